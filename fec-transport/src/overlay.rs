@@ -1,0 +1,557 @@
+//! The overlay: its members, the links between them, and its sites, as one TOML file lists them (design §6).
+
+use core::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::keys::{PublicKeys, decode_key};
+
+/// A member's position in the overlay file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberId(pub u16);
+
+/// A link's position in the overlay file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u16);
+
+/// Tells several processes that run under one member's key apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstanceId(pub u64);
+
+/// One process of one member: what a control connection or a session leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Peer {
+    /// The member whose key it owns.
+    pub member: MemberId,
+    /// Which of the member's processes it is.
+    pub instance: InstanceId,
+}
+
+/// Everything that the members know of one another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Overlay {
+    /// Rises with every change of the file.
+    pub serial: u64,
+    members: Vec<Member>,
+    links: Vec<Link>,
+    sites: Vec<Site>,
+    by_name: BTreeMap<String, MemberId>,
+}
+
+/// A member of the overlay.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    /// Unique in the overlay.
+    pub name: String,
+    /// Unique in the overlay.
+    pub keys: PublicKeys,
+    /// Where it listens for control connections; none for a pure client.
+    pub control: Option<SocketAddr>,
+    /// Where it receives data packets; none for a pure client.
+    pub data: Option<SocketAddr>,
+    /// For whom it forwards.
+    pub relay_for: RelayFor,
+}
+
+/// For whom a member forwards packets of others.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RelayFor {
+    /// For every member (`["*"]`).
+    Everyone,
+    /// For these originators; empty for a member that does not relay.
+    Members(BTreeSet<MemberId>),
+}
+
+/// A link between two members, usable in both directions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Link {
+    /// One end.
+    pub a: MemberId,
+    /// The other end.
+    pub b: MemberId,
+    /// Capacity in Mbit/s, if known.
+    pub capacity_mbit: Option<f64>,
+    /// Propagation delay in ms, if known.
+    pub delay_ms: Option<f64>,
+    /// Share of packets that it loses, if known.
+    pub loss: Option<f64>,
+    /// How `a` reaches `b`, if not at `b`'s own addresses.
+    pub a_to_b: Option<Reach>,
+    /// How `b` reaches `a`, if not at `a`'s own addresses.
+    pub b_to_a: Option<Reach>,
+}
+
+/// The pair of addresses at which one member reaches another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reach {
+    /// For the control plane.
+    pub control: SocketAddr,
+    /// For the data plane.
+    pub data: SocketAddr,
+}
+
+/// A group of I/O nodes with a default stripe unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Site {
+    /// Unique in the overlay.
+    pub name: String,
+    /// In the order of striping.
+    pub io_nodes: Vec<MemberId>,
+    /// As written, for example `64KiB`.
+    pub stripe_unit: Option<String>,
+}
+
+/// What is wrong with an overlay file.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OverlayError {
+    /// Not TOML, or not of the expected form.
+    #[error("line {line}: {message}")]
+    Syntax {
+        /// The line, counted from 1.
+        line: usize,
+        /// What the parser says.
+        message: String,
+    },
+    /// A name is used that no member has.
+    #[error("{place}: there is no member \"{name}\" (members: {known})")]
+    UnknownMember {
+        /// Where the name is used.
+        place: String,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// Two members share a name or a key.
+    #[error("member \"{second}\" has the same {what} as member \"{first}\"; each member needs its own")]
+    Duplicate {
+        /// `name`, `ed25519` or `x25519`.
+        what: &'static str,
+        /// The member listed first.
+        first: String,
+        /// The member listed later.
+        second: String,
+    },
+    /// A link is listed twice.
+    #[error("link {a} – {b} is listed twice; one entry serves both directions")]
+    DuplicateLink {
+        /// One end.
+        a: String,
+        /// The other end.
+        b: String,
+    },
+    /// A link leads from a member to itself.
+    #[error("link {0} – {0} leads from a member to itself")]
+    SelfLink(String),
+    /// A value is out of its range.
+    #[error("{place}: {what} is {value}; expected {expected}")]
+    OutOfRange {
+        /// Which member or link.
+        place: String,
+        /// The attribute.
+        what: &'static str,
+        /// What the file says.
+        value: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// Nobody can open the control connection of a link.
+    #[error("link {a} – {b}: neither end has a control address, so neither can reach the other")]
+    Unreachable {
+        /// One end.
+        a: String,
+        /// The other end.
+        b: String,
+    },
+}
+
+impl Overlay {
+    /// Reads an overlay file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it, with the line or the element.
+    ///
+    /// ```
+    /// # let key = |byte: u8| fec_transport::keys::encode_key(&[byte; 32]);
+    /// let text = format!(r#"
+    ///     serial = 1
+    ///     [[member]]
+    ///     name = "client"
+    ///     ed25519 = "{}"
+    ///     x25519 = "{}"
+    ///     [[member]]
+    ///     name = "io1"
+    ///     ed25519 = "{}"
+    ///     x25519 = "{}"
+    ///     control = "192.0.2.7:7000"
+    ///     data = "192.0.2.7:7001"
+    ///     [[link]]
+    ///     a = "client"
+    ///     b = "io1"
+    /// "#, key(1), key(2), key(3), key(4));
+    /// let overlay = fec_transport::overlay::Overlay::parse(&text)?;
+    /// assert_eq!(overlay.members().len(), 2);
+    /// # Ok::<(), fec_transport::overlay::OverlayError>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Overlay, OverlayError> {
+        let file: File = toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
+        Overlay::from_file(file)
+    }
+
+    fn from_file(file: File) -> Result<Overlay, OverlayError> {
+        let by_name = index_names(&file.member)?;
+        refuse_too_many("the number of links", file.link.len())?;
+        let mut overlay = Overlay {
+            serial: file.serial,
+            members: Vec::new(),
+            links: Vec::new(),
+            sites: Vec::new(),
+            by_name,
+        };
+        for entry in file.member {
+            let member = overlay.member_from(entry)?;
+            overlay.members.push(member);
+        }
+        overlay.refuse_shared_keys()?;
+        for entry in file.link {
+            let link = overlay.link_from(entry)?;
+            overlay.links.push(link);
+        }
+        for entry in file.site {
+            let site = overlay.site_from(entry)?;
+            overlay.sites.push(site);
+        }
+        Ok(overlay)
+    }
+
+    /// All members, in the order of the file.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// All links, in the order of the file.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// All sites, in the order of the file.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// The member of that position.
+    ///
+    /// # Panics
+    /// If the id comes from another overlay.
+    pub fn member(&self, id: MemberId) -> &Member {
+        &self.members[usize::from(id.0)]
+    }
+
+    /// Whether `id` is a position in this overlay.
+    pub fn contains(&self, id: MemberId) -> bool {
+        usize::from(id.0) < self.members.len()
+    }
+
+    /// The name of a member, or its number if it is none of this overlay's.
+    pub fn name(&self, id: MemberId) -> String {
+        self.members.get(usize::from(id.0)).map_or_else(|| format!("#{}", id.0), |member| member.name.clone())
+    }
+
+    /// The member of that name.
+    pub fn find(&self, name: &str) -> Option<MemberId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The member that owns an Ed25519 key.
+    pub fn find_by_ed25519(&self, key: &[u8; 32]) -> Option<MemberId> {
+        self.members.iter().position(|member| member.keys.ed25519 == *key).map(member_id)
+    }
+
+    /// The member that owns an X25519 key.
+    pub fn find_by_x25519(&self, key: &[u8; 32]) -> Option<MemberId> {
+        self.members.iter().position(|member| member.keys.x25519 == *key).map(member_id)
+    }
+
+    /// The link that joins two members, in either order.
+    pub fn link_between(&self, one: MemberId, other: MemberId) -> Option<LinkId> {
+        self.links
+            .iter()
+            .position(|link| (link.a, link.b) == (one, other) || (link.b, link.a) == (one, other))
+            .map(link_id)
+    }
+
+    /// The links of a member: each with the neighbour at its other end.
+    pub fn links_of(&self, member: MemberId) -> impl Iterator<Item = (LinkId, MemberId)> + '_ {
+        self.links.iter().enumerate().filter_map(move |(index, link)| {
+            let id = link_id(index);
+            match (link.a == member, link.b == member) {
+                (true, _) => Some((id, link.b)),
+                (_, true) => Some((id, link.a)),
+                _ => None,
+            }
+        })
+    }
+
+    /// Who opens the control connection of a link: the end without a control address, else the one listed first.
+    pub fn dialler(&self, link: LinkId) -> MemberId {
+        let link = &self.links[usize::from(link.0)];
+        let reachable = |to: MemberId, way: Option<Reach>| way.is_some() || self.member(to).control.is_some();
+        if reachable(link.b, link.a_to_b) { link.a } else { link.b }
+    }
+
+    /// Where `from` finds the member at the other end of `link`: control and data address, as far as they are fixed.
+    pub fn reach(&self, link: LinkId, from: MemberId) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        let link = &self.links[usize::from(link.0)];
+        let (to, way) = if link.a == from { (link.b, link.a_to_b) } else { (link.a, link.b_to_a) };
+        match way {
+            Some(way) => (Some(way.control), Some(way.data)),
+            None => (self.member(to).control, self.member(to).data),
+        }
+    }
+
+    /// Whether `relay` forwards packets of `originator`.
+    pub fn relays_for(&self, relay: MemberId, originator: MemberId) -> bool {
+        match &self.member(relay).relay_for {
+            RelayFor::Everyone => true,
+            RelayFor::Members(members) => members.contains(&originator),
+        }
+    }
+
+    fn resolve(&self, place: impl fmt::Display, name: &str) -> Result<MemberId, OverlayError> {
+        self.find(name).ok_or_else(|| OverlayError::UnknownMember {
+            place: place.to_string(),
+            name: name.to_owned(),
+            known: self.by_name.keys().cloned().collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    fn member_from(&self, entry: MemberEntry) -> Result<Member, OverlayError> {
+        let key = |what: &'static str, text: &str| {
+            decode_key(text).map_err(|error| OverlayError::OutOfRange {
+                place: format!("member \"{}\"", entry.name),
+                what,
+                value: format!("\"{text}\" ({error})"),
+                expected: "32 bytes in base64, as `sfio keygen` prints them",
+            })
+        };
+        let keys =
+            PublicKeys { ed25519: key("ed25519", &entry.ed25519)?, x25519: key("x25519", &entry.x25519)? };
+        let relay_for = if entry.relay_for.iter().any(|name| name == "*") {
+            RelayFor::Everyone
+        } else {
+            let place = format!("relay_for of member \"{}\"", entry.name);
+            let members = entry.relay_for.iter().map(|name| self.resolve(&place, name));
+            RelayFor::Members(members.collect::<Result<_, _>>()?)
+        };
+        Ok(Member { name: entry.name, keys, control: entry.control, data: entry.data, relay_for })
+    }
+
+    fn refuse_shared_keys(&self) -> Result<(), OverlayError> {
+        let (mut signing, mut agreement) = (BTreeMap::new(), BTreeMap::new());
+        for member in &self.members {
+            let duplicate = |what, first: &Member| OverlayError::Duplicate {
+                what,
+                first: first.name.clone(),
+                second: member.name.clone(),
+            };
+            if let Some(first) = signing.insert(member.keys.ed25519, member) {
+                return Err(duplicate("ed25519", first));
+            }
+            if let Some(first) = agreement.insert(member.keys.x25519, member) {
+                return Err(duplicate("x25519", first));
+            }
+        }
+        Ok(())
+    }
+
+    fn link_from(&self, entry: LinkEntry) -> Result<Link, OverlayError> {
+        let place = format!("link {} – {}", entry.a, entry.b);
+        let (a, b) = (self.resolve(&place, &entry.a)?, self.resolve(&place, &entry.b)?);
+        if a == b {
+            return Err(OverlayError::SelfLink(entry.a));
+        }
+        if self.link_between(a, b).is_some() {
+            return Err(OverlayError::DuplicateLink { a: entry.a, b: entry.b });
+        }
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        check(&place, "capacity_mbit", entry.capacity_mbit, positive, "a number above 0")?;
+        check(&place, "delay_ms", entry.delay_ms, |v| v >= 0.0 && v.is_finite(), "a number of at least 0")?;
+        check(&place, "loss", entry.loss, |v| (0.0..1.0).contains(&v), "a share of at least 0 and below 1")?;
+        let reachable = |to: MemberId, way: Option<Reach>| way.is_some() || self.member(to).control.is_some();
+        if !reachable(b, entry.a_to_b) && !reachable(a, entry.b_to_a) {
+            return Err(OverlayError::Unreachable { a: entry.a, b: entry.b });
+        }
+        Ok(Link {
+            a,
+            b,
+            capacity_mbit: entry.capacity_mbit,
+            delay_ms: entry.delay_ms,
+            loss: entry.loss,
+            a_to_b: entry.a_to_b,
+            b_to_a: entry.b_to_a,
+        })
+    }
+
+    fn site_from(&self, entry: SiteEntry) -> Result<Site, OverlayError> {
+        let place = format!("site \"{}\"", entry.name);
+        let io_nodes =
+            entry.io_nodes.iter().map(|name| self.resolve(&place, name)).collect::<Result<_, _>>()?;
+        Ok(Site { name: entry.name, io_nodes, stripe_unit: entry.stripe_unit })
+    }
+}
+
+fn member_id(index: usize) -> MemberId {
+    MemberId(u16::try_from(index).expect("the number of members was checked when the file was read"))
+}
+
+fn link_id(index: usize) -> LinkId {
+    LinkId(u16::try_from(index).expect("the number of links was checked when the file was read"))
+}
+
+/// Positions of members and links are 16-bit.
+const MAX_ENTRIES: usize = u16::MAX as usize;
+
+fn refuse_too_many(what: &'static str, count: usize) -> Result<(), OverlayError> {
+    if count <= MAX_ENTRIES {
+        return Ok(());
+    }
+    let place = "the overlay".to_owned();
+    Err(OverlayError::OutOfRange { place, what, value: count.to_string(), expected: "at most 65535" })
+}
+
+fn index_names(entries: &[MemberEntry]) -> Result<BTreeMap<String, MemberId>, OverlayError> {
+    refuse_too_many("the number of members", entries.len())?;
+    let mut by_name = BTreeMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        if by_name.insert(entry.name.clone(), member_id(index)).is_some() {
+            let name = entry.name.clone();
+            return Err(OverlayError::Duplicate { what: "name", first: name.clone(), second: name });
+        }
+    }
+    Ok(by_name)
+}
+
+fn check(
+    place: &str,
+    what: &'static str,
+    value: Option<f64>,
+    fits: impl Fn(f64) -> bool,
+    expected: &'static str,
+) -> Result<(), OverlayError> {
+    match value {
+        Some(value) if !fits(value) => Err(OverlayError::OutOfRange {
+            place: place.to_owned(),
+            what,
+            value: value.to_string(),
+            expected,
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn syntax_error(text: &str, error: &toml::de::Error) -> OverlayError {
+    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+    OverlayError::Syntax { line, message: error.message().replace('\n', ", ") }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    serial: u64,
+    #[serde(default)]
+    member: Vec<MemberEntry>,
+    #[serde(default)]
+    link: Vec<LinkEntry>,
+    #[serde(default)]
+    site: Vec<SiteEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MemberEntry {
+    name: String,
+    ed25519: String,
+    x25519: String,
+    control: Option<SocketAddr>,
+    data: Option<SocketAddr>,
+    #[serde(default)]
+    relay_for: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkEntry {
+    a: String,
+    b: String,
+    capacity_mbit: Option<f64>,
+    delay_ms: Option<f64>,
+    loss: Option<f64>,
+    a_to_b: Option<Reach>,
+    b_to_a: Option<Reach>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SiteEntry {
+    name: String,
+    io_nodes: Vec<String>,
+    stripe_unit: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::encode_key;
+
+    fn member(name: &str, number: u8, rest: &str) -> String {
+        let (ed25519, x25519) = (encode_key(&[number; 32]), encode_key(&[number + 100; 32]));
+        format!("[[member]]\nname = \"{name}\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n{rest}\n")
+    }
+
+    fn three_members() -> String {
+        let fixed = "control = \"127.0.0.1:1\"\ndata = \"127.0.0.1:2\"\nrelay_for = [\"client\"]";
+        member("client", 1, "") + &member("r1", 2, fixed) + &member("io1", 3, fixed)
+    }
+
+    fn error(links: &str) -> String {
+        Overlay::parse(&(three_members() + links)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_whole_file_is_read() {
+        let text = three_members()
+            + "[[link]]\na = \"client\"\nb = \"r1\"\ncapacity_mbit = 20\nloss = 0.01\n\
+               a_to_b = { control = \"127.0.0.1:11\", data = \"127.0.0.1:12\" }\n\
+               [[link]]\na = \"io1\"\nb = \"client\"\n\
+               [[site]]\nname = \"s\"\nio_nodes = [\"io1\"]\nstripe_unit = \"64KiB\"\n";
+        let overlay = Overlay::parse(&text).expect("a right file");
+        let [client, r1, io1] = ["client", "r1", "io1"].map(|name| overlay.find(name).expect("listed"));
+        assert!(overlay.relays_for(r1, client) && !overlay.relays_for(r1, io1));
+        let first = overlay.link_between(r1, client).expect("listed");
+        assert_eq!(overlay.reach(first, client).1, Some("127.0.0.1:12".parse().expect("an address")));
+        assert_eq!(overlay.reach(first, r1), (None, None));
+        let second = overlay.link_between(client, io1).expect("listed");
+        assert_eq!((overlay.dialler(first), overlay.dialler(second)), (client, client));
+        assert_eq!(overlay.sites()[0].io_nodes, [io1]);
+    }
+
+    #[test]
+    fn each_fault_is_named_with_its_place() {
+        assert!(error("[[link]]\na = \"client\"\nb = \"r9\"\n").contains("no member \"r9\""));
+        assert!(error("[[link]]\na = \"r1\"\nb = \"r1\"\n").contains("to itself"));
+        let twice = "[[link]]\na = \"client\"\nb = \"r1\"\n[[link]]\na = \"r1\"\nb = \"client\"\n";
+        assert!(error(twice).contains("listed twice"));
+        assert!(error("[[link]]\na = \"client\"\nb = \"r1\"\nloss = 1.0\n").contains("loss is 1"));
+        assert!(error("[[link]]\na = \"client\"\nb = \"r1\"\nlos = 0.1\n").starts_with("line 23: "));
+        assert!(error("serial = = 3\n").starts_with("line 20: "));
+        assert!(error(&member("other", 3, "")).contains("same ed25519 as member \"io1\""));
+        assert!(error(&member("io1", 4, "")).contains("same name"));
+        let clients = member("other", 4, "") + "[[link]]\na = \"client\"\nb = \"other\"\n";
+        assert!(error(&clients).contains("neither end has a control address"));
+    }
+}
