@@ -3,7 +3,7 @@
 //! - [`Link`]: one direction of a link as a state machine: queue, rate, delay and jitter, loss. [`LinkModel`] has its
 //!   parameters.
 //! - [`Simulator`]: nodes and links in virtual time. A run is a function of its seed; a hash of its trace proves it.
-//! - `Emulator` (feature `emulator`): the same links between real UDP sockets on loopback, in real time.
+//! - `emulator::Emulator` (feature `emulator`): the same links between real UDP sockets on loopback, in real time.
 //!
 //! It moves opaque packets and knows nothing of what is in them.
 //!
@@ -30,6 +30,9 @@
 //! # Ok::<(), netsim::UnitError>(())
 //! ```
 
+mod agenda;
+#[cfg(feature = "emulator")]
+pub mod emulator;
 mod link;
 mod loss;
 mod simulator;

@@ -1,7 +1,7 @@
 //! Nodes and links in virtual time.
 
-mod agenda;
 mod event;
+mod item;
 mod pipe;
 mod trace;
 
@@ -13,8 +13,8 @@ use rand_chacha::ChaCha8Rng;
 pub use self::event::{Change, Event, LinkId, NodeId};
 pub use self::pipe::CONTROL_BREAKS_AFTER;
 
-use self::agenda::{Agenda, Item};
 use self::event::End;
+use self::item::{Item, Schedule};
 use self::pipe::{Notice, Pipe};
 use self::trace::Trace;
 use crate::link::{Link, LinkCounters, LinkModel, Transit};
@@ -39,7 +39,7 @@ use crate::stream::random_stream;
 pub struct Simulator {
     seed: u64,
     now: Duration,
-    agenda: Agenda,
+    agenda: Schedule,
     /// Events of the present instant that the owner has not fetched.
     ready: VecDeque<Event>,
     nodes: Vec<Node>,
@@ -88,7 +88,7 @@ impl Simulator {
         Self {
             seed,
             now: Duration::ZERO,
-            agenda: Agenda::default(),
+            agenda: Schedule::new(),
             ready: VecDeque::new(),
             nodes: Vec::new(),
             links: Vec::new(),
@@ -401,7 +401,7 @@ impl SimulatedLink {
 }
 
 impl WakeUp {
-    fn put_on_agenda(&mut self, node: NodeId, at: Duration, agenda: &mut Agenda) {
+    fn put_on_agenda(&mut self, node: NodeId, at: Duration, agenda: &mut Schedule) {
         if self.on_agenda.is_none_or(|earliest| at < earliest) {
             agenda.add(at, Item::Wake { node });
             self.on_agenda = Some(at);
@@ -410,7 +410,7 @@ impl WakeUp {
 
     /// An entry of the agenda is due: whether the node wakes. If its time has moved to later, it goes on the agenda
     /// again.
-    fn fires(&mut self, node: NodeId, now: Duration, agenda: &mut Agenda) -> bool {
+    fn fires(&mut self, node: NodeId, now: Duration, agenda: &mut Schedule) -> bool {
         if self.on_agenda != Some(now) {
             return false;
         }

@@ -21,8 +21,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::agenda::{Agenda, Item};
 use super::event::{End, LinkId};
+use super::item::{Item, Schedule};
 
 /// A control pipe that has been interrupted for this long breaks [design §6].
 pub const CONTROL_BREAKS_AFTER: Duration = Duration::from_secs(3);
@@ -91,7 +91,7 @@ impl Pipe {
         message: Vec<u8>,
         now: Duration,
         delay: Duration,
-        agenda: &mut Agenda,
+        agenda: &mut Schedule,
     ) {
         if self.lanes[from as usize].belief != Belief::Open {
             return;
@@ -137,7 +137,7 @@ impl Pipe {
     }
 
     /// The link has died: what is on the way waits for its return.
-    pub(super) fn link_down(&mut self, now: Duration, agenda: &mut Agenda) {
+    pub(super) fn link_down(&mut self, now: Duration, agenda: &mut Schedule) {
         let can_resume = self.can_resume();
         for lane in &mut self.lanes {
             lane.void();
@@ -150,7 +150,7 @@ impl Pipe {
     }
 
     /// The node at `end` has crashed.
-    pub(super) fn node_down(&mut self, end: End, now: Duration, agenda: &mut Agenda) {
+    pub(super) fn node_down(&mut self, end: End, now: Duration, agenda: &mut Schedule) {
         let crashed = &mut self.lanes[end as usize];
         crashed.belief = Belief::Closed;
         crashed.forget();
@@ -163,7 +163,7 @@ impl Pipe {
     }
 
     /// Link and both ends are up again, or for the first time.
-    pub(super) fn path_clear(&mut self, now: Duration, delays: [Duration; 2], agenda: &mut Agenda) {
+    pub(super) fn path_clear(&mut self, now: Duration, delays: [Duration; 2], agenda: &mut Schedule) {
         let can_resume = self.phase == Phase::Stalled && self.can_resume();
         self.phase = Phase::Clear;
         for (end, delay) in End::BOTH.into_iter().zip(delays) {
@@ -182,7 +182,7 @@ impl Pipe {
         self.lanes.iter().all(|lane| lane.belief == Belief::Open)
     }
 
-    fn interrupt(&mut self, now: Duration, agenda: &mut Agenda) {
+    fn interrupt(&mut self, now: Duration, agenda: &mut Schedule) {
         if self.phase == Phase::Clear {
             self.phase = Phase::Stalled;
             self.interruption = self.interruption.wrapping_add(1);
@@ -193,17 +193,17 @@ impl Pipe {
 }
 
 impl Lane {
-    fn expect_message(&mut self, link: LinkId, toward: End, at: Duration, agenda: &mut Agenda) {
+    fn expect_message(&mut self, link: LinkId, toward: End, at: Duration, agenda: &mut Schedule) {
         self.last_arrival = self.last_arrival.max(at);
         agenda.add(self.last_arrival, Item::MessageArrives { link, toward, life: self.life });
     }
 
-    fn expect_opening(&mut self, link: LinkId, toward: End, at: Duration, agenda: &mut Agenda) {
+    fn expect_opening(&mut self, link: LinkId, toward: End, at: Duration, agenda: &mut Schedule) {
         self.last_arrival = self.last_arrival.max(at);
         agenda.add(self.last_arrival, Item::PipeOpens { link, toward, life: self.life });
     }
 
-    fn resume(&mut self, link: LinkId, toward: End, at: Duration, agenda: &mut Agenda) {
+    fn resume(&mut self, link: LinkId, toward: End, at: Duration, agenda: &mut Schedule) {
         for _ in 0..self.messages.len() {
             self.expect_message(link, toward, at, agenda);
         }
