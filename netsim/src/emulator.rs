@@ -15,9 +15,11 @@
 //! ```
 //!
 //! A task per link turns every millisecond ([`TICK`]): it receives what has come, and releases what is due by the
-//! model at the time that has really passed, so a late turn makes up for itself. Times are thus true to about a tick at
-//! either side, and a queue should hold a few milliseconds. Not emulated: ECN marks, and packets larger than a
-//! segment (offloaded ones are seen as what they are on the wire).
+//! model at the time that has really passed, so a late turn makes up for itself. A packet thus never comes earlier
+//! than its model says, and 1.5 ms later on average; a queue should hold a few milliseconds. Where other tasks compute
+//! for long, give the emulator a runtime of its own (enter it, then start); [`LinkHandle::longest_pause`] tells
+//! whether it came to its turns. Not emulated: ECN marks, and packets larger than a segment (offloaded ones are seen
+//! as what they are on the wire).
 //!
 //! ```
 //! # use std::time::Duration;
@@ -42,30 +44,29 @@
 //! # }
 //! ```
 
+mod forwarder;
 mod port;
 mod shaper;
 mod socket;
+mod traffic;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::runtime::{Handle, TryCurrentError};
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 
+pub use self::forwarder::TICK;
 pub use self::port::{FLOW_EXPIRES_AFTER, MAX_FLOWS_PER_PORT};
 
-use self::port::{Exit, MAX_PAYLOAD_BYTES, Port};
+use self::forwarder::Forwarder;
 use self::shaper::Shaper;
+use self::traffic::SharedTraffic;
 use crate::link::{LinkCounters, LinkModel};
-use crate::stream::random_stream;
-
-/// How often a link looks at its sockets, the granularity of tokio's timers.
-pub const TICK: Duration = Duration::from_millis(1);
 
 /// Below this receive buffer, a turn that comes a few milliseconds late loses packets at some hundred Mbit/s.
 const LEAST_RECEIVE_BUFFER_BYTES: usize = 1 << 20;
@@ -203,9 +204,9 @@ impl Emulator {
             if !names.insert(link.name.clone()) {
                 return Err(EmulatorError::DuplicateName { name: link.name });
             }
-            let forwarder = Forwarder::bind(link, seed)?;
+            let (forwarder, handle) = Forwarder::bind(link, seed)?;
             receive_buffer_bytes = receive_buffer_bytes.min(forwarder.receive_buffer_bytes());
-            handles.push(forwarder.handle.clone());
+            handles.push(handle);
             tasks.spawn_on(forwarder.run(), &runtime);
         }
         if receive_buffer_bytes < LEAST_RECEIVE_BUFFER_BYTES {
@@ -240,8 +241,7 @@ impl Emulator {
 pub struct LinkHandle {
     name: Arc<str>,
     ports: LinkPorts,
-    /// Indexed by [`Direction`].
-    shapers: Arc<Mutex<[Shaper<Exit>; 2]>>,
+    traffic: SharedTraffic,
 }
 
 impl LinkHandle {
@@ -257,126 +257,32 @@ impl LinkHandle {
 
     /// The link dies, both directions and both planes, with everything that is on it.
     pub fn kill(&self) {
-        self.shapers().iter_mut().for_each(|shaper| shaper.set_up(false));
+        self.traffic.lock().shapers.iter_mut().for_each(Shaper::kill);
     }
 
     /// The link is back.
     pub fn restore(&self) {
-        self.shapers().iter_mut().for_each(|shaper| shaper.set_up(true));
+        self.traffic.lock().shapers.iter_mut().for_each(Shaper::restore);
     }
 
     /// Whether the link is up.
     pub fn is_up(&self) -> bool {
-        self.shapers().iter().all(Shaper::is_up)
+        self.traffic.lock().shapers.iter().all(Shaper::is_up)
     }
 
     /// Changes the parameters of one direction for the packets to come.
     pub fn set_model(&self, direction: Direction, model: LinkModel) {
-        self.shapers()[direction as usize].set_model(model);
+        self.traffic.lock().shapers[direction as usize].set_model(model);
     }
 
     /// What became of the packets of one direction, of both planes.
     pub fn counters(&self, direction: Direction) -> LinkCounters {
-        self.shapers()[direction as usize].counters()
+        self.traffic.lock().shapers[direction as usize].counters()
     }
 
-    fn shapers(&self) -> MutexGuard<'_, [Shaper<Exit>; 2]> {
-        // A panic elsewhere leaves a shaper at worst one packet short.
-        self.shapers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The longest time between two turns so far: a tick when the machine keeps up; a hole in the traffic, and
+    /// perhaps packets lost in full socket buffers, when it does not.
+    pub fn longest_pause(&self) -> Duration {
+        self.traffic.lock().longest_pause
     }
-}
-
-/// The task of one link: its sockets, its clock.
-struct Forwarder {
-    handle: LinkHandle,
-    ports: Vec<Port>,
-    started: Instant,
-}
-
-impl Forwarder {
-    fn bind(link: EmulatedLink, seed: u64) -> Result<Self, EmulatorError> {
-        let mut ports = Vec::new();
-        let LinkPorts { a_to_b, b_to_a } = link.bind;
-        let bound = LinkPorts {
-            a_to_b: bind_planes(&link.name, Direction::AToB, a_to_b, link.b, &mut ports)?,
-            b_to_a: bind_planes(&link.name, Direction::BToA, b_to_a, link.a, &mut ports)?,
-        };
-        let shaper = |model, direction| Shaper::new(model, random_stream(seed, &[&link.name, direction]));
-        let shapers = [shaper(link.a_to_b, "a to b"), shaper(link.b_to_a, "b to a")];
-        let handle =
-            LinkHandle { name: link.name.into(), ports: bound, shapers: Arc::new(Mutex::new(shapers)) };
-        Ok(Self { handle, ports, started: present() })
-    }
-
-    fn receive_buffer_bytes(&self) -> usize {
-        self.ports.iter().filter_map(|port| port.receive_buffer_bytes().ok()).min().unwrap_or(usize::MAX)
-    }
-
-    async fn run(mut self) {
-        let mut tick = tokio::time::interval(TICK);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut scratch = vec![0; MAX_PAYLOAD_BYTES];
-        loop {
-            tick.tick().await;
-            self.turn(&mut scratch);
-        }
-    }
-
-    /// Takes in what has come, lets out what is due.
-    fn turn(&mut self, scratch: &mut [u8]) {
-        let now = present().duration_since(self.started);
-        let mut shapers = self.handle.shapers();
-        for port in &mut self.ports {
-            port.receive(now, scratch, |direction, packet, exit| {
-                shapers[direction as usize].offer(now, packet, || exit);
-            });
-        }
-        for shaper in shapers.iter_mut() {
-            while let Some((packet, exit)) = shaper.take_arrived(now) {
-                if let Err(error) = exit.send(&packet) {
-                    tracing::debug!(link = %self.handle.name, %error, "a packet got lost on the way out");
-                }
-            }
-        }
-    }
-}
-
-/// Binds the ports of one direction, one per address of the end behind them.
-fn bind_planes(
-    link: &str,
-    direction: Direction,
-    wanted: Endpoint,
-    target: Endpoint,
-    ports: &mut Vec<Port>,
-) -> Result<Endpoint, EmulatorError> {
-    let mut plane = |wanted: Option<SocketAddr>, target: Option<SocketAddr>| {
-        [wanted, target].into_iter().flatten().try_for_each(|address| check_loopback(link, address))?;
-        match (wanted, target) {
-            (None, None) => Ok(None),
-            (Some(address), None) => Err(EmulatorError::NothingBehind { link: link.into(), address }),
-            (_, Some(target)) => {
-                let address = wanted.unwrap_or(socket::FREE_PORT);
-                let failed = |source| EmulatorError::Bind { link: link.into(), address, source };
-                let port = Port::bind(direction, address, target).map_err(failed)?;
-                let bound = port.address().map_err(failed)?;
-                ports.push(port);
-                Ok(Some(bound))
-            }
-        }
-    };
-    Ok(Endpoint { control: plane(wanted.control, target.control)?, data: plane(wanted.data, target.data)? })
-}
-
-fn check_loopback(link: &str, address: SocketAddr) -> Result<(), EmulatorError> {
-    if address.is_ipv4() && address.ip().is_loopback() {
-        Ok(())
-    } else {
-        Err(EmulatorError::NotLoopback { link: link.into(), address })
-    }
-}
-
-/// The real time, which the emulator is about.
-#[allow(clippy::disallowed_methods, reason = "it emulates links in real time")]
-fn present() -> Instant {
-    Instant::now()
 }

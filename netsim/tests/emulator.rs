@@ -96,6 +96,7 @@ async fn both_planes_carry_packets_and_answers() {
     for direction in [Direction::AToB, Direction::BToA] {
         assert_eq!(emulator.links()[0].counters(direction).delivered, 2);
     }
+    assert!(emulator.links()[0].longest_pause() > Duration::ZERO);
 }
 
 #[tokio::test]

@@ -39,12 +39,12 @@ impl<E> Shaper<E> {
         None
     }
 
-    pub(super) fn set_up(&mut self, is_up: bool) {
-        if is_up {
-            self.link.set_up();
-        } else {
-            self.link.set_down();
-        }
+    pub(super) fn kill(&mut self) {
+        self.link.set_down();
+    }
+
+    pub(super) fn restore(&mut self) {
+        self.link.set_up();
     }
 
     pub(super) fn set_model(&mut self, model: LinkModel) {
@@ -91,9 +91,9 @@ mod tests {
     fn a_kill_takes_what_is_on_the_way_even_when_the_link_is_back_in_time() {
         let mut shaper = slow();
         shaper.offer(ms(0), b"x", || 1);
-        shaper.set_up(false);
+        shaper.kill();
         shaper.offer(ms(1), b"x", || 1);
-        shaper.set_up(true);
+        shaper.restore();
         assert_eq!(shaper.take_arrived(ms(100)), None);
         assert_eq!(shaper.counters().dropped_down, 2);
     }
