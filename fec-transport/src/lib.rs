@@ -2,6 +2,8 @@
 
 pub mod application;
 pub mod config;
+#[cfg(feature = "io")]
+pub mod io;
 pub mod keys;
 pub mod node;
 pub mod overlay;

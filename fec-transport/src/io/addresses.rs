@@ -1,0 +1,84 @@
+//! Where the data plane finds each neighbour.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::overlay::{MemberId, Overlay, Peer};
+
+/// The data addresses of the neighbours: fixed by the overlay file, or learned from a greeting.
+#[derive(Debug)]
+pub(super) struct AddressBook {
+    fixed: BTreeMap<MemberId, SocketAddr>,
+    /// Of peers whose control connection is up only, so no larger than the control plane lets it become.
+    learned: BTreeMap<Peer, SocketAddr>,
+}
+
+impl AddressBook {
+    /// The addresses that the overlay file fixes for the neighbours of `member`.
+    pub(super) fn of(overlay: &Overlay, member: MemberId) -> AddressBook {
+        let fixed = overlay
+            .links_of(member)
+            .filter_map(|(link, neighbour)| Some((neighbour, overlay.reach(link, member).1?)));
+        AddressBook { fixed: fixed.collect(), learned: BTreeMap::new() }
+    }
+
+    /// Where to send what is for `peer`.
+    pub(super) fn find(&self, peer: Peer) -> Option<SocketAddr> {
+        self.fixed.get(&peer.member).or_else(|| self.learned.get(&peer)).copied()
+    }
+
+    /// `peer` has greeted from `address`.
+    pub(super) fn learn(&mut self, peer: Peer, address: SocketAddr) {
+        if !self.fixed.contains_key(&peer.member) {
+            self.learned.insert(peer, address);
+        }
+    }
+
+    /// The control connection of `peer` broke; it will greet again.
+    pub(super) fn forget(&mut self, peer: Peer) {
+        self.learned.remove(&peer);
+    }
+}
+
+/// The form of `address` that a socket takes which is bound to IPv6: IPv4 addresses are mapped (RFC 4291 §2.5.5.2).
+pub(super) fn mapped(address: SocketAddr, socket_is_ipv6: bool) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if socket_is_ipv6 => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
+        _ => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::testing::Scene;
+    use crate::overlay::InstanceId;
+
+    #[test]
+    fn a_fixed_address_holds_for_all_processes_and_a_learned_one_for_one() {
+        let scene = Scene::new(&["relay"], &["client"], &[("client", "relay")]);
+        let (relay, client) = (scene.member("relay"), scene.member("client"));
+        let [first, second] = [1, 2].map(|instance| Peer { member: client, instance: InstanceId(instance) });
+        let somewhere = "192.0.2.1:9".parse().expect("an address");
+
+        let mut at_relay = AddressBook::of(&scene.overlay, relay);
+        assert_eq!(at_relay.find(first), None);
+        at_relay.learn(first, somewhere);
+        assert_eq!((at_relay.find(first), at_relay.find(second)), (Some(somewhere), None));
+        at_relay.forget(first);
+        assert_eq!(at_relay.find(first), None);
+
+        let mut at_client = AddressBook::of(&scene.overlay, client);
+        let any = Peer { member: relay, instance: InstanceId(9) };
+        at_client.learn(any, somewhere);
+        assert_eq!(at_client.find(any), scene.overlay.member(relay).data);
+    }
+
+    #[test]
+    fn only_ipv4_addresses_on_an_ipv6_socket_are_mapped() {
+        let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        assert_eq!(mapped(address("192.0.2.1:9"), true), address("[::ffff:192.0.2.1]:9"));
+        assert_eq!(mapped(address("192.0.2.1:9"), false), address("192.0.2.1:9"));
+        assert_eq!(mapped(address("[2001:db8::1]:9"), true), address("[2001:db8::1]:9"));
+    }
+}

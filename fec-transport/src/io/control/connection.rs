@@ -1,0 +1,230 @@
+//! One control connection between two members, from its Hello to its end.
+//!
+//! ```text
+//!  QUIC handshake ──> hellos ──> Up ──> messages both ways ──> Down
+//!     (keys)         (instances)          │
+//!                                         ├ the outlet is dropped: send what is queued, finish, close
+//!                                         ├ the peer finishes, breaks the rules, or falls silent for 3 s
+//!                                         └ the same peer connects anew: this one is replaced
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quinn::{Connection, ConnectionError, RecvStream, SendStream, WriteError};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::message::{Hello, MessageError, read_message, write_message};
+use crate::overlay::{InstanceId, MemberId, Peer};
+
+/// Messages that may wait for one neighbour's connection. The node sends a handful per second and circuit; a
+/// neighbour that lets so many pile up within the 3 s after which a dead link breaks is as good as gone.
+const MAX_QUEUED_MESSAGES: usize = 1024;
+
+/// How long the last messages may take to arrive when this side ends a connection: a few round trips.
+const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
+
+/// How long the QUIC handshake and the hellos may take together.
+pub(super) const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+
+/// What connections tell the control plane.
+pub(super) enum Signal {
+    /// The hellos are exchanged.
+    Up(Peer, Outlet),
+    /// The next message of a connection.
+    Message(ConnectionId, Vec<u8>),
+    /// The connection is over.
+    Down(ConnectionId),
+}
+
+/// Numbers the connections of one control plane, so that what a replaced one still had to say can be told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ConnectionId(u64);
+
+/// What every connection of a control plane needs to know of it.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Which of its member's processes this is.
+    instance: InstanceId,
+    /// To the control plane.
+    signals: mpsc::Sender<Signal>,
+    /// The next connection's number.
+    next_id: AtomicU64,
+}
+
+/// Why a connection ended on this side, as its peer is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// Nothing is wrong.
+    Done = 0,
+    /// The same process has connected again.
+    Replaced = 1,
+    /// The peer did not take messages as fast as they came.
+    Overrun = 2,
+    /// The peer broke the rules of the stream.
+    BadMessage = 3,
+    /// There are too many neighbours.
+    Crowded = 4,
+}
+
+/// Why a connection was not established.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HandshakeError {
+    /// It could not even be tried.
+    #[error("cannot dial")]
+    Dial(#[from] quinn::ConnectError),
+    /// The other side refused, or was refused, or did not answer.
+    #[error("no connection")]
+    Refused(#[from] ConnectionError),
+    /// The Hello could not be sent.
+    #[error("no Hello could be sent")]
+    Unsent(#[from] WriteError),
+    /// What came was no Hello.
+    #[error("no Hello came")]
+    NoHello(#[from] MessageError),
+    /// The other side finished its stream before its Hello.
+    #[error("the stream ended before the Hello")]
+    Ended,
+    /// Everything together took too long.
+    #[error("the handshake took longer than {HANDSHAKE_LIMIT:?}")]
+    TooSlow,
+    /// The key belongs to no neighbour; the check within TLS makes this impossible.
+    #[error("the key at the other end belongs to no neighbour")]
+    Stranger,
+}
+
+impl Shared {
+    /// For a control plane that listens to `signals`.
+    pub(super) fn new(instance: InstanceId, signals: mpsc::Sender<Signal>) -> Shared {
+        Shared { instance, signals, next_id: AtomicU64::new(0) }
+    }
+
+    fn next_id(&self) -> ConnectionId {
+        ConnectionId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A connection whose hellos are exchanged.
+pub(super) struct Established {
+    connection: Connection,
+    sender: SendStream,
+    receiver: RecvStream,
+    peer: Peer,
+}
+
+impl Established {
+    /// The dialler's part: opens the stream.
+    pub(super) async fn open(
+        connection: Connection,
+        member: MemberId,
+        shared: &Shared,
+    ) -> Result<Established, HandshakeError> {
+        let streams = connection.open_bi().await?;
+        Self::greet(connection, streams, member, shared).await
+    }
+
+    /// The acceptor's part: waits for the stream.
+    pub(super) async fn accept(
+        connection: Connection,
+        member: MemberId,
+        shared: &Shared,
+    ) -> Result<Established, HandshakeError> {
+        let streams = connection.accept_bi().await?;
+        Self::greet(connection, streams, member, shared).await
+    }
+
+    async fn greet(
+        connection: Connection,
+        (mut sender, mut receiver): (SendStream, RecvStream),
+        member: MemberId,
+        shared: &Shared,
+    ) -> Result<Established, HandshakeError> {
+        write_message(&mut sender, &Hello { instance: shared.instance }.emit()).await?;
+        let answer = read_message(&mut receiver).await?.ok_or(HandshakeError::Ended)?;
+        let peer = Peer { member, instance: Hello::parse(&answer)?.instance };
+        Ok(Established { connection, sender, receiver, peer })
+    }
+
+    /// Carries messages both ways until the connection ends or its outlet is dropped.
+    pub(super) async fn run(self, shared: &Shared) {
+        let Established { connection, sender, receiver, peer } = self;
+        let id = shared.next_id();
+        let (queue, queued) = mpsc::channel(MAX_QUEUED_MESSAGES);
+        let outlet = Outlet { id, queue, connection: connection.clone() };
+        if shared.signals.send(Signal::Up(peer, outlet)).await.is_err() {
+            return;
+        }
+        let farewell = tokio::select! {
+            farewell = deliver(receiver, id, &shared.signals) => farewell,
+            () = send_queued(sender, queued) => Farewell::Done,
+        };
+        say_farewell(&connection, farewell);
+        // If nobody listens any more, nobody needs to know.
+        let _ = shared.signals.send(Signal::Down(id)).await;
+    }
+}
+
+async fn deliver(mut stream: RecvStream, id: ConnectionId, signals: &mpsc::Sender<Signal>) -> Farewell {
+    loop {
+        match read_message(&mut stream).await {
+            Ok(Some(message)) => {
+                if signals.send(Signal::Message(id, message)).await.is_err() {
+                    return Farewell::Done;
+                }
+            }
+            Ok(None) | Err(MessageError::Broken(_)) => return Farewell::Done,
+            Err(error) => {
+                tracing::warn!(%error, "a neighbour broke the rules of the control stream");
+                return Farewell::BadMessage;
+            }
+        }
+    }
+}
+
+async fn send_queued(mut stream: SendStream, mut queued: mpsc::Receiver<Vec<u8>>) {
+    while let Some(message) = queued.recv().await {
+        if write_message(&mut stream, &message).await.is_err() {
+            return;
+        }
+    }
+    // Closing a QUIC connection discards what is under way, so wait until the peer has everything.
+    if stream.finish().is_ok() {
+        let _ = timeout(FAREWELL_LIMIT, stream.stopped()).await;
+    }
+}
+
+fn say_farewell(connection: &Connection, farewell: Farewell) {
+    let reason: &[u8] = match farewell {
+        Farewell::Done => b"",
+        Farewell::Replaced => b"a newer connection of this process replaces this one",
+        Farewell::Overrun => b"messages pile up",
+        Farewell::BadMessage => b"not a message",
+        Farewell::Crowded => b"too many neighbours",
+    };
+    connection.close(quinn::VarInt::from_u32(farewell as u32), reason);
+}
+
+/// Where messages to a neighbour go. When it is dropped, the connection sends what is queued and ends.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    /// The connection that it leads to.
+    pub(super) id: ConnectionId,
+    queue: mpsc::Sender<Vec<u8>>,
+    connection: Connection,
+}
+
+impl Outlet {
+    /// Queues a message. Messages are never skipped: if the queue is full, the connection ends.
+    pub(super) fn send(&self, message: Vec<u8>) {
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.queue.try_send(message) {
+            tracing::warn!(at = %self.connection.remote_address(), "a neighbour takes no messages");
+            self.close(Farewell::Overrun);
+        }
+    }
+
+    /// Ends the connection at once, without sending what is queued.
+    pub(super) fn close(&self, farewell: Farewell) {
+        say_farewell(&self.connection, farewell);
+    }
+}

@@ -1,0 +1,75 @@
+//! Keeps one neighbour connected.
+
+use std::error::Error as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::time::{sleep, timeout};
+
+use super::back_off::BackOff;
+use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
+use crate::io::tls::SERVER_NAME;
+use crate::overlay::MemberId;
+
+/// Dials one neighbour, and again whenever the connection has ended.
+pub(super) struct Dialler {
+    /// The QUIC endpoint of this member.
+    pub(super) endpoint: quinn::Endpoint,
+    /// Accepts the neighbour's key only.
+    pub(super) config: quinn::ClientConfig,
+    /// Whom to dial.
+    pub(super) neighbour: MemberId,
+    /// The neighbour's name, for the log.
+    pub(super) name: String,
+    /// Where it is.
+    pub(super) address: SocketAddr,
+    /// Of all connections.
+    pub(super) shared: Arc<Shared>,
+    /// Between attempts.
+    pub(super) back_off: BackOff,
+}
+
+impl Dialler {
+    /// Runs until it is aborted.
+    pub(super) async fn keep_connected(mut self) {
+        let mut failures = 0_u32;
+        loop {
+            match timeout(HANDSHAKE_LIMIT, self.dial()).await.unwrap_or(Err(HandshakeError::TooSlow)) {
+                Ok(established) => {
+                    failures = 0;
+                    self.back_off.reset();
+                    self.run(established).await;
+                }
+                Err(error) => {
+                    self.log(&error, failures);
+                    failures = failures.saturating_add(1);
+                }
+            }
+            sleep(self.back_off.pause()).await;
+        }
+    }
+
+    async fn dial(&self) -> Result<Established, HandshakeError> {
+        let connecting = self.endpoint.connect_with(self.config.clone(), self.address, SERVER_NAME)?;
+        Established::open(connecting.await?, self.neighbour, &self.shared).await
+    }
+
+    /// A task of its own, so that the connection may say farewell after this dialler was aborted.
+    async fn run(&self, established: Established) {
+        let shared = Arc::clone(&self.shared);
+        let connection = tokio::spawn(async move { established.run(&shared).await });
+        if connection.await.is_err() {
+            tracing::error!(neighbour = self.name, "the task of a control connection panicked");
+        }
+    }
+
+    /// The first failure is worth a warning, its repetitions every two seconds are not.
+    fn log(&self, error: &HandshakeError, failures: u32) {
+        let (neighbour, address, cause) = (&self.name, self.address, error.source());
+        if failures == 0 {
+            tracing::warn!(neighbour, %address, cause, "cannot reach a neighbour ({error}); trying again");
+        } else {
+            tracing::debug!(neighbour, %address, cause, failures, "still cannot reach a neighbour ({error})");
+        }
+    }
+}

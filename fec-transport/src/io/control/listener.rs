@@ -1,0 +1,128 @@
+//! Takes connections from neighbours, and nothing from anybody else.
+
+use std::collections::BTreeSet;
+use std::error::Error as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use quinn::{ConnectionError, Incoming};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+
+use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
+use crate::io::tls::PinnedKeys;
+
+/// Handshakes under way at a time. More are not answered; a neighbour's QUIC repeats its attempt by itself.
+const MAX_HANDSHAKES: usize = 64;
+
+/// Addresses of strangers that the log remembers, so that it names each once.
+const MAX_REMEMBERED_STRANGERS: usize = 1024;
+
+/// Accepts the connections that neighbours dial.
+pub(super) struct Listener {
+    /// The QUIC endpoint of this member.
+    pub(super) endpoint: quinn::Endpoint,
+    /// The neighbours, or none for a member that does not listen: it answers nobody.
+    pub(super) neighbours: Option<Arc<PinnedKeys>>,
+    /// Of all connections.
+    pub(super) shared: Arc<Shared>,
+    /// Who was refused.
+    pub(super) strangers: Strangers,
+}
+
+type Handshake = Result<(), (IpAddr, HandshakeError)>;
+
+impl Listener {
+    /// Runs until it is aborted.
+    pub(super) async fn listen(mut self) {
+        let mut handshakes = JoinSet::new();
+        loop {
+            tokio::select! {
+                incoming = self.endpoint.accept() => match incoming {
+                    Some(incoming) => self.admit(incoming, &mut handshakes),
+                    None => return,
+                },
+                Some(ended) = handshakes.join_next() => self.note(ended),
+            }
+        }
+    }
+
+    fn admit(&self, incoming: Incoming, handshakes: &mut JoinSet<Handshake>) {
+        let Some(neighbours) = &self.neighbours else {
+            return incoming.ignore();
+        };
+        if !incoming.remote_address_validated() {
+            // It cannot fail for an address that is not validated.
+            let _ = incoming.retry();
+        } else if handshakes.len() >= MAX_HANDSHAKES {
+            incoming.ignore();
+        } else {
+            let from = incoming.remote_address().ip();
+            let handshake = welcome(incoming, Arc::clone(neighbours), Arc::clone(&self.shared));
+            handshakes.spawn(async move {
+                let limited = timeout(HANDSHAKE_LIMIT, handshake).await;
+                limited.unwrap_or(Err(HandshakeError::TooSlow)).map_err(|error| (from, error))
+            });
+        }
+    }
+
+    fn note(&mut self, ended: Result<Handshake, JoinError>) {
+        match ended {
+            Ok(Ok(())) => {}
+            Ok(Err((from, HandshakeError::Refused(error @ ConnectionError::TransportError(_))))) => {
+                if self.strangers.is_new(from) {
+                    tracing::warn!(%from, %error, "refused a stranger on the control plane");
+                }
+            }
+            Ok(Err((from, error))) => {
+                tracing::debug!(%from, cause = error.source(), "a control connection failed ({error})");
+            }
+            Err(error) => tracing::error!(%error, "the task of a control handshake failed"),
+        }
+    }
+}
+
+async fn welcome(
+    incoming: Incoming,
+    neighbours: Arc<PinnedKeys>,
+    shared: Arc<Shared>,
+) -> Result<(), HandshakeError> {
+    let connection = incoming.accept()?.await?;
+    let member = neighbours.member_at(&connection).ok_or(HandshakeError::Stranger)?;
+    let established = Established::accept(connection, member, &shared).await?;
+    tokio::spawn(async move { established.run(&shared).await });
+    Ok(())
+}
+
+/// The addresses from which strangers were refused: by host, since each attempt comes from another port.
+#[derive(Debug, Default)]
+pub(super) struct Strangers {
+    seen: BTreeSet<IpAddr>,
+}
+
+impl Strangers {
+    /// Whether this is the first refusal of that address that is remembered.
+    fn is_new(&mut self, address: IpAddr) -> bool {
+        if self.seen.len() >= MAX_REMEMBERED_STRANGERS {
+            self.seen.clear();
+        }
+        self.seen.insert(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stranger_is_named_once_and_the_memory_is_bounded() {
+        let mut strangers = Strangers::default();
+        let address = |number: usize| IpAddr::from((number as u128).to_be_bytes());
+        assert!(strangers.is_new(address(1)));
+        assert!(!strangers.is_new(address(1)));
+        for number in 2..3 * MAX_REMEMBERED_STRANGERS {
+            assert!(strangers.is_new(address(number)));
+            assert!(strangers.seen.len() <= MAX_REMEMBERED_STRANGERS);
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The control plane: one QUIC connection per neighbour, seen as ordered messages.
+//!
+//! Both sides are authenticated by the keys of the overlay file, and the acceptor answers an address that it has not
+//! validated with a Retry and nothing else (design §6). Tasks: one [`listener`](listener::Listener), one
+//! [`dialler`](dialler::Dialler) per neighbour that this member dials, and one per connection. The first two end with
+//! the [`ControlPlane`]; a connection ends when its outlet is dropped, after it has said what it had to say.
+
+mod back_off;
+mod connection;
+mod dialler;
+mod listener;
+mod message;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::pending;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::{EndpointConfig, IdleTimeout, TokioRuntime, TransportConfig, VarInt};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use self::back_off::BackOff;
+use self::connection::{ConnectionId, Farewell, Outlet, Shared, Signal};
+use self::dialler::Dialler;
+use self::listener::{Listener, Strangers};
+use super::tls::{self, PinnedKeys, TlsError};
+use crate::keys::Identity;
+use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
+
+/// A connection over which nothing came for so long is broken, and with it the link (design §6).
+const IDLE_LIMIT_MS: u32 = 3_000;
+
+/// Often enough that two of three may be lost before a living connection counts as broken.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+/// What a neighbour may send before the node has taken it: a few dozen messages of the usual few hundred bytes.
+const RECEIVE_WINDOW: u32 = 64 * 1024;
+
+/// Messages of all neighbours that wait for the node.
+const MAX_WAITING_SIGNALS: usize = 256;
+
+/// Processes that may be connected at a time.
+const MAX_NEIGHBOURS: usize = 1024;
+
+/// How long all connections may take to end.
+const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1_500);
+
+/// What a control plane is made of.
+pub(super) struct ControlConfig {
+    /// Whether neighbours may dial this member.
+    pub(super) listens: bool,
+    /// Who is who.
+    pub(super) overlay: Arc<Overlay>,
+    /// Who this is.
+    pub(super) member: MemberId,
+    /// Which of the member's processes this is.
+    pub(super) instance: InstanceId,
+    /// The member's keys.
+    pub(super) identity: Identity,
+    /// Random, for the pauses between attempts.
+    pub(super) seed: [u8; 32],
+}
+
+/// Why a control plane cannot start.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ControlError {
+    /// See there.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The socket refuses to be used.
+    #[error("the control socket cannot be used")]
+    Socket(#[from] std::io::Error),
+}
+
+/// What the control plane tells its owner.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ControlEvent {
+    /// Messages can be exchanged with this peer.
+    Up(Peer),
+    /// The next message of a peer that is up.
+    Message(Peer, Vec<u8>),
+    /// The pipe to this peer broke; what it still held is lost.
+    Down(Peer),
+}
+
+/// All control connections of a process.
+pub(super) struct ControlPlane {
+    endpoint: quinn::Endpoint,
+    tasks: JoinSet<()>,
+    signals: mpsc::Receiver<Signal>,
+    outlets: BTreeMap<Peer, Outlet>,
+    peers: BTreeMap<ConnectionId, Peer>,
+    ready: VecDeque<ControlEvent>,
+}
+
+impl ControlPlane {
+    /// Listens on `socket`, if the member listens, and dials from it the neighbours that are this member's to dial.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub(super) fn start(socket: UdpSocket, config: &ControlConfig) -> Result<ControlPlane, ControlError> {
+        let (sender, signals) = mpsc::channel(MAX_WAITING_SIGNALS);
+        let shared = Arc::new(Shared::new(config.instance, sender));
+        let neighbours = config.overlay.links_of(config.member).map(|(_, neighbour)| neighbour);
+        let pinned = PinnedKeys::of(&config.overlay, neighbours);
+        let endpoint = quinn::Endpoint::new(
+            EndpointConfig::default(),
+            Some(server_config(&config.identity, pinned.clone())?),
+            socket,
+            Arc::new(TokioRuntime),
+        )?;
+        let mut tasks = JoinSet::new();
+        let neighbours = config.listens.then(|| Arc::new(pinned));
+        let strangers = Strangers::default();
+        let listener =
+            Listener { endpoint: endpoint.clone(), neighbours, shared: Arc::clone(&shared), strangers };
+        tasks.spawn(listener.listen());
+        for dialler in diallers(config, &endpoint, &shared)? {
+            tasks.spawn(dialler.keep_connected());
+        }
+        let (outlets, peers) = (BTreeMap::new(), BTreeMap::new());
+        Ok(ControlPlane { endpoint, tasks, signals, outlets, peers, ready: VecDeque::new() })
+    }
+
+    /// The next event; waits for one. Nothing is lost if the future is dropped.
+    pub(super) async fn next_event(&mut self) -> ControlEvent {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return event;
+            }
+            match self.signals.recv().await {
+                Some(signal) => self.note(signal),
+                // Neither listens nor dials: there will never be anything.
+                None => pending().await,
+            }
+        }
+    }
+
+    /// The next event, if there is one.
+    pub(super) fn try_next_event(&mut self) -> Option<ControlEvent> {
+        while self.ready.is_empty() {
+            let signal = self.signals.try_recv().ok()?;
+            self.note(signal);
+        }
+        self.ready.pop_front()
+    }
+
+    /// Sends a message to a peer that is up. To one that is not it is lost, as what a broken pipe held.
+    pub(super) fn send(&self, to: Peer, message: Vec<u8>) {
+        if let Some(outlet) = self.outlets.get(&to) {
+            outlet.send(message);
+        }
+    }
+
+    /// Lets the queued messages out, closes all connections and waits until their peers know, up to a limit.
+    pub(super) async fn shutdown(mut self) {
+        self.endpoint.set_server_config(None);
+        self.tasks.shutdown().await;
+        self.outlets.clear();
+        let drained = async {
+            // Connections must not wait for a full queue of signals while they end.
+            tokio::select! {
+                () = self.endpoint.wait_idle() => {}
+                () = async { while self.signals.recv().await.is_some() {} pending().await } => {}
+            }
+        };
+        if tokio::time::timeout(SHUTDOWN_LIMIT, drained).await.is_err() {
+            tracing::debug!("some control connections did not end in time");
+        }
+        self.endpoint.close(VarInt::from_u32(Farewell::Done as u32), b"");
+    }
+
+    fn note(&mut self, signal: Signal) {
+        match signal {
+            Signal::Up(peer, outlet) => self.connected(peer, outlet),
+            Signal::Message(id, message) => {
+                let peer = self.peers.get(&id);
+                self.ready.extend(peer.map(|peer| ControlEvent::Message(*peer, message)));
+            }
+            Signal::Down(id) => {
+                if let Some(peer) = self.peers.remove(&id) {
+                    self.outlets.remove(&peer);
+                    self.ready.push_back(ControlEvent::Down(peer));
+                }
+            }
+        }
+    }
+
+    /// The newer connection of a process replaces the older: its dialler only dials again when it has given up the
+    /// older one, which this side may not have noticed yet.
+    fn connected(&mut self, peer: Peer, outlet: Outlet) {
+        if let Some(old) = self.outlets.remove(&peer) {
+            old.close(Farewell::Replaced);
+            self.peers.remove(&old.id);
+            self.ready.push_back(ControlEvent::Down(peer));
+        }
+        if self.outlets.len() >= MAX_NEIGHBOURS {
+            return outlet.close(Farewell::Crowded);
+        }
+        self.peers.insert(outlet.id, peer);
+        self.outlets.insert(peer, outlet);
+        self.ready.push_back(ControlEvent::Up(peer));
+    }
+}
+
+fn diallers(
+    config: &ControlConfig,
+    endpoint: &quinn::Endpoint,
+    shared: &Arc<Shared>,
+) -> Result<Vec<Dialler>, ControlError> {
+    let overlay = &config.overlay;
+    let ours = overlay.links_of(config.member).filter(|(link, _)| overlay.dialler(*link) == config.member);
+    ours.filter_map(|(link, neighbour)| Some((link, neighbour, overlay.reach(link, config.member).0?)))
+        .map(|(link, neighbour, address)| {
+            let pinned = PinnedKeys::of(overlay, [neighbour]);
+            let tls = tls::client_config(&config.identity, pinned)?;
+            let mut quic = quinn::ClientConfig::new(Arc::new(tls));
+            quic.transport_config(Arc::new(transport_config(Streams::Open)));
+            Ok(Dialler {
+                endpoint: endpoint.clone(),
+                config: quic,
+                neighbour,
+                name: overlay.name(neighbour),
+                address,
+                shared: Arc::clone(shared),
+                back_off: BackOff::new(link_seed(config.seed, link)),
+            })
+        })
+        .collect()
+}
+
+fn link_seed(seed: [u8; 32], link: LinkId) -> [u8; 32] {
+    *blake3::keyed_hash(&seed, &link.0.to_be_bytes()).as_bytes()
+}
+
+fn server_config(identity: &Identity, pinned: PinnedKeys) -> Result<quinn::ServerConfig, TlsError> {
+    let tls = tls::server_config(identity, pinned)?;
+    let mut quic = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    quic.transport_config(Arc::new(transport_config(Streams::Accept)));
+    Ok(quic)
+}
+
+/// Which side opens the one stream of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Streams {
+    Open,
+    Accept,
+}
+
+fn transport_config(streams: Streams) -> TransportConfig {
+    let mut config = TransportConfig::default();
+    config
+        .max_concurrent_bidi_streams(VarInt::from_u32(u32::from(streams == Streams::Accept)))
+        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .datagram_receive_buffer_size(None)
+        .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_LIMIT_MS))))
+        .keep_alive_interval(Some(KEEP_ALIVE))
+        .stream_receive_window(VarInt::from_u32(RECEIVE_WINDOW))
+        .receive_window(VarInt::from_u32(RECEIVE_WINDOW));
+    config
+}

@@ -1,0 +1,303 @@
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use quinn::{ApplicationClose, ConnectionError, TransportErrorCode};
+use rustls::AlertDescription;
+use tokio::time::timeout;
+
+use super::message::{Hello, MAX_MESSAGE, read_message, write_message};
+use super::*;
+use crate::io::testing::{Scene, identity, loopback};
+
+/// Longer than anything here takes on a busy machine; only a failing test waits for it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn start_as(scene: &Scene, name: &str, instance: u64, socket: UdpSocket, keys: Identity) -> ControlPlane {
+    let member = scene.member(name);
+    let config = ControlConfig {
+        listens: scene.overlay.member(member).control.is_some(),
+        overlay: Arc::clone(&scene.overlay),
+        member,
+        instance: InstanceId(instance),
+        identity: keys,
+        seed: [7; 32],
+    };
+    ControlPlane::start(socket, &config).expect("a control plane")
+}
+
+/// A process of a listening member on its socket, or of a client on any.
+fn start(scene: &Scene, name: &str, instance: u64) -> ControlPlane {
+    let listens = scene.overlay.member(scene.member(name)).control.is_some();
+    let socket = if listens { scene.control_socket(name) } else { loopback() };
+    start_as(scene, name, instance, socket, identity(name))
+}
+
+fn peer(scene: &Scene, name: &str, instance: u64) -> Peer {
+    Peer { member: scene.member(name), instance: InstanceId(instance) }
+}
+
+async fn next(plane: &mut ControlPlane) -> ControlEvent {
+    timeout(PATIENCE, plane.next_event()).await.expect("an event in time")
+}
+
+fn client_and_relay() -> Scene {
+    Scene::new(&["relay"], &["client"], &[("client", "relay")])
+}
+
+#[tokio::test]
+async fn messages_flow_both_ways_in_order() {
+    let scene = client_and_relay();
+    let (mut relay, mut client) = (start(&scene, "relay", 1), start(&scene, "client", 2));
+    let (to_relay, to_client) = (peer(&scene, "relay", 1), peer(&scene, "client", 2));
+    assert_eq!(next(&mut client).await, ControlEvent::Up(to_relay));
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(to_client));
+    let messages = [vec![1; MAX_MESSAGE], vec![], vec![2; 3]];
+    for message in &messages {
+        client.send(to_relay, message.clone());
+        relay.send(to_client, message.clone());
+    }
+    for message in messages {
+        assert_eq!(next(&mut relay).await, ControlEvent::Message(to_client, message.clone()));
+        assert_eq!(next(&mut client).await, ControlEvent::Message(to_relay, message));
+    }
+}
+
+#[tokio::test]
+async fn what_was_queued_before_a_shutdown_still_arrives() {
+    let scene = client_and_relay();
+    let (mut relay, mut client) = (start(&scene, "relay", 1), start(&scene, "client", 2));
+    let (to_relay, to_client) = (peer(&scene, "relay", 1), peer(&scene, "client", 2));
+    assert_eq!(next(&mut client).await, ControlEvent::Up(to_relay));
+    for number in 0..100 {
+        client.send(to_relay, vec![number; 1000]);
+    }
+    client.shutdown().await;
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(to_client));
+    for number in 0..100 {
+        assert_eq!(next(&mut relay).await, ControlEvent::Message(to_client, vec![number; 1000]));
+    }
+    assert_eq!(next(&mut relay).await, ControlEvent::Down(to_client));
+}
+
+#[tokio::test]
+async fn processes_under_one_key_are_neighbours_at_once() {
+    let scene = client_and_relay();
+    let mut relay = start(&scene, "relay", 1);
+    let mut first = start(&scene, "client", 2);
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&scene, "client", 2)));
+    let mut second = start(&scene, "client", 3);
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&scene, "client", 3)));
+    for (client, instance) in [(&mut first, 2), (&mut second, 3)] {
+        relay.send(peer(&scene, "client", instance), vec![instance as u8]);
+        assert_eq!(next(client).await, ControlEvent::Up(peer(&scene, "relay", 1)));
+        let message = ControlEvent::Message(peer(&scene, "relay", 1), vec![instance as u8]);
+        assert_eq!(next(client).await, message);
+    }
+}
+
+#[tokio::test]
+async fn the_newer_connection_of_a_process_replaces_the_older() {
+    let scene = client_and_relay();
+    let mut relay = start(&scene, "relay", 1);
+    let client = peer(&scene, "client", 2);
+    let mut older = start(&scene, "client", 2);
+    assert_eq!(next(&mut older).await, ControlEvent::Up(peer(&scene, "relay", 1)));
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(client));
+    let raw = RawClient::new(identity("client"));
+    let _newer = raw.greeted(&scene, "relay", client.instance).await;
+    assert_eq!(next(&mut relay).await, ControlEvent::Down(client));
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(client));
+    assert_eq!(next(&mut older).await, ControlEvent::Down(peer(&scene, "relay", 1)));
+}
+
+#[tokio::test]
+async fn a_dialler_comes_back_after_the_acceptor_was_restarted() {
+    let scene = client_and_relay();
+    let mut client = start(&scene, "client", 9);
+    let relay = start(&scene, "relay", 1);
+    assert_eq!(next(&mut client).await, ControlEvent::Up(peer(&scene, "relay", 1)));
+    relay.shutdown().await;
+    assert_eq!(next(&mut client).await, ControlEvent::Down(peer(&scene, "relay", 1)));
+    let mut relay = start(&scene, "relay", 2);
+    assert_eq!(next(&mut client).await, ControlEvent::Up(peer(&scene, "relay", 2)));
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&scene, "client", 9)));
+}
+
+/// A QUIC client that speaks the protocol by hand.
+struct RawClient {
+    endpoint: quinn::Endpoint,
+    identity: Identity,
+}
+
+impl RawClient {
+    fn new(identity: Identity) -> RawClient {
+        let address = loopback().local_addr().expect("bound");
+        RawClient { endpoint: quinn::Endpoint::client((address.ip(), 0).into()).expect("a client"), identity }
+    }
+
+    async fn connect(&self, scene: &Scene, to: &str) -> quinn::Connection {
+        let member = scene.member(to);
+        let pinned = PinnedKeys::of(&scene.overlay, [member]);
+        let tls = tls::client_config(&self.identity, pinned).expect("a configuration");
+        let address = scene.overlay.member(member).control.expect("it listens");
+        let connecting =
+            self.endpoint.connect_with(quinn::ClientConfig::new(Arc::new(tls)), address, tls::SERVER_NAME);
+        connecting.expect("an attempt").await.expect("in TLS 1.3 the client is done first")
+    }
+
+    async fn greeted(
+        &self,
+        scene: &Scene,
+        to: &str,
+        instance: InstanceId,
+    ) -> (quinn::Connection, quinn::SendStream) {
+        let connection = self.connect(scene, to).await;
+        let (mut sender, mut receiver) = connection.open_bi().await.expect("a stream");
+        write_message(&mut sender, &Hello { instance }.emit()).await.expect("a Hello");
+        read_message(&mut receiver).await.expect("a Hello").expect("not the end");
+        (connection, sender)
+    }
+}
+
+fn is_alert(reason: &ConnectionError, alert: AlertDescription) -> bool {
+    let code = TransportErrorCode::crypto(u8::from(alert));
+    match reason {
+        ConnectionError::ConnectionClosed(close) => close.error_code == code,
+        ConnectionError::TransportError(error) => error.code == code,
+        _ => false,
+    }
+}
+
+/// Shows that `plane` has seen nobody before the member of that name.
+async fn expect_first(plane: &mut ControlPlane, scene: &Scene, name: &str) {
+    let _process = start(scene, name, 77);
+    assert_eq!(next(plane).await, ControlEvent::Up(peer(scene, name, 77)));
+}
+
+#[tokio::test]
+async fn a_stranger_is_told_that_access_is_denied_and_nothing_else() {
+    let scene = client_and_relay();
+    let mut relay = start(&scene, "relay", 1);
+    let connection = RawClient::new(identity("stranger")).connect(&scene, "relay").await;
+    let reason = timeout(PATIENCE, connection.closed()).await.expect("a close");
+    assert!(is_alert(&reason, AlertDescription::AccessDenied), "{reason}");
+    expect_first(&mut relay, &scene, "client").await;
+}
+
+#[tokio::test]
+async fn a_member_without_a_link_to_this_one_is_a_stranger_too() {
+    let scene = Scene::new(&["relay"], &["client", "other"], &[("client", "relay")]);
+    let mut relay = start(&scene, "relay", 1);
+    let connection = RawClient::new(identity("other")).connect(&scene, "relay").await;
+    let reason = timeout(PATIENCE, connection.closed()).await.expect("a close");
+    assert!(is_alert(&reason, AlertDescription::AccessDenied), "{reason}");
+    expect_first(&mut relay, &scene, "client").await;
+}
+
+#[tokio::test]
+async fn a_dialler_refuses_whoever_has_another_key_than_the_neighbour() {
+    let scene = client_and_relay();
+    let pinned = PinnedKeys::of(&scene.overlay, [scene.member("client")]);
+    let config = server_config(&identity("impostor"), pinned).expect("a configuration");
+    let (quic, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
+    let impostor = quinn::Endpoint::new(quic, Some(config), scene.control_socket("relay"), runtime);
+    let impostor = impostor.expect("an endpoint");
+    let mut client = start(&scene, "client", 2);
+    for _attempt in 0..2 {
+        let incoming = timeout(PATIENCE, impostor.accept()).await.expect("an attempt").expect("open");
+        let reason = incoming.await.expect_err("the client refuses");
+        assert!(is_alert(&reason, AlertDescription::AccessDenied), "{reason}");
+    }
+    assert_eq!(client.try_next_event(), None);
+}
+
+#[tokio::test]
+async fn a_message_longer_than_allowed_ends_the_connection() {
+    let scene = client_and_relay();
+    let mut relay = start(&scene, "relay", 1);
+    let raw = RawClient::new(identity("client"));
+    let (connection, mut sender) = raw.greeted(&scene, "relay", InstanceId(2)).await;
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&scene, "client", 2)));
+    let too_long = u32::try_from(MAX_MESSAGE + 1).expect("small");
+    sender.write_all(&too_long.to_be_bytes()).await.expect("sent");
+    let reason = timeout(PATIENCE, connection.closed()).await.expect("a close");
+    let code = VarInt::from_u32(Farewell::BadMessage as u32);
+    assert!(
+        matches!(&reason, ConnectionError::ApplicationClosed(ApplicationClose { error_code, .. }) if *error_code == code),
+        "{reason}"
+    );
+    assert_eq!(next(&mut relay).await, ControlEvent::Down(peer(&scene, "client", 2)));
+}
+
+/// The first datagram of a QUIC client that would have dialled `to`.
+async fn captured_initial(scene: &Scene, to: &str) -> Vec<u8> {
+    let trap = tokio::net::UdpSocket::from_std(nonblocking(loopback())).expect("a socket");
+    let raw = RawClient::new(identity("stranger"));
+    let pinned = PinnedKeys::of(&scene.overlay, [scene.member(to)]);
+    let tls = tls::client_config(&raw.identity, pinned).expect("a configuration");
+    let config = quinn::ClientConfig::new(Arc::new(tls));
+    let address = trap.local_addr().expect("bound");
+    let _connecting = raw.endpoint.connect_with(config, address, tls::SERVER_NAME).expect("an attempt");
+    let mut datagram = vec![0; 2048];
+    let length = timeout(PATIENCE, trap.recv(&mut datagram)).await.expect("in time").expect("an Initial");
+    datagram.truncate(length);
+    datagram
+}
+
+fn nonblocking(socket: UdpSocket) -> UdpSocket {
+    socket.set_nonblocking(true).expect("supported");
+    socket
+}
+
+async fn ask(socket: &tokio::net::UdpSocket, to: SocketAddr, question: &[u8]) -> Vec<u8> {
+    socket.send_to(question, to).await.expect("sent");
+    let mut answer = vec![0; 2048];
+    let length = timeout(PATIENCE, socket.recv(&mut answer)).await.expect("in time").expect("an answer");
+    answer.truncate(length);
+    answer
+}
+
+#[tokio::test]
+async fn an_address_that_is_not_validated_gets_a_retry_and_nothing_else() {
+    let scene = client_and_relay();
+    let mut relay = start(&scene, "relay", 1);
+    let initial = captured_initial(&scene, "relay").await;
+    let stranger = tokio::net::UdpSocket::from_std(nonblocking(loopback())).expect("a socket");
+    let address = scene.overlay.member(scene.member("relay")).control.expect("it listens");
+    let answer = ask(&stranger, address, &initial).await;
+    // RFC 9000 §17.2.5: a long header of version 1 with packet type 3.
+    assert_eq!((answer[0] & 0xf0, &answer[1..5]), (0xf0, &[0, 0, 0, 1][..]));
+    assert!(answer.len() < initial.len());
+    expect_first(&mut relay, &scene, "client").await;
+    assert!(stranger.try_recv(&mut [0; 2048]).is_err(), "a second answer");
+}
+
+#[tokio::test]
+async fn a_member_that_does_not_listen_is_silent() {
+    let scene = client_and_relay();
+    let socket = loopback();
+    let address = socket.local_addr().expect("bound");
+    let mut client = start_as(&scene, "client", 2, socket, identity("client"));
+    let initial = captured_initial(&scene, "relay").await;
+    let stranger = tokio::net::UdpSocket::from_std(nonblocking(loopback())).expect("a socket");
+    stranger.send_to(&initial, address).await.expect("sent");
+    // The client's socket delivers in order, so its own handshake comes after the stranger's Initial.
+    let _relay = start(&scene, "relay", 1);
+    assert_eq!(next(&mut client).await, ControlEvent::Up(peer(&scene, "relay", 1)));
+    assert!(stranger.try_recv(&mut [0; 2048]).is_err(), "an answer");
+}
+
+#[tokio::test]
+async fn dropped_control_planes_leave_no_tasks_behind() {
+    let scene = client_and_relay();
+    let (relay, mut client) = (start(&scene, "relay", 1), start(&scene, "client", 2));
+    assert_eq!(next(&mut client).await, ControlEvent::Up(peer(&scene, "relay", 1)));
+    drop((relay, client));
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let ended = async {
+        while metrics.num_alive_tasks() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, ended).await.expect("all tasks end");
+}

@@ -1,0 +1,64 @@
+//! Small overlays on loopback for the tests of this module.
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+
+use crate::keys::{Identity, encode_key};
+use crate::overlay::{MemberId, Overlay};
+
+/// An overlay whose listening members have sockets that are bound already, so that no port is guessed.
+pub(super) struct Scene {
+    /// As each of its members knows it.
+    pub(super) overlay: Arc<Overlay>,
+    sockets: Vec<(UdpSocket, UdpSocket)>,
+}
+
+impl Scene {
+    /// `listening` members have addresses and relay for everybody, `clients` have none.
+    pub(super) fn new(listening: &[&str], clients: &[&str], links: &[(&str, &str)]) -> Scene {
+        let (mut text, mut sockets) = (String::new(), Vec::new());
+        for name in listening {
+            let (control, data) = (loopback(), loopback());
+            let addresses = [&control, &data].map(|socket| socket.local_addr().expect("bound"));
+            let rest =
+                format!("control = \"{}\"\ndata = \"{}\"\nrelay_for = [\"*\"]\n", addresses[0], addresses[1]);
+            text.push_str(&(entry(name) + &rest));
+            sockets.push((control, data));
+        }
+        for name in clients {
+            text.push_str(&entry(name));
+            sockets.push((loopback(), loopback()));
+        }
+        for (a, b) in links {
+            write!(text, "[[link]]\na = \"{a}\"\nb = \"{b}\"\n").expect("into a string");
+        }
+        Scene { overlay: Arc::new(Overlay::parse(&text).expect("a right overlay")), sockets }
+    }
+
+    /// The member of that name.
+    pub(super) fn member(&self, name: &str) -> MemberId {
+        self.overlay.find(name).expect("a member of the scene")
+    }
+
+    /// A second handle on the control socket of a member.
+    pub(super) fn control_socket(&self, name: &str) -> UdpSocket {
+        self.sockets[usize::from(self.member(name).0)].0.try_clone().expect("a socket")
+    }
+}
+
+/// The keys of the member of that name.
+pub(super) fn identity(name: &str) -> Identity {
+    Identity::from_seed(*blake3::hash(name.as_bytes()).as_bytes())
+}
+
+/// A socket on a free port.
+pub(super) fn loopback() -> UdpSocket {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback")
+}
+
+fn entry(name: &str) -> String {
+    let keys = identity(name).public();
+    let (ed25519, x25519) = (encode_key(&keys.ed25519), encode_key(&keys.x25519));
+    format!("[[member]]\nname = \"{name}\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n")
+}

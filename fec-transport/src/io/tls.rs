@@ -1,0 +1,200 @@
+//! TLS for the control plane: raw public keys (RFC 7250) that are pinned to the overlay file, TLS 1.3, nothing else.
+//!
+//! There is no certificate, no authority and no name. A member proves with a signature that it owns the Ed25519 key
+//! that the overlay file lists, and the other side compares that key with those that it expects: the dialler with
+//! the one of the neighbour it dials, the acceptor with those of all its neighbours.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::sign::CertifiedKey;
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme,
+};
+
+use crate::keys::Identity;
+use crate::overlay::{MemberId, Overlay};
+
+/// Names the control protocol and its version; two sides without a common one do not talk (ALPN).
+const PROTOCOL: &[u8] = b"fec-transport/1";
+
+/// TLS wants a name for the server; nothing looks at it and it is not sent.
+pub(super) const SERVER_NAME: &str = "member.invalid";
+
+/// Why the TLS configuration could not be made: never the overlay's fault, so a fault of the build.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TlsError {
+    /// rustls refuses the own key or the protocol version.
+    #[error("TLS refuses the member's own key or TLS 1.3")]
+    Rustls(#[from] Error),
+    /// The cryptographic provider lacks what every QUIC handshake begins with.
+    #[error("the TLS provider has no AES-128-GCM, with which each QUIC handshake begins")]
+    NoInitialCipherSuite(#[from] NoInitialCipherSuite),
+}
+
+/// The keys that may be at the other end of a connection, each with the member that owns it.
+#[derive(Debug, Clone)]
+pub(super) struct PinnedKeys {
+    members: BTreeMap<Vec<u8>, MemberId>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl PinnedKeys {
+    /// The keys of `members`, as `overlay` lists them.
+    pub(super) fn of(overlay: &Overlay, members: impl IntoIterator<Item = MemberId>) -> PinnedKeys {
+        let spki = |member| overlay.member(member).keys.ed25519_spki();
+        PinnedKeys {
+            members: members.into_iter().map(|member| (spki(member), member)).collect(),
+            algorithms: provider().signature_verification_algorithms,
+        }
+    }
+
+    /// Who is at the other end of a connection that these keys let through.
+    pub(super) fn member_at(&self, connection: &quinn::Connection) -> Option<MemberId> {
+        let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+        self.members.get(chain.first()?.as_ref()).copied()
+    }
+
+    fn check(&self, key: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Result<(), Error> {
+        if others.is_empty() && self.members.contains_key(key.as_ref()) {
+            return Ok(());
+        }
+        // Told to the peer as the alert access_denied.
+        Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+    }
+
+    fn check_signature(
+        &self,
+        message: &[u8],
+        key: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let key = SubjectPublicKeyInfoDer::from(key.as_ref());
+        verify_tls13_signature_with_raw_key(message, &key, signed, &self.algorithms)
+    }
+}
+
+impl ServerCertVerifier for PinnedKeys {
+    fn verify_server_cert(
+        &self,
+        key: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.check(key, others).map(|()| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _key: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        key: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.check_signature(message, key, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+impl ClientCertVerifier for PinnedKeys {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        key: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.check(key, others).map(|()| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _key: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        key: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.check_signature(message, key, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+/// What a dialler brings to a handshake with one of `expected`.
+pub(super) fn client_config(identity: &Identity, expected: PinnedKeys) -> Result<QuicClientConfig, TlsError> {
+    let mut config = rustls::ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(expected))
+        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(own_key(identity)?)));
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.enable_sni = false;
+    // A resumed session would skip the check of the key. Without resumption there is no 0-RTT either.
+    config.resumption = Resumption::disabled();
+    Ok(QuicClientConfig::try_from(config)?)
+}
+
+/// What an acceptor brings to a handshake with any of `expected`.
+pub(super) fn server_config(identity: &Identity, expected: PinnedKeys) -> Result<QuicServerConfig, TlsError> {
+    let mut config = rustls::ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_client_cert_verifier(Arc::new(expected))
+        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own_key(identity)?)));
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    config.max_early_data_size = 0;
+    Ok(QuicServerConfig::try_from(config)?)
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn own_key(identity: &Identity) -> Result<Arc<CertifiedKey>, Error> {
+    let secret = identity.ed25519_pkcs8();
+    let signing = rustls::crypto::ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(&secret[..]))?;
+    let public = CertificateDer::from(identity.public().ed25519_spki());
+    Ok(Arc::new(CertifiedKey::new(vec![public], signing)))
+}
