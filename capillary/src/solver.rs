@@ -1,0 +1,122 @@
+//! The capillary routing by maximum flow: Newton's method on cuts, then divide [theory §1.3].
+//!
+//! Prior art: Georgiadis, Georgatsos, Floros, Sartzetakis, "Lexicographically optimal balanced networks" (the same
+//! recursion on cuts); Radzik 1992 (Newton's method on cuts).
+
+mod balance;
+mod components;
+mod part;
+
+use thiserror::Error;
+
+use crate::certificate::Certificate;
+use crate::routing::{Routing, RoutingError};
+use crate::topology::{LinkId, NodeId, Topology, TopologyError};
+
+pub(crate) use part::Recursion;
+
+/// Why there is no routing.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum SolveError {
+    /// A source or a target that the topology does not have.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// Source and target are one node.
+    #[error("source and target are both {name:?}; they must be two nodes")]
+    SourceIsTarget {
+        /// The name of the node.
+        name: String,
+    },
+    /// No path leads from the source to the target.
+    #[error("{target:?} cannot be reached from {source_name:?}")]
+    Unreachable {
+        /// The name of the source.
+        source_name: String,
+        /// The name of the target.
+        target: String,
+    },
+    /// The result is no flow: the input was beyond the precision of the arithmetic.
+    #[error("round-off spoilt the result: {0}")]
+    Imprecise(#[from] RoutingError),
+    /// A linear program that its solver gave up on.
+    #[error("the linear program of layer {layer} failed: {reason}")]
+    LinearProgram {
+        /// The layer, counted from 1.
+        layer: usize,
+        /// What the solver said.
+        reason: String,
+    },
+}
+
+/// The work that a solution took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Effort {
+    /// How many parts were solved.
+    pub steps: usize,
+    /// How many maximum flows: several for each step, as Newton's method closes in on a cut.
+    pub max_flows: usize,
+    /// How many breadth-first searches the maximum flows took.
+    pub rounds: usize,
+}
+
+/// A capillary routing with the proof that it is one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Solution {
+    /// The routing.
+    pub routing: Routing,
+    /// The cuts that prove it optimal.
+    pub certificate: Certificate,
+    /// The work that it took.
+    pub effort: Effort,
+}
+
+/// The capillary routing from `source` to `target`: the unit flow whose loads, sorted from the largest down, are
+/// lexicographically smallest [theory §1]. It is unique, link by link.
+///
+/// Typical cost: a few breadth-first searches per layer; 300 nodes with 2,556 arcs take some milliseconds.
+///
+/// ```
+/// use capillary::{Orientation, Topology};
+///
+/// // Two ways with a link between them, which the routing leaves alone.
+/// let links = [("s", "a", 1.0), ("s", "b", 1.0), ("a", "b", 1.0), ("a", "t", 1.0), ("b", "t", 1.0)];
+/// let topology = Topology::from_links(Orientation::Undirected, links)?;
+/// let (source, target) = (topology.node("s").unwrap(), topology.node("t").unwrap());
+/// let routing = capillary::solve(&topology, source, target)?;
+/// let loads: Vec<f64> = routing.links().iter().map(|link| link.load).collect();
+/// assert_eq!(loads, [0.5, 0.5, 0.0, 0.5, 0.5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn solve(topology: &Topology, source: NodeId, target: NodeId) -> Result<Routing, SolveError> {
+    solve_certified(topology, source, target).map(|solution| solution.routing)
+}
+
+/// Like [`solve`], with the certificate of each step and the work that it took.
+pub fn solve_certified(topology: &Topology, source: NodeId, target: NodeId) -> Result<Solution, SolveError> {
+    check_pair(topology, source, target)?;
+    let mut recursion = Recursion::new(topology, source, target);
+    recursion.run();
+    if recursion.is_unreachable() {
+        return Err(unreachable(topology, source, target));
+    }
+    let flows = recursion.flows();
+    let fixed = |link: LinkId| flows[link.index()] != 0.0;
+    let routing = Routing::with_layers(topology, source, target, &flows, fixed)?;
+    let effort = recursion.effort();
+    Ok(Solution { routing, certificate: recursion.into_certificate(), effort })
+}
+
+/// Whether the two are different nodes of the topology.
+pub(crate) fn check_pair(topology: &Topology, source: NodeId, target: NodeId) -> Result<(), SolveError> {
+    topology.check_node(source)?;
+    topology.check_node(target)?;
+    if source == target {
+        return Err(SolveError::SourceIsTarget { name: topology.node_weight(source).name().into() });
+    }
+    Ok(())
+}
+
+pub(crate) fn unreachable(topology: &Topology, source: NodeId, target: NodeId) -> SolveError {
+    let name = |node| topology.node_weight(node).name().to_string();
+    SolveError::Unreachable { source_name: name(source), target: name(target) }
+}

@@ -1,0 +1,329 @@
+//! The recursion: a part of the network is solved by one tight cut and falls apart along all cuts that are tight
+//! with it.
+
+use std::ops::Range;
+
+use crate::certificate::{Certificate, Step};
+use crate::network::{Network, Slot};
+use crate::solver::Effort;
+use crate::solver::balance::Balance;
+use crate::solver::components::Components;
+use crate::topology::{NodeId, Topology};
+
+/// Round-off is reckoned in units of this, relative.
+const EPSILON: f64 = f64::EPSILON;
+
+/// How many times the reckoned round-off a number must exceed to count as more than round-off.
+const SAFETY: f64 = 256.0;
+
+/// A part still to be solved: an independent problem of its own [theory §1.3, Divide].
+#[derive(Debug, Clone)]
+struct Part {
+    /// Its nodes, as positions in the order.
+    nodes: Range<u32>,
+    /// The step that it comes from.
+    parent: Option<u32>,
+    /// F¹·F²·…: flows in the original problem times this are flows here.
+    scale: f64,
+    /// What round-off may have done to a supply so far: each step multiplies it by its ratio and adds its own.
+    noise: f64,
+}
+
+/// The tight cut of a step.
+#[derive(Debug, Clone, Copy)]
+struct TightCut {
+    /// Its capacity over its supply: the largest λ for which λ·b can flow.
+    ratio: f64,
+    /// Below this a residual or an excess is round-off.
+    tolerance: f64,
+    /// A single node whose own arcs are the cut; `None`: the cut of [`Recursion::source_side`].
+    single: Option<u32>,
+}
+
+/// The state of the recursion. The vectors are indexed by node, save where a field says otherwise.
+#[derive(Debug)]
+pub(crate) struct Recursion {
+    balance: Balance,
+    components: Components,
+    /// What each node must send (negative: receive) in its part's problem; the flow in the network sends as much.
+    supply: Vec<f64>,
+    /// Whether the node is on the source side of the last cut that a flow was stuck at.
+    source_side: Vec<bool>,
+    /// The nodes; each part and each child of a part is a range of it.
+    order: Vec<u32>,
+    /// Flow per link (index: link), 0 until a step fixes it.
+    flows: Vec<f64>,
+    smallest_capacity: f64,
+    pending: Vec<Part>,
+    steps: Vec<Step>,
+    children: Vec<u32>,
+    max_flows: usize,
+    unreachable: bool,
+    /// Working space of the split: nodes by component.
+    sorted: Vec<u32>,
+    /// Working space of the split: where each component starts.
+    starts: Vec<u32>,
+}
+
+impl Recursion {
+    pub(crate) fn new(topology: &Topology, source: NodeId, target: NodeId) -> Self {
+        let nodes = topology.node_count();
+        let mut supply = vec![0.0; nodes];
+        supply[source.index()] = 1.0;
+        supply[target.index()] = -1.0;
+        let whole = Part { nodes: 0..nodes as u32, parent: None, scale: 1.0, noise: EPSILON };
+        Self {
+            balance: Balance::new(Network::new(topology), nodes),
+            components: Components::new(nodes),
+            supply,
+            source_side: vec![false; nodes],
+            order: (0..nodes as u32).collect(),
+            flows: vec![0.0; topology.link_count()],
+            smallest_capacity: topology.smallest_capacity().unwrap_or(1.0),
+            pending: vec![whole],
+            steps: Vec::new(),
+            children: Vec::new(),
+            max_flows: 0,
+            unreachable: false,
+            sorted: Vec::new(),
+            starts: Vec::new(),
+        }
+    }
+
+    /// Solves part after part until no supply is left anywhere.
+    pub(crate) fn run(&mut self) {
+        while let Some(part) = self.pending.pop() {
+            self.step(&part);
+        }
+    }
+
+    /// Whether the very first cut had no capacity.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.unreachable
+    }
+
+    /// The signed flow of each link.
+    pub(crate) fn flows(&self) -> Vec<f64> {
+        self.flows.clone()
+    }
+
+    pub(crate) fn effort(&self) -> Effort {
+        Effort { steps: self.steps.len(), max_flows: self.max_flows, rounds: self.balance.rounds }
+    }
+
+    pub(crate) fn into_certificate(self) -> Certificate {
+        let order = self.order.into_iter().map(NodeId).collect();
+        Certificate { order, steps: self.steps, children: self.children }
+    }
+
+    /// The smallest cut of the whole network: its capacity and, per node, whether it is on the source's side.
+    pub(crate) fn first_cut(mut self) -> (f64, Vec<bool>) {
+        let Some(part) = self.pending.pop() else { return (0.0, Vec::new()) };
+        let cut = self.tight_cut(&part);
+        let side = (0..self.supply.len() as u32).map(|node| self.is_on_source_side(&cut, node));
+        (cut.ratio, side.collect())
+    }
+
+    fn step(&mut self, part: &Part) {
+        let cut = self.tight_cut(part);
+        if cut.ratio <= 0.0 {
+            // Only the whole can have a cut without capacity: in every other part a flow meets the supplies.
+            self.unreachable = true;
+            return;
+        }
+        let count = self.find_components(part, &cut);
+        self.sort_by_component(part, count);
+        let scale = part.scale * cut.ratio;
+        for node in part.nodes.clone() {
+            self.supply[self.order[node as usize] as usize] *= cut.ratio;
+        }
+        let noise = part.noise * cut.ratio + self.cut_between_components(part, scale) * EPSILON;
+        self.record(part, cut.ratio, scale);
+        let parent = Some(self.steps.len() as u32 - 1);
+        for index in 0..count as usize {
+            let nodes = self.starts[index]..self.starts[index + 1];
+            self.put_off(Part { nodes, parent, scale, noise });
+        }
+    }
+
+    fn nodes(&self, part: &Part) -> &[u32] {
+        &self.order[part.nodes.start as usize..part.nodes.end as usize]
+    }
+
+    /// Newton's method on cuts: from an upper bound of λ, a maximum flow either carries λ times the supplies, or
+    /// leaves a cut whose ratio is the next, smaller λ.
+    fn tight_cut(&mut self, part: &Part) -> TightCut {
+        let (mut cut, total_supply) = self.tightest_single_node(part);
+        let mut ratio = 0.0;
+        loop {
+            // `excess` holds what is missing at the old ratio.
+            for place in part.nodes.clone() {
+                let node = self.order[place as usize] as usize;
+                self.balance.excess[node] += (cut.ratio - ratio) * self.supply[node];
+            }
+            ratio = cut.ratio;
+            cut.tolerance = SAFETY * ratio * (part.noise + EPSILON * total_supply);
+            self.max_flows += 1;
+            let nodes = &self.order[part.nodes.start as usize..part.nodes.end as usize];
+            self.balance.settle(nodes, cut.tolerance);
+            let Some(next) = self.cut_left_by_flow(part, cut.tolerance) else { return cut };
+            if next >= ratio * (1.0 - EPSILON) {
+                return cut;
+            }
+            self.remember_source_side(part);
+            cut = TightCut { ratio: next, single: None, ..cut };
+            if next <= 0.0 {
+                return cut;
+            }
+        }
+    }
+
+    /// The node whose own capacity allows the smallest λ, and the sum of the positive supplies. Sets every excess to
+    /// what the flow in the network lacks or exceeds at λ = 0.
+    fn tightest_single_node(&mut self, part: &Part) -> (TightCut, f64) {
+        let mut cut = TightCut { ratio: f64::INFINITY, tolerance: 0.0, single: None };
+        let mut total_supply = 0.0;
+        for place in part.nodes.clone() {
+            let node = self.order[place as usize];
+            let network = &self.balance.network;
+            let (mut out, mut into, mut net) = (0.0, 0.0, 0.0);
+            for slot in network.slots(node) {
+                let capacity = network.capacity(slot);
+                out += capacity;
+                into += network.capacity_back(slot);
+                net += capacity - slot.residual;
+            }
+            self.balance.excess[node as usize] = -net;
+            let supply = self.supply[node as usize];
+            total_supply += supply.max(0.0);
+            let ratio = if supply > 0.0 { out / supply } else { into / -supply };
+            if supply != 0.0 && ratio < cut.ratio {
+                cut = TightCut { ratio, single: Some(node), ..cut };
+            }
+        }
+        (cut, total_supply)
+    }
+
+    /// The ratio of the cut that the last flow ended with, if it left an excess behind.
+    fn cut_left_by_flow(&self, part: &Part, tolerance: f64) -> Option<f64> {
+        let (mut capacity, mut supply, mut stuck) = (0.0, 0.0, false);
+        for &node in self.nodes(part).iter().filter(|&&node| self.balance.is_cut_off(node)) {
+            supply += self.supply[node as usize];
+            stuck |= self.balance.excess[node as usize] > tolerance;
+            for slot in self.balance.network.slots(node) {
+                if !self.balance.is_cut_off(slot.head) {
+                    capacity += self.balance.network.capacity(slot);
+                }
+            }
+        }
+        (stuck && supply > 0.0).then(|| capacity / supply)
+    }
+
+    fn remember_source_side(&mut self, part: &Part) {
+        for place in part.nodes.clone() {
+            let node = self.order[place as usize];
+            self.source_side[node as usize] = self.balance.is_cut_off(node);
+        }
+    }
+
+    fn is_on_source_side(&self, cut: &TightCut, node: u32) -> bool {
+        match cut.single {
+            Some(single) => (node == single) == (self.supply[single as usize] > 0.0),
+            None => self.source_side[node as usize],
+        }
+    }
+
+    /// The strongly connected components of the residual network. An arc between two of them is full or empty in
+    /// every flow of this λ.
+    fn find_components(&mut self, part: &Part, cut: &TightCut) -> u32 {
+        let nodes = &self.order[part.nodes.start as usize..part.nodes.end as usize];
+        let network = &self.balance.network;
+        let count = self.components.search(network, nodes, cut.tolerance, |_, _| true);
+        if count > 1 {
+            return count;
+        }
+        // Round-off left a residual on the tight cut itself: the cut is known, so close it by force.
+        let sides: Vec<bool> =
+            (0..self.supply.len() as u32).map(|node| self.is_on_source_side(cut, node)).collect();
+        self.components.search(network, nodes, cut.tolerance, |tail, head| {
+            sides[tail as usize] == sides[head as usize] || !sides[tail as usize]
+        })
+    }
+
+    /// Puts the part's nodes in the order of their components: from the source side of the cuts to the target side,
+    /// since residual arcs lead back to smaller numbers.
+    fn sort_by_component(&mut self, part: &Part, count: u32) {
+        let range = part.nodes.start as usize..part.nodes.end as usize;
+        self.starts.clear();
+        self.starts.resize(count as usize + 1, 0);
+        for &node in &self.order[range.clone()] {
+            self.starts[self.components.of(node) as usize + 1] += 1;
+        }
+        self.starts[0] = part.nodes.start;
+        for index in 1..self.starts.len() {
+            self.starts[index] += self.starts[index - 1];
+        }
+        self.sorted.clear();
+        self.sorted.extend_from_slice(&self.order[range]);
+        for &node in &self.sorted {
+            let start = &mut self.starts[self.components.of(node) as usize];
+            self.order[*start as usize] = node;
+            *start += 1;
+        }
+        // Filling has moved each start to the next one's place.
+        self.starts.rotate_right(1);
+        self.starts[0] = part.nodes.start;
+    }
+
+    /// Takes the arcs between components out, fixes the flow of the full ones, and hands their flow to the supplies of
+    /// their ends [theory §1.1, eqs. 1–3]. Returns the largest capacity that was taken.
+    fn cut_between_components(&mut self, part: &Part, scale: f64) -> f64 {
+        let mut largest = 0.0_f64;
+        for place in part.nodes.clone() {
+            let node = self.order[place as usize];
+            let (components, supply, flows) = (&self.components, &mut self.supply, &mut self.flows);
+            let home = components.of(node);
+            let ends = (node, home);
+            let fix = |slot: &Slot, capacity: f64| {
+                let (node, home) = ends;
+                if components.of(slot.head) > home && capacity > 0.0 {
+                    supply[node as usize] -= capacity;
+                    supply[slot.head as usize] += capacity;
+                    largest = largest.max(capacity);
+                    flows[slot.link() as usize] =
+                        if slot.is_forward() { capacity } else { -capacity } / scale;
+                }
+            };
+            self.balance.network.cut_off(node, |slot| components.of(slot.head) != home, fix);
+        }
+        largest
+    }
+
+    fn record(&mut self, part: &Part, ratio: f64, scale: f64) {
+        let first = self.children.len() as u32;
+        self.children.extend_from_slice(&self.starts[..self.starts.len() - 1]);
+        let children = first..self.children.len() as u32;
+        let load = self.smallest_capacity / scale;
+        self.steps.push(Step { part: part.nodes.clone(), ratio, load, parent: part.parent, children });
+    }
+
+    /// Rounds the child's supplies and keeps it for later, if it has any.
+    fn put_off(&mut self, child: Part) {
+        let (mut sum, mut largest, mut holder) = (0.0, 0.0, None);
+        for &node in &self.order[child.nodes.start as usize..child.nodes.end as usize] {
+            let supply = &mut self.supply[node as usize];
+            if supply.abs() <= SAFETY * child.noise {
+                *supply = 0.0;
+            }
+            sum += *supply;
+            if supply.abs() > largest {
+                (largest, holder) = (supply.abs(), Some(node));
+            }
+        }
+        // Supplies of an independent problem sum to zero; what does not is round-off.
+        if let Some(holder) = holder.filter(|_| child.nodes.len() > 1) {
+            self.supply[holder as usize] -= sum;
+            self.pending.push(child);
+        }
+    }
+}

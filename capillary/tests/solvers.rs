@@ -1,0 +1,195 @@
+//! The solvers against each other on random small multigraphs, and properties that any of them must have.
+
+use capillary::{
+    LinkId, Node, NodeId, Orientation, Routing, Solution, SolveError, Topology, exact, lp, solve_certified,
+};
+use proptest::prelude::*;
+
+/// A network small enough for rational arithmetic, with parallel, anti-parallel and looping links.
+#[derive(Debug, Clone)]
+struct Scene {
+    orientation: Orientation,
+    nodes: u32,
+    links: Vec<(u32, u32, f64)>,
+}
+
+impl Scene {
+    fn topology(&self) -> Topology {
+        let mut topology = Topology::new(self.orientation);
+        for node in 0..self.nodes {
+            topology.add_node(Node::new(node.to_string())).unwrap();
+        }
+        for &(from, to, capacity) in &self.links {
+            topology.add_link(NodeId(from), NodeId(to), capillary::Link::with_capacity(capacity)).unwrap();
+        }
+        topology
+    }
+
+    fn with_links(&self, links: impl IntoIterator<Item = (u32, u32, f64)>) -> Self {
+        Self { links: links.into_iter().collect(), ..self.clone() }
+    }
+
+    /// From the first node to the last.
+    fn solve(&self) -> Option<Solution> {
+        match solve_certified(&self.topology(), NodeId(0), NodeId(self.nodes - 1)) {
+            Ok(solution) => Some(solution),
+            Err(SolveError::Unreachable { .. }) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn flows(&self) -> Option<Vec<f64>> {
+        self.solve().map(|solution| solution.routing.links().iter().map(|link| link.flow).collect())
+    }
+}
+
+fn capacity() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        3 => Just(1.0),
+        2 => (1..=10u32).prop_map(f64::from),
+        2 => (0..=4i32).prop_map(|power| 10f64.powi(power)),
+        1 => (1..=10_000u32).prop_map(f64::from),
+    ]
+}
+
+fn scene_of(capacity: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = Scene> {
+    let orientation = prop_oneof![Just(Orientation::Directed), Just(Orientation::Undirected)];
+    (orientation, 2..=7u32).prop_flat_map(move |(orientation, nodes)| {
+        let link = (0..nodes, 0..nodes, capacity.clone());
+        prop::collection::vec(link, 1..=18).prop_map(move |links| Scene { orientation, nodes, links })
+    })
+}
+
+fn scene() -> impl Strategy<Value = Scene> {
+    scene_of(capacity().boxed())
+}
+
+fn assert_close(actual: f64, expected: f64, what: &str) {
+    assert!(
+        (actual - expected).abs() <= 1e-9 * expected.abs().max(1.0),
+        "{what}: {actual}, expected {expected}"
+    );
+}
+
+fn assert_unreachable<T: std::fmt::Debug>(result: Result<T, SolveError>) {
+    assert!(matches!(result, Err(SolveError::Unreachable { .. })), "{result:?}");
+}
+
+fn layer_counts(routing: &Routing) -> Vec<usize> {
+    routing.layers().iter().map(|layer| layer.links).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn maximum_flow_linear_program_and_exact_arithmetic_agree(scene in scene()) {
+        let topology = scene.topology();
+        let (source, target) = (NodeId(0), NodeId(scene.nodes - 1));
+        let Some(solution) = scene.solve() else {
+            assert_unreachable(exact::solve(&topology, source, target));
+            assert_unreachable(lp::solve(&topology, source, target));
+            return Ok(());
+        };
+        solution.certificate.verify(&topology, &solution.routing).unwrap();
+        let exact = exact::solve(&topology, source, target).unwrap();
+        let lp = lp::solve(&topology, source, target).unwrap();
+        for index in 0..topology.link_count() {
+            let expected = exact::to_f64(&exact.flows[index]);
+            assert_close(solution.routing.links()[index].flow, expected, "maximum flow");
+            assert_close(lp.routing.links()[index].flow, expected, "linear program");
+        }
+        prop_assert_eq!(layer_counts(&solution.routing), layer_counts(&exact.routing));
+        prop_assert_eq!(exact.layers.len(), exact.routing.layers().len());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn the_reversed_network_has_the_same_flows(scene in scene()) {
+        let mirror = |node: u32| scene.nodes - 1 - node;
+        let reversed = scene.with_links(scene.links.iter().map(|&(from, to, c)| (mirror(to), mirror(from), c)));
+        let (Some(flows), Some(mirrored)) = (scene.flows(), reversed.flows()) else {
+            prop_assert!(scene.flows().is_none() && reversed.flows().is_none());
+            return Ok(());
+        };
+        for (flow, mirrored) in flows.iter().zip(mirrored) {
+            assert_close(mirrored, *flow, "reversed");
+        }
+    }
+
+    #[test]
+    fn the_order_of_nodes_and_links_does_not_matter(scene in scene(), turn in 0usize..18) {
+        // Inner nodes in the opposite order, links rotated.
+        let renamed = |node: u32| if node == 0 || node == scene.nodes - 1 { node } else { scene.nodes - 1 - node };
+        let mut links: Vec<_> = scene.links.iter().map(|&(from, to, c)| (renamed(from), renamed(to), c)).collect();
+        let turn = turn % links.len();
+        links.rotate_left(turn);
+        let Some(flows) = scene.flows() else { return Ok(()) };
+        let mut moved = scene.with_links(links).flows().unwrap();
+        moved.rotate_right(turn);
+        for (flow, moved) in flows.iter().zip(moved) {
+            assert_close(moved, *flow, "relabelled");
+        }
+    }
+
+    #[test]
+    fn doubling_every_link_halves_the_loads(scene in scene()) {
+        let Some(flows) = scene.flows() else { return Ok(()) };
+        let doubled = scene.with_links(scene.links.iter().chain(&scene.links).copied()).flows().unwrap();
+        for (index, half) in doubled.into_iter().enumerate() {
+            assert_close(half, flows[index % flows.len()] / 2.0, "doubled");
+        }
+    }
+
+    #[test]
+    fn a_link_of_integer_capacity_is_so_many_unit_links(scene in scene_of((1..=5u32).prop_map(f64::from).boxed())) {
+        let Some(flows) = scene.flows() else { return Ok(()) };
+        let units = scene.links.iter().flat_map(|&(from, to, c)| vec![(from, to, 1.0); c as usize]);
+        let mut parts = scene.with_links(units).flows().unwrap().into_iter();
+        for (flow, link) in flows.iter().zip(&scene.links) {
+            let sum: f64 = parts.by_ref().take(link.2 as usize).sum();
+            assert_close(sum, *flow, "unit links");
+        }
+    }
+
+    #[test]
+    fn loads_fall_strictly_from_layer_to_layer(scene in scene()) {
+        let Some(Solution { routing, .. }) = scene.solve() else { return Ok(()) };
+        for pair in routing.layers().windows(2) {
+            prop_assert!(pair[1].load < pair[0].load && pair[1].number == pair[0].number + 1);
+        }
+        for (_, link) in routing.used_links() {
+            let layer = routing.layers()[link.layer.unwrap() as usize - 1];
+            assert_close(link.load, layer.load, "layer of link");
+        }
+    }
+
+    #[test]
+    fn paths_carry_the_whole_routing(scene in scene()) {
+        let Some(Solution { routing, .. }) = scene.solve() else { return Ok(()) };
+        let paths = routing.paths(usize::MAX, 1.0);
+        prop_assert!(paths.covered > 1.0 - 1e-7 && paths.load_error < 1e-7, "{:?}", paths);
+        prop_assert!(paths.paths.len() <= scene.links.len());
+        for path in &paths.paths {
+            prop_assert_eq!((path.nodes[0], *path.nodes.last().unwrap()), (NodeId(0), NodeId(scene.nodes - 1)));
+            for (step, &link) in path.links.iter().enumerate() {
+                prop_assert_eq!(routing.link(link).direction(), (path.nodes[step], path.nodes[step + 1]));
+            }
+        }
+    }
+
+    #[test]
+    fn a_minimum_cut_separates_and_equals_the_first_ratio(scene in scene()) {
+        let topology = scene.topology();
+        let cut = capillary::minimum_cut(&topology, NodeId(0), NodeId(scene.nodes - 1)).unwrap();
+        let sum: f64 = cut.links.iter().map(|&link| topology.link_weight(link).capacity).sum();
+        assert_close(sum, cut.capacity, "capacity of the cut");
+        let first = scene.solve().map_or(0.0, |solution| solution.certificate.steps()[0].ratio);
+        assert_close(cut.capacity, first, "largest flow");
+        let kept = scene.links.iter().enumerate().filter(|(index, _)| !cut.links.contains(&LinkId(*index as u32)));
+        prop_assert!(scene.with_links(kept.map(|(_, &link)| link)).flows().is_none());
+    }
+}
