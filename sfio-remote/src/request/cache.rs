@@ -1,0 +1,107 @@
+//! The request cache: one entry per (I/O node, subfile). It caches requests, never data.
+
+use std::collections::BTreeMap;
+
+use fec_transport::overlay::MemberId;
+
+use super::{RegionIndex, Segment, merge, sort};
+use crate::distribution::{Distribution, Region, SubfileIndex};
+
+/// Collects the requests that a caller's list becomes, by I/O node and subfile.
+///
+/// ```
+/// use fec_transport::overlay::MemberId;
+/// use sfio_remote::distribution::{Distribution, StripeUnit};
+/// use sfio_remote::request::{ReadList, RequestCache};
+///
+/// let distribution = Distribution::new(StripeUnit::new(5)?, 2)?;
+/// let list = ReadList::new([(20, 10), (0, 10)])?;
+/// let mut cache = RequestCache::new(distribution, &[MemberId(1), MemberId(2)]);
+/// cache.insert_all(list.regions());
+/// let accesses = cache.flush();
+/// assert_eq!(accesses.len(), 2);
+/// assert_eq!(accesses[0].bytes(), 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct RequestCache<'a> {
+    distribution: Distribution,
+    holders: &'a [MemberId],
+    entries: BTreeMap<(MemberId, SubfileIndex), Vec<Segment>>,
+}
+
+/// All that one call does to one subfile: disjoint segments in ascending order.
+#[derive(Debug)]
+pub struct SubfileAccess {
+    member: MemberId,
+    subfile: SubfileIndex,
+    distribution: Distribution,
+    pub(super) segments: Vec<Segment>,
+    /// The requests as they were before overlaps were resolved; empty if there were none.
+    pub(super) overlapping: Vec<Segment>,
+}
+
+impl<'a> RequestCache<'a> {
+    /// An empty cache for a file whose subfiles are held by `holders`, in the order of striping.
+    ///
+    /// # Panics
+    /// If there is not one holder per subfile.
+    pub fn new(distribution: Distribution, holders: &'a [MemberId]) -> RequestCache<'a> {
+        assert_eq!(holders.len(), distribution.subfile_count(), "one holder per subfile");
+        RequestCache { distribution, holders, entries: BTreeMap::new() }
+    }
+
+    /// Adds the requests of all regions of a list.
+    ///
+    /// # Panics
+    /// If there are 2³² or more, which no list has.
+    pub fn insert_all(&mut self, regions: &[Region]) {
+        for (index, region) in regions.iter().enumerate() {
+            let index = RegionIndex(u32::try_from(index).expect("lists have fewer than 2^32 regions"));
+            for (subfile, extent) in self.distribution.extents(*region) {
+                let holder = self.holders[subfile.index()];
+                let segment = Segment { start: extent.offset(), length: extent.length(), region: index };
+                self.entries.entry((holder, subfile)).or_default().push(segment);
+            }
+        }
+    }
+
+    /// Sorts and merges every entry.
+    pub fn flush(self) -> Vec<SubfileAccess> {
+        let distribution = self.distribution;
+        let flush = |((member, subfile), mut requests): (_, Vec<Segment>)| {
+            sort::sort(&mut requests);
+            let overlapping = if merge::overlap(&requests) { requests.clone() } else { Vec::new() };
+            let segments = merge::resolve_overlaps(requests);
+            SubfileAccess { member, subfile, distribution, segments, overlapping }
+        };
+        self.entries.into_iter().map(flush).collect()
+    }
+}
+
+impl SubfileAccess {
+    /// The I/O node that holds the subfile.
+    pub fn member(&self) -> MemberId {
+        self.member
+    }
+
+    /// The subfile.
+    pub fn subfile(&self) -> SubfileIndex {
+        self.subfile
+    }
+
+    /// How the file is dealt out.
+    pub fn distribution(&self) -> &Distribution {
+        &self.distribution
+    }
+
+    /// The number of bytes that travel: each byte once, however many regions want it.
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.length).sum()
+    }
+
+    /// The offset in the subfile behind the last byte.
+    pub fn end(&self) -> u64 {
+        self.segments.last().map_or(0, Segment::end)
+    }
+}
