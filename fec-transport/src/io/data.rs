@@ -26,15 +26,15 @@ const RECEIVE_BUFFER: usize = 65_536;
 
 /// What has passed the data plane's socket, in datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct DataCounts {
+pub struct DataCounts {
     /// Handed to the kernel.
-    pub(super) sent: u64,
+    pub sent: u64,
     /// Dropped because the neighbour's address is not known: it has not greeted yet.
-    pub(super) without_address: u64,
+    pub without_address: u64,
     /// Dropped because the kernel refused them: no route, too large.
-    pub(super) refused: u64,
+    pub refused: u64,
     /// Taken from the kernel.
-    pub(super) received: u64,
+    pub received: u64,
 }
 
 /// The socket, and the datagrams that it has not taken yet.

@@ -30,7 +30,7 @@ pub(super) const SERVER_NAME: &str = "member.invalid";
 
 /// Why the TLS configuration could not be made: never the overlay's fault, so a fault of the build.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TlsError {
+pub enum TlsError {
     /// rustls refuses the own key or the protocol version.
     #[error("TLS refuses the member's own key or TLS 1.3")]
     Rustls(#[from] Error),

@@ -22,7 +22,7 @@ const MAX_REMEMBERED_STRANGERS: usize = 1024;
 pub(super) struct Listener {
     /// The QUIC endpoint of this member.
     pub(super) endpoint: quinn::Endpoint,
-    /// The neighbours, or none for a member that does not listen: it answers nobody.
+    /// The neighbours, or none for a member that dials all of them itself: it answers nobody.
     pub(super) neighbours: Option<Arc<PinnedKeys>>,
     /// Of all connections.
     pub(super) shared: Arc<Shared>,

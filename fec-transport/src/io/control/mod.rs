@@ -15,7 +15,7 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ use self::dialler::Dialler;
 use self::listener::{Listener, Strangers};
 use super::tls::{self, PinnedKeys, TlsError};
 use crate::keys::Identity;
-use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
+use crate::overlay::{LinkId, MemberId, Overlay, Peer};
 
 /// A connection over which nothing came for so long is broken, and with it the link (design §6).
 const IDLE_LIMIT_MS: u32 = 3_000;
@@ -51,14 +51,10 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1_500);
 
 /// What a control plane is made of.
 pub(super) struct ControlConfig {
-    /// Whether neighbours may dial this member.
-    pub(super) listens: bool,
     /// Who is who.
     pub(super) overlay: Arc<Overlay>,
     /// Who this is.
-    pub(super) member: MemberId,
-    /// Which of the member's processes this is.
-    pub(super) instance: InstanceId,
+    pub(super) own: Peer,
     /// The member's keys.
     pub(super) identity: Identity,
     /// Random, for the pauses between attempts.
@@ -98,14 +94,14 @@ pub(super) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Listens on `socket`, if the member listens, and dials from it the neighbours that are this member's to dial.
+    /// Listens on `socket`, if any neighbour dials this member, and dials from it the neighbours that are this member's to dial.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub(super) fn start(socket: UdpSocket, config: &ControlConfig) -> Result<ControlPlane, ControlError> {
         let (sender, signals) = mpsc::channel(MAX_WAITING_SIGNALS);
-        let shared = Arc::new(Shared::new(config.instance, sender));
-        let neighbours = config.overlay.links_of(config.member).map(|(_, neighbour)| neighbour);
+        let shared = Arc::new(Shared::new(config.own.instance, sender));
+        let neighbours = config.overlay.links_of(config.own.member).map(|(_, neighbour)| neighbour);
         let pinned = PinnedKeys::of(&config.overlay, neighbours);
         let endpoint = quinn::Endpoint::new(
             EndpointConfig::default(),
@@ -114,16 +110,23 @@ impl ControlPlane {
             Arc::new(TokioRuntime),
         )?;
         let mut tasks = JoinSet::new();
-        let neighbours = config.listens.then(|| Arc::new(pinned));
-        let strangers = Strangers::default();
-        let listener =
-            Listener { endpoint: endpoint.clone(), neighbours, shared: Arc::clone(&shared), strangers };
+        let listener = Listener {
+            endpoint: endpoint.clone(),
+            neighbours: is_dialled(&config.overlay, config.own.member).then(|| Arc::new(pinned)),
+            shared: Arc::clone(&shared),
+            strangers: Strangers::default(),
+        };
         tasks.spawn(listener.listen());
         for dialler in diallers(config, &endpoint, &shared)? {
             tasks.spawn(dialler.keep_connected());
         }
         let (outlets, peers) = (BTreeMap::new(), BTreeMap::new());
         Ok(ControlPlane { endpoint, tasks, signals, outlets, peers, ready: VecDeque::new() })
+    }
+
+    /// Where the socket is bound.
+    pub(super) fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.endpoint.local_addr()
     }
 
     /// The next event; waits for one. Nothing is lost if the future is dropped.
@@ -207,14 +210,19 @@ impl ControlPlane {
     }
 }
 
+fn is_dialled(overlay: &Overlay, member: MemberId) -> bool {
+    overlay.links_of(member).any(|(link, _)| overlay.dialler(link) != member)
+}
+
 fn diallers(
     config: &ControlConfig,
     endpoint: &quinn::Endpoint,
     shared: &Arc<Shared>,
 ) -> Result<Vec<Dialler>, ControlError> {
     let overlay = &config.overlay;
-    let ours = overlay.links_of(config.member).filter(|(link, _)| overlay.dialler(*link) == config.member);
-    ours.filter_map(|(link, neighbour)| Some((link, neighbour, overlay.reach(link, config.member).0?)))
+    let ours =
+        overlay.links_of(config.own.member).filter(|(link, _)| overlay.dialler(*link) == config.own.member);
+    ours.filter_map(|(link, neighbour)| Some((link, neighbour, overlay.reach(link, config.own.member).0?)))
         .map(|(link, neighbour, address)| {
             let pinned = PinnedKeys::of(overlay, [neighbour]);
             let tls = tls::client_config(&config.identity, pinned)?;

@@ -1,4 +1,3 @@
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use quinn::{ApplicationClose, ConnectionError, TransportErrorCode};
@@ -8,17 +7,15 @@ use tokio::time::timeout;
 use super::message::{Hello, MAX_MESSAGE, read_message, write_message};
 use super::*;
 use crate::io::testing::{Scene, identity, loopback};
+use crate::overlay::InstanceId;
 
 /// Longer than anything here takes on a busy machine; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn start_as(scene: &Scene, name: &str, instance: u64, socket: UdpSocket, keys: Identity) -> ControlPlane {
-    let member = scene.member(name);
     let config = ControlConfig {
-        listens: scene.overlay.member(member).control.is_some(),
         overlay: Arc::clone(&scene.overlay),
-        member,
-        instance: InstanceId(instance),
+        own: peer(scene, name, instance),
         identity: keys,
         seed: [7; 32],
     };

@@ -1,0 +1,275 @@
+//! The task that owns a node and its application, and carries everything between them and the world.
+//!
+//! ```text
+//!  control events ─┐                          ┌─> control messages
+//!  datagrams ──────┤   ┌──────┐   ┌─────┐     ├─> datagrams
+//!  requests ───────┼──>│ node │<─>│ app │─────┼─> outcomes, to the host
+//!  time ───────────┘   └──────┘   └─────┘     └─> the next wake-up
+//! ```
+//!
+//! A round is: wait for one of the inputs, feed it, then pass on what comes out until nothing more does.
+
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::yield_now;
+use tokio::time::sleep_until;
+
+use super::addresses::AddressBook;
+use super::clock::Clock;
+use super::control::{ControlEvent, ControlPlane};
+use super::data::{DataCounts, DataSocket};
+use crate::application::Application;
+use crate::node::{Event, Ingress, Node, SessionId};
+use crate::overlay::Peer;
+use crate::time::Time;
+
+/// Inputs of one kind, and outputs of one kind, that are handled before the others get their turn.
+const MAX_BATCH: usize = 64;
+
+/// Passes over all outputs before the inputs get their turn again.
+const MAX_PASSES: usize = 16;
+
+/// While the data socket is blocked, the node's timer only asks for what cannot be sent: look again this much later,
+/// or when the socket is writable.
+const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long the sessions may take to end: a round trip on a slow path, and a repetition.
+const CLOSING_LIMIT: Duration = Duration::from_millis(500);
+
+/// Looks at the node and the application, and sends away what it sees.
+pub(super) type Look<A> = Box<dyn FnOnce(&Node, &A) + Send>;
+
+/// What a [`Handle`](super::Handle) asks of the driver.
+pub(super) enum Request<A: Application> {
+    /// For the application.
+    Command(A::Command),
+    /// Look at the node and the application.
+    Inspect(Look<A>),
+    /// Tell what has passed the data socket.
+    Count(oneshot::Sender<DataCounts>),
+}
+
+/// Owns the node and the application.
+pub(super) struct Driver<A: Application, H> {
+    pub(super) clock: Clock,
+    pub(super) node: Node,
+    pub(super) app: A,
+    /// Is told the application's outcomes.
+    pub(super) host: H,
+    pub(super) control: ControlPlane,
+    pub(super) data: DataSocket,
+    pub(super) addresses: AddressBook,
+    pub(super) requests: mpsc::Receiver<Request<A>>,
+    /// Fires when the endpoint is to shut down.
+    pub(super) stop: oneshot::Receiver<()>,
+    pub(super) sessions: Sessions,
+}
+
+/// The sessions that are open, and the time until which they may end if the endpoint shuts down.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    open: BTreeSet<SessionId>,
+    closing_until: Option<Time>,
+}
+
+enum Wake<A: Application> {
+    Control(ControlEvent),
+    Readable,
+    Writable,
+    Request(Request<A>),
+    Due,
+    Stop,
+}
+
+impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
+    /// Runs until it is told to stop; gives the application back.
+    pub(super) async fn run(mut self) -> A {
+        loop {
+            let busy = self.pass_on();
+            if self.is_done(busy) {
+                break;
+            }
+            let wake = self.wait(busy).await;
+            self.feed(wake);
+        }
+        self.control.shutdown().await;
+        self.app
+    }
+
+    async fn wait(&mut self, busy: bool) -> Wake<A> {
+        let deadline = self.deadline();
+        let Driver { control, data, requests, stop, sessions, .. } = self;
+        let due = async {
+            match deadline {
+                Some(instant) => sleep_until(instant).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            event = control.next_event() => Wake::Control(event),
+            () = data.readable() => Wake::Readable,
+            () = data.writable(), if data.is_blocked() => Wake::Writable,
+            Some(request) = requests.recv() => Wake::Request(request),
+            _ = stop, if sessions.closing_until.is_none() => Wake::Stop,
+            () = due => Wake::Due,
+            () = yield_now(), if busy => Wake::Due,
+        }
+    }
+
+    fn deadline(&self) -> Option<tokio::time::Instant> {
+        let times = [self.node.next_timeout(), self.app.next_timeout(), self.sessions.closing_until];
+        let mut earliest = times.into_iter().flatten().min()?;
+        if self.data.is_blocked() {
+            earliest = earliest.max(self.clock.now() + BLOCKED_PAUSE);
+        }
+        Some(self.clock.instant(earliest))
+    }
+
+    fn feed(&mut self, wake: Wake<A>) {
+        let now = self.clock.now();
+        match wake {
+            Wake::Control(event) => self.feed_control(now, event),
+            Wake::Readable => self.feed_datagrams(now),
+            Wake::Writable => self.data.flush(),
+            Wake::Request(request) => self.feed_requests(now, request),
+            Wake::Due => {}
+            Wake::Stop => self.begin_closing(now),
+        }
+    }
+
+    fn feed_control(&mut self, now: Time, first: ControlEvent) {
+        self.feed_control_event(now, first);
+        for _ in 1..MAX_BATCH {
+            match self.control.try_next_event() {
+                Some(event) => self.feed_control_event(now, event),
+                None => return,
+            }
+        }
+    }
+
+    fn feed_control_event(&mut self, now: Time, event: ControlEvent) {
+        match event {
+            ControlEvent::Up(peer) => {
+                self.log(peer, "a neighbour is connected");
+                self.node.neighbour_up(now, peer);
+            }
+            ControlEvent::Message(peer, message) => self.node.handle_control(now, peer, &message),
+            ControlEvent::Down(peer) => {
+                self.log(peer, "a neighbour is no longer connected");
+                self.addresses.forget(peer);
+                self.node.neighbour_down(now, peer);
+            }
+        }
+    }
+
+    fn log(&self, peer: Peer, news: &str) {
+        let neighbour = self.node.overlay().name(peer.member);
+        tracing::info!(neighbour, instance = format_args!("{:016x}", peer.instance.0), "{news}");
+    }
+
+    fn feed_datagrams(&mut self, now: Time) {
+        let Driver { data, node, addresses, .. } = self;
+        data.receive(|from, datagram| {
+            if let Ingress::Greeted(peer) = node.handle_datagram(now, datagram) {
+                addresses.learn(peer, from);
+            }
+        });
+    }
+
+    fn feed_requests(&mut self, now: Time, first: Request<A>) {
+        self.feed_request(now, first);
+        for _ in 1..MAX_BATCH {
+            match self.requests.try_recv() {
+                Ok(request) => self.feed_request(now, request),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn feed_request(&mut self, now: Time, request: Request<A>) {
+        match request {
+            Request::Command(command) => self.app.handle_command(now, &mut self.node, command),
+            Request::Inspect(look) => look(&self.node, &self.app),
+            // Whoever asked may have given up waiting.
+            Request::Count(answer) => drop(answer.send(self.data.counts())),
+        }
+    }
+
+    fn begin_closing(&mut self, now: Time) {
+        self.requests.close();
+        self.sessions.closing_until = Some(now + CLOSING_LIMIT);
+        for session in &self.sessions.open {
+            self.node.close(now, *session, "shutting down");
+        }
+    }
+
+    fn is_done(&self, busy: bool) -> bool {
+        let ended = self.sessions.open.is_empty() && !busy && !self.data.is_blocked();
+        self.sessions.closing_until.is_some_and(|limit| ended || self.clock.now() >= limit)
+    }
+
+    /// Passes on what the node and the application put out, until there is nothing more. Says whether there may be.
+    fn pass_on(&mut self) -> bool {
+        (0..MAX_PASSES).all(|_| {
+            let now = self.clock.now();
+            self.fire_timers(now);
+            let events = self.pass_on_events(now);
+            let outcomes = self.pass_on_outcomes();
+            let messages = self.pass_on_messages();
+            let datagrams = self.pass_on_datagrams(now);
+            events || outcomes || messages || datagrams
+        })
+    }
+
+    fn fire_timers(&mut self, now: Time) {
+        if self.node.next_timeout().is_some_and(|time| time <= now) {
+            self.node.handle_timeout(now);
+        }
+        if self.app.next_timeout().is_some_and(|time| time <= now) {
+            self.app.handle_timeout(now, &mut self.node);
+        }
+    }
+
+    fn pass_on_events(&mut self, now: Time) -> bool {
+        up_to_a_batch(|| {
+            let event = self.node.poll_event()?;
+            self.sessions.note(&event);
+            self.app.handle_event(now, &mut self.node, event);
+            Some(())
+        })
+    }
+
+    fn pass_on_outcomes(&mut self) -> bool {
+        up_to_a_batch(|| self.app.poll_outcome().map(&mut self.host))
+    }
+
+    fn pass_on_messages(&mut self) -> bool {
+        up_to_a_batch(|| self.node.poll_control().map(|(to, message)| self.control.send(to, message)))
+    }
+
+    fn pass_on_datagrams(&mut self, now: Time) -> bool {
+        up_to_a_batch(|| {
+            let transmit = self.node.poll_transmit(now, self.data.buffer()?)?;
+            self.data.send(self.addresses.find(transmit.to), transmit.segment_size);
+            Some(())
+        })
+    }
+}
+
+/// Takes steps until one finds nothing to do, or for one batch. Says whether there was anything to do.
+fn up_to_a_batch(mut step: impl FnMut() -> Option<()>) -> bool {
+    (0..MAX_BATCH).map_while(|_| step()).count() > 0
+}
+
+impl Sessions {
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::SessionOpened { session, .. } => drop(self.open.insert(*session)),
+            Event::SessionClosed { session, .. } => drop(self.open.remove(session)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! A member's process on the network.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::addresses::AddressBook;
+use super::clock::Clock;
+use super::control::{ControlConfig, ControlError, ControlPlane};
+use super::data::{DataCounts, DataSocket};
+use super::driver::{Driver, Request, Sessions};
+use super::sockets::{BindError, Sockets};
+use super::tls::TlsError;
+use crate::application::Application;
+use crate::config::Config;
+use crate::keys::{Identity, encode_key};
+use crate::node::Node;
+use crate::overlay::{InstanceId, MemberId, Overlay, Peer, Reach};
+
+/// Commands and questions that may wait for the driver; whoever brings more waits.
+const MAX_WAITING_REQUESTS: usize = 256;
+
+/// What an endpoint is made of.
+#[derive(Debug)]
+pub struct EndpointConfig {
+    /// Who is who.
+    pub overlay: Arc<Overlay>,
+    /// Which of the members this is.
+    pub identity: Identity,
+    /// The node's limits and policies.
+    pub config: Config,
+    /// Sockets that are bound already. By default (none) those of [`Sockets::for_member`].
+    pub sockets: Option<Sockets>,
+}
+
+/// Why an endpoint does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// The overlay file does not list the key.
+    #[error("no member of the overlay has this process's key (Ed25519 {key})")]
+    UnknownKey {
+        /// The public key, in base64 as the overlay file would have it.
+        key: String,
+    },
+    /// The overlay file lists one half of the identity only.
+    #[error(
+        "member \"{member}\" has this process's Ed25519 key, but another X25519 key; it should be {expected}"
+    )]
+    WrongX25519 {
+        /// The member.
+        member: String,
+        /// The public key that belongs to the identity, in base64.
+        expected: String,
+    },
+    /// An address cannot be bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A socket is bound but cannot be used.
+    #[error("a socket cannot be used")]
+    Socket(#[from] io::Error),
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The operating system has no random numbers.
+    #[error("the operating system gives no random numbers")]
+    NoRandomness,
+}
+
+/// The endpoint has ended: it was shut down or dropped, or its task panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the endpoint has ended")]
+pub struct EndpointEnded;
+
+/// A member's process: a [`Node`] and an [`Application`] on real sockets and in real time.
+///
+/// Its tasks end when it is dropped. The control connections say farewell even then; only
+/// [`shutdown`](Self::shutdown) closes the sessions, too.
+pub struct Endpoint<A: Application> {
+    handle: Handle<A>,
+    stop: oneshot::Sender<()>,
+    /// The driver's task alone, which a set aborts when it is dropped.
+    driver: JoinSet<A>,
+    own: Peer,
+    addresses: Reach,
+}
+
+/// Reaches the application of an [`Endpoint`] from anywhere.
+pub struct Handle<A: Application> {
+    requests: mpsc::Sender<Request<A>>,
+}
+
+impl EndpointConfig {
+    /// The member of `overlay` that `identity` is, at its addresses, with the default limits and policies.
+    pub fn new(overlay: Arc<Overlay>, identity: Identity) -> EndpointConfig {
+        EndpointConfig { overlay, identity, config: Config::default(), sockets: None }
+    }
+}
+
+impl<A: Application + Send + 'static> Endpoint<A> {
+    /// Binds the sockets, starts to listen and to dial the neighbours, and runs `app` in a task of its own.
+    ///
+    /// `host` is told every outcome of the application. It is called by the driver's task, so it must not block;
+    /// usually it hands the outcome to another task, which answers with a [`command`](Handle::command).
+    ///
+    /// # Errors
+    /// If the key is not the overlay's, or an address cannot be bound.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O and time enabled.
+    pub async fn start(
+        config: EndpointConfig,
+        app: A,
+        host: impl FnMut(A::Outcome) + Send + 'static,
+    ) -> Result<Endpoint<A>, EndpointError> {
+        let member = own_member(&config.overlay, &config.identity)?;
+        let own = Peer { member, instance: InstanceId(u64::from_be_bytes(random()?)) };
+        let (requests, waiting) = mpsc::channel(MAX_WAITING_REQUESTS);
+        let (stop, stopped) = oneshot::channel();
+        let driver = driver(config, own, app, host, waiting, stopped)?;
+        let addresses = Reach { control: driver.control.local_addr()?, data: driver.data.local_addr()? };
+        let mut task = JoinSet::new();
+        task.spawn(driver.run());
+        Ok(Endpoint { handle: Handle { requests }, stop, driver: task, own, addresses })
+    }
+
+    /// Closes the sessions and the control connections, lets the farewells out, and gives the application back. Takes
+    /// two seconds at most.
+    ///
+    /// # Errors
+    /// If the endpoint's task has panicked before.
+    pub async fn shutdown(mut self) -> Result<A, EndpointEnded> {
+        // If the driver is gone, joining it tells.
+        let _ = self.stop.send(());
+        match self.driver.join_next().await {
+            Some(Ok(app)) => Ok(app),
+            _ => Err(EndpointEnded),
+        }
+    }
+}
+
+impl<A: Application> Endpoint<A> {
+    /// Reaches the application; to be cloned.
+    pub fn handle(&self) -> &Handle<A> {
+        &self.handle
+    }
+
+    /// Who this is: the member, and the number that tells this process from others under the same key.
+    pub fn own(&self) -> Peer {
+        self.own
+    }
+
+    /// Where the sockets are bound.
+    pub fn addresses(&self) -> Reach {
+        self.addresses
+    }
+}
+
+impl<A: Application> Clone for Handle<A> {
+    fn clone(&self) -> Handle<A> {
+        Handle { requests: self.requests.clone() }
+    }
+}
+
+impl<A: Application + 'static> Handle<A> {
+    /// Gives the application a command; waits while too many are under way.
+    ///
+    /// # Errors
+    /// If the endpoint has ended.
+    pub async fn command(&self, command: A::Command) -> Result<(), EndpointEnded> {
+        self.requests.send(Request::Command(command)).await.map_err(|_| EndpointEnded)
+    }
+
+    /// The same from a thread outside of the runtime, such as one that does disk operations.
+    ///
+    /// # Errors
+    /// If the endpoint has ended.
+    ///
+    /// # Panics
+    /// Within an asynchronous task.
+    pub fn command_blocking(&self, command: A::Command) -> Result<(), EndpointEnded> {
+        self.requests.blocking_send(Request::Command(command)).map_err(|_| EndpointEnded)
+    }
+
+    /// Looks at the node and the application, and gives what `look` gives. The endpoint stands still meanwhile.
+    ///
+    /// # Errors
+    /// If the endpoint has ended.
+    pub async fn inspect<R: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Node, &A) -> R + Send + 'static,
+    ) -> Result<R, EndpointEnded> {
+        let (answer, answered) = oneshot::channel();
+        let look = Box::new(move |node: &Node, app: &A| drop(answer.send(look(node, app))));
+        self.ask(Request::Inspect(look), answered).await
+    }
+
+    /// What has passed the data plane's socket so far.
+    ///
+    /// # Errors
+    /// If the endpoint has ended.
+    pub async fn data_counts(&self) -> Result<DataCounts, EndpointEnded> {
+        let (answer, answered) = oneshot::channel();
+        self.ask(Request::Count(answer), answered).await
+    }
+
+    async fn ask<R>(&self, request: Request<A>, answered: oneshot::Receiver<R>) -> Result<R, EndpointEnded> {
+        self.requests.send(request).await.map_err(|_| EndpointEnded)?;
+        answered.await.map_err(|_| EndpointEnded)
+    }
+}
+
+impl<A: Application> fmt::Debug for Endpoint<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("own", &self.own)
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A: Application> fmt::Debug for Handle<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+impl From<ControlError> for EndpointError {
+    fn from(error: ControlError) -> EndpointError {
+        match error {
+            ControlError::Tls(error) => EndpointError::Tls(error),
+            ControlError::Socket(error) => EndpointError::Socket(error),
+        }
+    }
+}
+
+fn driver<A: Application, H>(
+    config: EndpointConfig,
+    own: Peer,
+    app: A,
+    host: H,
+    requests: mpsc::Receiver<Request<A>>,
+    stop: oneshot::Receiver<()>,
+) -> Result<Driver<A, H>, EndpointError> {
+    let EndpointConfig { overlay, identity, config, sockets } = config;
+    let sockets = sockets.map_or_else(|| Sockets::for_member(&overlay, own.member), Ok)?;
+    let control =
+        ControlConfig { overlay: Arc::clone(&overlay), own, identity: identity.clone(), seed: random()? };
+    let clock = Clock::start();
+    Ok(Driver {
+        app,
+        host,
+        control: ControlPlane::start(sockets.control, &control)?,
+        data: DataSocket::new(sockets.data)?,
+        addresses: AddressBook::of(&overlay, own.member),
+        node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now()),
+        clock,
+        requests,
+        stop,
+        sessions: Sessions::default(),
+    })
+}
+
+fn own_member(overlay: &Overlay, identity: &Identity) -> Result<MemberId, EndpointError> {
+    let keys = identity.public();
+    let unknown = || EndpointError::UnknownKey { key: encode_key(&keys.ed25519) };
+    let member = overlay.find_by_ed25519(&keys.ed25519).ok_or_else(unknown)?;
+    if overlay.member(member).keys.x25519 != keys.x25519 {
+        let expected = encode_key(&keys.x25519);
+        return Err(EndpointError::WrongX25519 { member: overlay.name(member), expected });
+    }
+    Ok(member)
+}
+
+fn random<const N: usize>() -> Result<[u8; N], EndpointError> {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| EndpointError::NoRandomness)?;
+    Ok(bytes)
+}
