@@ -5,12 +5,13 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 
 use crate::keys::{Identity, encode_key};
-use crate::overlay::{MemberId, Overlay};
+use crate::overlay::{MemberId, Overlay, Reach};
 
 /// An overlay whose listening members have sockets that are bound already, so that no port is guessed.
 pub(super) struct Scene {
     /// As each of its members knows it.
     pub(super) overlay: Arc<Overlay>,
+    text: String,
     sockets: Vec<(UdpSocket, UdpSocket)>,
 }
 
@@ -33,7 +34,17 @@ impl Scene {
         for (a, b) in links {
             write!(text, "[[link]]\na = \"{a}\"\nb = \"{b}\"\n").expect("into a string");
         }
-        Scene { overlay: Arc::new(Overlay::parse(&text).expect("a right overlay")), sockets }
+        Scene { overlay: parse(&text), text, sockets }
+    }
+
+    /// The same, but `a` reaches `b` at other addresses than `b`'s own.
+    pub(super) fn with_reach(mut self, a: &str, b: &str, reach: Reach) -> Scene {
+        let link = format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\n");
+        let Reach { control, data } = reach;
+        let way = format!("{link}a_to_b = {{ control = \"{control}\", data = \"{data}\" }}\n");
+        self.text = self.text.replace(&link, &way);
+        self.overlay = parse(&self.text);
+        self
     }
 
     /// The member of that name.
@@ -55,6 +66,10 @@ pub(super) fn identity(name: &str) -> Identity {
 /// A socket on a free port.
 pub(super) fn loopback() -> UdpSocket {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback")
+}
+
+fn parse(text: &str) -> Arc<Overlay> {
+    Arc::new(Overlay::parse(text).expect("a right overlay"))
 }
 
 fn entry(name: &str) -> String {

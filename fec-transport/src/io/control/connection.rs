@@ -20,7 +20,7 @@ use crate::overlay::{InstanceId, MemberId, Peer};
 
 /// Messages that may wait for one neighbour's connection. The node sends a handful per second and circuit; a
 /// neighbour that lets so many pile up within the 3 s after which a dead link breaks is as good as gone.
-const MAX_QUEUED_MESSAGES: usize = 1024;
+pub(super) const MAX_QUEUED_MESSAGES: usize = 1024;
 
 /// How long the last messages may take to arrive when this side ends a connection: a few round trips.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
@@ -159,6 +159,9 @@ impl Established {
             farewell = deliver(receiver, id, &shared.signals) => farewell,
             () = send_queued(sender, queued) => Farewell::Done,
         };
+        if let Some(reason) = connection.close_reason() {
+            tracing::debug!(at = %connection.remote_address(), %reason, "a control connection has ended");
+        }
         say_farewell(&connection, farewell);
         // If nobody listens any more, nobody needs to know.
         let _ = shared.signals.send(Signal::Down(id)).await;

@@ -1,7 +1,8 @@
 //! The control plane: one QUIC connection per neighbour, seen as ordered messages.
 //!
-//! Both sides are authenticated by the keys of the overlay file, and the acceptor answers an address that it has not
-//! validated with a Retry and nothing else (design §6). Tasks: one [`listener`](listener::Listener), one
+//! Both sides are authenticated by the keys of the overlay file, and the acceptor answers the first packet of an
+//! address that it has not validated with a Retry and nothing else (design §6). What QUIC itself demands stays: a
+//! Version Negotiation for a version that it does not speak (RFC 9000 §6.1). Tasks: one [`listener`](listener::Listener), one
 //! [`dialler`](dialler::Dialler) per neighbour that this member dials, and one per connection. The first two end with
 //! the [`ControlPlane`]; a connection ends when its outlet is dropped, after it has said what it had to say.
 
@@ -39,6 +40,12 @@ const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// What a neighbour may send before the node has taken it: a few dozen messages of the usual few hundred bytes.
 const RECEIVE_WINDOW: u32 = 64 * 1024;
+
+/// First packets of strangers that wait for the listener, which answers each in microseconds; more are ignored.
+const MAX_WAITING_INITIALS: usize = 256;
+
+/// What may follow a first packet before the listener has looked at it: nothing that matters without 0-RTT.
+const INITIAL_BUFFER: u64 = 4 * 1024;
 
 /// Messages of all neighbours that wait for the node.
 const MAX_WAITING_SIGNALS: usize = 256;
@@ -248,7 +255,9 @@ fn link_seed(seed: [u8; 32], link: LinkId) -> [u8; 32] {
 fn server_config(identity: &Identity, pinned: PinnedKeys) -> Result<quinn::ServerConfig, TlsError> {
     let tls = tls::server_config(identity, pinned)?;
     let mut quic = quinn::ServerConfig::with_crypto(Arc::new(tls));
-    quic.transport_config(Arc::new(transport_config(Streams::Accept)));
+    quic.transport_config(Arc::new(transport_config(Streams::Accept)))
+        .max_incoming(MAX_WAITING_INITIALS)
+        .incoming_buffer_size(INITIAL_BUFFER);
     Ok(quic)
 }
 

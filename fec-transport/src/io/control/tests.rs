@@ -1,13 +1,15 @@
 use std::time::Duration;
 
-use quinn::{ApplicationClose, ConnectionError, TransportErrorCode};
+use netsim::emulator::{EmulatedLink, Emulator};
+use netsim::{LinkModel, Rate};
+use quinn::{ConnectionError, TransportErrorCode};
 use rustls::AlertDescription;
 use tokio::time::timeout;
 
 use super::message::{Hello, MAX_MESSAGE, read_message, write_message};
 use super::*;
 use crate::io::testing::{Scene, identity, loopback};
-use crate::overlay::InstanceId;
+use crate::overlay::{InstanceId, Reach};
 
 /// Longer than anything here takes on a busy machine; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -120,6 +122,58 @@ async fn a_dialler_comes_back_after_the_acceptor_was_restarted() {
     assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&scene, "client", 9)));
 }
 
+/// The scene of client and relay with an emulated link between them.
+fn emulated(scene: Scene) -> (Scene, Emulator) {
+    let relay = scene.overlay.member(scene.member("relay"));
+    let behind = netsim::emulator::Endpoint { control: relay.control, data: relay.data };
+    let model = || LinkModel::new(Rate::from_mbit(10), Duration::from_millis(5));
+    let link = EmulatedLink::new("link", netsim::emulator::Endpoint::default(), behind, model(), model());
+    let emulator = Emulator::start(vec![link], 1).expect("an emulator");
+    let ports = emulator.links()[0].ports().a_to_b;
+    let (control, data) = (ports.control.expect("a port"), ports.data.expect("a port"));
+    (scene.with_reach("client", "relay", Reach { control, data }), emulator)
+}
+
+#[tokio::test]
+async fn a_link_that_dies_breaks_the_connection_at_both_ends_and_is_used_again_when_it_is_back() {
+    let (scene, emulator) = emulated(client_and_relay());
+    let (mut relay, mut client) = (start(&scene, "relay", 1), start(&scene, "client", 2));
+    let (to_relay, to_client) = (peer(&scene, "relay", 1), peer(&scene, "client", 2));
+    assert_eq!(next(&mut client).await, ControlEvent::Up(to_relay));
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(to_client));
+    emulator.links()[0].kill();
+    // The limit counts from the last keep-alive that was answered.
+    let limit = KEEP_ALIVE + Duration::from_millis(u64::from(IDLE_LIMIT_MS)) + Duration::from_secs(1);
+    let down = timeout(limit, async { (client.next_event().await, relay.next_event().await) }).await;
+    assert_eq!(down.expect("in time"), (ControlEvent::Down(to_relay), ControlEvent::Down(to_client)));
+    emulator.links()[0].restore();
+    assert_eq!(next(&mut client).await, ControlEvent::Up(to_relay));
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(to_client));
+}
+
+#[tokio::test]
+async fn a_neighbour_that_takes_no_messages_is_cut_off() {
+    let scene = client_and_relay();
+    let mut relay = start(&scene, "relay", 1);
+    let raw = RawClient::new(identity("client"));
+    let (connection, _sender) = raw.greeted(&scene, "relay", InstanceId(2)).await;
+    let client = peer(&scene, "client", 2);
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(client));
+    for _ in 0..=connection::MAX_QUEUED_MESSAGES {
+        relay.send(client, vec![0; MAX_MESSAGE]);
+    }
+    assert_eq!(next(&mut relay).await, ControlEvent::Down(client));
+    let reason = timeout(PATIENCE, connection.closed()).await.expect("a close");
+    assert!(is_farewell(&reason, Farewell::Overrun), "{reason}");
+}
+
+fn is_farewell(reason: &ConnectionError, farewell: Farewell) -> bool {
+    match reason {
+        ConnectionError::ApplicationClosed(close) => close.error_code == VarInt::from_u32(farewell as u32),
+        _ => false,
+    }
+}
+
 /// A QUIC client that speaks the protocol by hand.
 struct RawClient {
     endpoint: quinn::Endpoint,
@@ -218,11 +272,7 @@ async fn a_message_longer_than_allowed_ends_the_connection() {
     let too_long = u32::try_from(MAX_MESSAGE + 1).expect("small");
     sender.write_all(&too_long.to_be_bytes()).await.expect("sent");
     let reason = timeout(PATIENCE, connection.closed()).await.expect("a close");
-    let code = VarInt::from_u32(Farewell::BadMessage as u32);
-    assert!(
-        matches!(&reason, ConnectionError::ApplicationClosed(ApplicationClose { error_code, .. }) if *error_code == code),
-        "{reason}"
-    );
+    assert!(is_farewell(&reason, Farewell::BadMessage), "{reason}");
     assert_eq!(next(&mut relay).await, ControlEvent::Down(peer(&scene, "client", 2)));
 }
 
