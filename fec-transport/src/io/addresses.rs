@@ -4,14 +4,23 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::overlay::{MemberId, Overlay, Peer};
+use crate::time::Time;
 
 /// The data addresses of the neighbours: fixed by the overlay file, or learned from a greeting.
 #[derive(Debug)]
 pub(super) struct AddressBook {
     fixed: BTreeMap<MemberId, SocketAddr>,
-    /// Of peers whose control connection is up only, so no larger than the control plane lets it become.
-    learned: BTreeMap<Peer, SocketAddr>,
+    learned: BTreeMap<Peer, Greeting>,
 }
+
+#[derive(Debug, Clone, Copy)]
+struct Greeting {
+    from: SocketAddr,
+    at: Time,
+}
+
+/// Twice the processes that may be connected at a time: data may still flow to one whose control connection broke.
+const MAX_LEARNED: usize = 2048;
 
 impl AddressBook {
     /// The addresses that the overlay file fixes for the neighbours of `member`.
@@ -24,19 +33,20 @@ impl AddressBook {
 
     /// Where to send what is for `peer`.
     pub(super) fn find(&self, peer: Peer) -> Option<SocketAddr> {
-        self.fixed.get(&peer.member).or_else(|| self.learned.get(&peer)).copied()
+        let learned = || self.learned.get(&peer).map(|greeting| greeting.from);
+        self.fixed.get(&peer.member).copied().or_else(learned)
     }
 
-    /// `peer` has greeted from `address`.
-    pub(super) fn learn(&mut self, peer: Peer, address: SocketAddr) {
-        if !self.fixed.contains_key(&peer.member) {
-            self.learned.insert(peer, address);
+    /// `peer` has greeted from an address. It is forgotten when too many others have greeted since.
+    pub(super) fn learn(&mut self, now: Time, peer: Peer, from: SocketAddr) {
+        if self.fixed.contains_key(&peer.member) {
+            return;
         }
-    }
-
-    /// The control connection of `peer` broke; it will greet again.
-    pub(super) fn forget(&mut self, peer: Peer) {
-        self.learned.remove(&peer);
+        self.learned.insert(peer, Greeting { from, at: now });
+        if self.learned.len() > MAX_LEARNED {
+            let stalest = self.learned.iter().min_by_key(|(_, greeting)| greeting.at).map(|(peer, _)| *peer);
+            stalest.and_then(|peer| self.learned.remove(&peer));
+        }
     }
 }
 
@@ -50,6 +60,8 @@ pub(super) fn mapped(address: SocketAddr, socket_is_ipv6: bool) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::io::testing::Scene;
     use crate::overlay::InstanceId;
@@ -63,15 +75,27 @@ mod tests {
 
         let mut at_relay = AddressBook::of(&scene.overlay, relay);
         assert_eq!(at_relay.find(first), None);
-        at_relay.learn(first, somewhere);
+        at_relay.learn(Time::ZERO, first, somewhere);
         assert_eq!((at_relay.find(first), at_relay.find(second)), (Some(somewhere), None));
-        at_relay.forget(first);
-        assert_eq!(at_relay.find(first), None);
 
         let mut at_client = AddressBook::of(&scene.overlay, client);
         let any = Peer { member: relay, instance: InstanceId(9) };
-        at_client.learn(any, somewhere);
+        at_client.learn(Time::ZERO, any, somewhere);
         assert_eq!(at_client.find(any), scene.overlay.member(relay).data);
+    }
+
+    #[test]
+    fn the_stalest_address_makes_room_for_a_new_one() {
+        let scene = Scene::new(&["relay"], &["client"], &[("client", "relay")]);
+        let process = |number| Peer { member: scene.member("client"), instance: InstanceId(number) };
+        let mut book = AddressBook::of(&scene.overlay, scene.member("relay"));
+        let mut now = Time::ZERO;
+        for number in (0..MAX_LEARNED as u64).chain([0, MAX_LEARNED as u64]) {
+            now += Duration::from_secs(1);
+            book.learn(now, process(number), "192.0.2.1:9".parse().expect("an address"));
+        }
+        let known = [0, 1, 2, MAX_LEARNED as u64].map(|number| book.find(process(number)).is_some());
+        assert_eq!(known, [true, false, true, true]);
     }
 
     #[test]

@@ -13,13 +13,11 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use super::addresses::mapped;
+use super::outbox::{Call, Outbox};
 
 /// What is asked of the kernel for each direction: 20 ms at 3 Gbit/s, the longest that the driver's task may be kept
 /// from running. The kernel gives what net.core.rmem_max and wmem_max allow, often less.
 const SOCKET_BUFFER: usize = 8 * 1024 * 1024;
-
-/// The largest payload of one send call, over all segments: an IPv4 packet of 65,535 bytes less its headers.
-const MAX_SEND: usize = 65_507;
 
 /// The largest datagram that can be received, alone or with its GRO companions.
 const RECEIVE_BUFFER: usize = 65_536;
@@ -45,15 +43,6 @@ pub(super) struct DataSocket {
     buffers: Vec<u8>,
     outbox: Outbox,
     counts: DataCounts,
-}
-
-/// Datagrams of equal size (the last may be shorter) on their way to one address.
-#[derive(Debug, Default)]
-struct Outbox {
-    bytes: Vec<u8>,
-    sent: usize,
-    segment_size: usize,
-    to: Option<SocketAddr>,
 }
 
 impl DataSocket {
@@ -132,82 +121,43 @@ impl DataSocket {
         socket.try_io(Interest::READABLE, || state.recv(socket.into(), &mut slices, metas))
     }
 
-    /// The buffer to fill with the next datagrams, empty; none while earlier ones wait for the socket.
-    pub(super) fn buffer(&mut self) -> Option<&mut Vec<u8>> {
-        (!self.is_blocked()).then(|| {
-            self.outbox.bytes.clear();
-            self.outbox.sent = 0;
-            &mut self.outbox.bytes
-        })
-    }
-
     /// Whether datagrams wait until the socket is [`writable`](Self::writable).
     pub(super) fn is_blocked(&self) -> bool {
-        self.outbox.sent < self.outbox.bytes.len()
+        !self.outbox.is_empty()
     }
 
-    /// Sends what [`buffer`](Self::buffer) was filled with, as far as the kernel takes it now.
-    pub(super) fn send(&mut self, to: Option<SocketAddr>, segment_size: usize) {
-        self.outbox.segment_size = segment_size.max(1);
-        self.outbox.to = to.map(|to| mapped(to, self.is_ipv6));
-        self.flush();
+    /// Queues datagrams of `segment_size` bytes each, of which the last may be shorter; without an address they are
+    /// dropped.
+    pub(super) fn queue(&mut self, to: Option<SocketAddr>, segment_size: usize, datagrams: &[u8]) {
+        match to {
+            Some(to) => self.outbox.push(mapped(to, self.is_ipv6), segment_size, datagrams),
+            None => self.counts.without_address += datagrams.len().div_ceil(segment_size.max(1)) as u64,
+        }
     }
 
-    /// Goes on with what is still there after the socket was blocked.
+    /// Sends what is queued, as far as the kernel takes it now.
     pub(super) fn flush(&mut self) {
-        let Some(to) = self.outbox.to else {
-            self.counts.without_address += self.outbox.drop_rest();
-            return;
-        };
-        while self.is_blocked() {
+        loop {
             let limit = self.state.max_gso_segments();
-            match self.send_next(to, limit) {
+            let Some(call) = self.outbox.next(limit) else { return };
+            match self.send(call) {
                 Ok(()) => self.counts.sent += self.outbox.advance(limit),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The device does without GSO, as quinn-udp has just learned: try again one by one.
                 Err(_) if self.state.max_gso_segments() < limit => {}
                 Err(error) => {
-                    tracing::debug!(%to, %error, "the kernel refused datagrams");
+                    tracing::debug!(to = %call.to, %error, "the kernel refused datagrams");
                     self.counts.refused += self.outbox.advance(limit);
                 }
             }
         }
     }
 
-    fn send_next(&self, destination: SocketAddr, limit: usize) -> io::Result<()> {
-        let contents = self.outbox.next(limit);
-        let segment_size = self.outbox.segment_size;
-        let transmit = Transmit {
-            destination,
-            ecn: None,
-            contents,
-            segment_size: (contents.len() > segment_size).then_some(segment_size),
-            src_ip: None,
-        };
+    fn send(&self, Call { to, segment_size, bytes }: Call<'_>) -> io::Result<()> {
+        let segment_size = (bytes.len() > segment_size).then_some(segment_size);
+        let transmit = Transmit { destination: to, ecn: None, contents: bytes, segment_size, src_ip: None };
         let (socket, state) = (&self.socket, &self.state);
         socket.try_io(Interest::WRITABLE, || state.try_send(socket.into(), &transmit))
-    }
-}
-
-impl Outbox {
-    /// What the next call sends: at most `limit` datagrams, and at least one.
-    fn next(&self, limit: usize) -> &[u8] {
-        let datagrams = limit.min(MAX_SEND / self.segment_size).max(1);
-        let rest = &self.bytes[self.sent..];
-        &rest[..rest.len().min(datagrams * self.segment_size)]
-    }
-
-    /// Steps over what [`next`](Self::next) gave, and says how many datagrams that was.
-    fn advance(&mut self, limit: usize) -> u64 {
-        let length = self.next(limit).len();
-        self.sent += length;
-        length.div_ceil(self.segment_size) as u64
-    }
-
-    fn drop_rest(&mut self) -> u64 {
-        let rest = self.bytes.len() - self.sent;
-        self.sent = self.bytes.len();
-        rest.div_ceil(self.segment_size) as u64
     }
 }
 
@@ -234,7 +184,6 @@ fn enlarge_buffers(socket: &StdUdpSocket, state: &UdpSocketState) {
 mod tests {
     use std::time::Duration;
 
-    use proptest::prelude::*;
     use tokio::time::timeout;
 
     use super::*;
@@ -245,10 +194,9 @@ mod tests {
     /// As the driver does it: what is blocked goes on when the socket is writable. (To tokio each socket is blocked
     /// until its reactor has looked at it once.)
     async fn send(socket: &mut DataSocket, to: Option<SocketAddr>, segment_size: usize, bytes: &[u8]) {
-        socket.buffer().expect("free").extend(bytes);
-        socket.send(to, segment_size);
+        socket.queue(to, segment_size, bytes);
+        socket.flush();
         while socket.is_blocked() {
-            assert!(socket.buffer().is_none(), "what waits would be overwritten");
             timeout(PATIENCE, socket.writable()).await.expect("writable in time");
             socket.flush();
         }
@@ -320,27 +268,5 @@ mod tests {
         stranger.send_to(&[1], to).expect("sent");
         let last = receive_until(&mut socket, 1).await.pop().expect("one");
         assert_eq!(last.1, [1]);
-    }
-
-    proptest! {
-        #[test]
-        fn an_outbox_sends_each_byte_once_in_whole_datagrams_and_within_the_limits(
-            length in 0_usize..200_000,
-            segment_size in 1_usize..3000,
-            limit in 1_usize..65,
-        ) {
-            let bytes: Vec<u8> = (0..length).map(|index| index as u8).collect();
-            let mut outbox = Outbox { bytes: bytes.clone(), sent: 0, segment_size, to: None };
-            let (mut calls, mut datagrams) = (Vec::new(), 0);
-            while outbox.sent < outbox.bytes.len() {
-                let call = outbox.next(limit).to_vec();
-                prop_assert!(call.len() <= MAX_SEND && call.len().div_ceil(segment_size) <= limit);
-                prop_assert!(call.len().is_multiple_of(segment_size) || outbox.sent + call.len() == length);
-                calls.extend(call);
-                datagrams += outbox.advance(limit);
-            }
-            prop_assert_eq!(calls, bytes);
-            prop_assert_eq!(datagrams, length.div_ceil(segment_size) as u64);
-        }
     }
 }

@@ -256,6 +256,7 @@ fn driver<A: Application, H>(
         control: ControlPlane::start(sockets.control, &control)?,
         data: DataSocket::new(sockets.data)?,
         addresses: AddressBook::of(&overlay, own.member),
+        buffer: Vec::new(),
         node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now()),
         clock,
         requests,

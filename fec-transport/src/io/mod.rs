@@ -25,6 +25,7 @@ mod control;
 mod data;
 mod driver;
 mod endpoint;
+mod outbox;
 mod sockets;
 #[cfg(test)]
 mod testing;

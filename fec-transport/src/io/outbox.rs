@@ -1,0 +1,173 @@
+//! Datagrams between the node and the socket.
+//!
+//! The node puts out datagrams one by one, or a few at a time, for its neighbours in turns. The kernel takes many of
+//! equal size to one address in one call, for little more than the price of one. So the datagrams of a turn are
+//! gathered in runs, one for each address and size. Datagrams to one address stay in their order.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// The largest payload of one send call, over all segments: an IPv4 packet of 65,535 bytes less its headers.
+const MAX_SEND: usize = 65_507;
+
+/// Buffers of sent runs that are kept for later ones: one for each of the neighbours that are sent to in one turn.
+const MAX_SPARES: usize = 32;
+
+/// The runs that wait for the socket, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    runs: VecDeque<Run>,
+    spares: Vec<Vec<u8>>,
+}
+
+/// Datagrams of equal size, of which the last may be shorter, to one address.
+#[derive(Debug)]
+struct Run {
+    to: SocketAddr,
+    segment_size: usize,
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// What one send call can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Call<'a> {
+    /// Where it goes.
+    pub(super) to: SocketAddr,
+    /// The bytes of each datagram but the last.
+    pub(super) segment_size: usize,
+    /// The datagrams.
+    pub(super) bytes: &'a [u8],
+}
+
+impl Outbox {
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Adds datagrams of `segment_size` bytes each, of which the last may be shorter.
+    pub(super) fn push(&mut self, to: SocketAddr, segment_size: usize, datagrams: &[u8]) {
+        let segment_size = segment_size.max(1);
+        if datagrams.is_empty() {
+            return;
+        }
+        let latest = self.runs.iter_mut().rfind(|run| run.to == to);
+        if let Some(run) = latest.filter(|run| run.takes(segment_size, datagrams)) {
+            run.bytes.extend_from_slice(datagrams);
+            return;
+        }
+        let mut bytes = self.spares.pop().unwrap_or_default();
+        bytes.extend_from_slice(datagrams);
+        self.runs.push_back(Run { to, segment_size, bytes, sent: 0 });
+    }
+
+    /// What the next call sends: at most `limit` datagrams.
+    pub(super) fn next(&self, limit: usize) -> Option<Call<'_>> {
+        let run = self.runs.front()?;
+        let datagrams = limit.min(MAX_SEND / run.segment_size).max(1);
+        let rest = &run.bytes[run.sent..];
+        let bytes = &rest[..rest.len().min(datagrams * run.segment_size)];
+        Some(Call { to: run.to, segment_size: run.segment_size, bytes })
+    }
+
+    /// Steps over what [`next`](Self::next) gave, and says how many datagrams that was.
+    pub(super) fn advance(&mut self, limit: usize) -> u64 {
+        let Some(Call { segment_size, bytes, .. }) = self.next(limit) else { return 0 };
+        let (length, datagrams) = (bytes.len(), bytes.len().div_ceil(segment_size));
+        if let Some(run) = self.runs.front_mut() {
+            run.sent += length;
+            if run.sent == run.bytes.len() {
+                self.retire();
+            }
+        }
+        datagrams as u64
+    }
+
+    fn retire(&mut self) {
+        if let Some(Run { mut bytes, .. }) = self.runs.pop_front()
+            && self.spares.len() < MAX_SPARES
+        {
+            bytes.clear();
+            self.spares.push(bytes);
+        }
+    }
+}
+
+impl Run {
+    /// Whether `datagrams` can follow: all of one size so far, and none of them larger.
+    fn takes(&self, segment_size: usize, datagrams: &[u8]) -> bool {
+        let fits = segment_size == self.segment_size
+            || (datagrams.len() <= segment_size && datagrams.len() <= self.segment_size);
+        fits && self.bytes.len().is_multiple_of(self.segment_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    /// The datagrams as the network sees them, by address, and how many calls it took.
+    fn drain(outbox: &mut Outbox, limit: usize) -> (Vec<(SocketAddr, Vec<u8>)>, usize) {
+        let (mut sent, mut calls) = (Vec::new(), 0);
+        while let Some(call) = outbox.next(limit) {
+            assert!(call.bytes.len() <= MAX_SEND && call.bytes.len().div_ceil(call.segment_size) <= limit);
+            let datagrams = call.bytes.chunks(call.segment_size).map(|datagram| (call.to, datagram.to_vec()));
+            let before = sent.len();
+            sent.extend(datagrams);
+            assert_eq!(outbox.advance(limit), (sent.len() - before) as u64);
+            calls += 1;
+        }
+        (sent, calls)
+    }
+
+    #[test]
+    fn datagrams_of_one_turn_go_out_in_one_call_for_each_address() {
+        let mut outbox = Outbox::default();
+        for _ in 0..20 {
+            for port in [1, 2, 3] {
+                outbox.push(address(port), 1400, &[0; 1400]);
+            }
+        }
+        outbox.push(address(2), 90, &[0; 90]);
+        let (sent, calls) = drain(&mut outbox, 64);
+        assert_eq!((sent.len(), calls), (61, 3));
+    }
+
+    #[test]
+    fn nothing_follows_a_shorter_datagram_in_its_run() {
+        let mut outbox = Outbox::default();
+        for size in [1400, 90, 1400] {
+            outbox.push(address(1), size, &vec![0; size]);
+        }
+        let sizes = drain(&mut outbox, 64).0.into_iter().map(|(_, datagram)| datagram.len());
+        assert_eq!(sizes.collect::<Vec<_>>(), [1400, 90, 1400]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_datagram_is_sent_once_and_in_the_order_of_its_address(
+            pushes in prop::collection::vec((1_u16..4, 1_usize..2000, 0_usize..6000), 0..60),
+            limit in 1_usize..65,
+        ) {
+            let (mut outbox, mut pushed) = (Outbox::default(), Vec::new());
+            for (index, (port, segment_size, length)) in pushes.into_iter().enumerate() {
+                let bytes = vec![index as u8; length];
+                outbox.push(address(port), segment_size, &bytes);
+                pushed.extend(bytes.chunks(segment_size).map(|datagram| (address(port), datagram.to_vec())));
+            }
+            let mut sent = drain(&mut outbox, limit).0;
+            prop_assert!(outbox.is_empty());
+            // A stable sort keeps the order within each address.
+            sent.sort_by_key(|(to, _)| *to);
+            pushed.sort_by_key(|(to, _)| *to);
+            prop_assert_eq!(sent, pushed);
+        }
+    }
+}
