@@ -1,6 +1,7 @@
 //! What runs on top of a node.
 
-use crate::node::{Event, Node};
+use crate::event::Event;
+use crate::node::Node;
 use crate::time::Time;
 
 /// A program on top of a [`Node`]: it gets the node's events and acts on its streams.

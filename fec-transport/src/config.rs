@@ -1,5 +1,164 @@
-//! Limits and policies. SKELETON (being filled in).
+//! Every limit and policy of a node: default, unit, reason.
 
-/// Every limit and policy of a node.
+use std::time::Duration;
+
+/// Limits and policies. The defaults suit a WAN of some 100 Mbit/s and 100 ms.
 #[derive(Debug, Clone, Default)]
-pub struct Config {}
+pub struct Config {
+    /// How blocks are formed and protected.
+    pub coding: Coding,
+    /// When a path counts as dead, and how it is asked whether it lives.
+    pub liveness: Liveness,
+    /// Bounds on memory and tables.
+    pub limits: Limits,
+    /// How circuits are planned and kept.
+    pub routing: Routing,
+}
+
+/// How blocks are formed and protected.
+#[derive(Debug, Clone)]
+pub struct Coding {
+    /// Bytes of an encoding symbol, a multiple of 8. Default 1,408: with 60 bytes of our headers and 28 of IPv4 and UDP
+    /// it fills an Ethernet frame.
+    pub symbol_size: usize,
+    /// Source symbols of a full block, at most 32. Default 32: where Reed–Solomon over GF(2⁸) still decodes at several
+    /// GB/s (theory §3).
+    pub block_symbols: usize,
+    /// The loss, a share, that the first sending of a block is made to bear. Default 0.02; whatever more is lost is
+    /// repaired.
+    pub tolerance: f64,
+    /// The share of full blocks that need a repair at that loss. Default 0.1: repair is cheap for bulk (theory §3).
+    pub residual: f64,
+    /// The same for blocks below 8 symbols, which are messages that somebody waits for. Default 0.001.
+    pub small_residual: f64,
+    /// How long written bytes wait for a full block. Default 2 ms.
+    pub block_timer: Duration,
+}
+
+/// When a path counts as dead, and how it is asked whether it lives.
+#[derive(Debug, Clone)]
+pub struct Liveness {
+    /// A path that is silent for so long beyond its round trip, with packets missing, leaves the schedule. Default 60 ms.
+    pub silence: Duration,
+    /// … if the probability that mere loss explains it is below this. Default 1e-6.
+    pub doubt: f64,
+    /// How often a dead path is probed in its first minute; then the interval doubles up to 10 s. Default 250 ms.
+    pub probe_interval: Duration,
+    /// How often a living path that carries nothing is probed. Default 1 s.
+    pub keep_alive: Duration,
+    /// A session that hears nothing for so long is over. Default 5 s: an I/O node's death must be told within ten.
+    pub session_silence: Duration,
+    /// How long opening a session may take. Default 8 s.
+    pub connect: Duration,
+}
+
+/// Bounds on memory and tables.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes that a stream takes from its writer before they form blocks. Default 1 MiB.
+    pub send_buffer: usize,
+    /// Blocks of a session on the way at once. Default 2,048 (92 MB of full blocks; credit usually allows less).
+    pub open_blocks: usize,
+    /// Bytes that the peer may send on a new stream before the reader has taken any. Default 256 KiB.
+    pub initial_window: u32,
+    /// To how many bytes that may grow. Default 8 MiB: 100 ms at 600 Mbit/s.
+    pub max_window: u32,
+    /// Bytes that all streams of a session may receive unread. Default 96 MiB, of which `streams × initial_window` are
+    /// set aside for new streams.
+    pub receive_memory: usize,
+    /// Streams that the peer may have open at once. Default 64.
+    pub streams: u32,
+    /// Paths of a session at once. Default 16: what a report can describe.
+    pub paths: usize,
+    /// Sessions of a node at once. Default 1,024.
+    pub sessions: usize,
+    /// Circuits that a node keeps for others and itself. Default 16,384.
+    pub circuits: usize,
+    /// … of these for one originator. Default 1,024.
+    pub circuits_per_originator: usize,
+    /// Members of a route, both ends included. Default 16, at most 64.
+    pub max_route: usize,
+    /// Datagrams that a relay holds for its socket. Default 8,192 (12 MB).
+    pub relay_queue: usize,
+    /// Neighbours' processes connected at once. Default 1,024.
+    pub neighbours: usize,
+}
+
+/// How circuits are planned and kept.
+#[derive(Debug, Clone)]
+pub struct Routing {
+    /// Paths of a session. Default 8: capillary layers beyond carry little each.
+    pub max_paths: usize,
+    /// The share of the planned flow that the paths must carry; the rest is left out. Default 0.97.
+    pub cover: f64,
+    /// How long a circuit lives; it is replaced at four fifths of it. Default 10 min.
+    pub circuit_lifetime: Duration,
+    /// How long an answer to a set-up may take. Default 2 s.
+    pub set_up_timeout: Duration,
+    /// After how long without its path a route is set up anew; doubles up to 10 s. Default 500 ms.
+    pub retry: Duration,
+    /// How far clocks of members may differ. Default 2 min.
+    pub clock_skew: Duration,
+    /// Circuits through a neighbour that has been gone for so long are torn down. Default 30 s.
+    pub neighbour_patience: Duration,
+}
+
+impl Default for Coding {
+    fn default() -> Coding {
+        Coding {
+            symbol_size: 1_408,
+            block_symbols: 32,
+            tolerance: 0.02,
+            residual: 0.1,
+            small_residual: 1e-3,
+            block_timer: Duration::from_millis(2),
+        }
+    }
+}
+
+impl Default for Liveness {
+    fn default() -> Liveness {
+        Liveness {
+            silence: Duration::from_millis(60),
+            doubt: 1e-6,
+            probe_interval: Duration::from_millis(250),
+            keep_alive: Duration::from_secs(1),
+            session_silence: Duration::from_secs(5),
+            connect: Duration::from_secs(8),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            send_buffer: 1 << 20,
+            open_blocks: 2_048,
+            initial_window: 256 << 10,
+            max_window: 8 << 20,
+            receive_memory: 96 << 20,
+            streams: 64,
+            paths: 16,
+            sessions: 1_024,
+            circuits: 16_384,
+            circuits_per_originator: 1_024,
+            max_route: 16,
+            relay_queue: 8_192,
+            neighbours: 1_024,
+        }
+    }
+}
+
+impl Default for Routing {
+    fn default() -> Routing {
+        Routing {
+            max_paths: 8,
+            cover: 0.97,
+            circuit_lifetime: Duration::from_secs(600),
+            set_up_timeout: Duration::from_secs(2),
+            retry: Duration::from_millis(500),
+            clock_skew: Duration::from_secs(120),
+            neighbour_patience: Duration::from_secs(30),
+        }
+    }
+}

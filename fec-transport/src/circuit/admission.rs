@@ -1,0 +1,131 @@
+//! Who may set up a circuit here: the checks that every node on a route makes for itself.
+
+use std::collections::BTreeMap;
+
+use crate::config::Config;
+use crate::overlay::{MemberId, Overlay};
+use crate::time::Time;
+use crate::wire::circuit::{SetUp, SetUpBody};
+
+/// A set-up that passed.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) body: SetUpBody,
+    pub(crate) originator: MemberId,
+    /// The next member of the route; none at its end.
+    pub(crate) next: Option<MemberId>,
+}
+
+/// Why a set-up is refused; the words go back to the originator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Rejection {
+    #[error("{0}")]
+    Malformed(#[from] crate::wire::Malformed),
+    #[error("the route names \"{0}\", whom my overlay file does not list")]
+    UnknownMember(String),
+    #[error("the route visits \"{0}\" twice")]
+    Loop(String),
+    #[error("the route has {0} members, and {1} are allowed")]
+    TooLong(usize, usize),
+    #[error("the route does not lead from \"{0}\" to me")]
+    NotOnRoute(String),
+    #[error("the signature is not that of \"{0}\"")]
+    Signature(String),
+    #[error("it was made at {made} s and my clock shows {now} s; set the clocks of both members")]
+    Clock { made: u64, now: u64 },
+    #[error("I do not relay for \"{0}\"")]
+    NotRelaying(String),
+    #[error("\"{0}\" has {1} circuits here already")]
+    Quota(String, usize),
+    #[error("my table of circuits is full")]
+    Full,
+    #[error("this circuit was set up before")]
+    Replayed,
+}
+
+/// Checks a set-up that came from the neighbour `previous` to `me`.
+///
+/// # Errors
+/// The first rule that it breaks.
+pub(crate) fn admit(
+    overlay: &Overlay,
+    me: MemberId,
+    config: &Config,
+    previous: MemberId,
+    set_up: &SetUp,
+    now: Time,
+) -> Result<Admitted, Rejection> {
+    let body = SetUpBody::parse(&set_up.signed)?;
+    let route = resolve(overlay, &body.route, config.limits.max_route)?;
+    let originator = route[0];
+    if !overlay.member(originator).keys.verifies(&set_up.signed, &set_up.signature) {
+        return Err(Rejection::Signature(body.route[0].clone()));
+    }
+    let clock = now.since_epoch().as_secs();
+    if clock.abs_diff(body.time_s) > config.routing.clock_skew.as_secs() {
+        return Err(Rejection::Clock { made: body.time_s, now: clock });
+    }
+    let place = route.iter().position(|member| *member == me);
+    let Some(place) = place.filter(|place| *place > 0 && route[*place - 1] == previous) else {
+        return Err(Rejection::NotOnRoute(overlay.name(previous)));
+    };
+    let next = route.get(place + 1).copied();
+    if next.is_some() && !overlay.relays_for(me, originator) {
+        return Err(Rejection::NotRelaying(body.route[0].clone()));
+    }
+    Ok(Admitted { body, originator, next })
+}
+
+fn resolve(overlay: &Overlay, names: &[String], max_route: usize) -> Result<Vec<MemberId>, Rejection> {
+    if names.len() > max_route {
+        return Err(Rejection::TooLong(names.len(), max_route));
+    }
+    let mut route = Vec::with_capacity(names.len());
+    for name in names {
+        let member = overlay.find(name).ok_or_else(|| Rejection::UnknownMember(name.clone()))?;
+        if route.contains(&member) {
+            return Err(Rejection::Loop(name.clone()));
+        }
+        route.push(member);
+    }
+    Ok(route)
+}
+
+/// How many circuits each originator has here.
+#[derive(Debug, Default)]
+pub(crate) struct Quotas {
+    total: usize,
+    by_originator: BTreeMap<MemberId, usize>,
+}
+
+impl Quotas {
+    /// Charges one circuit to `originator`.
+    pub(crate) fn charge(
+        &mut self,
+        overlay: &Overlay,
+        config: &Config,
+        originator: MemberId,
+    ) -> Result<(), Rejection> {
+        let held = self.by_originator.entry(originator).or_default();
+        if *held >= config.limits.circuits_per_originator {
+            return Err(Rejection::Quota(overlay.name(originator), *held));
+        }
+        if self.total >= config.limits.circuits {
+            return Err(Rejection::Full);
+        }
+        *held += 1;
+        self.total += 1;
+        Ok(())
+    }
+
+    /// Gives one circuit of `originator` back.
+    pub(crate) fn release(&mut self, originator: MemberId) {
+        if let Some(held) = self.by_originator.get_mut(&originator) {
+            *held = held.saturating_sub(1);
+            if *held == 0 {
+                self.by_originator.remove(&originator);
+            }
+        }
+        self.total = self.total.saturating_sub(1);
+    }
+}

@@ -1,0 +1,226 @@
+//! The label table: what becomes of a datagram by the label that it carries.
+
+use std::collections::BTreeMap;
+
+use crate::crypto::hop_key::HopKey;
+use crate::crypto::random::Random;
+use crate::crypto::replay::ReplayWindow;
+use crate::overlay::Peer;
+use crate::session::path::Egress;
+use crate::wire::circuit::{CircuitId, Hop};
+use crate::wire::hop::{self, HopHeader, Label, PacketType};
+
+/// What the node does with packets of a label.
+#[derive(Debug)]
+enum Purpose {
+    /// Passes them on.
+    Relay { window: ReplayWindow, next: Egress },
+    /// Takes them: the circuit ends here. The session keeps the replay window, because only what opens may count.
+    Terminate(CircuitId),
+    /// They greet us from a neighbour.
+    Greeting { window: ReplayWindow, neighbour: Peer },
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: HopKey,
+    purpose: Purpose,
+}
+
+/// What becomes of a datagram.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It was relabelled and goes on to this neighbour.
+    Forward(Peer),
+    /// It has arrived at the end of this circuit.
+    Deliver(CircuitId, HopHeader),
+    /// It is a greeting of this neighbour.
+    Greeted(Peer),
+    /// It is dropped.
+    Drop(DropReason),
+}
+
+/// Why a datagram is dropped; nothing is ever answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DropReason {
+    Malformed,
+    UnknownLabel,
+    BadTag,
+    Replayed,
+}
+
+/// How many datagrams met which fate at this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DatagramCounters {
+    /// Passed on for others.
+    pub forwarded: u64,
+    /// Arrived at the end of their circuit.
+    pub delivered: u64,
+    /// Too short, of an unknown type, or of a length that does not fit the type.
+    pub malformed: u64,
+    /// With a label that this node has not handed out.
+    pub unknown_label: u64,
+    /// With a label of ours but without the right tag.
+    pub bad_tag: u64,
+    /// Seen before, or too old to tell.
+    pub replayed: u64,
+    /// Not passed on because the queue to the socket was full.
+    pub queue_full: u64,
+}
+
+/// All labels that this node has handed out.
+#[derive(Debug)]
+pub(crate) struct LabelTable {
+    entries: BTreeMap<Label, Entry>,
+    random: Random,
+    pub(crate) counters: DatagramCounters,
+}
+
+impl LabelTable {
+    pub(crate) fn new(random: Random) -> LabelTable {
+        LabelTable { entries: BTreeMap::new(), random, counters: DatagramCounters::default() }
+    }
+
+    /// A label whose packets go on to `next`.
+    pub(crate) fn relay(&mut self, next: Egress) -> Hop {
+        self.hand_out(Purpose::Relay { window: ReplayWindow::new(), next })
+    }
+
+    /// A label whose packets end here.
+    pub(crate) fn terminate(&mut self, circuit: CircuitId) -> Hop {
+        self.hand_out(Purpose::Terminate(circuit))
+    }
+
+    /// A label with which a neighbour greets us.
+    pub(crate) fn greeting(&mut self, neighbour: Peer) -> Hop {
+        self.hand_out(Purpose::Greeting { window: ReplayWindow::new(), neighbour })
+    }
+
+    /// Takes a label back.
+    pub(crate) fn remove(&mut self, label: Label) {
+        self.entries.remove(&label);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Decides on a datagram; one that goes on has been relabelled in place. Nothing is counted or forwarded before its
+    /// hop tag was found right and its number fresh (design §6).
+    pub(crate) fn decide(&mut self, datagram: &mut [u8]) -> Verdict {
+        let verdict = self.judge(datagram);
+        let counters = &mut self.counters;
+        match &verdict {
+            Verdict::Forward(_) => counters.forwarded += 1,
+            Verdict::Deliver(..) => counters.delivered += 1,
+            Verdict::Greeted(_) => {}
+            Verdict::Drop(DropReason::Malformed) => counters.malformed += 1,
+            Verdict::Drop(DropReason::UnknownLabel) => counters.unknown_label += 1,
+            Verdict::Drop(DropReason::BadTag) => counters.bad_tag += 1,
+            Verdict::Drop(DropReason::Replayed) => counters.replayed += 1,
+        }
+        verdict
+    }
+
+    fn judge(&mut self, datagram: &mut [u8]) -> Verdict {
+        let Ok(header) = HopHeader::parse(datagram) else { return Verdict::Drop(DropReason::Malformed) };
+        let Some(entry) = self.entries.get_mut(&header.label) else {
+            return Verdict::Drop(DropReason::UnknownLabel);
+        };
+        if !hop::is_signed(datagram, &entry.key) {
+            return Verdict::Drop(DropReason::BadTag);
+        }
+        match (&mut entry.purpose, header.packet_type) {
+            (Purpose::Relay { window, next }, PacketType::Sealed) => {
+                if !window.mark(header.number) {
+                    return Verdict::Drop(DropReason::Replayed);
+                }
+                hop::relabel(datagram, next.label, &next.key);
+                Verdict::Forward(next.neighbour)
+            }
+            (Purpose::Terminate(circuit), PacketType::Sealed) => Verdict::Deliver(*circuit, header),
+            (Purpose::Greeting { window, neighbour }, PacketType::Greeting) => {
+                if window.mark(header.number) {
+                    Verdict::Greeted(*neighbour)
+                } else {
+                    Verdict::Drop(DropReason::Replayed)
+                }
+            }
+            _ => Verdict::Drop(DropReason::Malformed),
+        }
+    }
+
+    fn hand_out(&mut self, purpose: Purpose) -> Hop {
+        let label = loop {
+            let label = Label(self.random.u64());
+            if !self.entries.contains_key(&label) {
+                break label;
+            }
+        };
+        let key = HopKey::new(self.random.bytes());
+        let hop = Hop { label, key: key.to_bytes() };
+        self.entries.insert(label, Entry { key, purpose });
+        hop
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overlay::{InstanceId, MemberId};
+
+    const NEXT: Peer = Peer { member: MemberId(9), instance: InstanceId(1) };
+
+    fn table() -> LabelTable {
+        LabelTable::new(Random::from_seed([1; 32]))
+    }
+
+    fn packet(hop: &Hop, number: u64, body: u8) -> Vec<u8> {
+        let header = HopHeader { packet_type: PacketType::Sealed, epoch: 0, number, label: hop.label };
+        let mut out = Vec::new();
+        header.emit(&mut out);
+        out.extend_from_slice(&[body; 60]);
+        hop::sign(&mut out, &HopKey::new(hop.key));
+        out
+    }
+
+    fn egress() -> Egress {
+        Egress { neighbour: NEXT, label: Label(5), key: HopKey::new([5; 16]) }
+    }
+
+    #[test]
+    fn a_relay_exchanges_label_and_tag_once_for_each_number() {
+        let mut table = table();
+        let hop = table.relay(egress());
+        let original = packet(&hop, 7, 1);
+        let mut datagram = original.clone();
+        assert_eq!(table.decide(&mut datagram), Verdict::Forward(NEXT));
+        assert_eq!(HopHeader::parse(&datagram).expect("whole").label, Label(5));
+        assert!(hop::is_signed(&datagram, &HopKey::new([5; 16])));
+        assert_eq!(table.decide(&mut original.clone()), Verdict::Drop(DropReason::Replayed));
+    }
+
+    #[test]
+    fn a_captured_label_with_another_body_is_not_forwarded() {
+        let mut table = table();
+        let hop = table.relay(egress());
+        let mut captured = packet(&hop, 7, 1);
+        let end = captured.len();
+        captured[end - 30..].fill(2);
+        assert_eq!(table.decide(&mut captured), Verdict::Drop(DropReason::BadTag));
+        let mut garbage = vec![0; 100];
+        assert_eq!(table.decide(&mut garbage), Verdict::Drop(DropReason::Malformed));
+        let mut unknown = packet(&Hop { label: Label(1), key: hop.key }, 1, 1);
+        assert_eq!(table.decide(&mut unknown), Verdict::Drop(DropReason::UnknownLabel));
+        assert_eq!(table.counters.forwarded, 0);
+    }
+
+    #[test]
+    fn a_label_that_was_taken_back_is_unknown() {
+        let mut table = table();
+        let hop = table.terminate(CircuitId([1; 16]));
+        assert!(matches!(table.decide(&mut packet(&hop, 1, 1)), Verdict::Deliver(..)));
+        table.remove(hop.label);
+        assert_eq!(table.decide(&mut packet(&hop, 2, 1)), Verdict::Drop(DropReason::UnknownLabel));
+    }
+}

@@ -1,0 +1,406 @@
+//! Circuits: one route each, both directions, as two label-switched paths (design §6).
+//!
+//! [`Circuits`] plays all three parts: it originates circuits for this node's sessions, relays those of others, and
+//! offers those that end here to the node. It knows nothing of what they carry.
+//!
+//! ```text
+//! originator                relay                     responder
+//!     │ set-up, backward hop ▶ │ set-up, its own hop ▶     │  offered
+//!     │                        │                           │
+//!     │ ◀ answer, its own hop  │ ◀ answer, forward hop      │  answered
+//! ```
+//! Labels outlive the control connection over which they were set up: a link that was down for a while carries packets
+//! again as soon as it is back. They end with a tear-down, with their lifetime, or when a neighbour was restarted.
+
+mod admission;
+mod labels;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use labels::DatagramCounters;
+pub(crate) use labels::{DropReason, LabelTable, Verdict};
+
+use crate::config::Config;
+use crate::crypto::hop_key::HopKey;
+use crate::crypto::random::Random;
+use crate::keys::Identity;
+use crate::overlay::{MemberId, Overlay, Peer};
+use crate::session::path::Egress;
+use crate::time::Time;
+use crate::wire::circuit::{CircuitId, CircuitMessage, Hop, SetUp, SetUpBody};
+use crate::wire::hop::Label;
+use admission::{Admitted, Quotas, Rejection, admit};
+
+/// How long a relay waits for the answer to a set-up that it passed on.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What happened to a circuit.
+#[derive(Debug)]
+pub(crate) enum CircuitEvent {
+    /// A circuit of ours was answered; we send with `egress`.
+    Answered { circuit: CircuitId, payload: Vec<u8>, egress: Egress },
+    /// A circuit of ours was refused.
+    Refused { circuit: CircuitId, by: String, reason: String },
+    /// A circuit that ends here was torn down or has expired.
+    Ended { circuit: CircuitId },
+    /// Somebody set up a circuit to us; the node answers or refuses.
+    Offered {
+        circuit: CircuitId,
+        originator: MemberId,
+        route: Vec<MemberId>,
+        payload: Vec<u8>,
+        egress: Egress,
+    },
+}
+
+/// The circuits of a node.
+#[derive(Debug)]
+pub(crate) struct Circuits {
+    overlay: Arc<Overlay>,
+    config: Arc<Config>,
+    me: MemberId,
+    pub(crate) labels: LabelTable,
+    circuits: BTreeMap<CircuitId, Circuit>,
+    expiry: BTreeSet<(Time, CircuitId)>,
+    quotas: Quotas,
+    events: VecDeque<CircuitEvent>,
+    outbox: VecDeque<(Peer, CircuitMessage)>,
+    random: Random,
+}
+
+#[derive(Debug)]
+struct Circuit {
+    originator: MemberId,
+    /// The neighbour towards the originator, and the one towards the responder.
+    previous: Option<Peer>,
+    next: Option<Peer>,
+    /// The labels that we handed out for it.
+    labels: Vec<Label>,
+    lifetime: Duration,
+    expires: Time,
+    answered: bool,
+}
+
+impl Circuits {
+    pub(crate) fn new(
+        overlay: Arc<Overlay>,
+        config: Arc<Config>,
+        me: MemberId,
+        mut random: Random,
+    ) -> Circuits {
+        Circuits {
+            overlay,
+            config,
+            me,
+            labels: LabelTable::new(random.fork()),
+            circuits: BTreeMap::new(),
+            expiry: BTreeSet::new(),
+            quotas: Quotas::default(),
+            events: VecDeque::new(),
+            outbox: VecDeque::new(),
+            random,
+        }
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<CircuitEvent> {
+        self.events.pop_front()
+    }
+
+    pub(crate) fn poll_message(&mut self) -> Option<(Peer, CircuitMessage)> {
+        self.outbox.pop_front()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.circuits.len()
+    }
+
+    /// A number for a new circuit of ours.
+    pub(crate) fn draw_id(&mut self) -> CircuitId {
+        CircuitId(self.random.bytes())
+    }
+
+    /// Sends the set-up of a circuit of ours along `route`, whose second member is reached at `first_hop`.
+    pub(crate) fn originate(
+        &mut self,
+        now: Time,
+        identity: &Identity,
+        circuit: CircuitId,
+        route: &[MemberId],
+        first_hop: Peer,
+        payload: Vec<u8>,
+    ) {
+        let lifetime = self.config.routing.circuit_lifetime;
+        let body = SetUpBody {
+            circuit,
+            time_s: now.since_epoch().as_secs(),
+            lifetime_s: u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX),
+            route: route.iter().map(|member| self.overlay.name(*member)).collect(),
+            payload,
+        };
+        let signed = body.emit();
+        let signature = identity.sign(&signed);
+        let backward = self.labels.terminate(circuit);
+        let entry = Circuit {
+            originator: self.me,
+            previous: None,
+            next: Some(first_hop),
+            labels: vec![backward.label],
+            lifetime,
+            expires: now + self.config.routing.set_up_timeout,
+            answered: false,
+        };
+        self.insert(circuit, entry);
+        self.outbox.push_back((first_hop, CircuitMessage::SetUp(SetUp { signed, signature, backward })));
+    }
+
+    /// Accepts a circuit that was offered.
+    pub(crate) fn answer(&mut self, now: Time, id: CircuitId, payload: Vec<u8>) {
+        let forward = self.labels.terminate(id);
+        let Some(previous) = self.extend(now, id, forward.label) else {
+            self.labels.remove(forward.label);
+            return;
+        };
+        self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
+    }
+
+    /// Declines a circuit that was offered.
+    pub(crate) fn refuse(&mut self, id: CircuitId, reason: &str) {
+        if let Some(circuit) = self.remove(id) {
+            self.send_refusal(circuit.previous, id, self.overlay.name(self.me), reason);
+        }
+    }
+
+    /// Ends a circuit here and tells its neighbours; no event follows.
+    pub(crate) fn tear_down(&mut self, id: CircuitId, reason: &str) {
+        if let Some(circuit) = self.remove(id) {
+            self.send_tear_down(circuit.previous, id, reason);
+            self.send_tear_down(circuit.next, id, reason);
+        }
+    }
+
+    /// Takes a message from the neighbour `from`. `next_hop` tells which process of a member is connected.
+    pub(crate) fn handle(
+        &mut self,
+        now: Time,
+        from: Peer,
+        message: CircuitMessage,
+        next_hop: impl Fn(MemberId) -> Option<Peer>,
+    ) {
+        match message {
+            CircuitMessage::SetUp(set_up) => self.on_set_up(now, from, set_up, next_hop),
+            CircuitMessage::Answer { circuit, payload, forward } => {
+                self.on_answer(now, from, circuit, payload, forward);
+            }
+            CircuitMessage::Refusal { circuit, refuser, reason } => {
+                if !self.is_neighbour_of(circuit, from, |circuit| circuit.next) {
+                    return;
+                }
+                let Some(entry) = self.remove(circuit) else { return };
+                match entry.previous {
+                    Some(_) => self.send_refusal(entry.previous, circuit, refuser, &reason),
+                    None => self.events.push_back(CircuitEvent::Refused { circuit, by: refuser, reason }),
+                }
+            }
+            CircuitMessage::TearDown { circuit, reason } => {
+                if self.is_neighbour_of(circuit, from, |circuit| circuit.next) {
+                    self.end_from(circuit, |circuit| circuit.previous, &reason);
+                } else if self.is_neighbour_of(circuit, from, |circuit| circuit.previous) {
+                    self.end_from(circuit, |circuit| circuit.next, &reason);
+                }
+            }
+        }
+    }
+
+    /// A neighbour's process is gone for good: everything that went over it is torn down.
+    pub(crate) fn on_neighbour_gone(&mut self, gone: Peer) {
+        let touches = |circuit: &Circuit| circuit.previous == Some(gone) || circuit.next == Some(gone);
+        let affected: Vec<CircuitId> =
+            self.circuits.iter().filter(|(_, circuit)| touches(circuit)).map(|(id, _)| *id).collect();
+        let reason = format!("{} is gone", self.overlay.name(gone.member));
+        for id in affected {
+            self.end_from(id, |circuit| circuit.previous.filter(|peer| *peer != gone), &reason);
+        }
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.expiry.first().map(|(at, _)| *at)
+    }
+
+    /// Ends the circuits whose time is up.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        while let Some((at, id)) = self.expiry.first().copied() {
+            if at > now {
+                break;
+            }
+            let answered = self.circuits.get(&id).is_some_and(|circuit| circuit.answered);
+            self.end_from(id, |_| None, if answered { "its lifetime is over" } else { "no answer came" });
+        }
+    }
+
+    fn on_set_up(
+        &mut self,
+        now: Time,
+        from: Peer,
+        set_up: SetUp,
+        next_hop: impl Fn(MemberId) -> Option<Peer>,
+    ) {
+        let admitted = match admit(&self.overlay, self.me, &self.config, from.member, &set_up, now) {
+            Ok(admitted) => admitted,
+            Err(rejection) => return self.reject(from, &set_up, &rejection),
+        };
+        let id = admitted.body.circuit;
+        let next = admitted.next.map(&next_hop);
+        if next == Some(None) {
+            let missing = admitted.next.map(|member| self.overlay.name(member)).unwrap_or_default();
+            let reason = format!("{missing} is not connected to me");
+            return self.send_refusal(Some(from), id, self.overlay.name(self.me), &reason);
+        }
+        if let Err(rejection) = self.register(now, from, &admitted, next.flatten()) {
+            return self.reject(from, &set_up, &rejection);
+        }
+        let egress = egress(from, &set_up.backward);
+        match next.flatten() {
+            Some(next) => {
+                let backward = self.labels.relay(egress);
+                self.own_label(id, backward.label);
+                let message = CircuitMessage::SetUp(SetUp { backward, ..set_up });
+                self.outbox.push_back((next, message));
+            }
+            None => {
+                let known = admitted.body.route.iter().filter_map(|name| self.overlay.find(name));
+                self.events.push_back(CircuitEvent::Offered {
+                    circuit: id,
+                    originator: admitted.originator,
+                    route: known.collect(),
+                    payload: admitted.body.payload,
+                    egress,
+                });
+            }
+        }
+    }
+
+    /// Enters a set-up into the table until it is answered.
+    fn register(
+        &mut self,
+        now: Time,
+        from: Peer,
+        admitted: &Admitted,
+        next: Option<Peer>,
+    ) -> Result<(), Rejection> {
+        let id = admitted.body.circuit;
+        if self.circuits.contains_key(&id) {
+            return Err(Rejection::Replayed);
+        }
+        self.quotas.charge(&self.overlay, &self.config, admitted.originator)?;
+        let asked = Duration::from_secs(admitted.body.lifetime_s.into());
+        let entry = Circuit {
+            originator: admitted.originator,
+            previous: Some(from),
+            next,
+            labels: Vec::new(),
+            lifetime: asked.min(self.config.routing.circuit_lifetime),
+            expires: now + ANSWER_PATIENCE,
+            answered: false,
+        };
+        self.insert(id, entry);
+        Ok(())
+    }
+
+    fn reject(&mut self, from: Peer, set_up: &SetUp, rejection: &Rejection) {
+        tracing::debug!(from = %self.overlay.name(from.member), %rejection, "set-up refused");
+        if let Ok(body) = SetUpBody::parse(&set_up.signed) {
+            self.send_refusal(Some(from), body.circuit, self.overlay.name(self.me), &rejection.to_string());
+        }
+    }
+
+    fn on_answer(&mut self, now: Time, from: Peer, id: CircuitId, payload: Vec<u8>, forward: Hop) {
+        let waits = self.circuits.get(&id).is_some_and(|circuit| !circuit.answered);
+        if !waits || !self.is_neighbour_of(id, from, |circuit| circuit.next) {
+            return;
+        }
+        let egress = egress(from, &forward);
+        let is_ours = self.circuits.get(&id).is_some_and(|circuit| circuit.previous.is_none());
+        if is_ours {
+            self.prolong(now, id);
+            self.events.push_back(CircuitEvent::Answered { circuit: id, payload, egress });
+            return;
+        }
+        let forward = self.labels.relay(egress);
+        if let Some(previous) = self.extend(now, id, forward.label) {
+            self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
+        }
+    }
+
+    /// Notes that a circuit was answered with a further label of ours; gives the neighbour towards the originator.
+    fn extend(&mut self, now: Time, id: CircuitId, label: Label) -> Option<Peer> {
+        let previous = self.circuits.get(&id)?.previous?;
+        self.own_label(id, label);
+        self.prolong(now, id);
+        Some(previous)
+    }
+
+    fn own_label(&mut self, id: CircuitId, label: Label) {
+        if let Some(circuit) = self.circuits.get_mut(&id) {
+            circuit.labels.push(label);
+        }
+    }
+
+    fn prolong(&mut self, now: Time, id: CircuitId) {
+        if let Some(circuit) = self.circuits.get_mut(&id) {
+            self.expiry.remove(&(circuit.expires, id));
+            circuit.answered = true;
+            circuit.expires = now + circuit.lifetime;
+            self.expiry.insert((circuit.expires, id));
+        }
+    }
+
+    fn insert(&mut self, id: CircuitId, circuit: Circuit) {
+        self.expiry.insert((circuit.expires, id));
+        self.circuits.insert(id, circuit);
+    }
+
+    fn remove(&mut self, id: CircuitId) -> Option<Circuit> {
+        let circuit = self.circuits.remove(&id)?;
+        self.expiry.remove(&(circuit.expires, id));
+        circuit.labels.iter().for_each(|label| self.labels.remove(*label));
+        if circuit.previous.is_some() {
+            self.quotas.release(circuit.originator);
+        }
+        Some(circuit)
+    }
+
+    /// Removes a circuit, tells the neighbour that `onward` names, and the node if the circuit ends here.
+    fn end_from(&mut self, id: CircuitId, onward: impl Fn(&Circuit) -> Option<Peer>, reason: &str) {
+        let Some(circuit) = self.remove(id) else { return };
+        self.send_tear_down(onward(&circuit), id, reason);
+        if circuit.previous.is_none() && !circuit.answered {
+            let by = circuit.next.map(|peer| self.overlay.name(peer.member)).unwrap_or_default();
+            self.events.push_back(CircuitEvent::Refused { circuit: id, by, reason: reason.to_owned() });
+        } else if circuit.previous.is_none() || circuit.next.is_none() {
+            self.events.push_back(CircuitEvent::Ended { circuit: id });
+        }
+    }
+
+    fn is_neighbour_of(&self, id: CircuitId, peer: Peer, side: impl Fn(&Circuit) -> Option<Peer>) -> bool {
+        self.circuits.get(&id).is_some_and(|circuit| side(circuit) == Some(peer))
+    }
+
+    fn send_refusal(&mut self, to: Option<Peer>, circuit: CircuitId, refuser: String, reason: &str) {
+        if let Some(to) = to {
+            let reason = reason.to_owned();
+            self.outbox.push_back((to, CircuitMessage::Refusal { circuit, refuser, reason }));
+        }
+    }
+
+    fn send_tear_down(&mut self, to: Option<Peer>, circuit: CircuitId, reason: &str) {
+        if let Some(to) = to {
+            self.outbox.push_back((to, CircuitMessage::TearDown { circuit, reason: reason.to_owned() }));
+        }
+    }
+}
+
+fn egress(neighbour: Peer, hop: &Hop) -> Egress {
+    Egress { neighbour, label: hop.label, key: HopKey::new(hop.key) }
+}

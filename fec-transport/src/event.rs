@@ -1,0 +1,146 @@
+//! What a node tells the application on top of it, and how things end.
+
+use std::time::Duration;
+
+use crate::overlay::{MemberId, Peer};
+
+/// One session of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u64);
+
+/// One bidirectional stream of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId {
+    /// Its session.
+    pub session: SessionId,
+    /// Its number there.
+    pub number: u32,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A session is ready for streams: ours, or one that a peer opened to us.
+    SessionOpened {
+        /// The session.
+        session: SessionId,
+        /// Who is at its other end.
+        peer: Peer,
+        /// Whether the peer opened it.
+        incoming: bool,
+    },
+    /// A session ended, or could not be opened; its streams are gone.
+    SessionClosed {
+        /// The session.
+        session: SessionId,
+        /// Who was to be at its other end.
+        member: MemberId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// The peer opened a stream.
+    StreamOpened {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// The peer lets us open streams again, after [`StreamError::TooMany`].
+    StreamsAvailable {
+        /// The session.
+        session: SessionId,
+    },
+    /// There is something to read: data, or the end.
+    Readable {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// After a write that took less than it was given: there is room again.
+    Writable {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// Everything written and the end of the stream have reached the peer.
+    Delivered {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// The peer gave up the stream, in both directions.
+    StreamReset {
+        /// The stream.
+        stream: StreamId,
+        /// The code that the peer gave.
+        code: u32,
+    },
+}
+
+/// Why a session ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CloseReason {
+    /// The application closed it.
+    #[error("closed by this side")]
+    Local,
+    /// The peer closed it.
+    #[error("closed by the peer: {0}")]
+    ByPeer(String),
+    /// No circuit to the member could be set up.
+    #[error("no path to it answered within {0:?}")]
+    NoPath(Duration),
+    /// A member on the way, or the peer, refused.
+    #[error("refused by {by}: {reason}")]
+    Refused {
+        /// The member that refused.
+        by: String,
+        /// Its words.
+        reason: String,
+    },
+    /// Nothing arrived from the peer over any path.
+    #[error("nothing was heard from it for {0:?}")]
+    Silent(Duration),
+    /// The peer sent what it must not.
+    #[error("the peer broke the protocol: {0}")]
+    Misbehaved(String),
+    /// The session's key has sealed as many packets as it may; a new session has a new one.
+    #[error("its key is used up after 2^28 packets; open a new session")]
+    KeyUsedUp,
+}
+
+/// Why a stream does not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// The session has ended or never was.
+    #[error("there is no such session")]
+    NoSession,
+    /// The session is still being opened.
+    #[error("the session is not open yet")]
+    NotOpen,
+    /// The stream has ended in both directions, was reset, or never was.
+    #[error("there is no such stream")]
+    NoStream,
+    /// Our direction was already finished.
+    #[error("the stream was already finished")]
+    Finished,
+    /// The peer allows no more streams for now; [`Event::StreamsAvailable`] follows.
+    #[error("the peer allows no more streams for now")]
+    TooMany,
+}
+
+/// Why a session cannot be opened at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The overlay has no usable path.
+    #[error("there is no path from {from} to {to} over members that relay for {from}")]
+    NoPath {
+        /// This member.
+        from: String,
+        /// The other one.
+        to: String,
+    },
+    /// The member is this one.
+    #[error("{0} is this member itself")]
+    Itself(String),
+    /// The overlay has no member with this number.
+    #[error("the overlay has no member number {0}")]
+    NoMember(u16),
+    /// As many sessions are open as the limits allow.
+    #[error("{0} sessions are open, which is the limit")]
+    TooMany(usize),
+}

@@ -1,0 +1,170 @@
+//! The neighbours: who is connected on the control plane, and who knows where to send us data.
+//!
+//! The data address of a neighbour without a fixed one is learned: the acceptor of the control connection hands the
+//! dialler a label and a key, and the dialler greets the acceptor with them on the data plane until the greeting is
+//! confirmed, and now and then afterwards, which also keeps address translators on the way awake.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::crypto::hop_key::HopKey;
+use crate::overlay::{MemberId, Overlay, Peer};
+use crate::time::Time;
+use crate::wire::hop::{self, HopHeader, Label, PacketType};
+use crate::wire::link::GreetingKey;
+
+/// How often an unconfirmed greeting is repeated, and a confirmed one renewed.
+const GREETING_RETRY: Duration = Duration::from_millis(200);
+const GREETING_RENEWAL: Duration = Duration::from_secs(15);
+
+/// The neighbours' processes that are, or lately were, connected.
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours {
+    processes: BTreeMap<Peer, Process>,
+}
+
+#[derive(Debug)]
+struct Process {
+    /// Since when the control connection is up or down.
+    state: Connection,
+    /// The label with which it greets us, if it is the dialler.
+    greets_with: Option<Label>,
+    /// With what we greet it, if we are the dialler.
+    greeting: Option<Greeting>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connection {
+    Up { since: Time },
+    Down { since: Time },
+}
+
+#[derive(Debug)]
+struct Greeting {
+    label: Label,
+    key: HopKey,
+    number: u64,
+    due: Time,
+    confirmed: bool,
+}
+
+/// A process that is gone for good: what went over it must be given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gone {
+    pub(crate) peer: Peer,
+    /// The label with which it greeted us, to be taken back.
+    pub(crate) label: Option<Label>,
+}
+
+impl Neighbours {
+    /// A control connection came up. Of a member with an address of its own only one process can be there, so older
+    /// ones are gone; gives them.
+    pub(crate) fn up(&mut self, now: Time, overlay: &Overlay, peer: Peer) -> Vec<Gone> {
+        let listens = overlay.member(peer.member).control.is_some();
+        let older: Vec<Peer> =
+            self.of_member(peer.member).filter(|other| listens && *other != peer).collect();
+        let older = self.remove(older);
+        let state = Connection::Up { since: now };
+        let process =
+            self.processes.entry(peer).or_insert(Process { state, greets_with: None, greeting: None });
+        process.state = state;
+        older
+    }
+
+    /// A control connection broke.
+    pub(crate) fn down(&mut self, now: Time, peer: Peer) {
+        if let Some(process) = self.processes.get_mut(&peer) {
+            process.state = Connection::Down { since: now };
+            process.greeting = None;
+        }
+    }
+
+    /// Forgets the processes that have been down for `patience`; gives them.
+    pub(crate) fn forget(&mut self, now: Time, patience: Duration) -> Vec<Gone> {
+        let is_over = |process: &Process| matches!(process.state, Connection::Down { since } if now.since(since) >= patience);
+        let gone =
+            self.processes.iter().filter(|(_, process)| is_over(process)).map(|(peer, _)| *peer).collect();
+        self.remove(gone)
+    }
+
+    fn remove(&mut self, peers: Vec<Peer>) -> Vec<Gone> {
+        let gone = |peer: Peer| {
+            let process = self.processes.remove(&peer)?;
+            Some(Gone { peer, label: process.greets_with })
+        };
+        peers.into_iter().filter_map(gone).collect()
+    }
+
+    pub(crate) fn is_up(&self, peer: Peer) -> bool {
+        self.processes.get(&peer).is_some_and(|process| matches!(process.state, Connection::Up { .. }))
+    }
+
+    /// The connected process of a member; the latest, if there are several.
+    pub(crate) fn process_of(&self, member: MemberId) -> Option<Peer> {
+        let since = |peer: &Peer| match self.processes[peer].state {
+            Connection::Up { since } => Some(since),
+            Connection::Down { .. } => None,
+        };
+        self.of_member(member).filter_map(|peer| Some((since(&peer)?, peer))).max().map(|(_, peer)| peer)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// The label with which `peer` greets us, if it has one.
+    pub(crate) fn greets_with(&self, peer: Peer) -> Option<Label> {
+        self.processes.get(&peer)?.greets_with
+    }
+
+    pub(crate) fn set_greets_with(&mut self, peer: Peer, label: Label) {
+        if let Some(process) = self.processes.get_mut(&peer) {
+            process.greets_with = Some(label);
+        }
+    }
+
+    /// The acceptor told us with what to greet it.
+    pub(crate) fn on_greeting_key(&mut self, now: Time, peer: Peer, key: &GreetingKey) {
+        if let Some(process) = self.processes.get_mut(&peer) {
+            let (label, key) = (key.label, HopKey::new(key.hop_key));
+            process.greeting = Some(Greeting { label, key, number: 0, due: now, confirmed: false });
+        }
+    }
+
+    /// The acceptor knows where we are.
+    pub(crate) fn on_greeted(&mut self, now: Time, peer: Peer) {
+        if let Some(greeting) = self.processes.get_mut(&peer).and_then(|process| process.greeting.as_mut()) {
+            greeting.confirmed = true;
+            greeting.due = now + GREETING_RENEWAL;
+        }
+    }
+
+    /// Writes the next greeting into `out`, which is empty, and tells to whom it goes.
+    pub(crate) fn poll_greeting(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        for (peer, process) in &mut self.processes {
+            let Some(greeting) = process.greeting.as_mut().filter(|greeting| greeting.due <= now) else {
+                continue;
+            };
+            let (number, label) = (greeting.number, greeting.label);
+            HopHeader { packet_type: PacketType::Greeting, epoch: 0, number, label }.emit(out);
+            hop::sign(out, &greeting.key);
+            greeting.number += 1;
+            greeting.due = now + if greeting.confirmed { GREETING_RENEWAL } else { GREETING_RETRY };
+            return Some(*peer);
+        }
+        None
+    }
+
+    /// When to poll for a greeting, or to [`forget`](Self::forget).
+    pub(crate) fn next_timeout(&self, patience: Duration) -> Option<Time> {
+        let timers = self.processes.values().map(|process| match process.state {
+            Connection::Up { .. } => process.greeting.as_ref().map(|greeting| greeting.due),
+            Connection::Down { since } => Some(since + patience),
+        });
+        timers.flatten().min()
+    }
+
+    fn of_member(&self, member: MemberId) -> impl Iterator<Item = Peer> + '_ {
+        self.processes.keys().copied().filter(move |peer| peer.member == member)
+    }
+}

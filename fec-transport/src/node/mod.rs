@@ -1,0 +1,338 @@
+//! A node: one process of one member, as a state machine.
+//!
+//! It gets the time, control messages and datagrams, and gives back what to send, when to be woken, and what happened.
+//! Each part owns its state: [`Neighbours`] who is connected, [`Circuits`] what is forwarded, [`Dialler`] the routes of
+//! the sessions that we open, [`Session`] the streams. The node passes news between them and holds no protocol of its
+//! own.
+//!
+//! ```text
+//!            handle_control / poll_control        handle_datagram / poll_transmit
+//!                       │                                     │
+//!   Neighbours ◀──── control.rs ────▶ Circuits ◀──────── data plane ────────▶ Session …
+//!                       │                 ▲                                      ▲
+//!                       └──▶ sessions.rs ─┴──────────── Dialler ─────────────────┘
+//! ```
+
+mod control;
+mod dialler;
+mod sessions;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::circuit::{Circuits, DatagramCounters, Verdict};
+use crate::config::Config;
+use crate::crypto::random::Random;
+use crate::event::{Event, SessionId, StreamError, StreamId};
+use crate::keys::Identity;
+use crate::neighbour::Neighbours;
+use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
+use crate::session::path::PathId;
+use crate::session::{Delivery, PathStatus, Read, Session};
+use crate::time::Time;
+use crate::wire::circuit::CircuitId;
+use dialler::Dialler;
+
+/// What [`Node::handle_datagram`] tells the socket's owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ingress {
+    /// Taken, or dropped and counted.
+    Consumed,
+    /// It was a valid greeting of this neighbour: from now on it is reached at the address that the datagram came from,
+    /// unless the overlay file fixes one.
+    Greeted(Peer),
+}
+
+/// One or more datagrams of equal size, of which the last may be shorter, to one neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmit {
+    /// The neighbour.
+    pub to: Peer,
+    /// Bytes of each datagram but the last.
+    pub segment_size: usize,
+}
+
+/// A node; see the [module](self).
+#[derive(Debug)]
+pub struct Node {
+    overlay: Arc<Overlay>,
+    config: Arc<Config>,
+    identity: Identity,
+    me: Peer,
+    /// The latest time that the node was told.
+    now: Time,
+    random: Random,
+    neighbours: Neighbours,
+    circuits: Circuits,
+    dialler: Dialler,
+    sessions: BTreeMap<SessionId, Session>,
+    /// Which path of which session a circuit that ends here carries.
+    carried: BTreeMap<CircuitId, (SessionId, PathId)>,
+    /// Sessions that peers opened, by who opened them and the name they gave.
+    by_token: BTreeMap<(MemberId, u64), SessionId>,
+    next_session: u64,
+    control_out: VecDeque<(Peer, Vec<u8>)>,
+    /// Datagrams of others that wait for the socket.
+    relayed: VecDeque<(Peer, Vec<u8>)>,
+    events: VecDeque<Event>,
+    /// The session whose turn it is to send.
+    turn: SessionId,
+}
+
+/// What a session looks like from outside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionStatus {
+    /// Who is at the other end.
+    pub peer: Peer,
+    /// Its paths.
+    pub paths: Vec<PathStatus>,
+    /// What it has received.
+    pub delivery: Delivery,
+}
+
+impl Node {
+    /// A node of `member`, whose secret is `identity`. `seed` decides all of its random choices.
+    pub fn new(
+        overlay: Arc<Overlay>,
+        identity: Identity,
+        member: MemberId,
+        instance: InstanceId,
+        config: Config,
+        seed: [u8; 32],
+        now: Time,
+    ) -> Node {
+        let mut random = Random::from_seed(seed);
+        let config = Arc::new(config);
+        Node {
+            circuits: Circuits::new(Arc::clone(&overlay), Arc::clone(&config), member, random.fork()),
+            dialler: Dialler::default(),
+            neighbours: Neighbours::default(),
+            overlay,
+            config,
+            identity,
+            me: Peer { member, instance },
+            now,
+            random,
+            sessions: BTreeMap::new(),
+            carried: BTreeMap::new(),
+            by_token: BTreeMap::new(),
+            next_session: 0,
+            control_out: VecDeque::new(),
+            relayed: VecDeque::new(),
+            events: VecDeque::new(),
+            turn: SessionId(0),
+        }
+    }
+
+    /// The overlay that it is a member of.
+    pub fn overlay(&self) -> &Overlay {
+        &self.overlay
+    }
+
+    /// Its limits and policies.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Which member it is.
+    pub fn member(&self) -> MemberId {
+        self.me.member
+    }
+
+    // --- data plane ---------------------------------------------------------------------------------------------
+
+    /// Takes a datagram that arrived on the data socket; it may be changed in place.
+    ///
+    /// Nothing is ever answered on account of a datagram alone: what carries no right hop tag is dropped and counted.
+    pub fn handle_datagram(&mut self, now: Time, datagram: &mut [u8]) -> Ingress {
+        self.now = now;
+        match self.circuits.labels.decide(datagram) {
+            Verdict::Forward(next) => self.relay(next, datagram),
+            Verdict::Deliver(circuit, header) => {
+                if let Some((session, path)) = self.carried.get(&circuit).copied() {
+                    self.with_session(session, |session| session.on_datagram(now, path, &header, datagram));
+                }
+            }
+            Verdict::Greeted(peer) => {
+                self.confirm_greeting(peer);
+                return Ingress::Greeted(peer);
+            }
+            Verdict::Drop(_) => {}
+        }
+        Ingress::Consumed
+    }
+
+    fn relay(&mut self, next: Peer, datagram: &[u8]) {
+        if self.relayed.len() < self.config.limits.relay_queue {
+            self.relayed.push_back((next, datagram.to_vec()));
+        } else {
+            self.circuits.labels.counters.queue_full += 1;
+        }
+    }
+
+    /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.
+    pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.now = now;
+        let to = self.poll_relayed(buffer).or_else(|| self.neighbours.poll_greeting(now, buffer));
+        let to = to.or_else(|| self.poll_sessions(now, buffer))?;
+        Some(Transmit { to, segment_size: buffer.len() })
+    }
+
+    fn poll_relayed(&mut self, buffer: &mut Vec<u8>) -> Option<Peer> {
+        let (to, datagram) = self.relayed.pop_front()?;
+        *buffer = datagram;
+        Some(to)
+    }
+
+    /// Lets the sessions take turns, one datagram each.
+    fn poll_sessions(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Peer> {
+        let turn = self.turn;
+        let after = self.sessions.range(turn..).map(|(id, _)| *id);
+        let before = self.sessions.range(..turn).map(|(id, _)| *id);
+        let order: Vec<SessionId> = after.chain(before).collect();
+        for id in order {
+            let to = self.with_session(id, |session| session.poll_transmit(now, buffer)).flatten();
+            if to.is_some() {
+                self.turn = SessionId(id.0 + 1);
+                return to;
+            }
+        }
+        None
+    }
+
+    // --- time ---------------------------------------------------------------------------------------------------
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), and then to poll everything; at once if it is not later
+    /// than the time that the node was told last.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let sessions = self.sessions.values().filter_map(|session| session.next_timeout(self.now));
+        let relayed = (!self.relayed.is_empty()).then_some(self.now);
+        let neighbours = self.neighbours.next_timeout(self.config.routing.neighbour_patience);
+        let rest = [relayed, neighbours, self.circuits.next_timeout(), self.dialler.next_timeout()];
+        sessions.chain(rest.into_iter().flatten()).min()
+    }
+
+    /// Acts on all timers that have run out.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
+        let gone = self.neighbours.forget(now, self.config.routing.neighbour_patience);
+        self.give_up(&gone);
+        self.circuits.handle_timeout(now);
+        self.handle_circuit_events();
+        self.handle_dialler_timeout();
+        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for id in ids {
+            self.with_session(id, |session| session.handle_timeout(now));
+        }
+    }
+
+    /// What happened; called until it gives nothing.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    // --- streams ------------------------------------------------------------------------------------------------
+
+    /// Opens a stream on an open session.
+    ///
+    /// # Errors
+    /// [`StreamError::NoSession`], [`StreamError::NotOpen`], [`StreamError::TooMany`].
+    pub fn open_stream(&mut self, session: SessionId) -> Result<StreamId, StreamError> {
+        if self.dialler.is_opening(session) {
+            return Err(StreamError::NotOpen);
+        }
+        self.with_session(session, Session::open_stream).unwrap_or(Err(StreamError::NoSession))
+    }
+
+    /// Takes as much of `data` as the stream's buffer has room for and says how much. After less than all of it,
+    /// [`Event::Writable`] follows.
+    ///
+    /// # Errors
+    /// [`StreamError::NoSession`], [`StreamError::NoStream`], [`StreamError::Finished`].
+    pub fn write(&mut self, now: Time, stream: StreamId, data: &[u8]) -> Result<usize, StreamError> {
+        self.on_stream(now, stream, |session| session.write(now, stream.number, data))
+    }
+
+    /// Sends what was written without waiting for a full block.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn flush(&mut self, now: Time, stream: StreamId) -> Result<(), StreamError> {
+        self.on_stream(now, stream, |session| session.flush(stream.number))
+    }
+
+    /// Ends our direction after what was written, and sends it.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn finish(&mut self, now: Time, stream: StreamId) -> Result<(), StreamError> {
+        self.on_stream(now, stream, |session| session.finish(stream.number))
+    }
+
+    /// Gives up both directions of a stream; the peer is told `code`.
+    pub fn reset(&mut self, now: Time, stream: StreamId, code: u32) {
+        self.with_session(stream.session, |session| session.reset(now, stream.number, code));
+    }
+
+    /// The next bytes of a stream in order, at most `max`.
+    ///
+    /// # Errors
+    /// [`StreamError::NoSession`], [`StreamError::NoStream`].
+    pub fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError> {
+        self.on_stream(now, stream, |session| session.read(now, stream.number, max))
+    }
+
+    /// Any block of a stream that has been decoded, with its offset. A stream is read either in order or by blocks.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_block(&mut self, now: Time, stream: StreamId) -> Result<Read, StreamError> {
+        self.on_stream(now, stream, |session| session.read_block(now, stream.number))
+    }
+
+    fn on_stream<T>(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        act: impl FnOnce(&mut Session) -> Result<T, StreamError>,
+    ) -> Result<T, StreamError> {
+        self.now = now;
+        self.with_session(stream.session, act).unwrap_or(Err(StreamError::NoSession))
+    }
+
+    // --- for people and tests -----------------------------------------------------------------------------------
+
+    /// The sessions that there are.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionId> + '_ {
+        self.sessions.keys().copied()
+    }
+
+    /// What a session looks like.
+    pub fn session_status(&self, session: SessionId) -> Option<SessionStatus> {
+        self.sessions.get(&session).map(|session| SessionStatus {
+            peer: session.peer,
+            paths: session.path_statuses(),
+            delivery: session.delivery(),
+        })
+    }
+
+    /// Forgets the longest gap in delivery of all sessions, to look for the next.
+    pub fn watch_gaps(&mut self) {
+        self.sessions.values_mut().for_each(Session::watch_gaps);
+    }
+
+    /// What became of the datagrams that arrived.
+    pub fn datagram_counters(&self) -> DatagramCounters {
+        self.circuits.labels.counters
+    }
+
+    /// How many circuits and labels the node keeps.
+    pub fn table_sizes(&self) -> (usize, usize) {
+        (self.circuits.len(), self.circuits.labels.len())
+    }
+
+    /// How many neighbours' processes are connected or were lately.
+    pub fn neighbour_count(&self) -> usize {
+        self.neighbours.count()
+    }
+}

@@ -1,0 +1,107 @@
+//! Which routes a session takes: the capillary routing over the overlay, as a few weighted paths (theory §1.6).
+
+use capillary::{Link, Node, Orientation, Topology};
+
+use crate::config::Config;
+use crate::event::ConnectError;
+use crate::overlay::{MemberId, Overlay};
+
+/// A route of a session and its share of the flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedRoute {
+    /// The members from this end to the other, both included.
+    pub members: Vec<MemberId>,
+    /// In (0, 1]; the shares of a plan sum to 1.
+    pub share: f64,
+}
+
+/// Plans the routes from `from` to `to`, the widest first.
+///
+/// Only members that relay for `from` are on the way. The capacities of the links count if the overlay file gives all
+/// of them; otherwise every link counts the same.
+///
+/// # Errors
+/// [`ConnectError::NoPath`] if no route of at most `max_route` members leads there.
+pub fn plan(
+    overlay: &Overlay,
+    from: MemberId,
+    to: MemberId,
+    config: &Config,
+) -> Result<Vec<PlannedRoute>, ConnectError> {
+    let no_path = || ConnectError::NoPath { from: overlay.name(from), to: overlay.name(to) };
+    let (topology, members) = usable_topology(overlay, from, to).ok_or_else(no_path)?;
+    let node = |member: MemberId| topology.node(&overlay.name(member)).ok_or_else(no_path);
+    let routing = capillary::solve(&topology, node(from)?, node(to)?).map_err(|_| no_path())?;
+    let paths = routing.paths(config.routing.max_paths.min(config.limits.paths), config.routing.cover);
+    let short = paths.paths.into_iter().filter(|path| path.nodes.len() <= config.limits.max_route);
+    let mut routes: Vec<PlannedRoute> = short
+        .map(|path| PlannedRoute {
+            members: path.nodes.iter().map(|node| members[node.index()]).collect(),
+            share: path.weight,
+        })
+        .collect();
+    let total: f64 = routes.iter().map(|route| route.share).sum();
+    routes.iter_mut().for_each(|route| route.share /= total);
+    if routes.is_empty() { Err(no_path()) } else { Ok(routes) }
+}
+
+/// The part of the overlay that routes from `from` to `to` may use, and the member of each of its nodes.
+fn usable_topology(overlay: &Overlay, from: MemberId, to: MemberId) -> Option<(Topology, Vec<MemberId>)> {
+    let all = || (0..overlay.members().len()).map(|index| MemberId(index as u16));
+    let usable = |member: MemberId| member == from || member == to || overlay.relays_for(member, from);
+    let members: Vec<MemberId> = all().filter(|member| usable(*member)).collect();
+    let mut topology = Topology::new(Orientation::Undirected);
+    for member in &members {
+        topology.add_node(Node::new(overlay.name(*member))).ok()?;
+    }
+    let capacities_known = overlay.links().iter().all(|link| link.capacity_mbit.is_some());
+    for link in overlay.links().iter().filter(|link| usable(link.a) && usable(link.b)) {
+        let capacity = if capacities_known { link.capacity_mbit.unwrap_or(1.0) } else { 1.0 };
+        let (a, b) = (topology.node(&overlay.name(link.a))?, topology.node(&overlay.name(link.b))?);
+        topology.add_link(a, b, Link::with_capacity(capacity)).ok()?;
+    }
+    Some((topology, members))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::encode_key;
+
+    fn overlay(members: &[(&str, bool)], links: &[(&str, &str)]) -> Overlay {
+        let mut text = String::new();
+        for (number, (name, relays)) in members.iter().enumerate() {
+            let keys = [encode_key(&[number as u8 + 1; 32]), encode_key(&[number as u8 + 101; 32])];
+            let relay_for = if *relays { "[\"*\"]" } else { "[]" };
+            text += &format!(
+                "[[member]]\nname = \"{name}\"\ned25519 = \"{}\"\nx25519 = \"{}\"\nrelay_for = {relay_for}\n\
+                 control = \"127.0.0.1:1\"\ndata = \"127.0.0.1:2\"\n",
+                keys[0], keys[1]
+            );
+        }
+        for (a, b) in links {
+            text += &format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\n");
+        }
+        Overlay::parse(&text).expect("a right file")
+    }
+
+    #[test]
+    fn routes_go_over_relays_only_and_share_the_flow() {
+        let members = [("c", false), ("r1", true), ("r2", true), ("x", false), ("io", false)];
+        let links = [("c", "r1"), ("c", "r2"), ("c", "x"), ("r1", "io"), ("r2", "io"), ("x", "io")];
+        let overlay = overlay(&members, &links);
+        let [c, io] = ["c", "io"].map(|name| overlay.find(name).expect("listed"));
+        let routes = plan(&overlay, c, io, &Config::default()).expect("two routes");
+        assert_eq!(routes.len(), 2);
+        assert!(routes.iter().all(|route| route.members.len() == 3 && (route.share - 0.5).abs() < 1e-9));
+        assert!(routes.iter().all(|route| !route.members.contains(&overlay.find("x").expect("listed"))));
+    }
+
+    #[test]
+    fn no_path_is_an_error_that_names_both_ends() {
+        let overlay = overlay(&[("c", false), ("x", false), ("io", false)], &[("c", "x"), ("x", "io")]);
+        let [c, io] = ["c", "io"].map(|name| overlay.find(name).expect("listed"));
+        let error = plan(&overlay, c, io, &Config::default()).unwrap_err();
+        assert_eq!(error, ConnectError::NoPath { from: "c".into(), to: "io".into() });
+    }
+}

@@ -1,0 +1,261 @@
+//! What a session sends next, and when it wants to be woken.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::path::{Egress, Path, PathId, PathState};
+use super::{Phase, Session};
+use crate::crypto::seal::{MAX_PACKETS_PER_KEY, SealKey};
+use crate::event::CloseReason;
+use crate::overlay::Peer;
+use crate::time::Time;
+use crate::wire::hop::{self, AEAD_TAG, HOP_HEADER, HopHeader, PacketType};
+use crate::wire::packet::{Kind, Probe, emit_close};
+use crate::wire::report::{MAX_REPORTED_PATHS, PathReport, Report};
+use crate::wire::symbol::SYMBOL_HEADER;
+
+/// One packet number in so many is skipped (see [`Path::take_number`]).
+const SKIP_ONE_IN: u32 = 1_024;
+/// On how many paths a report travels, and how many close packets are sent.
+const REPORT_COPIES: usize = 2;
+const CLOSE_COPIES: usize = 3;
+/// A path on which something was heard so recently carries reports before others do.
+const HEARD_RECENTLY: Duration = Duration::from_millis(200);
+
+/// A session that says goodbye.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    reason: String,
+    paths: VecDeque<PathId>,
+}
+
+impl Closing {
+    pub(crate) fn new(reason: &str, paths: &[Path]) -> Closing {
+        let living = paths.iter().filter(|path| !matches!(path.state, PathState::Dead { .. }));
+        Closing {
+            reason: reason.to_owned(),
+            paths: living.map(|path| path.id).cycle().take(CLOSE_COPIES.min(3 * paths.len())).collect(),
+        }
+    }
+}
+
+impl Session {
+    /// Writes the next datagram into `out`, which is empty, and tells to whom it goes.
+    pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        if self.packets_sealed >= MAX_PACKETS_PER_KEY {
+            self.end(CloseReason::KeyUsedUp);
+        }
+        let to = match self.phase {
+            Phase::Over => None,
+            Phase::Closing(_) => self.poll_close(now, out),
+            Phase::Unconfirmed { .. } => {
+                self.poll_probe_reply(now, out).or_else(|| self.poll_probe(now, out))
+            }
+            Phase::Open => self
+                .poll_probe_reply(now, out)
+                .or_else(|| self.poll_probe(now, out))
+                .or_else(|| self.poll_report(now, out))
+                .or_else(|| self.poll_symbol(now, out)),
+        };
+        self.packets_sealed += u64::from(to.is_some());
+        to
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) next.
+    pub(crate) fn next_timeout(&self, now: Time) -> Option<Time> {
+        let liveness = &self.config.liveness;
+        match &self.phase {
+            Phase::Over => return None,
+            Phase::Closing(_) => return Some(now),
+            Phase::Unconfirmed { .. } | Phase::Open => {}
+        }
+        let silence = match self.phase {
+            Phase::Unconfirmed { since } => since + liveness.connect,
+            _ => self.last_heard + liveness.session_silence,
+        };
+        let probes = self.paths.iter().filter_map(|path| path.probe.due).min();
+        let replies = self.paths.iter().any(|path| !path.probe.replies.is_empty()).then_some(now);
+        let mut timers = [Some(silence), probes, replies, None, None, None];
+        if self.is_open() {
+            timers[3] = self.reporting.due();
+            timers[4] = self.symbols_at(now);
+            timers[5] = self.sender.tail_at(now, self.tail_pause());
+        }
+        timers.into_iter().flatten().min()
+    }
+
+    /// Acts on the timers that have run out.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        let liveness = &self.config.liveness;
+        match self.phase {
+            Phase::Unconfirmed { since } if now.since(since) >= liveness.connect => {
+                self.end(CloseReason::NoPath(liveness.connect));
+            }
+            Phase::Open if now.since(self.last_heard) >= liveness.session_silence => {
+                self.end(CloseReason::Silent(liveness.session_silence));
+            }
+            Phase::Open => {
+                if self.sender.tail_at(now, self.tail_pause()).is_some_and(|at| at <= now) {
+                    self.sender.on_tail(now, self.mean_loss());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The loss of the living paths, weighted by their rates.
+    pub(super) fn mean_loss(&self) -> f64 {
+        let living = || self.paths.iter().filter(|path| path.is_live());
+        let rate: f64 = living().map(|path| path.rate.rate()).sum();
+        living().map(|path| path.rate.rate() * path.loss.share()).sum::<f64>() / rate.max(1.0)
+    }
+
+    fn symbols_at(&self, now: Time) -> Option<Time> {
+        let packet = HOP_HEADER + SYMBOL_HEADER + self.config.coding.symbol_size + AEAD_TAG;
+        let paths = self.paths.iter().filter(|path| path.is_live());
+        let ready = paths.map(|path| path.ready_at(packet)).min()?;
+        if self.sender.has_symbols(now) {
+            return Some(ready);
+        }
+        self.sender.forms_at().map(|forms| forms.max(ready))
+    }
+
+    /// The pause after which the tail timer assumes that nothing will come.
+    fn tail_pause(&self) -> Duration {
+        let living = self.paths.iter().filter(|path| path.is_live());
+        living.map(Path::loss_timeout).max().unwrap_or(Duration::from_millis(500))
+    }
+
+    fn poll_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        let Phase::Closing(closing) = &mut self.phase else { return None };
+        let next = closing.paths.pop_front();
+        let Some(path) = next.and_then(|id| self.paths.iter_mut().find(|path| path.id == id)) else {
+            self.phase = Phase::Over;
+            return None;
+        };
+        Some(seal(now, path, &self.keys.send, false, out, |_, out| emit_close(&closing.reason, out)))
+    }
+
+    fn poll_probe_reply(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        let path = self.paths.iter_mut().find(|path| !path.probe.replies.is_empty())?;
+        let token = path.probe.replies.pop_front()?;
+        let body = |_, out: &mut Vec<u8>| Probe { token }.emit(Kind::ProbeReply, out);
+        Some(seal(now, path, &self.keys.send, false, out, body))
+    }
+
+    fn poll_probe(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        while let Some(index) =
+            self.paths.iter().position(|path| path.probe.due.is_some_and(|due| due <= now))
+        {
+            let path = &mut self.paths[index];
+            let was_live = path.is_live();
+            let wanted = path.on_probe_timer(now, &self.config.liveness);
+            if was_live && !path.is_live() {
+                self.sender.on_path_death(path.id);
+            }
+            if wanted {
+                let token = self.random.u64();
+                path.probed(now, token);
+                let body = |_, out: &mut Vec<u8>| Probe { token }.emit(Kind::Probe, out);
+                return Some(seal(now, path, &self.keys.send, false, out, body));
+            }
+        }
+        None
+    }
+
+    fn poll_report(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        if self.pending_report.is_none() && self.reporting.due().is_some_and(|due| due <= now) {
+            let report = self.report(now);
+            self.pending_report = Some((report, self.report_paths(now)));
+        }
+        let (report, paths) = self.pending_report.as_mut()?;
+        let id = paths.pop_front();
+        let path = id.and_then(|id| self.paths.iter_mut().find(|path| path.id == id));
+        let to = path.map(|path| seal(now, path, &self.keys.send, false, out, |_, out| report.emit(out)));
+        if paths.is_empty() {
+            self.pending_report = None;
+        }
+        to
+    }
+
+    fn report(&mut self, now: Time) -> Report {
+        let (floor, blocks) = self.receiver.report();
+        let arrivals = self.paths.iter().filter_map(|path| {
+            Some(PathReport {
+                path: path.id.0,
+                highest: path.received.highest?,
+                arrival_us: path.received.highest_at.as_micros(),
+                received: path.received.count,
+            })
+        });
+        let paths = arrivals.take(MAX_REPORTED_PATHS).collect();
+        let sequence = self.reporting.next(now, self.receiver.is_waiting());
+        Report { sequence, sent_us: now.as_micros(), paths, floor, blocks }
+    }
+
+    /// The two best paths for a report: those heard lately, the faster first.
+    fn report_paths(&self, now: Time) -> VecDeque<PathId> {
+        let mut paths: Vec<&Path> = self.paths.iter().collect();
+        paths.sort_by_key(|path| {
+            let silent = now.since(path.received.last_heard) > HEARD_RECENTLY;
+            (!path.is_live(), silent, path.round_trip.smoothed())
+        });
+        paths.into_iter().take(REPORT_COPIES).map(|path| path.id).collect()
+    }
+
+    fn poll_symbol(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        let weights: Vec<(PathId, f64)> =
+            self.paths.iter().filter(|path| path.is_live()).map(|path| (path.id, path.rate.rate())).collect();
+        for step in 0..self.paths.len() {
+            let index = (self.turn + step) % self.paths.len();
+            let path = &mut self.paths[index];
+            if !path.is_live() || !path.may_send(now) {
+                continue;
+            }
+            let choice = self.sender.choose(now, path.id, &weights)?;
+            let skip = self.random.below(SKIP_ONE_IN) == 0;
+            let (sender, id) = (&mut self.sender, path.id);
+            let emit = |number, out: &mut Vec<u8>| sender.emit(&choice, id, number, now, out);
+            let to = seal(now, path, &self.keys.send, skip, out, emit);
+            match choice.is_repair {
+                true => path.counters.repair_symbols += 1,
+                false => path.counters.source_symbols += 1,
+            }
+            self.turn = index + 1;
+            self.offer_room();
+            return Some(to);
+        }
+        None
+    }
+
+    /// Tells waiting writers that there is room, once half of their buffer is free.
+    fn offer_room(&mut self) {
+        let half = self.config.limits.send_buffer / 2;
+        for number in self.sender.take_relieved(half) {
+            let stream = self.stream_id(number);
+            self.events.push_back(crate::event::Event::Writable { stream });
+        }
+    }
+}
+
+/// Writes and seals one packet for `path`; `body` gets its number.
+fn seal(
+    now: Time,
+    path: &mut Path,
+    key: &SealKey,
+    skip: bool,
+    out: &mut Vec<u8>,
+    body: impl FnOnce(u64, &mut Vec<u8>),
+) -> Peer {
+    debug_assert!(out.is_empty());
+    let number = path.take_number(now, skip);
+    let Egress { label, key: hop_key, neighbour } = &path.egress;
+    let header = HopHeader { packet_type: PacketType::Sealed, epoch: 0, number, label: *label };
+    header.emit(out);
+    body(number, out);
+    key.seal(path.id.0, number, out);
+    hop::sign(out, hop_key);
+    let neighbour = *neighbour;
+    path.charge(now, out.len());
+    neighbour
+}

@@ -1,0 +1,200 @@
+//! What a session makes of the packets that arrive for it.
+
+use super::block::FlightFate;
+use super::path::{Path, PathId};
+use super::receiver::Progress;
+use super::sender::CONTROL_STREAM;
+use super::stream::Read;
+use super::{Phase, Session};
+use crate::event::{CloseReason, Event};
+use crate::time::Time;
+use crate::wire::Malformed;
+use crate::wire::hop::HopHeader;
+use crate::wire::packet::{Kind, Probe, parse_close};
+use crate::wire::report::Report;
+use crate::wire::stream_control::StreamControl;
+use crate::wire::symbol::SymbolHeader;
+
+/// Why a session must end: the peer owns the session's key and yet breaks its rules.
+#[derive(Debug, thiserror::Error)]
+enum Misbehaviour {
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error(transparent)]
+    Data(#[from] super::receiver::BadData),
+    #[error(transparent)]
+    Streams(#[from] super::streams::TooManyStreams),
+    #[error(transparent)]
+    FalseClaim(#[from] super::path::FalseClaim),
+    #[error("it reported blocks that were never sent")]
+    FalseReport,
+}
+
+impl Session {
+    /// Takes a datagram whose hop tag was right and whose label leads to `path` of this session.
+    ///
+    /// What does not open is dropped and counted: anybody on the way can damage a packet. What opens and breaks the
+    /// rules ends the session: only the peer can have made it.
+    pub(crate) fn on_datagram(&mut self, now: Time, path: PathId, header: &HopHeader, datagram: &mut [u8]) {
+        let Some(index) = self.paths.iter().position(|candidate| candidate.id == path) else {
+            self.dropped += 1;
+            return;
+        };
+        let fresh = header.epoch == 0 && self.paths[index].received.window.is_fresh(header.number);
+        let opened = if fresh { self.keys.receive.open(path.0, header.number, datagram).ok() } else { None };
+        let Some(body) = opened else {
+            self.dropped += 1;
+            return;
+        };
+        let size = body.len();
+        let body = &*body;
+        note_arrival(now, &mut self.paths[index], header.number);
+        self.last_heard = now;
+        self.confirm();
+        if let Err(misbehaviour) = self.on_body(now, index, body, size) {
+            self.end_misbehaved(misbehaviour.to_string());
+        }
+    }
+
+    /// The first packet that opens shows that the handshake was no replay.
+    fn confirm(&mut self) {
+        if matches!(self.phase, Phase::Unconfirmed { .. }) {
+            self.phase = Phase::Open;
+            let incoming = !self.is_initiator();
+            self.events.push_back(Event::SessionOpened { session: self.id, peer: self.peer, incoming });
+        }
+    }
+
+    fn on_body(&mut self, now: Time, path: usize, body: &[u8], size: usize) -> Result<(), Misbehaviour> {
+        if !self.is_open() {
+            return Ok(());
+        }
+        match Kind::of(body)? {
+            Kind::Symbol => {
+                let round_trip = self.paths[path].round_trip.smoothed();
+                self.reporting.on_data(now, size, round_trip);
+                self.on_symbol(now, body)?;
+            }
+            Kind::Report => self.on_report(now, &Report::parse(body)?)?,
+            Kind::Probe => self.paths[path].probe.owe_reply(Probe::parse(body)?.token),
+            Kind::ProbeReply => {
+                let token = Probe::parse(body)?.token;
+                self.paths[path].on_probe_reply(now, token, &self.config.liveness);
+            }
+            Kind::Close => {
+                let reason = parse_close(body)?.to_owned();
+                self.end(CloseReason::ByPeer(reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn on_symbol(&mut self, now: Time, body: &[u8]) -> Result<(), Misbehaviour> {
+        let (header, symbol) = SymbolHeader::parse(body)?;
+        let number = header.block.stream;
+        if number != CONTROL_STREAM {
+            self.on_peer_stream(number)?;
+        }
+        match self.receiver.on_symbol(now, &header, symbol)? {
+            Progress::Complete(CONTROL_STREAM) => self.read_control(now)?,
+            Progress::Complete(number) => {
+                let stream = self.stream_id(number);
+                self.events.push_back(Event::Readable { stream });
+            }
+            Progress::Closer | Progress::Redundant => {}
+        }
+        Ok(())
+    }
+
+    fn on_peer_stream(&mut self, number: u32) -> Result<(), Misbehaviour> {
+        for number in self.streams.on_peer_stream(number)? {
+            self.begin_stream(number);
+            let stream = self.stream_id(number);
+            self.events.push_back(Event::StreamOpened { stream });
+        }
+        Ok(())
+    }
+
+    fn on_report(&mut self, now: Time, report: &Report) -> Result<(), Misbehaviour> {
+        if !self.sender.is_plausible(report) {
+            return Err(Misbehaviour::FalseReport);
+        }
+        for entry in &report.paths {
+            if let Some(path) = self.paths.iter_mut().find(|path| path.id.0 == entry.path) {
+                path.on_report(now, entry, report.sent_us)?;
+            }
+        }
+        for path in self.paths.iter_mut().filter(|path| path.seems_dead(now, &self.config.liveness)) {
+            path.die(now, &self.config.liveness);
+            self.sender.on_path_death(path.id);
+        }
+        let loss = self.mean_loss();
+        let paths = &self.paths;
+        let fate = |id, sent| {
+            paths.iter().find(|path| path.id == id).map_or(FlightFate::Over, |path| fate(now, path, sent))
+        };
+        for number in self.sender.on_report(now, report, fate, loss) {
+            self.sending_over(now, number);
+        }
+        self.write_control(now);
+        Ok(())
+    }
+
+    fn read_control(&mut self, now: Time) -> Result<(), Misbehaviour> {
+        while let Some(Read::Data { bytes, .. }) = self.receiver.read(CONTROL_STREAM, usize::MAX) {
+            self.control_input.extend_from_slice(&bytes);
+        }
+        self.receiver.next_credit(CONTROL_STREAM);
+        let mut taken = 0;
+        while let Some((message, length)) = StreamControl::take(&self.control_input[taken..])? {
+            taken += length;
+            self.on_control(now, message)?;
+        }
+        self.control_input.drain(..taken);
+        Ok(())
+    }
+
+    fn on_control(&mut self, now: Time, message: StreamControl) -> Result<(), Misbehaviour> {
+        match message {
+            StreamControl::Credit { stream, limit } => {
+                if let Some(stream) = self.sender.stream(stream) {
+                    stream.grant(limit);
+                }
+            }
+            StreamControl::Reset { stream: number, code } => {
+                self.on_peer_stream(number)?;
+                if self.streams.is_open(number) {
+                    let stream = self.stream_id(number);
+                    self.events.push_back(Event::StreamReset { stream, code });
+                    self.drop_stream(now, number);
+                }
+            }
+            StreamControl::StreamLimit { count } => {
+                self.streams.allow(count);
+                if std::mem::take(&mut self.opener_waits) {
+                    self.events.push_back(Event::StreamsAvailable { session: self.id });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn note_arrival(now: Time, path: &mut Path, number: u64) {
+    let received = &mut path.received;
+    received.window.mark(number);
+    received.count += 1;
+    received.last_heard = now;
+    if received.highest.is_none_or(|highest| number > highest) {
+        (received.highest, received.highest_at) = (Some(number), now);
+    }
+    path.counters.packets_received += 1;
+}
+
+/// What is known of packets that left on `path` at `sent`.
+fn fate(now: Time, path: &Path, sent: Time) -> FlightFate {
+    if !path.is_live() || now.since(sent) > path.loss_timeout() {
+        return FlightFate::Over;
+    }
+    path.known_up_to().map_or(FlightFate::Flying, FlightFate::KnownUpTo)
+}

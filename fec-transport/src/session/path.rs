@@ -1,0 +1,443 @@
+//! One path of a session, as one end sees it: what it sends with, what it knows of what became of it, and what it has
+//! received over it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::rate::{Feedback, RateController};
+use crate::config::Liveness;
+use crate::crypto::hop_key::HopKey;
+use crate::crypto::replay::ReplayWindow;
+use crate::overlay::{MemberId, Peer};
+use crate::time::Time;
+use crate::wire::hop::Label;
+use crate::wire::report::PathReport;
+
+/// A path's number, never used twice in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u32);
+
+/// Bytes of IPv4 and UDP headers: the pacer counts what the link carries.
+pub(crate) const IP_UDP_HEADERS: usize = 28;
+/// Packets of one path whose departure is remembered; older ones count as lost.
+const MAX_UNACKNOWLEDGED: usize = 16_384;
+/// Packets over which a sample of the loss is taken.
+const LOSS_SAMPLE: u64 = 64;
+/// Before anything is measured.
+const PRIOR_LOSS: f64 = 0.01;
+/// How long a path may send ahead of its rate: timers tick at 1 ms.
+const BURST: Duration = Duration::from_millis(3);
+/// Probes in a row without an answer after which a path that carries nothing is dead.
+const UNANSWERED_PROBES: usize = 6;
+/// Probes whose echo is still recognised.
+const MAX_PENDING_PROBES: usize = 8;
+/// Echoes that we owe at most; a peer sends far fewer at once.
+const MAX_PROBE_REPLIES: usize = 8;
+/// For how long a dead path is probed at the full rate, and the longest interval afterwards (design §6).
+const PROBE_PATIENCE: Duration = Duration::from_secs(60);
+const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(10);
+/// The most packets of one run (design §6).
+const MAX_RUN: f64 = 44.0;
+
+/// With what a node sends along a circuit.
+#[derive(Debug, Clone)]
+pub(crate) struct Egress {
+    pub(crate) neighbour: Peer,
+    pub(crate) label: Label,
+    pub(crate) key: HopKey,
+}
+
+/// Whether a path carries data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathState {
+    /// Set up, but no probe has come back yet.
+    Unconfirmed,
+    /// In the schedule.
+    Live,
+    /// Out of the schedule since then, and probed.
+    Dead {
+        /// When it left the schedule.
+        since: Time,
+    },
+}
+
+/// Counters of one path, for people and programs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PathCounters {
+    /// Packets sent, of every kind.
+    pub packets_sent: u64,
+    /// Source symbols sent.
+    pub source_symbols: u64,
+    /// Repair symbols sent, in the first sending and later.
+    pub repair_symbols: u64,
+    /// Packets received, of every kind.
+    pub packets_received: u64,
+    /// Packets that the peer's reports show to be lost.
+    pub packets_lost: u64,
+    /// How often the path left the schedule.
+    pub deaths: u64,
+}
+
+/// One path of a session.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) id: PathId,
+    pub(crate) route: Vec<MemberId>,
+    /// The share of the flow that the plan gives it.
+    pub(crate) planned_share: f64,
+    pub(crate) egress: Egress,
+    pub(crate) state: PathState,
+    pub(crate) counters: PathCounters,
+    pub(crate) rate: RateController,
+    pub(crate) round_trip: RoundTrip,
+    pub(crate) loss: LossEstimate,
+    next_number: u64,
+    departures: Departures,
+    /// Tokens of the pacer in bytes, and when they were counted.
+    tokens: f64,
+    tokens_at: Time,
+    sent_bytes_since_feedback: f64,
+    /// Bytes of a packet, smoothed.
+    mean_packet: f64,
+    pub(crate) probe: ProbeState,
+    pub(crate) received: Arrivals,
+}
+
+/// What has arrived over a path.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    pub(crate) window: ReplayWindow,
+    pub(crate) highest: Option<u64>,
+    pub(crate) highest_at: Time,
+    pub(crate) count: u64,
+    pub(crate) last_heard: Time,
+}
+
+/// The questions whether a path lives.
+#[derive(Debug, Default)]
+pub(crate) struct ProbeState {
+    /// The tokens of the probes that wait for their echo, and when they were sent.
+    pub(crate) pending: VecDeque<(u64, Time)>,
+    /// When to send the next one.
+    pub(crate) due: Option<Time>,
+    /// Echoes that we owe the peer.
+    pub(crate) replies: VecDeque<u64>,
+}
+
+impl ProbeState {
+    /// Notes that the peer waits for an echo.
+    pub(crate) fn owe_reply(&mut self, token: u64) {
+        if self.replies.len() < MAX_PROBE_REPLIES {
+            self.replies.push_back(token);
+        }
+    }
+}
+
+/// A report that claims what cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it acknowledged packet {0}, which was never sent")]
+pub(crate) struct FalseClaim(u64);
+
+impl Path {
+    pub(crate) fn new(
+        id: PathId,
+        route: Vec<MemberId>,
+        planned_share: f64,
+        egress: Egress,
+        now: Time,
+    ) -> Path {
+        Path {
+            id,
+            route,
+            planned_share,
+            egress,
+            state: PathState::Unconfirmed,
+            counters: PathCounters::default(),
+            rate: RateController::new(now),
+            round_trip: RoundTrip::default(),
+            loss: LossEstimate::default(),
+            next_number: 0,
+            departures: Departures::default(),
+            tokens: 0.0,
+            tokens_at: now,
+            sent_bytes_since_feedback: 0.0,
+            mean_packet: 0.0,
+            probe: ProbeState { due: Some(now), ..ProbeState::default() },
+            received: Arrivals {
+                window: ReplayWindow::new(),
+                highest: None,
+                highest_at: now,
+                count: 0,
+                last_heard: now,
+            },
+        }
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        self.state == PathState::Live
+    }
+
+    /// Gives the next packet its number. Now and then one is skipped: who acknowledges it has not received anything.
+    pub(crate) fn take_number(&mut self, now: Time, skip: bool) -> u64 {
+        if skip {
+            self.departures.push(None);
+            self.next_number += 1;
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        self.departures.push(Some(now));
+        self.counters.packets_sent += 1;
+        number
+    }
+
+    /// Charges a datagram of `length` bytes to the pacer.
+    pub(crate) fn charge(&mut self, now: Time, length: usize) {
+        self.refill(now);
+        let bytes = (length + IP_UDP_HEADERS) as f64;
+        self.tokens -= bytes;
+        self.sent_bytes_since_feedback += bytes;
+        self.mean_packet += 0.1 * (bytes - self.mean_packet);
+    }
+
+    /// Whether the pacer lets a packet go.
+    pub(crate) fn may_send(&mut self, now: Time) -> bool {
+        self.refill(now);
+        self.tokens >= 0.0
+    }
+
+    /// When the pacer will have the tokens for the next run of packets of `packet` bytes: of 1 ms, at most 44 packets.
+    pub(crate) fn ready_at(&self, packet: usize) -> Time {
+        let bytes_per_second = self.rate.rate() / 8.0;
+        let run = (bytes_per_second * 1e-3).min(MAX_RUN * packet as f64);
+        let missing = if self.tokens >= 0.0 { 0.0 } else { run - self.tokens };
+        self.tokens_at + Duration::from_secs_f64(missing / bytes_per_second)
+    }
+
+    fn refill(&mut self, now: Time) {
+        let bytes_per_second = self.rate.rate() / 8.0;
+        let earned = now.since(self.tokens_at).as_secs_f64() * bytes_per_second;
+        self.tokens = (self.tokens + earned).min(bytes_per_second * BURST.as_secs_f64());
+        self.tokens_at = now;
+    }
+
+    /// Takes the path's part of a report that the peer sent at `sent_us` of its clock.
+    ///
+    /// # Errors
+    /// [`FalseClaim`] if the peer acknowledges what was never sent.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Time,
+        report: &PathReport,
+        sent_us: u64,
+    ) -> Result<(), FalseClaim> {
+        if report.highest >= self.next_number || report.received > self.counters.packets_sent {
+            return Err(FalseClaim(report.highest));
+        }
+        if report.highest < self.departures.first {
+            return Ok(());
+        }
+        let (departure, expected) = self.departures.acknowledge(report.highest);
+        let departure = departure.ok_or(FalseClaim(report.highest))?;
+        let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
+        self.round_trip.observe(now.since(departure).saturating_sub(held));
+        let arrived = self.loss.observe(expected, report.received);
+        self.counters.packets_lost = self.loss.lost;
+        let feedback = Feedback {
+            one_way_us: report.arrival_us as i64 - departure.as_micros() as i64,
+            known_bytes: expected as f64 * self.mean_packet,
+            delivered_bytes: arrived as f64 * self.mean_packet,
+            sent_bytes: std::mem::take(&mut self.sent_bytes_since_feedback),
+            round_trip: self.round_trip.smoothed(),
+        };
+        self.rate.on_feedback(now, feedback);
+        Ok(())
+    }
+
+    /// Up to which packet number everything has arrived or never will.
+    pub(crate) fn known_up_to(&self) -> Option<u64> {
+        self.departures.first.checked_sub(1)
+    }
+
+    /// After how long a packet without news counts as lost.
+    pub(crate) fn loss_timeout(&self) -> Duration {
+        self.round_trip.smoothed() + 4 * self.round_trip.deviation() + Duration::from_millis(30)
+    }
+
+    /// Whether a fresh report (which shows that the way back works) leaves no doubt that this path is dead: packets are
+    /// missing for longer than their round trip and `silence`, too many for loss to explain it.
+    pub(crate) fn seems_dead(&self, now: Time, liveness: &Liveness) -> bool {
+        if !self.is_live() {
+            return false;
+        }
+        let patience = self.round_trip.smoothed() + 2 * self.round_trip.deviation() + liveness.silence;
+        let missing = self.departures.older_than(now, patience);
+        let loss = self.loss.share().max(PRIOR_LOSS);
+        loss.powi(i32::try_from(missing).unwrap_or(i32::MAX)) <= liveness.doubt
+    }
+
+    /// Takes the path out of the schedule.
+    pub(crate) fn die(&mut self, now: Time, liveness: &Liveness) {
+        self.state = PathState::Dead { since: now };
+        self.counters.deaths += 1;
+        self.probe.pending.clear();
+        self.probe.due = Some(now + liveness.probe_interval / 4);
+    }
+
+    /// A probe came back: the path is in the schedule (again).
+    pub(crate) fn on_probe_reply(&mut self, now: Time, token: u64, liveness: &Liveness) {
+        let Some(place) = self.probe.pending.iter().position(|(expected, _)| *expected == token) else {
+            return;
+        };
+        let (_, sent) = self.probe.pending[place];
+        self.probe.pending.clear();
+        self.round_trip.observe(now.since(sent));
+        if matches!(self.state, PathState::Dead { .. }) {
+            self.rate.restart(now);
+        }
+        if !self.is_live() {
+            self.state = PathState::Live;
+            (self.tokens, self.tokens_at) = (0.0, now);
+        }
+        self.probe.due = Some(now + liveness.keep_alive);
+    }
+
+    /// The probe timer: gives whether to send a probe now. A living path that was heard of needs none; one that leaves
+    /// too many unanswered is dead.
+    pub(crate) fn on_probe_timer(&mut self, now: Time, liveness: &Liveness) -> bool {
+        if self.is_live() && now.since(self.received.last_heard) < liveness.keep_alive {
+            self.probe.pending.clear();
+            self.probe.due = Some(self.received.last_heard + liveness.keep_alive);
+            return false;
+        }
+        if self.is_live() && self.probe.pending.len() >= UNANSWERED_PROBES {
+            self.die(now, liveness);
+        }
+        self.probe.due = Some(now + self.probe_interval(now, liveness));
+        true
+    }
+
+    /// Notes that a probe left.
+    pub(crate) fn probed(&mut self, now: Time, token: u64) {
+        if self.probe.pending.len() == MAX_PENDING_PROBES {
+            self.probe.pending.pop_front();
+        }
+        self.probe.pending.push_back((token, now));
+    }
+
+    fn probe_interval(&self, now: Time, liveness: &Liveness) -> Duration {
+        match self.state {
+            PathState::Dead { since } if now.since(since) > PROBE_PATIENCE => {
+                (now.since(since) / 16).clamp(liveness.probe_interval, MAX_PROBE_INTERVAL)
+            }
+            _ => liveness.probe_interval,
+        }
+    }
+}
+
+/// When packets left, from the first that is not known to have arrived or to be lost.
+#[derive(Debug, Default)]
+struct Departures {
+    first: u64,
+    /// `None` marks a number that was skipped.
+    times: VecDeque<Option<Time>>,
+}
+
+impl Departures {
+    fn push(&mut self, time: Option<Time>) {
+        if self.times.len() == MAX_UNACKNOWLEDGED {
+            self.times.pop_front();
+            self.first += 1;
+        }
+        self.times.push_back(time);
+    }
+
+    /// Forgets everything up to `highest`; gives when that packet left (`None` if never) and how many left with it.
+    fn acknowledge(&mut self, highest: u64) -> (Option<Time>, u64) {
+        let count = (highest - self.first + 1) as usize;
+        let mut departed = 0;
+        let mut last = None;
+        for time in self.times.drain(..count) {
+            departed += u64::from(time.is_some());
+            last = time;
+        }
+        self.first = highest + 1;
+        (last, departed)
+    }
+
+    /// How many unacknowledged packets left longer ago than `age`.
+    fn older_than(&self, now: Time, age: Duration) -> usize {
+        self.times.iter().flatten().take_while(|time| now.since(**time) >= age).count()
+    }
+}
+
+/// The smoothed round trip and its deviation (RFC 6298).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RoundTrip {
+    smoothed: Option<Duration>,
+    deviation: Duration,
+}
+
+impl RoundTrip {
+    fn observe(&mut self, sample: Duration) {
+        match self.smoothed {
+            None => (self.smoothed, self.deviation) = (Some(sample), sample / 2),
+            Some(smoothed) => {
+                self.deviation = (self.deviation * 3 + smoothed.abs_diff(sample)) / 4;
+                self.smoothed = Some((smoothed * 7 + sample) / 8);
+            }
+        }
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.smoothed.is_none()
+    }
+
+    /// 100 ms until something was measured.
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed.unwrap_or(Duration::from_millis(100))
+    }
+
+    pub(crate) fn deviation(&self) -> Duration {
+        self.deviation
+    }
+}
+
+/// The share of packets that a path loses, from the peer's counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LossEstimate {
+    share: f64,
+    /// Packets in all whose fate is known, and of these the lost ones.
+    known: u64,
+    pub(crate) lost: u64,
+    received: u64,
+    sample_known: u64,
+    sample_lost: u64,
+}
+
+impl Default for LossEstimate {
+    fn default() -> LossEstimate {
+        LossEstimate { share: PRIOR_LOSS, known: 0, lost: 0, received: 0, sample_known: 0, sample_lost: 0 }
+    }
+}
+
+impl LossEstimate {
+    /// `expected` more packets have had their fate, and `received` have arrived in all; gives how many arrived anew.
+    fn observe(&mut self, expected: u64, received: u64) -> u64 {
+        self.known += expected;
+        let arrived = received.saturating_sub(self.received);
+        self.received = self.received.max(received);
+        self.lost = self.known.saturating_sub(self.received);
+        let sample = self.known - self.sample_known;
+        if sample >= LOSS_SAMPLE {
+            let lost = self.lost.saturating_sub(self.sample_lost) as f64 / sample as f64;
+            self.share += 0.3 * (lost.min(1.0) - self.share);
+            (self.sample_known, self.sample_lost) = (self.known, self.lost);
+        }
+        arrived
+    }
+
+    /// In [0, 1].
+    pub(crate) fn share(&self) -> f64 {
+        self.share
+    }
+}

@@ -1,0 +1,410 @@
+//! The two directions of a stream: bytes that wait to become blocks, and blocks that wait to be read.
+
+use std::collections::BTreeMap;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::time::Time;
+use crate::wire::symbol::MAX_STREAM_OFFSET;
+
+/// What can be read of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Read {
+    /// Bytes at `offset` in the stream: the next ones in order, or any whole block, as was asked.
+    Data {
+        /// Where the bytes begin in the stream.
+        offset: u64,
+        /// The bytes; never empty.
+        bytes: Bytes,
+    },
+    /// Nothing now; an event will tell when there is.
+    Blocked,
+    /// The peer finished the stream and everything was read.
+    Finished,
+}
+
+/// The sending direction.
+#[derive(Debug)]
+pub(crate) struct SendStream {
+    buffer: BytesMut,
+    /// Where the buffer begins in the stream: the end of the last block.
+    formed: u64,
+    /// Up to where the peer has granted credit.
+    credit: u64,
+    /// Blocks are formed up to here whatever their size.
+    flush_to: u64,
+    /// When the oldest byte of the buffer was written.
+    waiting_since: Option<Time>,
+    finish: Finish,
+    /// Whether a writer was told to wait.
+    pub(crate) writer_waits: bool,
+    /// Blocks on the way.
+    pub(crate) open_blocks: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Finish {
+    Open,
+    /// The writer is done; the last block is yet to be formed.
+    Asked,
+    /// The last block has been formed.
+    Formed,
+}
+
+impl SendStream {
+    pub(crate) fn new(credit: u64) -> SendStream {
+        SendStream {
+            buffer: BytesMut::new(),
+            formed: 0,
+            credit,
+            flush_to: 0,
+            waiting_since: None,
+            finish: Finish::Open,
+            writer_waits: false,
+            open_blocks: 0,
+        }
+    }
+
+    /// Takes as much of `data` as fits into a buffer of `limit` bytes; gives how much.
+    pub(crate) fn write(&mut self, now: Time, data: &[u8], limit: usize) -> usize {
+        let left_of_stream = usize::try_from(MAX_STREAM_OFFSET - self.end()).unwrap_or(usize::MAX);
+        let taken = data.len().min(limit.saturating_sub(self.buffer.len())).min(left_of_stream);
+        self.buffer.extend_from_slice(&data[..taken]);
+        if taken > 0 {
+            self.waiting_since.get_or_insert(now);
+        }
+        self.writer_waits = taken < data.len();
+        taken
+    }
+
+    pub(crate) fn flush(&mut self) {
+        self.flush_to = self.end();
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.flush();
+        if self.finish == Finish::Open {
+            self.finish = Finish::Asked;
+        }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finish != Finish::Open
+    }
+
+    /// Whether all blocks, the last included, have reached the peer.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.finish == Finish::Formed && self.open_blocks == 0
+    }
+
+    pub(crate) fn grant(&mut self, credit: u64) {
+        self.credit = self.credit.max(credit);
+    }
+
+    /// Where the last block ended.
+    pub(crate) fn formed(&self) -> u64 {
+        self.formed
+    }
+
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether a block of up to `full` bytes can be formed now.
+    pub(crate) fn can_form(&self, now: Time, full: usize, timer: std::time::Duration) -> bool {
+        let sendable = self.sendable();
+        if sendable == 0 {
+            return self.finish == Finish::Asked && self.buffer.is_empty();
+        }
+        let timer_is_up = self.waiting_since.is_some_and(|since| now.since(since) >= timer);
+        sendable >= full || self.formed < self.flush_to || timer_is_up || sendable == self.window_left(full)
+    }
+
+    /// When [`can_form`](Self::can_form) becomes true by itself.
+    pub(crate) fn forms_at(&self, timer: std::time::Duration) -> Option<Time> {
+        if self.sendable() == 0 { None } else { self.waiting_since.map(|since| since + timer) }
+    }
+
+    /// Cuts the next block of at most `full` bytes: its offset, its bytes, and whether the stream ends with it.
+    pub(crate) fn form(&mut self, now: Time, full: usize) -> (u64, Bytes, bool) {
+        let bytes = self.buffer.split_to(self.sendable().min(full)).freeze();
+        let offset = self.formed;
+        self.formed += bytes.len() as u64;
+        self.waiting_since = if self.buffer.is_empty() { None } else { Some(now) };
+        let last = self.finish == Finish::Asked && self.buffer.is_empty();
+        if last {
+            self.finish = Finish::Formed;
+        }
+        self.open_blocks += 1;
+        (offset, bytes, last)
+    }
+
+    /// Drops what has not become a block, and ends the stream.
+    pub(crate) fn abandon(&mut self) {
+        self.buffer.clear();
+        self.waiting_since = None;
+        self.finish = Finish::Formed;
+    }
+
+    fn end(&self) -> u64 {
+        self.formed + self.buffer.len() as u64
+    }
+
+    fn sendable(&self) -> usize {
+        usize::try_from(self.credit.saturating_sub(self.formed)).unwrap_or(usize::MAX).min(self.buffer.len())
+    }
+
+    /// What credit leaves of a block: if it is less than a full one and the buffer has it, waiting for more would wait
+    /// for a reader that waits for us.
+    fn window_left(&self, full: usize) -> usize {
+        usize::try_from(self.credit.saturating_sub(self.formed)).unwrap_or(usize::MAX).min(full)
+    }
+}
+
+/// The receiving direction.
+#[derive(Debug)]
+pub(crate) struct ReceiveStream {
+    /// Decoded blocks by their offset in the stream.
+    chunks: BTreeMap<u64, Bytes>,
+    /// Which parts of the stream have been announced by blocks: start to end, merged.
+    claimed: BTreeMap<u64, u64>,
+    /// Bytes that were read.
+    consumed: u64,
+    /// Where reading in order goes on.
+    next: u64,
+    /// Up to where the peer may send.
+    granted: u64,
+    window: u64,
+    end: Option<u64>,
+}
+
+/// A block that has no place in its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadBlock {
+    #[error("a block up to offset {end} where credit ends at {granted}")]
+    BeyondCredit { end: u64, granted: u64 },
+    #[error("two blocks that share offset {0}")]
+    Overlap(u64),
+    #[error("a block at offset {0} beyond the end of its stream")]
+    BeyondEnd(u64),
+}
+
+impl ReceiveStream {
+    pub(crate) fn new(window: u64) -> ReceiveStream {
+        ReceiveStream {
+            chunks: BTreeMap::new(),
+            claimed: BTreeMap::new(),
+            consumed: 0,
+            next: 0,
+            granted: window,
+            window,
+            end: None,
+        }
+    }
+
+    /// Admits a block that was just announced, before any of its bytes is stored.
+    pub(crate) fn claim(&mut self, start: u64, end: u64, last: bool) -> Result<(), BadBlock> {
+        if end > self.granted {
+            return Err(BadBlock::BeyondCredit { end, granted: self.granted });
+        }
+        let highest = self.claimed.last_key_value().map_or(0, |(_, end)| *end);
+        if self.end.is_some_and(|limit| end > limit || last) || (last && highest > end) {
+            return Err(BadBlock::BeyondEnd(start));
+        }
+        self.claim_range(start, end)?;
+        if last {
+            self.end = Some(end);
+        }
+        Ok(())
+    }
+
+    fn claim_range(&mut self, start: u64, end: u64) -> Result<(), BadBlock> {
+        if start == end {
+            return Ok(());
+        }
+        let (mut start, mut end) = (start, end);
+        if let Some((next, next_end)) = self.claimed.range(start..).next().map(|(a, b)| (*a, *b)) {
+            match next.cmp(&end) {
+                std::cmp::Ordering::Less => return Err(BadBlock::Overlap(next)),
+                std::cmp::Ordering::Equal => {
+                    self.claimed.remove(&next);
+                    end = next_end;
+                }
+                std::cmp::Ordering::Greater => {}
+            }
+        }
+        if let Some((before, before_end)) = self.claimed.range(..start).next_back().map(|(a, b)| (*a, *b)) {
+            if before_end > start {
+                return Err(BadBlock::Overlap(start));
+            }
+            if before_end == start {
+                start = before;
+            }
+        }
+        self.claimed.insert(start, end);
+        Ok(())
+    }
+
+    /// Stores a decoded block.
+    pub(crate) fn deliver(&mut self, offset: u64, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.chunks.insert(offset, bytes);
+        }
+    }
+
+    /// The next bytes in order, at most `max`.
+    pub(crate) fn read(&mut self, max: usize) -> Read {
+        let Some(mut entry) = self.chunks.first_entry().filter(|entry| *entry.key() == self.next) else {
+            return self.nothing();
+        };
+        let offset = self.next;
+        let bytes = if entry.get().len() <= max {
+            entry.remove()
+        } else {
+            let head = entry.get_mut().split_to(max);
+            let tail = entry.remove();
+            self.chunks.insert(offset + max as u64, tail);
+            head
+        };
+        if bytes.is_empty() {
+            return Read::Blocked;
+        }
+        self.next += bytes.len() as u64;
+        self.consumed += bytes.len() as u64;
+        Read::Data { offset, bytes }
+    }
+
+    /// Any block that is here, the one with the lowest offset first.
+    pub(crate) fn read_block(&mut self) -> Read {
+        let Some((offset, bytes)) = self.chunks.pop_first() else { return self.nothing() };
+        if offset == self.next {
+            self.next += bytes.len() as u64;
+        }
+        self.consumed += bytes.len() as u64;
+        Read::Data { offset, bytes }
+    }
+
+    fn nothing(&self) -> Read {
+        if self.is_finished() { Read::Finished } else { Read::Blocked }
+    }
+
+    /// Whether everything was read.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.end == Some(self.consumed)
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// The credit to grant, if it is worth a message: once a quarter of the window was read. The window first grows to
+    /// `grown`, which the session has reserved.
+    pub(crate) fn next_credit(&mut self, grown: u64) -> Option<u64> {
+        let limit = (self.consumed + self.window).min(MAX_STREAM_OFFSET);
+        if self.end.is_some() || limit < self.granted + self.window / 4 {
+            return None;
+        }
+        self.window = self.window.max(grown);
+        self.granted = (self.consumed + self.window).min(MAX_STREAM_OFFSET);
+        Some(self.granted)
+    }
+
+    /// Whether [`next_credit`](Self::next_credit) would grant more.
+    pub(crate) fn wants_credit(&self) -> bool {
+        self.end.is_none()
+            && (self.consumed + self.window).min(MAX_STREAM_OFFSET) >= self.granted + self.window / 4
+            && self.granted < MAX_STREAM_OFFSET
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    const TIMER: Duration = Duration::from_millis(2);
+
+    #[test]
+    fn a_block_forms_when_full_flushed_or_late() {
+        let mut stream = SendStream::new(1000);
+        assert_eq!(stream.write(Time::ZERO, &[1; 60], 500), 60);
+        assert!(!stream.can_form(Time::ZERO, 100, TIMER));
+        assert!(stream.can_form(Time::ZERO + TIMER, 100, TIMER));
+        assert!(stream.can_form(Time::ZERO, 60, TIMER));
+        stream.flush();
+        assert!(stream.can_form(Time::ZERO, 100, TIMER));
+        assert_eq!(stream.form(Time::ZERO, 100), (0, Bytes::from(vec![1; 60]), false));
+        stream.finish();
+        assert_eq!(stream.form(Time::ZERO, 100), (60, Bytes::new(), true));
+        assert!(!stream.can_form(Time::ZERO, 100, TIMER));
+    }
+
+    #[test]
+    fn credit_bounds_what_is_formed_and_the_buffer_what_is_written() {
+        let mut stream = SendStream::new(30);
+        assert_eq!(stream.write(Time::ZERO, &[1; 600], 500), 500);
+        assert!(stream.writer_waits);
+        assert!(stream.can_form(Time::ZERO, 100, TIMER), "all that credit allows is here");
+        assert_eq!(stream.form(Time::ZERO, 100).1.len(), 30);
+        assert!(!stream.can_form(Time::ZERO + TIMER, 100, TIMER));
+        stream.grant(40);
+        assert_eq!(stream.form(Time::ZERO, 100).1.len(), 10);
+    }
+
+    #[test]
+    fn blocks_that_overlap_or_exceed_credit_or_the_end_are_refused() {
+        let mut stream = ReceiveStream::new(100);
+        assert_eq!(stream.claim(0, 101, false), Err(BadBlock::BeyondCredit { end: 101, granted: 100 }));
+        stream.claim(10, 20, false).expect("free");
+        stream.claim(0, 10, false).expect("free");
+        assert_eq!(stream.claim(15, 30, false), Err(BadBlock::Overlap(15)));
+        assert_eq!(stream.claim(0, 1, false), Err(BadBlock::Overlap(0)));
+        stream.claim(20, 40, true).expect("free");
+        assert_eq!(stream.claim(40, 41, false), Err(BadBlock::BeyondEnd(40)));
+        assert_eq!(stream.claim(40, 40, true), Err(BadBlock::BeyondEnd(40)));
+    }
+
+    proptest! {
+        #[test]
+        fn reading_in_order_gives_the_stream_back(
+            sizes in proptest::collection::vec(1usize..50, 1..30), max in 1usize..70, seed: u64,
+        ) {
+            let total: usize = sizes.iter().sum();
+            let data: Vec<u8> = (0..total).map(|i| i as u8).collect();
+            let mut stream = ReceiveStream::new(total as u64);
+            let mut blocks = Vec::new();
+            let mut start = 0;
+            for size in sizes {
+                blocks.push((start, start + size));
+                start += size;
+            }
+            let count = blocks.len();
+            blocks.rotate_left(seed as usize % count);
+            for (start, end) in blocks {
+                stream.claim(start as u64, end as u64, end == total).expect("blocks are disjoint");
+                stream.deliver(start as u64, Bytes::copy_from_slice(&data[start..end]));
+            }
+            let mut read = Vec::new();
+            while let Read::Data { offset, bytes } = stream.read(max) {
+                prop_assert_eq!(offset as usize, read.len());
+                read.extend_from_slice(&bytes);
+            }
+            prop_assert_eq!(read, data);
+            prop_assert_eq!(stream.read(max), Read::Finished);
+        }
+    }
+
+    #[test]
+    fn credit_follows_the_reader() {
+        let mut stream = ReceiveStream::new(100);
+        stream.claim(0, 40, false).expect("free");
+        stream.deliver(0, Bytes::from(vec![0; 40]));
+        assert!(!stream.wants_credit());
+        stream.read(24);
+        assert_eq!(stream.next_credit(100), None);
+        stream.read(1);
+        assert!(stream.wants_credit());
+        assert_eq!(stream.next_credit(200), Some(225));
+    }
+}

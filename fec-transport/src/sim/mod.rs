@@ -1,0 +1,331 @@
+//! The same state machines in virtual time: nodes and the applications on top of them, on the network of netsim.
+//!
+//! A [`Scene`] lists members and links; a [`World`] runs one process of each member until something has happened or a
+//! time has come. A run is a function of the seed: [`World::trace_hash`] is equal for equal seeds.
+
+mod scene;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use netsim::{Change, Simulator};
+
+use crate::application::Application;
+use crate::config::Config;
+use crate::keys::Identity;
+use crate::node::Node;
+use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
+use crate::time::Time;
+pub use scene::{LinkSpec, Scene};
+
+/// Events at one point of virtual time after which a world counts as stuck: something wakes itself without end.
+const MAX_EVENTS_AT_ONCE: u32 = 200_000;
+
+/// A whole overlay in virtual time.
+pub struct World<A: Application> {
+    simulator: Simulator,
+    /// The simulator's names for the members and links, in the order of the overlay.
+    nodes: Vec<netsim::NodeId>,
+    links: Vec<netsim::LinkId>,
+    overlay: Arc<Overlay>,
+    config: Config,
+    identities: Vec<Identity>,
+    processes: Vec<Process<A>>,
+    make_application: Box<dyn FnMut(&Overlay, MemberId) -> A>,
+    outcomes: Vec<(MemberId, A::Outcome)>,
+    events_at_once: (Duration, u32),
+    seed: u64,
+}
+
+struct Process<A> {
+    node: Node,
+    application: A,
+    /// Counts the starts of this member.
+    instance: u64,
+    is_up: bool,
+    /// Whom each of the simulator's control pipes leads to, while it is up.
+    connected: BTreeMap<netsim::LinkId, Peer>,
+}
+
+impl<A: Application> World<A> {
+    /// Starts one process of each member of `scene`; `make_application` gives what runs on top of it, also after a crash.
+    pub fn new(
+        scene: &Scene,
+        config: Config,
+        seed: u64,
+        make_application: impl FnMut(&Overlay, MemberId) -> A + 'static,
+    ) -> World<A> {
+        let (overlay, identities) = scene.overlay();
+        let mut simulator = Simulator::new(seed);
+        let nodes: Vec<_> =
+            overlay.members().iter().map(|member| simulator.add_node(member.name.clone())).collect();
+        let add_link = |(link, spec): (&crate::overlay::Link, &LinkSpec)| {
+            let (a, b) = (nodes[usize::from(link.a.0)], nodes[usize::from(link.b.0)]);
+            simulator.add_link(a, b, spec.a_to_b.clone(), spec.b_to_a.clone())
+        };
+        let links = overlay.links().iter().zip(scene.link_specs()).map(add_link).collect();
+        let mut world = World {
+            simulator,
+            nodes,
+            links,
+            overlay: Arc::new(overlay),
+            config,
+            identities,
+            processes: Vec::new(),
+            make_application: Box::new(make_application),
+            outcomes: Vec::new(),
+            events_at_once: (Duration::ZERO, 0),
+            seed,
+        };
+        for index in 0..world.nodes.len() {
+            let process = world.start(member(index), 1);
+            world.processes.push(process);
+        }
+        world
+    }
+
+    /// The virtual time.
+    pub fn now(&self) -> Time {
+        Time::from_epoch(self.simulator.now())
+    }
+
+    /// The overlay of the scene.
+    pub fn overlay(&self) -> &Overlay {
+        &self.overlay
+    }
+
+    /// The member of that name.
+    ///
+    /// # Panics
+    /// If the scene has none.
+    pub fn member(&self, name: &str) -> MemberId {
+        self.overlay.find(name).unwrap_or_else(|| panic!("the scene has no member \"{name}\""))
+    }
+
+    /// The node of a member's process.
+    pub fn node(&self, member: MemberId) -> &Node {
+        &self.processes[usize::from(member.0)].node
+    }
+
+    /// The application of a member's process.
+    pub fn application(&self, member: MemberId) -> &A {
+        &self.processes[usize::from(member.0)].application
+    }
+
+    /// Lets a test act on a member's node and application.
+    pub fn act<T>(&mut self, member: MemberId, act: impl FnOnce(Time, &mut Node, &mut A) -> T) -> T {
+        let now = self.now();
+        let process = &mut self.processes[usize::from(member.0)];
+        let result = act(now, &mut process.node, &mut process.application);
+        self.pump(member);
+        result
+    }
+
+    /// Gives a member's application a command.
+    pub fn command(&mut self, member: MemberId, command: A::Command) {
+        self.act(member, |now, node, application| application.handle_command(now, node, command));
+    }
+
+    /// What the applications have told since the last call.
+    pub fn take_outcomes(&mut self) -> Vec<(MemberId, A::Outcome)> {
+        std::mem::take(&mut self.outcomes)
+    }
+
+    /// Cuts the link between two members `after` some time from now.
+    pub fn cut(&mut self, after: Duration, a: MemberId, b: MemberId) {
+        let link = self.simulator_link(a, b);
+        self.simulator.schedule(self.simulator.now() + after, Change::LinkDown(link));
+    }
+
+    /// Restores the link between two members `after` some time from now.
+    pub fn restore(&mut self, after: Duration, a: MemberId, b: MemberId) {
+        let link = self.simulator_link(a, b);
+        self.simulator.schedule(self.simulator.now() + after, Change::LinkUp(link));
+    }
+
+    /// Crashes a member's process `after` some time from now: all that it knows is lost.
+    pub fn crash(&mut self, after: Duration, member: MemberId) {
+        let node = self.simulator_node(member);
+        self.simulator.schedule(self.simulator.now() + after, Change::NodeDown(node));
+    }
+
+    /// Starts a crashed member's process anew `after` some time from now.
+    pub fn restart(&mut self, after: Duration, member: MemberId) {
+        let node = self.simulator_node(member);
+        self.simulator.schedule(self.simulator.now() + after, Change::NodeUp(node));
+    }
+
+    /// Puts a datagram onto a link, as somebody who sits on it could.
+    pub fn inject(&mut self, from: MemberId, to: MemberId, datagram: Vec<u8>) {
+        let (node, link) = (self.simulator_node(from), self.simulator_link(from, to));
+        self.simulator.send(node, link, datagram);
+    }
+
+    /// Runs until `done` holds or `limit` has passed; gives whether it held.
+    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&World<A>) -> bool) -> bool {
+        let deadline = self.simulator.now() + limit;
+        loop {
+            if done(self) {
+                return true;
+            }
+            let Some(event) = self.simulator.step_until(deadline) else { return false };
+            self.handle(event);
+        }
+    }
+
+    /// Runs for a while.
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_until(span, |_| false);
+    }
+
+    /// A hash over everything that happened on the network.
+    pub fn trace_hash(&self) -> String {
+        self.simulator.trace_hash().to_hex().to_string()
+    }
+
+    /// The network itself, for its counters.
+    pub fn simulator(&self) -> &Simulator {
+        &self.simulator
+    }
+
+    fn start(&mut self, member: MemberId, instance: u64) -> Process<A> {
+        let identity = self.identities[usize::from(member.0)].clone();
+        let overlay = Arc::clone(&self.overlay);
+        let name = format!("{} {} {instance}", self.seed, self.overlay.name(member));
+        let seed = blake3::derive_key("fec-transport 2026 seed of a simulated process", name.as_bytes());
+        let id = InstanceId(instance);
+        let node = Node::new(overlay, identity, member, id, self.config.clone(), seed, self.now());
+        let application = (self.make_application)(&self.overlay, member);
+        Process { node, application, instance, is_up: true, connected: BTreeMap::new() }
+    }
+
+    fn handle(&mut self, event: netsim::Event) {
+        self.refuse_to_spin();
+        let now = self.now();
+        let (node, act): (netsim::NodeId, Box<dyn FnOnce(&mut Process<A>) + '_>) = match event {
+            netsim::Event::Packet { node, mut packet, .. } => {
+                (node, Box::new(move |process| drop(process.node.handle_datagram(now, &mut packet))))
+            }
+            netsim::Event::Wake { node } => (node, Box::new(move |process| process.wake(now))),
+            netsim::Event::ControlUp { node, link } => {
+                let peer = self.other_end(node, link);
+                (node, Box::new(move |process| process.control_up(now, link, peer)))
+            }
+            netsim::Event::ControlDown { node, link } => {
+                (node, Box::new(move |process| process.control_down(now, link)))
+            }
+            netsim::Event::ControlMessage { node, link, message } => {
+                (node, Box::new(move |process| process.control_message(now, link, &message)))
+            }
+            netsim::Event::NodeDown { node } => (node, Box::new(|process| process.is_up = false)),
+            netsim::Event::NodeUp { node } => return self.reincarnate(member(node.index())),
+            _ => return,
+        };
+        let member = member(node.index());
+        let process = &mut self.processes[usize::from(member.0)];
+        if process.is_up {
+            act(process);
+            self.pump(member);
+        }
+    }
+
+    fn reincarnate(&mut self, member: MemberId) {
+        let instance = self.processes[usize::from(member.0)].instance + 1;
+        self.processes[usize::from(member.0)] = self.start(member, instance);
+        self.pump(member);
+    }
+
+    /// Passes on everything that a process has to say, and sets its alarm.
+    fn pump(&mut self, member: MemberId) {
+        let now = self.now();
+        let index = usize::from(member.0);
+        let mut datagram = Vec::new();
+        loop {
+            let process = &mut self.processes[index];
+            if !process.is_up {
+                return;
+            }
+            while let Some(event) = process.node.poll_event() {
+                process.application.handle_event(now, &mut process.node, event);
+            }
+            while let Some(outcome) = process.application.poll_outcome() {
+                self.outcomes.push((member, outcome));
+            }
+            while let Some((to, message)) = process.node.poll_control() {
+                let connected = process.connected.iter().find(|(_, peer)| **peer == to);
+                if let Some(link) = connected.map(|(link, _)| *link) {
+                    self.simulator.send_control(self.nodes[index], link, message);
+                }
+            }
+            datagram.clear();
+            let Some(transmit) = process.node.poll_transmit(now, &mut datagram) else { break };
+            for segment in datagram.chunks(transmit.segment_size) {
+                self.inject(member, transmit.to.member, segment.to_vec());
+            }
+        }
+        let process = &self.processes[index];
+        let alarm =
+            [process.node.next_timeout(), process.application.next_timeout()].into_iter().flatten().min();
+        let node = self.simulator_node(member);
+        match alarm {
+            Some(at) => self.simulator.wake_at(node, at.since_epoch()),
+            None => self.simulator.cancel_wake(node),
+        }
+    }
+
+    /// Who is at the other end of a control pipe.
+    fn other_end(&self, node: netsim::NodeId, link: netsim::LinkId) -> Peer {
+        let other = member(self.simulator.neighbour(link, node).index());
+        Peer { member: other, instance: InstanceId(self.processes[usize::from(other.0)].instance) }
+    }
+
+    fn refuse_to_spin(&mut self) {
+        let now = self.simulator.now();
+        let (at, count) = &mut self.events_at_once;
+        (*at, *count) = if *at == now { (now, *count + 1) } else { (now, 0) };
+        assert!(*count < MAX_EVENTS_AT_ONCE, "stuck at {now:?}: a process wakes itself without end");
+    }
+
+    fn simulator_node(&self, member: MemberId) -> netsim::NodeId {
+        self.nodes[usize::from(member.0)]
+    }
+
+    fn simulator_link(&self, a: MemberId, b: MemberId) -> netsim::LinkId {
+        let LinkId(index) = self.overlay.link_between(a, b).expect("the members are neighbours");
+        self.links[usize::from(index)]
+    }
+}
+
+impl<A: Application> Process<A> {
+    fn wake(&mut self, now: Time) {
+        let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        if is_due(self.node.next_timeout()) {
+            self.node.handle_timeout(now);
+        }
+        if is_due(self.application.next_timeout()) {
+            self.application.handle_timeout(now, &mut self.node);
+        }
+    }
+
+    fn control_up(&mut self, now: Time, link: netsim::LinkId, peer: Peer) {
+        self.connected.insert(link, peer);
+        self.node.neighbour_up(now, peer);
+    }
+
+    fn control_down(&mut self, now: Time, link: netsim::LinkId) {
+        if let Some(peer) = self.connected.remove(&link) {
+            self.node.neighbour_down(now, peer);
+        }
+    }
+
+    fn control_message(&mut self, now: Time, link: netsim::LinkId, message: &[u8]) {
+        if let Some(peer) = self.connected.get(&link) {
+            self.node.handle_control(now, *peer, message);
+        }
+    }
+}
+
+fn member(index: usize) -> MemberId {
+    MemberId(u16::try_from(index).expect("the simulator has as many nodes as the overlay members"))
+}

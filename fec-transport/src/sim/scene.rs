@@ -1,0 +1,133 @@
+//! Members and links, written down in a few lines.
+
+use netsim::LinkModel;
+
+use crate::keys::{Identity, encode_key};
+use crate::overlay::Overlay;
+
+/// The members and links of a simulated overlay.
+///
+/// ```
+/// use std::time::Duration;
+/// use fec_transport::sim::{LinkSpec, Scene};
+///
+/// let link = LinkSpec::new(20, Duration::from_millis(10)).with_loss(0.01);
+/// let scene = Scene::new()
+///     .client("client").relay("r1").relay("r2").server("io1")
+///     .link("client", "r1", &link).link("client", "r2", &link)
+///     .link("r1", "io1", &link).link("r2", "io1", &link);
+/// assert_eq!(scene.overlay().0.links().len(), 4);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Scene {
+    members: Vec<(String, Kind)>,
+    links: Vec<(String, String, LinkSpec)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Client,
+    Relay,
+    Server,
+}
+
+/// What a link is like in both directions.
+#[derive(Debug, Clone)]
+pub struct LinkSpec {
+    /// From the first member to the second.
+    pub a_to_b: LinkModel,
+    /// From the second member to the first.
+    pub b_to_a: LinkModel,
+}
+
+impl LinkSpec {
+    /// A link with that rate and one-way delay, and a queue of 50 ms.
+    pub fn new(rate_mbit: u64, delay: std::time::Duration) -> LinkSpec {
+        let model = LinkModel::new(netsim::Rate::from_mbit(rate_mbit), delay);
+        LinkSpec { a_to_b: model.clone(), b_to_a: model }
+    }
+
+    /// The same link, losing that share of its packets in both directions.
+    ///
+    /// # Panics
+    /// If `loss` is no probability.
+    pub fn with_loss(self, loss: f64) -> LinkSpec {
+        let loss = netsim::Probability::new(loss).expect("a probability");
+        LinkSpec { a_to_b: self.a_to_b.with_loss(loss), b_to_a: self.b_to_a.with_loss(loss) }
+    }
+}
+
+impl Scene {
+    /// A scene without members.
+    pub fn new() -> Scene {
+        Scene::default()
+    }
+
+    /// Adds a member that only opens sessions.
+    pub fn client(self, name: &str) -> Scene {
+        self.member(name, Kind::Client)
+    }
+
+    /// Adds a member that relays for everyone.
+    pub fn relay(self, name: &str) -> Scene {
+        self.member(name, Kind::Relay)
+    }
+
+    /// Adds a member that accepts sessions and does not relay.
+    pub fn server(self, name: &str) -> Scene {
+        self.member(name, Kind::Server)
+    }
+
+    /// Joins two members.
+    pub fn link(mut self, a: &str, b: &str, spec: &LinkSpec) -> Scene {
+        self.links.push((a.to_owned(), b.to_owned(), spec.clone()));
+        self
+    }
+
+    fn member(mut self, name: &str, kind: Kind) -> Scene {
+        self.members.push((name.to_owned(), kind));
+        self
+    }
+
+    /// The overlay, and the members' secrets in its order.
+    ///
+    /// # Panics
+    /// If the scene is no right overlay.
+    pub fn overlay(&self) -> (Overlay, Vec<Identity>) {
+        let mut text = String::from("serial = 1\n");
+        let mut identities = Vec::new();
+        for (number, (name, kind)) in self.members.iter().enumerate() {
+            let seed = blake3::derive_key("fec-transport 2026 seed of a simulated member", name.as_bytes());
+            let identity = Identity::from_seed(seed);
+            text += &member_text(name, *kind, number, &identity);
+            identities.push(identity);
+        }
+        for (a, b, _) in &self.links {
+            text += &format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\n");
+        }
+        (Overlay::parse(&text).expect("a scene is a right overlay"), identities)
+    }
+
+    /// What the links are like, in the order of the overlay.
+    pub(super) fn link_specs(&self) -> impl Iterator<Item = &LinkSpec> {
+        self.links.iter().map(|(_, _, spec)| spec)
+    }
+}
+
+fn member_text(name: &str, kind: Kind, number: usize, identity: &Identity) -> String {
+    let keys = identity.public();
+    let mut text = format!(
+        "[[member]]\nname = \"{name}\"\ned25519 = \"{}\"\nx25519 = \"{}\"\n",
+        encode_key(&keys.ed25519),
+        encode_key(&keys.x25519)
+    );
+    if kind != Kind::Client {
+        // Nobody uses these addresses; they only say that the member has some (RFC 5737).
+        let address = format!("192.0.2.{}", number % 250 + 1);
+        text += &format!("control = \"{address}:7000\"\ndata = \"{address}:7001\"\n");
+    }
+    if kind == Kind::Relay {
+        text += "relay_for = [\"*\"]\n";
+    }
+    text
+}

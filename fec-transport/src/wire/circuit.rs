@@ -1,0 +1,234 @@
+//! The control messages that set up and tear down circuits.
+//!
+//! ```text
+//! set-up     1 | length (16) of what is signed | version (8), circuit (128), time (64, s), lifetime (32, s),
+//!                  number of members (8), per member its name (16 + n), payload (16 + n)
+//!              | signature of the originator (512) | backward hop: label (64), hop key (128)
+//! answer     2 | circuit (128) | payload (16 + n) | forward hop: label (64), hop key (128)
+//! refusal    3 | circuit (128) | refuser (16 + n) | reason (16 + n)
+//! tear-down  4 | circuit (128) | reason (16 + n)
+//! ```
+//! A hop is handed out by the node that will receive packets with its label, and each node on the way replaces it by
+//! one of its own: downstream assignment, as in MPLS.
+
+use super::hop::Label;
+use super::{Malformed, PROTOCOL_VERSION, Reader, Writer, control_type};
+
+/// The longest name of a member on the wire, in bytes.
+pub(crate) const MAX_NAME: usize = 64;
+/// The longest payload of a set-up or an answer, in bytes.
+pub(crate) const MAX_PAYLOAD: usize = 512;
+/// The longest route that can be written down; [`Limits::max_route`](crate::config::Limits) may allow less.
+pub(crate) const MAX_ROUTE: usize = 64;
+const MAX_TEXT: usize = 256;
+const MAX_SIGNED: usize = 64 + MAX_ROUTE * (2 + MAX_NAME) + MAX_PAYLOAD;
+
+/// A circuit's number, drawn at random by its originator.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct CircuitId(pub(crate) [u8; 16]);
+
+impl std::fmt::Debug for CircuitId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "circuit {:02x}{:02x}{:02x}{:02x}", self.0[0], self.0[1], self.0[2], self.0[3])
+    }
+}
+
+/// A label and the key of its hop tags.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hop {
+    pub(crate) label: Label,
+    pub(crate) key: [u8; 16],
+}
+
+/// The part of a set-up that the originator signs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SetUpBody {
+    pub(crate) circuit: CircuitId,
+    /// When it was made, in seconds since the epoch of [`Time`](crate::Time).
+    pub(crate) time_s: u64,
+    pub(crate) lifetime_s: u32,
+    /// The members' names from the originator to the responder.
+    pub(crate) route: Vec<String>,
+    /// For the responder: a handshake or a request to join.
+    pub(crate) payload: Vec<u8>,
+}
+
+/// A set-up as it travels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SetUp {
+    /// [`SetUpBody`] as it was signed.
+    pub(crate) signed: Vec<u8>,
+    pub(crate) signature: [u8; 64],
+    /// How the next member sends packets back to the one before it.
+    pub(crate) backward: Hop,
+}
+
+/// A control message about a circuit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CircuitMessage {
+    SetUp(SetUp),
+    Answer { circuit: CircuitId, payload: Vec<u8>, forward: Hop },
+    Refusal { circuit: CircuitId, refuser: String, reason: String },
+    TearDown { circuit: CircuitId, reason: String },
+}
+
+impl SetUpBody {
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        let mut out = vec![PROTOCOL_VERSION];
+        out.put_bytes(&self.circuit.0);
+        out.put_u64(self.time_s);
+        out.put_u32(self.lifetime_s);
+        out.put_u8(u8::try_from(self.route.len()).expect("a route has at most MAX_ROUTE members"));
+        self.route.iter().for_each(|name| out.put_string(name.as_bytes()));
+        out.put_string(&self.payload);
+        out
+    }
+
+    pub(crate) fn parse(signed: &[u8]) -> Result<SetUpBody, Malformed> {
+        let mut reader = Reader::new(signed);
+        if reader.u8("version")? != PROTOCOL_VERSION {
+            return Err(Malformed::new("set-up: it is of another protocol version"));
+        }
+        let circuit = CircuitId(reader.array("circuit")?);
+        let time_s = reader.u64("time")?;
+        let lifetime_s = reader.u32("lifetime")?;
+        let members = usize::from(reader.u8("length of the route")?);
+        if !(2..=MAX_ROUTE).contains(&members) {
+            return Err(Malformed::new("length of the route"));
+        }
+        let names = (0..members).map(|_| reader.text(MAX_NAME, "member of the route").map(str::to_owned));
+        let route = names.collect::<Result<_, _>>()?;
+        let payload = reader.string(MAX_PAYLOAD, "payload")?.to_vec();
+        reader.finish("set-up")?;
+        Ok(SetUpBody { circuit, time_s, lifetime_s, route, payload })
+    }
+}
+
+impl CircuitMessage {
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            CircuitMessage::SetUp(set_up) => {
+                out.put_u8(control_type::SET_UP);
+                out.put_string(&set_up.signed);
+                out.put_bytes(&set_up.signature);
+                put_hop(&mut out, &set_up.backward);
+            }
+            CircuitMessage::Answer { circuit, payload, forward } => {
+                out.put_u8(control_type::ANSWER);
+                out.put_bytes(&circuit.0);
+                out.put_string(payload);
+                put_hop(&mut out, forward);
+            }
+            CircuitMessage::Refusal { circuit, refuser, reason } => {
+                out.put_u8(control_type::REFUSAL);
+                out.put_bytes(&circuit.0);
+                out.put_string(cut(refuser, MAX_NAME));
+                out.put_string(cut(reason, MAX_TEXT));
+            }
+            CircuitMessage::TearDown { circuit, reason } => {
+                out.put_u8(control_type::TEAR_DOWN);
+                out.put_bytes(&circuit.0);
+                out.put_string(cut(reason, MAX_TEXT));
+            }
+        }
+        out
+    }
+
+    /// Reads a message whose type byte was `message_type`; `body` is what follows it.
+    pub(crate) fn parse(message_type: u8, body: &[u8]) -> Result<CircuitMessage, Malformed> {
+        let mut reader = Reader::new(body);
+        let message = match message_type {
+            control_type::SET_UP => CircuitMessage::SetUp(SetUp {
+                signed: reader.string(MAX_SIGNED, "signed part")?.to_vec(),
+                signature: reader.array("signature")?,
+                backward: hop(&mut reader)?,
+            }),
+            control_type::ANSWER => CircuitMessage::Answer {
+                circuit: CircuitId(reader.array("circuit")?),
+                payload: reader.string(MAX_PAYLOAD, "payload")?.to_vec(),
+                forward: hop(&mut reader)?,
+            },
+            control_type::REFUSAL => CircuitMessage::Refusal {
+                circuit: CircuitId(reader.array("circuit")?),
+                refuser: reader.text(MAX_NAME, "refuser")?.to_owned(),
+                reason: reader.text(MAX_TEXT, "reason")?.to_owned(),
+            },
+            control_type::TEAR_DOWN => CircuitMessage::TearDown {
+                circuit: CircuitId(reader.array("circuit")?),
+                reason: reader.text(MAX_TEXT, "reason")?.to_owned(),
+            },
+            _ => return Err(Malformed::new("type of control message")),
+        };
+        reader.finish("control message")?;
+        Ok(message)
+    }
+}
+
+fn put_hop(out: &mut Vec<u8>, hop: &Hop) {
+    out.put_u64(hop.label.0);
+    out.put_bytes(&hop.key);
+}
+
+fn hop(reader: &mut Reader<'_>) -> Result<Hop, Malformed> {
+    Ok(Hop { label: Label(reader.u64("label")?), key: reader.array("hop key")? })
+}
+
+fn cut(text: &str, limit: usize) -> &[u8] {
+    let end = (0..=limit.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text.as_bytes()[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn hops() -> impl Strategy<Value = Hop> {
+        (any::<u64>(), any::<[u8; 16]>()).prop_map(|(label, key)| Hop { label: Label(label), key })
+    }
+
+    fn circuits() -> impl Strategy<Value = CircuitId> {
+        any::<[u8; 16]>().prop_map(CircuitId)
+    }
+
+    fn messages() -> impl Strategy<Value = CircuitMessage> {
+        let set_up =
+            (vec(any::<u8>(), 0..200), any::<[u8; 32]>(), hops()).prop_map(|(signed, half, backward)| {
+                let signature = [half, half].concat().try_into().expect("64 bytes");
+                CircuitMessage::SetUp(SetUp { signed, signature, backward })
+            });
+        let answer = (circuits(), vec(any::<u8>(), 0..MAX_PAYLOAD), hops())
+            .prop_map(|(circuit, payload, forward)| CircuitMessage::Answer { circuit, payload, forward });
+        let refusal = (circuits(), "[a-z]{0,64}", "[ -~]{0,200}")
+            .prop_map(|(circuit, refuser, reason)| CircuitMessage::Refusal { circuit, refuser, reason });
+        let tear_down = (circuits(), "[ -~]{0,200}")
+            .prop_map(|(circuit, reason)| CircuitMessage::TearDown { circuit, reason });
+        prop_oneof![set_up, answer, refusal, tear_down]
+    }
+
+    proptest! {
+        #[test]
+        fn parse_of_emit_is_identity(message in messages()) {
+            let bytes = message.emit();
+            prop_assert_eq!(CircuitMessage::parse(bytes[0], &bytes[1..]), Ok(message));
+        }
+
+        #[test]
+        fn the_signed_part_comes_back(
+            circuit in circuits(), time_s: u64, lifetime_s: u32, route in vec("[a-z0-9]{1,64}", 2..=MAX_ROUTE),
+            payload in vec(any::<u8>(), 0..MAX_PAYLOAD),
+        ) {
+            let body = SetUpBody { circuit, time_s, lifetime_s, route, payload };
+            let signed = body.emit();
+            prop_assert!(signed.len() <= MAX_SIGNED);
+            prop_assert_eq!(SetUpBody::parse(&signed), Ok(body));
+        }
+
+        #[test]
+        fn garbage_never_panics(bytes in vec(any::<u8>(), 1..300)) {
+            let _ = (CircuitMessage::parse(bytes[0] % 8, &bytes[1..]), SetUpBody::parse(&bytes));
+        }
+    }
+}

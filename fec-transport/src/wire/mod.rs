@@ -1,0 +1,29 @@
+//! The formats on the wire, one file per format: a checked view of the bytes in, a plain struct of meaning out.
+//!
+//! `docs/protocol/fec-transport.md` has the byte diagrams. All numbers are big-endian. Nothing here allocates more than
+//! the message that it reads is long, and nothing panics on any bytes.
+
+pub(crate) mod circuit;
+pub(crate) mod hop;
+pub(crate) mod link;
+pub(crate) mod packet;
+pub(crate) mod reader;
+pub(crate) mod report;
+pub(crate) mod session;
+pub(crate) mod stream_control;
+pub(crate) mod symbol;
+
+pub(crate) use reader::{Malformed, Reader, Writer};
+
+/// The version of both planes; a set-up of another version is refused.
+pub(crate) const PROTOCOL_VERSION: u8 = 1;
+
+/// Type bytes of the control plane.
+pub(crate) mod control_type {
+    pub(crate) const SET_UP: u8 = 1;
+    pub(crate) const ANSWER: u8 = 2;
+    pub(crate) const REFUSAL: u8 = 3;
+    pub(crate) const TEAR_DOWN: u8 = 4;
+    pub(crate) const GREETING_KEY: u8 = 5;
+    pub(crate) const GREETED: u8 = 6;
+}

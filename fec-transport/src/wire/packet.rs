@@ -1,0 +1,95 @@
+//! What a sealed body can be, and the small bodies: probes and the close of a session.
+
+use super::{Malformed, Reader, Writer};
+
+/// The kind of a sealed body: the low four bits of its first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Symbol = 1,
+    Report = 2,
+    Probe = 3,
+    ProbeReply = 4,
+    Close = 5,
+}
+
+impl Kind {
+    pub(crate) fn of(body: &[u8]) -> Result<Kind, Malformed> {
+        match body.first().map(|first| first & 0x0f) {
+            Some(1) => Ok(Kind::Symbol),
+            Some(2) => Ok(Kind::Report),
+            Some(3) => Ok(Kind::Probe),
+            Some(4) => Ok(Kind::ProbeReply),
+            Some(5) => Ok(Kind::Close),
+            _ => Err(Malformed::new("kind")),
+        }
+    }
+}
+
+/// The longest reason that a close carries, in bytes.
+pub(crate) const MAX_REASON: usize = 200;
+
+/// A question whether a path is alive, or its echo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Probe {
+    pub(crate) token: u64,
+}
+
+impl Probe {
+    pub(crate) fn parse(body: &[u8]) -> Result<Probe, Malformed> {
+        let mut reader = Reader::new(body);
+        reader.u8("kind")?;
+        let token = reader.u64("probe token")?;
+        reader.finish("probe")?;
+        Ok(Probe { token })
+    }
+
+    pub(crate) fn emit(self, kind: Kind, out: &mut Vec<u8>) {
+        out.put_u8(kind as u8);
+        out.put_u64(self.token);
+    }
+}
+
+/// The end of a session, with a reason for people.
+pub(crate) fn emit_close(reason: &str, out: &mut Vec<u8>) {
+    let end = (0..=MAX_REASON.min(reason.len())).rev().find(|end| reason.is_char_boundary(*end)).unwrap_or(0);
+    out.put_u8(Kind::Close as u8);
+    out.put_string(&reason.as_bytes()[..end]);
+}
+
+/// Reads what [`emit_close`] wrote.
+pub(crate) fn parse_close(body: &[u8]) -> Result<&str, Malformed> {
+    let mut reader = Reader::new(body);
+    reader.u8("kind")?;
+    let reason = reader.text(MAX_REASON, "close reason")?;
+    reader.finish("close")?;
+    Ok(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_long_reason_is_cut_at_a_character() {
+        let mut out = Vec::new();
+        emit_close(&"ü".repeat(150), &mut out);
+        assert_eq!(parse_close(&out), Ok("ü".repeat(100).as_str()));
+    }
+
+    proptest! {
+        #[test]
+        fn a_probe_comes_back(token: u64) {
+            let mut out = Vec::new();
+            Probe { token }.emit(Kind::Probe, &mut out);
+            prop_assert_eq!(Kind::of(&out), Ok(Kind::Probe));
+            prop_assert_eq!(Probe::parse(&out), Ok(Probe { token }));
+        }
+
+        #[test]
+        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = (Kind::of(&bytes), Probe::parse(&bytes), parse_close(&bytes));
+        }
+    }
+}
