@@ -41,5 +41,5 @@ pub use certificate::{Certificate, CertificateError, Step};
 pub use cut::{MinimumCut, minimum_cut};
 pub use paths::{Paths, WeightedPath};
 pub use routing::{Layer, LinkUse, Routing, RoutingError};
-pub use solver::{Effort, Solution, SolveError, solve, solve_certified};
+pub use solver::{Effort, Solution, SolveError, solve, solve_certified, solve_layers};
 pub use topology::{Link, LinkId, Node, NodeId, Orientation, Position, Topology, TopologyError};

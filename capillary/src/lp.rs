@@ -13,9 +13,12 @@ use crate::routing::Routing;
 use crate::solver::{SolveError, check_pair, unreachable};
 use crate::topology::{LinkId, NodeId, Orientation, Topology};
 
-/// What the simplex method's round-off may be, relative to a capacity: a flow this near is at capacity, and a supply
-/// this small is none.
-const ROUND_OFF: f64 = 1e-7;
+/// A flow this near to a capacity, relative, is at capacity.
+const ROUND_OFF: f64 = 1e-9;
+
+/// How far the ratio of a solved program may be off, relative. From layer to layer the error of the supplies grows
+/// with the ratio, and what is below it is no supply.
+const PRECISION: f64 = 4e-12;
 
 /// The hunt for the bottlenecks of one layer.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +97,8 @@ struct LayerProblem {
     arcs: Vec<Arc>,
     supply: Vec<f64>,
     scale: f64,
+    /// What round-off may have made of a supply that ought to be zero.
+    noise: f64,
 }
 
 impl LayerProblem {
@@ -109,7 +114,7 @@ impl LayerProblem {
                 arcs.push(Arc { tail: head, head: tail, capacity, link, signed_capacity: -capacity });
             }
         }
-        Self { arcs, supply, scale: 1.0 }
+        Self { arcs, supply, scale: 1.0, noise: PRECISION }
     }
 
     fn has_supplies(&self) -> bool {
@@ -120,11 +125,12 @@ impl LayerProblem {
     /// Returns the positions of the bottlenecks among the arcs.
     fn hunt(&self) -> Result<(Hunt, Vec<usize>), ResolutionError> {
         let (ratio, flow) = self.largest_growth()?;
-        let mut suspects: Vec<usize> = (0..self.arcs.len()).filter(|&arc| self.is_full(arc, &flow)).collect();
+        let mut suspects: Vec<usize> =
+            (0..self.arcs.len()).filter(|&arc| self.is_full(arc, &flow, 0.0)).collect();
         let mut counts = vec![suspects.len()];
         loop {
-            let flow = self.least_flow_over(&suspects, ratio)?;
-            suspects.retain(|&arc| self.is_full(arc, &flow));
+            let (flow, given) = self.least_flow_over(&suspects, ratio)?;
+            suspects.retain(|&arc| self.is_full(arc, &flow, given));
             counts.push(suspects.len());
             if counts[counts.len() - 2] == suspects.len() {
                 return Ok((Hunt { ratio, suspects: counts }, suspects));
@@ -132,35 +138,47 @@ impl LayerProblem {
         }
     }
 
-    fn is_full(&self, arc: usize, flow: &[f64]) -> bool {
-        flow[arc] >= self.arcs[arc].capacity * (1.0 - ROUND_OFF)
+    /// Whether the arc is at its capacity, but for round-off and for what conservation has `given` way by.
+    fn is_full(&self, arc: usize, flow: &[f64], given: f64) -> bool {
+        flow[arc] >= self.arcs[arc].capacity * (1.0 - ROUND_OFF) - given
     }
 
+    /// The largest ratio and a flow that attains it.
+    ///
+    /// Behind the first layer the last flow meets the supplies, so that a ratio below 1 tells of round-off alone.
     fn largest_growth(&self) -> Result<(f64, Vec<f64>), ResolutionError> {
+        let mut give = 0.0;
+        loop {
+            let (ratio, flow) = self.largest_growth_within(give)?;
+            match self.more(give, 1.0).filter(|_| ratio < 1.0 && !self.is_first()) {
+                Some(more) => give = more,
+                None => return Ok((ratio, flow)),
+            }
+        }
+    }
+
+    fn largest_growth_within(&self, give: f64) -> Result<(f64, Vec<f64>), ResolutionError> {
         let mut variables = ProblemVariables::new();
         let flow = self.flow_variables(&mut variables);
         let growth = variables.add(variable().min(0.0));
-        let outflow = self.outflows(&flow);
+        let outflow = self.outflows(&mut variables, &flow, give);
         let model = variables.maximise(growth).using(good_lp::microlp);
         let solution = self.conserve(model, outflow, |supply| growth * supply).solve()?;
         Ok((solution.value(growth), flow.iter().map(|&arc| solution.value(arc)).collect()))
     }
 
     /// The ratio and the supplies come out of linear programs with their round-off, and by it no flow may meet them
-    /// exactly: then conservation gives way, little by little.
-    fn least_flow_over(&self, suspects: &[usize], ratio: f64) -> Result<Vec<f64>, ResolutionError> {
+    /// exactly: then conservation gives way, little by little. Returns the flow and by how much in all it gave way.
+    fn least_flow_over(&self, suspects: &[usize], ratio: f64) -> Result<(Vec<f64>, f64), ResolutionError> {
         let mut give = 0.0;
         loop {
-            match self.least_flow_within(suspects, ratio, give) {
-                Err(ResolutionError::Infeasible) if give < ROUND_OFF => {
-                    give = f64::max(give * 8.0, f64::EPSILON);
-                }
-                result => return result,
+            match (self.least_flow_within(suspects, ratio, give), self.more(give, ratio)) {
+                (Err(ResolutionError::Infeasible), Some(more)) => give = more,
+                (result, _) => return Ok((result?, give * self.supply.len() as f64)),
             }
         }
     }
 
-    /// With `give` as the part of the largest supply by which a node's outflow may be off.
     fn least_flow_within(
         &self,
         suspects: &[usize],
@@ -170,29 +188,35 @@ impl LayerProblem {
         let mut variables = ProblemVariables::new();
         let flow = self.flow_variables(&mut variables);
         let cost: Expression = suspects.iter().map(|&arc| flow[arc]).sum();
-        let mut outflow = self.outflows(&flow);
-        if give > 0.0 {
-            let limit =
-                give * ratio * self.supply.iter().fold(0.0, |largest: f64, supply| largest.max(supply.abs()));
-            outflow
-                .iter_mut()
-                .for_each(|outflow| *outflow += variables.add(variable().min(-limit).max(limit)));
-        }
+        let outflow = self.outflows(&mut variables, &flow, give);
         let model = variables.minimise(cost).using(good_lp::microlp);
         let solution = self.conserve(model, outflow, |supply| (ratio * supply).into()).solve()?;
         Ok(flow.iter().map(|&arc| solution.value(arc)).collect())
+    }
+
+    fn is_first(&self) -> bool {
+        self.scale == 1.0 && self.noise == PRECISION
+    }
+
+    /// The next larger amount by which the outflow of a node may be off, if there is still reason in it.
+    fn more(&self, give: f64, ratio: f64) -> Option<f64> {
+        let largest = ratio * self.supply.iter().fold(0.0, |largest: f64, supply| largest.max(supply.abs()));
+        (give < ROUND_OFF * largest).then(|| f64::max(give * 8.0, f64::EPSILON * largest))
     }
 
     fn flow_variables(&self, variables: &mut ProblemVariables) -> Vec<Variable> {
         self.arcs.iter().map(|arc| variables.add(variable().min(0.0).max(arc.capacity))).collect()
     }
 
-    /// Outflow minus inflow of each node.
-    fn outflows(&self, flow: &[Variable]) -> Vec<Expression> {
+    /// Outflow minus inflow of each node, which may be off by `give`.
+    fn outflows(&self, variables: &mut ProblemVariables, flow: &[Variable], give: f64) -> Vec<Expression> {
         let mut outflow = vec![Expression::default(); self.supply.len()];
         for (arc, &flow) in self.arcs.iter().zip(flow) {
             outflow[arc.tail] += flow;
             outflow[arc.head] -= flow;
+        }
+        if give > 0.0 {
+            outflow.iter_mut().for_each(|outflow| *outflow += variables.add(variable().min(-give).max(give)));
         }
         outflow
     }
@@ -217,13 +241,12 @@ impl LayerProblem {
             *supply *= ratio;
         }
         // A difference of large numbers carries their round-off.
-        let mut size: Vec<f64> = self.supply.iter().map(|supply| supply.abs()).collect();
+        let largest = self.supply.iter().fold(0.0, |largest: f64, supply| largest.max(supply.abs()));
+        self.noise = self.noise * ratio + largest * PRECISION;
         for &position in bottlenecks {
             let arc = self.arcs[position];
             self.supply[arc.tail] -= arc.capacity;
             self.supply[arc.head] += arc.capacity;
-            size[arc.tail] += arc.capacity;
-            size[arc.head] += arc.capacity;
             flows[arc.link.index()] = arc.signed_capacity / self.scale;
         }
         let mut position = 0;
@@ -231,11 +254,11 @@ impl LayerProblem {
             position += 1;
             bottlenecks.binary_search(&(position - 1)).is_err()
         });
-        self.round_supplies(&size);
+        self.round_supplies();
     }
 
     /// Takes round-off out of the supplies: what is nearly zero is zero, and each connected component sums to zero.
-    fn round_supplies(&mut self, size: &[f64]) {
+    fn round_supplies(&mut self) {
         let mut joined = UnionFind::<usize>::new(self.supply.len());
         for arc in &self.arcs {
             joined.union(arc.tail, arc.head);
@@ -244,7 +267,7 @@ impl LayerProblem {
         let mut sum = vec![0.0; self.supply.len()];
         let mut holder: Vec<Option<usize>> = vec![None; self.supply.len()];
         for node in 0..self.supply.len() {
-            if self.supply[node].abs() <= ROUND_OFF * size[node] {
+            if self.supply[node].abs() <= self.noise {
                 self.supply[node] = 0.0;
                 continue;
             }

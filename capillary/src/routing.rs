@@ -10,7 +10,7 @@ pub(crate) const NEGLIGIBLE_FLOW: f64 = 1e-9;
 
 /// Loads that differ by less than this, relative, are one layer: the smallest gap between distinct layers seen on
 /// 300-node networks was 1.2e-6 [theory §1.4].
-const EQUAL_LOADS: f64 = 1e-9;
+pub(crate) const EQUAL_LOADS: f64 = 1e-9;
 
 /// What one link does in a [`Routing`].
 #[derive(Debug, Clone, Copy, PartialEq)]

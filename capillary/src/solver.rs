@@ -6,6 +6,9 @@
 mod balance;
 mod components;
 mod part;
+mod pattern;
+
+use std::num::NonZeroU32;
 
 use thiserror::Error;
 
@@ -93,17 +96,59 @@ pub fn solve(topology: &Topology, source: NodeId, target: NodeId) -> Result<Rout
 
 /// Like [`solve`], with the certificate of each step and the work that it took.
 pub fn solve_certified(topology: &Topology, source: NodeId, target: NodeId) -> Result<Solution, SolveError> {
+    run(topology, source, target, None)
+}
+
+/// The pattern of layer `layers`: the loads of the first layers, and for the rest the cheapest flow, of least
+/// Σ flow/capacity, that keeps all other loads within that of the last layer [theory §1.5]. Later layers are not
+/// solved, which saves most of the work. If there are fewer layers, it is the capillary routing itself.
+///
+/// Only the links of the first layers have a layer number. The cheapest flow need not be unique; of equally cheap ways
+/// those over earlier links are taken, so that runs repeat.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use capillary::{NodeId, Orientation, Topology};
+///
+/// let links = [("s", "a", 1.0), ("s", "b", 1.0), ("a", "t", 1.0), ("b", "c", 1.0), ("c", "t", 1.0), ("b", "t", 1.0)];
+/// let topology = Topology::from_links(Orientation::Directed, links)?;
+/// let (source, target) = (topology.node("s").unwrap(), topology.node("t").unwrap());
+/// let pattern = capillary::solve_layers(&topology, source, target, NonZeroU32::MIN)?.routing;
+/// let loads: Vec<f64> = pattern.links().iter().map(|link| link.load).collect();
+/// assert_eq!(loads, [0.5, 0.5, 0.5, 0.0, 0.0, 0.5]); // b goes straight to t
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn solve_layers(
+    topology: &Topology,
+    source: NodeId,
+    target: NodeId,
+    layers: NonZeroU32,
+) -> Result<Solution, SolveError> {
+    run(topology, source, target, Some(layers))
+}
+
+fn run(
+    topology: &Topology,
+    source: NodeId,
+    target: NodeId,
+    layers: Option<NonZeroU32>,
+) -> Result<Solution, SolveError> {
     check_pair(topology, source, target)?;
     let mut recursion = Recursion::new(topology, source, target);
-    recursion.run();
+    recursion.run(layers);
     if recursion.is_unreachable() {
         return Err(unreachable(topology, source, target));
     }
-    let flows = recursion.flows();
-    let fixed = |link: LinkId| flows[link.index()] != 0.0;
-    let routing = Routing::with_layers(topology, source, target, &flows, fixed)?;
+    let mut flows = recursion.flows().to_vec();
+    let in_layer: Vec<bool> = flows.iter().map(|&flow| flow != 0.0).collect();
     let effort = recursion.effort();
-    Ok(Solution { routing, certificate: recursion.into_certificate(), effort })
+    let certificate = recursion.certificate();
+    if certificate.stopped_at.is_some() {
+        recursion.fill_rest();
+        flows.copy_from_slice(recursion.flows());
+    }
+    let routing = Routing::with_layers(topology, source, target, &flows, |link| in_layer[link.index()])?;
+    Ok(Solution { routing, certificate, effort })
 }
 
 /// Whether the two are different nodes of the topology.

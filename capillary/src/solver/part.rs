@@ -1,13 +1,18 @@
 //! The recursion: a part of the network is solved by one tight cut and falls apart along all cuts that are tight
 //! with it.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use crate::certificate::{Certificate, Step};
 use crate::network::{Network, Slot};
+use crate::routing::EQUAL_LOADS;
 use crate::solver::Effort;
 use crate::solver::balance::Balance;
 use crate::solver::components::Components;
+use crate::solver::pattern::MinimumCostFlow;
 use crate::topology::{NodeId, Topology};
 
 /// Round-off is reckoned in units of this, relative.
@@ -27,6 +32,14 @@ struct Part {
     scale: f64,
     /// What round-off may have done to a supply so far: each step multiplies it by its ratio and adds its own.
     noise: f64,
+}
+
+/// A part in the queue: by the smallest scale that a link in it can be fixed at, that is by the largest load.
+#[derive(Debug, Clone)]
+struct Pending {
+    part: Part,
+    /// The part's tight cut; `None`: not yet looked for.
+    cut: Option<TightCut>,
 }
 
 /// The tight cut of a step.
@@ -54,7 +67,10 @@ pub(crate) struct Recursion {
     /// Flow per link (index: link), 0 until a step fixes it.
     flows: Vec<f64>,
     smallest_capacity: f64,
-    pending: Vec<Part>,
+    pending: BinaryHeap<Pending>,
+    /// How many layers there are so far, and the scale of the last: capacity over flow of its links.
+    layers: u32,
+    last_scale: f64,
     steps: Vec<Step>,
     children: Vec<u32>,
     max_flows: usize,
@@ -80,7 +96,9 @@ impl Recursion {
             order: (0..nodes as u32).collect(),
             flows: vec![0.0; topology.link_count()],
             smallest_capacity: topology.smallest_capacity().unwrap_or(1.0),
-            pending: vec![whole],
+            pending: BinaryHeap::from([Pending { part: whole, cut: None }]),
+            layers: 0,
+            last_scale: 0.0,
             steps: Vec::new(),
             children: Vec::new(),
             max_flows: 0,
@@ -90,11 +108,86 @@ impl Recursion {
         }
     }
 
-    /// Solves part after part until no supply is left anywhere.
-    pub(crate) fn run(&mut self) {
-        while let Some(part) = self.pending.pop() {
-            self.step(&part);
+    /// Solves part after part, in the order of the layers, until no supply is left anywhere or layer `limit` is done.
+    pub(crate) fn run(&mut self, limit: Option<NonZeroU32>) {
+        while let Some(Pending { part, cut }) = self.pending.pop() {
+            let Some(cut) = cut else {
+                let cut = self.tight_cut(&part);
+                if cut.ratio <= 0.0 {
+                    // Only the whole can have a cut without capacity: elsewhere a flow meets the supplies.
+                    self.unreachable = true;
+                    return;
+                }
+                self.pending.push(Pending { part, cut: Some(cut) });
+                continue;
+            };
+            if !self.is_within(limit, part.scale * cut.ratio) {
+                self.pending.push(Pending { part, cut: Some(cut) });
+                return;
+            }
+            self.divide(&part, &cut);
         }
+    }
+
+    /// Counts the layer of a scale; parts come by rising scale.
+    fn is_within(&mut self, limit: Option<NonZeroU32>, scale: f64) -> bool {
+        if scale <= self.last_scale * (1.0 + EQUAL_LOADS) {
+            return true;
+        }
+        if limit.is_some_and(|limit| self.layers == limit.get()) {
+            return false;
+        }
+        self.layers += 1;
+        self.last_scale = scale;
+        true
+    }
+
+    /// Gives the links that no layer has fixed the cheapest flow that keeps their loads within that of the last layer
+    /// [theory §1.5].
+    pub(crate) fn fill_rest(&mut self) {
+        let mut rest: Vec<Part> =
+            std::mem::take(&mut self.pending).into_iter().map(|pending| pending.part).collect();
+        rest.sort_by_key(|part| part.nodes.start);
+        let mut number = vec![0; self.supply.len()];
+        for part in &rest {
+            let problem = self.rest_of(part, &mut number);
+            self.take_rest(part, problem.solve());
+        }
+    }
+
+    fn rest_of(&self, part: &Part, number: &mut [u32]) -> MinimumCostFlow {
+        let nodes = self.nodes(part);
+        let supply = nodes.iter().map(|&node| self.supply[node as usize]).collect();
+        let mut problem = MinimumCostFlow::new(supply, SAFETY * part.noise);
+        for (index, &node) in nodes.iter().enumerate() {
+            number[node as usize] = index as u32;
+        }
+        // Flows here are flows in the original problem times the part's scale.
+        let room = part.scale / self.last_scale;
+        for (tail, slot) in self.live_arcs(part) {
+            let capacity = self.balance.network.capacity(&slot);
+            problem.add(number[tail as usize], number[slot.head as usize], capacity * room, 1.0 / capacity);
+        }
+        problem
+    }
+
+    fn take_rest(&mut self, part: &Part, arc_flows: Vec<f64>) {
+        for ((_, slot), flow) in self.live_arcs(part).into_iter().zip(arc_flows) {
+            let signed = if slot.is_forward() { flow } else { -flow };
+            self.flows[slot.link() as usize] += signed / part.scale;
+        }
+    }
+
+    /// The arcs of a part with their tails, by the number of the link.
+    fn live_arcs(&self, part: &Part) -> Vec<(u32, Slot)> {
+        let network = &self.balance.network;
+        let slots = self
+            .nodes(part)
+            .iter()
+            .flat_map(|&node| network.slots(node).iter().map(move |slot| (node, *slot)));
+        let mut arcs: Vec<(u32, Slot)> = slots.filter(|(_, slot)| network.capacity(slot) > 0.0).collect();
+        arcs.sort_by_key(|(_, slot)| (slot.link(), !slot.is_forward()));
+        arcs
     }
 
     /// Whether the very first cut had no capacity.
@@ -103,35 +196,35 @@ impl Recursion {
     }
 
     /// The signed flow of each link.
-    pub(crate) fn flows(&self) -> Vec<f64> {
-        self.flows.clone()
+    pub(crate) fn flows(&self) -> &[f64] {
+        &self.flows
     }
 
     pub(crate) fn effort(&self) -> Effort {
         Effort { steps: self.steps.len(), max_flows: self.max_flows, rounds: self.balance.rounds }
     }
 
-    pub(crate) fn into_certificate(self) -> Certificate {
-        let order = self.order.into_iter().map(NodeId).collect();
-        Certificate { order, steps: self.steps, children: self.children }
+    /// The cuts so far; the recursion is done with them.
+    pub(crate) fn certificate(&mut self) -> Certificate {
+        Certificate {
+            order: self.order.iter().copied().map(NodeId).collect(),
+            steps: std::mem::take(&mut self.steps),
+            children: std::mem::take(&mut self.children),
+            stopped_at: (!self.pending.is_empty()).then_some(self.smallest_capacity / self.last_scale),
+        }
     }
 
     /// The smallest cut of the whole network: its capacity and, per node, whether it is on the source's side.
     pub(crate) fn first_cut(mut self) -> (f64, Vec<bool>) {
-        let Some(part) = self.pending.pop() else { return (0.0, Vec::new()) };
+        let Some(Pending { part, .. }) = self.pending.pop() else { return (0.0, Vec::new()) };
         let cut = self.tight_cut(&part);
         let side = (0..self.supply.len() as u32).map(|node| self.is_on_source_side(&cut, node));
         (cut.ratio, side.collect())
     }
 
-    fn step(&mut self, part: &Part) {
-        let cut = self.tight_cut(part);
-        if cut.ratio <= 0.0 {
-            // Only the whole can have a cut without capacity: in every other part a flow meets the supplies.
-            self.unreachable = true;
-            return;
-        }
-        let count = self.find_components(part, &cut);
+    /// Fixes the flow over the part's tight cuts and makes parts of what they divide.
+    fn divide(&mut self, part: &Part, cut: &TightCut) {
+        let count = self.find_components(part, cut);
         self.sort_by_component(part, count);
         let scale = part.scale * cut.ratio;
         for node in part.nodes.clone() {
@@ -323,7 +416,35 @@ impl Recursion {
         // Supplies of an independent problem sum to zero; what does not is round-off.
         if let Some(holder) = holder.filter(|_| child.nodes.len() > 1) {
             self.supply[holder as usize] -= sum;
-            self.pending.push(child);
+            self.pending.push(Pending { part: child, cut: None });
         }
+    }
+}
+
+impl Pending {
+    fn scale(&self) -> f64 {
+        self.part.scale * self.cut.map_or(1.0, |cut| cut.ratio)
+    }
+}
+
+impl PartialEq for Pending {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Pending {}
+
+impl Ord for Pending {
+    /// The greatest is the next to be solved.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_scale = other.scale().total_cmp(&self.scale());
+        by_scale.then_with(|| other.part.nodes.start.cmp(&self.part.nodes.start))
+    }
+}
+
+impl PartialOrd for Pending {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
