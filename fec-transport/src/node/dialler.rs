@@ -113,8 +113,9 @@ impl Dialler {
         self.outgoing.get(&session).map(|outgoing| outgoing.member)
     }
 
-    pub(super) fn opening_count(&self) -> usize {
-        self.outgoing.values().filter(|outgoing| outgoing.opening.is_some()).count()
+    /// The sessions that are being opened.
+    pub(super) fn opening(&self) -> impl Iterator<Item = SessionId> + '_ {
+        self.outgoing.iter().filter(|(_, outgoing)| outgoing.opening.is_some()).map(|(id, _)| *id)
     }
 
     /// Begins to open a session over `routes`.
@@ -149,7 +150,7 @@ impl Dialler {
         self.outgoing.remove(&session);
         let circuits: Vec<CircuitId> =
             self.by_circuit.iter().filter(|(_, (owner, _))| *owner == session).map(|(id, _)| *id).collect();
-        circuits.iter().for_each(|id| drop(self.by_circuit.remove(id)));
+        self.by_circuit.retain(|_, (owner, _)| *owner != session);
         circuits
     }
 

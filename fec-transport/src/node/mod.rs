@@ -302,9 +302,15 @@ impl Node {
 
     // --- for people and tests -----------------------------------------------------------------------------------
 
-    /// The sessions that there are.
+    /// The sessions that are open.
     pub fn sessions(&self) -> impl Iterator<Item = SessionId> + '_ {
         self.sessions.keys().copied()
+    }
+
+    /// Ends all sessions, those too that are still being opened; the peers are told `reason`.
+    pub fn close_all(&mut self, now: Time, reason: &str) {
+        let all: Vec<SessionId> = self.sessions().chain(self.dialler.opening()).collect();
+        all.into_iter().for_each(|session| self.close(now, session, reason));
     }
 
     /// What a session looks like.

@@ -44,7 +44,7 @@ impl Node {
         if let Some(session) = self.dialler.session_to(member) {
             return Ok(session);
         }
-        let open = self.sessions.len() + self.dialler.opening_count();
+        let open = self.sessions.len() + self.dialler.opening().count();
         if open >= self.config.limits.sessions {
             return Err(ConnectError::TooMany(open));
         }

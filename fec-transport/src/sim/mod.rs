@@ -34,6 +34,8 @@ pub struct World<A: Application> {
     processes: Vec<Process<A>>,
     make_application: Box<dyn FnMut(&Overlay, MemberId) -> A>,
     outcomes: Vec<(MemberId, A::Outcome)>,
+    /// Datagrams that were recorded on their way from one member to another.
+    tap: Option<(MemberId, MemberId, Vec<Vec<u8>>)>,
     events_at_once: (Duration, u32),
     seed: u64,
 }
@@ -75,6 +77,7 @@ impl<A: Application> World<A> {
             processes: Vec::new(),
             make_application: Box::new(make_application),
             outcomes: Vec::new(),
+            tap: None,
             events_at_once: (Duration::ZERO, 0),
             seed,
         };
@@ -160,6 +163,16 @@ impl<A: Application> World<A> {
     pub fn inject(&mut self, from: MemberId, to: MemberId, datagram: Vec<u8>) {
         let (node, link) = (self.simulator_node(from), self.simulator_link(from, to));
         self.simulator.send(node, link, datagram);
+    }
+
+    /// Begins to record what `from` sends to its neighbour `to`.
+    pub fn tap(&mut self, from: MemberId, to: MemberId) {
+        self.tap = Some((from, to, Vec::new()));
+    }
+
+    /// Stops recording and gives the datagrams.
+    pub fn take_tapped(&mut self) -> Vec<Vec<u8>> {
+        self.tap.take().map(|(_, _, datagrams)| datagrams).unwrap_or_default()
     }
 
     /// Runs until `done` holds or `limit` has passed; gives whether it held.
@@ -261,7 +274,7 @@ impl<A: Application> World<A> {
             datagram.clear();
             let Some(transmit) = process.node.poll_transmit(now, &mut datagram) else { break };
             for segment in datagram.chunks(transmit.segment_size) {
-                self.inject(member, transmit.to.member, segment.to_vec());
+                self.transmit(member, transmit.to.member, segment.to_vec());
             }
         }
         let process = &self.processes[index];
@@ -272,6 +285,15 @@ impl<A: Application> World<A> {
             Some(at) => self.simulator.wake_at(node, at.since_epoch()),
             None => self.simulator.cancel_wake(node),
         }
+    }
+
+    fn transmit(&mut self, from: MemberId, to: MemberId, datagram: Vec<u8>) {
+        if let Some((tapped_from, tapped_to, datagrams)) = &mut self.tap
+            && (*tapped_from, *tapped_to) == (from, to)
+        {
+            datagrams.push(datagram.clone());
+        }
+        self.inject(from, to, datagram);
     }
 
     /// Who is at the other end of a control pipe.
