@@ -9,7 +9,6 @@
 //!
 //! A round is: wait for one of the inputs, feed it, then pass on what comes out until nothing more does.
 
-use std::collections::BTreeSet;
 use std::future::pending;
 use std::time::Duration;
 
@@ -22,7 +21,8 @@ use super::clock::Clock;
 use super::control::{ControlEvent, ControlPlane};
 use super::data::{DataCounts, DataSocket};
 use crate::application::Application;
-use crate::node::{Event, Ingress, Node, SessionId};
+use crate::event::SessionId;
+use crate::node::{Ingress, Node};
 use crate::overlay::Peer;
 use crate::time::Time;
 
@@ -68,14 +68,8 @@ pub(super) struct Driver<A: Application, H> {
     pub(super) requests: mpsc::Receiver<Request<A>>,
     /// Fires when the endpoint is to shut down.
     pub(super) stop: oneshot::Receiver<()>,
-    pub(super) sessions: Sessions,
-}
-
-/// The sessions that are open, and the time until which they may end if the endpoint shuts down.
-#[derive(Debug, Default)]
-pub(super) struct Sessions {
-    open: BTreeSet<SessionId>,
-    closing_until: Option<Time>,
+    /// Until when the sessions may end, if the endpoint is shutting down.
+    pub(super) closing_until: Option<Time>,
 }
 
 enum Wake<A: Application> {
@@ -104,7 +98,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
 
     async fn wait(&mut self, busy: bool) -> Wake<A> {
         let deadline = self.deadline();
-        let Driver { control, data, requests, stop, sessions, .. } = self;
+        let Driver { control, data, requests, stop, closing_until, .. } = self;
         let due = async {
             match deadline {
                 Some(instant) => sleep_until(instant).await,
@@ -116,14 +110,14 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             () = data.readable() => Wake::Readable,
             () = data.writable(), if data.is_blocked() => Wake::Writable,
             Some(request) = requests.recv() => Wake::Request(request),
-            _ = stop, if sessions.closing_until.is_none() => Wake::Stop,
+            _ = stop, if closing_until.is_none() => Wake::Stop,
             () = due => Wake::Due,
             () = yield_now(), if busy => Wake::Due,
         }
     }
 
     fn deadline(&self) -> Option<tokio::time::Instant> {
-        let times = [self.node.next_timeout(), self.app.next_timeout(), self.sessions.closing_until];
+        let times = [self.node.next_timeout(), self.app.next_timeout(), self.closing_until];
         let mut earliest = times.into_iter().flatten().min()?;
         if self.data.is_blocked() {
             earliest = earliest.max(self.clock.now() + BLOCKED_PAUSE);
@@ -202,15 +196,16 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
 
     fn begin_closing(&mut self, now: Time) {
         self.requests.close();
-        self.sessions.closing_until = Some(now + CLOSING_LIMIT);
-        for session in &self.sessions.open {
-            self.node.close(now, *session, "shutting down");
+        self.closing_until = Some(now + CLOSING_LIMIT);
+        let sessions: Vec<SessionId> = self.node.sessions().collect();
+        for session in sessions {
+            self.node.close(now, session, "shutting down");
         }
     }
 
     fn is_done(&self, busy: bool) -> bool {
-        let ended = self.sessions.open.is_empty() && !busy && !self.data.is_blocked();
-        self.sessions.closing_until.is_some_and(|limit| ended || self.clock.now() >= limit)
+        let ended = self.node.sessions().next().is_none() && !busy && !self.data.is_blocked();
+        self.closing_until.is_some_and(|limit| ended || self.clock.now() >= limit)
     }
 
     /// Passes on what the node and the application put out, until there is nothing more. Says whether there may be.
@@ -238,7 +233,6 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     fn pass_on_events(&mut self, now: Time) -> bool {
         up_to_a_batch(|| {
             let event = self.node.poll_event()?;
-            self.sessions.note(&event);
             self.app.handle_event(now, &mut self.node, event);
             Some(())
         })
@@ -271,14 +265,4 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
 /// Takes steps until one finds nothing to do, or for one batch. Says whether there was anything to do.
 fn up_to_a_batch(mut step: impl FnMut() -> Option<()>) -> bool {
     (0..MAX_BATCH).map_while(|_| step()).count() > 0
-}
-
-impl Sessions {
-    fn note(&mut self, event: &Event) {
-        match event {
-            Event::SessionOpened { session, .. } => drop(self.open.insert(*session)),
-            Event::SessionClosed { session, .. } => drop(self.open.remove(session)),
-            _ => {}
-        }
-    }
 }

@@ -12,7 +12,7 @@ use super::addresses::AddressBook;
 use super::clock::Clock;
 use super::control::{ControlConfig, ControlError, ControlPlane};
 use super::data::{DataCounts, DataSocket};
-use super::driver::{Driver, Request, Sessions};
+use super::driver::{Driver, Request};
 use super::sockets::{BindError, Sockets};
 use super::tls::TlsError;
 use crate::application::Application;
@@ -261,7 +261,7 @@ fn driver<A: Application, H>(
         clock,
         requests,
         stop,
-        sessions: Sessions::default(),
+        closing_until: None,
     })
 }
 
