@@ -2,7 +2,12 @@
 #![doc = "Under construction."]
 
 pub mod distribution;
+pub mod io_node;
 pub mod name;
 pub mod remote_error;
 pub mod request;
+pub mod store;
+#[cfg(test)]
+mod testing;
+pub mod transport;
 pub mod wire;

@@ -1,0 +1,36 @@
+//! The limits of an I/O node.
+
+use std::time::Duration;
+
+/// Every limit of an I/O node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IoNodeConfig {
+    /// The most bytes of payload between network and disk, over all transfers. Beyond it streams are not read, which
+    /// holds their senders back, and nothing is read ahead. Default 64 MiB.
+    pub memory_bytes: u64,
+    /// The most of these bytes that one session may hold, so that one that stands still does not hold up the others.
+    /// Default 32 MiB.
+    pub session_memory_bytes: u64,
+    /// The most bytes of one disk operation. Default 1 MiB: large enough that its fixed cost does not matter, small
+    /// enough that network and disk work at the same time.
+    pub piece_bytes: u64,
+    /// The most disk operations of one transfer at a time, written behind or read ahead. Default 4.
+    pub operations_per_transfer: usize,
+    /// The most transfers of one session at a time; more are refused. Default 256.
+    pub transfers_per_session: usize,
+    /// After this time without any progress a transfer is given up. The disk may take longer. Default 30 s.
+    pub idle_timeout: Duration,
+}
+
+impl Default for IoNodeConfig {
+    fn default() -> IoNodeConfig {
+        IoNodeConfig {
+            memory_bytes: 64 << 20,
+            session_memory_bytes: 32 << 20,
+            piece_bytes: 1 << 20,
+            operations_per_transfer: 4,
+            transfers_per_session: 256,
+            idle_timeout: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The disk operations that are on their way, and whom their results belong to.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use fec_transport::StreamId;
+
+use super::ErrorCounters;
+use super::syncs::{Aftermath, Syncs};
+use crate::name::SubfilePath;
+use crate::store::{DiskAction, DiskError, DiskOperation, DiskReply, DiskResult, Ticket};
+
+/// All disk operations of an I/O node.
+#[derive(Debug, Default)]
+pub(super) struct DiskQueue {
+    next_ticket: u64,
+    outgoing: VecDeque<DiskOperation>,
+    pending: BTreeMap<Ticket, Pending>,
+    syncs: Syncs,
+    pub(super) counters: ErrorCounters,
+}
+
+/// What must be known of an operation when its result comes.
+#[derive(Debug)]
+struct Pending {
+    stream: StreamId,
+    path: SubfilePath,
+    aftermath: Aftermath,
+    reserved: u64,
+}
+
+/// A result with the transfer that it belongs to.
+#[derive(Debug)]
+pub(super) struct Completed {
+    pub(super) stream: StreamId,
+    pub(super) ticket: Ticket,
+    /// The payload memory that the operation held.
+    pub(super) reserved: u64,
+    pub(super) outcome: Result<DiskReply, DiskError>,
+}
+
+impl DiskQueue {
+    /// Queues an operation that holds `reserved` bytes of payload memory; for a sync there is [`sync`](Self::sync).
+    pub(super) fn submit(
+        &mut self,
+        stream: StreamId,
+        path: &SubfilePath,
+        action: DiskAction,
+        reserved: u64,
+    ) -> Ticket {
+        debug_assert!(action != DiskAction::Sync, "syncs pass through `sync`");
+        let aftermath = Aftermath::of(&action);
+        let operation = self.operation(path, action);
+        let ticket = operation.ticket;
+        self.pending.insert(ticket, Pending { stream, path: path.clone(), aftermath, reserved });
+        self.outgoing.push_back(operation);
+        ticket
+    }
+
+    /// Queues a sync, behind the others of that subfile.
+    ///
+    /// # Errors
+    /// If an earlier one failed.
+    pub(super) fn sync(&mut self, stream: StreamId, path: &SubfilePath) -> Result<(), DiskError> {
+        let operation = self.operation(path, DiskAction::Sync);
+        let ticket = operation.ticket;
+        self.outgoing.extend(self.syncs.admit(operation)?);
+        let pending = Pending { stream, path: path.clone(), aftermath: Aftermath::Sync, reserved: 0 };
+        self.pending.insert(ticket, pending);
+        Ok(())
+    }
+
+    /// Whether anything is under way for `stream`.
+    pub(super) fn is_busy_for(&self, stream: StreamId) -> bool {
+        self.pending.values().any(|pending| pending.stream == stream)
+    }
+
+    fn operation(&mut self, path: &SubfilePath, action: DiskAction) -> DiskOperation {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        DiskOperation { ticket, path: path.clone(), action }
+    }
+
+    /// The next operation to carry out.
+    pub(super) fn poll(&mut self) -> Option<DiskOperation> {
+        self.outgoing.pop_front()
+    }
+
+    /// Takes note of a result; gives it with its owner, and behind it those of syncs that have become useless by it.
+    ///
+    /// A result that belongs to no operation is ignored.
+    pub(super) fn complete(&mut self, result: DiskResult) -> Vec<Completed> {
+        for incident in result.incidents {
+            self.counters.count(incident.error.call);
+            self.syncs.mark_lost(&incident.path);
+        }
+        let Some(pending) = self.pending.remove(&result.ticket) else { return Vec::new() };
+        if let Err(error) = &result.outcome {
+            self.counters.count(error.call);
+        }
+        let is_sync = pending.aftermath == Aftermath::Sync;
+        // A sync that ran while another subfile's incident concerned this one succeeded for nothing.
+        let lost = if is_sync { self.syncs.refuse_lost(&pending.path) } else { Ok(()) };
+        let outcome = result.outcome.and_then(|reply| lost.map(|()| reply));
+        let mut completed = Vec::new();
+        if is_sync {
+            completed = self.sync_ended(&pending.path, outcome.is_ok());
+        } else if outcome.is_ok() {
+            self.syncs.succeeded(&pending.path, pending.aftermath);
+        }
+        let Pending { stream, reserved, .. } = pending;
+        completed.insert(0, Completed { stream, ticket: result.ticket, reserved, outcome });
+        completed
+    }
+
+    /// Lets the next sync of `path` run, or gives those that waited as failed.
+    fn sync_ended(&mut self, path: &SubfilePath, succeeded: bool) -> Vec<Completed> {
+        let (next, useless) = self.syncs.ended(path, succeeded);
+        self.outgoing.extend(next);
+        let fail = |operation: DiskOperation| {
+            let pending = self.pending.remove(&operation.ticket)?;
+            let outcome = self.syncs.refuse_lost(path).map(|()| DiskReply::default());
+            let Pending { stream, reserved, .. } = pending;
+            Some(Completed { stream, ticket: operation.ticket, reserved, outcome })
+        };
+        useless.into_iter().filter_map(fail).collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! A read: from the disk to the stream, a bounded amount ahead.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::context::Context;
+use super::extents::{ExtentCursor, total};
+use super::outbox::Outbox;
+use super::transfer::Progress;
+use crate::name::SubfilePath;
+use crate::remote_error::{ErrorKind, RemoteError};
+use crate::store::{DiskAction, Ticket};
+use crate::transport::Transport;
+use crate::wire::RunTable;
+
+/// A read whose reply was begun.
+#[derive(Debug)]
+pub(super) struct Emission {
+    path: SubfilePath,
+    extents: ExtentCursor,
+    /// How many bytes of the reply no disk operation has been asked for.
+    unread: u64,
+    /// The disk operations that are under way or have ended, in the order of the payload.
+    ahead: VecDeque<Piece>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    ticket: Ticket,
+    length: u64,
+    data: Option<Bytes>,
+}
+
+impl Emission {
+    /// A reply with `payload` bytes of the runs.
+    pub(super) fn new(path: SubfilePath, runs: &RunTable, payload: u64) -> Emission {
+        Emission { path, extents: ExtentCursor::new(runs), unread: payload, ahead: VecDeque::new() }
+    }
+
+    /// The payload memory that belongs to no running disk operation.
+    pub(super) fn held(&self) -> u64 {
+        self.ahead.iter().filter(|piece| piece.data.is_some()).map(|piece| piece.length).sum()
+    }
+
+    /// Whether all of the payload was handed on.
+    pub(super) fn is_complete(&self) -> bool {
+        self.unread == 0 && self.ahead.is_empty()
+    }
+
+    /// Reads ahead, and hands on what is next.
+    pub(super) fn step<T: Transport>(&mut self, cx: &mut Context<'_, T>, outbox: &mut Outbox) -> Progress {
+        let handed_on = self.hand_on(outbox);
+        let asked = self.read_ahead(cx);
+        if handed_on || asked { Progress::Made } else { Progress::Blocked }
+    }
+
+    /// A read has ended.
+    pub(super) fn read(&mut self, ticket: Ticket, data: Bytes) -> Result<(), RemoteError> {
+        let Some(piece) = self.ahead.iter_mut().find(|piece| piece.ticket == ticket) else { return Ok(()) };
+        if data.len() as u64 != piece.length {
+            return Err(RemoteError::new(ErrorKind::Changed, self.path.to_string()));
+        }
+        piece.data = Some(data);
+        Ok(())
+    }
+
+    fn hand_on(&mut self, outbox: &mut Outbox) -> bool {
+        if !outbox.is_empty() {
+            return false;
+        }
+        let Some(front) = self.ahead.front_mut() else { return false };
+        let Some(data) = front.data.take() else { return false };
+        outbox.push(data, front.length);
+        self.ahead.pop_front();
+        true
+    }
+
+    fn read_ahead<T: Transport>(&mut self, cx: &mut Context<'_, T>) -> bool {
+        if self.unread == 0 || self.ahead.len() >= cx.shared.config.operations_per_transfer {
+            return false;
+        }
+        let wanted = self.unread.min(cx.shared.config.piece_bytes);
+        if cx.available_memory() < wanted {
+            cx.wait_for_memory();
+            return false;
+        }
+        let extents = self.extents.take(wanted);
+        let length = total(&extents);
+        cx.take_memory(length);
+        let ticket = cx.submit(&self.path, DiskAction::Read { extents }, length);
+        self.unread -= length;
+        self.ahead.push_back(Piece { ticket, length, data: None });
+        true
+    }
+}

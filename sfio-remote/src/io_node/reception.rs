@@ -1,0 +1,152 @@
+//! A write: payload from the stream to the disk, in pieces, as it arrives.
+
+use bytes::Bytes;
+use fec_transport::{Read, StreamError};
+
+use super::context::Context;
+use super::extents::{ExtentCursor, total};
+use super::transfer::Progress;
+use crate::name::SubfilePath;
+use crate::remote_error::{ErrorKind, RemoteError};
+use crate::store::{DiskAction, DiskReply};
+use crate::transport::Transport;
+use crate::wire::RunTable;
+
+/// Below this much free memory a transfer waits instead of writing crumbs to the disk.
+const LEAST_READ: u64 = 16 << 10;
+
+/// A write whose payload arrives.
+#[derive(Debug)]
+pub(super) struct Reception {
+    pub(super) path: SubfilePath,
+    /// Where the payload goes that has not been handed to the disk.
+    extents: ExtentCursor,
+    /// How many bytes have yet to arrive.
+    missing: u64,
+    /// What arrived since the last disk operation.
+    piece: Vec<Bytes>,
+    piece_bytes: u64,
+    writes_running: usize,
+    /// The size of the subfile before the first write to it; none before the first result.
+    size_before: Option<u64>,
+}
+
+impl Reception {
+    pub(super) fn new(path: SubfilePath, runs: &RunTable) -> Reception {
+        Reception {
+            path,
+            extents: ExtentCursor::new(runs),
+            missing: runs.payload(),
+            piece: Vec::new(),
+            piece_bytes: 0,
+            writes_running: 0,
+            size_before: None,
+        }
+    }
+
+    /// The payload memory that belongs to no disk operation.
+    pub(super) fn held(&self) -> u64 {
+        self.piece_bytes
+    }
+
+    /// The size before, once everything has arrived and is written.
+    pub(super) fn outcome(&self) -> Option<u64> {
+        let idle = self.missing == 0 && self.piece.is_empty() && self.writes_running == 0;
+        if idle { self.size_before } else { None }
+    }
+
+    /// Takes bytes that arrived; ones behind the payload are ignored.
+    pub(super) fn arrived<T: Transport>(&mut self, mut bytes: Bytes, cx: &mut Context<'_, T>) {
+        bytes.truncate(usize::try_from(self.missing).unwrap_or(usize::MAX));
+        self.missing -= bytes.len() as u64;
+        self.piece_bytes += bytes.len() as u64;
+        cx.take_memory(bytes.len() as u64);
+        if !bytes.is_empty() {
+            self.piece.push(bytes);
+        }
+    }
+
+    /// Reads what there is, as far as memory and disk keep up.
+    pub(super) fn step<T: Transport>(
+        &mut self,
+        cx: &mut Context<'_, T>,
+    ) -> Result<Result<Progress, RemoteError>, StreamError> {
+        let room = cx.shared.config.piece_bytes.saturating_sub(self.piece_bytes);
+        if self.missing == 0 || room == 0 {
+            return Ok(Ok(self.flush(cx)));
+        }
+        let available = cx.available_memory();
+        if available < LEAST_READ {
+            // What is held back now could be what others, or this transfer itself, wait for.
+            cx.wait_for_memory();
+            return Ok(Ok(self.flush(cx)));
+        }
+        match cx.read(room.min(available).min(self.missing))? {
+            Read::Data { bytes, .. } => {
+                self.arrived(bytes, cx);
+                Ok(Ok(Progress::Made))
+            }
+            Read::Blocked => Ok(Ok(Progress::Blocked)),
+            Read::Finished => Ok(Err(self.cut_short())),
+        }
+    }
+
+    /// Hands what arrived to the disk, if it can take another operation.
+    pub(super) fn flush<T: Transport>(&mut self, cx: &mut Context<'_, T>) -> Progress {
+        if self.piece.is_empty() || self.writes_running >= cx.shared.config.operations_per_transfer {
+            return Progress::Blocked;
+        }
+        let extents = self.extents.take(self.piece_bytes);
+        let bytes = total(&extents);
+        let data = split_off(&mut self.piece, bytes);
+        cx.submit(&self.path, DiskAction::Write { extents, data }, bytes);
+        self.piece_bytes -= bytes;
+        self.writes_running += 1;
+        Progress::Made
+    }
+
+    /// A write has ended; the memory that it held is free.
+    pub(super) fn written(&mut self, reply: &DiskReply) {
+        self.writes_running -= 1;
+        // Writes of one transfer run at once: the smallest size is the one from before all of them.
+        let size = self.size_before.map_or(reply.size_before, |size| size.min(reply.size_before));
+        self.size_before = Some(size);
+    }
+
+    fn cut_short(&self) -> RemoteError {
+        RemoteError::new(ErrorKind::BadRequest, format!("the payload ends {} bytes too early", self.missing))
+    }
+}
+
+/// Takes the first `bytes` bytes off `pieces`.
+fn split_off(pieces: &mut Vec<Bytes>, bytes: u64) -> Vec<Bytes> {
+    let mut left = bytes as usize;
+    let whole = pieces.iter().take_while(|piece| {
+        let fits = piece.len() <= left;
+        left -= if fits { piece.len() } else { 0 };
+        fits
+    });
+    let whole = whole.count();
+    let mut taken: Vec<Bytes> = pieces.drain(..whole).collect();
+    if let Some(first) = pieces.first_mut().filter(|_| left > 0) {
+        taken.push(first.split_to(left));
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_split_where_an_operation_ends() {
+        let whole = Bytes::from_static(b"abcdefghij");
+        for cut in 0..=10 {
+            let mut pieces = vec![whole.slice(..3), whole.slice(3..4), whole.slice(4..)];
+            let taken = split_off(&mut pieces, cut);
+            assert_eq!(taken.concat(), whole[..cut as usize]);
+            assert_eq!(pieces.concat(), whole[cut as usize..]);
+            assert!(taken.iter().chain(&pieces).all(|piece| !piece.is_empty()));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Syncs, and what must be remembered when one fails.
+//!
+//! After a failed fsync the operating system may have dropped the data and calls the pages clean, so that the next fsync
+//! succeeds and says nothing about it. Therefore syncs of one subfile run one after the other, and after one has failed
+//! all later ones fail, too, until the subfile is made anew: removed, or cut to nothing.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::name::SubfilePath;
+use crate::remote_error::ErrorKind;
+use crate::store::{DiskAction, DiskError, DiskOperation, SystemCall};
+
+/// The most subfiles with a failed sync that are told apart; beyond that every subfile counts as one.
+const MAX_LOST: usize = 4_096;
+
+/// The running and waiting syncs of every subfile, and the subfiles of which one failed.
+#[derive(Debug, Default)]
+pub(super) struct Syncs {
+    /// A subfile with a running sync, and the syncs that wait for its end.
+    running: BTreeMap<SubfilePath, VecDeque<DiskOperation>>,
+    lost: BTreeSet<SubfilePath>,
+    all_lost: bool,
+}
+
+/// What a finished disk operation means for later syncs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Aftermath {
+    /// Nothing.
+    None,
+    /// It was a sync.
+    Sync,
+    /// What was written before is gone by the caller's will.
+    Anew,
+    /// The subfile has another path.
+    Moved(SubfilePath),
+}
+
+impl Aftermath {
+    pub(super) fn of(action: &DiskAction) -> Aftermath {
+        match action {
+            DiskAction::Sync => Aftermath::Sync,
+            DiskAction::Remove { .. }
+            | DiskAction::Create { truncate: true, .. }
+            | DiskAction::SetLength { length: 0 } => Aftermath::Anew,
+            DiskAction::Rename { target, .. } => Aftermath::Moved(target.clone()),
+            _ => Aftermath::None,
+        }
+    }
+}
+
+impl Syncs {
+    /// Lets a sync run if none of that subfile is running, else keeps it for later; refuses it if one failed before.
+    pub(super) fn admit(&mut self, operation: DiskOperation) -> Result<Option<DiskOperation>, DiskError> {
+        self.refuse_lost(&operation.path)?;
+        match self.running.get_mut(&operation.path) {
+            Some(waiting) => {
+                waiting.push_back(operation);
+                Ok(None)
+            }
+            None => {
+                self.running.insert(operation.path.clone(), VecDeque::new());
+                Ok(Some(operation))
+            }
+        }
+    }
+
+    /// A sync of `path` has ended. Gives the next one to run, or all that waited if there is no use in running them.
+    pub(super) fn ended(
+        &mut self,
+        path: &SubfilePath,
+        succeeded: bool,
+    ) -> (Option<DiskOperation>, VecDeque<DiskOperation>) {
+        if !succeeded {
+            self.mark_lost(path);
+            return (None, self.running.remove(path).unwrap_or_default());
+        }
+        let next = self.running.get_mut(path).and_then(VecDeque::pop_front);
+        if next.is_none() {
+            self.running.remove(path);
+        }
+        (next, VecDeque::new())
+    }
+
+    /// An operation with that aftermath succeeded on `path`.
+    pub(super) fn succeeded(&mut self, path: &SubfilePath, aftermath: Aftermath) {
+        match aftermath {
+            Aftermath::None | Aftermath::Sync => {}
+            Aftermath::Anew => drop(self.lost.remove(path)),
+            Aftermath::Moved(target) => {
+                if self.lost.remove(path) {
+                    self.lost.insert(target);
+                } else {
+                    self.lost.remove(&target);
+                }
+            }
+        }
+    }
+
+    /// Data of `path` may be lost.
+    pub(super) fn mark_lost(&mut self, path: &SubfilePath) {
+        self.all_lost |= self.lost.len() >= MAX_LOST && !self.lost.contains(path);
+        if !self.all_lost {
+            self.lost.insert(path.clone());
+        }
+    }
+
+    /// The error of a sync that cannot help any more.
+    pub(super) fn refuse_lost(&self, path: &SubfilePath) -> Result<(), DiskError> {
+        if self.all_lost || self.lost.contains(path) {
+            return Err(DiskError::new(SystemCall::Write, ErrorKind::SyncLost, path.to_string()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Ticket;
+
+    fn path(text: &str) -> SubfilePath {
+        SubfilePath::new(text).expect("a right path")
+    }
+
+    fn sync(ticket: u64) -> DiskOperation {
+        DiskOperation { ticket: Ticket(ticket), path: path("a"), action: DiskAction::Sync }
+    }
+
+    #[test]
+    fn syncs_of_a_subfile_run_one_after_the_other() {
+        let mut syncs = Syncs::default();
+        assert_eq!(syncs.admit(sync(1)), Ok(Some(sync(1))));
+        assert_eq!(syncs.admit(sync(2)), Ok(None));
+        assert_eq!(syncs.ended(&path("a"), true), (Some(sync(2)), VecDeque::new()));
+        assert_eq!(syncs.ended(&path("a"), true), (None, VecDeque::new()));
+        assert_eq!(syncs.admit(sync(3)), Ok(Some(sync(3))));
+    }
+
+    #[test]
+    fn after_a_failed_sync_all_that_wait_and_all_later_ones_fail() {
+        let mut syncs = Syncs::default();
+        assert_eq!(syncs.admit(sync(1)), Ok(Some(sync(1))));
+        assert_eq!(syncs.admit(sync(2)), Ok(None));
+        assert_eq!(syncs.ended(&path("a"), false), (None, VecDeque::from([sync(2)])));
+        assert_eq!(syncs.admit(sync(3)).expect_err("lost").error.kind, ErrorKind::SyncLost);
+    }
+
+    #[test]
+    fn a_loss_follows_the_subfile_and_ends_with_it() {
+        let mut syncs = Syncs::default();
+        syncs.mark_lost(&path("a"));
+        syncs.succeeded(&path("a"), Aftermath::Moved(path("b")));
+        assert!(syncs.refuse_lost(&path("a")).is_ok() && syncs.refuse_lost(&path("b")).is_err());
+        syncs.succeeded(&path("c"), Aftermath::Moved(path("b")));
+        assert!(syncs.refuse_lost(&path("b")).is_ok());
+        syncs.mark_lost(&path("b"));
+        syncs.succeeded(&path("b"), Aftermath::of(&DiskAction::SetLength { length: 1 }));
+        assert!(syncs.refuse_lost(&path("b")).is_err());
+        syncs.succeeded(&path("b"), Aftermath::of(&DiskAction::SetLength { length: 0 }));
+        assert!(syncs.refuse_lost(&path("b")).is_ok());
+    }
+
+    #[test]
+    fn more_losses_than_can_be_told_apart_are_a_loss_of_all() {
+        let mut syncs = Syncs::default();
+        (0..MAX_LOST).for_each(|i| syncs.mark_lost(&path(&i.to_string())));
+        assert!(syncs.refuse_lost(&path("a")).is_ok());
+        syncs.mark_lost(&path("one more"));
+        assert!(syncs.refuse_lost(&path("a")).is_err());
+    }
+}

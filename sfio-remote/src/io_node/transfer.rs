@@ -1,0 +1,316 @@
+//! One transfer: a request, what it asks for, and the reply.
+//!
+//! ```text
+//!                    ┌── write ───▶ Reception ──┐ all written
+//!  Request ──────────┤                          ├──────────▶ Waiting ──┐ synced
+//!  (its bytes arrive)├── others ────────────────┘  durable             ├──▶ Replied
+//!                    └── read ───▶ Sizing ──▶ Emission ────────────────┘    (input is discarded)
+//! ```
+
+use bytes::Bytes;
+use fec_transport::Time;
+use fec_transport::{Read, StreamError};
+
+use super::context::Context;
+use super::disk_queue::Completed;
+use super::emission::Emission;
+use super::outbox::Outbox;
+use super::reception::Reception;
+use crate::name::SubfilePath;
+use crate::remote_error::{ErrorKind, RemoteError};
+use crate::store::{DiskAction, DiskReply};
+use crate::transport::Transport;
+use crate::wire::{Assembler, Reply, Request, RequestKind, RunTable, WireError};
+
+/// How much is read at once while a request arrives, or while input is discarded.
+const READ_BYTES: u64 = 16 << 10;
+
+/// Whether a step changed anything, so that another one may be possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    Made,
+    Blocked,
+}
+
+/// What became of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    /// It waits for something.
+    Running,
+    /// Both directions have ended.
+    Ended,
+}
+
+/// One transfer.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    work: Work,
+    outbox: Outbox,
+    input_ended: bool,
+    last_progress: Time,
+}
+
+#[derive(Debug)]
+enum Work {
+    /// The request arrives.
+    Request(Assembler),
+    /// The payload of a write arrives.
+    Reception { reception: Reception, durable: bool },
+    /// A read waits for the size of the subfile.
+    Sizing { path: SubfilePath, runs: RunTable },
+    /// The payload of a read is sent.
+    Emission(Emission),
+    /// The disk works; `size_before` is what an operation before this one told.
+    Waiting { path: SubfilePath, then_sync: bool, size_before: Option<u64> },
+    /// The reply is on its way, or a failed one is.
+    Replied,
+}
+
+impl Transfer {
+    pub(super) fn new(now: Time) -> Transfer {
+        let work = Work::Request(Assembler::request());
+        Transfer { work, outbox: Outbox::default(), input_ended: false, last_progress: now }
+    }
+
+    /// Since when nothing has moved.
+    pub(super) fn idle_since(&self) -> Time {
+        self.last_progress
+    }
+
+    /// Goes on as far as possible.
+    ///
+    /// # Errors
+    /// If the stream is gone.
+    pub(super) fn advance<T: Transport>(&mut self, cx: &mut Context<'_, T>) -> Result<Status, StreamError> {
+        loop {
+            let progress = self.step(cx)?;
+            let (written, freed) = self.outbox.pump(cx.now, cx.transport, cx.stream)?;
+            cx.release_memory(freed);
+            if written == 0 && progress == Progress::Blocked {
+                break;
+            }
+            self.last_progress = cx.now;
+        }
+        let ended = self.outbox.is_finished() && self.input_ended;
+        Ok(if ended { Status::Ended } else { Status::Running })
+    }
+
+    /// A disk operation of this transfer has ended.
+    ///
+    /// # Errors
+    /// Why the stream must be reset: the reply has begun, so that it can no longer tell.
+    pub(super) fn completed<T: Transport>(
+        &mut self,
+        completed: Completed,
+        cx: &mut Context<'_, T>,
+    ) -> Result<(), RemoteError> {
+        self.last_progress = cx.now;
+        let outcome = completed.outcome.map_err(|error| error.error);
+        if let Work::Emission(emission) = &mut self.work {
+            let read = outcome.and_then(|reply| emission.read(completed.ticket, reply.data));
+            if read.is_err() {
+                cx.release_memory(completed.reserved);
+            }
+            // What was read stays in memory until it is sent.
+            return read;
+        }
+        cx.release_memory(completed.reserved);
+        match outcome {
+            Ok(reply) => self.succeeded(&reply, cx),
+            Err(error) => self.fail(error, cx),
+        }
+        Ok(())
+    }
+
+    /// Hands what has arrived of a write to the disk, because others wait for the memory.
+    pub(super) fn flush<T: Transport>(&mut self, cx: &mut Context<'_, T>) {
+        if let Work::Reception { reception, .. } = &mut self.work {
+            reception.flush(cx);
+        }
+    }
+
+    /// Gives back the memory that the transfer still holds; it is not used any more.
+    pub(super) fn release<T: Transport>(self, cx: &mut Context<'_, T>) {
+        cx.release_memory(self.held() + self.outbox.reserved());
+    }
+
+    /// The payload memory that belongs neither to a running disk operation nor to the outbox.
+    fn held(&self) -> u64 {
+        match &self.work {
+            Work::Reception { reception, .. } => reception.held(),
+            Work::Emission(emission) => emission.held(),
+            _ => 0,
+        }
+    }
+
+    fn step<T: Transport>(&mut self, cx: &mut Context<'_, T>) -> Result<Progress, StreamError> {
+        match &mut self.work {
+            Work::Request(_) => self.read_request(cx),
+            Work::Reception { reception, durable } => {
+                let (step, durable) = (reception.step(cx)?, *durable);
+                let written = reception.outcome();
+                match (step, written) {
+                    (Err(error), _) => self.fail(error, cx),
+                    (Ok(_), Some(size)) => self.finish_write(size, durable, cx),
+                    (Ok(progress), None) => return Ok(progress),
+                }
+                Ok(Progress::Made)
+            }
+            Work::Emission(emission) if emission.is_complete() => {
+                self.outbox.close();
+                self.work = Work::Replied;
+                Ok(Progress::Made)
+            }
+            Work::Emission(emission) => Ok(emission.step(cx, &mut self.outbox)),
+            Work::Sizing { .. } | Work::Waiting { .. } => Ok(Progress::Blocked),
+            Work::Replied => self.discard_input(cx),
+        }
+    }
+
+    fn read_request<T: Transport>(&mut self, cx: &mut Context<'_, T>) -> Result<Progress, StreamError> {
+        let Work::Request(assembler) = &mut self.work else { return Ok(Progress::Blocked) };
+        let message = match cx.read(READ_BYTES)? {
+            Read::Blocked => return Ok(Progress::Blocked),
+            Read::Finished => Err(assembler.truncated()),
+            Read::Data { mut bytes, .. } => assembler.push(&mut bytes).map(|message| (message, bytes)),
+        };
+        match message {
+            Ok((None, _)) => {}
+            Ok((Some(message), rest)) => match Request::parse(&message) {
+                Ok(request) => self.begin(request, rest, cx),
+                Err(error) => self.fail(bad_request(&error), cx),
+            },
+            Err(error) => self.fail(bad_request(&error), cx),
+        }
+        Ok(Progress::Made)
+    }
+
+    /// Begins what the request asks for; `rest` is what has arrived behind it.
+    fn begin<T: Transport>(&mut self, request: Request, rest: Bytes, cx: &mut Context<'_, T>) {
+        let durable = request.durable;
+        tracing::trace!(stream = ?cx.stream, id = ?request.id, kind = request.kind.name(), "request");
+        match request.kind {
+            RequestKind::Write { path, runs } => {
+                let mut reception = Reception::new(path, &runs);
+                reception.arrived(rest, cx);
+                self.work = Work::Reception { reception, durable };
+            }
+            RequestKind::Read { path, runs } => {
+                cx.submit(&path, DiskAction::Size, 0);
+                self.work = Work::Sizing { path, runs };
+            }
+            RequestKind::Create { path, truncate } => {
+                self.wait(path, DiskAction::Create { truncate, durable }, false, cx);
+            }
+            RequestKind::SetLength { path, length } => {
+                self.wait(path, DiskAction::SetLength { length }, durable, cx);
+            }
+            RequestKind::Grow { path, length } => self.wait(path, DiskAction::Grow { length }, durable, cx),
+            RequestKind::Stat { path } => self.wait(path, DiskAction::Size, false, cx),
+            RequestKind::Sync { path } => self.sync(path, None, cx),
+            RequestKind::Remove { path } => self.wait(path, DiskAction::Remove { durable }, false, cx),
+            RequestKind::Rename { path, target, replace } => {
+                self.wait(path, DiskAction::Rename { target, replace, durable }, false, cx);
+            }
+            RequestKind::ErrorCounters { reset } => self.tell_counters(reset, cx),
+        }
+    }
+
+    fn wait<T: Transport>(
+        &mut self,
+        path: SubfilePath,
+        action: DiskAction,
+        then_sync: bool,
+        cx: &mut Context<'_, T>,
+    ) {
+        cx.submit(&path, action, 0);
+        self.work = Work::Waiting { path, then_sync, size_before: None };
+    }
+
+    fn sync<T: Transport>(&mut self, path: SubfilePath, size_before: Option<u64>, cx: &mut Context<'_, T>) {
+        match cx.sync(&path) {
+            Ok(()) => self.work = Work::Waiting { path, then_sync: false, size_before },
+            Err(error) => self.fail(error, cx),
+        }
+    }
+
+    fn succeeded<T: Transport>(&mut self, reply: &DiskReply, cx: &mut Context<'_, T>) {
+        match &mut self.work {
+            Work::Reception { reception, .. } => reception.written(reply),
+            Work::Sizing { path, runs } => {
+                let (size, payload) = (reply.size_before, runs.payload_before(reply.size_before));
+                let header = Reply { result: Ok(()), size, payload };
+                self.outbox.push(header.emit().into(), 0);
+                self.work = Work::Emission(Emission::new(path.clone(), runs, payload));
+            }
+            Work::Waiting { path, then_sync, size_before } => {
+                let size = size_before.unwrap_or(reply.size_before);
+                match then_sync {
+                    true => {
+                        let path = path.clone();
+                        self.sync(path, Some(size), cx);
+                    }
+                    false => self.reply(&Reply::done(size)),
+                }
+            }
+            // The reply, a failure, left before this operation ended.
+            Work::Request(_) | Work::Emission(_) | Work::Replied => {}
+        }
+    }
+
+    fn finish_write<T: Transport>(&mut self, size_before: u64, durable: bool, cx: &mut Context<'_, T>) {
+        match &self.work {
+            Work::Reception { reception, .. } if durable => {
+                let path = reception.path.clone();
+                self.sync(path, Some(size_before), cx);
+            }
+            _ => self.reply(&Reply::done(size_before)),
+        }
+    }
+
+    fn tell_counters<T: Transport>(&mut self, reset: bool, cx: &mut Context<'_, T>) {
+        let counters = &mut cx.shared.disk.counters;
+        let bytes = counters.to_bytes();
+        if reset {
+            *counters = Default::default();
+        }
+        self.reply(&Reply { result: Ok(()), size: 0, payload: bytes.len() as u64 });
+        self.outbox.push(Bytes::copy_from_slice(&bytes), 0);
+    }
+
+    /// Replies with a failure, unless the reply has left already.
+    fn fail<T: Transport>(&mut self, error: RemoteError, cx: &mut Context<'_, T>) {
+        if matches!(self.work, Work::Replied) {
+            return;
+        }
+        tracing::debug!(stream = ?cx.stream, %error, "a transfer failed");
+        cx.release_memory(self.held());
+        self.reply(&Reply::failed(error));
+    }
+
+    fn reply(&mut self, reply: &Reply) {
+        self.outbox.push(reply.emit().into(), 0);
+        self.outbox.close();
+        self.work = Work::Replied;
+    }
+
+    fn discard_input<T: Transport>(&mut self, cx: &mut Context<'_, T>) -> Result<Progress, StreamError> {
+        if self.input_ended {
+            return Ok(Progress::Blocked);
+        }
+        match cx.read(READ_BYTES)? {
+            Read::Data { .. } => {}
+            Read::Blocked => return Ok(Progress::Blocked),
+            Read::Finished => self.input_ended = true,
+        }
+        Ok(Progress::Made)
+    }
+}
+
+fn bad_request(error: &WireError) -> RemoteError {
+    let kind = match error {
+        WireError::Version(_) | WireError::Unknown { .. } => ErrorKind::Unsupported,
+        _ => ErrorKind::BadRequest,
+    };
+    RemoteError::new(kind, error.to_string())
+}

@@ -1,0 +1,186 @@
+//! What holds the subfiles of an I/O node: the operations that an [`IoNode`](crate::io_node::IoNode) asks for, and stores
+//! that carry them out in memory. The store on disks is in `io::disk`, because it does I/O.
+
+mod faulty;
+mod memory;
+
+pub use faulty::{Fault, FaultyStore};
+pub use memory::MemoryStore;
+
+use bytes::Bytes;
+
+use crate::distribution::Extent;
+use crate::name::SubfilePath;
+use crate::remote_error::{ErrorKind, RemoteError};
+
+/// Tells the disk operations of an I/O node apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// Something to do on the disk. Operations may be carried out in any order, and at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskOperation {
+    /// Comes back with the result.
+    pub ticket: Ticket,
+    /// The subfile.
+    pub path: SubfilePath,
+    /// What to do with it.
+    pub action: DiskAction,
+}
+
+/// What to do with a subfile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DiskAction {
+    /// Tell its size.
+    Size,
+    /// Give the bytes of these ascending extents, one behind the other, up to the end of the subfile.
+    Read {
+        /// The extents; disjoint.
+        extents: Vec<Extent>,
+    },
+    /// Put bytes into these ascending extents.
+    Write {
+        /// The extents; disjoint.
+        extents: Vec<Extent>,
+        /// Together as long as the extents, but cut elsewhere.
+        data: Vec<Bytes>,
+    },
+    /// See to it that it exists, and the directories above it.
+    Create {
+        /// Whether one that exists becomes empty.
+        truncate: bool,
+        /// Whether its name must survive a power loss.
+        durable: bool,
+    },
+    /// Cut it, or extend it with zeros.
+    SetLength {
+        /// The new size in bytes.
+        length: u64,
+    },
+    /// Extend it with zeros, never cut it, whatever is written at the same time.
+    Grow {
+        /// The size in bytes that it has at least.
+        length: u64,
+    },
+    /// Make everything that was written survive a power loss.
+    Sync,
+    /// Remove it.
+    Remove {
+        /// Whether that must survive a power loss.
+        durable: bool,
+    },
+    /// Give it another path.
+    Rename {
+        /// The new path.
+        target: SubfilePath,
+        /// Whether a subfile that has this path already is replaced; else that is an error.
+        replace: bool,
+        /// Whether that must survive a power loss.
+        durable: bool,
+    },
+}
+
+/// What came of a disk operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskResult {
+    /// Of the operation.
+    pub ticket: Ticket,
+    /// What came of it.
+    pub outcome: Result<DiskReply, DiskError>,
+    /// Failures that came to light on the way and concern other subfiles: written data that could not be synced when
+    /// its file was closed.
+    pub incidents: Vec<Incident>,
+}
+
+/// The answer of a disk operation that succeeded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DiskReply {
+    /// The size that the subfile had before, in bytes.
+    pub size_before: u64,
+    /// What a [`DiskAction::Read`] read.
+    pub data: Bytes,
+}
+
+/// A failure that concerns another subfile than the operation's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incident {
+    /// The subfile.
+    pub path: SubfilePath,
+    /// What failed.
+    pub error: DiskError,
+}
+
+/// Why a disk operation failed, and at which kind of call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct DiskError {
+    /// Which of SFIO's eight counters it belongs to.
+    pub call: SystemCall,
+    /// What the caller is told.
+    pub error: RemoteError,
+}
+
+/// The calls of the operating system whose failures SFIO counts. `[sfio §3]`
+///
+/// Calls that the paper does not know are counted with their next of kin: a failed fsync is a failed write, a failed
+/// mkdir or rename is a failed creat, a failed fstat is a failed open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SystemCall {
+    /// Opening a subfile, and asking for its size.
+    Open,
+    /// Closing one.
+    Close,
+    /// Creating one, and the directories above it; renaming.
+    Create,
+    /// Removing one.
+    Unlink,
+    /// Changing a size.
+    Truncate,
+    /// Moving a file position. Positioned reads and writes never do, so that this stays at zero.
+    Seek,
+    /// Writing, and syncing.
+    Write,
+    /// Reading.
+    Read,
+}
+
+impl SystemCall {
+    /// All eight, in the paper's order.
+    pub const ALL: [SystemCall; 8] = [
+        SystemCall::Open,
+        SystemCall::Close,
+        SystemCall::Create,
+        SystemCall::Unlink,
+        SystemCall::Truncate,
+        SystemCall::Seek,
+        SystemCall::Write,
+        SystemCall::Read,
+    ];
+}
+
+impl DiskError {
+    /// A failure that no system call reported.
+    pub fn new(call: SystemCall, kind: ErrorKind, text: impl Into<String>) -> DiskError {
+        DiskError { call, error: RemoteError::new(kind, text) }
+    }
+}
+
+/// A place for subfiles.
+pub trait Store {
+    /// Carries out one operation.
+    ///
+    /// # Errors
+    /// What the disk says, with the call that failed.
+    fn perform(&mut self, path: &SubfilePath, action: &DiskAction) -> Result<DiskReply, DiskError>;
+}
+
+impl DiskOperation {
+    /// Carries this operation out on `store`.
+    pub fn perform_on(&self, store: &mut impl Store) -> DiskResult {
+        DiskResult {
+            ticket: self.ticket,
+            outcome: store.perform(&self.path, &self.action),
+            incidents: Vec::new(),
+        }
+    }
+}

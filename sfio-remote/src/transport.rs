@@ -1,0 +1,84 @@
+//! What client and I/O node need of a transport: streams over authenticated sessions.
+//!
+//! In production and in simulations this is a [`Node`] of fec-transport. Tests of the two state machines put an
+//! in-memory one in its place, and another network module could stand here as well (design §9).
+
+use fec_transport::node::Node;
+use fec_transport::overlay::MemberId;
+use fec_transport::{ConnectError, Read, SessionId, StreamError, StreamId, Time};
+
+/// Streams over authenticated sessions; every method is the one of [`Node`] with the same name.
+pub trait Transport {
+    /// The session to `member`: the one that there is, or a new one.
+    ///
+    /// # Errors
+    /// If there cannot be one.
+    fn connect(&mut self, now: Time, member: MemberId) -> Result<SessionId, ConnectError>;
+
+    /// Opens a bidirectional stream.
+    ///
+    /// # Errors
+    /// If the session is gone, or has too many.
+    fn open_stream(&mut self, session: SessionId) -> Result<StreamId, StreamError>;
+
+    /// Takes as much of `data` as there is room for, and says how much.
+    ///
+    /// # Errors
+    /// If the stream is gone or finished.
+    fn write(&mut self, now: Time, stream: StreamId, data: &[u8]) -> Result<usize, StreamError>;
+
+    /// Ends our direction.
+    ///
+    /// # Errors
+    /// If the stream is gone.
+    fn finish(&mut self, now: Time, stream: StreamId) -> Result<(), StreamError>;
+
+    /// Gives up both directions.
+    fn reset(&mut self, now: Time, stream: StreamId, code: u32);
+
+    /// The next bytes in order, at most `max`.
+    ///
+    /// # Errors
+    /// If the stream is gone.
+    fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError>;
+
+    /// The member of that name.
+    fn find_member(&self, name: &str) -> Option<MemberId>;
+
+    /// The name of a member.
+    fn member_name(&self, member: MemberId) -> String;
+}
+
+impl Transport for Node {
+    fn connect(&mut self, now: Time, member: MemberId) -> Result<SessionId, ConnectError> {
+        Node::connect(self, now, member)
+    }
+
+    fn open_stream(&mut self, session: SessionId) -> Result<StreamId, StreamError> {
+        Node::open_stream(self, session)
+    }
+
+    fn write(&mut self, now: Time, stream: StreamId, data: &[u8]) -> Result<usize, StreamError> {
+        Node::write(self, now, stream, data)
+    }
+
+    fn finish(&mut self, now: Time, stream: StreamId) -> Result<(), StreamError> {
+        Node::finish(self, now, stream)
+    }
+
+    fn reset(&mut self, now: Time, stream: StreamId, code: u32) {
+        Node::reset(self, now, stream, code);
+    }
+
+    fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError> {
+        Node::read(self, now, stream, max)
+    }
+
+    fn find_member(&self, name: &str) -> Option<MemberId> {
+        self.overlay().find(name)
+    }
+
+    fn member_name(&self, member: MemberId) -> String {
+        self.overlay().name(member)
+    }
+}
