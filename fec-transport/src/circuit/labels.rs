@@ -192,12 +192,12 @@ mod tests {
     fn a_relay_exchanges_label_and_tag_once_for_each_number() {
         let mut table = table();
         let hop = table.relay(egress());
-        let original = packet(&hop, 7, 1);
+        let mut original = packet(&hop, 7, 1);
         let mut datagram = original.clone();
         assert_eq!(table.decide(&mut datagram), Verdict::Forward(NEXT));
         assert_eq!(HopHeader::parse(&datagram).expect("whole").label, Label(5));
         assert!(hop::is_signed(&datagram, &HopKey::new([5; 16])));
-        assert_eq!(table.decide(&mut original.clone()), Verdict::Drop(DropReason::Replayed));
+        assert_eq!(table.decide(&mut original), Verdict::Drop(DropReason::Replayed));
     }
 
     #[test]

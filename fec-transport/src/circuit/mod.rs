@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use labels::DatagramCounters;
-pub(crate) use labels::{DropReason, LabelTable, Verdict};
+pub(crate) use labels::{LabelTable, Verdict};
 
 use crate::config::Config;
 use crate::crypto::hop_key::HopKey;

@@ -70,11 +70,6 @@ impl SendBlock {
         self.source_symbols
     }
 
-    /// T, in bytes.
-    pub(crate) fn symbol_size(&self) -> usize {
-        self.source.len() / self.source_symbols
-    }
-
     /// Draws the next symbol: gives its encoding id and whether it repeats or repairs.
     pub(crate) fn encode_next(&mut self) -> (u16, bool) {
         let id = self.next_encoding_id;

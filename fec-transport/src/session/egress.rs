@@ -94,10 +94,8 @@ impl Session {
             Phase::Open if now.since(self.last_heard) >= liveness.session_silence => {
                 self.end(CloseReason::Silent(liveness.session_silence));
             }
-            Phase::Open => {
-                if self.sender.tail_at(now, self.tail_pause()).is_some_and(|at| at <= now) {
-                    self.sender.on_tail(now, self.mean_loss());
-                }
+            Phase::Open if self.sender.tail_at(now, self.tail_pause()).is_some_and(|at| at <= now) => {
+                self.sender.on_tail(now, self.mean_loss());
             }
             _ => {}
         }

@@ -388,10 +388,6 @@ impl RoundTrip {
         }
     }
 
-    fn is_unknown(&self) -> bool {
-        self.smoothed.is_none()
-    }
-
     /// 100 ms until something was measured.
     pub(crate) fn smoothed(&self) -> Duration {
         self.smoothed.unwrap_or(Duration::from_millis(100))

@@ -87,10 +87,6 @@ impl Receiver {
         }
     }
 
-    pub(crate) fn stream(&mut self, stream: u32) -> Option<&mut ReceiveStream> {
-        self.streams.get_mut(&stream)
-    }
-
     pub(crate) fn delivery(&self) -> Delivery {
         self.delivery
     }

@@ -67,17 +67,8 @@ impl Streams {
         Some(number)
     }
 
-    /// How many streams we may still open now.
-    pub(crate) fn openable(&self) -> u32 {
-        self.may_open - self.opened.min(self.may_open)
-    }
-
     pub(crate) fn is_open(&self, number: u32) -> bool {
         self.open.contains_key(&number)
-    }
-
-    pub(crate) fn open_count(&self) -> usize {
-        self.open.len()
     }
 
     /// The peer used this stream number: gives the streams that it thereby opens.

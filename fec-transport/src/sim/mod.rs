@@ -22,6 +22,8 @@ pub use scene::{LinkSpec, Scene};
 /// Events at one point of virtual time after which a world counts as stuck: something wakes itself without end.
 const MAX_EVENTS_AT_ONCE: u32 = 200_000;
 
+type MakeApplication<A> = Box<dyn FnMut(&Overlay, MemberId) -> A>;
+
 /// A whole overlay in virtual time.
 pub struct World<A: Application> {
     simulator: Simulator,
@@ -32,7 +34,7 @@ pub struct World<A: Application> {
     config: Config,
     identities: Vec<Identity>,
     processes: Vec<Process<A>>,
-    make_application: Box<dyn FnMut(&Overlay, MemberId) -> A>,
+    make_application: MakeApplication<A>,
     outcomes: Vec<(MemberId, A::Outcome)>,
     /// Datagrams that were recorded on their way from one member to another.
     tap: Option<(MemberId, MemberId, Vec<Vec<u8>>)>,
@@ -216,30 +218,32 @@ impl<A: Application> World<A> {
     fn handle(&mut self, event: netsim::Event) {
         self.refuse_to_spin();
         let now = self.now();
-        let (node, act): (netsim::NodeId, Box<dyn FnOnce(&mut Process<A>) + '_>) = match event {
-            netsim::Event::Packet { node, mut packet, .. } => {
-                (node, Box::new(move |process| drop(process.node.handle_datagram(now, &mut packet))))
-            }
-            netsim::Event::Wake { node } => (node, Box::new(move |process| process.wake(now))),
+        match event {
+            netsim::Event::Packet { node, mut packet, .. } => self.on_process(node, |process| {
+                process.node.handle_datagram(now, &mut packet);
+            }),
+            netsim::Event::Wake { node } => self.on_process(node, |process| process.wake(now)),
             netsim::Event::ControlUp { node, link } => {
                 let peer = self.other_end(node, link);
-                (node, Box::new(move |process| process.control_up(now, link, peer)))
+                self.on_process(node, |process| process.control_up(now, link, peer));
             }
             netsim::Event::ControlDown { node, link } => {
-                (node, Box::new(move |process| process.control_down(now, link)))
+                self.on_process(node, |process| process.control_down(now, link));
             }
             netsim::Event::ControlMessage { node, link, message } => {
-                (node, Box::new(move |process| process.control_message(now, link, &message)))
+                self.on_process(node, |process| process.control_message(now, link, &message));
             }
-            netsim::Event::NodeDown { node } => (node, Box::new(|process| process.is_up = false)),
-            netsim::Event::NodeUp { node } => return self.reincarnate(member(node.index())),
-            _ => return,
-        };
-        let member = member(node.index());
-        let process = &mut self.processes[usize::from(member.0)];
+            netsim::Event::NodeDown { node } => self.on_process(node, |process| process.is_up = false),
+            netsim::Event::NodeUp { node } => self.reincarnate(member(node.index())),
+            _ => {}
+        }
+    }
+
+    fn on_process(&mut self, node: netsim::NodeId, act: impl FnOnce(&mut Process<A>)) {
+        let process = &mut self.processes[node.index()];
         if process.is_up {
             act(process);
-            self.pump(member);
+            self.pump(member(node.index()));
         }
     }
 

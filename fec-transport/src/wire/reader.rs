@@ -81,11 +81,6 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// Whether nothing is left.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rest.is_empty()
-    }
-
     /// Refuses trailing bytes.
     pub(crate) fn finish(self, what: &'static str) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(Malformed { what }) }

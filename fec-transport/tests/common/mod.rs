@@ -1,6 +1,6 @@
 //! What the tests in virtual time have in common: applications that send and receive a known sequence of bytes.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(unreachable_pub, dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,0 +1,197 @@
+//! The wall (design §2): protocol logic does no I/O, and no arrow between the crates points the other way.
+//!
+//! What the compiler holds (no tokio, quinn or quinn-udp without the feature `io`) is checked here where it is decided,
+//! in the manifests; what it cannot hold (a socket of the standard library, a clock, unseeded randomness) by searching
+//! the sources. The manifests of all five crates are looked at here, so that one table has all arrows.
+
+#[path = "wall/scan.rs"]
+mod scan;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+const CRATES: [&str; 5] = ["capillary", "ror", "netsim", "fec-transport", "sfio-remote"];
+
+/// Which of our crates each may name among its dependencies: always, or only as an optional one (design §2).
+const ARROWS: [(&str, &[&str], &[&str]); 5] = [
+    ("capillary", &[], &[]),
+    ("ror", &["capillary"], &["netsim"]),
+    ("netsim", &["capillary"], &[]),
+    ("fec-transport", &["capillary", "ror"], &["netsim"]),
+    ("sfio-remote", &["fec-transport"], &["netsim"]),
+];
+
+/// Dependencies that must be optional, and the features that may name them.
+const GUARDED: [(&str, &[&str], &[&str]); 3] = [
+    ("netsim", &["socket2", "tokio"], &["emulator"]),
+    ("fec-transport", &["quinn", "quinn-udp", "rustls", "socket2", "tokio"], &["io"]),
+    ("sfio-remote", &["rustix", "tokio"], &["io"]),
+];
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace").to_owned()
+}
+
+fn manifest(folder: &str) -> Table {
+    let file = workspace().join(folder).join("Cargo.toml");
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn table<'a>(manifest: &'a Table, name: &str) -> Option<&'a Table> {
+    manifest.get(name).and_then(Value::as_table)
+}
+
+fn is_optional(dependency: &Value) -> bool {
+    dependency.get("optional").and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// All dependency tables of a manifest of that kind, those for a target included.
+fn dependencies<'a>(manifest: &'a Table, kind: &str) -> Vec<(&'a str, &'a Value)> {
+    let targets = table(manifest, "target").into_iter().flat_map(|targets| targets.values());
+    let tables = targets.filter_map(Value::as_table).chain([manifest]);
+    tables.filter_map(|at| table(at, kind)).flatten().map(|(name, value)| (name.as_str(), value)).collect()
+}
+
+fn show(findings: &[scan::Finding]) -> String {
+    findings.iter().map(|finding| format!("\n  {finding}")).collect()
+}
+
+#[test]
+fn protocol_logic_does_no_io() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let simulator = ("netsim", "the simulator is for sim/ and for tests");
+    let findings = scan::scan(&src, &["io", "sim"], &[simulator]);
+    assert!(findings.is_empty(), "behind the wall:{}", show(&findings));
+}
+
+#[test]
+fn the_glue_to_virtual_time_does_no_io_either() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sim");
+    let findings = scan::scan(&src, &[], &[]);
+    assert!(findings.is_empty(), "behind the wall:{}", show(&findings));
+}
+
+#[test]
+fn imports_between_the_crates_point_one_way() {
+    for (name, always, optional) in ARROWS {
+        let manifest = manifest(name);
+        for kind in ["dependencies", "build-dependencies"] {
+            for (dependency, value) in dependencies(&manifest, kind) {
+                let allowed = always.contains(&dependency) || optional.contains(&dependency) && is_optional(value);
+                assert!(!CRATES.contains(&dependency) || allowed, "{name} imports {dependency} as {value}");
+            }
+        }
+        for (dependency, value) in dependencies(&manifest, "dev-dependencies") {
+            let allowed = dependency == name || [always, optional].concat().contains(&dependency);
+            assert!(!CRATES.contains(&dependency) || allowed, "the tests of {name} import {dependency} as {value}");
+        }
+    }
+}
+
+#[test]
+fn virtual_time_is_pulled_by_its_own_feature_only() {
+    for (name, features) in [("fec-transport", &["sim"]), ("sfio-remote", &["demo"])] {
+        assert_named_by_only(name, "netsim", features);
+    }
+}
+
+#[test]
+fn tokio_and_the_sockets_are_optional_and_belong_to_one_feature() {
+    for (name, guarded, features) in GUARDED {
+        let manifest = manifest(name);
+        let all = dependencies(&manifest, "dependencies");
+        for dependency in guarded {
+            let found = all.iter().find(|(other, _)| other == dependency);
+            let (_, value) = found.unwrap_or_else(|| panic!("{name} has no {dependency}; mend this test"));
+            assert!(is_optional(value), "{name} imports {dependency} in any case");
+            assert_named_by_only(name, dependency, features);
+        }
+    }
+}
+
+#[test]
+fn a_crate_of_ours_comes_without_its_default_features() {
+    let root = manifest("");
+    let workspace = table(&root, "workspace").expect("the table of the workspace");
+    let shared = table(workspace, "dependencies").expect("the table of versions");
+    for name in CRATES {
+        let defaults = shared[name].get("default-features").and_then(Value::as_bool);
+        assert_eq!(defaults, Some(false), "{name} in the table of versions");
+        for (dependency, value) in dependencies(&manifest(name), "dependencies") {
+            let asks = value.get("default-features").and_then(Value::as_bool) == Some(true);
+            assert!(!(CRATES.contains(&dependency) && asks), "{name} asks for all of {dependency}");
+        }
+    }
+    let default_members = workspace["default-members"].as_array().expect("a list");
+    assert_eq!(default_members, &[Value::from("sfio-remote")], "`cargo run --bin sfio` builds only what it needs");
+}
+
+#[test]
+fn no_crate_is_a_drawer_for_everything() {
+    let root = manifest("");
+    let members = table(&root, "workspace").and_then(|workspace| workspace["members"].as_array()).expect("a list");
+    let names: BTreeSet<&str> = members.iter().filter_map(Value::as_str).collect();
+    assert!(CRATES.iter().all(|name| names.contains(name)), "{names:?}");
+    assert!(["common", "core", "util", "utils"].iter().all(|name| !names.contains(name)), "{names:?}");
+}
+
+fn assert_named_by_only(name: &str, dependency: &str, allowed: &[&str]) {
+    let manifest = manifest(name);
+    let features = table(&manifest, "features").expect("the crate has features");
+    let mark = format!("dep:{dependency}");
+    let names = |list: &Value| {
+        let entries = list.as_array().expect("a list of features").iter().filter_map(Value::as_str);
+        entries.into_iter().any(|entry| entry == mark || entry.starts_with(&format!("{dependency}/")))
+    };
+    let naming: Vec<&str> = features.iter().filter(|(_, list)| names(list)).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(naming, allowed, "features of {name} that pull {dependency}");
+}
+
+// --- the search itself ------------------------------------------------------------------------------------------
+
+fn found(text: &str) -> Vec<(usize, String)> {
+    let (code, _) = scan::without_tests(&scan::blanked(text));
+    scan::search(Path::new("x.rs"), &code, &[]).into_iter().map(|finding| (finding.line, finding.what)).collect()
+}
+
+#[test]
+fn the_search_finds_what_it_is_for() {
+    for line in [
+        "use std::net::UdpAddr;",
+        "let now = std::time::Instant::now();",
+        "std::thread::sleep(pause);",
+        "let mut map: HashMap<u8, u8> = x;",
+        "rand::rng().fill(&mut bytes);",
+        "pub async fn run() {}",
+        "#[allow(clippy::disallowed_methods)]",
+    ] {
+        assert!(!found(&format!("\n{line}\n")).is_empty(), "{line}");
+        assert!(found(&format!("\n{line}\n")).iter().all(|(at, _)| *at == 2), "{line}");
+    }
+    assert_eq!(found("use std::{collections::BTreeMap, fs};"), [(1, "use std::{fs}".to_owned())]);
+}
+
+#[test]
+fn comments_literals_and_tests_are_no_code() {
+    for text in [
+        "// std::fs",
+        "/* tokio /* quinn */ tokio */ fn f() {}",
+        "//! `io::Endpoint` drives it on tokio",
+        "const A: &str = \"std::net\"; const B: &str = r#\"a \" tokio\"#; const C: &[u8] = br\"tokio\";",
+        "const QUOTE: char = '\"'; // tokio \"",
+        "fn f<'a>(x: &'a str) -> char { '\\'' } // tokio '",
+        "use core::net::SocketAddr;",
+        "use rand_core::RngCore; let operand = tokiometer;",
+        "#[cfg(test)]\nmod tests {\n    use std::fs;\n    fn f() { if x { tokio } }\n}\n",
+        "#[cfg(test)]\nuse std::fs;\nfn f() {}",
+    ] {
+        assert_eq!(found(text), [], "{text}");
+    }
+    let behind = "#[cfg(test)]\nmod tests { fn f() {} }\nuse std::fs;\n";
+    assert_eq!(found(behind), [(3, "std::fs".to_owned())]);
+    let (_, modules) = scan::without_tests("#[cfg(test)]\nmod testing;\n#[cfg(test)] pub(crate) mod more;");
+    assert_eq!(modules, ["testing", "more"]);
+}
