@@ -407,3 +407,6 @@ impl Session {
         self.streams.next_limit().map(|count| StreamControl::StreamLimit { count })
     }
 }
+
+#[cfg(test)]
+mod tests;

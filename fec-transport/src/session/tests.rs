@@ -1,0 +1,279 @@
+//! Two sessions, joined by two paths without delay or loss unless a test takes packets out.
+
+use std::time::Duration;
+
+use super::*;
+use crate::crypto::handshake::{Initiator, Responder};
+use crate::crypto::hop_key::HopKey;
+use crate::keys::Identity;
+use crate::overlay::InstanceId;
+use crate::wire::hop::{HopHeader, Label};
+use path::Egress;
+
+struct Pair {
+    now: Time,
+    ends: [Session; 2],
+}
+
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+
+fn peer(number: u16) -> Peer {
+    Peer { member: MemberId(number), instance: InstanceId(1) }
+}
+
+fn pair(config: Config) -> Pair {
+    let (client, server) = (Identity::from_seed([1; 32]), Identity::from_seed([2; 32]));
+    let random = |seed| Random::from_seed([seed; 32]);
+    let (initiator, first) = Initiator::start(&client, &server.public().x25519, b"", random(3));
+    let responder = Responder::read(&server, &first, random(4)).expect("it opens");
+    let (second, server_keys) = responder.finish(b"");
+    let (_, client_keys) = initiator.finish(&second).expect("it opens");
+    let config = Arc::new(config);
+    let session = |number: usize, role, keys| {
+        let limits =
+            PeerLimits { initial_window: config.limits.initial_window, streams: config.limits.streams };
+        let set_up = SessionSetUp {
+            id: SessionId(number as u64),
+            token: 9,
+            peer: peer(1 - number as u16),
+            role,
+            keys,
+            peer_limits: limits,
+            random: random(5 + number as u8),
+        };
+        let mut session = Session::new(set_up, Arc::clone(&config), Time::ZERO);
+        for id in [1, 2] {
+            let egress = Egress {
+                neighbour: peer(1 - number as u16),
+                label: Label(id),
+                key: HopKey::new([id as u8; 16]),
+            };
+            assert!(session.add_path(Path::new(PathId(id as u32), Vec::new(), 0.5, egress, Time::ZERO)));
+        }
+        session
+    };
+    Pair {
+        now: Time::ZERO,
+        ends: [session(CLIENT, Role::Initiator, client_keys), session(SERVER, Role::Responder, server_keys)],
+    }
+}
+
+impl Pair {
+    /// Lets `span` pass in steps of 1 ms; `passes` decides about each packet by its sender and its length.
+    fn run(&mut self, span: Duration, mut passes: impl FnMut(usize, usize) -> bool) {
+        let end = self.now + span;
+        while self.now < end {
+            self.now += Duration::from_millis(1);
+            for from in [CLIENT, SERVER] {
+                self.ends[from].handle_timeout(self.now);
+                let mut datagram = Vec::new();
+                while self.ends[from].poll_transmit(self.now, &mut datagram).is_some() {
+                    if passes(from, datagram.len()) {
+                        self.deliver(1 - from, &mut datagram);
+                    }
+                    datagram.clear();
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, to: usize, datagram: &mut [u8]) {
+        let header = HopHeader::parse(datagram).expect("sessions send right packets");
+        self.ends[to].on_datagram(self.now, PathId(header.label.0 as u32), &header, datagram);
+    }
+
+    fn events(&mut self, end: usize) -> Vec<Event> {
+        std::iter::from_fn(|| self.ends[end].poll_event()).collect()
+    }
+
+    fn opened(config: Config) -> Pair {
+        let mut pair = pair(config);
+        pair.run(Duration::from_millis(20), |_, _| true);
+        assert!(pair.ends.iter().all(Session::is_open));
+        pair.events(CLIENT);
+        pair.events(SERVER);
+        pair
+    }
+}
+
+const WHILE: Duration = Duration::from_millis(100);
+
+#[test]
+fn the_first_packet_that_opens_opens_the_session() {
+    let mut pair = pair(Config::default());
+    assert!(matches!(pair.ends[SERVER].open_stream(), Err(StreamError::NotOpen)));
+    pair.run(WHILE, |_, _| true);
+    let opened = |incoming, number| Event::SessionOpened {
+        session: SessionId(number),
+        peer: peer(1 - number as u16),
+        incoming,
+    };
+    assert_eq!(pair.events(CLIENT), [opened(false, 0)]);
+    assert_eq!(pair.events(SERVER), [opened(true, 1)]);
+}
+
+#[test]
+fn a_session_that_never_hears_a_packet_is_given_up() {
+    let mut pair = pair(Config::default());
+    pair.run(Duration::from_secs(9), |_, _| false);
+    assert!(pair.ends.iter().all(Session::is_over));
+}
+
+#[test]
+fn streams_run_in_both_directions_and_end() {
+    let mut pair = Pair::opened(Config::default());
+    let stream = pair.ends[CLIENT].open_stream().expect("there is room");
+    pair.ends[CLIENT].write(pair.now, stream.number, b"question").expect("open");
+    pair.ends[CLIENT].finish(stream.number).expect("open");
+    pair.run(WHILE, |_, _| true);
+    let number = stream.number;
+    let at_server = StreamId { session: SessionId(1), number };
+    assert_eq!(
+        pair.events(SERVER),
+        [Event::StreamOpened { stream: at_server }, Event::Readable { stream: at_server }]
+    );
+    let read = pair.ends[SERVER].read(pair.now, number, 100).expect("open");
+    assert!(matches!(read, Read::Data { offset: 0, bytes } if &bytes[..] == b"question"));
+    assert_eq!(pair.ends[SERVER].read(pair.now, number, 100), Ok(Read::Finished));
+    pair.ends[SERVER].finish(number).expect("open");
+    pair.run(WHILE, |_, _| true);
+    assert_eq!(pair.ends[CLIENT].read(pair.now, number, 100), Ok(Read::Finished));
+    assert_eq!(pair.ends[CLIENT].read(pair.now, number, 100), Err(StreamError::NoStream));
+    assert_eq!(pair.ends[SERVER].write(pair.now, number, b"x"), Err(StreamError::NoStream));
+}
+
+#[test]
+fn a_reset_ends_both_directions_on_both_sides_and_leaves_no_hole() {
+    let mut pair = Pair::opened(Config::default());
+    let stream = pair.ends[CLIENT].open_stream().expect("there is room");
+    pair.ends[CLIENT].write(pair.now, stream.number, &[7; 500_000]).expect("open");
+    pair.run(Duration::from_millis(3), |_, _| true);
+    pair.ends[SERVER].reset(pair.now, stream.number, 42);
+    pair.run(WHILE, |_, _| true);
+    assert!(pair.events(CLIENT).contains(&Event::StreamReset { stream, code: 42 }));
+    assert_eq!(pair.ends[CLIENT].write(pair.now, stream.number, b"x"), Err(StreamError::NoStream));
+    assert_eq!(pair.ends[SERVER].receiver.report().1, [], "all blocks are complete");
+    assert_eq!(pair.ends[CLIENT].sender.control_backlog(), 0);
+}
+
+#[test]
+fn the_reader_holds_the_writer_back_and_lets_it_go_on() {
+    let mut pair = Pair::opened(Config::default());
+    let window = u64::from(Config::default().limits.initial_window);
+    let stream = pair.ends[CLIENT].open_stream().expect("there is room");
+    let data = vec![1; 900_000];
+    assert_eq!(pair.ends[CLIENT].write(pair.now, stream.number, &data), Ok(data.len()));
+    pair.ends[CLIENT].finish(stream.number).expect("open");
+    pair.run(Duration::from_secs(2), |_, _| true);
+    assert_eq!(pair.ends[SERVER].delivery().bytes, window, "what was granted, and no more");
+    let mut read = 0;
+    for _ in 0..100 {
+        while let Ok(Read::Data { bytes, .. }) = pair.ends[SERVER].read(pair.now, stream.number, usize::MAX) {
+            read += bytes.len();
+        }
+        pair.run(WHILE, |_, _| true);
+    }
+    assert_eq!(read, data.len());
+}
+
+#[test]
+fn the_peers_limit_of_streams_holds_and_moves_on() {
+    let mut config = Config::default();
+    config.limits.streams = 2;
+    let mut pair = Pair::opened(config);
+    let streams: Vec<StreamId> =
+        (0..2).map(|_| pair.ends[CLIENT].open_stream().expect("there is room")).collect();
+    assert!(matches!(pair.ends[CLIENT].open_stream(), Err(StreamError::TooMany)));
+    for stream in streams {
+        pair.ends[CLIENT].finish(stream.number).expect("open");
+        pair.run(WHILE, |_, _| true);
+        assert_eq!(pair.ends[SERVER].read(pair.now, stream.number, 9), Ok(Read::Finished));
+        pair.ends[SERVER].finish(stream.number).expect("open");
+        pair.run(WHILE, |_, _| true);
+        assert_eq!(pair.ends[CLIENT].read(pair.now, stream.number, 9), Ok(Read::Finished));
+    }
+    pair.run(WHILE, |_, _| true);
+    assert!(pair.events(CLIENT).contains(&Event::StreamsAvailable { session: SessionId(0) }));
+    assert!(pair.ends[CLIENT].open_stream().is_ok());
+}
+
+#[test]
+fn lost_reports_do_not_hang_a_transfer() {
+    let mut pair = Pair::opened(Config::default());
+    let stream = pair.ends[CLIENT].open_stream().expect("there is room");
+    pair.ends[CLIENT].write(pair.now, stream.number, &[3; 100_000]).expect("open");
+    pair.ends[CLIENT].finish(stream.number).expect("open");
+    // Every packet of the server's but one in four is lost, and every other one of the client's.
+    let mut count = 0;
+    pair.run(Duration::from_secs(4), |from, _| {
+        count += 1;
+        if from == SERVER { count % 4 == 0 } else { count % 2 == 0 }
+    });
+    assert!(pair.events(CLIENT).contains(&Event::Delivered { stream }));
+}
+
+#[test]
+fn a_session_ends_when_its_key_is_used_up() {
+    let mut pair = Pair::opened(Config::default());
+    pair.ends[CLIENT].packets_sealed = crate::crypto::seal::MAX_PACKETS_PER_KEY;
+    pair.run(WHILE, |_, _| true);
+    let reason = CloseReason::KeyUsedUp;
+    assert_eq!(
+        pair.events(CLIENT),
+        [Event::SessionClosed { session: SessionId(0), member: MemberId(1), reason }]
+    );
+}
+
+#[test]
+fn a_peer_that_acknowledges_what_was_never_sent_is_cut_off() {
+    let mut pair = Pair::opened(Config::default());
+    let claim = wire_report(1_000_000, 0);
+    pair.ends[SERVER].pending_report = Some((claim, VecDeque::from([PathId(1)])));
+    pair.run(Duration::from_millis(5), |_, _| true);
+    let closed = pair.events(CLIENT);
+    let misbehaved =
+        |event: &Event| matches!(event, Event::SessionClosed { reason: CloseReason::Misbehaved(_), .. });
+    assert!(closed.iter().any(misbehaved), "{closed:?}");
+    let told = pair.events(SERVER);
+    assert!(
+        told.iter().any(|event| matches!(event, Event::SessionClosed { reason: CloseReason::ByPeer(_), .. })),
+        "{told:?}"
+    );
+}
+
+fn wire_report(highest: u64, floor: u32) -> Report {
+    let path = crate::wire::report::PathReport { path: 1, highest, arrival_us: 0, received: 1 };
+    Report { sequence: 1000, sent_us: 0, paths: vec![path], floor, blocks: Vec::new() }
+}
+
+#[test]
+fn a_peer_that_reports_blocks_that_were_never_formed_is_cut_off() {
+    let mut pair = Pair::opened(Config::default());
+    let mut claim = wire_report(0, 77);
+    claim.paths.clear();
+    pair.ends[SERVER].pending_report = Some((claim, VecDeque::from([PathId(1)])));
+    pair.run(Duration::from_millis(5), |_, _| true);
+    assert!(!pair.ends[CLIENT].is_open());
+}
+
+#[test]
+fn a_path_id_is_never_used_twice() {
+    let mut pair = Pair::opened(Config::default());
+    let egress = Egress { neighbour: peer(1), label: Label(1), key: HopKey::new([1; 16]) };
+    pair.ends[CLIENT].remove_path(PathId(1));
+    assert!(!pair.ends[CLIENT].add_path(Path::new(PathId(1), Vec::new(), 0.5, egress, pair.now)));
+}
+
+#[test]
+fn closing_tells_the_peer_why() {
+    let mut pair = Pair::opened(Config::default());
+    pair.ends[CLIENT].close("done for today");
+    pair.run(Duration::from_millis(5), |_, _| true);
+    let reason = CloseReason::ByPeer("done for today".into());
+    assert_eq!(
+        pair.events(SERVER),
+        [Event::SessionClosed { session: SessionId(1), member: MemberId(0), reason }]
+    );
+    assert!(pair.ends[CLIENT].is_over());
+}
