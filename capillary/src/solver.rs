@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::certificate::Certificate;
 use crate::routing::{Routing, RoutingError};
-use crate::topology::{LinkId, NodeId, Topology, TopologyError};
+use crate::topology::{NodeId, Topology, TopologyError};
 
 pub(crate) use part::Recursion;
 

@@ -9,6 +9,15 @@ use crate::network::Network;
 /// The distance of nodes from which no deficit can be reached.
 const UNREACHED: u32 = u32::MAX;
 
+/// How [`Balance::settle`] ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// Every supply is met.
+    Balanced,
+    /// Some nodes have more to send than the arcs around them can carry: a cut that is too small for its supply.
+    CutOff,
+}
+
 /// A residual network with the excess of each node.
 #[derive(Debug)]
 pub(crate) struct Balance {
@@ -34,14 +43,19 @@ impl Balance {
         }
     }
 
-    /// Carries excesses to deficits until every excess above `tolerance` is gone or cut off from every deficit.
-    /// `part` must be closed: no residual arc leaves it. What is cut off is then told by [`Balance::is_cut_off`].
+    /// Carries excesses to deficits until none above `tolerance` is left, or until some are cut off from every deficit:
+    /// what is cut off is then told by [`Balance::is_cut_off`]. `part` must be closed: no residual arc leaves it.
     ///
     /// Each round is a breadth-first search from the deficits and one sweep of pushes towards them, the farthest
     /// node first. A node that keeps an excess has filled all of its arcs towards nearer nodes, so that its distance
     /// grows with every round: push–relabel with exact labels.
-    pub(crate) fn settle(&mut self, part: &[u32], tolerance: f64) {
-        while self.find_distances(part, tolerance) {
+    pub(crate) fn settle(&mut self, part: &[u32], tolerance: f64) -> Settled {
+        loop {
+            match self.find_distances(part, tolerance) {
+                (0, 0) => return Settled::Balanced,
+                (_, 0) => {}
+                (_, _) => return Settled::CutOff,
+            }
             for place in (0..self.queue.len()).rev() {
                 self.discharge(self.queue[place], tolerance);
             }
@@ -53,22 +67,27 @@ impl Balance {
         self.distance[node as usize] == UNREACHED
     }
 
-    /// Whether some excess can still reach a deficit.
-    fn find_distances(&mut self, part: &[u32], tolerance: f64) -> bool {
+    /// Finds how far each node is from a deficit. Returns how many nodes have an excess, and how many of them cannot
+    /// reach a deficit.
+    fn find_distances(&mut self, part: &[u32], tolerance: f64) -> (usize, usize) {
         self.rounds += 1;
         self.queue.clear();
+        let mut excesses = 0;
         for &node in part {
-            let is_deficit = self.excess[node as usize] < -tolerance;
-            self.distance[node as usize] = if is_deficit { 0 } else { UNREACHED };
-            if is_deficit {
+            let excess = self.excess[node as usize];
+            excesses += usize::from(excess > tolerance);
+            if excess < -tolerance {
+                self.distance[node as usize] = 0;
                 self.queue.push(node);
+            } else {
+                self.distance[node as usize] = UNREACHED;
             }
         }
-        let mut reached_excess = false;
+        let mut reached = 0;
         let mut next = 0;
         while let Some(&node) = self.queue.get(next) {
             next += 1;
-            reached_excess |= self.excess[node as usize] > tolerance;
+            reached += usize::from(self.excess[node as usize] > tolerance);
             let beyond = self.distance[node as usize] + 1;
             for slot in self.network.slots(node) {
                 if slot.reverse > tolerance && self.distance[slot.head as usize] == UNREACHED {
@@ -77,7 +96,7 @@ impl Balance {
                 }
             }
         }
-        reached_excess
+        (excesses, excesses - reached)
     }
 
     /// Pushes the excess of a node to nodes that are one arc nearer to a deficit.

@@ -10,7 +10,7 @@ use crate::certificate::{Certificate, Step};
 use crate::network::{Network, Slot};
 use crate::routing::EQUAL_LOADS;
 use crate::solver::Effort;
-use crate::solver::balance::Balance;
+use crate::solver::balance::{Balance, Settled};
 use crate::solver::components::Components;
 use crate::solver::pattern::MinimumCostFlow;
 use crate::topology::{NodeId, Topology};
@@ -258,8 +258,10 @@ impl Recursion {
             cut.tolerance = SAFETY * ratio * (part.noise + EPSILON * total_supply);
             self.max_flows += 1;
             let nodes = &self.order[part.nodes.start as usize..part.nodes.end as usize];
-            self.balance.settle(nodes, cut.tolerance);
-            let Some(next) = self.cut_left_by_flow(part, cut.tolerance) else { return cut };
+            if self.balance.settle(nodes, cut.tolerance) == Settled::Balanced {
+                return cut;
+            }
+            let next = self.ratio_of_cut_off(part);
             if next >= ratio * (1.0 - EPSILON) {
                 return cut;
             }
@@ -297,19 +299,19 @@ impl Recursion {
         (cut, total_supply)
     }
 
-    /// The ratio of the cut that the last flow ended with, if it left an excess behind.
-    fn cut_left_by_flow(&self, part: &Part, tolerance: f64) -> Option<f64> {
-        let (mut capacity, mut supply, mut stuck) = (0.0, 0.0, false);
+    /// The ratio of the cut around the nodes that the last flow left cut off.
+    fn ratio_of_cut_off(&self, part: &Part) -> f64 {
+        let (mut capacity, mut supply) = (0.0, 0.0);
         for &node in self.nodes(part).iter().filter(|&&node| self.balance.is_cut_off(node)) {
             supply += self.supply[node as usize];
-            stuck |= self.balance.excess[node as usize] > tolerance;
             for slot in self.balance.network.slots(node) {
                 if !self.balance.is_cut_off(slot.head) {
                     capacity += self.balance.network.capacity(slot);
                 }
             }
         }
-        (stuck && supply > 0.0).then(|| capacity / supply)
+        // What is cut off has an excess beyond what leaves it, hence a supply; round-off may say otherwise.
+        if supply > 0.0 { capacity / supply } else { f64::INFINITY }
     }
 
     fn remember_source_side(&mut self, part: &Part) {

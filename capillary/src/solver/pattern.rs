@@ -1,6 +1,6 @@
 //! The rest of a flow that stops at some layer: what the layers have not fixed goes the cheapest way [theory §1.5].
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// Costs that differ by less than this, relative to the largest, are equal.
@@ -49,90 +49,86 @@ impl MinimumCostFlow {
     /// The flow on each arc that was added, in order.
     pub(crate) fn solve(mut self) -> Vec<f64> {
         let largest = self.arcs.iter().fold(0.0, |largest: f64, arc| largest.max(arc.cost));
-        while self.lower_prices() {
-            let mut visited = vec![false; self.excess.len()];
-            for node in 0..self.excess.len() as u32 {
+        let equal = largest * EQUAL_COSTS;
+        while let Some((sources, steps)) = self.lower_prices(equal) {
+            let mut next = vec![0; self.excess.len()];
+            for node in sources {
                 while self.excess[node as usize] > self.tolerance
-                    && self.send_from(node, largest * EQUAL_COSTS, &mut visited)
+                    && self.send_from(node, equal, &steps, &mut next)
                 {}
             }
         }
         self.arcs.chunks(2).map(|pair| pair[1].residual).collect()
     }
 
-    /// Finds the cheapest way from each node to a deficit (Dijkstra, against the arcs) and makes it the node's price.
-    /// Returns whether an excess can still go somewhere.
-    fn lower_prices(&mut self) -> bool {
-        let mut distance = vec![f64::INFINITY; self.excess.len()];
+    /// Finds the cheapest ways to a deficit (Dijkstra, against the arcs) as far as to the nearest nodes with an excess,
+    /// and raises the prices by them. Returns those nodes, and for each node the fewest arcs of a cheapest way from
+    /// it; `None` if no excess can go anywhere.
+    fn lower_prices(&mut self, equal: f64) -> Option<(Vec<u32>, Vec<u32>)> {
+        let mut distance = vec![Distance::UNREACHED; self.excess.len()];
         let mut queue = BinaryHeap::new();
-        for node in 0..self.excess.len() {
+        for (node, start) in distance.iter_mut().enumerate() {
             if self.excess[node] < -self.tolerance {
-                distance[node] = 0.0;
-                queue.push(Reverse((Ordered(0.0), node as u32)));
+                *start = Distance { cost: 0.0, steps: 0 };
+                queue.push(Reverse((*start, node as u32)));
             }
         }
-        let mut farthest = 0.0;
-        let mut found = false;
-        while let Some(Reverse((Ordered(reached), node))) = queue.pop() {
+        let mut nearest = f64::INFINITY;
+        let mut sources = Vec::new();
+        while let Some(Reverse((reached, node))) = queue.pop() {
+            if reached.cost > nearest {
+                break;
+            }
             if reached > distance[node as usize] {
                 continue;
             }
-            farthest = reached;
-            found |= self.excess[node as usize] > self.tolerance;
+            if self.excess[node as usize] > self.tolerance {
+                nearest = reached.cost;
+                sources.push(node);
+            }
             for &back in &self.outgoing[node as usize] {
                 let tail = self.arcs[back as usize].head;
                 let arc = self.arcs[back as usize ^ 1];
-                let longer = reached + self.reduced_cost(tail, &arc).max(0.0);
+                let longer = reached.and(self.reduced_cost(tail, &arc), equal);
                 if arc.residual > self.tolerance && longer < distance[tail as usize] {
                     distance[tail as usize] = longer;
-                    queue.push(Reverse((Ordered(longer), tail)));
+                    queue.push(Reverse((longer, tail)));
                 }
             }
         }
-        for (price, distance) in self.price.iter_mut().zip(distance) {
-            *price += distance.min(farthest);
+        for (price, distance) in self.price.iter_mut().zip(&distance) {
+            *price += distance.cost.min(nearest);
         }
-        found
+        let steps = distance.into_iter().map(|distance| distance.steps).collect();
+        (!sources.is_empty()).then_some((sources, steps))
     }
 
     fn reduced_cost(&self, tail: u32, arc: &Arc) -> f64 {
         arc.cost + self.price[arc.head as usize] - self.price[tail as usize]
     }
 
-    /// Sends excess of `node` along one cheapest way to a deficit. Nodes from which none leads on are `visited` for
-    /// good: filled arcs open only ways back along the cheapest ways, which the search has been through.
-    fn send_from(&mut self, node: u32, equal: f64, visited: &mut [bool]) -> bool {
+    /// Sends excess of `node` along one cheapest way of fewest `steps` to a deficit, if there is one left. Arcs before
+    /// `next` of a node lead nowhere any more.
+    fn send_from(&mut self, node: u32, equal: f64, steps: &[u32], next: &mut [usize]) -> bool {
         let mut path: Vec<u32> = Vec::new();
-        let mut next: Vec<usize> = vec![0];
         let mut here = node;
-        if visited[node as usize] {
-            return false;
-        }
-        visited[node as usize] = true;
         while self.excess[here as usize] >= -self.tolerance {
-            let place = next.len() - 1;
-            let Some(&arc) = self.outgoing[here as usize].get(next[place]) else {
-                next.pop();
+            let Some(&arc) = self.outgoing[here as usize].get(next[here as usize]) else {
                 let Some(back) = path.pop() else { return false };
                 here = self.arcs[back as usize ^ 1].head;
+                next[here as usize] += 1;
                 continue;
             };
-            next[place] += 1;
             let step = self.arcs[arc as usize];
-            let open = step.residual > self.tolerance && !visited[step.head as usize];
-            if open && self.reduced_cost(here, &step) <= equal {
-                visited[step.head as usize] = true;
+            let nearer = steps[step.head as usize].wrapping_add(1) == steps[here as usize];
+            if nearer && step.residual > self.tolerance && self.reduced_cost(here, &step) <= equal {
                 path.push(arc);
-                next.push(0);
                 here = step.head;
+            } else {
+                next[here as usize] += 1;
             }
         }
         self.push(node, here, &path);
-        // The nodes of the path lead on still, as far as it is not full.
-        visited[node as usize] = false;
-        for &arc in &path {
-            visited[self.arcs[arc as usize].head as usize] = false;
-        }
         true
     }
 
@@ -148,20 +144,33 @@ impl MinimumCostFlow {
     }
 }
 
-/// A distance, which is never NaN.
+/// How far a node is from a deficit: first by cost, then by arcs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Ordered(f64);
+struct Distance {
+    /// Never NaN.
+    cost: f64,
+    steps: u32,
+}
 
-impl Eq for Ordered {}
+impl Distance {
+    const UNREACHED: Self = Self { cost: f64::INFINITY, steps: u32::MAX };
 
-impl Ord for Ordered {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
+    /// One arc farther; a cost that is no more than round-off is none.
+    fn and(self, cost: f64, equal: f64) -> Self {
+        Self { cost: self.cost + if cost <= equal { 0.0 } else { cost }, steps: self.steps + 1 }
     }
 }
 
-impl PartialOrd for Ordered {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+impl Eq for Distance {}
+
+impl Ord for Distance {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.cost.total_cmp(&other.cost).then(self.steps.cmp(&other.steps))
+    }
+}
+
+impl PartialOrd for Distance {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }

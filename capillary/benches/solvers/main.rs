@@ -1,0 +1,108 @@
+//! `cargo bench -p capillary`: the layer solver against the naive one and against the linear program.
+//!
+//! Every row is one pair in one network on one thread. The naive solver is `capillary::reference` over `f64`: the same
+//! recursion with every graph built anew for every flow. A file of topologies is looked for in the folder that the
+//! variable CAPILLARY_TOPOLOGIES names; without it those rows are left out. `--only TEXT` keeps to the rows whose name
+//! contains the text.
+
+mod networks;
+
+use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
+
+use capillary::{Solution, lp, reference, solve_certified, solve_layers};
+use networks::{Scene, barabasi_albert, geometric};
+
+/// A run is repeated until this has passed, and the fastest counts: the machine is shared.
+const ENOUGH: Duration = Duration::from_millis(300);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let only =
+        arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
+    println!("| network | links | layers | all layers | first ten | naive | × | linear program | × |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for (make, against) in SCENES {
+        let scene = make();
+        if only.is_none_or(|text| scene.name.contains(text.as_str())) {
+            row(&scene, *against);
+        }
+    }
+}
+
+/// What a row is compared with.
+#[derive(Clone, Copy, PartialEq)]
+enum Against {
+    NaiveAndLp,
+    Naive,
+    Nothing,
+}
+
+type Row = (fn() -> Scene, Against);
+
+const SCENES: &[Row] = &[
+    (|| geometric(115, 8.5, 1), Against::NaiveAndLp),
+    (|| geometric(300, 8.5, 1), Against::NaiveAndLp),
+    (|| geometric(300, 17.0, 1), Against::Naive),
+    (|| geometric(1_000, 8.5, 1), Against::Naive),
+    (|| geometric(3_000, 8.5, 1), Against::Naive),
+    (|| geometric(10_000, 8.5, 1), Against::Naive),
+    (|| barabasi_albert(3_000, 3, 1), Against::Naive),
+    (|| barabasi_albert(10_000, 3, 1), Against::Naive),
+    (|| barabasi_albert(40_000, 3, 1), Against::Nothing),
+];
+
+fn row(scene: &Scene, against: Against) {
+    let Scene { name, topology, source, target } = scene;
+    let ten = NonZeroU32::new(10).expect("not zero");
+    let first = fastest(|| solve_layers(topology, *source, *target, ten));
+    if against == Against::Nothing {
+        println!(
+            "| {name} | {} | – | not run | {} | not run | – | not run | – |",
+            topology.link_count(),
+            shown(first)
+        );
+        return;
+    }
+    let all = fastest(|| solve_certified(topology, *source, *target));
+    let solution: Solution = solve_certified(topology, *source, *target).expect("joined");
+    let naive = fastest(|| reference::solve::<f64>(topology, *source, *target));
+    let lp = (against == Against::NaiveAndLp).then(|| once(|| lp::solve(topology, *source, *target)));
+    println!(
+        "| {name} | {} | {} | {} | {} | {} | {:.1} | {} | {} |",
+        topology.link_count(),
+        solution.routing.layers().len(),
+        shown(all),
+        shown(first),
+        shown(naive),
+        naive.as_secs_f64() / all.as_secs_f64(),
+        lp.map_or("not run".into(), shown),
+        lp.map_or("–".into(), |lp| format!("{:.0}", lp.as_secs_f64() / all.as_secs_f64())),
+    );
+    eprintln!("{name}: {:?}", solution.effort);
+}
+
+#[allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
+fn once<T>(work: impl FnOnce() -> T) -> Duration {
+    let start = Instant::now();
+    std::hint::black_box(work());
+    start.elapsed()
+}
+
+fn fastest<T>(mut work: impl FnMut() -> T) -> Duration {
+    let mut best = once(&mut work);
+    let mut total = best;
+    while total < ENOUGH {
+        let time = once(&mut work);
+        best = best.min(time);
+        total += time;
+    }
+    best
+}
+
+fn shown(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds >= 1.0 => format!("{seconds:.1} s"),
+        seconds => format!("{:.2} ms", seconds * 1e3),
+    }
+}
