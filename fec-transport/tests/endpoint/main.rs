@@ -1,0 +1,147 @@
+//! Endpoints on loopback, as a program would use them.
+#![cfg(feature = "io")]
+
+mod parrot;
+mod scene;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fec_transport::CloseReason;
+use fec_transport::io::{BindError, Endpoint, EndpointConfig, EndpointEnded, EndpointError, Plane};
+use fec_transport::keys::{Identity, encode_key};
+use fec_transport::overlay::Overlay;
+use netsim::{LinkModel, Probability, Rate};
+use tokio::time::timeout;
+
+use parrot::{Outcome, Parrot};
+use scene::{PATIENCE, Scene, identity, loopback, member};
+
+fn message(length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index * index / 7) as u8).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_come_back_through_the_relay_unchanged() {
+    let scene = Scene::line();
+    let (_relay, _server) = (scene.start("relay").await, scene.start("server").await);
+    let mut client = scene.start("client").await;
+    for length in [5, 0, 3 << 20] {
+        client.ask(scene.member("server"), message(length)).await;
+        assert_eq!(client.next().await, Outcome::Answer(message(length)));
+    }
+    let counts = client.endpoint.handle().data_counts().await.expect("the endpoint lives");
+    assert!(counts.sent > (3 << 20) / 1408 && counts.received > (3 << 20) / 1408, "{counts:?}");
+    assert_eq!((counts.without_address, counts.refused), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_survives_loss_and_a_dying_link() {
+    let model = LinkModel::new(Rate::from_mbit(40), Duration::from_millis(10));
+    let scene = Scene::diamond(&model.with_loss(Probability::new(0.02).expect("a probability")));
+    let mut others = Vec::new();
+    for name in ["r1", "r2", "server"] {
+        others.push(scene.start(name).await);
+    }
+    let mut client = scene.start("client").await;
+    client.ask(scene.member("server"), message(1 << 20)).await;
+    assert_eq!(client.next().await, Outcome::Answer(message(1 << 20)));
+    client.ask(scene.member("server"), message(4 << 20)).await;
+    scene.wait_for_traffic("r1 - server", 1 << 20).await;
+    scene.link("r1 - server").kill();
+    assert_eq!(client.next().await, Outcome::Answer(message(4 << 20)));
+}
+
+#[tokio::test]
+async fn a_strangers_datagrams_are_counted_and_never_answered() {
+    let scene = Scene::line();
+    let (relay, _server) = (scene.start("relay").await, scene.start("server").await);
+    let mut client = scene.start("client").await;
+    let stranger = loopback();
+    stranger.set_nonblocking(true).expect("supported");
+    for length in [0, 1, 24, 64, 1400] {
+        stranger.send_to(&message(length), relay.endpoint.addresses().data).expect("sent");
+    }
+    client.ask(scene.member("server"), message(1000)).await;
+    assert_eq!(client.next().await, Outcome::Answer(message(1000)));
+    assert!(stranger.recv(&mut [0; 2048]).is_err(), "an answer");
+    let received = relay.endpoint.handle().data_counts().await.expect("the endpoint lives").received;
+    assert!(received >= 4, "{received}");
+}
+
+#[tokio::test]
+async fn a_shutdown_is_told_to_the_peers_and_gives_the_application_back() {
+    let scene = Scene::line();
+    let (_relay, mut server) = (scene.start("relay").await, scene.start("server").await);
+    let mut client = scene.start("client").await;
+    client.ask(scene.member("server"), message(10)).await;
+    assert_eq!(client.next().await, Outcome::Answer(message(10)));
+    let handle = client.endpoint.handle().clone();
+    let parrot = timeout(PATIENCE, client.endpoint.shutdown()).await.expect("in time").expect("no panic");
+    assert!(parrot.is_idle());
+    assert_eq!(server.next().await, Outcome::Closed(CloseReason::ByPeer("shutting down".to_owned())));
+    assert_eq!(handle.inspect(|_, _| ()).await, Err(EndpointEnded));
+}
+
+#[tokio::test]
+async fn a_restarted_relay_is_used_again() {
+    let scene = Scene::line();
+    let (relay, _server) = (scene.start("relay").await, scene.start("server").await);
+    let mut client = scene.start("client").await;
+    client.ask(scene.member("server"), message(100)).await;
+    assert_eq!(client.next().await, Outcome::Answer(message(100)));
+    relay.endpoint.shutdown().await.expect("no panic");
+    let _relay = scene.start("relay").await;
+    client.ask(scene.member("server"), message(200)).await;
+    assert_eq!(client.next().await, Outcome::Answer(message(200)));
+}
+
+#[tokio::test]
+async fn dropped_endpoints_leave_no_tasks_behind() {
+    let scene = Scene::line();
+    let (relay, server) = (scene.start("relay").await, scene.start("server").await);
+    let mut client = scene.start("client").await;
+    client.ask(scene.member("server"), message(10)).await;
+    client.next().await;
+    drop((relay, server, client));
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let ended = async {
+        while metrics.num_alive_tasks() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, ended).await.expect("all tasks end");
+}
+
+async fn start_error(overlay: &str, identity: Identity) -> EndpointError {
+    let overlay = Arc::new(Overlay::parse(overlay).expect("a right overlay"));
+    let config = EndpointConfig::new(overlay, identity);
+    Endpoint::start(config, Parrot::default(), |_| {}).await.expect_err("it should not start")
+}
+
+#[tokio::test]
+async fn a_key_that_is_none_of_the_overlays_is_named() {
+    let error = start_error(&member("relay", ""), identity("stranger")).await;
+    let key = encode_key(&identity("stranger").public().ed25519);
+    assert_eq!(error.to_string(), format!("no member of the overlay has this process's key (Ed25519 {key})"));
+}
+
+#[tokio::test]
+async fn an_x25519_key_of_another_seed_is_noticed_before_any_handshake() {
+    let [right, wrong] = ["relay", "other"].map(|name| encode_key(&identity(name).public().x25519));
+    let error = start_error(&member("relay", "").replace(&right, &wrong), identity("relay")).await;
+    assert!(matches!(&error, EndpointError::WrongX25519 { expected, .. } if *expected == right), "{error}");
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_named() {
+    let taken = loopback();
+    let address = taken.local_addr().expect("bound");
+    let addresses = format!("control = \"127.0.0.1:0\"\ndata = \"{address}\"");
+    let error = start_error(&member("relay", &addresses), identity("relay")).await;
+    let is_named = matches!(
+        &error,
+        EndpointError::Bind(BindError::InUse { plane: Plane::Data, address: named }) if *named == address
+    );
+    assert!(is_named, "{error}");
+}

@@ -1,0 +1,161 @@
+//! Overlays on loopback; ports are bound before the overlay file names them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fec_transport::io::{Endpoint, EndpointConfig, Sockets};
+use fec_transport::keys::{Identity, encode_key};
+use fec_transport::overlay::{MemberId, Overlay};
+use netsim::LinkModel;
+use netsim::emulator::{self, Direction, EmulatedLink, Emulator, LinkHandle};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::parrot::{Ask, Outcome, Parrot};
+
+/// Longer than anything here takes on a busy machine; only a failing test waits for it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An overlay with a client, a server and relays between them.
+pub(crate) struct Scene {
+    overlay: Arc<Overlay>,
+    bound: BTreeMap<&'static str, Sockets>,
+    emulator: Option<Emulator>,
+}
+
+/// A process of a member, and what its application tells.
+pub(crate) struct Process {
+    pub(crate) endpoint: Endpoint<Parrot>,
+    outcomes: mpsc::UnboundedReceiver<Outcome>,
+}
+
+impl Scene {
+    /// client – relay – server, without anything between.
+    pub(crate) fn line() -> Scene {
+        Scene::new(&["relay", "server"], &[("client", "relay"), ("relay", "server")], None)
+    }
+
+    /// client – r1 – server and client – r2 – server, over emulated links.
+    pub(crate) fn diamond(model: &LinkModel) -> Scene {
+        let links = [("client", "r1"), ("client", "r2"), ("r1", "server"), ("r2", "server")];
+        Scene::new(&["r1", "r2", "server"], &links, Some(model))
+    }
+
+    fn new(
+        listening: &[&'static str],
+        links: &[(&'static str, &'static str)],
+        model: Option<&LinkModel>,
+    ) -> Scene {
+        let (mut text, mut bound) = (member("client", ""), BTreeMap::new());
+        for name in listening {
+            let sockets = Sockets { control: loopback(), data: loopback() };
+            let emulator::Endpoint { control, data } = addresses(&sockets);
+            let [control, data] = [control, data].map(|address| address.expect("bound"));
+            let rest = format!("control = \"{control}\"\ndata = \"{data}\"\nrelay_for = [\"*\"]");
+            text += &member(name, &rest);
+            bound.insert(*name, sockets);
+        }
+        let emulator = model.map(|model| emulate(links, &bound, model));
+        for (a, b) in links {
+            writeln!(text, "[[link]]\na = \"{a}\"\nb = \"{b}\"").expect("into a string");
+            text += &emulator.as_ref().map(|emulator| ways(emulator, a, b)).unwrap_or_default();
+        }
+        Scene { overlay: Arc::new(Overlay::parse(&text).expect("a right overlay")), bound, emulator }
+    }
+
+    /// A process of a member: of one that listens, on its sockets, which a later process may have again.
+    pub(crate) async fn start(&self, name: &str) -> Process {
+        let share = |socket: &UdpSocket| socket.try_clone().expect("a second handle");
+        let share = |own: &Sockets| Sockets { control: share(&own.control), data: share(&own.data) };
+        let sockets = self.bound.get(name).map(share);
+        let config =
+            EndpointConfig { sockets, ..EndpointConfig::new(Arc::clone(&self.overlay), identity(name)) };
+        let (tell, outcomes) = mpsc::unbounded_channel();
+        let host = move |outcome| drop(tell.send(outcome));
+        let endpoint = Endpoint::start(config, Parrot::default(), host).await.expect("an endpoint");
+        Process { endpoint, outcomes }
+    }
+
+    /// The member of that name.
+    pub(crate) fn member(&self, name: &str) -> MemberId {
+        self.overlay.find(name).expect("a member of the scene")
+    }
+
+    /// An emulated link, by the names of its ends: `a - b`.
+    pub(crate) fn link(&self, name: &str) -> &LinkHandle {
+        self.emulator.as_ref().and_then(|emulator| emulator.link(name)).expect("an emulated link")
+    }
+
+    /// Waits until that many more bytes have passed the link from a to b.
+    pub(crate) async fn wait_for_traffic(&self, name: &str, bytes: u64) {
+        let passed = || self.link(name).counters(Direction::AToB).delivered_bytes;
+        let enough = passed() + bytes;
+        let passing = async {
+            while passed() < enough {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, passing).await.expect("traffic in time");
+    }
+}
+
+impl Process {
+    /// The next thing that the application tells.
+    pub(crate) async fn next(&mut self) -> Outcome {
+        timeout(PATIENCE, self.outcomes.recv()).await.expect("in time").expect("the application lives")
+    }
+
+    /// Has the application send a message to be repeated.
+    pub(crate) async fn ask(&mut self, whom: MemberId, message: Vec<u8>) {
+        self.endpoint.handle().command(Ask { whom, message }).await.expect("the endpoint lives");
+    }
+}
+
+fn addresses(sockets: &Sockets) -> emulator::Endpoint {
+    let [control, data] = [&sockets.control, &sockets.data].map(|socket| socket.local_addr().ok());
+    emulator::Endpoint { control, data }
+}
+
+fn emulate(
+    links: &[(&'static str, &'static str)],
+    bound: &BTreeMap<&'static str, Sockets>,
+    model: &LinkModel,
+) -> Emulator {
+    let end = |name: &str| bound.get(name).map(addresses).unwrap_or_default();
+    let link = |(a, b): &(&str, &str)| {
+        EmulatedLink::new(format!("{a} - {b}"), end(a), end(b), model.clone(), model.clone())
+    };
+    Emulator::start(links.iter().map(link).collect(), 1).expect("an emulator")
+}
+
+/// How the two ends of an emulated link reach each other, as the overlay file says it.
+fn ways(emulator: &Emulator, a: &str, b: &str) -> String {
+    let ports = emulator.link(&format!("{a} - {b}")).expect("it is emulated").ports();
+    let way = |direction: &str, to: emulator::Endpoint| match (to.control, to.data) {
+        (Some(control), Some(data)) => {
+            format!("{direction} = {{ control = \"{control}\", data = \"{data}\" }}\n")
+        }
+        _ => String::new(),
+    };
+    way("a_to_b", ports.a_to_b) + &way("b_to_a", ports.b_to_a)
+}
+
+/// The keys of the member of that name.
+pub(crate) fn identity(name: &str) -> Identity {
+    Identity::from_seed(*blake3::hash(name.as_bytes()).as_bytes())
+}
+
+/// A socket on a free port.
+pub(crate) fn loopback() -> UdpSocket {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback")
+}
+
+/// A member's entry in the overlay file.
+pub(crate) fn member(name: &str, rest: &str) -> String {
+    let keys = identity(name).public();
+    let (ed25519, x25519) = (encode_key(&keys.ed25519), encode_key(&keys.x25519));
+    format!("[[member]]\nname = \"{name}\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n{rest}\n")
+}
