@@ -23,11 +23,13 @@ const ARROWS: [(&str, &[&str], &[&str]); 5] = [
     ("sfio-remote", &["fec-transport"], &["netsim"]),
 ];
 
-/// Dependencies that must be optional, and the features that may name them.
-const GUARDED: [(&str, &[&str], &[&str]); 3] = [
-    ("netsim", &["socket2", "tokio"], &["emulator"]),
-    ("fec-transport", &["quinn", "quinn-udp", "rustls", "socket2", "tokio"], &["io"]),
-    ("sfio-remote", &["rustix", "tokio"], &["io"]),
+/// Dependencies that must be optional, and the feature that pulls them; one that contains it may add to them.
+const GUARDED: [(&str, &[&str], &str); 5] = [
+    ("netsim", &["socket2", "tokio"], "emulator"),
+    ("fec-transport", &["quinn", "quinn-udp", "rustls", "socket2", "tokio"], "io"),
+    ("fec-transport", &["netsim"], "sim"),
+    ("sfio-remote", &["rustix", "tokio"], "io"),
+    ("sfio-remote", &["netsim"], "demo"),
 ];
 
 fn workspace() -> PathBuf {
@@ -80,34 +82,34 @@ fn imports_between_the_crates_point_one_way() {
         let manifest = manifest(name);
         for kind in ["dependencies", "build-dependencies"] {
             for (dependency, value) in dependencies(&manifest, kind) {
-                let allowed = always.contains(&dependency) || optional.contains(&dependency) && is_optional(value);
+                let allowed =
+                    always.contains(&dependency) || optional.contains(&dependency) && is_optional(value);
                 assert!(!CRATES.contains(&dependency) || allowed, "{name} imports {dependency} as {value}");
             }
         }
         for (dependency, value) in dependencies(&manifest, "dev-dependencies") {
             let allowed = dependency == name || [always, optional].concat().contains(&dependency);
-            assert!(!CRATES.contains(&dependency) || allowed, "the tests of {name} import {dependency} as {value}");
+            assert!(
+                !CRATES.contains(&dependency) || allowed,
+                "the tests of {name} import {dependency} as {value}"
+            );
         }
     }
 }
 
 #[test]
-fn virtual_time_is_pulled_by_its_own_feature_only() {
-    for (name, features) in [("fec-transport", &["sim"]), ("sfio-remote", &["demo"])] {
-        assert_named_by_only(name, "netsim", features);
-    }
-}
-
-#[test]
-fn tokio_and_the_sockets_are_optional_and_belong_to_one_feature() {
-    for (name, guarded, features) in GUARDED {
+fn sockets_tasks_and_the_simulator_are_optional_and_belong_to_one_feature() {
+    for (name, guarded, feature) in GUARDED {
         let manifest = manifest(name);
         let all = dependencies(&manifest, "dependencies");
         for dependency in guarded {
             let found = all.iter().find(|(other, _)| other == dependency);
             let (_, value) = found.unwrap_or_else(|| panic!("{name} has no {dependency}; mend this test"));
             assert!(is_optional(value), "{name} imports {dependency} in any case");
-            assert_named_by_only(name, dependency, features);
+            let pulling = features_that_name(&manifest, dependency);
+            assert!(!pulling.is_empty(), "no feature of {name} pulls {dependency}");
+            let stray = pulling.iter().find(|pulling| !contains(&manifest, pulling, feature));
+            assert_eq!(stray, None, "it pulls {dependency} of {name} without being part of {feature}");
         }
     }
 }
@@ -126,35 +128,50 @@ fn a_crate_of_ours_comes_without_its_default_features() {
         }
     }
     let default_members = workspace["default-members"].as_array().expect("a list");
-    assert_eq!(default_members, &[Value::from("sfio-remote")], "`cargo run --bin sfio` builds only what it needs");
+    assert_eq!(
+        default_members,
+        &[Value::from("sfio-remote")],
+        "`cargo run --bin sfio` builds only what it needs"
+    );
 }
 
 #[test]
 fn no_crate_is_a_drawer_for_everything() {
     let root = manifest("");
-    let members = table(&root, "workspace").and_then(|workspace| workspace["members"].as_array()).expect("a list");
+    let members =
+        table(&root, "workspace").and_then(|workspace| workspace["members"].as_array()).expect("a list");
     let names: BTreeSet<&str> = members.iter().filter_map(Value::as_str).collect();
     assert!(CRATES.iter().all(|name| names.contains(name)), "{names:?}");
     assert!(["common", "core", "util", "utils"].iter().all(|name| !names.contains(name)), "{names:?}");
 }
 
-fn assert_named_by_only(name: &str, dependency: &str, allowed: &[&str]) {
-    let manifest = manifest(name);
-    let features = table(&manifest, "features").expect("the crate has features");
-    let mark = format!("dep:{dependency}");
-    let names = |list: &Value| {
-        let entries = list.as_array().expect("a list of features").iter().filter_map(Value::as_str);
-        entries.into_iter().any(|entry| entry == mark || entry.starts_with(&format!("{dependency}/")))
+fn entries<'a>(manifest: &'a Table, feature: &str) -> impl Iterator<Item = &'a str> {
+    let list = table(manifest, "features").and_then(|features| features.get(feature)?.as_array());
+    list.into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn features_that_name(manifest: &Table, dependency: &str) -> Vec<String> {
+    let (mark, prefix) = (format!("dep:{dependency}"), format!("{dependency}/"));
+    let features = table(manifest, "features").expect("the crate has features").keys();
+    let names = |feature: &&String| {
+        entries(manifest, feature).any(|entry| entry == mark || entry.starts_with(&prefix))
     };
-    let naming: Vec<&str> = features.iter().filter(|(_, list)| names(list)).map(|(name, _)| name.as_str()).collect();
-    assert_eq!(naming, allowed, "features of {name} that pull {dependency}");
+    features.filter(names).cloned().collect()
+}
+
+/// Whether `feature` is `other` or switches it on, at whatever remove.
+fn contains(manifest: &Table, feature: &str, other: &str) -> bool {
+    feature == other || entries(manifest, feature).any(|entry| contains(manifest, entry, other))
 }
 
 // --- the search itself ------------------------------------------------------------------------------------------
 
 fn found(text: &str) -> Vec<(usize, String)> {
     let (code, _) = scan::without_tests(&scan::blanked(text));
-    scan::search(Path::new("x.rs"), &code, &[]).into_iter().map(|finding| (finding.line, finding.what)).collect()
+    scan::search(Path::new("x.rs"), &code, &[])
+        .into_iter()
+        .map(|finding| (finding.line, finding.what))
+        .collect()
 }
 
 #[test]

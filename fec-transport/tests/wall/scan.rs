@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// What protocol logic does without, and why.
 ///
 /// A rule with `::` matches that path, any other matches a whole word. `core::net` has addresses only and is allowed.
-pub const RULES: [(&str, &str); 40] = [
+pub(crate) const RULES: &[(&str, &str)] = &[
     ("std::net", "sockets live in io/ (addresses are in core::net)"),
     ("std::fs", "files live in io/"),
     ("std::os", "the operating system is io/'s affair"),
@@ -59,11 +59,11 @@ const STD_MODULES: [&str; 6] = ["net", "fs", "os", "env", "process", "thread"];
 
 /// A place where a rule is broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    pub file: PathBuf,
-    pub line: usize,
-    pub what: String,
-    pub why: &'static str,
+pub(crate) struct Finding {
+    pub(crate) file: PathBuf,
+    pub(crate) line: usize,
+    pub(crate) what: String,
+    pub(crate) why: &'static str,
 }
 
 impl fmt::Display for Finding {
@@ -73,7 +73,7 @@ impl fmt::Display for Finding {
 }
 
 /// Searches all Rust files beneath `src`, but for the folders `outside` (relative to it), by [`RULES`] and `more`.
-pub fn scan(src: &Path, outside: &[&str], more: &[(&'static str, &'static str)]) -> Vec<Finding> {
+pub(crate) fn scan(src: &Path, outside: &[&str], more: &[(&'static str, &'static str)]) -> Vec<Finding> {
     let mut sources = Vec::new();
     let mut tests = Vec::new();
     for file in rust_files(src) {
@@ -92,7 +92,7 @@ pub fn scan(src: &Path, outside: &[&str], more: &[(&'static str, &'static str)])
 }
 
 /// Searches one file whose comments, literals and tests are gone.
-pub fn search(file: &Path, code: &str, more: &[(&'static str, &'static str)]) -> Vec<Finding> {
+pub(crate) fn search(file: &Path, code: &str, more: &[(&'static str, &'static str)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (what, why) in RULES.iter().chain(more).copied() {
         for at in occurrences(code, what) {
@@ -104,7 +104,12 @@ pub fn search(file: &Path, code: &str, more: &[(&'static str, &'static str)]) ->
         let braces = statement.find('{').map_or("", |brace| &statement[brace..]);
         for module in STD_MODULES.into_iter().filter(|module| !occurrences(braces, module).is_empty()) {
             let what = format!("use std::{{{module}}}");
-            findings.push(Finding { file: file.to_owned(), line: line_of(code, at), what, why: RULES[2].1 });
+            findings.push(Finding {
+                file: file.to_owned(),
+                line: line_of(code, at),
+                what,
+                why: "it belongs to io/",
+            });
         }
     }
     findings
@@ -112,7 +117,8 @@ pub fn search(file: &Path, code: &str, more: &[(&'static str, &'static str)]) ->
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry of the folder").path()).collect();
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("an entry of the folder").path()).collect();
     paths.sort();
     let mut files = Vec::new();
     for path in paths {
@@ -138,7 +144,7 @@ fn occurrences(code: &str, what: &str) -> Vec<usize> {
     let stands_alone = |at: usize| {
         let before = code[..at].chars().next_back();
         let after = code[at + what.len()..].chars().next();
-        !before.is_some_and(is_part) && (what.ends_with(':') || !after.is_some_and(is_part))
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
     };
     code.match_indices(what).map(|(at, _)| at).filter(|at| stands_alone(*at)).collect()
 }
@@ -148,7 +154,7 @@ fn line_of(code: &str, at: usize) -> usize {
 }
 
 /// The text with its comments and literals replaced by blanks; lines stay where they are.
-pub fn blanked(text: &str) -> String {
+pub(crate) fn blanked(text: &str) -> String {
     let characters: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -219,7 +225,7 @@ fn raw_string(rest: &[char]) -> usize {
 }
 
 /// Blanks the items under `#[cfg(test)]`; gives the names of the modules among them that are files of their own, too.
-pub fn without_tests(code: &str) -> (String, Vec<String>) {
+pub(crate) fn without_tests(code: &str) -> (String, Vec<String>) {
     const MARK: &str = "#[cfg(test)]";
     let (mut out, mut modules, mut rest) = (String::new(), Vec::new(), code);
     while let Some(at) = rest.find(MARK) {
