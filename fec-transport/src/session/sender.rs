@@ -184,7 +184,7 @@ impl Sender {
     pub(crate) fn on_path_death(&mut self, path: PathId) {
         for id in &self.sending {
             let Some(block) = self.blocks.get_mut(id) else { continue };
-            for (_, count) in block.quotas.iter_mut().filter(|(owner, _)| *owner == path) {
+            for (_, count) in block.quotas.iter_mut().filter(|(owner, count)| *owner == path && *count > 0) {
                 block.owed += std::mem::take(count);
                 self.owing.insert(*id);
             }
@@ -409,5 +409,17 @@ mod tests {
         sender.on_path_death(PathId(2));
         let all = u64::from(sender.redundancy.initial(32));
         assert_eq!(send_all(&mut sender, 1), all);
+    }
+
+    #[test]
+    fn a_path_that_dies_after_it_has_carried_its_share_owes_nothing() {
+        // Such a block was once entered as owing with no symbol owed, which underflowed at the next choice.
+        let mut sender = sender_with(1408 * 32);
+        let weights = [(PATH, 1.0), (PathId(2), 1.0)];
+        while sender.blocks.values().next().is_none_or(|block| block.quotas[0].1 > 0) {
+            assert!(sender.choose(Time::ZERO, PATH, &weights).is_some());
+        }
+        sender.on_path_death(PATH);
+        assert!(sender.owing.is_empty());
     }
 }

@@ -47,6 +47,14 @@ pub struct Send {
 }
 
 impl Transfer {
+    /// Begins anew after a session was closed.
+    pub fn forget(&mut self) {
+        self.sending.clear();
+        self.waiting.clear();
+        self.confirmed.clear();
+        self.closed.clear();
+    }
+
     fn start(&mut self, now: Time, node: &mut Node, session: SessionId, length: u64) {
         let stream = node.open_stream(session).expect("the session is open and has room");
         self.sending.insert(stream, Sending { length, written: 0, answer: Vec::new() });
