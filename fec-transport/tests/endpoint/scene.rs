@@ -84,21 +84,22 @@ impl Scene {
         self.overlay.find(name).expect("a member of the scene")
     }
 
-    /// An emulated link, by the names of its ends: `a - b`.
-    pub(crate) fn link(&self, name: &str) -> &LinkHandle {
-        self.emulator.as_ref().and_then(|emulator| emulator.link(name)).expect("an emulated link")
-    }
-
-    /// Waits until that many more bytes have passed the link from a to b.
-    pub(crate) async fn wait_for_traffic(&self, name: &str, bytes: u64) {
-        let passed = || self.link(name).counters(Direction::AToB).delivered_bytes;
-        let enough = passed() + bytes;
+    /// Waits until one of the emulated links to the server has passed that many more bytes; gives that link.
+    pub(crate) async fn busiest_link(&self, bytes: u64) -> &LinkHandle {
+        let links = self.emulator.iter().flat_map(|emulator| emulator.links());
+        let passed = |link: &LinkHandle| link.counters(Direction::AToB).delivered_bytes;
+        let to_server: Vec<_> = links.filter(|link| link.name().ends_with("server")).collect();
+        let before: Vec<u64> = to_server.iter().map(|link| passed(link)).collect();
         let passing = async {
-            while passed() < enough {
+            loop {
+                let mut grown = to_server.iter().zip(&before);
+                if let Some((link, _)) = grown.find(|(link, before)| passed(link) >= *before + bytes) {
+                    return *link;
+                }
                 tokio::task::yield_now().await;
             }
         };
-        timeout(PATIENCE, passing).await.expect("traffic in time");
+        timeout(PATIENCE, passing).await.expect("traffic in time")
     }
 }
 
@@ -106,6 +107,17 @@ impl Process {
     /// The next thing that the application tells.
     pub(crate) async fn next(&mut self) -> Outcome {
         timeout(PATIENCE, self.outcomes.recv()).await.expect("in time").expect("the application lives")
+    }
+
+    /// Waits for the next thing that the application tells, which is to be the answer `expected`.
+    pub(crate) async fn expect_answer(&mut self, expected: &[u8]) {
+        match self.next().await {
+            // Not assert_eq: nobody wants to read megabytes.
+            Outcome::Answer(answer) => {
+                assert!(answer == expected, "another answer, of {} bytes", answer.len());
+            }
+            Outcome::Closed(reason) => panic!("the session was closed: {reason}"),
+        }
     }
 
     /// Has the application send a message to be repeated.
