@@ -1,6 +1,8 @@
 //! SFIO: one file striped over several I/O nodes, read and written as one.
 #![doc = "Under construction."]
 
+pub mod application;
+pub mod client;
 pub mod distribution;
 pub mod io_node;
 pub mod name;

@@ -196,10 +196,10 @@ impl Transport for Port<'_> {
     }
 
     fn reset(&mut self, _: Time, stream: StreamId, code: u32) {
-        if self.network.streams.remove(&stream).is_some() {
-            if let Ok(other) = self.network.other_end(stream, self.me) {
-                self.network.tell(other, Event::StreamReset { stream, code });
-            }
+        if self.network.streams.remove(&stream).is_some()
+            && let Ok(other) = self.network.other_end(stream, self.me)
+        {
+            self.network.tell(other, Event::StreamReset { stream, code });
         }
     }
 
@@ -213,6 +213,7 @@ impl Transport for Port<'_> {
                 return Ok(Read::Blocked);
             }
             direction.end_was_read = true;
+            self.network.tell(other, Event::Delivered { stream });
             self.network.forget_if_ended(stream);
             return Ok(Read::Finished);
         }

@@ -1,0 +1,91 @@
+//! Striped files that are open.
+
+use fec_transport::overlay::MemberId;
+
+use super::action::Durability;
+use super::error::OperationError;
+use crate::distribution::{Distribution, StripeUnit, Structure, SubfileIndex};
+use crate::name::{FileName, SubfileName, SubfilePath};
+use crate::transport::Transport;
+
+/// The sizes of all subfiles of a striped file, and what they say about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileStat {
+    name: FileName,
+    distribution: Distribution,
+    sizes: Vec<Option<u64>>,
+}
+
+impl FileStat {
+    pub(super) fn new(layout: &Layout, sizes: Vec<Option<u64>>) -> FileStat {
+        FileStat { name: layout.name.clone(), distribution: layout.distribution, sizes }
+    }
+
+    /// The size of each subfile in bytes, in the order of striping; none for one that does not exist.
+    pub fn subfile_sizes(&self) -> &[Option<u64>] {
+        &self.sizes
+    }
+
+    /// The subfiles that do not exist.
+    pub fn missing(&self) -> Vec<SubfileName> {
+        let subfiles = self.name.subfiles().iter().zip(&self.sizes);
+        subfiles.filter(|(_, size)| size.is_none()).map(|(subfile, _)| subfile.clone()).collect()
+    }
+
+    /// What the sizes say about the logical file; a subfile that does not exist counts as empty.
+    pub fn structure(&self) -> Structure {
+        let sizes: Vec<u64> = self.sizes.iter().map(|size| size.unwrap_or(0)).collect();
+        self.distribution.structure(&sizes)
+    }
+
+    /// The length in bytes up to which the logical file is whole.
+    pub fn length(&self) -> u64 {
+        self.structure().whole_length()
+    }
+}
+
+/// Where the bytes of a striped file are.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    pub(super) name: FileName,
+    pub(super) distribution: Distribution,
+    pub(super) holders: Vec<MemberId>,
+}
+
+impl Layout {
+    /// Looks the members of `name` up.
+    pub(super) fn resolve(
+        name: FileName,
+        stripe_unit: StripeUnit,
+        transport: &impl Transport,
+    ) -> Result<Layout, OperationError> {
+        let distribution = Distribution::new(stripe_unit, name.subfiles().len())?;
+        let find = |subfile: &SubfileName| {
+            let member = subfile.member();
+            let unknown = || OperationError::UnknownMember { member: member.to_owned() };
+            transport.find_member(member).ok_or_else(unknown)
+        };
+        let holders = name.subfiles().iter().map(find).collect::<Result<_, _>>()?;
+        Ok(Layout { name, distribution, holders })
+    }
+
+    /// Each subfile with its holder and its path.
+    pub(super) fn subfiles(&self) -> impl Iterator<Item = (SubfileIndex, MemberId, &SubfilePath)> + '_ {
+        self.distribution
+            .subfiles()
+            .map(|subfile| (subfile, self.holders[subfile.index()], self.path(subfile)))
+    }
+
+    pub(super) fn path(&self, subfile: SubfileIndex) -> &SubfilePath {
+        self.name.subfiles()[subfile.index()].path()
+    }
+}
+
+/// A striped file that is open.
+#[derive(Debug, Clone)]
+pub(super) struct OpenFile {
+    pub(super) layout: Layout,
+    pub(super) durability: Durability,
+    /// The logical file had at least this length when we last heard of it; see [`growth`](super::growth).
+    pub(super) known_length: u64,
+}
