@@ -1,0 +1,213 @@
+//! A whole cluster in virtual time: clients, relays and I/O nodes with disks, over links that lose packets.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fec_transport::node::Node;
+use fec_transport::overlay::{MemberId, Overlay};
+use fec_transport::sim::{LinkSpec, Scene, World};
+use fec_transport::{Application, Config, Event, Time};
+use sfio_remote::application::{Command, Outcome, SfioApplication};
+use sfio_remote::client::{
+    Action, Answer, ClientConfig, Completion, Durability, FileId, FileStat, OpenMode, OperationError,
+    OperationId,
+};
+use sfio_remote::distribution::StripeUnit;
+use sfio_remote::io_node::IoNodeConfig;
+use sfio_remote::request::{ReadList, WriteList};
+use sfio_remote::store::{DiskResult, MemoryStore};
+
+pub(crate) const MS: Duration = Duration::from_millis(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// How long a disk operation takes.
+const DISK: Duration = Duration::from_millis(2);
+
+/// A disk that outlives the process that uses it.
+pub(crate) type Disk = Rc<RefCell<MemoryStore>>;
+
+/// A member's application together with its disk, which takes its time.
+pub(crate) struct Hosted {
+    application: SfioApplication,
+    disk: Disk,
+    results: VecDeque<(Time, DiskResult)>,
+    completions: VecDeque<Completion>,
+}
+
+impl Hosted {
+    fn new(serves: bool, disk: Disk) -> Hosted {
+        let config = ClientConfig::default();
+        let application = match serves {
+            true => SfioApplication::serving(config, IoNodeConfig::default()),
+            false => SfioApplication::client(config),
+        };
+        Hosted { application, disk, results: VecDeque::new(), completions: VecDeque::new() }
+    }
+
+    fn collect(&mut self, now: Time) {
+        while let Some(outcome) = self.application.poll_outcome() {
+            match outcome {
+                Outcome::Completion(completion) => self.completions.push_back(completion),
+                Outcome::Disk(operation) => {
+                    let result = operation.perform_on(&mut *self.disk.borrow_mut());
+                    self.results.push_back((now + DISK, result));
+                }
+            }
+        }
+    }
+}
+
+impl Application for Hosted {
+    type Command = Command;
+    type Outcome = Completion;
+
+    fn handle_event(&mut self, now: Time, node: &mut Node, event: Event) {
+        self.application.handle_event(now, node, event);
+        self.collect(now);
+    }
+
+    fn handle_command(&mut self, now: Time, node: &mut Node, command: Command) {
+        self.application.handle_command(now, node, command);
+        self.collect(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time, node: &mut Node) {
+        while self.results.front().is_some_and(|(due, _)| *due <= now) {
+            let Some((_, result)) = self.results.pop_front() else { break };
+            self.application.handle_command(now, node, Command::Disk(result));
+        }
+        self.application.handle_timeout(now, node);
+        self.collect(now);
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        self.results.front().map(|(due, _)| *due).into_iter().chain(self.application.next_timeout()).min()
+    }
+
+    fn poll_outcome(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+}
+
+/// The world with its disks, and what has come of the operations.
+pub(crate) struct Cluster {
+    pub(crate) world: World<Hosted>,
+    pub(crate) disks: BTreeMap<String, Disk>,
+    results: BTreeMap<OperationId, Result<Answer, OperationError>>,
+    next_operation: u64,
+}
+
+impl Cluster {
+    /// Members whose names begin with `io` serve; all others do not.
+    pub(crate) fn new(scene: &Scene, seed: u64) -> Cluster {
+        let names = scene.overlay().0;
+        let disks: BTreeMap<String, Disk> =
+            names.members().iter().map(|member| (member.name.clone(), Disk::default())).collect();
+        let theirs = disks.clone();
+        let make = move |overlay: &Overlay, member: MemberId| {
+            let name = overlay.name(member);
+            Hosted::new(name.starts_with("io"), Rc::clone(&theirs[&name]))
+        };
+        let world = World::new(scene, Config::default(), seed, make);
+        Cluster { world, disks, results: BTreeMap::new(), next_operation: 1 }
+    }
+
+    pub(crate) fn start(&mut self, member: &str, action: Action) -> OperationId {
+        let id = OperationId(self.next_operation);
+        self.next_operation += 1;
+        let member = self.world.member(member);
+        self.world.command(member, Command::Start(id, action));
+        id
+    }
+
+    /// Runs until the operation has ended.
+    pub(crate) fn result(
+        &mut self,
+        id: OperationId,
+        limit: Duration,
+    ) -> Option<Result<Answer, OperationError>> {
+        let deadline = self.world.now() + limit;
+        while self.world.now() < deadline {
+            for (_, Completion { operation, result }) in self.world.take_outcomes() {
+                self.results.insert(operation, result);
+            }
+            if let Some(result) = self.results.remove(&id) {
+                return Some(result);
+            }
+            self.world.run_for(MS);
+        }
+        None
+    }
+
+    /// One operation of `member`, which must succeed within 60 s.
+    pub(crate) fn call(&mut self, member: &str, action: Action) -> Answer {
+        let id = self.start(member, action);
+        self.result(id, 60 * SECOND).expect("it ends in time").expect("it succeeds")
+    }
+
+    pub(crate) fn open(&mut self, member: &str, name: &str, unit: u64, mode: OpenMode) -> FileId {
+        let name = name.parse().expect("a right name");
+        let stripe_unit = StripeUnit::new(unit).expect("in range");
+        match self.call(member, Action::Open { name, stripe_unit, mode, durability: Durability::OnFlush }) {
+            Answer::Opened { file, .. } => file,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn write(&mut self, member: &str, file: FileId, pieces: Vec<(u64, Bytes)>) {
+        let list = WriteList::new(pieces).expect("a possible list");
+        assert_eq!(self.call(member, Action::Write { file, list }), Answer::Done);
+    }
+
+    pub(crate) fn read(&mut self, member: &str, file: FileId, regions: Vec<(u64, u64)>) -> Vec<Bytes> {
+        let list = ReadList::new(regions).expect("a possible list");
+        match self.call(member, Action::Read { file, list }) {
+            Answer::Data(data) => data,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn stat(&mut self, member: &str, file: FileId) -> FileStat {
+        match self.call(member, Action::Stat { file }) {
+            Answer::Stat(stat) => stat,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn subfile(&self, member: &str, path: &str) -> Option<Vec<u8>> {
+        self.disks[member].borrow().content(path)
+    }
+}
+
+/// Three clients, four relays, three I/O nodes. Every client reaches every I/O node over two disjoint routes or more;
+/// the links lose 1 to 3 % and have delays of 5 to 20 ms.
+pub(crate) fn overlay(rate_mbit: u64) -> Scene {
+    let mut scene = Scene::new();
+    for client in ["c1", "c2", "c3"] {
+        scene = scene.client(client);
+    }
+    for relay in ["r1", "r2", "r3", "r4"] {
+        scene = scene.relay(relay);
+    }
+    for io_node in ["io1", "io2", "io3"] {
+        scene = scene.server(io_node);
+    }
+    let spec = |index: u64| {
+        let loss = [0.01, 0.02, 0.03][index as usize % 3];
+        LinkSpec::new(rate_mbit, (5 + 3 * (index as u32 % 6)) * MS).with_loss(loss)
+    };
+    let ends = ["c1", "c2", "c3", "io1", "io2", "io3"];
+    let links = ends.iter().flat_map(|end| ["r1", "r2", "r3", "r4"].map(|relay| (*end, relay)));
+    // Each end leaves one relay out.
+    let links = links.enumerate().filter(|(index, _)| index % 5 != 0);
+    links.fold(scene, |scene, (index, (end, relay))| scene.link(end, relay, &spec(index as u64)))
+}
+
+/// A sequence of bytes that does not repeat soon.
+pub(crate) fn pattern(length: u64, seed: u64) -> Vec<u8> {
+    let byte = |i: u64| ((i + seed * 1_000_003).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
+    (0..length).map(byte).collect()
+}

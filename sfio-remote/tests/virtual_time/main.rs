@@ -1,0 +1,140 @@
+//! Whole systems in virtual time: striped files over a lossy overlay of many paths, with links that die, relays that
+//! crash and I/O nodes that go away. A run is a function of its seed.
+
+mod cluster;
+
+use bytes::Bytes;
+use cluster::{Cluster, MS, SECOND, overlay, pattern};
+use proptest::prelude::*;
+use sfio_remote::client::{Action, Answer, OpenMode, OperationError};
+use sfio_remote::distribution::Structure;
+use sfio_remote::request::WriteList;
+
+const TWO: &str = "io1,/tmp/a.dat;io2,/tmp/a.dat;";
+const THREE: &str = "io1,a;io2,a;io3,a;";
+
+#[test]
+fn hello_world_lies_on_the_disks_as_in_the_paper() {
+    let mut cluster = Cluster::new(&overlay(20), 1);
+    let file = cluster.open("c1", TWO, 5, OpenMode::Create);
+    cluster.write("c1", file, vec![(0, Bytes::from_static(b"Hello World"))]);
+    assert_eq!(cluster.subfile("io1", "tmp/a.dat"), Some(b"Hellod".to_vec()));
+    assert_eq!(cluster.subfile("io2", "tmp/a.dat"), Some(b" Worl".to_vec()));
+    assert_eq!(cluster.read("c1", file, vec![(0, 100)]), ["Hello World"]);
+}
+
+#[test]
+fn three_writers_at_once_lie_on_the_disks_as_in_the_paper() {
+    let mut cluster = Cluster::new(&overlay(20), 2);
+    let files = ["c1", "c2", "c3"].map(|client| (client, cluster.open(client, TWO, 5, OpenMode::Create)));
+    let writes: Vec<_> = (0..)
+        .zip(files)
+        .map(|(index, (client, file))| {
+            let list =
+                WriteList::new([(13 * index, Bytes::from_static(b"Hello*World!*"))]).expect("possible");
+            cluster.start(client, Action::Write { file, list })
+        })
+        .collect();
+    writes.into_iter().for_each(|id| assert_eq!(cluster.result(id, 10 * SECOND), Some(Ok(Answer::Done))));
+    assert_eq!(cluster.subfile("io1", "tmp/a.dat"), Some(b"Hellod!*Heorld!o*Wor".to_vec()));
+    assert_eq!(cluster.subfile("io2", "tmp/a.dat"), Some(b"*Worlllo*W*Hellld!*".to_vec()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn random_lists_read_what_a_file_in_memory_has(
+        seed: u64,
+        unit in prop_oneof![1_u64..64, 1_u64..65_537],
+        lists in prop::collection::vec(prop::collection::vec((0_u64..200_000, prop_oneof![1_u64..50, 1_u64..60_000]), 1..8), 1..5),
+    ) {
+        let mut cluster = Cluster::new(&overlay(50), seed);
+        let file = cluster.open("c1", "io1,a;io2,a;io3,a;io1,b", unit, OpenMode::Create);
+        let mut expected = Vec::new();
+        for (number, list) in lists.iter().enumerate() {
+            let mut pieces = Vec::new();
+            for (index, (offset, length)) in list.iter().enumerate() {
+                let data = pattern(*length, (number * 100 + index) as u64);
+                let end = (offset + length) as usize;
+                expected.resize(expected.len().max(end), 0);
+                expected[*offset as usize..end].copy_from_slice(&data);
+                pieces.push((*offset, Bytes::from(data)));
+            }
+            cluster.write("c1", file, pieces);
+        }
+        let length = expected.len() as u64;
+        // Another process, which knows nothing but the name and the stripe unit.
+        let file = cluster.open("c2", "io1,a;io2,a;io3,a;io1,b", unit, OpenMode::Existing);
+        prop_assert_eq!(cluster.stat("c2", file).structure(), Structure::Intact { length });
+        for list in lists.into_iter().chain([vec![(0, length + 5)]]) {
+            let read = cluster.read("c2", file, list.clone());
+            for ((offset, length), bytes) in list.into_iter().zip(read) {
+                let end = expected.len().min((offset + length) as usize);
+                prop_assert_eq!(&bytes, &expected[offset as usize..end]);
+            }
+        }
+    }
+}
+
+/// Writes and reads back 4 MiB while a link dies and comes back and a relay crashes and restarts; gives the trace.
+fn a_run_with_faults(seed: u64) -> String {
+    let mut cluster = Cluster::new(&overlay(20), seed);
+    let file = cluster.open("c1", THREE, 1_000, OpenMode::Create);
+    let (client, relay, other) =
+        (cluster.world.member("c1"), cluster.world.member("r2"), cluster.world.member("r3"));
+    cluster.world.cut(150 * MS, client, relay);
+    cluster.world.restore(2_500 * MS, client, relay);
+    cluster.world.crash(300 * MS, other);
+    cluster.world.restart(3_000 * MS, other);
+    let data = Bytes::from(pattern(4 << 20, seed));
+    cluster.write("c1", file, vec![(0, data.clone())]);
+    assert_eq!(cluster.call("c1", Action::Sync { file }), Answer::Done);
+    let file = cluster.open("c3", THREE, 1_000, OpenMode::Existing);
+    assert_eq!(cluster.read("c3", file, vec![(0, 8 << 20)]), [data]);
+    cluster.world.trace_hash()
+}
+
+#[test]
+fn a_dying_link_and_a_crashing_relay_cost_no_byte_and_a_run_is_a_function_of_its_seed() {
+    let first = a_run_with_faults(7);
+    assert_eq!(first, a_run_with_faults(7));
+    assert_ne!(first, a_run_with_faults(8));
+}
+
+#[test]
+fn an_io_node_that_crashes_is_named_within_ten_seconds_and_serves_again_after_its_restart() {
+    let mut cluster = Cluster::new(&overlay(20), 3);
+    let file = cluster.open("c1", THREE, 1_000, OpenMode::Create);
+    let io2 = cluster.world.member("io2");
+    cluster.world.crash(300 * MS, io2);
+    let data = Bytes::from(pattern(4 << 20, 3));
+    let write = || Action::Write { file, list: WriteList::new([(0, data.clone())]).expect("possible") };
+    let began = cluster.world.now();
+    let id = cluster.start("c1", write());
+    let error = cluster.result(id, 20 * SECOND).expect("it ends").expect_err("io2 is gone");
+    assert!(matches!(&error, OperationError::SessionClosed { member, .. } if member == "io2"), "{error}");
+    assert!(cluster.world.now().since(began) < 10 * SECOND, "{error}");
+    cluster.world.restart(0 * MS, io2);
+    cluster.world.run_for(SECOND);
+    assert!(matches!(cluster.stat("c1", file).structure(), Structure::Torn(_)), "it does not look whole");
+    assert_eq!(cluster.call("c1", write()), Answer::Done);
+    assert_eq!(cluster.read("c1", file, vec![(0, 4 << 20)]), [data]);
+}
+
+#[test]
+fn many_files_at_once_all_arrive() {
+    let mut cluster = Cluster::new(&overlay(50), 4);
+    let contents: Vec<Bytes> = (0..40_u64).map(|i| Bytes::from(pattern(i * i * 60, i))).collect();
+    let names: Vec<String> = (0..contents.len()).map(|i| format!("io1,f{i};io2,f{i};io3,f{i};")).collect();
+    let files: Vec<_> = names.iter().map(|name| cluster.open("c1", name, 777, OpenMode::Create)).collect();
+    let write = |(file, data): (&_, &Bytes)| {
+        let list = WriteList::new([(0, data.clone())]).expect("possible");
+        cluster.start("c1", Action::Write { file: *file, list })
+    };
+    let ids: Vec<_> = files.iter().zip(&contents).map(write).collect();
+    ids.into_iter().for_each(|id| assert_eq!(cluster.result(id, 60 * SECOND), Some(Ok(Answer::Done))));
+    for (file, data) in files.into_iter().zip(contents) {
+        assert_eq!(cluster.read("c1", file, vec![(0, 1 << 20)]), [data]);
+    }
+}
