@@ -48,7 +48,8 @@ pub enum Event {
         /// The session.
         session: SessionId,
     },
-    /// There is something to read: data, or the end.
+    /// There is something to read: data, or the end. It comes once until the stream is read from; whoever reads without
+    /// waiting for it may meet it later, when the stream has ended.
     Readable {
         /// The stream.
         stream: StreamId,

@@ -322,11 +322,6 @@ impl Node {
         })
     }
 
-    /// Forgets the longest gap in delivery of all sessions, to look for the next.
-    pub fn watch_gaps(&mut self) {
-        self.sessions.values_mut().for_each(Session::watch_gaps);
-    }
-
     /// What became of the datagrams that arrived.
     pub fn datagram_counters(&self) -> DatagramCounters {
         self.circuits.labels.counters

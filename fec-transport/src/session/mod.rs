@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use path::{PathCounters, PathId, PathState};
-pub use receiver::Delivery;
+pub use receiver::{Delivery, Gap};
 pub use stream::Read;
 
 use crate::config::Config;
@@ -235,11 +235,7 @@ impl Session {
     }
 
     pub(crate) fn delivery(&self) -> Delivery {
-        self.receiver.delivery()
-    }
-
-    pub(crate) fn watch_gaps(&mut self) {
-        self.receiver.watch_gaps();
+        self.receiver.delivery().clone()
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {

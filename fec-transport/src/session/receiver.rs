@@ -1,6 +1,6 @@
 //! The receiving side of a session: symbols become blocks, blocks become streams, and credit bounds what may come.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -31,16 +31,28 @@ pub(crate) struct Receiver {
     delivery: Delivery,
 }
 
-/// What was delivered, and when there was a pause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What was delivered, and when there were pauses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delivery {
     /// Bytes of complete blocks.
     pub bytes: u64,
     /// When the last block was completed.
     pub last: Option<Time>,
-    /// The longest pause between two blocks since [`reset`](Delivery::longest_gap).
-    pub longest_gap: Duration,
+    /// The latest pauses of at least 10 ms between two blocks, oldest first; at most 256.
+    pub gaps: VecDeque<Gap>,
 }
+
+/// A pause in delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// When it ended.
+    pub ended: Time,
+    /// How long it was.
+    pub length: Duration,
+}
+
+const SHORTEST_GAP: Duration = Duration::from_millis(10);
+const REMEMBERED_GAPS: usize = 256;
 
 /// What a symbol brought about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +61,7 @@ pub(crate) enum Progress {
     Redundant,
     /// Its block came closer to completion.
     Closer,
-    /// Its block is complete: there is more to read on this stream.
+    /// Its block is complete: there is more to read on this stream, and the reader does not know yet.
     Complete(u32),
 }
 
@@ -87,13 +99,8 @@ impl Receiver {
         }
     }
 
-    pub(crate) fn delivery(&self) -> Delivery {
-        self.delivery
-    }
-
-    /// Begins to look for the longest gap anew.
-    pub(crate) fn watch_gaps(&mut self) {
-        self.delivery.longest_gap = Duration::ZERO;
+    pub(crate) fn delivery(&self) -> &Delivery {
+        &self.delivery
     }
 
     /// Takes a symbol. Its stream is either open or was closed on this side; of a closed one the blocks are completed
@@ -126,7 +133,9 @@ impl Receiver {
             return Ok(Progress::Closer);
         }
         self.deliver(now, id);
-        Ok(Progress::Complete(header.block.stream))
+        let stream = self.streams.get_mut(&header.block.stream);
+        let is_news = stream.is_some_and(ReceiveStream::announce) || header.block.stream == CONTROL_STREAM;
+        Ok(if is_news { Progress::Complete(header.block.stream) } else { Progress::Closer })
     }
 
     /// The next bytes of a stream; see [`ReceiveStream`].
@@ -196,10 +205,20 @@ impl Receiver {
 }
 
 impl Delivery {
+    /// The longest pause that ended between `from` and `to`; zero if none was longer than 10 ms.
+    pub fn longest_gap(&self, from: Time, to: Time) -> Duration {
+        let within = self.gaps.iter().filter(|gap| (from..=to).contains(&gap.ended));
+        within.map(|gap| gap.length).max().unwrap_or_default()
+    }
+
     fn note(&mut self, now: Time, length: u32) {
         self.bytes += u64::from(length);
-        if let Some(last) = self.last {
-            self.longest_gap = self.longest_gap.max(now.since(last));
+        let length = self.last.map_or(Duration::ZERO, |last| now.since(last));
+        if length >= SHORTEST_GAP {
+            if self.gaps.len() == REMEMBERED_GAPS {
+                self.gaps.pop_front();
+            }
+            self.gaps.push_back(Gap { ended: now, length });
         }
         self.last = Some(now);
     }

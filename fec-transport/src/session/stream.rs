@@ -176,6 +176,8 @@ pub(crate) struct ReceiveStream {
     granted: u64,
     window: u64,
     end: Option<u64>,
+    /// Whether the reader was told that there is something to read, and has not looked yet.
+    announced: bool,
 }
 
 /// A block that has no place in its stream.
@@ -199,6 +201,7 @@ impl ReceiveStream {
             granted: window,
             window,
             end: None,
+            announced: false,
         }
     }
 
@@ -252,8 +255,14 @@ impl ReceiveStream {
         }
     }
 
+    /// Notes that there is something to read; gives whether the reader must be told.
+    pub(crate) fn announce(&mut self) -> bool {
+        !std::mem::replace(&mut self.announced, true)
+    }
+
     /// The next bytes in order, at most `max`.
     pub(crate) fn read(&mut self, max: usize) -> Read {
+        self.announced = false;
         let Some(mut entry) = self.chunks.first_entry().filter(|entry| *entry.key() == self.next) else {
             return self.nothing();
         };
@@ -276,6 +285,7 @@ impl ReceiveStream {
 
     /// Any block that is here, the one with the lowest offset first.
     pub(crate) fn read_block(&mut self) -> Read {
+        self.announced = false;
         let Some((offset, bytes)) = self.chunks.pop_first() else { return self.nothing() };
         if offset == self.next {
             self.next += bytes.len() as u64;
