@@ -72,7 +72,7 @@ pub struct Limits {
     pub paths: usize,
     /// Sessions of a node at once. Default 1,024.
     pub sessions: usize,
-    /// Circuits that a node keeps for others and itself. Default 16,384.
+    /// Circuits of others that a node keeps, relayed or ending here. Default 16,384.
     pub circuits: usize,
     /// … of these for one originator. Default 1,024.
     pub circuits_per_originator: usize,

@@ -15,7 +15,7 @@ pub(crate) mod symbol;
 
 pub(crate) use reader::{Malformed, Reader, Writer};
 
-/// The version of both planes; a set-up of another version is refused.
+/// The version of both planes; a set-up of another version is dropped.
 pub(crate) const PROTOCOL_VERSION: u8 = 1;
 
 /// Type bytes of the control plane.

@@ -13,9 +13,9 @@ use quinn::{ReadError, ReadExactError, RecvStream, SendStream, WriteError};
 
 use crate::overlay::InstanceId;
 
-/// The longest message in bytes. The longest that the node sends is a circuit set-up of 64 hops with a signature, a
-/// handshake message and the backward fractions; this leaves room for several times that, and bounds what a
-/// neighbour can make this side allocate.
+/// The longest message in bytes. The longest that the node sends is a circuit set-up of 64 members with long names, a
+/// handshake message and a signature, below 5 KB; this leaves room for several times that, and bounds what a neighbour
+/// can make this side allocate.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024;
 
 const LENGTH_SIZE: usize = 4;
