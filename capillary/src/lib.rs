@@ -24,22 +24,32 @@
 //! Citations `[theory §n]` and `[design §n]` are explained in docs/architecture.md, `[thesis §n]` is E. Gabrielyan,
 //! *Parallel communications*, EPFL.
 
+pub mod baseline;
 mod certificate;
+mod convert;
 mod cut;
+pub mod draw;
 #[cfg(feature = "exact")]
 pub mod exact;
+#[cfg(feature = "formats")]
+pub mod format;
+mod lookup;
 #[cfg(feature = "lp")]
 pub mod lp;
+mod minimum_cost;
 mod network;
 mod paths;
 pub mod reference;
 mod routing;
 mod solver;
+mod split;
 mod topology;
 
 pub use certificate::{Certificate, CertificateError, Step};
 pub use cut::{MinimumCut, minimum_cut};
+pub use lookup::{LookupError, find_node};
 pub use paths::{Paths, WeightedPath};
 pub use routing::{Layer, LinkUse, Routing, RoutingError};
 pub use solver::{Effort, Solution, SolveError, solve, solve_certified, solve_layers};
+pub use split::{Split, Splits};
 pub use topology::{Link, LinkId, Node, NodeId, Orientation, Position, Topology, TopologyError};

@@ -6,7 +6,6 @@
 mod balance;
 mod components;
 mod part;
-mod pattern;
 
 use std::num::NonZeroU32;
 

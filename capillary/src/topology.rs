@@ -319,6 +319,26 @@ impl Topology {
         })
     }
 
+    /// The same nodes with the links that `keep` tells to, and which of these links each one was. Renumbers the links.
+    ///
+    /// ```
+    /// use capillary::{LinkId, Orientation, Topology};
+    /// let topology = Topology::from_links(Orientation::Directed, [("a", "b", 1.0), ("b", "c", 2.0)])?;
+    /// let (rest, were) = topology.filter_links(|link| link != LinkId(0));
+    /// assert_eq!((rest.link_count(), were), (1, vec![LinkId(1)]));
+    /// # Ok::<(), capillary::TopologyError>(())
+    /// ```
+    pub fn filter_links(&self, keep: impl Fn(LinkId) -> bool) -> (Self, Vec<LinkId>) {
+        let mut rest = self.clone();
+        rest.graph.clear_edges();
+        let mut were = Vec::new();
+        for (id, from, to, link) in self.links().filter(|(id, ..)| keep(*id)) {
+            rest.graph.add_edge(NodeIndex::new(from.index()), NodeIndex::new(to.index()), link.clone());
+            were.push(id);
+        }
+        (rest, were)
+    }
+
     /// The smallest capacity of any link that is no self-loop: the unit of loads [theory §1].
     pub fn smallest_capacity(&self) -> Option<f64> {
         let carrying = self.links().filter(|(_, from, to, _)| from != to);

@@ -7,12 +7,12 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 
 use crate::certificate::{Certificate, Step};
+use crate::minimum_cost::MinimumCostFlow;
 use crate::network::{Network, Slot};
 use crate::routing::EQUAL_LOADS;
 use crate::solver::Effort;
 use crate::solver::balance::{Balance, Settled};
 use crate::solver::components::Components;
-use crate::solver::pattern::MinimumCostFlow;
 use crate::topology::{NodeId, Topology};
 
 /// Round-off is reckoned in units of this, relative.

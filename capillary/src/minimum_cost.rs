@@ -1,4 +1,4 @@
-//! The rest of a flow that stops at some layer: what the layers have not fixed goes the cheapest way [theory §1.5].
+//! The cheapest flow: what goes where no layer decides [theory §1.5], and the baselines.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

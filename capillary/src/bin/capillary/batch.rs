@@ -1,0 +1,97 @@
+//! `capillary plan --pairs`: many pairs at once, one row each, in the order of the pairs whatever the threads.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use capillary::NodeId;
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+use serde_json::json;
+
+use crate::Output;
+use crate::failure::Failure;
+use crate::plan::{Plan, solve};
+use crate::source::Network;
+
+/// Pairs that are solved before their rows are written: enough to keep threads busy, few enough to see rows soon.
+const CHUNK: usize = 256;
+
+type Pair = (NodeId, NodeId);
+
+pub(crate) fn run(plan: &Plan, network: &Network, pairs: &Path) -> Result<(), Failure> {
+    let pairs = if pairs.as_os_str() == "all" { all_pairs(network) } else { read_pairs(network, pairs)? };
+    let threads = plan.threads.map_or(0, |threads| threads.get() as usize);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| Failure::Usage(format!("--threads: {error}")))?;
+    let progress = progress(pairs.len());
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let csv = plan.output() != Output::Json;
+    if csv {
+        writeln!(out, "from,to,layers,largest_load,links,critical_links,error").map_err(Failure::Output)?;
+    }
+    for chunk in pairs.chunks(CHUNK) {
+        let rows: Vec<String> =
+            pool.install(|| chunk.par_iter().map(|&pair| row(plan, network, pair, csv)).collect());
+        rows.iter().try_for_each(|row| writeln!(out, "{row}")).map_err(Failure::Output)?;
+        progress.inc(chunk.len() as u64);
+    }
+    progress.finish_and_clear();
+    out.flush().map_err(Failure::Output)
+}
+
+fn progress(pairs: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} pairs, {eta} left");
+    ProgressBar::new(pairs as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn all_pairs(network: &Network) -> Vec<Pair> {
+    let nodes = || network.topology.nodes().map(|(id, _)| id);
+    nodes().flat_map(|from| nodes().filter(move |&to| to != from).map(move |to| (from, to))).collect()
+}
+
+/// Two names a line, separated by a comma or a tab; empty lines and lines that start with # are left out.
+fn read_pairs(network: &Network, path: &Path) -> Result<Vec<Pair>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::File(path.to_path_buf(), error))?;
+    let lines =
+        text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let read = |(index, line): (usize, &str)| {
+        let place =
+            |problem: String| Failure::Input(PathBuf::from(path), format!("line {}: {problem}", index + 1));
+        let (from, to) = line.split_once([',', '\t']).ok_or_else(|| place("expected FROM,TO".into()))?;
+        let find = |name: &str| {
+            capillary::find_node(&network.topology, name.trim()).map_err(|error| place(error.to_string()))
+        };
+        Ok((find(from)?, find(to)?))
+    };
+    lines.map(read).collect()
+}
+
+fn row(plan: &Plan, network: &Network, (from, to): Pair, csv: bool) -> String {
+    let id = |node: NodeId| network.topology.node_weight(node).id.as_str();
+    match solve(&network.topology, from, to, plan.layers) {
+        Ok(solution) => {
+            let routing = solution.routing;
+            let (layers, load) = (routing.layers().len(), routing.largest_load());
+            let (used, critical) = (routing.used_links().count(), routing.critical_links().count());
+            if csv {
+                return format!("{},{},{layers},{load},{used},{critical},", quote(id(from)), quote(id(to)));
+            }
+            let flows: Vec<f64> = routing.links().iter().map(|link| link.flow).collect();
+            let critical: Vec<u32> = routing.critical_links().map(|link| link.0).collect();
+            let layers: Vec<f64> = routing.layers().iter().map(|layer| layer.load).collect();
+            json!({ "from": id(from), "to": id(to), "layers": layers, "flows": flows, "critical_links": critical })
+                .to_string()
+        }
+        Err(error) if csv => {
+            format!("{},{},,,,,{}", quote(id(from)), quote(id(to)), quote(&error.to_string()))
+        }
+        Err(error) => json!({ "from": id(from), "to": id(to), "error": error.to_string() }).to_string(),
+    }
+}
+
+fn quote(text: &str) -> String {
+    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
+}

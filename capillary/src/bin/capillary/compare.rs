@@ -1,0 +1,109 @@
+//! `capillary compare`.
+
+use std::num::NonZeroU32;
+
+use capillary::{NodeId, Routing, SolveError, Topology, baseline, solve, solve_layers};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::source::{Network, Source};
+use crate::table::{Table, number};
+use crate::{Output, put};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Compare {
+    #[command(flatten)]
+    source: Source,
+    /// Where the demand comes from
+    #[arg(long)]
+    from: String,
+    /// Where the demand goes
+    #[arg(long)]
+    to: String,
+    /// The layers to stop capillary routing at, besides the whole
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3")]
+    layers: Vec<NonZeroU32>,
+    /// How many disjoint paths
+    #[arg(short, default_value_t = 3)]
+    k: u32,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// The same as --output json
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+}
+
+impl Compare {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let network = self.source.load()?;
+        let (from, to) = (network.find(&self.from)?, network.find(&self.to)?);
+        let routings =
+            self.routings(&network.topology, from, to).map_err(|error| network.unsolvable(error))?;
+        let text = match if self.json { Output::Json } else { self.output } {
+            Output::Table => table(&routings).to_string(),
+            Output::Csv => table(&routings).csv(),
+            Output::Json => format!("{:#}\n", json(&network, &routings)),
+            Output::Dot => {
+                return Err(Failure::Usage("compare has no --output dot; use plan or draw".into()));
+            }
+        };
+        put(None, &text)
+    }
+
+    fn routings(
+        &self,
+        topology: &Topology,
+        from: NodeId,
+        to: NodeId,
+    ) -> Result<Vec<(String, Routing)>, SolveError> {
+        let k = self.k;
+        let mut routings = vec![
+            ("shortest path".to_string(), baseline::shortest_path(topology, from, to)?),
+            ("equal-cost multipath".into(), baseline::equal_cost_multipath(topology, from, to)?),
+            (format!("{k} disjoint paths"), baseline::disjoint_paths(topology, from, to, k)?),
+            ("maximum flow".into(), baseline::maximum_flow_split(topology, from, to)?),
+        ];
+        for &layers in &self.layers {
+            let pattern = solve_layers(topology, from, to, layers)?.routing;
+            routings.push((format!("capillary, layer {layers}"), pattern));
+        }
+        routings.push(("capillary".into(), solve(topology, from, to)?));
+        Ok(routings)
+    }
+}
+
+/// Σ |flow|: how many links a unit of the demand crosses on average.
+fn mean_path_length(routing: &Routing) -> f64 {
+    routing.links().iter().map(|link| link.flow.abs()).sum()
+}
+
+fn table(routings: &[(String, Routing)]) -> Table {
+    let mut table = Table::new(&["routing", "largest load", "links used", "critical", "mean path length"]);
+    for (name, routing) in routings {
+        table.push(vec![
+            name.clone(),
+            number(routing.largest_load()),
+            routing.used_links().count().to_string(),
+            routing.critical_links().count().to_string(),
+            number(mean_path_length(routing)),
+        ]);
+    }
+    table
+}
+
+fn json(network: &Network, routings: &[(String, Routing)]) -> serde_json::Value {
+    let rows: Vec<_> = routings
+        .iter()
+        .map(|(name, routing)| {
+            json!({
+                "routing": name,
+                "largest_load": routing.largest_load(),
+                "links_used": routing.used_links().count(),
+                "critical_links": routing.critical_links().count(),
+                "mean_path_length": mean_path_length(routing),
+            })
+        })
+        .collect();
+    json!({ "network": network.topology.name(), "routings": rows })
+}

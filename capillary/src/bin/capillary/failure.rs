@@ -1,0 +1,38 @@
+//! How the program fails: one line and an exit code [design §8].
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use capillary::SolveError;
+use capillary::format::ReadError;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// An argument that does not fit the file.
+    #[error("{0}")]
+    Usage(String),
+    #[error("{}: {}", .0.display(), .1)]
+    Read(PathBuf, ReadError),
+    #[error("{}: {}", .0.display(), .1)]
+    Input(PathBuf, String),
+    #[error("{}: {}", .0.display(), .1)]
+    File(PathBuf, io::Error),
+    #[error("standard output: {0}")]
+    Output(io::Error),
+    #[error("{0}")]
+    Solve(SolveError),
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Usage(_) => 2,
+            Self::Read(..) | Self::Input(..) => 3,
+            Self::File(_, error) if error.kind() == io::ErrorKind::NotFound => 3,
+            Self::File(_, error) if error.kind() == io::ErrorKind::StorageFull => 6,
+            Self::File(..) | Self::Output(_) | Self::Solve(_) => 1,
+        })
+    }
+}

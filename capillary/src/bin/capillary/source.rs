@@ -1,0 +1,116 @@
+//! The topology file that every command starts from.
+
+use std::path::PathBuf;
+
+use capillary::format::{Format, Loaded, ReadOptions, read};
+use capillary::{LinkId, NodeId, Orientation, SolveError, Topology, find_node};
+
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Source {
+    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// The file's format, if its content does not tell
+    #[arg(long)]
+    format: Option<Format>,
+    /// The attribute that holds the links' capacity; without it every link has capacity 1
+    #[arg(long, value_name = "ATTR")]
+    capacity: Option<String>,
+    /// The capacity of links that have none, or one of 0 or less
+    #[arg(long, value_name = "X", requires = "capacity", value_parser = positive)]
+    default_capacity: Option<f64>,
+    /// Read links as one-way, whatever the file says
+    #[arg(long, conflicts_with = "undirected")]
+    directed: bool,
+    /// Read links as two-way, whatever the file says
+    #[arg(long)]
+    undirected: bool,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
+    value.ok_or_else(|| "expected a number above 0".into())
+}
+
+/// A topology with the file that it came from.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) topology: Topology,
+    pub(crate) format: Format,
+    path: PathBuf,
+}
+
+impl Source {
+    /// Reads the file, and says on standard error what is odd about it.
+    pub(crate) fn load(&self) -> Result<Network, Failure> {
+        let bytes = std::fs::read(&self.path).map_err(|error| Failure::File(self.path.clone(), error))?;
+        let orientation = match (self.directed, self.undirected) {
+            (true, _) => Some(Orientation::Directed),
+            (_, true) => Some(Orientation::Undirected),
+            _ => None,
+        };
+        let (format, capacity) = (self.format, self.capacity.clone());
+        let options = ReadOptions { format, capacity, default_capacity: self.default_capacity, orientation };
+        let loaded = read(&bytes, &options).map_err(|error| Failure::Read(self.path.clone(), error))?;
+        let Loaded { topology, format, warnings } = loaded;
+        for warning in warnings {
+            eprintln!("capillary: {}: warning: {warning}", self.path.display());
+        }
+        Ok(Network { topology, format, path: self.path.clone() })
+    }
+}
+
+impl Network {
+    pub(crate) fn find(&self, name: &str) -> Result<NodeId, Failure> {
+        find_node(&self.topology, name)
+            .map_err(|error| Failure::Usage(format!("{}: {error}", self.path.display())))
+    }
+
+    pub(crate) fn name(&self, node: NodeId) -> &str {
+        self.topology.node_weight(node).name()
+    }
+
+    /// A link by its position, its id, or its ends as `A--B` or `A->B` (then all links between the two).
+    pub(crate) fn find_links(&self, name: &str) -> Result<Vec<LinkId>, Failure> {
+        let count = self.topology.link_count() as u32;
+        if let Some(index) = name.parse::<u32>().ok().filter(|index| *index < count) {
+            return Ok(vec![LinkId(index)]);
+        }
+        let named = |(id, _, _, link): (LinkId, _, _, &capillary::Link)| {
+            (link.id.as_deref() == Some(name)).then_some(id)
+        };
+        let by_id: Vec<LinkId> = self.topology.links().filter_map(named).collect();
+        if !by_id.is_empty() {
+            return Ok(by_id);
+        }
+        match name.split_once("--").or_else(|| name.split_once("->")) {
+            Some((a, b)) => self.links_between(name, self.find(a)?, self.find(b)?),
+            None => {
+                let what = "expected a position from 0, an id of a link, or its ends as A--B";
+                Err(Failure::Usage(format!("{}: there is no link {name:?}; {what}", self.path.display())))
+            }
+        }
+    }
+
+    fn links_between(&self, name: &str, a: NodeId, b: NodeId) -> Result<Vec<LinkId>, Failure> {
+        let both_ways = self.topology.orientation() == Orientation::Undirected || name.contains("--");
+        let joins = |from, to| (from, to) == (a, b) || (both_ways && (from, to) == (b, a));
+        let found: Vec<LinkId> =
+            self.topology.links().filter(|&(_, from, to, _)| joins(from, to)).map(|(id, ..)| id).collect();
+        if found.is_empty() {
+            return Err(Failure::Usage(format!("{}: no link joins {name}", self.path.display())));
+        }
+        Ok(found)
+    }
+
+    /// What it means for the user that a pair cannot be solved.
+    pub(crate) fn unsolvable(&self, error: SolveError) -> Failure {
+        match error {
+            SolveError::SourceIsTarget { .. } => Failure::Usage(error.to_string()),
+            SolveError::Unreachable { .. } => Failure::Input(self.path.clone(), error.to_string()),
+            error => Failure::Solve(error),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Topology files: reading and writing, whatever the format. Feature `formats`.
+//!
+//! | format | known by | positions | capacity attribute |
+//! |---|---|---|---|
+//! | GML | `graph [` | `Longitude`, `Latitude`; `graphics [ x y ]` | any key of an edge |
+//! | GraphML | `<graphml` | data named `Longitude`, `Latitude` or `x`, `y` | any data of an edge |
+//! | SNDlib XML | `<network` | `coordinates` | `pre_installed_capacity`, `module_capacity` (the first module's) |
+//! | SNDlib native | `?SNDlib native` | in the node's parentheses | the same |
+//! | node-link JSON (networkx) | `{` | `pos: [x, y]` | any number of a link |
+//! | DOT | `graph {`, `digraph {` | `pos="x,y"` | any attribute of an edge |
+//! | CSV | a first line with `from,to` or `source,target` | – | any column |
+
+mod csv;
+mod dot;
+mod draft;
+mod gml;
+mod graphml;
+mod node_link;
+mod sndlib_native;
+mod sndlib_xml;
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::topology::{Orientation, Topology, TopologyError};
+use draft::Draft;
+
+/// The formats that topologies are read from and written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Graph Modelling Language, as the Topology Zoo has it.
+    Gml,
+    /// GraphML.
+    GraphMl,
+    /// SNDlib's XML.
+    SndlibXml,
+    /// SNDlib's native format.
+    SndlibNative,
+    /// networkx's node-link JSON.
+    NodeLink,
+    /// Graphviz DOT.
+    Dot,
+    /// A table with one link per line.
+    Csv,
+}
+
+impl Format {
+    /// All formats, in the order in which error messages list them.
+    pub const ALL: [Self; 7] =
+        [Self::Gml, Self::GraphMl, Self::SndlibXml, Self::SndlibNative, Self::NodeLink, Self::Dot, Self::Csv];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gml => "gml",
+            Self::GraphMl => "graphml",
+            Self::SndlibXml => "sndlib-xml",
+            Self::SndlibNative => "sndlib-native",
+            Self::NodeLink => "json",
+            Self::Dot => "dot",
+            Self::Csv => "csv",
+        }
+    }
+
+    /// Tells the format by the first words that are no comment.
+    pub fn detect(text: &str) -> Option<Self> {
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        if text.starts_with("?SNDlib") {
+            return Some(Self::SndlibNative);
+        }
+        if text.starts_with('<') {
+            let is_there = |element: &str| text.contains(element);
+            return if is_there("<graphml") {
+                Some(Self::GraphMl)
+            } else {
+                is_there("<network").then_some(Self::SndlibXml)
+            };
+        }
+        if text.starts_with('{') {
+            return Some(Self::NodeLink);
+        }
+        Self::detect_by_words(text)
+    }
+
+    fn detect_by_words(text: &str) -> Option<Self> {
+        let is_comment = |line: &&str| line.is_empty() || line.starts_with('#') || line.starts_with("//");
+        let line = text.lines().map(str::trim).find(|line| !is_comment(line))?.to_ascii_lowercase();
+        if csv::is_header(&line) {
+            return Some(Self::Csv);
+        }
+        let is_dot = ["graph", "digraph", "strict", "/*"].iter().any(|word| line.starts_with(word));
+        let (brace, bracket) = (text.find('{'), text.find('['));
+        match (brace, bracket) {
+            (Some(brace), Some(bracket)) if is_dot && brace < bracket => Some(Self::Dot),
+            (Some(_), None) if is_dot => Some(Self::Dot),
+            // GML may begin with Creator, Version or another key.
+            (_, Some(_)) if text.contains("graph") => Some(Self::Gml),
+            _ if line == "graph" || line.starts_with("creator ") => Some(Self::Gml),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        let found = Self::ALL.into_iter().find(|format| format.name() == name);
+        found.ok_or_else(|| UnknownFormat { name: name.into() })
+    }
+}
+
+/// A name of no format.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{name:?} is no format; expected {}", names())]
+pub struct UnknownFormat {
+    /// The name that was given.
+    pub name: String,
+}
+
+fn names() -> String {
+    Format::ALL.map(Format::name).join(", ")
+}
+
+/// How to read a file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReadOptions {
+    /// The format; `None`: told by the content.
+    pub format: Option<Format>,
+    /// The attribute that holds the capacity of a link; `None`: every link has capacity 1.
+    pub capacity: Option<String>,
+    /// The capacity of links whose attribute is missing, or zero or less; `None`: such a link is an error.
+    pub default_capacity: Option<f64>,
+    /// How to read the links; `None`: as the file says.
+    pub orientation: Option<Orientation>,
+}
+
+/// What came out of a file.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The network. Every link of the file has its position as its id, self-loops too.
+    pub topology: Topology,
+    /// The format that it was in.
+    pub format: Format,
+    /// What was odd, one line each.
+    pub warnings: Vec<String>,
+}
+
+/// Why a file is no topology.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum ReadError {
+    /// Nothing but blanks.
+    #[error("the file is empty; expected a topology ({})", names())]
+    Empty,
+    /// A content that no format begins with.
+    #[error("line 1: the file looks like none of {}", names())]
+    UnknownFormat,
+    /// Something at a place of the file.
+    #[error("line {line}, {element}: {problem}")]
+    At {
+        /// The line, counted from 1.
+        line: usize,
+        /// The node, link or word.
+        element: String,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+    /// A file with too many nodes or links.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
+/// What is wrong with an element of a file.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Problem {
+    /// Something else must stand here.
+    #[error("expected {0}")]
+    Expected(&'static str),
+    /// A parser of a standard language refused.
+    #[error("{0}")]
+    Syntax(String),
+    /// A second node with the id.
+    #[error("the id stands at line {first} already; expected a new one")]
+    DuplicateNode {
+        /// The line of the first.
+        first: usize,
+    },
+    /// A link end that is no node.
+    #[error("{id:?} is no node of the file")]
+    UnknownNode {
+        /// The id that was given.
+        id: String,
+    },
+    /// No capacity where one was asked for.
+    #[error("it has no attribute {attribute:?}; expected a capacity there (it has: {present})")]
+    MissingCapacity {
+        /// The attribute asked for.
+        attribute: String,
+        /// The attributes that the link has.
+        present: String,
+    },
+    /// A capacity that is none.
+    #[error("its {attribute} is {text}; expected a number above 0")]
+    BadCapacity {
+        /// The attribute.
+        attribute: String,
+        /// What stands there.
+        text: String,
+    },
+    /// A link that is directed in an undirected network, or the other way round.
+    #[error("it differs from the others in being directed; expected all links of one kind")]
+    MixedOrientation,
+}
+
+impl ReadError {
+    fn at(line: usize, element: impl Into<String>, problem: Problem) -> Self {
+        Self::At { line, element: element.into(), problem }
+    }
+
+    fn expected(line: usize, element: impl Into<String>, what: &'static str) -> Self {
+        Self::at(line, element, Problem::Expected(what))
+    }
+}
+
+/// Reads a topology from the bytes of a file: UTF-8, or else Latin-1.
+///
+/// ```
+/// use capillary::format::{ReadOptions, read};
+///
+/// let loaded = read(b"from,to\na,b\nb,c\nb,b\n", &ReadOptions::default())?;
+/// assert_eq!(loaded.topology.link_count(), 3);
+/// assert_eq!(loaded.warnings, ["link 2 (b to b) is a self-loop and carries nothing"]);
+///
+/// let error = read(b"from,to\na\n", &ReadOptions::default()).unwrap_err();
+/// assert_eq!(error.to_string(), "line 2, link 0: expected two nodes");
+/// # Ok::<(), capillary::format::ReadError>(())
+/// ```
+pub fn read(bytes: &[u8], options: &ReadOptions) -> Result<Loaded, ReadError> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => read_text(text, options),
+        Err(_) => read_text(&bytes.iter().copied().map(char::from).collect::<String>(), options),
+    }
+}
+
+fn read_text(text: &str, options: &ReadOptions) -> Result<Loaded, ReadError> {
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim().is_empty() {
+        return Err(ReadError::Empty);
+    }
+    let format = options.format.or_else(|| Format::detect(text)).ok_or(ReadError::UnknownFormat)?;
+    let draft = match format {
+        Format::Gml => gml::read(text),
+        Format::GraphMl => graphml::read(text),
+        Format::SndlibXml => sndlib_xml::read(text),
+        Format::SndlibNative => sndlib_native::read(text),
+        Format::NodeLink => node_link::read(text),
+        Format::Dot => dot::read(text),
+        Format::Csv => csv::read(text),
+    }?;
+    let (topology, warnings) = draft.build(options)?;
+    Ok(Loaded { topology, format, warnings })
+}
+
+/// Writes a topology; what the format has no place for is left out.
+///
+/// ```
+/// use capillary::format::{Format, ReadOptions, read, write};
+/// use capillary::{Orientation, Topology};
+///
+/// let topology = Topology::from_links(Orientation::Directed, [("a", "b", 2.0)])?;
+/// let text = write(&topology, Format::Gml);
+/// let options = ReadOptions { capacity: Some("capacity".into()), ..ReadOptions::default() };
+/// assert_eq!(read(text.as_bytes(), &options)?.topology.link_weight(capillary::LinkId(0)).capacity, 2.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write(topology: &Topology, format: Format) -> String {
+    match format {
+        Format::Gml => gml::write(topology),
+        Format::GraphMl => graphml::write(topology),
+        Format::SndlibXml => sndlib_xml::write(topology),
+        Format::SndlibNative => sndlib_native::write(topology),
+        Format::NodeLink => node_link::write(topology),
+        Format::Dot => dot::write(topology),
+        Format::Csv => csv::write(topology),
+    }
+}

@@ -1,0 +1,152 @@
+//! What the readers agree on: nodes and links with the lines they stand at, not yet checked against each other.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::format::{Problem, ReadError, ReadOptions};
+use crate::topology::{Link, Node, NodeId, Orientation, Position, Topology};
+
+/// A file's content.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) name: String,
+    pub(super) directed: bool,
+    pub(super) nodes: Vec<DraftNode>,
+    pub(super) links: Vec<DraftLink>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct DraftNode {
+    pub(super) line: usize,
+    pub(super) id: String,
+    pub(super) label: Option<String>,
+    pub(super) x: Option<f64>,
+    pub(super) y: Option<f64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct DraftLink {
+    pub(super) line: usize,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) id: Option<String>,
+    /// Whether this one link says so itself.
+    pub(super) directed: Option<bool>,
+    /// All else that the file says of it.
+    pub(super) attributes: BTreeMap<String, String>,
+}
+
+impl Draft {
+    /// Adds a node for each link end that the file does not list, for formats that need not.
+    pub(super) fn add_missing_nodes(&mut self) {
+        let mut known: std::collections::BTreeSet<String> =
+            self.nodes.iter().map(|node| node.id.clone()).collect();
+        for link in &self.links {
+            for id in [&link.from, &link.to] {
+                if known.insert(id.clone()) {
+                    self.nodes.push(DraftNode { line: link.line, id: id.clone(), ..DraftNode::default() });
+                }
+            }
+        }
+    }
+
+    /// The topology, and what is odd about it.
+    pub(super) fn build(self, options: &ReadOptions) -> Result<(Topology, Vec<String>), ReadError> {
+        let own = if self.directed { Orientation::Directed } else { Orientation::Undirected };
+        let mut topology = Topology::new(options.orientation.unwrap_or(own));
+        topology.set_name(self.name);
+        let mut lines = Vec::new();
+        for node in self.nodes {
+            if let Some(first) = topology.node(&node.id) {
+                let problem = Problem::DuplicateNode { first: lines[first.index()] };
+                return Err(ReadError::at(node.line, format!("node {:?}", node.id), problem));
+            }
+            lines.push(node.line);
+            topology.add_node(node.build())?;
+        }
+        let mut warnings = Vec::new();
+        for (index, link) in self.links.into_iter().enumerate() {
+            if link.directed.is_some_and(|directed| directed != self.directed)
+                && options.orientation.is_none()
+            {
+                return Err(ReadError::at(link.line, link.name(index), Problem::MixedOrientation));
+            }
+            let (from, to) = (link.end(index, &link.from, &topology)?, link.end(index, &link.to, &topology)?);
+            if from == to {
+                let (a, b) = (topology.node_weight(from).name(), topology.node_weight(to).name());
+                warnings.push(format!("link {index} ({a} to {b}) is a self-loop and carries nothing"));
+            }
+            topology.add_link(from, to, link.build(index, from == to, options)?)?;
+        }
+        Ok((topology, warnings))
+    }
+}
+
+impl DraftNode {
+    fn build(self) -> Node {
+        let position = match (self.x, self.y) {
+            (Some(x), Some(y)) if x.is_finite() && y.is_finite() => Some(Position { x, y }),
+            _ => None,
+        };
+        let label = self.label.filter(|label| !label.is_empty() && *label != self.id);
+        Node { id: self.id, label, position }
+    }
+}
+
+impl DraftLink {
+    fn name(&self, index: usize) -> String {
+        format!("link {index} ({} to {})", self.from, self.to)
+    }
+
+    fn end(&self, index: usize, id: &str, topology: &Topology) -> Result<NodeId, ReadError> {
+        let unknown = || ReadError::at(self.line, self.name(index), Problem::UnknownNode { id: id.into() });
+        topology.node(id).ok_or_else(unknown)
+    }
+
+    fn build(self, index: usize, is_loop: bool, options: &ReadOptions) -> Result<Link, ReadError> {
+        let capacity = match &options.capacity {
+            // A self-loop carries nothing, whatever its capacity.
+            Some(attribute) if is_loop => self.capacity(index, attribute, Some(1.0))?,
+            Some(attribute) => self.capacity(index, attribute, options.default_capacity)?,
+            None => 1.0,
+        };
+        let number = |name: &str| self.attributes.get(name).and_then(|text| text.parse::<f64>().ok());
+        let delay = number("delay_ms").and_then(|delay| Duration::try_from_secs_f64(delay / 1e3).ok());
+        let loss = number("loss").filter(|loss| (0.0..=1.0).contains(loss));
+        Ok(Link { id: self.id, capacity, delay, loss })
+    }
+
+    fn capacity(&self, index: usize, attribute: &str, default: Option<f64>) -> Result<f64, ReadError> {
+        let text = self.attributes.get(attribute);
+        let value = text.and_then(|text| text.parse::<f64>().ok());
+        if let Some(capacity) = value.filter(|value| value.is_finite() && *value > 0.0).or(default) {
+            return Ok(capacity);
+        }
+        let attribute = attribute.to_string();
+        let problem = match text {
+            Some(text) => Problem::BadCapacity { attribute, text: text.clone() },
+            None => Problem::MissingCapacity { attribute, present: self.present() },
+        };
+        Err(ReadError::at(self.line, self.name(index), problem))
+    }
+
+    fn present(&self) -> String {
+        if self.attributes.is_empty() {
+            return "none".into();
+        }
+        self.attributes.keys().cloned().collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What writers say of a link besides its ends, in every format by these names.
+pub(super) fn attributes(link: &Link) -> Vec<(&'static str, f64)> {
+    let mut attributes = vec![("capacity", link.capacity)];
+    attributes.extend(link.delay.map(|delay| ("delay_ms", delay.as_secs_f64() * 1e3)));
+    attributes.extend(link.loss.map(|loss| ("loss", loss)));
+    attributes
+}
+
+/// The line of a byte offset, counted from 1.
+pub(super) fn line_at(text: &str, offset: usize) -> usize {
+    text.as_bytes()[..offset.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
+}

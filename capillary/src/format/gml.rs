@@ -1,0 +1,262 @@
+//! GML (Himsolt 1997), as the Topology Zoo writes it: keys with numbers, strings or lists in brackets.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::format::draft::{DraftLink, DraftNode, attributes};
+use crate::format::{Draft, ReadError};
+use crate::topology::{Orientation, Topology};
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    /// A key or a number.
+    Word(String),
+    Text(String),
+    Open,
+    Close,
+}
+
+/// A list that is being read: its key, where it began, its plain entries.
+#[derive(Debug, Default)]
+struct List {
+    key: String,
+    line: usize,
+    entries: BTreeMap<String, String>,
+}
+
+pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
+    let mut reader =
+        Reader { tokens: Tokens { text, rest: text, line: 1 }, draft: Draft::default(), open: Vec::new() };
+    let mut found_graph = false;
+    while let Some((line, token)) = reader.tokens.next()? {
+        match token {
+            Token::Close => reader.close(line)?,
+            Token::Word(key) => {
+                found_graph |= key == "graph";
+                reader.entry(line, key)?;
+            }
+            Token::Open => return Err(ReadError::expected(line, "\"[\"", "a key before it")),
+            Token::Text(text) => return Err(ReadError::expected(line, format!("{text:?}"), "a key")),
+        }
+    }
+    let end = reader.tokens.line;
+    if let Some(list) = reader.open.last() {
+        return Err(ReadError::expected(
+            end,
+            format!("{} of line {}", list.key, list.line),
+            "its closing \"]\"",
+        ));
+    }
+    if !found_graph {
+        return Err(ReadError::expected(end, "end of file", "a list \"graph [ … ]\""));
+    }
+    Ok(reader.draft)
+}
+
+struct Reader<'t> {
+    tokens: Tokens<'t>,
+    draft: Draft,
+    /// The lists around the place that is being read, outermost first.
+    open: Vec<List>,
+}
+
+impl Reader<'_> {
+    /// Reads the value of a key.
+    fn entry(&mut self, line: usize, key: String) -> Result<(), ReadError> {
+        match self.tokens.next()? {
+            Some((line, Token::Open)) => self.open.push(List { key, line, ..List::default() }),
+            Some((_, Token::Word(value) | Token::Text(value))) => {
+                if let Some(list) = self.open.last_mut() {
+                    list.entries.insert(key, value);
+                }
+            }
+            Some((line, Token::Close)) => return Err(ReadError::expected(line, key, "a value")),
+            None => return Err(ReadError::expected(line, key, "a value")),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, line: usize) -> Result<(), ReadError> {
+        let list =
+            self.open.pop().ok_or_else(|| ReadError::expected(line, "\"]\"", "no more than were opened"))?;
+        match (list.key.as_str(), self.open.len()) {
+            ("graph", 0) => self.close_graph(list),
+            ("node", 1) => self.close_node(list)?,
+            ("edge", 1) => self.close_edge(list)?,
+            ("graphics", 2) => self.close_graphics(list),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn close_graph(&mut self, mut list: List) {
+        self.draft.directed = list.entries.get("directed").is_some_and(|value| value == "1");
+        let name = list.entries.remove("Network").or_else(|| list.entries.remove("label"));
+        self.draft.name = name.or_else(|| list.entries.remove("name")).unwrap_or_default();
+    }
+
+    fn close_node(&mut self, mut list: List) -> Result<(), ReadError> {
+        let element = format!("node {}", self.draft.nodes.len());
+        let id = list.entries.remove("id").ok_or_else(|| ReadError::expected(list.line, element, "an id"))?;
+        let number = |key: &str| list.entries.get(key).and_then(|text| text.parse().ok());
+        let (x, y) = (number("Longitude").or(number("x")), number("Latitude").or(number("y")));
+        let label = list.entries.get("label").cloned();
+        self.draft.nodes.push(DraftNode { line: list.line, id, label, x, y });
+        Ok(())
+    }
+
+    fn close_edge(&mut self, mut list: List) -> Result<(), ReadError> {
+        let element = format!("link {}", self.draft.links.len());
+        let mut take = |key: &str, what| {
+            list.entries.remove(key).ok_or_else(|| ReadError::expected(list.line, element.clone(), what))
+        };
+        let (from, to) = (take("source", "a source")?, take("target", "a target")?);
+        let (line, id) = (list.line, list.entries.remove("id"));
+        self.draft.links.push(DraftLink { line, from, to, id, directed: None, attributes: list.entries });
+        Ok(())
+    }
+
+    /// A node's place on a drawing goes to the node's own entries.
+    fn close_graphics(&mut self, list: List) {
+        if let Some(node) = self.open.last_mut() {
+            let places = list.entries.into_iter().filter(|(key, _)| key == "x" || key == "y");
+            places.for_each(|(key, value)| drop(node.entries.insert(key, value)));
+        }
+    }
+}
+
+struct Tokens<'t> {
+    text: &'t str,
+    rest: &'t str,
+    line: usize,
+}
+
+impl Tokens<'_> {
+    /// The next token with its line.
+    fn next(&mut self) -> Result<Option<(usize, Token)>, ReadError> {
+        self.skip_blanks();
+        let line = self.line;
+        let Some(first) = self.rest.chars().next() else { return Ok(None) };
+        let token = match first {
+            '[' => Token::Open,
+            ']' => Token::Close,
+            '"' => return self.text(line).map(Some),
+            _ => {
+                let end = self
+                    .rest
+                    .find(|c: char| c.is_whitespace() || "[]\"".contains(c))
+                    .unwrap_or(self.rest.len());
+                let word = self.rest[..end].to_string();
+                self.advance(end);
+                return Ok(Some((line, Token::Word(word))));
+            }
+        };
+        self.advance(1);
+        Ok(Some((line, token)))
+    }
+
+    fn skip_blanks(&mut self) {
+        loop {
+            let blanks = self.rest.len() - self.rest.trim_start().len();
+            self.advance(blanks);
+            if !self.rest.starts_with('#') {
+                return;
+            }
+            self.advance(self.rest.find('\n').unwrap_or(self.rest.len()));
+        }
+    }
+
+    fn text(&mut self, line: usize) -> Result<(usize, Token), ReadError> {
+        let Some(length) = self.rest[1..].find('"') else {
+            // Where the string begins: the lines after it are part of it.
+            return Err(ReadError::expected(line, "a string", "its closing quotation mark"));
+        };
+        let content = unescape(&self.rest[1..=length]);
+        self.advance(length + 2);
+        Ok((line, Token::Text(content)))
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.line += self.rest.as_bytes()[..bytes].iter().filter(|&&byte| byte == b'\n').count();
+        self.rest = &self.text[self.text.len() - self.rest.len() + bytes..];
+    }
+}
+
+/// GML writes what is not ASCII, quotation marks and ampersands as XML does.
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('&') {
+        out.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let end = rest.find(';').unwrap_or(0);
+        match entity(rest.get(1..end).unwrap_or("")) {
+            Some(character) => {
+                out.push(character);
+                rest = &rest[end + 1..];
+            }
+            None => {
+                out.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn entity(name: &str) -> Option<char> {
+    match name {
+        "quot" => Some('"'),
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        _ => char::from_u32(name.strip_prefix('#')?.parse().ok()?),
+    }
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("&quot;"),
+            '&' => out.push_str("&amp;"),
+            _ if character.is_ascii() => out.push(character),
+            _ => drop(write!(out, "&#{};", u32::from(character))),
+        }
+    }
+    out
+}
+
+pub(super) fn write(topology: &Topology) -> String {
+    let directed = u8::from(topology.orientation() == Orientation::Directed);
+    let mut out = format!("graph [\n  directed {directed}\n  multigraph 1\n");
+    if !topology.name().is_empty() {
+        out += &format!("  label \"{}\"\n", escape(topology.name()));
+    }
+    for (_, node) in topology.nodes() {
+        out += &format!("  node [\n    id {}\n    label \"{}\"\n", word(&node.id), escape(node.name()));
+        if let Some(position) = node.position {
+            out += &format!("    Longitude {}\n    Latitude {}\n", position.x, position.y);
+        }
+        out += "  ]\n";
+    }
+    for (_, from, to, link) in topology.links() {
+        let id = |node| word(&topology.node_weight(node).id);
+        out += &format!("  edge [\n    source {}\n    target {}\n", id(from), id(to));
+        if let Some(id) = &link.id {
+            out += &format!("    id \"{}\"\n", escape(id));
+        }
+        for (name, value) in attributes(link) {
+            out += &format!("    {name} {value}\n");
+        }
+        out += "  ]\n";
+    }
+    out + "]\n"
+}
+
+/// An id as a number if it is one, as GML wants it, otherwise as a string.
+fn word(id: &str) -> String {
+    let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { id.into() } else { format!("\"{}\"", escape(id)) }
+}

@@ -1,0 +1,144 @@
+//! GraphML: nodes and edges with data, whose names stand in `key` elements.
+
+use std::collections::BTreeMap;
+
+use roxmltree::Node as Element;
+
+use crate::format::draft::{DraftLink, DraftNode, attributes, line_at};
+use crate::format::{Draft, Problem, ReadError};
+use crate::topology::{Orientation, Topology};
+
+pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
+    let document = parse(text)?;
+    let names = key_names(&document);
+    let graph = document.descendants().find(|element| element.has_tag_name("graph"));
+    let end = line_at(text, text.len());
+    let graph = graph.ok_or_else(|| ReadError::expected(end, "graphml", "an element graph"))?;
+    let mut draft =
+        Draft { directed: graph.attribute("edgedefault") == Some("directed"), ..Draft::default() };
+    let mut data = data_of(&graph, &names);
+    draft.name = data.remove("Network").or_else(|| data.remove("label")).unwrap_or_default();
+    for element in graph.descendants() {
+        let line = line_at(text, element.range().start);
+        if element.has_tag_name("node") {
+            let name = format!("node {}", draft.nodes.len());
+            draft.nodes.push(node(&element, line, name, &names)?);
+        } else if element.has_tag_name("edge") {
+            let name = format!("link {}", draft.links.len());
+            draft.links.push(link(&element, line, name, &names)?);
+        }
+    }
+    Ok(draft)
+}
+
+/// The document tree; a refusal names the line.
+pub(super) fn parse(text: &str) -> Result<roxmltree::Document<'_>, ReadError> {
+    roxmltree::Document::parse(text).map_err(|error| {
+        let line = error.pos().row as usize;
+        ReadError::at(line, "XML", Problem::Syntax(error.to_string()))
+    })
+}
+
+fn key_names<'t>(document: &'t roxmltree::Document<'_>) -> BTreeMap<&'t str, &'t str> {
+    let keys = document.descendants().filter(|element| element.has_tag_name("key"));
+    keys.filter_map(|key| Some((key.attribute("id")?, key.attribute("attr.name")?))).collect()
+}
+
+/// The data of an element by their names.
+fn data_of(element: &Element<'_, '_>, names: &BTreeMap<&str, &str>) -> BTreeMap<String, String> {
+    let data = element.children().filter(|child| child.has_tag_name("data"));
+    data.filter_map(|data| {
+        let key = data.attribute("key")?;
+        Some((names.get(key).copied().unwrap_or(key).to_string(), data.text()?.trim().to_string()))
+    })
+    .collect()
+}
+
+fn node(
+    element: &Element<'_, '_>,
+    line: usize,
+    name: String,
+    names: &BTreeMap<&str, &str>,
+) -> Result<DraftNode, ReadError> {
+    let id = element.attribute("id").ok_or_else(|| ReadError::expected(line, name, "an attribute id"))?;
+    let mut data = data_of(element, names);
+    let number = |key: &str| data.get(key).and_then(|text| text.parse().ok());
+    let (x, y) = (number("Longitude").or(number("x")), number("Latitude").or(number("y")));
+    Ok(DraftNode { line, id: id.into(), label: data.remove("label"), x, y })
+}
+
+fn link(
+    element: &Element<'_, '_>,
+    line: usize,
+    name: String,
+    names: &BTreeMap<&str, &str>,
+) -> Result<DraftLink, ReadError> {
+    let end = |attribute, what| match element.attribute(attribute) {
+        Some(id) => Ok(id.to_string()),
+        None => Err(ReadError::expected(line, name.clone(), what)),
+    };
+    let directed = element.attribute("directed").map(|value| value == "true");
+    let mut attributes = data_of(element, names);
+    let id = element.attribute("id").map(str::to_string).or_else(|| attributes.remove("id"));
+    let (from, to) = (end("source", "an attribute source")?, end("target", "an attribute target")?);
+    Ok(DraftLink { line, from, to, id, directed, attributes })
+}
+
+/// Text as XML wants it.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // Control characters have no place in XML 1.0, not even escaped.
+            c if c.is_control() && !matches!(c, '\t' | '\n' | '\r') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+pub(super) fn write(topology: &Topology) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
+    out += "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n";
+    for (name, of, kind) in [
+        ("label", "node", "string"),
+        ("x", "node", "double"),
+        ("y", "node", "double"),
+        ("Network", "graph", "string"),
+        ("capacity", "edge", "double"),
+        ("delay_ms", "edge", "double"),
+        ("loss", "edge", "double"),
+    ] {
+        out += &format!("  <key id=\"{name}\" for=\"{of}\" attr.name=\"{name}\" attr.type=\"{kind}\"/>\n");
+    }
+    let default = if topology.orientation() == Orientation::Directed { "directed" } else { "undirected" };
+    out += &format!("  <graph edgedefault=\"{default}\">\n");
+    out += &datum("    ", "Network", &escape(topology.name()));
+    for (_, node) in topology.nodes() {
+        out += &format!("    <node id=\"{}\">\n", escape(&node.id));
+        out += &datum("      ", "label", &escape(node.name()));
+        if let Some(position) = node.position {
+            out += &(datum("      ", "x", &position.x.to_string())
+                + &datum("      ", "y", &position.y.to_string()));
+        }
+        out += "    </node>\n";
+    }
+    for (_, from, to, link) in topology.links() {
+        let id = |node| escape(&topology.node_weight(node).id);
+        let own = link.id.as_ref().map_or(String::new(), |id| format!(" id=\"{}\"", escape(id)));
+        out += &format!("    <edge{own} source=\"{}\" target=\"{}\">\n", id(from), id(to));
+        for (name, value) in attributes(link) {
+            out += &datum("      ", name, &value.to_string());
+        }
+        out += "    </edge>\n";
+    }
+    out + "  </graph>\n</graphml>\n"
+}
+
+fn datum(indent: &str, key: &str, value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!("{indent}<data key=\"{key}\">{value}</data>\n") }
+}

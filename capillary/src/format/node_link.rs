@@ -1,0 +1,115 @@
+//! networkx's node-link JSON: `{"directed", "multigraph", "graph", "nodes": […], "links" or "edges": […]}`.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::format::draft::{DraftLink, DraftNode, attributes, line_at};
+use crate::format::{Draft, Problem, ReadError};
+use crate::topology::{Orientation, Topology};
+
+/// The parts of the file, of which the elements are kept as text, so that an error can name their lines.
+#[derive(serde::Deserialize)]
+struct File<'t> {
+    #[serde(default)]
+    directed: bool,
+    #[serde(default)]
+    graph: Value,
+    #[serde(borrow)]
+    nodes: Vec<&'t RawValue>,
+    #[serde(borrow, alias = "edges")]
+    links: Vec<&'t RawValue>,
+}
+
+pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
+    let file: File<'_> = serde_json::from_str(text)
+        .map_err(|error| ReadError::at(error.line(), "JSON", Problem::Syntax(error.to_string())))?;
+    let name = file.graph.get("name").and_then(Value::as_str).unwrap_or_default();
+    let mut draft = Draft { directed: file.directed, name: name.into(), ..Draft::default() };
+    for (index, raw) in file.nodes.iter().enumerate() {
+        draft.nodes.push(node(object(text, raw, "node", index)?, index)?);
+    }
+    for (index, raw) in file.links.iter().enumerate() {
+        draft.links.push(link(object(text, raw, "link", index)?, index)?);
+    }
+    Ok(draft)
+}
+
+/// An element's fields with its line.
+fn object(
+    text: &str,
+    raw: &RawValue,
+    kind: &str,
+    index: usize,
+) -> Result<(usize, Map<String, Value>), ReadError> {
+    // The raw text is a slice of the file's.
+    let offset = (raw.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    let line = line_at(text, offset);
+    let fields = serde_json::from_str(raw.get());
+    fields
+        .map(|fields| (line, fields))
+        .map_err(|_| ReadError::expected(line, format!("{kind} {index}"), "an object"))
+}
+
+/// A name: a string or a number.
+fn name_of(value: Option<&Value>) -> Option<String> {
+    match value? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn node((line, fields): (usize, Map<String, Value>), index: usize) -> Result<DraftNode, ReadError> {
+    let missing = || ReadError::expected(line, format!("node {index}"), "an id, a string or a number");
+    let id = name_of(fields.get("id")).ok_or_else(missing)?;
+    let label = name_of(fields.get("label")).or_else(|| name_of(fields.get("name")));
+    let place = |axis: usize| fields.get("pos").and_then(|pos| pos.get(axis)).and_then(Value::as_f64);
+    Ok(DraftNode { line, id, label, x: place(0), y: place(1) })
+}
+
+fn link((line, mut fields): (usize, Map<String, Value>), index: usize) -> Result<DraftLink, ReadError> {
+    let mut end = |name: &str, what| {
+        let end = name_of(fields.remove(name).as_ref());
+        end.ok_or_else(|| ReadError::expected(line, format!("link {index}"), what))
+    };
+    let (from, to) = (end("source", "a source")?, end("target", "a target")?);
+    let id = name_of(fields.remove("id").as_ref());
+    let attributes: BTreeMap<String, String> =
+        fields.into_iter().filter_map(|(name, value)| Some((name, name_of(Some(&value))?))).collect();
+    Ok(DraftLink { line, from, to, id, directed: None, attributes })
+}
+
+pub(super) fn write(topology: &Topology) -> String {
+    let nodes: Vec<Value> = topology
+        .nodes()
+        .map(|(_, node)| {
+            let mut fields = json!({ "id": node.id });
+            if let Some(label) = &node.label {
+                fields["label"] = json!(label);
+            }
+            if let Some(position) = node.position {
+                fields["pos"] = json!([position.x, position.y]);
+            }
+            fields
+        })
+        .collect();
+    let id = |node| &topology.node_weight(node).id;
+    let links: Vec<Value> = topology
+        .links()
+        .map(|(index, from, to, link)| {
+            let mut fields = json!({ "source": id(from), "target": id(to), "key": index.0 });
+            if let Some(id) = &link.id {
+                fields["id"] = json!(id);
+            }
+            attributes(link).into_iter().for_each(|(name, value)| fields[name] = json!(value));
+            fields
+        })
+        .collect();
+    let directed = topology.orientation() == Orientation::Directed;
+    let graph = json!({ "name": topology.name() });
+    let file =
+        json!({ "directed": directed, "multigraph": true, "graph": graph, "nodes": nodes, "links": links });
+    format!("{file:#}\n")
+}

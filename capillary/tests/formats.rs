@@ -1,0 +1,252 @@
+//! Readers and writers: what is written reads back, what is broken is an error with a line, and nothing panics.
+
+use std::time::Duration;
+
+use capillary::format::{Format, Problem, ReadError, ReadOptions, read, write};
+use capillary::{Link, LinkId, Node, NodeId, Orientation, Position, Topology};
+use proptest::prelude::*;
+
+const ABILENE_GML: &str = include_str!("fixtures/zoo/Abilene.gml");
+const ABILENE_GRAPHML: &str = include_str!("fixtures/zoo/Abilene.graphml");
+
+fn with_capacity(attribute: &str) -> ReadOptions {
+    ReadOptions { capacity: Some(attribute.into()), ..ReadOptions::default() }
+}
+
+fn load(text: &str) -> Topology {
+    read(text.as_bytes(), &ReadOptions::default()).unwrap().topology
+}
+
+fn error(text: &str) -> String {
+    read(text.as_bytes(), &ReadOptions::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn the_zoo_s_two_formats_hold_the_same_network() {
+    let (gml, graphml) = (load(ABILENE_GML), load(ABILENE_GRAPHML));
+    assert_eq!((gml.node_count(), gml.link_count(), gml.orientation()), (11, 14, Orientation::Undirected));
+    assert_eq!(gml.name(), "Abilene");
+    let nodes = |topology: &Topology| topology.nodes().map(|(_, node)| node.clone()).collect::<Vec<_>>();
+    assert_eq!(nodes(&gml), nodes(&graphml));
+    let ends = |topology: &Topology| topology.links().map(|(_, from, to, _)| (from, to)).collect::<Vec<_>>();
+    assert_eq!(ends(&gml), ends(&graphml));
+    let seattle = gml.node_weight(NodeId(3));
+    assert_eq!((seattle.id.as_str(), seattle.name()), ("3", "Seattle"));
+    assert_eq!(seattle.position, Some(Position { x: -122.33207, y: 47.60621 }));
+}
+
+#[test]
+fn sndlib_s_two_formats_hold_the_same_network() {
+    let native = "?SNDlib native format; type: network; version: 1.0\n# network test\n\nNODES (\n  A ( 1.5 2.0 )\n  B\n)\n\
+                  LINKS (\n  L1 ( A B ) 40.00 0.00 0.00 156.00 ( 155.00 156.00 622.00 468.00 )\n)\nDEMANDS (\n)\n\
+                  ADMISSIBLE_PATHS (\n  D1 (\n    P0 ( L1 )\n  )\n)\n";
+    let xml = "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<network version=\"1.0\"><networkStructure>\n\
+               <nodes><node id=\"A\"><coordinates><x>1.5</x><y>2.0</y></coordinates></node><node id=\"B\"/></nodes>\n\
+               <links><link id=\"L1\"><source>A</source><target>B</target><preInstalledModule><capacity>40</capacity>\
+               </preInstalledModule><additionalModules><addModule><capacity>155</capacity></addModule></additionalModules>\
+               </link></links></networkStructure></network>";
+    for text in [native, xml] {
+        for (attribute, capacity) in [("pre_installed_capacity", 40.0), ("module_capacity", 155.0)] {
+            let topology = read(text.as_bytes(), &with_capacity(attribute)).unwrap().topology;
+            assert_eq!(topology.orientation(), Orientation::Undirected);
+            assert_eq!(topology.node_weight(NodeId(0)).position, Some(Position { x: 1.5, y: 2.0 }));
+            let link = topology.link_weight(LinkId(0));
+            assert_eq!((link.capacity, link.id.as_deref()), (capacity, Some("L1")));
+        }
+    }
+}
+
+#[test]
+fn node_link_json_may_have_numbers_as_ids_and_links_or_edges() {
+    for (key, directed) in [("links", true), ("edges", false)] {
+        let text = format!(
+            "{{\"directed\": {directed}, \"graph\": {{\"name\": \"toy\"}}, \"nodes\": [{{\"id\": 0, \"pos\": [1, 2]}}, \
+             {{\"id\": \"x\", \"name\": \"X\"}}], \"{key}\": [{{\"source\": 0, \"target\": \"x\", \"capacity\": 7}}]}}"
+        );
+        let topology = read(text.as_bytes(), &with_capacity("capacity")).unwrap().topology;
+        assert_eq!(topology.orientation() == Orientation::Directed, directed);
+        assert_eq!((topology.name(), topology.node_weight(NodeId(1)).name()), ("toy", "X"));
+        assert_eq!(topology.link_weight(LinkId(0)).capacity, 7.0);
+    }
+}
+
+#[test]
+fn dot_has_chains_subgraphs_ports_and_comments() {
+    let text = "/* a */ strict digraph \"N\" { // b\n rankdir=LR; node [shape=box]\n a:n -> b -> c [cap=2]\n\
+                a [label=\"The \\\"A\\\"\", pos=\"1,2!\"]; subgraph s { d; e } -> a; -1.5 -> a\n}\n";
+    let topology = read(text.as_bytes(), &with_capacity("cap")).unwrap_err();
+    assert!(
+        matches!(topology, ReadError::At { line: 4, problem: Problem::MissingCapacity { .. }, .. }),
+        "{topology}"
+    );
+    let options = ReadOptions { default_capacity: Some(9.0), ..with_capacity("cap") };
+    let topology = read(text.as_bytes(), &options).unwrap().topology;
+    let links: Vec<(&str, &str, f64)> = topology
+        .links()
+        .map(|(_, from, to, link)| {
+            (&*topology.node_weight(from).id, &*topology.node_weight(to).id, link.capacity)
+        })
+        .collect();
+    assert_eq!(
+        links,
+        [("a", "b", 2.0), ("b", "c", 2.0), ("d", "a", 9.0), ("e", "a", 9.0), ("-1.5", "a", 9.0)]
+    );
+    assert_eq!(topology.node_weight(NodeId(0)).name(), "The \"A\"");
+}
+
+#[test]
+fn errors_name_the_line_the_element_and_what_was_expected() {
+    for (text, expected) in [
+        (
+            "graph [\n node [\n  id 0\n ]\n node [\n  id 0\n ]\n]",
+            "line 5, node \"0\": the id stands at line 2 already; expected a new one",
+        ),
+        ("graph [\n edge [\n  source 0\n ]\n]", "line 2, link 0: expected a target"),
+        (
+            "graph [\n node [ id 0 ]\n edge [ source 0 target 5 ]\n]",
+            "line 3, link 0 (0 to 5): \"5\" is no node of the file",
+        ),
+        ("graph [\n node [\n  id 0\n", "line 4, node of line 2: expected its closing \"]\""),
+        ("from,to\na,b\n\nc,\n", "line 4, link 1: expected two nodes"),
+        ("graph { a -> b }", "line 1, \"->\": expected \"->\" in a digraph, \"--\" in a graph"),
+        (
+            "{\"nodes\": [{\"id\": 1},\n{\"name\": 2}], \"links\": []}",
+            "line 2, node 1: expected an id, a string or a number",
+        ),
+        (
+            "  \n",
+            "the file is empty; expected a topology (gml, graphml, sndlib-xml, sndlib-native, json, dot, csv)",
+        ),
+        (
+            "PK\u{3}\u{4}",
+            "line 1: the file looks like none of gml, graphml, sndlib-xml, sndlib-native, json, dot, csv",
+        ),
+    ] {
+        assert_eq!(error(text), expected);
+    }
+}
+
+#[test]
+fn a_capacity_that_was_asked_for_must_be_there_and_positive() {
+    let text = b"from,to,mbit\na,b,10\nb,c,0\nc,a,\n";
+    let bad = read(text, &with_capacity("mbit")).unwrap_err().to_string();
+    assert_eq!(bad, "line 3, link 1 (b to c): its mbit is 0; expected a number above 0");
+    let missing = read(text, &with_capacity("speed")).unwrap_err().to_string();
+    let expected = "line 2, link 0 (a to b): it has no attribute \"speed\"; expected a capacity there (it has: from, mbit, to)";
+    assert_eq!(missing, expected);
+    let options = ReadOptions { default_capacity: Some(3.0), ..with_capacity("mbit") };
+    let topology = read(text, &options).unwrap().topology;
+    let capacities: Vec<f64> = topology.links().map(|(.., link)| link.capacity).collect();
+    assert_eq!(capacities, [10.0, 3.0, 3.0]);
+}
+
+#[test]
+fn the_reader_may_overrule_the_file_s_direction() {
+    let options = ReadOptions { orientation: Some(Orientation::Directed), ..ReadOptions::default() };
+    assert_eq!(read(ABILENE_GML.as_bytes(), &options).unwrap().topology.orientation(), Orientation::Directed);
+}
+
+/// Every prefix of a file is an error with a line, until what is cut off is blank. (CSV has no end to miss.)
+#[test]
+fn truncated_files_are_errors_with_a_line() {
+    let topology = load(ABILENE_GML);
+    for format in Format::ALL.into_iter().filter(|&format| format != Format::Csv) {
+        let text = write(&topology, format);
+        // SNDlib's sections after LINKS may be missing without being missed.
+        let end = text.find("DEMANDS").unwrap_or(text.trim_end().len());
+        for cut in (1..end).filter(|&cut| text.is_char_boundary(cut) && text[cut..end].trim() != "") {
+            let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
+            match read(&text.as_bytes()[..cut], &options) {
+                Err(ReadError::At { line, .. }) => assert!(line <= text.lines().count() + 1),
+                Err(ReadError::Empty) => {}
+                other => panic!("{format} cut at {cut}: {other:?}"),
+            }
+        }
+    }
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-zA-Z0-9]{1,6}", "[ -~äß→]{1,8}".prop_map(|text| format!("n{}", text.trim()))]
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    let position = prop::option::of((-180.0..180.0, -90.0..90.0).prop_map(|(x, y)| Position { x, y }));
+    (name(), position).prop_map(|(label, position)| Node { label: Some(label), position, ..Node::new("") })
+}
+
+fn topology() -> impl Strategy<Value = Topology> {
+    let orientation = prop_oneof![Just(Orientation::Directed), Just(Orientation::Undirected)];
+    (orientation, prop::collection::vec(node(), 1..6)).prop_flat_map(|(orientation, nodes)| {
+        let count = nodes.len() as u32;
+        let attributes = (0.001..1e9f64, prop::option::of(0..10_000u64), prop::option::of(0.0..=1.0f64));
+        prop::collection::vec((0..count, 0..count, attributes), 0..12).prop_map(move |links| {
+            let mut topology = Topology::new(orientation);
+            for (index, node) in nodes.iter().enumerate() {
+                topology.add_node(Node { id: index.to_string(), ..node.clone() }).unwrap();
+            }
+            for (from, to, (capacity, delay, loss)) in links {
+                let delay = delay.map(Duration::from_millis);
+                let link = Link { id: None, capacity, delay, loss };
+                topology.add_link(NodeId(from), NodeId(to), link).unwrap();
+            }
+            topology
+        })
+    })
+}
+
+/// What every format keeps: ids, ends, capacities.
+fn skeleton(topology: &Topology) -> (Vec<String>, Vec<(NodeId, NodeId, f64)>) {
+    let nodes = topology.nodes().map(|(_, node)| node.id.clone()).collect();
+    (nodes, topology.links().map(|(_, from, to, link)| (from, to, link.capacity)).collect())
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(topology in topology()) {
+        for format in [Format::Gml, Format::GraphMl, Format::NodeLink, Format::Dot] {
+            let text = write(&topology, format);
+            prop_assert_eq!(Format::detect(&text), Some(format), "{}", text);
+            let back = read(text.as_bytes(), &with_capacity("capacity")).unwrap().topology;
+            prop_assert_eq!(skeleton(&back), skeleton(&topology));
+            prop_assert_eq!(back.orientation(), topology.orientation());
+            for ((_, node), (_, was)) in back.nodes().zip(topology.nodes()) {
+                prop_assert_eq!((node.name(), node.position), (was.name(), was.position), "{}", text);
+            }
+            for ((.., link), (.., was)) in back.links().zip(topology.links()) {
+                prop_assert_eq!((link.delay, link.loss), (was.delay, was.loss));
+            }
+        }
+        for format in [Format::SndlibXml, Format::SndlibNative] {
+            let text = write(&topology, format);
+            let back = read(text.as_bytes(), &with_capacity("pre_installed_capacity")).unwrap().topology;
+            prop_assert_eq!(skeleton(&back), skeleton(&topology));
+        }
+    }
+
+    #[test]
+    fn a_table_keeps_its_links(topology in topology()) {
+        let text = write(&topology, Format::Csv);
+        let back = read(text.as_bytes(), &with_capacity("capacity")).unwrap().topology;
+        let links = |topology: &Topology| -> Vec<(String, String, f64)> {
+            let id = |node| topology.node_weight(node).id.clone();
+            topology.links().map(|(_, from, to, link)| (id(from), id(to), link.capacity)).collect()
+        };
+        prop_assert_eq!(links(&back), links(&topology));
+    }
+
+    #[test]
+    fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        for format in Format::ALL.map(Some).into_iter().chain([None]) {
+            let _ = read(&bytes, &ReadOptions { format, ..ReadOptions::default() });
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_never_panics(at in 0usize..4000, byte in any::<u8>(), which in 0usize..7) {
+        let format = Format::ALL[which];
+        let mut bytes = write(&load(ABILENE_GML), format).into_bytes();
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        let _ = read(&bytes, &ReadOptions { format: Some(format), ..ReadOptions::default() });
+    }
+}
