@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use capillary::SolveError;
 use capillary::format::ReadError;
+use capillary::{CertificateError, SolveError};
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -23,6 +23,9 @@ pub(crate) enum Failure {
     Output(io::Error),
     #[error("{0}")]
     Solve(SolveError),
+    /// A fault of ours, which the solver's certificate brought to light.
+    #[error("the result fails its own proof: {0}")]
+    Unproven(CertificateError),
 }
 
 impl Failure {
@@ -32,7 +35,7 @@ impl Failure {
             Self::Read(..) | Self::Input(..) => 3,
             Self::File(_, error) if error.kind() == io::ErrorKind::NotFound => 3,
             Self::File(_, error) if error.kind() == io::ErrorKind::StorageFull => 6,
-            Self::File(..) | Self::Output(_) | Self::Solve(_) => 1,
+            Self::File(..) | Self::Output(_) | Self::Solve(_) | Self::Unproven(_) => 1,
         })
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use capillary::{
-    LinkId, NodeId, Paths, Routing, Solution, SolveError, Splits, Topology, exact, solve_certified,
+    LinkId, NodeId, Paths, Routing, Solution, SolveError, Splits, Topology, exact, lp, solve_certified,
     solve_layers,
 };
 use serde_json::{Value, json};
@@ -39,6 +39,9 @@ pub(crate) struct Plan {
     /// Rational arithmetic: for small networks, flows and loads as p/q in JSON
     #[arg(long, conflicts_with = "pairs")]
     exact: bool,
+    /// How to solve; lp is the thesis's linear program, slow, and tells how the hunt for bottlenecks went
+    #[arg(long, value_enum, default_value_t = Solver::MaxFlow, conflicts_with_all = ["pairs", "layers", "exact"])]
+    solver: Solver,
     /// At most so many paths
     #[arg(long, default_value_t = 16)]
     max_paths: usize,
@@ -54,6 +57,13 @@ pub(crate) struct Plan {
     /// The same as --output json
     #[arg(long, conflicts_with = "output")]
     json: bool,
+}
+
+/// The solvers to choose from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Solver {
+    MaxFlow,
+    Lp,
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -113,27 +123,26 @@ impl Plan {
     fn answer<'n>(&self, network: &'n Network, from: NodeId, to: NodeId) -> Result<Answer<'n>, Failure> {
         let topology = &network.topology;
         let unsolvable = |error| network.unsolvable(error);
-        let (routing, fractions, solver) = if self.exact {
-            let (exact, time) = timed(|| exact::solve(topology, from, to));
-            let exact = exact.map_err(unsolvable)?;
-            let fractions =
-                exact.flows.iter().zip(&exact.loads).map(|(flow, load)| (flow.to_string(), load.to_string()));
-            let solver =
-                json!({ "name": "exact", "steps": null, "max_flows": null, "seconds": time.as_secs_f64() });
-            (exact.routing, Some(fractions.collect()), solver)
-        } else {
-            let (solution, time) = timed(|| solve(topology, from, to, self.layers));
-            let Solution { routing, certificate, effort } = solution.map_err(unsolvable)?;
-            let proof = certificate.verify(topology, &routing);
-            proof.map_err(|error| Failure::Usage(format!("the result fails its own proof: {error}")))?;
-            let (steps, max_flows) = (effort.steps, effort.max_flows);
-            let solver = json!({ "name": "max-flow", "steps": steps, "max_flows": max_flows, "seconds": time.as_secs_f64() });
-            (routing, None, solver)
+        let (routing, fractions, solver) = match self.solver {
+            Solver::MaxFlow if self.exact => by_rationals(topology, from, to).map_err(unsolvable)?,
+            Solver::MaxFlow => self.by_maximum_flow(network, from, to)?,
+            Solver::Lp => by_linear_program(topology, from, to).map_err(unsolvable)?,
         };
         let paths = routing.paths(self.max_paths, self.cover);
         let splits = Splits::of(&routing);
         let quantized = self.quantized(network, &routing, splits.as_ref())?;
         Ok(Answer { network, routing, fractions, solver, paths, splits, quantized })
+    }
+
+    fn by_maximum_flow(&self, network: &Network, from: NodeId, to: NodeId) -> Result<Solved, Failure> {
+        let (solution, time) = timed(|| solve(&network.topology, from, to, self.layers));
+        let Solution { routing, certificate, effort } =
+            solution.map_err(|error| network.unsolvable(error))?;
+        certificate.verify(&network.topology, &routing).map_err(Failure::Unproven)?;
+        let (steps, max_flows, seconds) = (effort.steps, effort.max_flows, time.as_secs_f64());
+        let solver =
+            json!({ "name": "max-flow", "steps": steps, "max_flows": max_flows, "seconds": seconds });
+        Ok((routing, None, solver))
     }
 
     fn quantized(
@@ -152,11 +161,37 @@ impl Plan {
     }
 }
 
+/// A routing; flow and load of each link as p/q, if they are known exactly; what is told of the solver.
+type Solved = (Routing, Option<Vec<(String, String)>>, Value);
+
+fn by_rationals(topology: &Topology, from: NodeId, to: NodeId) -> Result<Solved, SolveError> {
+    let (exact, time) = timed(|| exact::solve(topology, from, to));
+    let exact = exact?;
+    let fractions =
+        exact.flows.iter().zip(&exact.loads).map(|(flow, load)| (flow.to_string(), load.to_string()));
+    let solver = json!({ "name": "exact", "steps": null, "max_flows": null, "seconds": time.as_secs_f64() });
+    Ok((exact.routing, Some(fractions.collect()), solver))
+}
+
+fn by_linear_program(topology: &Topology, from: NodeId, to: NodeId) -> Result<Solved, SolveError> {
+    let (solution, time) = timed(|| lp::solve(topology, from, to));
+    let lp::LpSolution { routing, hunts } = solution?;
+    let suspects: Vec<&[usize]> = hunts.iter().map(|hunt| hunt.suspects.as_slice()).collect();
+    let (steps, seconds) = (hunts.len(), time.as_secs_f64());
+    let solver =
+        json!({ "name": "lp", "steps": steps, "max_flows": null, "seconds": seconds, "suspects": suspects });
+    Ok((routing, None, solver))
+}
+
 #[allow(clippy::disallowed_methods, reason = "the program tells how long it took")]
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = work();
     (result, start.elapsed())
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 impl Answer<'_> {
@@ -166,7 +201,7 @@ impl Answer<'_> {
 
     /// The used links by falling load.
     fn links(&self) -> Table {
-        let mut table = Table::new(&["layer", "load", "flow", "link", "from", "to", "critical"]);
+        let mut table = Table::new(&["layer", "load", "flow", "link", "from", "to", ""]);
         let mut used: Vec<_> = self.routing.used_links().collect();
         used.sort_by(|a, b| b.1.load.total_cmp(&a.1.load).then(a.0.cmp(&b.0)));
         for (id, link) in used {
@@ -191,11 +226,12 @@ impl Answer<'_> {
         let (from, to) = (self.name(self.routing.source()), self.name(self.routing.target()));
         let title = if topology.name().is_empty() { "Capillary routing" } else { topology.name() };
         let mut out = format!("{title}: {from} → {to}\n");
-        let (layers, used) = (self.routing.layers().len(), self.routing.used_links().count());
+        let (layers, used) =
+            (counted(self.routing.layers().len(), "layer"), self.routing.used_links().count());
         let critical = self.routing.critical_links().count();
         let _ = writeln!(
             out,
-            "largest load {}, {layers} layers, {used} of {} links used, {critical} critical\n",
+            "largest load {}, {layers}, {used} of {} links used, {critical} critical\n",
             number(self.routing.largest_load()),
             topology.link_count(),
         );

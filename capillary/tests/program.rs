@@ -1,0 +1,196 @@
+//! The program as its users see it.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const ABILENE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/zoo/Abilene.gml");
+
+fn capillary(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_capillary")).args(arguments).output().unwrap()
+}
+
+/// What a successful run prints.
+fn printed(arguments: &[&str]) -> String {
+    let output = capillary(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&printed(arguments)).unwrap()
+}
+
+/// A file of this test run's own.
+fn file(name: &str, content: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+#[test]
+fn a_plan_has_the_documented_fields() {
+    let plan = json(&["plan", ABILENE, "--from", "Seattle", "--to", "New York", "--json"]);
+    assert_eq!(plan["network"], serde_json::json!({ "nodes": 11, "links": 14, "directed": false }));
+    assert_eq!((&plan["from"], &plan["to"]), (&Value::from("3"), &Value::from("0")));
+    assert_eq!(plan["layers"][0]["load"], 0.5);
+    assert_eq!(plan["layers"][0]["links"].as_array().unwrap().len(), 11);
+    let link = &plan["links"][0];
+    let expected = serde_json::json!({
+        "index": 0, "from": "0", "to": "1", "flow": -0.5, "load": 0.5, "layer": 1, "critical": false
+    });
+    assert_eq!(*link, expected);
+    assert_eq!(plan["links"][7]["layer"], Value::Null);
+    assert_eq!(plan["paths"][0]["weight"], 0.5);
+    assert_eq!(plan["solver"]["name"], "max-flow");
+    assert_eq!(plan["critical_links"], serde_json::json!([]));
+}
+
+#[test]
+fn all_solvers_plan_the_same() {
+    let pair = ["plan", ABILENE, "--from", "4", "--to", "7", "--json"];
+    let plan = json(&pair);
+    let exact = json(&[&pair[..], &["--exact"]].concat());
+    let lp = json(&[&pair[..], &["--solver", "lp"]].concat());
+    assert_eq!(exact["layers"][2]["load"], "1/8");
+    assert_eq!(lp["solver"]["suspects"].as_array().unwrap().len(), 3);
+    for index in 0..14 {
+        let fraction = exact["links"][index]["flow"].as_str().unwrap();
+        let (over, under) = fraction.split_once('/').unwrap_or((fraction, "1"));
+        let expected = over.parse::<f64>().unwrap() / under.parse::<f64>().unwrap();
+        for plan in [&plan, &lp] {
+            assert!((plan["links"][index]["flow"].as_f64().unwrap() - expected).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn a_plan_may_stop_at_a_layer_and_count_in_sixteenths() {
+    let plan = json(&["plan", ABILENE, "--from", "4", "--to", "7", "--layers", "1", "--json"]);
+    assert_eq!(plan["layers"].as_array().unwrap().len(), 1);
+    let plan = json(&["plan", ABILENE, "--from", "4", "--to", "7", "--quantize", "16", "--json"]);
+    assert_eq!(plan["quantized"], serde_json::json!({ "parts": 16, "load_error": 0.0 }));
+}
+
+#[test]
+fn the_table_reads_like_a_report() {
+    let table = printed(&["plan", ABILENE, "--from", "Seattle", "--to", "New York"]);
+    assert!(table.starts_with(
+        "Abilene: Seattle → New York\nlargest load 0.5000, 1 layer, 11 of 14 links used, 0 critical\n"
+    ));
+    assert!(
+        table.contains("0.5000  Seattle → Denver → Kansas City → Indianapolis → Chicago → New York\n"),
+        "{table}"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_one_line_with_the_exit_code_of_its_kind() {
+    let empty = file("empty.gml", "");
+    let other = file("picture.png", "\u{89}PNG");
+    let apart = file("apart.csv", "from,to,mbit\na,b,0\nc,d,1\n");
+    let pair = |from, to| ["plan", ABILENE, "--from", from, "--to", to].map(String::from).to_vec();
+    let file_with = |file: &str, more: &[&str]| {
+        [&["plan", file, "--from", "a", "--to", "c"], more]
+            .concat()
+            .iter()
+            .map(|text| (*text).to_string())
+            .collect::<Vec<_>>()
+    };
+    for (arguments, code, words) in [
+        (pair("Seatle", "New York"), 2, "there is no node \"Seatle\"; did you mean \"Seattle\"?"),
+        (pair("Seattle", "Seattle"), 2, "source and target are both \"Seattle\"; they must be two nodes"),
+        (file_with(&apart, &[]), 3, "\"c\" cannot be reached from \"a\""),
+        (
+            file_with(&apart, &["--capacity", "mbit"]),
+            3,
+            "line 2, link 0 (a to b): its mbit is 0; expected a number above 0",
+        ),
+        (file_with(&empty, &[]), 3, "the file is empty"),
+        (file_with(&other, &[]), 3, "the file looks like none of"),
+        (file_with("/nonexistent", &[]), 3, "No such file"),
+    ] {
+        let output = capillary(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{message}");
+        assert!(message.contains(words) && message.lines().count() == 1, "{message}");
+    }
+    assert_eq!(capillary(&["plan", ABILENE]).status.code(), Some(2));
+}
+
+#[test]
+fn batches_do_not_depend_on_the_number_of_threads() {
+    let all = |threads| printed(&["plan", ABILENE, "--pairs", "all", "--json", "--threads", threads]);
+    let rows = all("1");
+    assert_eq!(rows, all("3"));
+    assert_eq!(rows.lines().count(), 110);
+    let pairs = file("pairs.csv", "# from, to\nSeattle, New York\n0,1\n");
+    let rows = printed(&["plan", ABILENE, "--pairs", &pairs, "--output", "csv"]);
+    assert_eq!(rows.lines().nth(1), Some("3,0,1,0.5,11,0,"));
+    let pairs = file("bad-pairs.csv", "Seattle, Boston\n");
+    assert_eq!(capillary(&["plan", ABILENE, "--pairs", &pairs]).status.code(), Some(3));
+}
+
+#[test]
+fn inspect_counts_what_is_there() {
+    let facts = json(&["inspect", ABILENE, "--json", "--from", "4", "--to", "7"]);
+    assert_eq!((&facts["nodes"], &facts["links"], &facts["self-loops"]), (&11.into(), &14.into(), &0.into()));
+    assert_eq!((&facts["components"], &facts["minimum_cut"]), (&1.into(), &2.0.into()));
+    let loops = file("loops.csv", "from,to\na,b\na,b\nb,b\nb,c\n");
+    let facts = json(&["inspect", &loops, "--json"]);
+    assert_eq!(
+        (&facts["links"], &facts["self-loops"], &facts["parallel_links"]),
+        (&4.into(), &1.into(), &1.into())
+    );
+    assert_eq!(facts["bridges"], serde_json::json!(["3 (b – c)"]));
+}
+
+#[test]
+fn a_comparison_shows_that_capillary_routing_loads_least() {
+    let comparison = json(&["compare", ABILENE, "--from", "4", "--to", "7", "--json"]);
+    let rows = comparison["routings"].as_array().unwrap();
+    let load = |name: &str| {
+        rows.iter().find(|row| row["routing"] == name).unwrap()["largest_load"].as_f64().unwrap()
+    };
+    assert_eq!((load("shortest path"), load("capillary")), (1.0, 0.5));
+    assert_eq!(rows.len(), 8);
+}
+
+#[test]
+fn a_failure_takes_its_flow_and_the_rest_is_planned_anew() {
+    let pair = ["what-if", ABILENE, "--from", "Seattle", "--to", "New York", "--json"];
+    let one = json(&[&pair[..], &["--fail", "Seattle--Denver"]].concat());
+    assert_eq!(one["failures"][0]["lost"], 0.5);
+    assert_eq!(one["failures"][0]["largest_load"], 1.0);
+    let each = json(&[&pair[..], &["--each"]].concat());
+    assert_eq!(each["failures"].as_array().unwrap().len(), 11);
+    let node = json(&[&pair[..], &["--fail-node", "Denver"]].concat());
+    assert_eq!(node["failures"][0]["lost"], 0.5);
+    let groups = file("groups.txt", "duct: 4, Seattle--Denver\n");
+    let both = json(&[&pair[..], &["--groups", &groups, "--fail-group", "duct"]].concat());
+    assert_eq!(
+        (&both["failures"][0]["lost"], &both["failures"][0]["largest_load"]),
+        (&1.0.into(), &Value::Null)
+    );
+}
+
+#[test]
+fn a_converted_file_plans_the_same() {
+    for format in ["gml", "graphml", "json", "dot", "sndlib-xml", "sndlib-native", "csv"] {
+        let converted = file(&format!("abilene.{format}"), &printed(&["convert", ABILENE, "--into", format]));
+        let (plan, again) = (
+            json(&["plan", ABILENE, "--from", "id:4", "--to", "id:7", "--json"]),
+            json(&["plan", &converted, "--from", "id:4", "--to", "id:7", "--json"]),
+        );
+        assert_eq!((&plan["links"], &plan["layers"]), (&again["links"], &again["layers"]), "{format}");
+    }
+}
+
+#[test]
+fn a_drawing_shows_every_link_and_the_legend() {
+    let svg = printed(&["draw", ABILENE, "--from", "4", "--to", "7"]);
+    assert_eq!(svg.matches("<title>link").count(), 14);
+    assert!(
+        svg.contains("layer 3: load 0.1250") && svg.contains(">Seattle</text>") && svg.ends_with("</svg>\n")
+    );
+}
