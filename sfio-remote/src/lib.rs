@@ -4,6 +4,8 @@
 pub mod application;
 pub mod client;
 pub mod distribution;
+#[cfg(feature = "io")]
+pub mod io;
 pub mod io_node;
 pub mod name;
 pub mod remote_error;

@@ -105,10 +105,10 @@ impl MemoryStore {
     }
 
     fn rename(&mut self, path: &SubfilePath, target: &SubfilePath, replace: bool) -> Result<(), DiskError> {
+        self.file(path).map_err(|error| DiskError { call: SystemCall::Create, ..error })?;
         if !replace && self.files.contains_key(target) {
             return Err(DiskError::new(SystemCall::Create, ErrorKind::AlreadyExists, target.to_string()));
         }
-        self.file(path)?;
         if let Some(file) = self.files.remove(path) {
             self.files.insert(target.clone(), file);
         }

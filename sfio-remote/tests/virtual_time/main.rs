@@ -115,7 +115,7 @@ fn an_io_node_that_crashes_is_named_within_ten_seconds_and_serves_again_after_it
     let error = cluster.result(id, 20 * SECOND).expect("it ends").expect_err("io2 is gone");
     assert!(matches!(&error, OperationError::SessionClosed { member, .. } if member == "io2"), "{error}");
     assert!(cluster.world.now().since(began) < 10 * SECOND, "{error}");
-    cluster.world.restart(0 * MS, io2);
+    cluster.world.restart(MS, io2);
     cluster.world.run_for(SECOND);
     assert!(matches!(cluster.stat("c1", file).structure(), Structure::Torn(_)), "it does not look whole");
     assert_eq!(cluster.call("c1", write()), Answer::Done);

@@ -1,0 +1,193 @@
+//! Operations as futures.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fec_transport::io::{EndpointEnded, Handle};
+use tokio::sync::oneshot;
+
+use crate::application::{Command, SfioApplication};
+use crate::client::{Action, Answer, Completion, Durability, OperationError, OperationId};
+use crate::io_node::ErrorCounters;
+use crate::name::FileName;
+
+/// Why an operation on a striped file failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// The operation itself failed.
+    #[error(transparent)]
+    Operation(#[from] OperationError),
+    /// The member's process was shut down.
+    #[error(transparent)]
+    Ended(#[from] EndpointEnded),
+    /// A read of an exact length reached the end of the file.
+    #[error("the file ends {missing} bytes too early for a read of {length} bytes at offset {offset}")]
+    EndOfFile {
+        /// Where the read began.
+        offset: u64,
+        /// How long it should have been.
+        length: u64,
+        /// How many bytes were not there.
+        missing: u64,
+    },
+}
+
+/// Opens striped files, and does what needs no open file. Clones share one member's process.
+#[derive(Clone)]
+pub struct SfioClient {
+    handle: Handle<SfioApplication>,
+    calls: Arc<Calls>,
+}
+
+/// The operations under way, and who waits for them.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    next: AtomicU64,
+    waiting: Mutex<Waiting>,
+}
+
+type Result<T> = std::result::Result<T, FileError>;
+type Waiting = Option<BTreeMap<OperationId, oneshot::Sender<std::result::Result<Answer, OperationError>>>>;
+
+impl SfioClient {
+    pub(super) fn new(handle: Handle<SfioApplication>, calls: Arc<Calls>) -> SfioClient {
+        SfioClient { handle, calls }
+    }
+
+    /// Removes those subfiles of a file that there are.
+    ///
+    /// # Errors
+    /// If there is none, or an I/O node fails; the others have been removed nevertheless.
+    pub async fn remove(&self, name: &FileName, durability: Durability) -> Result<()> {
+        self.call(Action::Remove { name: name.clone(), durability }).await.map(drop)
+    }
+
+    /// Gives each subfile of a file the path that `target` has for it; `target` has the same members in the same order.
+    ///
+    /// Not atomic over several I/O nodes: when one fails, subfiles are missing under both names.
+    ///
+    /// # Errors
+    /// If a target exists and `replace` is not given, or an I/O node fails.
+    pub async fn rename(
+        &self,
+        name: &FileName,
+        target: &FileName,
+        replace: bool,
+        durability: Durability,
+    ) -> Result<()> {
+        let (name, target) = (name.clone(), target.clone());
+        self.call(Action::Rename { name, target, replace, durability }).await.map(drop)
+    }
+
+    /// SFIO's eight error counters of one I/O node; with `reset` they start again from zero.
+    ///
+    /// # Errors
+    /// If the I/O node cannot be reached.
+    pub async fn error_counters(&self, member: &str, reset: bool) -> Result<ErrorCounters> {
+        match self.call(Action::ErrorCounters { member: member.to_owned(), reset }).await? {
+            Answer::ErrorCounters(counters) => Ok(counters),
+            other => unreachable!("error counters were asked for, not {other:?}"),
+        }
+    }
+
+    /// Reaches the member's process, for instance to look at its sessions.
+    pub fn handle(&self) -> &Handle<SfioApplication> {
+        &self.handle
+    }
+
+    /// Carries out one operation. If the future is dropped before it ends, the operation is cancelled.
+    pub(super) async fn call(&self, action: Action) -> Result<Answer> {
+        let (id, answer) = self.calls.enter()?;
+        let cancel = CancelOnDrop { client: self, id: Some(id) };
+        self.handle.command(Command::Start(id, action)).await?;
+        let result = answer.await.map_err(|_| EndpointEnded);
+        cancel.disarm();
+        Ok(result??)
+    }
+
+    /// Sends a command from a place that cannot wait.
+    pub(super) fn send_later(&self, command: Command) {
+        // Without a runtime there is no endpoint any more either.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let handle = self.handle.clone();
+            // If the endpoint has ended, there is nothing left to tell.
+            runtime.spawn(async move {
+                let _ = handle.command(command).await;
+            });
+        }
+    }
+
+    /// A number for an operation whose completion nobody waits for.
+    pub(super) fn unattended(&self) -> OperationId {
+        self.calls.next_id()
+    }
+}
+
+impl fmt::Debug for SfioClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SfioClient").finish_non_exhaustive()
+    }
+}
+
+impl Calls {
+    pub(super) fn new() -> Calls {
+        Calls { next: AtomicU64::new(1), waiting: Mutex::new(Some(BTreeMap::new())) }
+    }
+
+    /// An operation has ended.
+    pub(super) fn complete(&self, Completion { operation, result }: Completion) {
+        if let Some(caller) = self.waiting().as_mut().and_then(|waiting| waiting.remove(&operation)) {
+            // A caller that has gone needs no answer.
+            let _ = caller.send(result);
+        }
+    }
+
+    /// The endpoint has ended: nobody waits any more.
+    pub(super) fn end(&self) {
+        *self.waiting() = None;
+    }
+
+    fn enter(
+        &self,
+    ) -> std::result::Result<
+        (OperationId, oneshot::Receiver<std::result::Result<Answer, OperationError>>),
+        EndpointEnded,
+    > {
+        let (answer, answered) = oneshot::channel();
+        let id = self.next_id();
+        self.waiting().as_mut().ok_or(EndpointEnded)?.insert(id, answer);
+        Ok((id, answered))
+    }
+
+    fn next_id(&self) -> OperationId {
+        OperationId(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // Each change is a single statement.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Cancels an operation whose caller has lost interest.
+struct CancelOnDrop<'a> {
+    client: &'a SfioClient,
+    id: Option<OperationId>,
+}
+
+impl CancelOnDrop<'_> {
+    fn disarm(mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.client.calls.waiting().as_mut().map(|waiting| waiting.remove(&id));
+            self.client.send_later(Command::Cancel(id));
+        }
+    }
+}

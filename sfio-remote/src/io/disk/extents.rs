@@ -1,0 +1,99 @@
+//! Reading and writing many extents in few calls.
+
+use std::fs::File;
+use std::io::IoSlice;
+
+use bytes::Bytes;
+use rustix::io::{Errno, pread, pwritev, retry_on_intr};
+
+use crate::distribution::Extent;
+
+/// Extents with at most this much between them are read in one call, and what lies between is thrown away: reading a
+/// page more costs less than another call.
+const MAX_GAP_BYTES: u64 = 4_096;
+
+/// The most memory regions of one call (`IOV_MAX` of Linux).
+const MAX_SLICES: usize = 1_024;
+
+/// The bytes of ascending `extents`, one behind the other, up to the end of the file.
+pub(super) fn read(file: &File, extents: &[Extent]) -> Result<Bytes, Errno> {
+    let total: u64 = extents.iter().map(|extent| extent.length()).sum();
+    let mut data = vec![0; total as usize];
+    let (mut filled, mut span) = (0, Vec::new());
+    for near in extents.chunk_by(|one, next| next.offset() - one.end() <= MAX_GAP_BYTES) {
+        let whole = Extent::between(near[0].offset(), near[near.len() - 1].end());
+        let wanted: usize = near.iter().map(|extent| extent.length() as usize).sum();
+        let found = if near.len() == 1 {
+            read_at(file, whole.offset(), &mut data[filled..filled + wanted])?
+        } else {
+            span.resize(whole.length() as usize, 0);
+            let end = read_at(file, whole.offset(), &mut span)?;
+            pick(near, &span[..end], &mut data[filled..filled + wanted])
+        };
+        filled += found;
+        if found < wanted {
+            break;
+        }
+    }
+    data.truncate(filled);
+    Ok(data.into())
+}
+
+/// Copies what `near` wants out of `span`, which begins where they begin; says how much of it there was.
+fn pick(near: &[Extent], span: &[u8], into: &mut [u8]) -> usize {
+    let mut filled = 0;
+    for extent in near {
+        let start = ((extent.offset() - near[0].offset()) as usize).min(span.len());
+        let end = (start + extent.length() as usize).min(span.len());
+        into[filled..filled + end - start].copy_from_slice(&span[start..end]);
+        filled += end - start;
+    }
+    filled
+}
+
+/// Fills `buffer`, unless the file ends before; says how far.
+fn read_at(file: &File, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match retry_on_intr(|| pread(file, &mut buffer[filled..], offset + filled as u64))? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
+/// Puts `data`, which is cut anywhere, into ascending `extents` of the same total length.
+pub(super) fn write(file: &File, extents: &[Extent], data: &[Bytes]) -> Result<(), Errno> {
+    let mut pieces = data.iter().map(|piece| &piece[..]);
+    let mut rest: &[u8] = &[];
+    for extent in extents {
+        let mut slices = Vec::new();
+        let mut missing = extent.length() as usize;
+        while missing > 0 {
+            if rest.is_empty() {
+                rest = pieces.next().ok_or(Errno::INVAL)?;
+            }
+            let (slice, behind) = rest.split_at(missing.min(rest.len()));
+            slices.push(IoSlice::new(slice));
+            (rest, missing) = (behind, missing - slice.len());
+        }
+        write_at(file, extent.offset(), &mut slices)?;
+    }
+    Ok(())
+}
+
+fn write_at(file: &File, mut offset: u64, mut slices: &mut [IoSlice<'_>]) -> Result<(), Errno> {
+    while !slices.is_empty() {
+        let some = &slices[..slices.len().min(MAX_SLICES)];
+        match retry_on_intr(|| pwritev(file, some, offset))? {
+            // Linux writes nothing of something only if there is no room.
+            0 => return Err(Errno::NOSPC),
+            written => {
+                offset += written as u64;
+                IoSlice::advance_slices(&mut slices, written);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! Open subfiles.
+//!
+//! A subfile stays open for more than speed: the operating system reports a failed write-back to whoever syncs a file
+//! that was open at the time, and may forget it otherwise. So a subfile with writes that were not synced is closed only
+//! after a sync.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use rustix::fs::{fstat, fsync, ftruncate};
+use rustix::io::retry_on_intr;
+
+use super::errors::at;
+use super::extents;
+use super::root::Access;
+use crate::distribution::Extent;
+use crate::name::SubfilePath;
+use crate::store::{DiskError, SystemCall};
+
+/// The most subfiles that are kept open; half of the usual limit of a process.
+const MAX_OPEN: usize = 512;
+
+/// An open subfile.
+#[derive(Debug)]
+pub(super) struct Handle {
+    file: File,
+    access: Access,
+    /// Held for reading while data is written, for writing while the size is changed: between looking at a size and
+    /// growing to another one, a write could have made the file longer still.
+    size_lock: RwLock<()>,
+    unsynced: AtomicBool,
+}
+
+impl Handle {
+    pub(super) fn new(file: File, access: Access) -> Handle {
+        Handle { file, access, size_lock: RwLock::new(()), unsynced: AtomicBool::new(false) }
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(super) fn size(&self, path: &SubfilePath) -> Result<u64, DiskError> {
+        let stat = fstat(&self.file).map_err(at(SystemCall::Open, path))?;
+        Ok(u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
+    /// Writes, and gives the size before.
+    pub(super) fn write(
+        &self,
+        path: &SubfilePath,
+        extents: &[Extent],
+        data: &[Bytes],
+    ) -> Result<u64, DiskError> {
+        let _shared = self.size_lock.read().unwrap_or_else(PoisonError::into_inner);
+        let size_before = self.size(path)?;
+        self.unsynced.store(true, Ordering::Relaxed);
+        extents::write(&self.file, extents, data).map_err(at(SystemCall::Write, path))?;
+        Ok(size_before)
+    }
+
+    /// Changes the size to what `new_size` makes of it, and gives the size before.
+    pub(super) fn resize(
+        &self,
+        path: &SubfilePath,
+        new_size: impl FnOnce(u64) -> u64,
+    ) -> Result<u64, DiskError> {
+        let _alone = self.size_lock.write().unwrap_or_else(PoisonError::into_inner);
+        let size_before = self.size(path)?;
+        let size = new_size(size_before);
+        if size != size_before {
+            self.unsynced.store(true, Ordering::Relaxed);
+            retry_on_intr(|| ftruncate(&self.file, size)).map_err(at(SystemCall::Truncate, path))?;
+        }
+        Ok(size_before)
+    }
+
+    pub(super) fn sync(&self, path: &SubfilePath) -> Result<(), DiskError> {
+        // Cleared before: a write that comes meanwhile must set it again.
+        self.unsynced.store(false, Ordering::Relaxed);
+        retry_on_intr(|| fsync(&self.file)).map_err(at(SystemCall::Write, path))
+    }
+
+    /// Whether it serves for `access`, and its file still has a name: somebody may have removed it on the disk itself.
+    fn serves(&self, access: Access) -> bool {
+        let has_name = fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0);
+        has_name && (self.access == Access::Write || access == Access::Read)
+    }
+
+    fn is_unsynced(&self) -> bool {
+        self.unsynced.load(Ordering::Relaxed)
+    }
+}
+
+/// The open subfiles by path, at most [`MAX_OPEN`] beyond those in use.
+#[derive(Debug, Default)]
+pub(super) struct Handles {
+    open: BTreeMap<SubfilePath, Entry>,
+    /// Counts the uses, to know which was the last.
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    handle: Arc<Handle>,
+    last_use: u64,
+}
+
+impl Handles {
+    pub(super) fn get(&mut self, path: &SubfilePath, access: Access) -> Option<Arc<Handle>> {
+        self.uses += 1;
+        let entry = self.open.get_mut(path).filter(|entry| entry.handle.serves(access))?;
+        entry.last_use = self.uses;
+        Some(Arc::clone(&entry.handle))
+    }
+
+    /// Keeps `handle`, unless another thread was faster; gives the one that counts, and those that must be synced
+    /// before they are closed.
+    pub(super) fn insert(
+        &mut self,
+        path: &SubfilePath,
+        handle: Handle,
+    ) -> (Arc<Handle>, Vec<(SubfilePath, Arc<Handle>)>) {
+        self.uses += 1;
+        if let Some(entry) = self.open.get(path).filter(|entry| entry.handle.serves(handle.access)) {
+            return (Arc::clone(&entry.handle), Vec::new());
+        }
+        let handle = Arc::new(handle);
+        let entry = Entry { handle: Arc::clone(&handle), last_use: self.uses };
+        self.open.insert(path.clone(), entry);
+        (handle, self.evict())
+    }
+
+    pub(super) fn remove(&mut self, path: &SubfilePath) {
+        self.open.remove(path);
+    }
+
+    pub(super) fn rename(&mut self, path: &SubfilePath, target: &SubfilePath) {
+        self.open.remove(target);
+        if let Some(entry) = self.open.remove(path) {
+            self.open.insert(target.clone(), entry);
+        }
+    }
+
+    /// Lets go of the longest unused subfiles, synced ones first.
+    fn evict(&mut self) -> Vec<(SubfilePath, Arc<Handle>)> {
+        let mut evicted = Vec::new();
+        while self.open.len() > MAX_OPEN {
+            // One that is in use stays: a second handle beside it would have another size lock.
+            let idle = self.open.iter().filter(|(_, entry)| Arc::strong_count(&entry.handle) == 1);
+            let oldest = idle.min_by_key(|(_, entry)| (entry.handle.is_unsynced(), entry.last_use));
+            let Some(path) = oldest.map(|(path, _)| path.clone()) else { break };
+            let entry = self.open.remove(&path);
+            evicted.extend(entry.filter(|e| e.handle.is_unsynced()).map(|entry| (path, entry.handle)));
+        }
+        evicted
+    }
+}

@@ -1,0 +1,166 @@
+//! Subfiles on disks, beneath an export root.
+//!
+//! [`DiskStore::perform`] carries out one operation and may be called from several threads at once. It blocks, so it
+//! belongs on threads that may.
+//!
+//! A write that would exceed the process's limit on file sizes raises SIGXFSZ, which ends the process; a program that
+//! serves subfiles should ignore that signal. Then the write fails with `EFBIG`, which is reported and counted like any
+//! other failure.
+
+mod errors;
+mod extents;
+mod handles;
+mod root;
+
+pub use root::ExportError;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::name::SubfilePath;
+use crate::store::{
+    DiskAction, DiskError, DiskOperation, DiskReply, DiskResult, Incident, Store, SystemCall,
+};
+use errors::at;
+use handles::{Handle, Handles};
+use root::{Access, ExportRoot};
+
+/// Subfiles beneath an export root. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct DiskStore {
+    root: Arc<ExportRoot>,
+    handles: Arc<Mutex<Handles>>,
+}
+
+impl DiskStore {
+    /// The subfiles beneath the directory `export_root`.
+    ///
+    /// # Errors
+    /// If it is not a directory in which files can be created, or the operating system cannot confine paths to it.
+    pub fn open(export_root: &Path) -> Result<DiskStore, ExportError> {
+        Ok(DiskStore { root: Arc::new(ExportRoot::open(export_root)?), handles: Arc::default() })
+    }
+
+    /// Carries out one operation.
+    pub fn perform(&self, operation: &DiskOperation) -> DiskResult {
+        let mut incidents = Vec::new();
+        let outcome = self.carry_out(&operation.path, &operation.action, &mut incidents);
+        DiskResult { ticket: operation.ticket, outcome, incidents }
+    }
+
+    fn carry_out(
+        &self,
+        path: &SubfilePath,
+        action: &DiskAction,
+        incidents: &mut Vec<Incident>,
+    ) -> Result<DiskReply, DiskError> {
+        let mut data = bytes::Bytes::new();
+        let size_before = match action {
+            DiskAction::Size => self.handle(path, Access::Read, incidents)?.size(path)?,
+            DiskAction::Read { extents } => {
+                let handle = self.handle(path, Access::Read, incidents)?;
+                data = extents::read(handle.file(), extents).map_err(at(SystemCall::Read, path))?;
+                handle.size(path)?
+            }
+            DiskAction::Write { extents, data } => {
+                self.handle(path, Access::Write, incidents)?.write(path, extents, data)?
+            }
+            DiskAction::Create { truncate, durable } => self.create(path, *truncate, *durable, incidents)?,
+            DiskAction::SetLength { length } => {
+                self.handle(path, Access::Write, incidents)?.resize(path, |_| *length)?
+            }
+            DiskAction::Grow { length } => {
+                self.handle(path, Access::Write, incidents)?.resize(path, |size| size.max(*length))?
+            }
+            DiskAction::Sync => self.sync(path, incidents)?,
+            DiskAction::Remove { durable } => {
+                self.root.remove(path, *durable)?;
+                self.forget(path);
+                0
+            }
+            DiskAction::Rename { target, replace, durable } => {
+                self.root.rename(path, target, *replace, *durable)?;
+                self.moved(path, target);
+                0
+            }
+        };
+        Ok(DiskReply { size_before, data })
+    }
+
+    fn create(
+        &self,
+        path: &SubfilePath,
+        truncate: bool,
+        durable: bool,
+        incidents: &mut Vec<Incident>,
+    ) -> Result<u64, DiskError> {
+        let handle = match self.cached(path, Access::Write) {
+            Some(handle) => handle,
+            None => self.keep(path, Handle::new(self.root.create(path)?, Access::Write), incidents),
+        };
+        let size_before = if truncate { handle.resize(path, |_| 0)? } else { handle.size(path)? };
+        if durable {
+            self.sync(path, incidents)?;
+        }
+        Ok(size_before)
+    }
+
+    fn sync(&self, path: &SubfilePath, incidents: &mut Vec<Incident>) -> Result<u64, DiskError> {
+        let handle = self.handle(path, Access::Read, incidents)?;
+        handle.sync(path)?;
+        self.root.sync_directories(path)?;
+        handle.size(path)
+    }
+
+    /// The open subfile, from the cache or from the disk.
+    fn handle(
+        &self,
+        path: &SubfilePath,
+        access: Access,
+        incidents: &mut Vec<Incident>,
+    ) -> Result<Arc<Handle>, DiskError> {
+        if let Some(handle) = self.cached(path, access) {
+            return Ok(handle);
+        }
+        let (file, access) = self.root.open_file(path, access)?;
+        Ok(self.keep(path, Handle::new(file, access), incidents))
+    }
+
+    fn cached(&self, path: &SubfilePath, access: Access) -> Option<Arc<Handle>> {
+        self.lock().get(path, access)
+    }
+
+    fn keep(&self, path: &SubfilePath, handle: Handle, incidents: &mut Vec<Incident>) -> Arc<Handle> {
+        let (handle, evicted) = self.lock().insert(path, handle);
+        // Outside of the lock: a sync can take long.
+        for (path, evicted) in evicted {
+            if let Err(error) = evicted.sync(&path) {
+                let error = DiskError { call: SystemCall::Close, ..error };
+                incidents.push(Incident { path, error });
+            }
+        }
+        handle
+    }
+
+    fn forget(&self, path: &SubfilePath) {
+        self.lock().remove(path);
+    }
+
+    fn moved(&self, path: &SubfilePath, target: &SubfilePath) {
+        self.lock().rename(path, target);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Handles> {
+        // The cache is consistent between any two of its statements, so a panic elsewhere does not spoil it.
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for DiskStore {
+    fn perform(&mut self, path: &SubfilePath, action: &DiskAction) -> Result<DiskReply, DiskError> {
+        self.carry_out(path, action, &mut Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests;

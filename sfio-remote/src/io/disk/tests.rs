@@ -1,0 +1,222 @@
+//! The store on disks against the one in memory, and against paths that want out.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::distribution::Extent;
+use crate::remote_error::ErrorKind;
+use crate::store::{MemoryStore, Ticket};
+
+fn path(text: &str) -> SubfilePath {
+    SubfilePath::new(text).expect("a right path")
+}
+
+fn store() -> (TempDir, DiskStore) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let root = directory.path().join("export");
+    fs::create_dir(&root).expect("possible");
+    let store = DiskStore::open(&root).expect("a right export root");
+    (directory, store)
+}
+
+fn perform(store: &DiskStore, text: &str, action: DiskAction) -> Result<DiskReply, ErrorKind> {
+    let operation = DiskOperation { ticket: Ticket(1), path: path(text), action };
+    let result = store.perform(&operation);
+    assert_eq!((result.ticket, result.incidents), (Ticket(1), Vec::new()));
+    result.outcome.map_err(|error| error.error.kind)
+}
+
+fn create(store: &DiskStore, text: &str) -> Result<DiskReply, ErrorKind> {
+    perform(store, text, DiskAction::Create { truncate: false, durable: false })
+}
+
+fn any_extents() -> impl Strategy<Value = Vec<Extent>> {
+    prop::collection::vec((0_u64..9_000, 1_u64..3_000), 1..6).prop_map(|steps| {
+        let mut at = 0;
+        let mut place = |(gap, length)| {
+            at += gap + length;
+            Extent::between(at - length, at)
+        };
+        steps.into_iter().map(&mut place).collect()
+    })
+}
+
+fn write(extents: Vec<Extent>, seed: u64, cut: usize) -> DiskAction {
+    let total: u64 = extents.iter().map(|extent| extent.length()).sum();
+    let bytes: Vec<u8> = (0..total).map(|i| ((i + seed) * 131 % 251) as u8).collect();
+    DiskAction::Write { extents, data: bytes.chunks(cut).map(Bytes::copy_from_slice).collect() }
+}
+
+fn any_action() -> impl Strategy<Value = DiskAction> {
+    let durable = any::<bool>;
+    prop_oneof![
+        3 => (any_extents(), any::<u8>(), 1_usize..2_000).prop_map(|(e, seed, cut)| write(e, seed.into(), cut)),
+        3 => any_extents().prop_map(|extents| DiskAction::Read { extents }),
+        1 => (any::<bool>(), durable()).prop_map(|(truncate, durable)| DiskAction::Create { truncate, durable }),
+        1 => (0_u64..40_000).prop_map(|length| DiskAction::SetLength { length }),
+        1 => (0_u64..40_000).prop_map(|length| DiskAction::Grow { length }),
+        1 => Just(DiskAction::Size),
+        1 => Just(DiskAction::Sync),
+        1 => durable().prop_map(|durable| DiskAction::Remove { durable }),
+        1 => ("[ab]", any::<bool>(), durable()).prop_map(|(target, replace, durable)| DiskAction::Rename { target: path(&target), replace, durable }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_disk_does_what_memory_does(actions in prop::collection::vec(("[ab]|d/[ab]", any_action()), 1..40)) {
+        let ((_directory, disk), mut memory) = (store(), MemoryStore::default());
+        for (text, action) in actions {
+            if matches!(&action, DiskAction::Rename { target, .. } if target.as_str() == text) {
+                continue;
+            }
+            let size_matters = !matches!(action, DiskAction::Remove { .. } | DiskAction::Rename { .. });
+            let expected = memory.perform(&path(&text), &action).map_err(|error| error.error.kind);
+            let found = perform(&disk, &text, action.clone());
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => {
+                    prop_assert_eq!(found.data, expected.data);
+                    prop_assert!(!size_matters || found.size_before == expected.size_before, "{:?}", action);
+                }
+                (found, expected) => prop_assert_eq!(found.err(), expected.err(), "{:?}", action),
+            }
+        }
+    }
+}
+
+#[test]
+fn directories_are_made_beneath_the_root() {
+    let (directory, store) = store();
+    create(&store, "/deep/er/a.dat").expect("possible");
+    assert!(directory.path().join("export/deep/er/a.dat").is_file());
+    assert_eq!(create(&store, "deep/er"), Err(ErrorKind::IsADirectory));
+    assert_eq!(create(&store, "deep/er/a.dat/b"), Err(ErrorKind::NotADirectory));
+    assert_eq!(perform(&store, "deep", DiskAction::Remove { durable: false }), Err(ErrorKind::IsADirectory));
+}
+
+#[test]
+fn links_that_leave_the_root_are_refused_and_others_are_followed() {
+    let (directory, store) = store();
+    let (root, outside) = (directory.path().join("export"), directory.path().join("outside"));
+    fs::create_dir(&outside).expect("possible");
+    fs::write(outside.join("secret"), "secret").expect("possible");
+    symlink(&outside, root.join("absolute")).expect("possible");
+    symlink("../outside", root.join("relative")).expect("possible");
+    symlink("../outside/secret", root.join("file")).expect("possible");
+    symlink("circle", root.join("circle")).expect("possible");
+    for text in ["absolute/secret", "relative/secret", "file", "circle"] {
+        for action in [
+            DiskAction::Size,
+            DiskAction::Create { truncate: true, durable: true },
+            DiskAction::SetLength { length: 0 },
+            DiskAction::Remove { durable: false },
+            DiskAction::Rename { target: path("b"), replace: true, durable: false },
+        ] {
+            assert_eq!(
+                perform(&store, text, action.clone()),
+                Err(ErrorKind::OutsideRoot),
+                "{text} {action:?}"
+            );
+        }
+    }
+    assert_eq!(create(&store, "relative/new"), Err(ErrorKind::OutsideRoot));
+    create(&store, "real/a").expect("possible");
+    let out = DiskAction::Rename { target: path("relative/a"), replace: true, durable: false };
+    assert_eq!(perform(&store, "real/a", out), Err(ErrorKind::OutsideRoot));
+    assert_eq!(fs::read(outside.join("secret")).expect("untouched"), b"secret");
+    assert_eq!(fs::read_dir(&outside).expect("a directory").count(), 1);
+    symlink("real", root.join("link")).expect("possible");
+    assert_eq!(perform(&store, "link/a", DiskAction::Size), Ok(DiskReply::default()));
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_without_waiting_for_it() {
+    let (directory, store) = store();
+    let fifo = directory.path().join("export/fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .expect("possible");
+    let socket =
+        std::os::unix::net::UnixListener::bind(directory.path().join("export/socket")).expect("possible");
+    for text in ["fifo", "socket"] {
+        assert_eq!(perform(&store, text, DiskAction::Size), Err(ErrorKind::NotAFile));
+        assert_eq!(create(&store, text), Err(ErrorKind::NotAFile));
+        assert_eq!(perform(&store, text, DiskAction::Remove { durable: false }), Err(ErrorKind::NotAFile));
+    }
+    drop(socket);
+}
+
+#[test]
+fn a_subfile_that_somebody_removed_on_the_disk_is_gone() {
+    let (directory, store) = store();
+    create(&store, "a").expect("possible");
+    fs::remove_file(directory.path().join("export/a")).expect("possible");
+    assert_eq!(perform(&store, "a", DiskAction::Size), Err(ErrorKind::NotFound));
+    assert_eq!(create(&store, "a"), Ok(DiskReply::default()));
+    assert!(directory.path().join("export/a").is_file());
+}
+
+#[test]
+fn growing_never_cuts_what_is_written_at_the_same_time() {
+    let (_directory, store) = store();
+    create(&store, "a").expect("possible");
+    std::thread::scope(|scope| {
+        let (writer, grower) = (store.clone(), store.clone());
+        scope.spawn(move || {
+            for i in 0..2_000_u64 {
+                let extents = vec![Extent::between(i * 100, i * 100 + 100)];
+                perform(&writer, "a", write(extents, i, 100)).expect("possible");
+            }
+        });
+        scope.spawn(move || {
+            for i in 0..2_000 {
+                perform(&grower, "a", DiskAction::Grow { length: i * 100 + 50 }).expect("possible");
+            }
+        });
+    });
+    assert_eq!(perform(&store, "a", DiskAction::Size).expect("there").size_before, 200_000);
+    let read =
+        perform(&store, "a", DiskAction::Read { extents: vec![Extent::between(0, 200_000)] }).expect("there");
+    for (i, bytes) in (0_u64..).zip(read.data.chunks(100)) {
+        let expected = write(vec![Extent::between(0, 100)], i, 100);
+        assert!(matches!(expected, DiskAction::Write { data, .. } if data[0] == bytes), "piece {i}");
+    }
+}
+
+#[test]
+fn more_subfiles_than_stay_open_all_keep_their_content() {
+    let (_directory, store) = store();
+    for i in 0..700_u64 {
+        let name = format!("d{}/f{i}", i % 7);
+        create(&store, &name).expect("possible");
+        perform(&store, &name, write(vec![Extent::between(i, i + 9)], i, 4)).expect("possible");
+    }
+    for i in 0..700_u64 {
+        let name = format!("d{}/f{i}", i % 7);
+        assert_eq!(perform(&store, &name, DiskAction::Sync).expect("possible").size_before, i + 9);
+    }
+}
+
+#[test]
+fn impossible_export_roots_say_what_is_wrong() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("file");
+    fs::write(&file, "").expect("possible");
+    for path in [directory.path().join("missing"), file] {
+        let error = DiskStore::open(&path).expect_err("no directory");
+        assert!(matches!(error, ExportError::Open { .. }));
+        assert!(error.to_string().starts_with(&format!("export root {}: ", path.display())), "{error}");
+    }
+}

@@ -1,0 +1,157 @@
+//! A member's process: endpoint, application and disk.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fec_transport::io::{Endpoint, EndpointConfig, EndpointEnded, EndpointError, Handle};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use super::client::{Calls, SfioClient};
+use super::disk::{DiskStore, ExportError};
+use crate::application::{Command, Outcome, SfioApplication};
+use crate::client::ClientConfig;
+use crate::io_node::IoNodeConfig;
+use crate::store::DiskOperation;
+
+/// What a member does with striped files.
+#[derive(Debug, Clone)]
+pub struct MemberConfig {
+    /// Limits as a client.
+    pub client: ClientConfig,
+    /// Limits as an I/O node.
+    pub io_node: IoNodeConfig,
+    /// The directory beneath which it serves subfiles. Default: none, it serves nothing.
+    pub export: Option<PathBuf>,
+    /// Disk operations at once. Default 8: enough for the queues of one solid-state disk.
+    pub disk_threads: usize,
+}
+
+/// Why a member does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its endpoint does not.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// It cannot serve what it should.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+}
+
+/// A member's process. It relays for others as the overlay says, serves subfiles if it has an export root, and is a
+/// client.
+#[derive(Debug)]
+pub struct SfioMember {
+    endpoint: Endpoint<SfioApplication>,
+    client: SfioClient,
+    /// Carries disk operations to threads; ends with the member.
+    _disk: JoinSet<()>,
+}
+
+impl Default for MemberConfig {
+    fn default() -> MemberConfig {
+        MemberConfig {
+            client: ClientConfig::default(),
+            io_node: IoNodeConfig::default(),
+            export: None,
+            disk_threads: 8,
+        }
+    }
+}
+
+impl SfioMember {
+    /// Starts the process: binds its sockets, opens its export root, dials its neighbours.
+    ///
+    /// # Errors
+    /// If an address or the export root cannot be used, or the key is not the overlay's.
+    pub async fn start(endpoint: EndpointConfig, config: MemberConfig) -> Result<SfioMember, StartError> {
+        let store = config.export.as_deref().map(DiskStore::open).transpose()?;
+        let application = match store {
+            Some(_) => SfioApplication::serving(config.client, config.io_node),
+            None => SfioApplication::client(config.client),
+        };
+        let (operations, waiting) = mpsc::unbounded_channel();
+        let calls = Arc::new(Calls::new());
+        let mut host = Host { calls: Arc::clone(&calls), operations };
+        let endpoint = Endpoint::start(endpoint, application, move |outcome| host.tell(outcome)).await?;
+        let mut disk = JoinSet::new();
+        if let Some(store) = store {
+            disk.spawn(serve_disk(store, waiting, endpoint.handle().clone(), config.disk_threads));
+        }
+        let client = SfioClient::new(endpoint.handle().clone(), calls);
+        Ok(SfioMember { endpoint, client, _disk: disk })
+    }
+
+    /// Opens striped files from this member; to be cloned.
+    pub fn client(&self) -> &SfioClient {
+        &self.client
+    }
+
+    /// The endpoint: who this is, where it listens, what its node and its application are doing.
+    pub fn endpoint(&self) -> &Endpoint<SfioApplication> {
+        &self.endpoint
+    }
+
+    /// Closes the sessions, lets the farewells out, and ends. Operations under way fail.
+    ///
+    /// # Errors
+    /// If the process has ended before.
+    pub async fn shutdown(self) -> Result<(), EndpointEnded> {
+        self.endpoint.shutdown().await.map(drop)
+    }
+}
+
+impl SfioClient {
+    /// Starts a process of a member that only uses the subfiles of others; it ends with the returned member.
+    ///
+    /// # Errors
+    /// As [`SfioMember::start`].
+    pub async fn connect(endpoint: EndpointConfig) -> Result<SfioMember, StartError> {
+        SfioMember::start(endpoint, MemberConfig::default()).await
+    }
+}
+
+/// What the endpoint tells: runs in its task, so it only hands on.
+struct Host {
+    calls: Arc<Calls>,
+    /// As many as the I/O node lets be under way, which is bounded by its memory.
+    operations: mpsc::UnboundedSender<DiskOperation>,
+}
+
+impl Host {
+    fn tell(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Completion(completion) => self.calls.complete(completion),
+            // The receiver ends only with the member.
+            Outcome::Disk(operation) => drop(self.operations.send(operation)),
+        }
+    }
+}
+
+impl Drop for Host {
+    /// The endpoint has ended, and with it all hope of an answer.
+    fn drop(&mut self) {
+        self.calls.end();
+    }
+}
+
+/// Carries disk operations out, a few at a time, on threads that may block.
+async fn serve_disk(
+    store: DiskStore,
+    mut operations: mpsc::UnboundedReceiver<DiskOperation>,
+    handle: Handle<SfioApplication>,
+    threads: usize,
+) {
+    let free = Arc::new(Semaphore::new(threads.max(1)));
+    while let Some(operation) = operations.recv().await {
+        // The semaphore is never closed.
+        let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return };
+        let (store, handle) = (store.clone(), handle.clone());
+        tokio::task::spawn_blocking(move || {
+            let result = store.perform(&operation);
+            // An endpoint that has ended needs no results.
+            let _ = handle.command_blocking(Command::Disk(result));
+            drop(permit);
+        });
+    }
+}
