@@ -1,7 +1,7 @@
 //! `cargo bench -p capillary`: the layer solver against the naive one and against the linear program.
 //!
 //! Every row is one pair in one network on one thread. The naive solver is `capillary::reference` over `f64`: the same
-//! recursion with every graph built anew for every flow. A file of topologies is looked for in the folder that the
+//! recursion with every graph built anew for every flow. Real networks are read from the folder that the
 //! variable CAPILLARY_TOPOLOGIES names; without it those rows are left out. `--only TEXT` keeps to the rows whose name
 //! contains the text.
 
@@ -10,7 +10,8 @@ mod networks;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use capillary::{Solution, lp, reference, solve_certified, solve_layers};
+use capillary::format::{self, ReadOptions};
+use capillary::{lp, reference, solve_certified, solve_layers};
 use networks::{Scene, barabasi_albert, geometric};
 
 /// A run is repeated until this has passed, and the fastest counts: the machine is shared.
@@ -22,12 +23,27 @@ fn main() {
         arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
     println!("| network | links | layers | all layers | first ten | naive | × | linear program | × |");
     println!("|---|---|---|---|---|---|---|---|---|");
-    for (make, against) in SCENES {
-        let scene = make();
+    let generated = SCENES.iter().map(|(make, against)| (make(), *against));
+    for (scene, against) in generated.chain(real_networks()) {
         if only.is_none_or(|text| scene.name.contains(text.as_str())) {
-            row(&scene, *against);
+            row(&scene, against);
         }
     }
+}
+
+/// Topology Zoo files with the ids of a pair that is far apart.
+const REAL: [(&str, &str, &str); 4] =
+    [("Abilene", "3", "0"), ("Geant2012", "11", "33"), ("Cogentco", "125", "182"), ("Kdl", "299", "421")];
+
+fn real_networks() -> Vec<(Scene, Against)> {
+    let Ok(folder) = std::env::var("CAPILLARY_TOPOLOGIES") else { return Vec::new() };
+    let read = |(name, from, to): (&str, &str, &str)| {
+        let bytes = std::fs::read(format!("{folder}/zoo-gml/{name}.gml")).ok()?;
+        let topology = format::read(&bytes, &ReadOptions::default()).ok()?.topology;
+        let (source, target) = (topology.node(from)?, topology.node(to)?);
+        Some((Scene { name: name.into(), topology, source, target }, Against::Naive))
+    };
+    REAL.into_iter().filter_map(read).collect()
 }
 
 /// What a row is compared with.
@@ -64,14 +80,14 @@ fn row(scene: &Scene, against: Against) {
         );
         return;
     }
-    let all = fastest(|| solve_certified(topology, *source, *target));
-    let solution: Solution = solve_certified(topology, *source, *target).expect("joined");
+    let mut solution = None;
+    let all = fastest(|| solution = solve_certified(topology, *source, *target).ok());
     let naive = fastest(|| reference::solve::<f64>(topology, *source, *target));
     let lp = (against == Against::NaiveAndLp).then(|| once(|| lp::solve(topology, *source, *target)));
     println!(
         "| {name} | {} | {} | {} | {} | {} | {:.1} | {} | {} |",
         topology.link_count(),
-        solution.routing.layers().len(),
+        solution.as_ref().map_or(0, |solution| solution.routing.layers().len()),
         shown(all),
         shown(first),
         shown(naive),
@@ -79,7 +95,7 @@ fn row(scene: &Scene, against: Against) {
         lp.map_or("not run".into(), shown),
         lp.map_or("–".into(), |lp| format!("{:.0}", lp.as_secs_f64() / all.as_secs_f64())),
     );
-    eprintln!("{name}: {:?}", solution.effort);
+    eprintln!("{name}: {:?}", solution.map(|solution| solution.effort));
 }
 
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
