@@ -103,3 +103,44 @@ fn real_networks_have_their_exact_layers_and_loads() {
         }
     }
 }
+
+/// Numbers as they are written in the fixtures.
+#[cfg(feature = "exact")]
+fn written<N: ToString>(numbers: impl IntoIterator<Item = N>) -> Vec<String> {
+    numbers.into_iter().map(|number| number.to_string()).collect()
+}
+
+#[cfg(feature = "exact")]
+fn texts(values: &Value) -> Vec<String> {
+    values.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_string()).collect()
+}
+
+#[cfg(feature = "exact")]
+#[test]
+fn rational_arithmetic_gives_the_very_fractions() {
+    for case in small_cases().iter().filter(|case| case.get("expect_error").is_none()) {
+        let topology = small_topology(case);
+        let exact = capillary::exact::solve(&topology, node(&case["source"]), node(&case["target"])).unwrap();
+        assert_eq!(written(exact.loads), texts(&case["loads"]), "{}", case["name"]);
+    }
+    let zoo = fixture(include_str!("fixtures/zoo.json"));
+    for record in zoo["records"].as_array().unwrap() {
+        let network = &zoo["networks"][record["network"].as_str().unwrap()];
+        let topology =
+            topology(Orientation::Undirected, network["nodes"].as_u64().unwrap(), &network["links"]);
+        let (source, target) = (node(&record["source"]), node(&record["target"]));
+        let exact = capillary::exact::solve(&topology, source, target).unwrap();
+        let layers: Vec<&str> =
+            record["layers"].as_array().unwrap().iter().map(|layer| layer[0].as_str().unwrap()).collect();
+        assert_eq!(written(exact.layers), layers, "{} {}", record["network"], record["pair"]);
+        if !record["loads"].is_null() {
+            assert_eq!(
+                written(exact.flows),
+                texts(&record["loads"]),
+                "{} {}",
+                record["network"],
+                record["pair"]
+            );
+        }
+    }
+}
