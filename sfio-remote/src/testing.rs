@@ -227,6 +227,11 @@ impl Transport for Port<'_> {
         Ok(Read::Data { offset, bytes })
     }
 
+    fn carried(&self, session: SessionId) -> u64 {
+        let directions = self.network.streams.iter().filter(|(stream, _)| stream.session == session);
+        directions.flat_map(|(_, directions)| directions).map(|direction| direction.read).sum()
+    }
+
     fn find_member(&self, name: &str) -> Option<MemberId> {
         self.network.names.iter().position(|other| other == name).map(|index| MemberId(index as u16))
     }

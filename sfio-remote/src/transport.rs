@@ -7,7 +7,7 @@ use fec_transport::node::Node;
 use fec_transport::overlay::MemberId;
 use fec_transport::{ConnectError, Read, SessionId, StreamError, StreamId, Time};
 
-/// Streams over authenticated sessions; every method is the one of [`Node`] with the same name.
+/// Streams over authenticated sessions; most methods are those of [`Node`] with the same name.
 pub trait Transport {
     /// The session to `member`: the one that there is, or a new one.
     ///
@@ -42,6 +42,9 @@ pub trait Transport {
     /// If the stream is gone.
     fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError>;
 
+    /// A number that changes whenever the session carries data of its streams, in either direction.
+    fn carried(&self, session: SessionId) -> u64;
+
     /// The member of that name.
     fn find_member(&self, name: &str) -> Option<MemberId>;
 
@@ -72,6 +75,12 @@ impl Transport for Node {
 
     fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError> {
         Node::read(self, now, stream, max)
+    }
+
+    fn carried(&self, session: SessionId) -> u64 {
+        let Some(status) = self.session_status(session) else { return 0 };
+        let sent: u64 = status.paths.iter().map(|path| path.counters.source_symbols).sum();
+        sent + status.delivery.bytes
     }
 
     fn find_member(&self, name: &str) -> Option<MemberId> {

@@ -13,11 +13,11 @@ pub struct ClientConfig {
     pub transfer_bytes: u64,
     /// The most bytes that one read may ask for, because they are all held in memory. Default 4 GiB.
     pub read_bytes: u64,
-    /// How long a transfer may stand still while payload should flow. Default 30 s; an I/O node that is gone is noticed
-    /// by its session long before.
+    /// How long a transfer may stand still while payload should flow, and nothing else of its session moves either.
+    /// Default 30 s; an I/O node that is gone is noticed by its session long before.
     pub progress_timeout: Duration,
-    /// How long an I/O node may take for its reply once it has everything: its disk may be slow, a sync even slower.
-    /// Default 120 s.
+    /// The same once the I/O node has everything and its reply is all that is missing: its disk may be slow, a sync even
+    /// slower. Default 120 s.
     pub reply_timeout: Duration,
 }
 

@@ -35,6 +35,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fec_transport::overlay::MemberId;
 use fec_transport::{CloseReason, Event, SessionId, StreamId, Time};
 
+use crate::progress::SessionProgress;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::request::Staging;
 use crate::transport::Transport;
@@ -43,9 +44,6 @@ use link::Link;
 use operation::{Goal, Operation, Outcome};
 use plan::Planned;
 use transfer::{End, Transfer};
-
-/// How often in a timeout the transfers are looked at.
-const CHECKS_PER_TIMEOUT: u32 = 8;
 
 /// An operation of a client; the caller chooses the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +60,7 @@ pub struct Client {
     transfers: BTreeMap<StreamId, (MemberId, Transfer)>,
     completions: VecDeque<Completion>,
     staging: Staging,
-    next_check: Option<Time>,
+    progress: SessionProgress,
 }
 
 impl Client {
@@ -77,7 +75,7 @@ impl Client {
             transfers: BTreeMap::new(),
             completions: VecDeque::new(),
             staging: Staging::default(),
-            next_check: None,
+            progress: SessionProgress::default(),
         }
     }
 
@@ -143,24 +141,24 @@ impl Client {
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub fn next_timeout(&self) -> Option<Time> {
-        self.next_check
+        self.progress.next_check()
     }
 
-    /// Ends operations of which a transfer has stood still for too long.
+    /// Ends operations of which a transfer is stuck.
     pub fn handle_timeout<T: Transport>(&mut self, now: Time, transport: &mut T) {
-        if self.next_check.is_none_or(|check| now < check) {
+        if !self.progress.check(now, transport, self.transfers.keys().map(|stream| stream.session)) {
             return;
         }
-        let overdue = |(member, transfer): &(MemberId, Transfer)| {
-            let after = transfer.overdue(now, &self.config)?;
-            Some((transfer.operation, *member, after))
+        let stuck = |(stream, (member, transfer)): (&StreamId, &(MemberId, Transfer))| {
+            let (since, after) = transfer.waiting(&self.config);
+            let is_stuck = self.progress.is_stuck(now, stream.session, since, after);
+            is_stuck.then_some((transfer.operation, *member, after))
         };
-        let overdue: Vec<_> = self.transfers.values().filter_map(overdue).collect();
-        for (operation, member, after) in overdue {
+        let stuck: Vec<_> = self.transfers.iter().filter_map(stuck).collect();
+        for (operation, member, after) in stuck {
             let member = transport.member_name(member);
             self.fail(now, transport, operation, OperationError::TimedOut { member, after });
         }
-        self.next_check = None;
         self.schedule_check(now);
     }
 
@@ -360,9 +358,9 @@ impl Client {
     }
 
     fn schedule_check(&mut self, now: Time) {
-        if !self.transfers.is_empty() && self.next_check.is_none() {
+        if !self.transfers.is_empty() {
             let shortest = self.config.progress_timeout.min(self.config.reply_timeout);
-            self.next_check = Some(now + shortest / CHECKS_PER_TIMEOUT);
+            self.progress.begin(now, shortest);
         }
     }
 }

@@ -132,11 +132,11 @@ impl Transfer {
         self.last_progress = now;
     }
 
-    /// For how long it stood still, if that is too long.
-    pub(super) fn overdue(&self, now: Time, config: &ClientConfig) -> Option<Duration> {
+    /// Since when it waits for news, and how long it may.
+    pub(super) fn waiting(&self, config: &ClientConfig) -> (Time, Duration) {
         let waits_for_disk = self.delivered && self.reply.is_none();
         let limit = if waits_for_disk { config.reply_timeout } else { config.progress_timeout };
-        (now.since(self.last_progress) >= limit).then_some(limit)
+        (self.last_progress, limit)
     }
 
     fn send<T: Transport>(

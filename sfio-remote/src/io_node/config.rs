@@ -18,7 +18,8 @@ pub struct IoNodeConfig {
     pub operations_per_transfer: usize,
     /// The most transfers of one session at a time; more are refused. Default 256.
     pub transfers_per_session: usize,
-    /// After this time without any progress a transfer is given up. The disk may take longer. Default 30 s.
+    /// After this time without any progress a transfer is given up, if nothing else of its session moves either. The
+    /// disk may take longer. Default 30 s.
     pub idle_timeout: Duration,
 }
 

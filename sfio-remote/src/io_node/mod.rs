@@ -33,6 +33,7 @@ use std::collections::BTreeMap;
 use fec_transport::Time;
 use fec_transport::{Event, SessionId, StreamId};
 
+use crate::progress::SessionProgress;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskOperation, DiskResult};
 use crate::transport::Transport;
@@ -41,15 +42,12 @@ use context::{Context, Shared};
 use disk_queue::{Completed, DiskQueue};
 use transfer::{Status, Transfer};
 
-/// How often in an idle timeout the transfers are looked at.
-const CHECKS_PER_TIMEOUT: u32 = 4;
-
 /// Serves the subfiles of one member.
 #[derive(Debug)]
 pub struct IoNode {
     transfers: BTreeMap<StreamId, Transfer>,
     shared: Shared,
-    next_check: Option<Time>,
+    progress: SessionProgress,
 }
 
 impl IoNode {
@@ -57,7 +55,7 @@ impl IoNode {
     pub fn new(config: IoNodeConfig) -> IoNode {
         let budget = Budget::new(config.memory_bytes, config.session_memory_bytes);
         let shared = Shared { config, budget, disk: DiskQueue::default() };
-        IoNode { transfers: BTreeMap::new(), shared, next_check: None }
+        IoNode { transfers: BTreeMap::new(), shared, progress: SessionProgress::default() }
     }
 
     /// The transport has news about a stream that a client opened, or about a session.
@@ -90,23 +88,24 @@ impl IoNode {
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub fn next_timeout(&self) -> Option<Time> {
-        self.next_check
+        self.progress.next_check()
     }
 
-    /// Gives up transfers that have stood still for too long.
+    /// Gives up transfers that are stuck.
     pub fn handle_timeout<T: Transport>(&mut self, now: Time, transport: &mut T) {
-        if self.next_check.is_none_or(|check| now < check) {
+        if !self.progress.check(now, transport, self.transfers.keys().map(|stream| stream.session)) {
             return;
         }
         let timeout = self.shared.config.idle_timeout;
-        let is_idle = |(stream, transfer): &(&StreamId, &Transfer)| {
-            now.since(transfer.idle_since()) >= timeout && !self.shared.disk.is_busy_for(**stream)
+        let is_stuck = |(stream, transfer): &(&StreamId, &Transfer)| {
+            self.progress.is_stuck(now, stream.session, transfer.idle_since(), timeout)
+                && !self.shared.disk.is_busy_for(**stream)
         };
-        let idle: Vec<StreamId> = self.transfers.iter().filter(is_idle).map(|(stream, _)| *stream).collect();
-        for stream in idle {
+        let stuck: Vec<StreamId> =
+            self.transfers.iter().filter(is_stuck).map(|(stream, _)| *stream).collect();
+        for stream in stuck {
             self.reset(now, transport, stream, &RemoteError::new(ErrorKind::Idle, ""));
         }
-        self.next_check = None;
         self.schedule_check(now);
         self.serve_waiting(now, transport);
     }
@@ -197,8 +196,8 @@ impl IoNode {
     }
 
     fn schedule_check(&mut self, now: Time) {
-        if !self.transfers.is_empty() && self.next_check.is_none() {
-            self.next_check = Some(now + self.shared.config.idle_timeout / CHECKS_PER_TIMEOUT);
+        if !self.transfers.is_empty() {
+            self.progress.begin(now, self.shared.config.idle_timeout);
         }
     }
 }

@@ -177,6 +177,21 @@ impl Cluster {
         }
     }
 
+    /// An I/O node loses its power and comes back: of its unsynced pages those survive that the bits of `survives` say,
+    /// turn by turn. Then everybody has time to notice.
+    pub(crate) fn lose_power(&mut self, name: &str, survives: u64) {
+        let member = self.world.member(name);
+        self.world.crash(MS, member);
+        self.world.run_for(2 * MS);
+        let mut page = 0_u32;
+        self.disks[name].borrow_mut().crash(|| {
+            page += 1;
+            survives.rotate_right(page) & 1 == 1
+        });
+        self.world.restart(MS, member);
+        self.world.run_for(10 * SECOND);
+    }
+
     pub(crate) fn subfile(&self, member: &str, path: &str) -> Option<Vec<u8>> {
         self.disks[member].borrow().content(path)
     }

@@ -138,3 +138,81 @@ fn many_files_at_once_all_arrive() {
         assert_eq!(cluster.read("c1", file, vec![(0, 1 << 20)]), [data]);
     }
 }
+
+#[test]
+fn a_slow_link_is_slow_and_nothing_times_out() {
+    let mut cluster = Cluster::new(&overlay(1), 5);
+    let file = cluster.open("c1", THREE, 65_536, OpenMode::Create);
+    let list = WriteList::new([(0, Bytes::from(pattern(48 << 20, 5)))]).expect("possible");
+    let id = cluster.start("c1", Action::Write { file, list });
+    // More lies in the send buffers than the links carry in the half minute that a transfer may stand still.
+    assert_eq!(cluster.result(id, 400 * SECOND), Some(Ok(Answer::Done)));
+}
+
+/// A write, whether a sync follows, and whether an I/O node loses its power after that: which one, and what survives of
+/// its unsynced pages.
+type Step = (u64, u64, bool, Option<(usize, u64)>);
+
+fn any_step() -> impl Strategy<Value = Step> {
+    (0_u64..100_000, 1_u64..30_000, any::<bool>(), prop::option::of((0_usize..3, any::<u64>())))
+}
+
+/// What must be in a file, byte by byte; none where it cannot be said, after a power loss.
+#[derive(Default)]
+struct Expectation {
+    now: Vec<Option<u8>>,
+    synced: Vec<Option<u8>>,
+}
+
+impl Expectation {
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        let end = offset as usize + data.len();
+        self.now.resize(self.now.len().max(end), Some(0));
+        self.now[offset as usize..end].iter_mut().zip(data).for_each(|(place, byte)| *place = Some(*byte));
+    }
+
+    fn sync(&mut self) {
+        self.synced.clone_from(&self.now);
+    }
+
+    fn lose_power(&mut self) {
+        for (index, byte) in self.now.iter_mut().enumerate() {
+            if self.synced.get(index) != Some(byte) {
+                *byte = None;
+            }
+        }
+    }
+
+    fn wrong_bytes(&self, found: &[u8]) -> usize {
+        let is_wrong =
+            |(index, byte): &(usize, &Option<u8>)| byte.is_some() && **byte != found.get(*index).copied();
+        self.now.iter().enumerate().filter(is_wrong).count()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn what_was_synced_survives_every_power_loss(seed: u64, unit in 1_u64..5_000, steps in prop::collection::vec(any_step(), 1..8)) {
+        let mut cluster = Cluster::new(&overlay(50), seed);
+        let file = cluster.open("c1", THREE, unit, OpenMode::Create);
+        assert_eq!(cluster.call("c1", Action::Sync { file }), Answer::Done);
+        let mut expectation = Expectation::default();
+        for (number, (offset, length, sync, power_loss)) in steps.into_iter().enumerate() {
+            let data = pattern(length, number as u64);
+            cluster.write("c1", file, vec![(offset, Bytes::from(data.clone()))]);
+            expectation.write(offset, &data);
+            if sync {
+                assert_eq!(cluster.call("c1", Action::Sync { file }), Answer::Done);
+                expectation.sync();
+            }
+            if let Some((which, survives)) = power_loss {
+                cluster.lose_power(["io1", "io2", "io3"][which], survives);
+                expectation.lose_power();
+            }
+        }
+        let read = cluster.read("c1", file, vec![(0, 1 << 20)]).remove(0);
+        prop_assert_eq!(expectation.wrong_bytes(&read), 0);
+    }
+}
