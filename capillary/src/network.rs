@@ -81,6 +81,11 @@ impl Network {
         &self.slots[index]
     }
 
+    /// The node that a slot leaves.
+    pub(crate) fn tail(&self, index: usize) -> u32 {
+        self.slots[self.slots[index].twin as usize].head
+    }
+
     /// What the slot can carry from tail to head when there is no flow.
     pub(crate) fn capacity(&self, slot: &Slot) -> f64 {
         if self.undirected || slot.is_forward() { self.capacities[slot.link() as usize] } else { 0.0 }

@@ -26,6 +26,10 @@ pub(crate) struct Balance {
     pub(crate) excess: Vec<f64>,
     /// Fewest residual arcs from node v to a deficit. Index: node.
     distance: Vec<u32>,
+    /// The slot to look at next, by node.
+    next: Vec<u32>,
+    /// The slots of the path that is being looked for.
+    path: Vec<usize>,
     /// Nodes by increasing distance.
     queue: Vec<u32>,
     /// How many times distances were found anew, in all.
@@ -38,6 +42,8 @@ impl Balance {
             network,
             excess: vec![0.0; nodes],
             distance: vec![UNREACHED; nodes],
+            next: vec![0; nodes],
+            path: Vec::new(),
             queue: Vec::with_capacity(nodes),
             rounds: 0,
         }
@@ -46,9 +52,8 @@ impl Balance {
     /// Carries excesses to deficits until none above `tolerance` is left, or until some are cut off from every deficit:
     /// what is cut off is then told by [`Balance::is_cut_off`]. `part` must be closed: no residual arc leaves it.
     ///
-    /// Each round is a breadth-first search from the deficits and one sweep of pushes towards them, the farthest
-    /// node first. A node that keeps an excess has filled all of its arcs towards nearer nodes, so that its distance
-    /// grows with every round: push–relabel with exact labels.
+    /// Each round finds the distances to the deficits and then fills all shortest paths (Dinic 1970), from every node with
+    /// an excess at once.
     pub(crate) fn settle(&mut self, part: &[u32], tolerance: f64) -> Settled {
         loop {
             match self.find_distances(part, tolerance) {
@@ -56,7 +61,7 @@ impl Balance {
                 (_, 0) => {}
                 (_, _) => return Settled::CutOff,
             }
-            for place in (0..self.queue.len()).rev() {
+            for place in 0..self.queue.len() {
                 self.discharge(self.queue[place], tolerance);
             }
         }
@@ -74,6 +79,7 @@ impl Balance {
         self.queue.clear();
         let mut excesses = 0;
         for &node in part {
+            self.next[node as usize] = self.network.range(node).start as u32;
             let excess = self.excess[node as usize];
             excesses += usize::from(excess > tolerance);
             if excess < -tolerance {
@@ -99,26 +105,52 @@ impl Balance {
         (excesses, excesses - reached)
     }
 
-    /// Pushes the excess of a node to nodes that are one arc nearer to a deficit.
+    /// Carries the excess of a node along shortest residual paths to deficits, as far as there are any left.
     fn discharge(&mut self, node: u32, tolerance: f64) {
-        let mut excess = self.excess[node as usize];
-        if excess <= tolerance {
-            return;
-        }
-        let distance = self.distance[node as usize];
-        for index in self.network.range(node) {
-            let slot = *self.network.slot(index);
-            // A node at distance 0 has nowhere nearer to push to: no distance is -1.
-            if slot.residual > tolerance && self.distance[slot.head as usize].wrapping_add(1) == distance {
-                let amount = excess.min(slot.residual);
+        while self.excess[node as usize] > tolerance && self.find_path(node, tolerance) {
+            let last = self.path.last().map_or(node, |&index| self.network.slot(index).head);
+            let available = self.excess[node as usize].min(-self.excess[last as usize]);
+            let amount = self
+                .path
+                .iter()
+                .fold(available, |amount, &index| amount.min(self.network.slot(index).residual));
+            for &index in &self.path {
                 self.network.push(index, amount);
-                self.excess[slot.head as usize] += amount;
-                excess -= amount;
-                if excess <= tolerance {
-                    break;
-                }
             }
+            self.excess[node as usize] -= amount;
+            self.excess[last as usize] += amount;
         }
-        self.excess[node as usize] = excess;
+    }
+
+    /// Finds a path from a node, each arc one nearer to a deficit. Arcs before `next` of a node lead nowhere any more.
+    fn find_path(&mut self, node: u32, tolerance: f64) -> bool {
+        self.path.clear();
+        let mut here = node;
+        loop {
+            let distance = self.distance[here as usize];
+            if distance == 0 && self.excess[here as usize] < -tolerance {
+                return true;
+            }
+            if let Some(index) = self.step_nearer(here, distance, tolerance) {
+                self.path.push(index);
+                here = self.network.slot(index).head;
+                continue;
+            }
+            let Some(back) = self.path.pop() else { return false };
+            here = self.network.tail(back);
+            self.next[here as usize] += 1;
+        }
+    }
+
+    /// The next slot of a node that leads one nearer to a deficit.
+    fn step_nearer(&mut self, node: u32, distance: u32, tolerance: f64) -> Option<usize> {
+        let end = self.network.range(node).end;
+        let nearer = distance.checked_sub(1)?;
+        let found = (self.next[node as usize] as usize..end).find(|&index| {
+            let slot = self.network.slot(index);
+            slot.residual > tolerance && self.distance[slot.head as usize] == nearer
+        });
+        self.next[node as usize] = found.unwrap_or(end) as u32;
+        found
     }
 }
