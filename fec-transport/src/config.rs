@@ -59,14 +59,14 @@ pub struct Limits {
     pub send_buffer: usize,
     /// Blocks of a session on the way at once. Default 2,048 (92 MB of full blocks; credit usually allows less).
     pub open_blocks: usize,
-    /// Bytes that the peer may send on a new stream before the reader has taken any. Default 256 KiB.
+    /// Bytes that the peer may send on a new stream before the reader has taken any. Default 128 KiB.
     pub initial_window: u32,
     /// To how many bytes that may grow. Default 8 MiB: 100 ms at 600 Mbit/s.
     pub max_window: u32,
     /// Bytes that all streams of a session may receive unread. Default 96 MiB, of which `streams × initial_window` are
     /// set aside for new streams.
     pub receive_memory: usize,
-    /// Streams that the peer may have open at once. Default 64.
+    /// Streams that the peer may have open at once. Default 128: so many small requests share a round trip.
     pub streams: u32,
     /// Paths of a session at once. Default 16: what a report can describe.
     pub paths: usize,
@@ -134,10 +134,10 @@ impl Default for Limits {
         Limits {
             send_buffer: 1 << 20,
             open_blocks: 2_048,
-            initial_window: 256 << 10,
+            initial_window: 128 << 10,
             max_window: 8 << 20,
             receive_memory: 96 << 20,
-            streams: 64,
+            streams: 128,
             paths: 16,
             sessions: 1_024,
             circuits: 16_384,

@@ -86,8 +86,10 @@ pub struct SessionStatus {
     pub peer: Peer,
     /// Its paths.
     pub paths: Vec<PathStatus>,
-    /// What it has received.
+    /// What it has received. A pause may mean that the peer had nothing to send.
     pub delivery: Delivery,
+    /// What the peer has acknowledged. A pause means that data was on the way and nothing arrived.
+    pub acknowledged: Delivery,
 }
 
 impl Node {
@@ -319,6 +321,7 @@ impl Node {
             peer: session.peer,
             paths: session.path_statuses(),
             delivery: session.delivery(),
+            acknowledged: session.acknowledged(),
         })
     }
 

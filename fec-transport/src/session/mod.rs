@@ -5,6 +5,7 @@
 
 mod block;
 mod code;
+mod delivery;
 mod egress;
 mod ingress;
 pub(crate) mod path;
@@ -21,8 +22,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use delivery::{Delivery, Gap};
 pub use path::{PathCounters, PathId, PathState};
-pub use receiver::{Delivery, Gap};
 pub use stream::Read;
 
 use crate::config::Config;
@@ -236,6 +237,10 @@ impl Session {
 
     pub(crate) fn delivery(&self) -> Delivery {
         self.receiver.delivery().clone()
+    }
+
+    pub(crate) fn acknowledged(&self) -> Delivery {
+        self.sender.acknowledged().clone()
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {

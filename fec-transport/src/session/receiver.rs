@@ -1,11 +1,11 @@
 //! The receiving side of a session: symbols become blocks, blocks become streams, and credit bounds what may come.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
 use super::block::{BadSymbol, ReceiveBlock};
+use super::delivery::Delivery;
 use super::sender::{CONTROL_STREAM, MAX_BLOCK_SPAN};
 use super::stream::{BadBlock, Read, ReceiveStream};
 use crate::config::Limits;
@@ -30,29 +30,6 @@ pub(crate) struct Receiver {
     windows: Windows,
     delivery: Delivery,
 }
-
-/// What was delivered, and when there were pauses.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Delivery {
-    /// Bytes of complete blocks.
-    pub bytes: u64,
-    /// When the last block was completed.
-    pub last: Option<Time>,
-    /// The latest pauses of at least 10 ms between two blocks, oldest first; at most 256.
-    pub gaps: VecDeque<Gap>,
-}
-
-/// A pause in delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
-    /// When it ended.
-    pub ended: Time,
-    /// How long it was.
-    pub length: Duration,
-}
-
-const SHORTEST_GAP: Duration = Duration::from_millis(10);
-const REMEMBERED_GAPS: usize = 256;
 
 /// What a symbol brought about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,26 +178,6 @@ impl Receiver {
         while self.complete.remove(&self.floor) {
             self.floor += 1;
         }
-    }
-}
-
-impl Delivery {
-    /// The longest pause that ended between `from` and `to`; zero if none was longer than 10 ms.
-    pub fn longest_gap(&self, from: Time, to: Time) -> Duration {
-        let within = self.gaps.iter().filter(|gap| (from..=to).contains(&gap.ended));
-        within.map(|gap| gap.length).max().unwrap_or_default()
-    }
-
-    fn note(&mut self, now: Time, length: u32) {
-        self.bytes += u64::from(length);
-        let length = self.last.map_or(Duration::ZERO, |last| now.since(last));
-        if length >= SHORTEST_GAP {
-            if self.gaps.len() == REMEMBERED_GAPS {
-                self.gaps.pop_front();
-            }
-            self.gaps.push_back(Gap { ended: now, length });
-        }
-        self.last = Some(now);
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::block::{FlightFate, SendBlock};
+use super::delivery::Delivery;
 use super::path::PathId;
 use super::redundancy::{Redundancy, repair_symbols};
 use super::spread::Spread;
@@ -55,6 +56,9 @@ pub(crate) struct Sender {
     /// When the last symbol was sent or the last report brought news.
     last_activity: Time,
     tail_turns: u32,
+    /// Blocks of data, not of control, that are on the way, and how they were acknowledged.
+    data_blocks: usize,
+    acknowledged: Delivery,
 }
 
 /// A symbol that was chosen and not yet numbered.
@@ -83,7 +87,14 @@ impl Sender {
             latest_report: None,
             last_activity: now,
             tail_turns: 0,
+            data_blocks: 0,
+            acknowledged: Delivery::default(),
         }
+    }
+
+    /// What the peer has acknowledged; a pause counts only while there was data on the way.
+    pub(crate) fn acknowledged(&self) -> &Delivery {
+        &self.acknowledged
     }
 
     pub(crate) fn open(&mut self, stream: u32, credit: u64) {
@@ -169,7 +180,7 @@ impl Sender {
         if !complete.is_empty() {
             (self.last_activity, self.tail_turns) = (now, 0);
         }
-        let delivered = complete.into_iter().filter_map(|id| self.complete(id)).collect();
+        let delivered = complete.into_iter().filter_map(|id| self.complete(now, id)).collect();
         self.repair(report, fate, loss);
         delivered
     }
@@ -262,6 +273,12 @@ impl Sender {
         let header = BlockHeader { id, stream: number, offset, length: data.len() as u32, last };
         let mut block = SendBlock::new(header, &data, self.symbol_size);
         block.quotas = self.spread.quotas(self.redundancy.initial(block.source_symbols()), weights);
+        if number != CONTROL_STREAM {
+            if self.data_blocks == 0 {
+                self.acknowledged.resume(now);
+            }
+            self.data_blocks += 1;
+        }
         self.blocks.insert(id, block);
         self.sending.push_back(id);
         self.next_block += 1;
@@ -277,8 +294,12 @@ impl Sender {
     }
 
     /// Forgets a block that the peer has; gives its stream if that is now delivered whole.
-    fn complete(&mut self, id: u32) -> Option<u32> {
+    fn complete(&mut self, now: Time, id: u32) -> Option<u32> {
         let block = self.blocks.remove(&id)?;
+        if block.header.stream != CONTROL_STREAM {
+            self.data_blocks -= 1;
+            self.acknowledged.note(now, block.header.length);
+        }
         self.owing.remove(&id);
         self.sending.retain(|other| *other != id);
         let stream = self.streams.get_mut(&block.header.stream)?;

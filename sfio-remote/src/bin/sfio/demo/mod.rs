@@ -1,0 +1,320 @@
+//! `sfio demo`: a whole overlay with emulated links in one process. It replicates files, kills a link half-way, reads
+//! everything back with another client, and compares.
+
+mod failure;
+mod limit;
+mod network;
+mod replicate;
+mod report;
+mod scene;
+mod source;
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use fec_transport::io::{EndpointConfig, Handle};
+use fec_transport::overlay::Overlay;
+use indicatif::{ProgressBar, ProgressStyle};
+use sfio_remote::application::SfioApplication;
+use sfio_remote::io::{MemberConfig, SfioMember};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
+
+use crate::exit::{Exit, Failure, OrFail as _};
+use failure::{Killed, kill_busiest_half_way};
+use network::Network;
+use replicate::{Fingerprint, Replica};
+use report::{KillReport, PathReport, Report, bits_per_second, path_reports};
+use scene::{DEFAULT_SCENE, Scene};
+use source::{Source, SourceFile};
+
+/// How long the killed link stays dead, unless replication ends before.
+const DEAD_FOR: Duration = Duration::from_secs(2);
+
+/// Replicate files over an emulated overlay, kill a link, read back, compare
+///
+/// Starts an overlay in this process, on loopback: a client, relays and I/O nodes, joined by emulated links with
+/// different rates, delays and losses. Stripes every file of FOLDER over the I/O nodes, kills the busiest link half-way
+/// (control and data alike) and restores it, reads everything back with a fresh client that knows only the overlay file
+/// and its key, and compares BLAKE3. Nothing leaves this machine and nothing stays on its disk.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sfio demo                        64 MiB of generated files
+  sfio demo ~/src --loss 0.1       your own files, with 10 % loss on every link
+  sfio demo --kill none --json     no failure, for machines
+  sfio demo --print-scene > s.toml && sfio demo --scene s.toml
+                                   your own network")]
+pub(crate) struct Options {
+    /// Folder whose files are replicated; without one, files are generated
+    folder: Option<PathBuf>,
+    /// Bytes to generate, such as 8MiB
+    #[arg(long, default_value = "64MiB", value_parser = parse_size, conflicts_with = "folder")]
+    size: u64,
+    /// Decides all random choices: losses, generated files, keys
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Share of packets that every link loses, from 0 to below 1, instead of the scene's
+    #[arg(long, value_parser = parse_loss)]
+    loss: Option<f64>,
+    /// Rate of every link in Mbit/s, instead of the scene's
+    #[arg(long, value_name = "MBIT", value_parser = parse_rate)]
+    rate: Option<f64>,
+    /// The link to kill half-way
+    #[arg(long, value_enum, default_value_t = Kill::Busiest)]
+    kill: Kill,
+    /// TOML file with members and links, instead of the built-in scene
+    #[arg(long, value_name = "FILE")]
+    scene: Option<PathBuf>,
+    /// Print the built-in scene and end
+    #[arg(long)]
+    print_scene: bool,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kill {
+    /// The link that carried the most symbols in the last second
+    Busiest,
+    /// No link
+    None,
+}
+
+/// Plays the demo.
+pub(crate) fn run(options: Options) -> Result<(), Failure> {
+    if options.print_scene {
+        print!("{DEFAULT_SCENE}");
+        return Ok(());
+    }
+    let scene = Scene::read(options.scene.as_deref(), options.loss, options.rate)?;
+    let source = match &options.folder {
+        Some(folder) => Source::folder(folder)?,
+        None => Source::generated(options.size, options.seed),
+    };
+    let folder = tempfile::Builder::new().prefix("sfio-demo-").tempdir();
+    let folder = folder.or_fail(Exit::Failed, "temporary folder")?;
+    // The emulator has a thread of its own: its links must not be late because an endpoint computes.
+    let emulation = runtime(1)?;
+    let network = {
+        let _within = emulation.enter();
+        Network::start(&scene, folder.path(), options.seed)?
+    };
+    let limit =
+        limit::limit_bps(&scene).ok_or_else(|| Failure::new(Exit::Network, "the links reach no I/O node"))?;
+    let runtime = runtime(2)?;
+    let play = Play { options, scene, network, limit, exports: folder.path().to_owned() };
+    let (report, json) = runtime.block_on(async {
+        tokio::select! {
+            report = play.run(source) => report,
+            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+        }
+    })?;
+    print_report(&report, json)
+}
+
+fn print_report(report: &Report, json: bool) -> Result<(), Failure> {
+    if json {
+        println!("{}", serde_json::to_string(report).or_fail(Exit::Failed, "report")?);
+    } else {
+        print!("{}", report.to_text());
+    }
+    if report.ok { Ok(()) } else { Err(Failure::new(Exit::Integrity, "files came back different")) }
+}
+
+/// Everything that a demo needs.
+struct Play {
+    options: Options,
+    scene: Scene,
+    network: Network,
+    limit: f64,
+    exports: PathBuf,
+}
+
+/// What replication gave.
+struct Replicated {
+    fingerprints: Vec<Fingerprint>,
+    took: Duration,
+    paths: Vec<PathReport>,
+    kill: Option<KillReport>,
+}
+
+impl Play {
+    async fn run(mut self, source: Source) -> Result<(Report, bool), Failure> {
+        ignore_file_size_signal()?;
+        let relays = self.start_members(&self.scene.relays.clone(), false).await?;
+        let io_nodes = self.start_members(&self.scene.io_nodes.clone(), true).await?;
+        let (bytes, skipped) = (source.bytes(), source.skipped);
+        let files: Arc<[SourceFile]> = source.files.into();
+        let replicated = self.replicate(&files, bytes).await?;
+        let start = Instant::now();
+        let read = self.read_back(&files, bytes).await?;
+        let read_took = start.elapsed();
+        // All at once: each waits a moment for the others to take its farewell.
+        let mut endings: JoinSet<_> = io_nodes.into_iter().chain(relays).map(SfioMember::shutdown).collect();
+        while let Some(ended) = endings.join_next().await {
+            ended.or_fail(Exit::Failed, "shutdown")?.or_fail(Exit::Failed, "shutdown")?;
+        }
+        let goodput = bits_per_second(bytes, replicated.took);
+        let report = Report {
+            ok: read == replicated.fingerprints,
+            files: files.len(),
+            bytes,
+            seconds: replicated.took.as_secs_f64(),
+            goodput,
+            limit: self.limit,
+            goodput_ratio: goodput / self.limit,
+            read_seconds: read_took.as_secs_f64(),
+            read_goodput: bits_per_second(bytes, read_took),
+            skipped,
+            paths: replicated.paths,
+            kill: replicated.kill,
+        };
+        Ok((report, self.options.json))
+    }
+
+    /// Starts relays, or I/O nodes with an export root each.
+    async fn start_members(&mut self, names: &[String], serves: bool) -> Result<Vec<SfioMember>, Failure> {
+        let mut members = Vec::new();
+        for name in names {
+            let export = self.exports.join(name);
+            if serves {
+                std::fs::create_dir(&export).or_fail(Exit::Failed, export.display())?;
+            }
+            let mut config =
+                EndpointConfig::new(Arc::clone(&self.network.overlay), self.network.identity(name));
+            config.sockets = self.network.take_sockets(name);
+            let member = MemberConfig { export: serves.then_some(export), ..MemberConfig::default() };
+            let started = SfioMember::start(config, member).await;
+            members.push(started.or_fail(Exit::Network, format!("member {name}"))?);
+        }
+        Ok(members)
+    }
+
+    async fn replicate(&self, files: &Arc<[SourceFile]>, bytes: u64) -> Result<Replicated, Failure> {
+        let client = self.start_client().await?;
+        let bar = self.bar("replicating", bytes);
+        let replica = Replica::new(client.client(), &self.scene.io_nodes);
+        replica.connect().await?;
+        let start = Instant::now();
+        let writing = replica.write(files, &bar);
+        let (fingerprints, killed) = match self.options.kill {
+            Kill::None => (writing.await, None),
+            Kill::Busiest => {
+                let client = client.endpoint().handle().clone();
+                until_written(writing, kill_busiest_half_way(client, &self.network, &bar)).await
+            }
+        };
+        let (fingerprints, took) = (fingerprints?, start.elapsed());
+        bar.finish_and_clear();
+        let paths = self.paths(client.endpoint().handle()).await;
+        let kill = match killed {
+            Some(killed) => Some(killed.report(client.endpoint().handle()).await),
+            None => None,
+        };
+        client.shutdown().await.or_fail(Exit::Failed, "shutdown")?;
+        Ok(Replicated { fingerprints, took, paths, kill })
+    }
+
+    /// Reads everything back with a client that has only the overlay file and its key.
+    async fn read_back(&self, files: &Arc<[SourceFile]>, bytes: u64) -> Result<Vec<Fingerprint>, Failure> {
+        let client = self.start_client().await?;
+        let bar = self.bar("reading back", bytes);
+        let replica = Replica::new(client.client(), &self.scene.io_nodes);
+        let fingerprints = replica.read(files, &bar).await?;
+        bar.finish_and_clear();
+        client.shutdown().await.or_fail(Exit::Failed, "shutdown")?;
+        Ok(fingerprints)
+    }
+
+    async fn start_client(&self) -> Result<SfioMember, Failure> {
+        let file = &self.network.overlay_file;
+        let text = std::fs::read_to_string(file).or_fail(Exit::Input, file.display())?;
+        let overlay = Overlay::parse(&text).or_fail(Exit::Input, file.display())?;
+        let identity = self.network.identity(&self.scene.client);
+        let started =
+            SfioMember::start(EndpointConfig::new(Arc::new(overlay), identity), MemberConfig::default());
+        started.await.or_fail(Exit::Network, "client")
+    }
+
+    async fn paths(&self, client: &Handle<SfioApplication>) -> Vec<PathReport> {
+        let rows = client.inspect(|node, _| {
+            let statuses = node.sessions().filter_map(|session| node.session_status(session));
+            let rows = statuses.flat_map(|status| {
+                path_reports(node.overlay(), &node.overlay().name(status.peer.member), &status.paths)
+            });
+            rows.collect::<Vec<_>>()
+        });
+        rows.await.unwrap_or_default()
+    }
+
+    fn bar(&self, what: &'static str, bytes: u64) -> ProgressBar {
+        if self.options.json || !std::io::stderr().is_terminal() {
+            return ProgressBar::with_draw_target(Some(bytes), indicatif::ProgressDrawTarget::hidden());
+        }
+        let style = "{msg:12} [{bar:30}] {percent:>3} %  {binary_bytes_per_sec}, {eta} left";
+        let bar = ProgressBar::new(bytes).with_message(what);
+        bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar
+    }
+}
+
+/// Waits for `writing`; meanwhile, once a link was killed, restores it after [`DEAD_FOR`], at the latest at the end.
+async fn until_written<T>(
+    writing: impl Future<Output = T>,
+    killing: impl Future<Output = Option<Killed>>,
+) -> (T, Option<Killed>) {
+    let (mut writing, mut killing) = (std::pin::pin!(writing), std::pin::pin!(killing));
+    let killed = tokio::select! {
+        written = &mut writing => return (written, None),
+        killed = &mut killing => killed,
+    };
+    let written = tokio::time::timeout(DEAD_FOR, &mut writing).await;
+    if let Some(killed) = &killed {
+        killed.link.restore();
+    }
+    match written {
+        Ok(written) => (written, killed),
+        Err(_) => (writing.await, killed),
+    }
+}
+
+/// A write beyond RLIMIT_FSIZE shall be an error of that write, not the end of the process.
+fn ignore_file_size_signal() -> Result<(), Failure> {
+    /// Of Linux on all common architectures.
+    const SIGXFSZ: i32 = 25;
+    let kind = tokio::signal::unix::SignalKind::from_raw(SIGXFSZ);
+    tokio::signal::unix::signal(kind).map(drop).or_fail(Exit::Failed, "signal handler")
+}
+
+fn runtime(threads: usize) -> Result<Runtime, Failure> {
+    Builder::new_multi_thread().worker_threads(threads).enable_all().build().or_fail(Exit::Failed, "threads")
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit {
+        "" | "B" => 0,
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        _ => return Err("expected a number of bytes, or of KiB, MiB or GiB, such as 64MiB".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| "expected a size such as 64MiB".to_owned())?;
+    number.checked_shl(shift).filter(|bytes| bytes >> shift == number).ok_or("too large".to_owned())
+}
+
+fn parse_loss(text: &str) -> Result<f64, String> {
+    let loss: f64 = text.parse().map_err(|_| "expected a share such as 0.02".to_owned())?;
+    if (0.0..1.0).contains(&loss) { Ok(loss) } else { Err("expected a share from 0 to below 1".to_owned()) }
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "expected Mbit/s, such as 20".to_owned())?;
+    if (0.1..=100_000.0).contains(&rate) { Ok(rate) } else { Err("expected 0.1 to 100000 Mbit/s".to_owned()) }
+}

@@ -1,0 +1,196 @@
+//! What the demo tells at its end: for people and for machines.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use fec_transport::PathStatus;
+use fec_transport::overlay::Overlay;
+use serde::Serialize;
+
+use super::scene::link_name;
+
+/// The result of a demo; `--json` prints it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// Whether every byte came back equal.
+    pub(crate) ok: bool,
+    pub(crate) files: usize,
+    pub(crate) bytes: u64,
+    /// Of the replication, without reading back.
+    pub(crate) seconds: f64,
+    /// Application bit/s while replicating.
+    pub(crate) goodput: f64,
+    /// Application bit/s that the emulated links allow to all I/O nodes at once.
+    pub(crate) limit: f64,
+    pub(crate) goodput_ratio: f64,
+    pub(crate) read_seconds: f64,
+    pub(crate) read_goodput: f64,
+    /// Entries of the folder that are no files.
+    pub(crate) skipped: usize,
+    pub(crate) paths: Vec<PathReport>,
+    pub(crate) kill: Option<KillReport>,
+}
+
+/// One path from the client to an I/O node while replicating.
+#[derive(Debug, Serialize)]
+pub(crate) struct PathReport {
+    pub(crate) io_node: String,
+    pub(crate) links: Vec<String>,
+    /// Shares of this I/O node's symbols.
+    pub(crate) planned_share: f64,
+    pub(crate) actual_share: f64,
+    /// The share of its packets that was lost.
+    pub(crate) loss: f64,
+    pub(crate) symbols: u64,
+    pub(crate) repair_symbols: u64,
+    /// How often it left the schedule.
+    pub(crate) deaths: u64,
+}
+
+/// The link that was killed.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct KillReport {
+    pub(crate) link: String,
+    /// The share of all symbols that it had carried in the last second before.
+    pub(crate) share: f64,
+    /// The longest time from the failure until two seconds after it in which an I/O node acknowledged no block while
+    /// some were on their way to it.
+    pub(crate) longest_gap_ms: f64,
+}
+
+/// The rows of one session.
+pub(crate) fn path_reports(overlay: &Overlay, io_node: &str, paths: &[PathStatus]) -> Vec<PathReport> {
+    let symbols = |path: &PathStatus| path.counters.source_symbols + path.counters.repair_symbols;
+    let all: u64 = paths.iter().map(symbols).sum();
+    let row = |path: &PathStatus| PathReport {
+        io_node: io_node.to_owned(),
+        links: links_of(overlay, path),
+        planned_share: path.planned_share,
+        actual_share: symbols(path) as f64 / all.max(1) as f64,
+        loss: path.counters.packets_lost as f64 / path.counters.packets_sent.max(1) as f64,
+        symbols: symbols(path),
+        repair_symbols: path.counters.repair_symbols,
+        deaths: path.counters.deaths,
+    };
+    paths.iter().map(row).collect()
+}
+
+/// The links of a path, by name.
+pub(crate) fn links_of(overlay: &Overlay, path: &PathStatus) -> Vec<String> {
+    path.route.windows(2).map(|ends| link_name(&overlay.name(ends[0]), &overlay.name(ends[1]))).collect()
+}
+
+impl Report {
+    /// The report for people.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = String::new();
+        self.write_text(&mut text).expect("a string takes everything");
+        text
+    }
+
+    fn write_text(&self, out: &mut String) -> std::fmt::Result {
+        let verdict =
+            if self.ok { "every byte came back equal (BLAKE3)" } else { "FILES CAME BACK DIFFERENT" };
+        writeln!(out, "{} files, {}: {verdict}", self.files, size(self.bytes))?;
+        if self.skipped > 0 {
+            writeln!(out, "left out: {} entries that are no files (such as symbolic links)", self.skipped)?;
+        }
+        writeln!(
+            out,
+            "replicated in {:.1} s at {}, {:.0} % of the {} that the links allow; read back in {:.1} s at {}",
+            self.seconds,
+            rate(self.goodput),
+            self.goodput_ratio * 100.0,
+            rate(self.limit),
+            self.read_seconds,
+            rate(self.read_goodput),
+        )?;
+        match &self.kill {
+            Some(kill) => writeln!(
+                out,
+                "killed {}, which had carried {:.0} % of the symbols; longest gap in delivery {:.0} ms",
+                kill.link,
+                kill.share * 100.0,
+                kill.longest_gap_ms
+            )?,
+            None => writeln!(out, "no link was killed")?,
+        }
+        self.write_paths(out)
+    }
+
+    fn write_paths(&self, out: &mut String) -> std::fmt::Result {
+        let route = |path: &PathReport| path.links.join("  ");
+        let width = self.paths.iter().map(|path| route(path).chars().count()).max().unwrap_or(0).max(5);
+        writeln!(
+            out,
+            "\n{:<8}  {:<width$}  {:>7}  {:>6}  {:>6}  {:>8}  {:>8}  {:>6}",
+            "I/O node", "links", "planned", "actual", "loss", "symbols", "repair", "deaths"
+        )?;
+        for path in &self.paths {
+            writeln!(
+                out,
+                "{:<8}  {:<width$}  {:>6.1}%  {:>5.1}%  {:>5.1}%  {:>8}  {:>8}  {:>6}",
+                path.io_node,
+                route(path),
+                path.planned_share * 100.0,
+                path.actual_share * 100.0,
+                path.loss * 100.0,
+                path.symbols,
+                path.repair_symbols,
+                path.deaths
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Bit/s of so many bytes in that time.
+pub(crate) fn bits_per_second(bytes: u64, took: Duration) -> f64 {
+    bytes as f64 * 8.0 / took.as_secs_f64().max(1e-9)
+}
+
+fn rate(bps: f64) -> String {
+    format!("{:.1} Mbit/s", bps / 1e6)
+}
+
+fn size(bytes: u64) -> String {
+    indicatif::BinaryBytes(bytes).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_names_what_matters() {
+        let path = PathReport {
+            io_node: "io1".into(),
+            links: vec!["client–r1".into(), "r1–io1".into()],
+            planned_share: 0.5,
+            actual_share: 0.4,
+            loss: 0.02,
+            symbols: 100,
+            repair_symbols: 7,
+            deaths: 1,
+        };
+        let kill = KillReport { link: "client–r1".into(), share: 0.31, longest_gap_ms: 120.0 };
+        let report = Report {
+            ok: true,
+            files: 3,
+            bytes: 1 << 20,
+            seconds: 2.0,
+            goodput: 4e6,
+            limit: 8e6,
+            goodput_ratio: 0.5,
+            read_seconds: 1.0,
+            read_goodput: 8e6,
+            skipped: 0,
+            paths: vec![path],
+            kill: Some(kill),
+        };
+        let text = report.to_text();
+        for part in ["3 files, 1.00 MiB", "50 % of the 8.0 Mbit/s", "killed client–r1", "31 %", "120 ms"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+}
