@@ -21,6 +21,9 @@ const EPSILON: f64 = f64::EPSILON;
 /// How many times the reckoned round-off a number must exceed to count as more than round-off.
 const SAFETY: f64 = 256.0;
 
+/// Ratios of parts are at least 1, but for round-off.
+const LEAST_GROWTH: f64 = 0.5;
+
 /// A part still to be solved: an independent problem of its own [theory §1.3, Divide].
 #[derive(Debug, Clone)]
 struct Part {
@@ -113,10 +116,14 @@ impl Recursion {
         while let Some(Pending { part, cut }) = self.pending.pop() {
             let Some(cut) = cut else {
                 let cut = self.tight_cut(&part);
-                if cut.ratio <= 0.0 {
-                    // Only the whole can have a cut without capacity: elsewhere a flow meets the supplies.
+                if part.parent.is_none() && cut.ratio <= 0.0 {
                     self.unreachable = true;
                     return;
+                }
+                // A flow meets the supplies of every part but the first, so that they can only grow. Supplies that
+                // must shrink are round-off; what they are worth, the check of the routing will tell.
+                if part.parent.is_some() && cut.ratio < LEAST_GROWTH {
+                    continue;
                 }
                 self.pending.push(Pending { part, cut: Some(cut) });
                 continue;
