@@ -106,6 +106,26 @@ impl Part {
         Part { member, work, running: 0, size: None, end_of_subfile: None, payload: Vec::new() }
     }
 
+    /// The request of the next transfer, of at most `limit` bytes of payload; none if all have begun.
+    pub(super) fn next_request(&mut self, writes: bool, limit: u64) -> Option<(RequestKind, Option<Batch>)> {
+        let request = match &mut self.work {
+            Work::Single { sent: true, .. } => return None,
+            Work::Single { kind, sent } => {
+                *sent = true;
+                (kind.clone(), None)
+            }
+            Work::Access { path, access, next } => {
+                let batch = access.next_batch(next, limit)?;
+                let (path, runs) = (path.clone(), batch.runs.clone());
+                let kind =
+                    if writes { RequestKind::Write { path, runs } } else { RequestKind::Read { path, runs } };
+                (kind, Some(batch))
+            }
+        };
+        self.running += 1;
+        Some(request)
+    }
+
     /// Whether there are transfers that have not begun.
     pub(super) fn has_more(&self) -> bool {
         match &self.work {

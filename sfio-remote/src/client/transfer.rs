@@ -12,7 +12,7 @@ use crate::io_node::ERROR_COUNTERS_BYTES;
 use crate::remote_error::RemoteError;
 use crate::request::{Batch, Cursor, Staging, gather};
 use crate::transport::Transport;
-use crate::wire::{Assembler, Reply, Request, RequestId, RequestKind, WireError};
+use crate::wire::{Assembler, Reply, Request, RequestId, WireError};
 
 /// How much of a reply is read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -72,24 +72,10 @@ impl Transfer {
         operation: &mut Operation,
         limit: u64,
     ) -> Option<Transfer> {
-        let transfer = operation.next_transfer;
         let writes = matches!(operation.goal, Goal::Write(_));
-        let (kind, batch) = match &mut operation.parts[part].work {
-            Work::Single { kind, sent } => {
-                *sent = true;
-                (kind.clone(), None)
-            }
-            Work::Access { path, access, next } => {
-                let batch = access.next_batch(next, limit)?;
-                let (path, runs) = (path.clone(), batch.runs.clone());
-                let read_or_write =
-                    if writes { RequestKind::Write { path, runs } } else { RequestKind::Read { path, runs } };
-                (read_or_write, Some(batch))
-            }
-        };
-        operation.next_transfer = transfer.wrapping_add(1);
-        operation.parts[part].running += 1;
-        let request_id = RequestId { operation: id.0, transfer };
+        let (kind, batch) = operation.parts[part].next_request(writes, limit)?;
+        let request_id = RequestId { operation: id.0, transfer: operation.next_transfer };
+        operation.next_transfer = operation.next_transfer.wrapping_add(1);
         let unsent = kind.payload();
         let request = Request { id: request_id, durable: operation.durable, kind };
         Some(Transfer {

@@ -1,7 +1,6 @@
 //! What a transfer needs of the I/O node while it takes a step.
 
-use fec_transport::Time;
-use fec_transport::{Read, StreamError, StreamId};
+use fec_transport::{Read, StreamError, StreamId, Time};
 
 use super::IoNodeConfig;
 use super::budget::Budget;

@@ -30,8 +30,7 @@ pub use counters::{ERROR_COUNTERS_BYTES, ErrorCounters};
 
 use std::collections::BTreeMap;
 
-use fec_transport::Time;
-use fec_transport::{Event, SessionId, StreamId};
+use fec_transport::{Event, SessionId, StreamId, Time};
 
 use crate::progress::SessionProgress;
 use crate::remote_error::{ErrorKind, RemoteError};

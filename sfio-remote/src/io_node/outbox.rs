@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes};
-use fec_transport::Time;
-use fec_transport::{StreamError, StreamId};
+use fec_transport::{StreamError, StreamId, Time};
 
 use crate::transport::Transport;
 

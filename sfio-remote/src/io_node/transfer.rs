@@ -8,8 +8,7 @@
 //! ```
 
 use bytes::Bytes;
-use fec_transport::Time;
-use fec_transport::{Read, StreamError};
+use fec_transport::{Read, StreamError, Time};
 
 use super::context::Context;
 use super::disk_queue::Completed;

@@ -67,8 +67,9 @@ fn read_at(file: &File, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> 
 pub(super) fn write(file: &File, extents: &[Extent], data: &[Bytes]) -> Result<(), Errno> {
     let mut pieces = data.iter().map(|piece| &piece[..]);
     let mut rest: &[u8] = &[];
+    let mut slices = Vec::new();
     for extent in extents {
-        let mut slices = Vec::new();
+        slices.clear();
         let mut missing = extent.length() as usize;
         while missing > 0 {
             if rest.is_empty() {
