@@ -50,7 +50,7 @@ impl Scene {
         };
         let mut scene: Scene = toml::from_str(&text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = text[..start].lines().count().max(1);
+            let line = text[..start].matches('\n').count() + 1;
             Failure::new(Exit::Input, format!("{place}, line {line}: {}", error.message()))
         })?;
         for link in &mut scene.links {
@@ -71,8 +71,16 @@ impl Scene {
         if self.io_nodes.is_empty() {
             return fail("io_nodes is empty; name at least one I/O node".to_owned());
         }
-        for link in &self.links {
+        for (index, link) in self.links.iter().enumerate() {
             let name = link.name();
+            for end in [&link.a, &link.b] {
+                if !self.members().any(|member| member == end) {
+                    return fail(format!("link {name}: there is no member \"{end}\""));
+                }
+            }
+            if self.links[..index].iter().any(|other| other.joins(&link.a, &link.b)) {
+                return fail(format!("link {name} is listed twice; one entry serves both directions"));
+            }
             if !(link.rate_mbit >= 0.1 && link.rate_mbit <= 100_000.0) {
                 return fail(format!("link {name}: rate_mbit is {}; expected 0.1 to 100000", link.rate_mbit));
             }
@@ -93,6 +101,10 @@ impl Scene {
 impl SceneLink {
     pub(crate) fn name(&self) -> String {
         link_name(&self.a, &self.b)
+    }
+
+    fn joins(&self, one: &str, other: &str) -> bool {
+        (self.a == one && self.b == other) || (self.a == other && self.b == one)
     }
 
     /// Bit/s.
