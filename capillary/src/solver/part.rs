@@ -317,8 +317,10 @@ impl Recursion {
                 }
             }
         }
-        // What is cut off has an excess beyond what leaves it, hence a supply; round-off may say otherwise.
-        if supply > 0.0 { capacity / supply } else { f64::INFINITY }
+        // With no deficit left anywhere, what is stuck is the sum of many deficits too small to count, and no cut. Nor is
+        // one without a supply.
+        let all = self.nodes(part).iter().all(|&node| self.balance.is_cut_off(node));
+        if supply > 0.0 && !all { capacity / supply } else { f64::INFINITY }
     }
 
     fn remember_source_side(&mut self, part: &Part) {
