@@ -4,7 +4,7 @@ use capillary::{Link, Node, Orientation, Topology};
 
 use crate::config::Config;
 use crate::event::ConnectError;
-use crate::overlay::{MemberId, Overlay};
+use crate::overlay::{Link as OverlayLink, LinkId, MemberId, Overlay};
 
 /// A route of a session and its share of the flow.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +45,43 @@ pub fn plan(
     if routes.is_empty() { Err(no_path()) } else { Ok(routes) }
 }
 
+/// The links without which `from` cannot reach `to` and whose weights sum to the least, and that sum. With a weight of
+/// 1 for each link they are the fewest links that must fail before the two are cut off.
+///
+/// # Errors
+/// [`ConnectError::NoPath`] if no route leads there in any case.
+pub fn minimum_cut(
+    overlay: &Overlay,
+    from: MemberId,
+    to: MemberId,
+    weight: impl Fn(&OverlayLink) -> f64,
+) -> Result<(Vec<LinkId>, f64), ConnectError> {
+    let no_path = || ConnectError::NoPath { from: overlay.name(from), to: overlay.name(to) };
+    let (topology, _) = weighted_topology(overlay, from, to, weight).ok_or_else(no_path)?;
+    let node = |member: MemberId| topology.node(&overlay.name(member)).ok_or_else(no_path);
+    let cut = capillary::minimum_cut(&topology, node(from)?, node(to)?).map_err(|_| no_path())?;
+    let member = |node| overlay.find(topology.node_weight(node).name());
+    let link = |link| {
+        let (a, b) = topology.ends(link);
+        overlay.link_between(member(a)?, member(b)?)
+    };
+    let links: Vec<LinkId> = cut.links.into_iter().filter_map(link).collect();
+    if links.is_empty() { Err(no_path()) } else { Ok((links, cut.capacity)) }
+}
+
 /// The part of the overlay that routes from `from` to `to` may use, and the member of each of its nodes.
 fn usable_topology(overlay: &Overlay, from: MemberId, to: MemberId) -> Option<(Topology, Vec<MemberId>)> {
+    let capacities_known = overlay.links().iter().all(|link| link.capacity_mbit.is_some());
+    let capacity = |link: &OverlayLink| link.capacity_mbit.filter(|_| capacities_known).unwrap_or(1.0);
+    weighted_topology(overlay, from, to, capacity)
+}
+
+fn weighted_topology(
+    overlay: &Overlay,
+    from: MemberId,
+    to: MemberId,
+    weight: impl Fn(&OverlayLink) -> f64,
+) -> Option<(Topology, Vec<MemberId>)> {
     let all = || (0..overlay.members().len()).map(|index| MemberId(index as u16));
     let usable = |member: MemberId| member == from || member == to || overlay.relays_for(member, from);
     let members: Vec<MemberId> = all().filter(|member| usable(*member)).collect();
@@ -54,11 +89,9 @@ fn usable_topology(overlay: &Overlay, from: MemberId, to: MemberId) -> Option<(T
     for member in &members {
         topology.add_node(Node::new(overlay.name(*member))).ok()?;
     }
-    let capacities_known = overlay.links().iter().all(|link| link.capacity_mbit.is_some());
     for link in overlay.links().iter().filter(|link| usable(link.a) && usable(link.b)) {
-        let capacity = if capacities_known { link.capacity_mbit.unwrap_or(1.0) } else { 1.0 };
         let (a, b) = (topology.node(&overlay.name(link.a))?, topology.node(&overlay.name(link.b))?);
-        topology.add_link(a, b, Link::with_capacity(capacity)).ok()?;
+        topology.add_link(a, b, Link::with_capacity(weight(link))).ok()?;
     }
     Some((topology, members))
 }
@@ -95,6 +128,19 @@ mod tests {
         assert_eq!(routes.len(), 2);
         assert!(routes.iter().all(|route| route.members.len() == 3 && (route.share - 0.5).abs() < 1e-9));
         assert!(routes.iter().all(|route| !route.members.contains(&overlay.find("x").expect("listed"))));
+    }
+
+    #[test]
+    fn the_minimum_cut_depends_on_what_a_link_weighs() {
+        let members = [("c", false), ("r1", true), ("r2", true), ("io", false)];
+        let links = [("c", "r1"), ("c", "r2"), ("r1", "io"), ("r2", "io"), ("r1", "r2")];
+        let overlay = overlay(&members, &links);
+        let [c, r1, io] = ["c", "r1", "io"].map(|name| overlay.find(name).expect("listed"));
+        let (links, weight) = minimum_cut(&overlay, c, io, |_| 1.0).expect("two routes");
+        assert_eq!((links.len(), weight), (2, 2.0));
+        let at_io = |link: &OverlayLink| if link.b == io { 1.0 } else { 3.0 };
+        let (links, weight) = minimum_cut(&overlay, c, io, at_io).expect("two routes");
+        assert!(weight == 2.0 && links.contains(&overlay.link_between(r1, io).expect("listed")));
     }
 
     #[test]
