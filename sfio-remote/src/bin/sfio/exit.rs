@@ -9,6 +9,10 @@ use sfio_remote::remote_error::ErrorKind;
 /// The exit codes; `sfio --help` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
+#[allow(
+    dead_code,
+    reason = "the list is that of all our programs; a build without demo does not use all of it"
+)]
 pub(crate) enum Exit {
     /// Something failed that has no code of its own.
     Failed = 1,
@@ -47,21 +51,36 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The exit code for what I/O nodes could not do.
+/// The exit code for an operation on a striped file that failed.
 pub(crate) fn exit_of(error: &FileError) -> Exit {
-    let FileError::Operation(error) = error else { return Exit::Failed };
     match error {
-        OperationError::IoNode { error, .. } => match error.kind {
-            ErrorKind::NoSpace | ErrorKind::FileTooLarge => Exit::NoSpace,
-            ErrorKind::SyncLost | ErrorKind::Changed => Exit::Integrity,
+        FileError::EndOfFile { .. } => Exit::Integrity,
+        FileError::Ended(_) => Exit::Failed,
+        FileError::Operation(operation) => match operation {
+            OperationError::IoNode { error, .. } => exit_of_io_node(error.kind),
+            OperationError::Connect { .. }
+            | OperationError::SessionClosed { .. }
+            | OperationError::TimedOut { .. }
+            | OperationError::Protocol { .. } => Exit::Network,
+            OperationError::UnknownMember { .. } | OperationError::NotFound { .. } => Exit::Input,
+            OperationError::Incomplete { .. } => Exit::Integrity,
             _ => Exit::Failed,
         },
-        OperationError::Connect { .. }
-        | OperationError::SessionClosed { .. }
-        | OperationError::TimedOut { .. }
-        | OperationError::Protocol { .. } => Exit::Network,
-        OperationError::UnknownMember { .. } => Exit::Input,
-        OperationError::Incomplete { .. } => Exit::Integrity,
+    }
+}
+
+fn exit_of_io_node(kind: ErrorKind) -> Exit {
+    match kind {
+        ErrorKind::NoSpace | ErrorKind::FileTooLarge => Exit::NoSpace,
+        ErrorKind::SyncLost | ErrorKind::Changed => Exit::Integrity,
+        ErrorKind::Overloaded | ErrorKind::Idle => Exit::Network,
+        // The name is wrong: nothing that holds bytes is there.
+        ErrorKind::NotFound
+        | ErrorKind::IsADirectory
+        | ErrorKind::NotADirectory
+        | ErrorKind::NotAFile
+        | ErrorKind::OutsideRoot
+        | ErrorKind::NotServing => Exit::Input,
         _ => Exit::Failed,
     }
 }

@@ -1,0 +1,142 @@
+//! What the commands that use striped files have in common.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sfio_remote::client::OperationError;
+use sfio_remote::distribution::StripeUnit;
+use sfio_remote::io::{FileError, OpenOptions, SfioClient, SfioMember};
+use sfio_remote::name::FileName;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::config::Membership;
+use crate::exit::{Exit, Failure, exit_of};
+use crate::overlay::Folder;
+use crate::signals::StopSignals;
+use crate::{member, runtime};
+
+/// Bytes of the file that one call reads or writes: with [`CALLS`], twice what a path of 1 Gbit/s and 200 ms holds.
+pub(crate) const CHUNK_BYTES: usize = 2 << 20;
+
+/// Calls under way at once.
+pub(crate) const CALLS: usize = 24;
+
+/// How long a failed command may take to remove what it has left; an I/O node that is gone does not answer.
+const CLEAN_UP_LIMIT: Duration = Duration::from_secs(2);
+
+/// The environment variable that stands for `--config`.
+const CONFIG_VARIABLE: &str = "SFIO_CONFIG";
+
+/// Which member of which overlay to be.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Identification {
+    /// The config file of the member to be; without it the one that SFIO_CONFIG names
+    #[arg(long, value_name = "FILE", conflicts_with = "overlay")]
+    config: Option<PathBuf>,
+
+    /// Short for --config DIR/client/config.toml
+    #[arg(long, value_name = "DIR")]
+    overlay: Option<PathBuf>,
+}
+
+/// The stripe unit of a file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Striping {
+    /// Bytes per stripe, as 200 or 64KiB
+    ///
+    /// Any size from 1 byte up. It is not recorded anywhere: a file must be read with the unit that it was written
+    /// with. Another one gives the right bytes in the wrong order, and often nothing can tell.
+    #[arg(long, value_name = "SIZE", default_value_t = StripeUnit::DEFAULT)]
+    pub(crate) stripe_unit: StripeUnit,
+}
+
+/// A member's process for the time of one command.
+pub(crate) struct Session {
+    member: SfioMember,
+}
+
+impl Identification {
+    /// Does `work` as that member. A signal ends it early.
+    pub(crate) fn work(
+        &self,
+        work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.work_or_clean_up(work, async |_| {})
+    }
+
+    /// The same; if the work fails or a signal ends it, `clean_up` may take [`CLEAN_UP_LIMIT`].
+    pub(crate) fn work_or_clean_up(
+        &self,
+        work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
+        clean_up: impl AsyncFnOnce(&Session),
+    ) -> Result<(), Failure> {
+        let membership = Membership::load(&self.config_file()?)?;
+        runtime()?.block_on(async {
+            let mut signals = StopSignals::install()?;
+            let session = Session { member: member::start(membership).await? };
+            let result = tokio::select! {
+                result = work(&session) => result,
+                () = signals.received() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            };
+            if result.is_err() {
+                // What it did not manage is left as it is.
+                let _ = timeout(CLEAN_UP_LIMIT, clean_up(&session)).await;
+            }
+            // The work is done or lost; the farewell is a courtesy.
+            let _ = session.member.shutdown().await;
+            result
+        })
+    }
+
+    fn config_file(&self) -> Result<PathBuf, Failure> {
+        let from_overlay = || Some(Folder::new(self.overlay.as_deref()?).config(crate::overlay::CLIENT));
+        let from_environment = || std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from);
+        self.config.clone().or_else(from_overlay).or_else(from_environment).ok_or_else(|| {
+            let message =
+                format!("no config file: give --config FILE or --overlay DIR, or set {CONFIG_VARIABLE}");
+            Failure::new(Exit::Usage, message)
+        })
+    }
+}
+
+impl Session {
+    pub(crate) fn client(&self) -> &SfioClient {
+        self.member.client()
+    }
+
+    /// The size of each subfile of a file, in the order of striping; none for one that does not exist.
+    pub(crate) async fn subfile_sizes(&self, name: &FileName) -> Result<Vec<Option<u64>>, Failure> {
+        let mut requests = JoinSet::new();
+        for (index, subfile) in name.subfiles().iter().enumerate() {
+            let client = self.client().clone();
+            let alone = FileName::new(vec![subfile.clone()]).expect("one element cannot be there twice");
+            requests.spawn(async move { (index, OpenOptions::new().open(&client, &alone).await) });
+        }
+        let mut sizes = vec![None; name.subfiles().len()];
+        while let Some(answer) = requests.join_next().await {
+            let (index, opened) = answer.expect("requests do not panic");
+            sizes[index] = match opened {
+                Ok(file) => file.stat_when_opened().subfile_sizes()[0],
+                Err(FileError::Operation(OperationError::NotFound { .. })) => None,
+                Err(error) => return Err(failure(&error)),
+            };
+        }
+        Ok(sizes)
+    }
+}
+
+/// What the user is told of a failed operation.
+pub(crate) fn failure(error: &FileError) -> Failure {
+    Failure::new(exit_of(error), error)
+}
+
+/// Whether a path stands for standard input or output.
+pub(crate) fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A time in words, with as many digits as mean something.
+pub(crate) fn milliseconds(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}

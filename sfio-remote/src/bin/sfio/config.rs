@@ -1,0 +1,154 @@
+//! A member's config file: which overlay, which member, which key, what to serve.
+//!
+//! ```toml
+//! overlay = "../overlay.toml"
+//! member = "io1"
+//! key = "key"
+//! export = "export"        # only for an I/O node: the folder beneath which it serves subfiles
+//! ```
+//!
+//! Paths are relative to the config file, so that a folder with everything in it can be moved.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fec_transport::keys::{Identity, PublicKeys, encode_key};
+use fec_transport::overlay::{MemberId, Overlay};
+use serde::Deserialize;
+
+use crate::exit::{Exit, Failure, OrFail as _};
+use crate::{key_file, toml_file};
+
+/// Everything that a process needs to be a member.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    pub(crate) overlay: Arc<Overlay>,
+    pub(crate) identity: Identity,
+    pub(crate) member: MemberId,
+    /// The folder beneath which it serves subfiles, if any.
+    pub(crate) export: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    overlay: PathBuf,
+    member: String,
+    key: PathBuf,
+    export: Option<PathBuf>,
+}
+
+impl Membership {
+    /// Reads a config file and the files that it names, and checks that they fit together.
+    pub(crate) fn load(path: &Path) -> Result<Membership, Failure> {
+        let file: File = toml_file::read("config file", path)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let overlay_file = folder.join(&file.overlay);
+        let overlay = read_overlay(&overlay_file)?;
+        let member = overlay.find(&file.member).ok_or_else(|| {
+            let names: Vec<&str> = overlay.members().iter().map(|member| member.name.as_str()).collect();
+            let (path, listed) = (path.display(), overlay_file.display());
+            let message = format!(
+                "config file {path}: {listed} has no member \"{}\" (members: {})",
+                file.member,
+                names.join(", ")
+            );
+            Failure::new(Exit::Input, message)
+        })?;
+        let key = folder.join(&file.key);
+        let identity = key_file::read(&key)?;
+        let expected = overlay.member(member).keys;
+        if identity.public() != expected {
+            return Err(wrong_key(&key, &file.member, &overlay_file, identity.public(), expected));
+        }
+        let export = file.export.map(|export| folder.join(export));
+        Ok(Membership { overlay: Arc::new(overlay), identity, member, export })
+    }
+
+    /// The member's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.overlay.member(self.member).name
+    }
+}
+
+/// Reads an overlay file.
+pub(crate) fn read_overlay(path: &Path) -> Result<Overlay, Failure> {
+    let place = format!("overlay file {}", path.display());
+    let text = std::fs::read_to_string(path).or_fail(Exit::Input, &place)?;
+    Overlay::parse(&text).or_fail(Exit::Input, place)
+}
+
+fn wrong_key(key: &Path, member: &str, overlay: &Path, found: PublicKeys, expected: PublicKeys) -> Failure {
+    let (what, found, expected) = if found.ed25519 == expected.ed25519 {
+        ("x25519", found.x25519, expected.x25519)
+    } else {
+        ("ed25519", found.ed25519, expected.ed25519)
+    };
+    let (key, overlay) = (key.display(), overlay.display());
+    let (found, expected) = (encode_key(&found), encode_key(&expected));
+    let message = format!(
+        "key file {key} is not the key of member \"{member}\": its {what} is {found}, {overlay} lists {expected}"
+    );
+    Failure::new(Exit::Input, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::write;
+
+    use super::*;
+
+    /// A folder with an overlay of one member, its key and its config.
+    fn scene() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keys = key_file::create(&folder.path().join("key")).expect("a new key").public();
+        let (ed25519, x25519) = (encode_key(&keys.ed25519), encode_key(&keys.x25519));
+        let overlay = format!("[[member]]\nname = \"io1\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n");
+        write(folder.path().join("overlay.toml"), overlay).expect("it can be written");
+        configure(&folder, "");
+        folder
+    }
+
+    fn configure(folder: &tempfile::TempDir, more: &str) {
+        let text = format!("overlay = \"overlay.toml\"\nmember = \"io1\"\nkey = \"key\"\n{more}");
+        write(folder.path().join("config.toml"), text).expect("it can be written");
+    }
+
+    fn load(folder: &tempfile::TempDir) -> Result<Membership, String> {
+        Membership::load(&folder.path().join("config.toml")).map_err(|failure| {
+            assert_eq!(failure.exit, Exit::Input);
+            failure.to_string()
+        })
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_config_file() {
+        let folder = scene();
+        configure(&folder, "export = \"data\"\n");
+        let membership = load(&folder).expect("all of it fits");
+        assert_eq!(membership.name(), "io1");
+        assert_eq!(membership.export, Some(folder.path().join("data")));
+    }
+
+    #[test]
+    fn each_fault_is_named_with_its_file() {
+        let folder = scene();
+        configure(&folder, "exports = \"data\"\n");
+        assert!(load(&folder).unwrap_err().contains("config.toml, line 4: unknown field `exports`"));
+
+        let folder = scene();
+        let text = "overlay = \"overlay.toml\"\nmember = \"io9\"\nkey = \"key\"\n";
+        write(folder.path().join("config.toml"), text).expect("it can be written");
+        assert!(load(&folder).unwrap_err().contains("no member \"io9\" (members: io1)"));
+
+        let folder = scene();
+        std::fs::remove_file(folder.path().join("key")).expect("it is there");
+        assert!(load(&folder).unwrap_err().contains("key: No such file"));
+        key_file::create(&folder.path().join("key")).expect("a new key");
+        assert!(load(&folder).unwrap_err().contains("is not the key of member \"io1\": its ed25519 is"));
+
+        let folder = scene();
+        write(folder.path().join("overlay.toml"), "serial = 1\n[[member]\n").expect("it can be written");
+        assert!(load(&folder).unwrap_err().contains("overlay.toml: line 2: "), "{:?}", load(&folder));
+    }
+}

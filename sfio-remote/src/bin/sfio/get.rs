@@ -1,0 +1,160 @@
+//! `sfio get`: a striped file becomes a local one.
+
+use std::collections::VecDeque;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sfio_remote::distribution::Structure;
+use sfio_remote::io::{FileError, StripedFile};
+use sfio_remote::name::FileName;
+use tempfile::TempPath;
+use tokio::fs::File;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::task::JoinHandle;
+
+use crate::client::{CALLS, CHUNK_BYTES, Identification, Session, Striping, failure, is_dash};
+use crate::exit::{Exit, Failure, OrFail as _};
+use crate::progress::Progress;
+
+/// Fetch a striped file
+///
+/// FILE appears, or is replaced, when all of it is there.
+///
+/// The stripe unit is not recorded anywhere: give the one that the file was written with. Another one gives the right
+/// bytes in the wrong order, and often nothing can tell.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The striped file: "member,path;member,path;…", in the order of striping
+    name: FileName,
+
+    /// Where to put it; - for standard output
+    file: PathBuf,
+
+    #[command(flatten)]
+    striping: Striping,
+
+    #[command(flatten)]
+    identification: Identification,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    options.identification.work(async |session| get(session, options).await)
+}
+
+async fn get(session: &Session, options: &Options) -> Result<(), Failure> {
+    let name = &options.name;
+    let unit = options.striping.stripe_unit;
+    let file = StripedFile::open(session.client(), name, unit).await.map_err(told)?;
+    let length = match file.stat_when_opened().structure() {
+        Structure::Intact { length } => length,
+        Structure::Torn(torn) => {
+            let message = format!("{name} is torn, or was not written with a stripe unit of {unit}: {torn}");
+            return Err(Failure::new(Exit::Integrity, message));
+        }
+    };
+    let mut sink = Sink::open(&options.file).await?;
+    let progress = Progress::new("fetching", Some(length));
+    let place =
+        if is_dash(&options.file) { "standard output".into() } else { options.file.display().to_string() };
+    copy(Arc::new(file), length, &mut sink.writer, &place, &progress).await?;
+    sink.finish(&options.file).await.map_err(|error| local_failure(&place, &error))?;
+    progress.finish("fetched");
+    Ok(())
+}
+
+fn told(error: FileError) -> Failure {
+    failure(&error)
+}
+
+fn local_failure(place: &str, error: &std::io::Error) -> Failure {
+    let full = matches!(
+        error.kind(),
+        std::io::ErrorKind::StorageFull
+            | std::io::ErrorKind::FileTooLarge
+            | std::io::ErrorKind::QuotaExceeded
+    );
+    Failure::new(if full { Exit::NoSpace } else { Exit::Failed }, format!("{place}: {error}"))
+}
+
+type Reading = JoinHandle<Result<Bytes, FileError>>;
+
+/// Copies the first `length` bytes of `file`, several chunks at once, in order.
+async fn copy(
+    file: Arc<StripedFile>,
+    length: u64,
+    writer: &mut Writer,
+    place: &str,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let mut readings: VecDeque<Reading> = VecDeque::new();
+    let mut offset = 0;
+    loop {
+        while offset < length && readings.len() < CALLS {
+            let (file, from, bytes) = (Arc::clone(&file), offset, (length - offset).min(CHUNK_BYTES as u64));
+            readings.push_back(tokio::spawn(async move { file.read_exact_at(from, bytes).await }));
+            offset += bytes;
+        }
+        let Some(next) = readings.pop_front() else { break };
+        let bytes = next.await.or_fail(Exit::Failed, "a read")?.map_err(told)?;
+        writer.write_all(&bytes).await.map_err(|error| local_failure(place, &error))?;
+        progress.advance(bytes.len() as u64);
+    }
+    writer.flush().await.map_err(|error| local_failure(place, &error))
+}
+
+type Writer = Box<dyn AsyncWrite + Unpin + Send>;
+
+/// Where the bytes go.
+struct Sink {
+    writer: Writer,
+    /// The new file, which takes its name in the end; without one the bytes go straight to their place.
+    new: Option<New>,
+}
+
+struct New {
+    file: File,
+    /// Removed when it is dropped before it has its name.
+    path: TempPath,
+}
+
+impl Sink {
+    async fn open(path: &Path) -> Result<Sink, Failure> {
+        if is_dash(path) {
+            return Ok(Sink { writer: Box::new(tokio::io::stdout()), new: None });
+        }
+        let place = path.display();
+        let metadata = tokio::fs::metadata(path).await.ok();
+        if metadata.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+            return Err(Failure::new(Exit::Input, format!("{place} is a directory; expected a file name")));
+        }
+        if metadata.is_some_and(|metadata| !metadata.is_file()) {
+            // A device or a pipe is written to and not replaced.
+            let file = File::options().write(true).open(path).await.or_fail(Exit::Input, place)?;
+            return Ok(Sink { writer: Box::new(file), new: None });
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let new = tempfile::Builder::new()
+            .prefix(".sfio-")
+            // As any new file: what the user's umask leaves of it.
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)
+            .or_fail(Exit::Input, folder.display())?;
+        let (file, path) = new.into_parts();
+        let file = File::from_std(file);
+        let mut writer = file.try_clone().await.or_fail(Exit::Failed, path.display())?;
+        writer.set_max_buf_size(CHUNK_BYTES);
+        Ok(Sink { writer: Box::new(writer), new: Some(New { file, path }) })
+    }
+
+    /// Makes the new file durable and gives it its name.
+    async fn finish(self, path: &Path) -> std::io::Result<()> {
+        if let Some(New { file, path: temporary }) = self.new {
+            file.sync_all().await?;
+            temporary.persist(path).map_err(|error| error.error)?;
+        }
+        Ok(())
+    }
+}

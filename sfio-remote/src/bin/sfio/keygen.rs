@@ -1,0 +1,31 @@
+//! `sfio keygen`: a member's key.
+
+use std::path::PathBuf;
+
+use fec_transport::keys::encode_key;
+
+use crate::exit::Failure;
+use crate::key_file;
+
+/// Make a member's key and print its public half
+///
+/// The secret goes to FILE (mode 0600, never overwritten) and stays on the member's machine. What is printed belongs
+/// to the member's entry in the overlay file, which every member has.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The key file
+    file: PathBuf,
+
+    /// Print the public half of the key that FILE holds already
+    #[arg(long)]
+    show: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let identity =
+        if options.show { key_file::read(&options.file)? } else { key_file::create(&options.file)? };
+    let keys = identity.public();
+    println!("ed25519 = \"{}\"", encode_key(&keys.ed25519));
+    println!("x25519 = \"{}\"", encode_key(&keys.x25519));
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! The program `sfio`: replicate files over a network of many lossy paths.
+
+#![allow(clippy::disallowed_methods, reason = "a program may look at the clock; the protocol does not")]
+
+mod client;
+mod config;
+#[cfg(feature = "demo")]
+mod demo;
+mod exit;
+mod get;
+mod key_file;
+mod keygen;
+mod member;
+mod overlay;
+mod ping;
+mod progress;
+mod put;
+mod rm;
+mod signals;
+mod stat;
+mod toml_file;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::{Exit, Failure, OrFail as _};
+
+/// Replicate files over a network of many lossy paths
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = r#"Examples:
+  sfio demo                 a whole overlay in one process: replicate, kill a link, read back, compare
+  sfio overlay new try      an overlay on this machine to try things with (docs/quickstart.md) ...
+  sfio overlay up try       ... and its members, until Ctrl-C
+  sfio put --overlay try notes.txt "io1,notes.txt;io2,notes.txt"
+
+Exit codes:
+  0 ok, 1 failed, 2 usage, 3 bad input file or config, 4 network (a retry may help), 5 integrity,
+  6 no space, 7 partial, 8 interrupted and resumable, 9 locked by another run"#;
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Put(put::Options),
+    Get(get::Options),
+    Stat(stat::Options),
+    Rm(rm::Options),
+    Ping(ping::Options),
+    Keygen(keygen::Options),
+    Member(member::Options),
+    #[command(subcommand)]
+    Overlay(overlay::Command),
+    #[cfg(feature = "demo")]
+    Demo(demo::Options),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("sfio: {failure}");
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Put(options) => put::run(&options),
+        Command::Get(options) => get::run(&options),
+        Command::Stat(options) => stat::run(&options),
+        Command::Rm(options) => rm::run(&options),
+        Command::Ping(options) => ping::run(&options),
+        Command::Keygen(options) => keygen::run(&options),
+        Command::Member(options) => member::run(&options),
+        Command::Overlay(command) => overlay::run(command),
+        #[cfg(feature = "demo")]
+        Command::Demo(options) => demo::run(options),
+    }
+}
+
+/// Where everything asynchronous runs.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.or_fail(Exit::Failed, "cannot start threads")
+}

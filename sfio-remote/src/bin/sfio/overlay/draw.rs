@@ -1,0 +1,282 @@
+//! `sfio overlay draw`: the picture of an overlay, as SVG.
+//!
+//! Members stand in columns by their distance in links from the clients (the members without an address), so that
+//! traffic runs from left to right.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use fec_transport::overlay::{Link, Member, MemberId, Overlay};
+
+use crate::config::read_overlay;
+use crate::exit::{Exit, Failure, OrFail as _};
+
+/// Draw an overlay file as SVG
+///
+/// Clients are on the left. A link is the wider, the more it can carry, and the redder, the more it loses.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The overlay file
+    file: PathBuf,
+
+    /// Where to write the picture; without it, to standard output
+    #[arg(long, short, value_name = "SVG")]
+    output: Option<PathBuf>,
+}
+
+pub(super) fn run(options: &Options) -> Result<(), Failure> {
+    let svg = Picture::of(&read_overlay(&options.file)?).svg();
+    match &options.output {
+        Some(path) => std::fs::write(path, svg).or_fail(Exit::Failed, path.display()),
+        None => std::io::stdout().write_all(svg.as_bytes()).or_fail(Exit::Failed, "standard output"),
+    }
+}
+
+/// Sizes in pixels.
+const COLUMN: f64 = 540.0;
+const ROW: f64 = 110.0;
+const MARGIN: f64 = 90.0;
+const BOX_WIDTH: f64 = 110.0;
+const BOX_HEIGHT: f64 = 44.0;
+/// Of the widest link.
+const WIDEST: f64 = 4.0;
+
+/// The loss from which on a link is drawn fully red.
+const RED_LOSS: f64 = 0.1;
+
+/// An overlay with a place for each member.
+struct Picture<'a> {
+    overlay: &'a Overlay,
+    /// By member.
+    places: Vec<Place>,
+    width: f64,
+    height: f64,
+    widest_mbit: f64,
+}
+
+/// The centre of a member, and its row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place {
+    x: f64,
+    y: f64,
+    column: usize,
+    /// Its position in its column, as a share in [0, 1].
+    rank: f64,
+}
+
+impl Picture<'_> {
+    fn of(overlay: &Overlay) -> Picture<'_> {
+        let columns = columns(overlay);
+        let column_count = columns.iter().max().map_or(1, |last| last + 1);
+        let sizes: Vec<usize> = (0..column_count)
+            .map(|column| columns.iter().filter(|other| **other == column).count())
+            .collect();
+        let tallest = sizes.iter().copied().max().unwrap_or(1);
+        let mut taken = vec![0; column_count];
+        let place = |column: usize| {
+            let (row, size) = (taken[column], sizes[column]);
+            taken[column] += 1;
+            let top = (tallest - size) as f64 / 2.0;
+            Place {
+                x: MARGIN + column as f64 * COLUMN,
+                y: MARGIN + (top + row as f64) * ROW,
+                column,
+                rank: (row as f64 + 0.5) / size as f64,
+            }
+        };
+        Picture {
+            overlay,
+            places: columns.into_iter().map(place).collect(),
+            width: 2.0 * MARGIN + (column_count - 1) as f64 * COLUMN,
+            height: 2.0 * MARGIN + tallest.saturating_sub(1) as f64 * ROW,
+            widest_mbit: overlay.links().iter().filter_map(|link| link.capacity_mbit).fold(1e-9, f64::max),
+        }
+    }
+
+    fn svg(&self) -> String {
+        let (width, height) = (self.width, self.height);
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+             height=\"{height}\" font-family=\"sans-serif\" text-anchor=\"middle\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+        );
+        for link in self.overlay.links() {
+            self.draw_link(&mut svg, link);
+        }
+        for link in self.overlay.links() {
+            self.label_link(&mut svg, link);
+        }
+        for (member, place) in self.overlay.members().iter().zip(&self.places) {
+            draw_member(&mut svg, member, *place);
+        }
+        svg + "</svg>\n"
+    }
+
+    fn place(&self, member: MemberId) -> Place {
+        self.places[usize::from(member.0)]
+    }
+
+    /// The ends of a link from left to right, or from top to bottom.
+    fn ends(&self, link: &Link) -> (Place, Place) {
+        let (a, b) = (self.place(link.a), self.place(link.b));
+        if (a.column, a.rank) <= (b.column, b.rank) { (a, b) } else { (b, a) }
+    }
+
+    fn draw_link(&self, svg: &mut String, link: &Link) {
+        let (from, to) = self.ends(link);
+        let share = link.capacity_mbit.unwrap_or(0.0) / self.widest_mbit;
+        let stroke = 1.0 + share.sqrt() * (WIDEST - 1.0);
+        let red = (link.loss.unwrap_or(0.0) / RED_LOSS).clamp(0.0, 1.0);
+        let (r, g, b) = (150.0 + red * 70.0, 165.0 - red * 125.0, 185.0 - red * 145.0);
+        let bow = bow(from, to);
+        let (middle_x, middle_y) = ((from.x + to.x) / 2.0 + bow, (from.y + to.y) / 2.0);
+        let _ = writeln!(
+            svg,
+            "<path d=\"M {:.1} {:.1} Q {middle_x:.1} {middle_y:.1} {:.1} {:.1}\" fill=\"none\" \
+             stroke=\"rgb({r:.0},{g:.0},{b:.0})\" stroke-width=\"{stroke:.1}\" stroke-opacity=\"0.7\"/>",
+            from.x, from.y, to.x, to.y
+        );
+    }
+
+    /// Writes what is known of a link along it, on the level of its end's rank: so the labels of links that come from
+    /// one member, and of those that go to one member, lie apart.
+    fn label_link(&self, svg: &mut String, link: &Link) {
+        let words = label(link);
+        if words.is_empty() {
+            return;
+        }
+        let (from, to) = self.ends(link);
+        let bow = bow(from, to);
+        let t = if bow == 0.0 { 0.15 + 0.7 * to.rank } else { 0.5 };
+        let (x, y) = (from.x + t * (to.x - from.x) + bow / 2.0, from.y + t * (to.y - from.y));
+        let angle = if bow == 0.0 { (to.y - from.y).atan2(to.x - from.x).to_degrees() } else { 0.0 };
+        let _ = writeln!(
+            svg,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" dy=\"3.5\" font-size=\"10\" fill=\"#222\" stroke=\"white\" \
+             stroke-width=\"3\" paint-order=\"stroke\" transform=\"rotate({angle:.1} {x:.1} {y:.1})\">{words}</text>"
+        );
+    }
+}
+
+/// How far a link bows to the right: one within a column would run through the members between its ends.
+fn bow(from: Place, to: Place) -> f64 {
+    if from.column == to.column { 60.0 + (to.y - from.y) / 4.0 } else { 0.0 }
+}
+
+/// The distance of each member in links from the nearest client; without clients from the first member. Members that
+/// cannot be reached stand in a column of their own behind all others.
+fn columns(overlay: &Overlay) -> Vec<usize> {
+    let is_client = |member: &Member| member.control.is_none();
+    let mut distances: Vec<Option<usize>> =
+        overlay.members().iter().map(|member| is_client(member).then_some(0)).collect();
+    if distances.iter().all(Option::is_none)
+        && let Some(first) = distances.first_mut()
+    {
+        *first = Some(0);
+    }
+    let starts = distances.iter().enumerate().filter(|(_, distance)| distance.is_some());
+    let mut waiting: VecDeque<MemberId> = starts.map(|(index, _)| MemberId(index as u16)).collect();
+    while let Some(member) = waiting.pop_front() {
+        let next = distances[usize::from(member.0)].map(|distance| distance + 1);
+        for (_, neighbour) in overlay.links_of(member) {
+            let distance = &mut distances[usize::from(neighbour.0)];
+            if distance.is_none() {
+                *distance = next;
+                waiting.push_back(neighbour);
+            }
+        }
+    }
+    let behind = distances.iter().flatten().max().map_or(0, |last| last + 1);
+    distances.into_iter().map(|distance| distance.unwrap_or(behind)).collect()
+}
+
+fn draw_member(svg: &mut String, member: &Member, place: Place) {
+    let relays = member.relay_for != fec_transport::overlay::RelayFor::Members(Default::default());
+    let fill = match (member.control.is_some(), relays) {
+        (false, _) => "#fdf3d8",
+        (true, true) => "#dcefe1",
+        (true, false) => "#dbe8f8",
+    };
+    let (left, top) = (place.x - BOX_WIDTH / 2.0, place.y - BOX_HEIGHT / 2.0);
+    let _ = writeln!(
+        svg,
+        "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"9\" \
+         fill=\"{fill}\" stroke=\"#456\"/>"
+    );
+    let address = member.control.map(|address| address.to_string());
+    let (name_y, address_y) =
+        if address.is_some() { (place.y - 2.0, place.y + 14.0) } else { (place.y + 5.0, 0.0) };
+    let name = escape(&member.name);
+    let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{name_y:.1}\" font-size=\"14\">{name}</text>", place.x);
+    if let Some(address) = address {
+        let _ = writeln!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{address_y:.1}\" font-size=\"10\" fill=\"#456\">{address}</text>",
+            place.x
+        );
+    }
+}
+
+/// What is known of a link, in few characters.
+fn label(link: &Link) -> String {
+    let capacity = link.capacity_mbit.map(|capacity| format!("{capacity} Mbit/s"));
+    let delay = link.delay_ms.map(|delay| format!("{delay} ms"));
+    let loss = link.loss.map(|loss| format!("{} %", (loss * 1e6).round() / 1e4));
+    [capacity, delay, loss].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Names are the user's and may hold what means something in XML.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use fec_transport::keys::encode_key;
+
+    use super::*;
+
+    fn overlay(names: &[&str], links: &[(&str, &str)]) -> Overlay {
+        let mut text = String::new();
+        for (number, name) in names.iter().enumerate() {
+            let [ed25519, x25519] = [1, 101].map(|first| encode_key(&[first + number as u8; 32]));
+            text +=
+                &format!("[[member]]\nname = \"{name}\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n");
+            if *name != "client" {
+                text += "control = \"127.0.0.1:1\"\ndata = \"127.0.0.1:2\"\n";
+            }
+        }
+        for (a, b) in links {
+            text += &format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\ncapacity_mbit = 10\nloss = 0.025\n");
+        }
+        Overlay::parse(&text).expect("a right file")
+    }
+
+    #[test]
+    fn members_stand_in_columns_by_their_distance_from_the_client() {
+        let overlay = overlay(
+            &["io1", "r1", "r2", "client", "alone"],
+            &[("client", "r1"), ("client", "r2"), ("r1", "io1"), ("r1", "r2")],
+        );
+        assert_eq!(columns(&overlay), [2, 1, 1, 0, 3]);
+    }
+
+    #[test]
+    fn no_two_members_share_a_place_and_all_are_inside_the_picture() {
+        let overlay = overlay(&["a", "b", "c", "client"], &[("a", "client"), ("b", "client"), ("a", "b")]);
+        let picture = Picture::of(&overlay);
+        for (index, place) in picture.places.iter().enumerate() {
+            assert!(place.x > 0.0 && place.x < picture.width && place.y > 0.0 && place.y < picture.height);
+            assert!(!picture.places[..index].iter().any(|other| (other.x, other.y) == (place.x, place.y)));
+        }
+    }
+
+    #[test]
+    fn names_are_escaped_and_links_say_what_is_known() {
+        let svg = Picture::of(&overlay(&["<b&d>", "client"], &[("client", "<b&d>")])).svg();
+        assert!(svg.contains("&lt;b&amp;d&gt;") && !svg.contains("<b&d>"));
+        assert!(svg.contains("10 Mbit/s, 2.5 %"));
+    }
+}

@@ -1,0 +1,264 @@
+//! `sfio overlay new`: an overlay on this machine, to try things with.
+//!
+//! The client is linked to every relay, and every relay to every I/O node; without relays the client is linked to the
+//! I/O nodes. So as many links as there are relays must fail before the client loses an I/O node.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::value_parser;
+use fec_transport::keys::encode_key;
+
+use super::folder::{CLIENT, Folder};
+use super::links::Link;
+use super::ports::Ports;
+use crate::exit::{Exit, Failure, OrFail as _};
+use crate::key_file;
+
+/// Write the files of an overlay on this machine
+///
+/// DIR gets overlay.toml and a folder for each member with its config.toml, its key, and for an I/O node the folder
+/// export/ that it serves. Its links are emulated unless --plain: DIR/links.toml says what they are like and may be
+/// changed. The links of the k-th relay take k times --delay-ms, so that the paths differ.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The folder to make
+    dir: PathBuf,
+
+    /// Relays between the client and the I/O nodes
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = value_parser!(u16).range(0..=32))]
+    relays: u16,
+
+    /// I/O nodes
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
+    io_nodes: u16,
+
+    /// Join the members directly, without emulated links
+    #[arg(long)]
+    plain: bool,
+
+    /// Rate of each link in Mbit/s
+    #[arg(long, default_value_t = 100.0, value_name = "RATE", conflicts_with = "plain")]
+    rate_mbit: f64,
+
+    /// Delay of the first relay's links in milliseconds
+    #[arg(long, default_value_t = 5.0, value_name = "MS", conflicts_with = "plain")]
+    delay_ms: f64,
+
+    /// Share of the packets that each link loses, in each direction
+    #[arg(long, default_value_t = 0.02, value_name = "SHARE", conflicts_with = "plain")]
+    loss: f64,
+}
+
+/// The addresses of the two planes of something.
+#[derive(Clone, Copy)]
+struct Addresses {
+    control: SocketAddr,
+    data: SocketAddr,
+}
+
+/// A member that is to be.
+struct Member {
+    name: String,
+    /// Where it listens; none for the client.
+    addresses: Option<Addresses>,
+    relays: bool,
+    serves: bool,
+}
+
+pub(super) fn run(options: &Options) -> Result<(), Failure> {
+    let folder = Folder::new(&options.dir);
+    refuse_occupied(&folder)?;
+    let mut ports = Ports::new();
+    let members = members(options, &mut ports)?;
+    let links = links(options);
+    if let Some(fault) = links.iter().find_map(|link| link.check().err()) {
+        return Err(Failure::new(Exit::Usage, fault));
+    }
+    let mut overlay =
+        String::from("# Who is in this overlay, and who is linked to whom. Every member has this file.\n");
+    overlay += "serial = 1\n";
+    for member in &members {
+        overlay += &make_member(&folder, member)?;
+    }
+    for link in &links {
+        overlay += &link_entry(link, options.plain, &members, &mut ports)?;
+    }
+    overlay += &site_entry(&members);
+    write(&folder.overlay(), &overlay)?;
+    if !options.plain {
+        write(&folder.links(), &links_file(&links))?;
+    }
+    println!("made {} with {} members; next: sfio overlay up {0}", folder.path().display(), members.len());
+    Ok(())
+}
+
+fn refuse_occupied(folder: &Folder) -> Result<(), Failure> {
+    let place = folder.path().display();
+    match fs::read_dir(folder.path()) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Failure::new(Exit::Input, format!("{place}: {error}"))),
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => {
+                Err(Failure::new(Exit::Input, format!("{place} exists and is not empty; name a new folder")))
+            }
+        },
+    }
+}
+
+fn members(options: &Options, ports: &mut Ports) -> Result<Vec<Member>, Failure> {
+    let client = Member { name: CLIENT.to_owned(), addresses: None, relays: false, serves: false };
+    let mut members = vec![client];
+    for (prefix, count, relays) in [("r", options.relays, true), ("io", options.io_nodes, false)] {
+        for number in 1..=count {
+            let addresses = Some(Addresses::take(ports)?);
+            members.push(Member { name: format!("{prefix}{number}"), addresses, relays, serves: !relays });
+        }
+    }
+    Ok(members)
+}
+
+fn links(options: &Options) -> Vec<Link> {
+    let link = |a: &str, b: String, distance: u16| Link {
+        a: a.to_owned(),
+        b,
+        rate_mbit: options.rate_mbit,
+        delay_ms: options.delay_ms * f64::from(distance),
+        loss: options.loss,
+    };
+    let io_nodes = || (1..=options.io_nodes).map(|number| format!("io{number}"));
+    if options.relays == 0 {
+        return io_nodes().map(|io_node| link(CLIENT, io_node, 1)).collect();
+    }
+    let relays = || (1..=options.relays).map(|number| (number, format!("r{number}")));
+    let near = relays().map(|(number, relay)| link(CLIENT, relay, number));
+    let far =
+        relays().flat_map(|(number, relay)| io_nodes().map(move |io_node| link(&relay, io_node, number)));
+    near.chain(far).collect()
+}
+
+/// Writes the files of a member and gives its entry in the overlay file.
+fn make_member(folder: &Folder, member: &Member) -> Result<String, Failure> {
+    let home = folder.member(&member.name);
+    let deepest = if member.serves { home.join("export") } else { home.clone() };
+    fs::create_dir_all(&deepest).or_fail(Exit::Failed, deepest.display())?;
+    let keys = key_file::create(&home.join("key"))?.public();
+    let export = if member.serves { "export = \"export\"\n" } else { "" };
+    let config =
+        format!("overlay = \"../overlay.toml\"\nmember = \"{}\"\nkey = \"key\"\n{export}", member.name);
+    write(&folder.config(&member.name), &config)?;
+
+    let mut entry = format!(
+        "\n[[member]]\nname = \"{}\"\ned25519 = \"{}\"\nx25519 = \"{}\"\n",
+        member.name,
+        encode_key(&keys.ed25519),
+        encode_key(&keys.x25519)
+    );
+    if let Some(Addresses { control, data }) = member.addresses {
+        let _ = write!(entry, "control = \"{control}\"\ndata = \"{data}\"\n");
+    }
+    if member.relays {
+        entry += "relay_for = [\"*\"]\n";
+    }
+    Ok(entry)
+}
+
+/// The entry of a link; an emulated one is entered at ports of the emulator, one pair for each end that listens.
+fn link_entry(link: &Link, plain: bool, members: &[Member], ports: &mut Ports) -> Result<String, Failure> {
+    let mut entry = format!("\n[[link]]\na = \"{}\"\nb = \"{}\"\n", link.a, link.b);
+    if plain {
+        return Ok(entry);
+    }
+    let Link { rate_mbit, delay_ms, loss, .. } = link;
+    let _ = write!(entry, "capacity_mbit = {rate_mbit}\ndelay_ms = {delay_ms}\nloss = {loss}\n");
+    for (way, to) in [("a_to_b", &link.b), ("b_to_a", &link.a)] {
+        let listens = members.iter().any(|member| member.name == *to && member.addresses.is_some());
+        if listens {
+            let Addresses { control, data } = Addresses::take(ports)?;
+            let _ = writeln!(entry, "{way} = {{ control = \"{control}\", data = \"{data}\" }}");
+        }
+    }
+    Ok(entry)
+}
+
+fn site_entry(members: &[Member]) -> String {
+    let io_nodes = members.iter().filter(|member| member.serves).map(|member| format!("\"{}\"", member.name));
+    let io_nodes = io_nodes.collect::<Vec<_>>().join(", ");
+    format!("\n[[site]]\nname = \"local\"\nio_nodes = [{io_nodes}]\nstripe_unit = \"64KiB\"\n")
+}
+
+fn links_file(links: &[Link]) -> String {
+    let mut text = String::from(
+        "# What the emulated links are like, the same in both directions. `sfio overlay up` reads this when it starts.\n\
+         # The capacities in overlay.toml, by which routes are planned, are to be changed along with the rates here.\n\
+         seed = 1\n",
+    );
+    for Link { a, b, rate_mbit, delay_ms, loss } in links {
+        let _ = write!(
+            text,
+            "\n[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate_mbit = {rate_mbit}\ndelay_ms = {delay_ms}\nloss = {loss}\n"
+        );
+    }
+    text
+}
+
+fn write(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).or_fail(Exit::Failed, path.display())
+}
+
+impl Addresses {
+    fn take(ports: &mut Ports) -> Result<Addresses, Failure> {
+        Ok(Addresses { control: ports.take()?, data: ports.take()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::links::Links;
+    use super::*;
+    use crate::config::Membership;
+
+    fn options(dir: PathBuf, relays: u16, plain: bool) -> Options {
+        Options { dir, relays, io_nodes: 3, plain, rate_mbit: 50.0, delay_ms: 5.0, loss: 0.02 }
+    }
+
+    #[test]
+    fn every_member_of_a_new_overlay_can_be_loaded() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let dir = parent.path().join("new");
+        run(&options(dir.clone(), 4, false)).expect("it can be made");
+        let folder = Folder::new(&dir);
+        let client = Membership::load(&folder.config(CLIENT)).expect("right files");
+        assert_eq!((client.overlay.members().len(), client.overlay.links().len()), (8, 16));
+        for member in client.overlay.members() {
+            let loaded = Membership::load(&folder.config(&member.name)).expect("right files");
+            assert_eq!(loaded.export.is_some(), member.name.starts_with("io"));
+        }
+        let links = Links::read(&folder.links()).expect("right values").link;
+        assert_eq!(links.len(), 16);
+        assert_eq!(links.iter().map(|link| link.delay_ms).fold(0.0, f64::max), 20.0);
+        assert!(client.overlay.links().iter().all(|link| link.a_to_b.is_some() && link.loss == Some(0.02)));
+    }
+
+    #[test]
+    fn a_plain_overlay_has_neither_links_file_nor_other_addresses_than_the_members_own() {
+        let parent = tempfile::tempdir().expect("a folder");
+        run(&options(parent.path().to_owned(), 0, true)).expect("an empty folder will do");
+        let folder = Folder::new(parent.path());
+        let client = Membership::load(&folder.config(CLIENT)).expect("right files");
+        assert_eq!(client.overlay.links().len(), 3);
+        assert!(client.overlay.links().iter().all(|link| link.a_to_b.is_none() && link.b_to_a.is_none()));
+        assert!(!folder.links().exists());
+    }
+
+    #[test]
+    fn a_folder_with_something_in_it_is_left_alone() {
+        let parent = tempfile::tempdir().expect("a folder");
+        fs::write(parent.path().join("precious"), "").expect("it can be written");
+        let refusal = run(&options(parent.path().to_owned(), 1, true)).expect_err("it is occupied");
+        assert!(refusal.to_string().contains("is not empty"), "{refusal}");
+    }
+}

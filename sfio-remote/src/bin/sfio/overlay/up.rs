@@ -1,0 +1,102 @@
+//! `sfio overlay up`: the members of a local overlay, each as a process of its own.
+
+use std::path::PathBuf;
+
+use fec_transport::overlay::Overlay;
+
+#[cfg(feature = "demo")]
+use super::emulation::Emulation;
+use super::folder::Folder;
+use super::links::Links;
+use super::supervisor::{News, Supervisor};
+use crate::config::read_overlay;
+use crate::exit::{Exit, Failure};
+use crate::runtime;
+use crate::signals::StopSignals;
+
+/// Run the members of a local overlay until Ctrl-C
+///
+/// Each member that has a folder in DIR and an address runs as a process of its own; its log is DIR/NAME/log. The links
+/// in DIR/links.toml are emulated. A member that dies is reported, and the others go on; it may be started again by
+/// hand with `sfio member --config DIR/NAME/config.toml`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The folder that `sfio overlay new` made
+    dir: PathBuf,
+}
+
+pub(super) fn run(options: &Options) -> Result<(), Failure> {
+    let folder = Folder::new(&options.dir);
+    let overlay = read_overlay(&folder.overlay())?;
+    let names = local_members(&overlay, &folder);
+    if names.is_empty() {
+        let message = format!("{}: no member has an address and a config file here", options.dir.display());
+        return Err(Failure::new(Exit::Input, message));
+    }
+    let links = Links::read(&folder.links())?;
+    let _emulation = emulate(&overlay, &links)?;
+    runtime()?.block_on(supervise(folder, &names))
+}
+
+/// The members that listen and whose config files are here.
+fn local_members(overlay: &Overlay, folder: &Folder) -> Vec<String> {
+    let listening = overlay.members().iter().filter(|member| member.control.is_some());
+    listening.map(|member| member.name.clone()).filter(|name| folder.config(name).exists()).collect()
+}
+
+#[cfg(feature = "demo")]
+fn emulate(overlay: &Overlay, links: &Links) -> Result<Option<Emulation>, Failure> {
+    if links.link.is_empty() {
+        return Ok(None);
+    }
+    let emulation = Emulation::start(overlay, links)?;
+    println!("{} links are emulated", emulation.links());
+    Ok(Some(emulation))
+}
+
+#[cfg(not(feature = "demo"))]
+fn emulate(_: &Overlay, links: &Links) -> Result<(), Failure> {
+    match links.link.len() {
+        0 => Ok(()),
+        links => Err(Failure::new(
+            Exit::Usage,
+            format!("this sfio was built without its emulator (feature demo), which {links} links need"),
+        )),
+    }
+}
+
+async fn supervise(folder: Folder, names: &[String]) -> Result<(), Failure> {
+    let mut signals = StopSignals::install()?;
+    let mut supervisor = Supervisor::new(folder.clone());
+    for name in names {
+        supervisor.start(name)?;
+    }
+    let mut ready = 0;
+    loop {
+        tokio::select! {
+            news = supervisor.next() => tell(&folder, names.len(), &mut ready, news),
+            () = signals.received() => break,
+        }
+    }
+    println!("stopping");
+    supervisor.stop().await;
+    Ok(())
+}
+
+fn tell(folder: &Folder, members: usize, ready: &mut usize, news: News) {
+    match news {
+        News::Ready { words } => {
+            println!("{words}");
+            *ready += 1;
+            if *ready == members {
+                println!("all {members} members are ready; stop them with Ctrl-C");
+            }
+        }
+        News::Died { name, status, last_words } => {
+            let last_words = last_words.map(|words| format!("; it said: {words}")).unwrap_or_default();
+            let config = folder.config(&name);
+            eprintln!("{name} has died ({status}){last_words}");
+            eprintln!("  start it again with: sfio member --config {}", config.display());
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `sfio ping`: whether a member answers, and over which paths.
+
+use std::time::{Duration, Instant};
+
+use clap::value_parser;
+use fec_transport::overlay::MemberId;
+use fec_transport::{PathState, PathStatus};
+use sfio_remote::client::OperationError;
+use sfio_remote::io::FileError;
+use sfio_remote::remote_error::ErrorKind;
+
+use crate::client::{Identification, Session, failure, milliseconds};
+use crate::exit::{Exit, Failure, OrFail as _};
+
+/// Between requests, so that each tells of another moment.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Ask a member for an answer, and show the paths to it
+///
+/// For each path: its members, its round trip, the share of the packets that it lost meanwhile (few packets make a
+/// rough figure; --count sends more), and the share of the flow that the plan gives it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The member
+    member: String,
+
+    /// How many requests to send
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    count: u32,
+
+    #[command(flatten)]
+    identification: Identification,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    options.identification.work(async |session| ping(session, options).await)
+}
+
+async fn ping(session: &Session, options: &Options) -> Result<(), Failure> {
+    let member = &options.member;
+    // The first request sets up the session and its paths.
+    ask(session, member).await?;
+    let mut round_trips = Vec::new();
+    for _ in 0..options.count {
+        tokio::time::sleep(PAUSE).await;
+        let asked = Instant::now();
+        ask(session, member).await?;
+        round_trips.push(asked.elapsed());
+    }
+    let paths = paths(session, member).await?;
+    println!("{member} answers over {}:", if paths.len() == 1 { "one path" } else { "these paths" });
+    paths.iter().for_each(|path| println!("  {path}"));
+    println!("{}", summary(&round_trips));
+    Ok(())
+}
+
+/// A request that every member answers: one that serves nothing says so.
+async fn ask(session: &Session, member: &str) -> Result<(), Failure> {
+    match session.client().error_counters(member, false).await {
+        Ok(_) => Ok(()),
+        Err(FileError::Operation(OperationError::IoNode { error, .. }))
+            if error.kind == ErrorKind::NotServing =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+/// The paths of the session with a member, in words.
+async fn paths(session: &Session, member: &str) -> Result<Vec<String>, Failure> {
+    let member = member.to_owned();
+    let look = session.client().handle().inspect(move |node, _| {
+        let statuses = node.sessions().filter_map(|session| node.session_status(session));
+        let with_member = statuses.filter(|status| node.overlay().name(status.peer.member) == member);
+        let name = |member: MemberId| node.overlay().name(member);
+        with_member.flat_map(|status| status.paths).map(|path| describe(&path, name)).collect()
+    });
+    look.await.or_fail(Exit::Failed, "looking at the session")
+}
+
+fn describe(path: &PathStatus, name: impl Fn(MemberId) -> String) -> String {
+    let route: Vec<String> = path.route.iter().map(|member| name(*member)).collect();
+    let route = route.join(" – ");
+    let share = path.planned_share * 100.0;
+    match path.state {
+        PathState::Unconfirmed => format!("{route}: no answer yet, share {share:.0} %"),
+        PathState::Dead { .. } => format!("{route}: dead, share {share:.0} %"),
+        PathState::Live => {
+            let counters = path.counters;
+            let loss = counters.packets_lost as f64 / counters.packets_sent.max(1) as f64 * 100.0;
+            let round_trip = milliseconds(path.round_trip);
+            format!(
+                "{route}: round trip {round_trip}, loss {loss:.1} % of {} packets, share {share:.0} %",
+                counters.packets_sent
+            )
+        }
+    }
+}
+
+fn summary(round_trips: &[Duration]) -> String {
+    let least = round_trips.iter().min().copied().unwrap_or_default();
+    let most = round_trips.iter().max().copied().unwrap_or_default();
+    let mean = round_trips.iter().sum::<Duration>() / round_trips.len().max(1) as u32;
+    let [least, mean, most] = [least, mean, most].map(milliseconds);
+    format!("{} requests answered in {least} to {most}, {mean} on average", round_trips.len())
+}

@@ -1,0 +1,26 @@
+//! `sfio rm`: removes a striped file.
+
+use sfio_remote::client::Durability;
+use sfio_remote::name::FileName;
+
+use crate::client::{Identification, failure};
+use crate::exit::Failure;
+
+/// Remove a striped file: those of its subfiles that there are
+///
+/// When it returns they are gone for good, also after a power loss.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The striped file: "member,path;member,path;…"
+    name: FileName,
+
+    #[command(flatten)]
+    identification: Identification,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    options.identification.work(async |session| {
+        let removed = session.client().remove(&options.name, Durability::OnEveryCall).await;
+        removed.map_err(|error| failure(&error))
+    })
+}

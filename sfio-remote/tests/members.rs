@@ -1,0 +1,191 @@
+//! Members as processes of their own: what a user sees of `sfio overlay`, `member`, `put`, `get`, `stat`, `rm`, `ping`.
+
+#![cfg(feature = "cli")]
+
+#[path = "members/overlay.rs"]
+mod overlay;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use overlay::{LocalOverlay, sfio};
+
+/// `[theory §4]`: three writers put "Hello*World!*" at 0, 13, 26 with a stripe unit of 5.
+const GREETINGS: &[u8] = b"Hello*World!*Hello*World!*Hello*World!*";
+
+#[test]
+fn stripes_of_five_bytes_lie_on_the_disks_as_the_paper_has_them() {
+    let overlay = LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--delay-ms", "1"]);
+    let name = "io1,/a.dat; io2,/tmp/b.dat;";
+    overlay.put(GREETINGS, name, &["--stripe-unit", "5"]).succeeds();
+    assert_eq!(overlay.exported("io1", "a.dat"), b"Hellod!*Heorld!o*Wor");
+    assert_eq!(overlay.exported("io2", "tmp/b.dat"), b"*Worlllo*W*Hellld!*");
+    assert_eq!(overlay.get(name, &["--stripe-unit", "5"]).stdout(), GREETINGS);
+    let stat = overlay.client(&["stat", name, "--stripe-unit", "5"]).stdout();
+    assert!(String::from_utf8_lossy(&stat).contains("39  in all"));
+}
+
+#[test]
+fn a_file_goes_there_and_back_through_lossy_links_and_is_replaced_only_on_demand() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "3", "--delay-ms", "1", "--loss", "0.02"]);
+    let name = "io1,x;io2,x;io3,x";
+    let (first, second) = (bytes(5_000_000), bytes(100));
+    overlay.put(&first, name, &[]).succeeds();
+    assert!(overlay.get(name, &[]).stdout() == first, "the bytes differ");
+    overlay.put(&second, name, &[]).fails_with(3, "exists already; --replace replaces it");
+    overlay.put(&second, name, &["--replace"]).succeeds();
+    assert_eq!(overlay.get(name, &[]).stdout(), second);
+    assert_eq!(overlay.exported_names("io2"), ["x"]);
+    overlay.client(&["rm", name]).succeeds();
+    overlay.get(name, &[]).fails_with(3, "no such file");
+    overlay.client(&["ping", "io2", "--count", "2"]).succeeds();
+    overlay.client(&["ping", "r1", "--count", "1"]).succeeds();
+}
+
+#[test]
+fn an_empty_file_is_one() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    overlay.put(b"", "io1,x;io2,x", &[]).succeeds();
+    assert_eq!(overlay.get("io1,x;io2,x", &[]).stdout(), b"");
+}
+
+#[test]
+fn a_missing_subfile_is_named() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let name = "io1,x;io2,y";
+    overlay.put(&bytes(100_000), name, &[]).succeeds();
+    fs::remove_file(overlay.export("io2").join("y")).expect("it is there");
+    overlay.get(name, &[]).fails_with(5, "missing: io2,y");
+    overlay.client(&["stat", name]).fails_with(5, "missing: io2,y");
+}
+
+#[test]
+fn an_io_node_that_is_killed_is_named_leaves_nothing_whole_and_works_again_when_started_by_hand() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "10", "--delay-ms", "1"]);
+    let name = "io1,x;io2,x";
+    let put = overlay.begin_put(&bytes(30_000_000), name);
+    overlay.wait_for_file("io2", "x.part");
+    overlay.kill("io2");
+    put.fails_with(4, "io2");
+    assert_eq!(overlay.exported_names("io1"), [""; 0], "the part is removed where that is possible");
+    overlay.wait_for_words("io2 has died (signal: 9 (SIGKILL))");
+    let _member = overlay.start_by_hand("io2");
+    overlay.put(&bytes(100_000), name, &[]).succeeds();
+}
+
+#[test]
+fn a_relay_that_is_killed_does_not_disturb_a_put() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "3", "--io-nodes", "1", "--rate-mbit", "20", "--delay-ms", "1"]);
+    let data = bytes(8_000_000);
+    let put = overlay.begin_put(&data, "io1,x");
+    overlay.wait_for_file("io1", "x.part");
+    overlay.kill("r2");
+    put.succeeds();
+    assert!(overlay.exported("io1", "x") == data, "the bytes differ");
+}
+
+#[test]
+fn two_puts_of_one_identity_work_at_once() {
+    let overlay = LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--delay-ms", "1"]);
+    let (one, other) = (bytes(2_000_000), bytes(3_000_000));
+    let first = overlay.begin_put(&one, "io1,a;io2,a");
+    let second = overlay.begin_put(&other, "io1,b;io2,b");
+    first.succeeds();
+    second.succeeds();
+    assert!(overlay.get("io1,a;io2,a", &[]).stdout() == one, "the bytes differ");
+    assert!(overlay.get("io1,b;io2,b", &[]).stdout() == other, "the bytes differ");
+}
+
+#[test]
+fn names_that_lead_out_of_the_export_root_or_to_no_file_are_refused() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    symlink("/etc", overlay.export("io1").join("out")).expect("it is new");
+    symlink("/dev/zero", overlay.export("io1").join("zero")).expect("it is new");
+    fs::create_dir(overlay.export("io1").join("folder")).expect("it is new");
+    overlay.get("io1,out/passwd", &[]).fails_with(3, "leaves the export root");
+    overlay.get("io1,zero", &[]).fails_with(3, "io1,zero");
+    overlay.get("io1,folder", &[]).fails_with(3, "directory");
+    overlay.get("io1,a/../../x", &[]).fails_with(2, "\"..\"");
+    overlay.get("io1,", &[]).fails_with(2, "the path is empty");
+    overlay.get("io1,/a;io1,a", &[]).fails_with(2, "the same subfile");
+    overlay.get("io9,a", &[]).fails_with(3, "io9");
+    overlay.put(b"x", " io1, /tmp/a.dat; ", &[]).succeeds();
+    assert_eq!(overlay.exported("io1", "tmp/a.dat"), b"x");
+}
+
+#[test]
+fn a_stranger_is_refused_and_named_once_in_the_log() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    let stranger = overlay.folder().join("stranger");
+    fs::create_dir(&stranger).expect("it is new");
+    let keys = sfio(&["keygen", &stranger.join("key").to_string_lossy()]).stdout();
+    let keys = String::from_utf8(keys).expect("text");
+    let listed = fs::read_to_string(overlay.folder().join("overlay.toml")).expect("it is there");
+    let own = listed
+        .replace("name = \"client\"", "name = \"former\"")
+        .replace("a = \"client\"", "a = \"stranger\"")
+        + &format!("\n[[member]]\nname = \"stranger\"\n{keys}");
+    fs::write(stranger.join("overlay.toml"), own).expect("it can be written");
+    let config = "overlay = \"overlay.toml\"\nmember = \"stranger\"\nkey = \"key\"\n";
+    fs::write(stranger.join("config.toml"), config).expect("it can be written");
+    let config = stranger.join("config.toml");
+    sfio(&["ping", "io1", "--config", &config.to_string_lossy()]).fails_with(4, "io1");
+    let log = fs::read_to_string(overlay.folder().join("io1/log")).expect("it is there");
+    assert_eq!(log.matches("refused a stranger").count(), 1, "{log}");
+}
+
+#[test]
+fn a_wrong_config_is_one_line_and_code_3() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("o");
+    sfio(&["overlay", "new", &dir.to_string_lossy(), "--plain", "--relays", "0", "--io-nodes", "1"])
+        .succeeds();
+    let config = dir.join("io1/config.toml");
+    let member = || sfio(&["member", "--until-stdin-ends", "--config", &config.to_string_lossy()]);
+    let right = fs::read_to_string(&config).expect("it is there");
+
+    let set = |text: &str| fs::write(&config, text).expect("it can be written");
+    set(&right.replace("io1", "io7"));
+    member().fails_with(3, "no member \"io7\"");
+    set(&right.replace("member =", "member = ="));
+    member().fails_with(3, "config.toml, line 2: ");
+    set(&right.replace("\"export\"", "\"nowhere\""));
+    member().fails_with(3, "nowhere");
+    set(&right.replace("\"export\"", "\"/proc\""));
+    member().fails_with(3, "/proc");
+    set(&right.replace("\"key\"", "\"lost\""));
+    member().fails_with(3, "lost: No such file");
+    set(&right);
+    let key = dir.join("io1/key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).expect("our own file");
+    member().fails_with(3, "has mode 0644");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("our own file");
+    let _taken = overlay::occupy_an_address(&dir.join("overlay.toml"));
+    member().fails_with(3, "is in use by another process");
+}
+
+#[test]
+fn an_overlay_that_cannot_work_is_refused_with_what_is_out_of_reach() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("o");
+    sfio(&["overlay", "new", &dir.to_string_lossy(), "--relays", "1", "--io-nodes", "2"]).succeeds();
+    let file = dir.join("overlay.toml");
+    let check = |file: &Path| sfio(&["overlay", "check", &file.to_string_lossy()]);
+    check(&file).succeeds();
+    let text = fs::read_to_string(&file).expect("it is there");
+    fs::write(&file, text.replace("relay_for = [\"*\"]", "")).expect("it can be written");
+    check(&file).fails_with(3, "out of reach: io1 from client, io2 from client");
+    let drawn = sfio(&["overlay", "draw", &file.to_string_lossy()]).stdout();
+    assert!(drawn.starts_with(b"<svg"));
+}
+
+/// Bytes that no repetition can pass for.
+fn bytes(count: usize) -> Vec<u8> {
+    let mut output = vec![0; count];
+    blake3::Hasher::new_keyed(&[count as u8; 32]).finalize_xof().fill(&mut output);
+    output
+}

@@ -1,0 +1,255 @@
+//! A local overlay in a temporary folder, with its members as processes, which end with it.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// For whatever should happen at once; only a fault lets anybody wait for so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs the program to its end.
+pub(crate) fn sfio(arguments: &[&str]) -> Run {
+    Run::of(command(arguments).stdin(Stdio::null()).output().expect("the program is there"))
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sfio"));
+    command.args(arguments).env_remove("SFIO_CONFIG").env_remove("RUST_LOG");
+    command
+}
+
+/// How a run of the program ended.
+pub(crate) struct Run(Output);
+
+impl Run {
+    fn of(output: Output) -> Run {
+        Run(output)
+    }
+
+    /// What it wrote to standard output.
+    pub(crate) fn stdout(self) -> Vec<u8> {
+        assert!(self.0.status.success(), "{}: {}", self.0.status, self.stderr());
+        self.0.stdout
+    }
+
+    /// It ended well and said nothing: there is no terminal.
+    pub(crate) fn succeeds(self) {
+        assert!(self.0.status.success(), "{}: {}", self.0.status, self.stderr());
+        assert_eq!(self.stderr(), "");
+    }
+
+    /// It ended with that code and words; in one line unless the command line itself was wrong.
+    pub(crate) fn fails_with(self, code: i32, words: &str) {
+        let stderr = self.stderr();
+        assert_eq!(self.0.status.code(), Some(code), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        let complaints = stderr.lines().filter(|line| line.starts_with("sfio: ")).count();
+        assert_eq!(complaints, usize::from(code != 2), "{stderr}");
+    }
+
+    fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+}
+
+/// A run of the program that goes on.
+pub(crate) struct Running(Child);
+
+impl Running {
+    fn end(self) -> Run {
+        Run::of(self.0.wait_with_output().expect("it was started"))
+    }
+
+    pub(crate) fn succeeds(self) {
+        self.end().succeeds();
+    }
+
+    pub(crate) fn fails_with(self, code: i32, words: &str) {
+        self.end().fails_with(code, words);
+    }
+}
+
+/// A member that was started by hand; it is killed when dropped.
+pub(crate) struct Member(Child);
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An overlay that is up.
+pub(crate) struct LocalOverlay {
+    folder: TempDir,
+    up: Child,
+    words: Arc<Words>,
+}
+
+/// The lines that somebody has written so far.
+#[derive(Default)]
+struct Words {
+    lines: Mutex<Vec<String>>,
+    more: Condvar,
+}
+
+impl Words {
+    fn collect(self: &Arc<Words>, from: impl std::io::Read + Send + 'static) {
+        let words = Arc::clone(self);
+        std::thread::spawn(move || {
+            for line in BufReader::new(from).lines().map_while(Result::ok) {
+                words.lines.lock().expect("nobody panics").push(line);
+                words.more.notify_all();
+            }
+        });
+    }
+
+    /// Waits for a line with these words.
+    fn wait_for(&self, words: &str) -> String {
+        let lines = self.lines.lock().expect("nobody panics");
+        let missing = |lines: &mut Vec<String>| !lines.iter().any(|line| line.contains(words));
+        let (lines, waited) = self.more.wait_timeout_while(lines, PATIENCE, missing).expect("nobody panics");
+        assert!(!waited.timed_out(), "\"{words}\" is not in {lines:#?}");
+        let line = lines.iter().find(|line| line.contains(words));
+        line.expect("it was waited for").clone()
+    }
+}
+
+impl LocalOverlay {
+    /// Makes an overlay and waits until all of its members are ready.
+    pub(crate) fn up(options: &[&str]) -> LocalOverlay {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = folder.path().to_string_lossy().into_owned();
+        sfio(&[&["overlay", "new", &dir], options].concat()).succeeds();
+        let mut up = command(&["overlay", "up", &dir])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program is there");
+        let words = Arc::new(Words::default());
+        words.collect(up.stdout.take().expect("it is piped"));
+        words.collect(up.stderr.take().expect("it is piped"));
+        let overlay = LocalOverlay { folder, up, words };
+        overlay.wait_for_words("members are ready");
+        overlay
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Waits until `overlay up` says that.
+    pub(crate) fn wait_for_words(&self, words: &str) {
+        self.words.wait_for(words);
+    }
+
+    /// A command as the overlay's client.
+    pub(crate) fn client(&self, arguments: &[&str]) -> Run {
+        sfio(&[arguments, &["--overlay", &self.folder().to_string_lossy()]].concat())
+    }
+
+    pub(crate) fn put(&self, data: &[u8], name: &str, options: &[&str]) -> Run {
+        self.spawn_put(data, name, options).end()
+    }
+
+    /// Begins to store `data`.
+    pub(crate) fn begin_put(&self, data: &[u8], name: &str) -> Running {
+        self.spawn_put(data, name, &[])
+    }
+
+    fn spawn_put(&self, data: &[u8], name: &str, options: &[&str]) -> Running {
+        let dir = self.folder().to_string_lossy();
+        let mut put = command(&[&["put", "--overlay", &dir, "-", name], options].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program is there");
+        let (mut stdin, data) = (put.stdin.take().expect("it is piped"), data.to_vec());
+        // One that fails early takes no more.
+        std::thread::spawn(move || drop(stdin.write_all(&data)));
+        Running(put)
+    }
+
+    pub(crate) fn get(&self, name: &str, options: &[&str]) -> Run {
+        self.client(&[&["get", name, "-"], options].concat())
+    }
+
+    /// What an I/O node serves.
+    pub(crate) fn export(&self, io_node: &str) -> PathBuf {
+        self.folder().join(io_node).join("export")
+    }
+
+    /// A subfile as it lies on the disk.
+    pub(crate) fn exported(&self, io_node: &str, path: &str) -> Vec<u8> {
+        fs::read(self.export(io_node).join(path)).expect("it was stored")
+    }
+
+    /// What lies in an export root.
+    pub(crate) fn exported_names(&self, io_node: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.export(io_node)).expect("it is there");
+        entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Waits until a subfile has its first bytes.
+    pub(crate) fn wait_for_file(&self, io_node: &str, path: &str) {
+        let file = self.export(io_node).join(path);
+        let there = || fs::metadata(&file).is_ok_and(|metadata| metadata.len() > 0);
+        let pause = Duration::from_millis(5);
+        let tries = PATIENCE.as_millis() / pause.as_millis();
+        let found = (0..tries).any(|_| {
+            there() || {
+                std::thread::sleep(pause);
+                false
+            }
+        });
+        assert!(found, "{} does not appear", file.display());
+    }
+
+    /// SIGKILL for the member with that name.
+    pub(crate) fn kill(&self, name: &str) {
+        let ready = self.words.wait_for(&format!("{name} is ready: process "));
+        let process = ready.split(&[' ', ','][..]).nth(4).expect("its number follows");
+        let status = Command::new("kill").args(["-KILL", process]).status().expect("there is a kill");
+        assert!(status.success(), "{ready}");
+    }
+
+    /// Starts a member that is not running, and waits until it is ready.
+    pub(crate) fn start_by_hand(&self, name: &str) -> Member {
+        let config = self.folder().join(name).join("config.toml");
+        let mut member = command(&["member", "--config", &config.to_string_lossy()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program is there");
+        let words = Arc::new(Words::default());
+        words.collect(member.stdout.take().expect("it is piped"));
+        let member = Member(member);
+        words.wait_for("is ready");
+        member
+    }
+}
+
+impl Drop for LocalOverlay {
+    fn drop(&mut self) {
+        // The members' standard inputs end with it.
+        let _ = self.up.kill();
+        let _ = self.up.wait();
+    }
+}
+
+/// Takes the first control address of an overlay file away from its member.
+pub(crate) fn occupy_an_address(overlay: &Path) -> UdpSocket {
+    let text = fs::read_to_string(overlay).expect("it is there");
+    let address = text.lines().find_map(|line| line.strip_prefix("control = ")).expect("a member listens");
+    UdpSocket::bind(address.trim_matches('"')).expect("it is free")
+}
