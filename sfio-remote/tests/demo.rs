@@ -110,7 +110,7 @@ fn a_file_that_cannot_be_read_is_named_before_anything_is_sent() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("secret");
     std::fs::write(&file, b"x").expect("it can be written");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0)).expect("it is ours");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).expect("it is ours");
     if std::fs::File::open(&file).is_ok() {
         eprintln!("skipped: this user reads files without permission (root does)");
         return;
