@@ -155,8 +155,8 @@ fn a_wrong_config_is_one_line_and_code_3() {
     member().fails_with(3, "config.toml, line 2: ");
     set(&right.replace("\"export\"", "\"nowhere\""));
     member().fails_with(3, "nowhere");
-    set(&right.replace("\"export\"", "\"/proc\""));
-    member().fails_with(3, "/proc");
+    set(&right.replace("\"export\"", "\"key\""));
+    member().fails_with(3, "io1/key: Not a directory");
     set(&right.replace("\"key\"", "\"lost\""));
     member().fails_with(3, "lost: No such file");
     set(&right);
@@ -164,6 +164,13 @@ fn a_wrong_config_is_one_line_and_code_3() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).expect("our own file");
     member().fails_with(3, "has mode 0644");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("our own file");
+    let export = dir.join("io1/export");
+    fs::set_permissions(&export, fs::Permissions::from_mode(0o500)).expect("our own folder");
+    // Nothing keeps the superuser out.
+    if fs::write(export.join("x"), "").is_err() {
+        member().fails_with(3, "io1/export is not writable");
+    }
+    fs::set_permissions(&export, fs::Permissions::from_mode(0o700)).expect("our own folder");
     let _taken = overlay::occupy_an_address(&dir.join("overlay.toml"));
     member().fails_with(3, "is in use by another process");
 }

@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn the_rest_takes_its_time_at_the_rate_of_the_last_seconds() {
         let fast_then_slow = [(0, 0), (1, 9_000), (11, 10_000), (21, 11_024)];
-        assert_eq!(line(&fast_then_slow, Some(1_024)), ", 102 B/s, 11 s left");
+        assert_eq!(line(&fast_then_slow, Some(1_024)), ", 102 B/s, 10 s left");
         assert_eq!(line(&fast_then_slow, None), ", 102 B/s");
     }
 

@@ -12,6 +12,7 @@ use crate::toml_file;
 #[serde(deny_unknown_fields)]
 pub(super) struct Links {
     #[serde(default)]
+    #[cfg_attr(not(feature = "demo"), allow(dead_code, reason = "the emulator alone draws random numbers"))]
     pub(super) seed: u64,
     #[serde(default)]
     pub(super) link: Vec<Link>,

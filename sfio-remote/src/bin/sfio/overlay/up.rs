@@ -55,9 +55,9 @@ fn emulate(overlay: &Overlay, links: &Links) -> Result<Option<Emulation>, Failur
 }
 
 #[cfg(not(feature = "demo"))]
-fn emulate(_: &Overlay, links: &Links) -> Result<(), Failure> {
+fn emulate(_: &Overlay, links: &Links) -> Result<Option<std::convert::Infallible>, Failure> {
     match links.link.len() {
-        0 => Ok(()),
+        0 => Ok(None),
         links => Err(Failure::new(
             Exit::Usage,
             format!("this sfio was built without its emulator (feature demo), which {links} links need"),
