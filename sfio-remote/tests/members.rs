@@ -68,7 +68,7 @@ fn an_io_node_that_is_killed_is_named_leaves_nothing_whole_and_works_again_when_
     let name = "io1,x;io2,x";
     let put = overlay.begin_put(&bytes(30_000_000), name);
     overlay.wait_for_file("io2", "x.part");
-    overlay.kill("io2");
+    overlay.signal("io2", "-KILL");
     put.fails_with(4, "io2");
     assert_eq!(overlay.exported_names("io1"), [""; 0], "the part is removed where that is possible");
     overlay.wait_for_words("io2 has died (signal: 9 (SIGKILL))");
@@ -83,9 +83,17 @@ fn a_relay_that_is_killed_does_not_disturb_a_put() {
     let data = bytes(8_000_000);
     let put = overlay.begin_put(&data, "io1,x");
     overlay.wait_for_file("io1", "x.part");
-    overlay.kill("r2");
+    overlay.signal("r2", "-KILL");
     put.succeeds();
     assert!(overlay.exported("io1", "x") == data, "the bytes differ");
+}
+
+/// A thread that waited for standard input once kept members from ending.
+#[test]
+fn a_member_ends_when_it_is_asked_to() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    overlay.signal("io1", "-TERM");
+    overlay.wait_for_words("io1 has ended (exit status: 0)");
 }
 
 #[test]

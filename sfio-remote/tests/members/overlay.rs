@@ -138,7 +138,7 @@ impl LocalOverlay {
         words.collect(up.stdout.take().expect("it is piped"));
         words.collect(up.stderr.take().expect("it is piped"));
         let overlay = LocalOverlay { folder, up, words };
-        overlay.wait_for_words("members are ready");
+        overlay.wait_for_words("ready: ");
         overlay
     }
 
@@ -214,11 +214,11 @@ impl LocalOverlay {
         assert!(found, "{} does not appear", file.display());
     }
 
-    /// SIGKILL for the member with that name.
-    pub(crate) fn kill(&self, name: &str) {
+    /// Sends a signal to the member with that name.
+    pub(crate) fn signal(&self, name: &str, signal: &str) {
         let ready = self.words.wait_for(&format!("{name} is ready: process "));
         let process = ready.split(&[' ', ','][..]).nth(4).expect("its number follows");
-        let status = Command::new("kill").args(["-KILL", process]).status().expect("there is a kill");
+        let status = Command::new("kill").args([signal, process]).status().expect("there is a kill");
         assert!(status.success(), "{ready}");
     }
 

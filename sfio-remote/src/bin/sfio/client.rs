@@ -14,7 +14,7 @@ use crate::config::Membership;
 use crate::exit::{Exit, Failure, exit_of};
 use crate::overlay::Folder;
 use crate::signals::StopSignals;
-use crate::{member, runtime};
+use crate::{block_on, member};
 
 /// Bytes of the file that one call reads or writes: with [`CALLS`], twice what a path of 1 Gbit/s and 200 ms holds.
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;
@@ -72,7 +72,7 @@ impl Identification {
         clean_up: impl AsyncFnOnce(&Session),
     ) -> Result<(), Failure> {
         let membership = Membership::load(&self.config_file()?)?;
-        runtime()?.block_on(async {
+        block_on(async {
             let mut signals = StopSignals::install()?;
             let session = Session { member: member::start(membership).await? };
             let result = tokio::select! {

@@ -21,6 +21,7 @@ mod stat;
 mod toml_file;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -85,8 +86,15 @@ fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// Where everything asynchronous runs.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+/// How long disk operations under way may take to end when everything else has. A thread that waits for standard input
+/// cannot be stopped and is left behind.
+const LAST_OPERATIONS: Duration = Duration::from_millis(500);
+
+/// Does what is asynchronous.
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.or_fail(Exit::Failed, "cannot start threads")
+    let runtime = runtime.or_fail(Exit::Failed, "cannot start threads")?;
+    let result = runtime.block_on(work);
+    runtime.shutdown_timeout(LAST_OPERATIONS);
+    result
 }

@@ -9,9 +9,9 @@ use sfio_remote::io::{MemberConfig, SfioMember, StartError};
 use tokio::io::AsyncReadExt as _;
 use tracing_subscriber::EnvFilter;
 
+use crate::block_on;
 use crate::config::Membership;
 use crate::exit::{Exit, Failure, OrFail as _};
-use crate::runtime;
 use crate::signals::{StopSignals, survive_file_size_limit};
 
 /// What is logged unless RUST_LOG says otherwise: who comes and goes, who is refused, what fails.
@@ -35,7 +35,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     log_to_stderr();
     let membership = Membership::load(&options.config)?;
-    runtime()?.block_on(serve(membership, options.until_stdin_ends))
+    block_on(serve(membership, options.until_stdin_ends))
 }
 
 fn log_to_stderr() {

@@ -9,9 +9,9 @@ use super::emulation::Emulation;
 use super::folder::Folder;
 use super::links::Links;
 use super::supervisor::{News, Supervisor};
+use crate::block_on;
 use crate::config::read_overlay;
 use crate::exit::{Exit, Failure};
-use crate::runtime;
 use crate::signals::StopSignals;
 
 /// Run the members of a local overlay until Ctrl-C
@@ -35,7 +35,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     }
     let links = Links::read(&folder.links())?;
     let _emulation = emulate(&overlay, &links)?;
-    runtime()?.block_on(supervise(folder, &names))
+    block_on(supervise(folder, &names))
 }
 
 /// The members that listen and whose config files are here.
@@ -89,13 +89,14 @@ fn tell(folder: &Folder, members: usize, ready: &mut usize, news: News) {
             println!("{words}");
             *ready += 1;
             if *ready == members {
-                println!("all {members} members are ready; stop them with Ctrl-C");
+                println!("ready: {members} of {members} members; stop them with Ctrl-C");
             }
         }
         News::Died { name, status, last_words } => {
             let last_words = last_words.map(|words| format!("; it said: {words}")).unwrap_or_default();
             let config = folder.config(&name);
-            eprintln!("{name} has died ({status}){last_words}");
+            let end = if status.success() { "ended" } else { "died" };
+            eprintln!("{name} has {end} ({status}){last_words}");
             eprintln!("  start it again with: sfio member --config {}", config.display());
         }
     }
