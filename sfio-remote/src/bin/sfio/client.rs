@@ -25,6 +25,9 @@ pub(crate) const CALLS: usize = 24;
 /// How long a failed command may take to remove what it has left; an I/O node that is gone does not answer.
 const CLEAN_UP_LIMIT: Duration = Duration::from_secs(2);
 
+/// A command answers in one line; what went on beneath shows with RUST_LOG=info.
+const LOG: &str = "off";
+
 /// The environment variable that stands for `--config`.
 const CONFIG_VARIABLE: &str = "SFIO_CONFIG";
 
@@ -71,6 +74,7 @@ impl Identification {
         work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
         clean_up: impl AsyncFnOnce(&Session),
     ) -> Result<(), Failure> {
+        member::log_to_stderr(LOG);
         let membership = Membership::load(&self.config_file()?)?;
         block_on(async {
             let mut signals = StopSignals::install()?;

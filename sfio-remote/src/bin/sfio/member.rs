@@ -33,13 +33,14 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    log_to_stderr();
+    log_to_stderr(LOG);
     let membership = Membership::load(&options.config)?;
     block_on(serve(membership, options.until_stdin_ends))
 }
 
-fn log_to_stderr() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));
+/// Logs what RUST_LOG asks for, or `usual` without it.
+pub(crate) fn log_to_stderr(usual: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).init();
 }
