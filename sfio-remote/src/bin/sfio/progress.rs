@@ -50,6 +50,19 @@ impl Progress {
         self.bar.inc(bytes);
     }
 
+    /// So many bytes have arrived in all.
+    #[cfg(feature = "demo")]
+    pub(crate) fn reached(&self, bytes: u64) {
+        let within = self.bar.length().map_or(bytes, |total| bytes.min(total));
+        self.bar.set_position(within.max(self.bar.position()));
+    }
+
+    /// Whether half of the total has moved.
+    #[cfg(feature = "demo")]
+    pub(crate) fn is_half_way(&self) -> bool {
+        self.bar.length().is_some_and(|total| self.bar.position() * 2 >= total)
+    }
+
     /// The bytes are there; something else takes its time.
     pub(crate) fn phase(&self, words: &'static str) {
         self.bar.set_style(ProgressStyle::with_template("{msg} {spinner}").expect("the template is right"));

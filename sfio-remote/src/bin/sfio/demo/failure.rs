@@ -5,12 +5,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use fec_transport::io::Handle;
 use fec_transport::{Node, PathId, SessionId, Time};
-use indicatif::ProgressBar;
 use netsim::emulator::LinkHandle;
 use sfio_remote::application::SfioApplication;
 
 use super::network::Network;
 use super::report::{KillReport, links_of};
+use crate::progress::Progress;
 
 /// How often the paths' counters are read.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
@@ -32,12 +32,12 @@ struct Sample {
     symbols: BTreeMap<(SessionId, PathId), (u64, Vec<String>)>,
 }
 
-/// Waits until `bar` is half-way and kills the link that carried the most symbols in the last second; the caller ends
+/// Waits until `progress` is half-way and kills the link that carried the most symbols in the last second; the caller ends
 /// it, if replication was over before.
 pub(super) async fn kill_busiest_half_way(
     client: Handle<SfioApplication>,
     network: &Network,
-    bar: &ProgressBar,
+    progress: &Progress,
 ) -> Option<Killed> {
     let mut samples: VecDeque<Sample> = VecDeque::new();
     loop {
@@ -48,8 +48,9 @@ pub(super) async fn kill_busiest_half_way(
         while samples.len() > 2 && samples[1].taken.elapsed() >= SHARE_WINDOW {
             samples.pop_front();
         }
-        let is_half_way = bar.length().is_some_and(|length| bar.position() * 2 >= length);
-        if is_half_way && let Some((name, share)) = busiest(&samples) {
+        if progress.is_half_way()
+            && let Some((name, share)) = busiest(&samples)
+        {
             let link = network.link(&name)?;
             link.kill();
             return Some(Killed { link, share, at: now() });

@@ -9,27 +9,31 @@ mod report;
 mod scene;
 mod source;
 
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use fec_transport::SessionStatus;
 use fec_transport::io::{EndpointConfig, Handle};
 use fec_transport::overlay::Overlay;
-use indicatif::{ProgressBar, ProgressStyle};
 use sfio_remote::application::SfioApplication;
 use sfio_remote::io::{MemberConfig, SfioMember};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::progress::Progress;
+use crate::signals::survive_file_size_limit;
 use failure::{Killed, kill_busiest_half_way};
 use network::Network;
 use replicate::{Fingerprint, Replica};
 use report::{KillReport, PathReport, Report, bits_per_second, path_reports};
 use scene::{DEFAULT_SCENE, Scene};
 use source::{Source, SourceFile};
+
+/// How often progress is looked at.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long the killed link stays dead, unless replication ends before.
 const DEAD_FOR: Duration = Duration::from_secs(2);
@@ -145,7 +149,7 @@ struct Replicated {
 
 impl Play {
     async fn run(mut self, source: Source) -> Result<(Report, bool), Failure> {
-        ignore_file_size_signal()?;
+        survive_file_size_limit()?;
         let relays = self.start_members(&self.scene.relays.clone(), false).await?;
         let io_nodes = self.start_members(&self.scene.io_nodes.clone(), true).await?;
         let (bytes, skipped) = (source.bytes(), source.skipped);
@@ -197,20 +201,21 @@ impl Play {
 
     async fn replicate(&self, files: &Arc<[SourceFile]>, bytes: u64) -> Result<Replicated, Failure> {
         let client = self.start_client().await?;
-        let bar = self.bar("replicating", bytes);
         let replica = Replica::new(client.client(), &self.scene.io_nodes);
         replica.connect().await?;
+        let handle = client.endpoint().handle();
+        let progress = Progress::new("replicating", Some(bytes));
         let start = Instant::now();
-        let writing = replica.write(files, &bar);
+        let writing = showing(&progress, handle, |session| session.acknowledged.bytes, replica.write(files));
         let (fingerprints, killed) = match self.options.kill {
             Kill::None => (writing.await, None),
             Kill::Busiest => {
-                let client = client.endpoint().handle().clone();
-                until_written(writing, kill_busiest_half_way(client, &self.network, &bar)).await
+                let killing = kill_busiest_half_way(handle.clone(), &self.network, &progress);
+                until_written(writing, killing).await
             }
         };
         let (fingerprints, took) = (fingerprints?, start.elapsed());
-        bar.finish_and_clear();
+        progress.finish("replicated");
         let paths = self.paths(client.endpoint().handle()).await;
         let kill = match killed {
             Some(killed) => Some(killed.report(client.endpoint().handle()).await),
@@ -223,10 +228,13 @@ impl Play {
     /// Reads everything back with a client that has only the overlay file and its key.
     async fn read_back(&self, files: &Arc<[SourceFile]>, bytes: u64) -> Result<Vec<Fingerprint>, Failure> {
         let client = self.start_client().await?;
-        let bar = self.bar("reading back", bytes);
         let replica = Replica::new(client.client(), &self.scene.io_nodes);
-        let fingerprints = replica.read(files, &bar).await?;
-        bar.finish_and_clear();
+        replica.connect().await?;
+        let handle = client.endpoint().handle();
+        let progress = Progress::new("reading back", Some(bytes));
+        let fingerprints =
+            showing(&progress, handle, |session| session.delivery.bytes, replica.read(files)).await?;
+        progress.finish("read back");
         client.shutdown().await.or_fail(Exit::Failed, "shutdown")?;
         Ok(fingerprints)
     }
@@ -251,15 +259,25 @@ impl Play {
         });
         rows.await.unwrap_or_default()
     }
+}
 
-    fn bar(&self, what: &'static str, bytes: u64) -> ProgressBar {
-        if self.options.json || !std::io::stderr().is_terminal() {
-            return ProgressBar::with_draw_target(Some(bytes), indicatif::ProgressDrawTarget::hidden());
+/// Waits for `work`, and shows what all sessions of the client have `moved` meanwhile.
+async fn showing<T>(
+    progress: &Progress,
+    client: &Handle<SfioApplication>,
+    moved: fn(&SessionStatus) -> u64,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        if let Ok(result) = tokio::time::timeout(PROGRESS_INTERVAL, &mut work).await {
+            return result;
         }
-        let style = "{msg:12} [{bar:30}] {percent:>3} %  {binary_bytes_per_sec}, {eta} left";
-        let bar = ProgressBar::new(bytes).with_message(what);
-        bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar
+        let all = client.inspect(move |node, _| {
+            let statuses = node.sessions().filter_map(|session| node.session_status(session));
+            statuses.map(|status| moved(&status)).sum()
+        });
+        progress.reached(all.await.unwrap_or(0));
     }
 }
 
@@ -281,14 +299,6 @@ async fn until_written<T>(
         Ok(written) => (written, killed),
         Err(_) => (writing.await, killed),
     }
-}
-
-/// A write beyond RLIMIT_FSIZE shall be an error of that write, not the end of the process.
-fn ignore_file_size_signal() -> Result<(), Failure> {
-    /// Of Linux on all common architectures.
-    const SIGXFSZ: i32 = 25;
-    let kind = tokio::signal::unix::SignalKind::from_raw(SIGXFSZ);
-    tokio::signal::unix::signal(kind).map(drop).or_fail(Exit::Failed, "signal handler")
 }
 
 fn runtime(threads: usize) -> Result<Runtime, Failure> {

@@ -5,7 +5,6 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use indicatif::ProgressBar;
 use sfio_remote::client::{Durability, OpenMode};
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::{OpenOptions, SfioClient, StripedFile};
@@ -14,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet, block_in_place};
 
 use super::source::SourceFile;
-use crate::exit::{Exit, Failure, OrFail as _};
+use crate::exit::{Exit, Failure, OrFail as _, exit_of};
 
 /// Files under way at once: enough to hide a round trip behind others when they are small.
 const FILES_AT_ONCE: usize = 128;
@@ -48,27 +47,19 @@ impl Replica {
     pub(super) async fn connect(&self) -> Result<(), Failure> {
         for io_node in &*self.io_nodes {
             let answer = self.client.error_counters(io_node, false).await;
-            answer.map_err(|error| Failure::new(crate::exit::exit_of(&error), error))?;
+            answer.map_err(|error| Failure::new(exit_of(&error), error))?;
         }
         Ok(())
     }
 
     /// Writes all files, durably; gives what they were.
-    pub(super) async fn write(
-        &self,
-        files: &Arc<[SourceFile]>,
-        bar: &ProgressBar,
-    ) -> Result<Vec<Fingerprint>, Failure> {
-        for_all(files, |index, file| write_file(self.clone(), index, file, bar.clone())).await
+    pub(super) async fn write(&self, files: &Arc<[SourceFile]>) -> Result<Vec<Fingerprint>, Failure> {
+        for_all(files, |index, file| write_file(self.clone(), index, file)).await
     }
 
     /// Reads all files; gives what they are.
-    pub(super) async fn read(
-        &self,
-        files: &Arc<[SourceFile]>,
-        bar: &ProgressBar,
-    ) -> Result<Vec<Fingerprint>, Failure> {
-        for_all(files, |index, file| read_file(self.clone(), index, file, bar.clone())).await
+    pub(super) async fn read(&self, files: &Arc<[SourceFile]>) -> Result<Vec<Fingerprint>, Failure> {
+        for_all(files, |index, file| read_file(self.clone(), index, file)).await
     }
 
     /// Leave to hold one more piece in memory.
@@ -119,12 +110,7 @@ where
     Ok(results.into_iter().flatten().collect())
 }
 
-async fn write_file(
-    replica: Replica,
-    index: usize,
-    file: SourceFile,
-    bar: ProgressBar,
-) -> Result<Fingerprint, Failure> {
+async fn write_file(replica: Replica, index: usize, file: SourceFile) -> Result<Fingerprint, Failure> {
     let at_nodes = |error| from_io_nodes(&file, &error);
     // A file of one piece is durable with its only write; the pieces of others arrive in any order, and are synced last.
     let is_small = file.length <= PIECE;
@@ -144,10 +130,10 @@ async fn write_file(
         let piece = block_in_place(|| reader.read(offset, length as usize));
         let piece = piece.or_fail(Exit::Input, format!("file {} changed while it was read", file.name))?;
         hasher.update(&piece);
-        let (striped, bar) = (Arc::clone(&striped), bar.clone());
+        let striped = Arc::clone(&striped);
         writes.spawn(async move {
             let _permit = permit;
-            striped.write_at(offset, Bytes::from(piece)).await.inspect(|()| bar.inc(length))
+            striped.write_at(offset, Bytes::from(piece)).await
         });
     }
     while let Some(write) = writes.join_next().await {
@@ -159,12 +145,7 @@ async fn write_file(
     Ok(Fingerprint { length: file.length, hash: hasher.finalize() })
 }
 
-async fn read_file(
-    replica: Replica,
-    index: usize,
-    file: SourceFile,
-    bar: ProgressBar,
-) -> Result<Fingerprint, Failure> {
+async fn read_file(replica: Replica, index: usize, file: SourceFile) -> Result<Fingerprint, Failure> {
     let at_nodes = |error| from_io_nodes(&file, &error);
     let striped = StripedFile::open(&replica.client, &replica.name(index)?, StripeUnit::DEFAULT).await;
     let striped = Arc::new(striped.map_err(at_nodes)?);
@@ -180,10 +161,10 @@ async fn read_file(
         if let (Some(offset), Some(permit)) = (next, permit) {
             offsets.next();
             let piece = PIECE.min(length - offset);
-            let (striped, bar) = (Arc::clone(&striped), bar.clone());
+            let striped = Arc::clone(&striped);
             reads.push_back(tokio::spawn(async move {
                 let bytes = striped.read_exact_at(offset, piece).await;
-                bytes.inspect(|_| bar.inc(piece)).map(|bytes| (permit, bytes))
+                bytes.map(|bytes| (permit, bytes))
             }));
             continue;
         }
@@ -194,5 +175,5 @@ async fn read_file(
 }
 
 fn from_io_nodes(file: &SourceFile, error: &sfio_remote::io::FileError) -> Failure {
-    Failure::new(crate::exit::exit_of(error), format!("file {}: {error}", file.name))
+    Failure::new(exit_of(error), format!("file {}: {error}", file.name))
 }
