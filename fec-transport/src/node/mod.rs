@@ -1,8 +1,8 @@
 //! A node: one process of one member, as a state machine.
 //!
 //! It gets the time, control messages and datagrams, and gives back what to send, when to be woken, and what happened.
-//! Each part owns its state: [`Neighbours`] who is connected, [`Circuits`] what is forwarded, [`Dialler`] the routes of
-//! the sessions that we open, [`Session`] the streams. The node passes news between them and holds no protocol of its
+//! Each part owns its state: `Neighbours` who is connected, `Circuits` what is forwarded, `Dialler` the routes of
+//! the sessions that we open, `Session` the streams. The node passes news between them and holds no protocol of its
 //! own.
 //!
 //! ```text
