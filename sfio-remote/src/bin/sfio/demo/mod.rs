@@ -155,9 +155,7 @@ impl Play {
         let (bytes, skipped) = (source.bytes(), source.skipped);
         let files: Arc<[SourceFile]> = source.files.into();
         let replicated = self.replicate(&files, bytes).await?;
-        let start = Instant::now();
-        let read = self.read_back(&files, bytes).await?;
-        let read_took = start.elapsed();
+        let (read, read_took) = self.read_back(&files, bytes).await?;
         // All at once: each waits a moment for the others to take its farewell.
         let mut endings: JoinSet<_> = io_nodes.into_iter().chain(relays).map(SfioMember::shutdown).collect();
         while let Some(ended) = endings.join_next().await {
@@ -226,17 +224,22 @@ impl Play {
     }
 
     /// Reads everything back with a client that has only the overlay file and its key.
-    async fn read_back(&self, files: &Arc<[SourceFile]>, bytes: u64) -> Result<Vec<Fingerprint>, Failure> {
+    async fn read_back(
+        &self,
+        files: &Arc<[SourceFile]>,
+        bytes: u64,
+    ) -> Result<(Vec<Fingerprint>, Duration), Failure> {
         let client = self.start_client().await?;
         let replica = Replica::new(client.client(), &self.scene.io_nodes);
         replica.connect().await?;
         let handle = client.endpoint().handle();
         let progress = Progress::new("reading back", Some(bytes));
-        let fingerprints =
-            showing(&progress, handle, |session| session.delivery.bytes, replica.read(files)).await?;
+        let start = Instant::now();
+        let reading = showing(&progress, handle, |session| session.delivery.bytes, replica.read(files));
+        let (fingerprints, took) = (reading.await?, start.elapsed());
         progress.finish("read back");
         client.shutdown().await.or_fail(Exit::Failed, "shutdown")?;
-        Ok(fingerprints)
+        Ok((fingerprints, took))
     }
 
     async fn start_client(&self) -> Result<SfioMember, Failure> {
