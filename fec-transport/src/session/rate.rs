@@ -94,11 +94,12 @@ impl RateController {
         self.round.sent_bytes += feedback.sent_bytes;
         let overshot = self.doubling && self.queue(feedback.one_way_us) > OVERSHOT_QUEUE;
         if overshot || now.since(self.round.start) >= feedback.round_trip.max(SHORTEST_ROUND) {
-            self.end_round(now);
+            self.end_round(now, overshot);
         }
     }
 
-    fn end_round(&mut self, now: Time) {
+    /// Ends a round; if it `overshot`, its latest delay counts however short the queue was before.
+    fn end_round(&mut self, now: Time, overshot: bool) {
         let round = std::mem::replace(&mut self.round, Round::new(now));
         let seconds = now.since(round.start).as_secs_f64().max(1e-3);
         let delivered = round.delivered_bytes * 8.0 / seconds;
@@ -107,7 +108,7 @@ impl RateController {
         // A path that had little to carry shows nothing of what it could.
         let was_busy = sent > 0.7 * self.rate;
         let drowns = round.delivered_bytes < 0.5 * round.known_bytes;
-        if self.doubling && (queue > LONG_QUEUE || drowns) {
+        if self.doubling && (overshot || queue > LONG_QUEUE || drowns) {
             self.doubling = false;
             self.rate = delivered.clamp(self.rate / 4.0, self.rate);
         } else if self.doubling {
@@ -230,6 +231,22 @@ mod tests {
             );
         }
         assert!(controller.rate() <= INITIAL_RATE);
+    }
+
+    #[test]
+    fn a_queue_that_shoots_up_ends_the_doubling_although_the_round_began_with_none() {
+        // Such a round once doubled the rate again, because only its smallest delay was looked at.
+        let mut controller = RateController::new(Time::ZERO);
+        let busy = |one_way_us| Feedback {
+            one_way_us,
+            known_bytes: 40_000.0,
+            delivered_bytes: 40_000.0,
+            sent_bytes: 40_000.0,
+            round_trip: 100 * MS,
+        };
+        controller.on_feedback(Time::ZERO + 10 * MS, busy(20_000));
+        controller.on_feedback(Time::ZERO + 20 * MS, busy(50_000));
+        assert!(!controller.doubling && controller.rate() <= INITIAL_RATE, "{}", controller.rate());
     }
 
     #[test]
