@@ -38,6 +38,17 @@ pub struct Overlay {
     links: Vec<Link>,
     sites: Vec<Site>,
     by_name: BTreeMap<String, MemberId>,
+    /// The links by their ends, the smaller one first.
+    by_ends: BTreeMap<(MemberId, MemberId), LinkId>,
+}
+
+/// A link as a route crosses it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RouteLink {
+    /// Which link it is.
+    pub link: LinkId,
+    /// Its capacity in bit/s, if known.
+    pub capacity_bps: Option<f64>,
 }
 
 /// A member of the overlay.
@@ -210,6 +221,7 @@ impl Overlay {
             links: Vec::new(),
             sites: Vec::new(),
             by_name,
+            by_ends: BTreeMap::new(),
         };
         for entry in file.member {
             let member = overlay.member_from(entry)?;
@@ -218,6 +230,7 @@ impl Overlay {
         overlay.refuse_shared_keys()?;
         for entry in file.link {
             let link = overlay.link_from(entry)?;
+            overlay.by_ends.insert(ends(link.a, link.b), link_id(overlay.links.len()));
             overlay.links.push(link);
         }
         for entry in file.site {
@@ -277,10 +290,15 @@ impl Overlay {
 
     /// The link that joins two members, in either order.
     pub fn link_between(&self, one: MemberId, other: MemberId) -> Option<LinkId> {
-        self.links
-            .iter()
-            .position(|link| (link.a, link.b) == (one, other) || (link.b, link.a) == (one, other))
-            .map(link_id)
+        self.by_ends.get(&ends(one, other)).copied()
+    }
+
+    /// The links that a route crosses, in its order; members that no link joins are passed over.
+    pub fn route_links(&self, route: &[MemberId]) -> Vec<RouteLink> {
+        let links = route.windows(2).filter_map(|pair| self.link_between(pair[0], pair[1]));
+        let known =
+            |link: LinkId| self.links[usize::from(link.0)].capacity_mbit.map(|capacity| capacity * 1e6);
+        links.map(|link| RouteLink { link, capacity_bps: known(link) }).collect()
     }
 
     /// The links of a member: each with the neighbour at its other end.
@@ -401,6 +419,10 @@ impl Overlay {
             entry.io_nodes.iter().map(|name| self.resolve(&place, name)).collect::<Result<_, _>>()?;
         Ok(Site { name: entry.name, io_nodes, stripe_unit: entry.stripe_unit })
     }
+}
+
+fn ends(one: MemberId, other: MemberId) -> (MemberId, MemberId) {
+    (one.min(other), one.max(other))
 }
 
 fn member_id(index: usize) -> MemberId {
@@ -536,6 +558,9 @@ mod tests {
         assert_eq!(overlay.reach(first, client).1, Some("127.0.0.1:12".parse().expect("an address")));
         assert_eq!(overlay.reach(first, r1), (None, None));
         let second = overlay.link_between(client, io1).expect("listed");
+        let crossed = overlay.route_links(&[r1, client, io1]);
+        let expected = [(first, Some(20e6)), (second, None)];
+        assert_eq!(crossed, expected.map(|(link, capacity_bps)| RouteLink { link, capacity_bps }));
         assert_eq!((overlay.dialler(first), overlay.dialler(second)), (client, client));
         assert_eq!(overlay.sites()[0].io_nodes, [io1]);
     }

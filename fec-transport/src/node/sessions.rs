@@ -222,7 +222,8 @@ impl Node {
             let refusal = CloseReason::Refused { by: self.overlay.name(member), reason: reason.to_owned() };
             return self.give_up_opening(session, member, refusal);
         }
-        let path = Path::new(path, planned.members, planned.share, egress, self.now);
+        let links = self.overlay.route_links(&planned.members);
+        let path = Path::new(path, planned.members, links, planned.share, egress, self.now);
         self.carry(circuit, session, path);
         self.handle_dialler_timeout();
     }
@@ -296,8 +297,9 @@ impl Node {
         share: Share,
         answer: Vec<u8>,
     ) -> Result<(), &'static str> {
-        let back = offer.route.into_iter().rev().collect();
-        let path = Path::new(path, back, share.to_fraction(), offer.egress, self.now);
+        let back: Vec<MemberId> = offer.route.into_iter().rev().collect();
+        let links = self.overlay.route_links(&back);
+        let path = Path::new(path, back, links, share.to_fraction(), offer.egress, self.now);
         if !self.carry(offer.circuit, session, path) {
             return Err("the session has no room for this path");
         }

@@ -8,7 +8,7 @@ use super::rate::{Feedback, RateController};
 use crate::config::Liveness;
 use crate::crypto::hop_key::HopKey;
 use crate::crypto::replay::ReplayWindow;
-use crate::overlay::{MemberId, Peer};
+use crate::overlay::{MemberId, Peer, RouteLink};
 use crate::time::Time;
 use crate::wire::hop::Label;
 use crate::wire::report::PathReport;
@@ -83,6 +83,9 @@ pub struct PathCounters {
 pub(crate) struct Path {
     pub(crate) id: PathId,
     pub(crate) route: Vec<MemberId>,
+    /// The links that the route crosses. Other paths may cross them, too.
+    #[allow(dead_code, reason = "masks, shared probing and the search for dead links are about to read it")]
+    pub(crate) links: Vec<RouteLink>,
     /// The share of the flow that the plan gives it.
     pub(crate) planned_share: f64,
     pub(crate) egress: Egress,
@@ -142,6 +145,7 @@ impl Path {
     pub(crate) fn new(
         id: PathId,
         route: Vec<MemberId>,
+        links: Vec<RouteLink>,
         planned_share: f64,
         egress: Egress,
         now: Time,
@@ -149,6 +153,7 @@ impl Path {
         Path {
             id,
             route,
+            links,
             planned_share,
             egress,
             state: PathState::Unconfirmed,

@@ -49,7 +49,14 @@ fn pair(config: Config) -> Pair {
                 label: Label(id),
                 key: HopKey::new([id as u8; 16]),
             };
-            assert!(session.add_path(Path::new(PathId(id as u32), Vec::new(), 0.5, egress, Time::ZERO)));
+            assert!(session.add_path(Path::new(
+                PathId(id as u32),
+                Vec::new(),
+                Vec::new(),
+                0.5,
+                egress,
+                Time::ZERO
+            )));
         }
         session
     };
@@ -262,7 +269,7 @@ fn a_path_id_is_never_used_twice() {
     let mut pair = Pair::opened(Config::default());
     let egress = Egress { neighbour: peer(1), label: Label(1), key: HopKey::new([1; 16]) };
     pair.ends[CLIENT].remove_path(PathId(1));
-    assert!(!pair.ends[CLIENT].add_path(Path::new(PathId(1), Vec::new(), 0.5, egress, pair.now)));
+    assert!(!pair.ends[CLIENT].add_path(Path::new(PathId(1), Vec::new(), Vec::new(), 0.5, egress, pair.now)));
 }
 
 #[test]
