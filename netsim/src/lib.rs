@@ -40,9 +40,10 @@ mod stream;
 mod units;
 
 pub use link::{
-    DEFAULT_QUEUE_TIME, DropCause, IPV4_UDP_HEADER_BYTES, Link, LinkCounters, LinkModel, Transit,
+    DEFAULT_QUEUE_TIME, DropCause, HoldBack, IPV4_UDP_HEADER_BYTES, Link, LinkCounters, LinkModel, Passage,
+    Policer, Transit,
 };
-pub use loss::LossModel;
+pub use loss::{BurstError, GilbertElliott, LossModel, LossTrace, LossTraceError};
 pub use simulator::{CONTROL_BREAKS_AFTER, Change, Event, LinkId, NodeId, Simulator};
 pub use stream::random_stream;
 pub use units::{Probability, Rate, UnitError};

@@ -1,107 +1,38 @@
 //! One direction of a link: a queue, then its rate, then propagation, then its loss.
 //!
 //! ```text
-//!           offer                                                             deliver
-//!  packet ────────▶ queue (bytes, tail drop) ──▶ rate ──▶ delay + jitter ──▶ loss ────▶ receiver
-//!                     │ QueueFull                           │ the link dies      │ Lost
-//!                     ▼                                     ▼                    ▼
+//!         offer                                                                             deliver
+//!  packet ──────▶ policer ──▶ queue (bytes, tail drop) ──▶ rate ──▶ delay + jitter ──▶ loss ────▶ receiver
+//!                   │ Policed   │ QueueFull                          │ the link dies     │ Lost
+//!                   ▼           ▼                                    ▼                   ▼
 //! ```
+//!
+//! What the loss leaves may be held back, come twice, or come with a bit flipped.
 //!
 //! A [`Link`] moves no bytes. It is told the size of a packet and when it came, and says when it arrives or why it
 //! does not; who holds the packet (the simulator's agenda, the emulator's) asks once more at that time whether the
 //! link has carried it.
 
+mod model;
+
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use rand_core::RngCore;
 use thiserror::Error;
 
-use crate::loss::{LossModel, LossProcess};
-use crate::units::{Probability, Rate};
+pub use self::model::{DEFAULT_QUEUE_TIME, HoldBack, IPV4_UDP_HEADER_BYTES, LinkModel, Policer};
 
-/// What IPv4 (20 bytes) and UDP (8 bytes) add to each payload.
-pub const IPV4_UDP_HEADER_BYTES: u32 = 28;
-
-/// A queue of this long at the link's rate is what [`LinkModel::new`] gives.
-pub const DEFAULT_QUEUE_TIME: Duration = Duration::from_millis(50);
-
-/// Slow links still hold a burst of this many bytes, sixteen full packets.
-const LEAST_DEFAULT_QUEUE_BYTES: u64 = 24_000;
-
-/// The parameters of one direction of a link.
-///
-/// ```
-/// # use netsim::{LinkModel, Probability, Rate};
-/// # use std::time::Duration;
-/// let model = LinkModel::new(Rate::from_mbit(50), Duration::from_millis(20))
-///     .with_loss(Probability::new(0.02)?)
-///     .with_jitter(Duration::from_millis(1));
-/// assert_eq!(model.queue_bytes, 312_500);
-/// # Ok::<(), netsim::UnitError>(())
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-pub struct LinkModel {
-    /// How fast packets leave the queue, headers counted.
-    pub rate: Rate,
-    /// Propagation delay: from the last bit sent to the packet received.
-    pub delay: Duration,
-    /// Added to the delay of each packet, uniform in [0, jitter).
-    pub jitter: Duration,
-    /// Whether jitter lets a packet overtake another; if not, a packet waits for the one before it.
-    pub reorders: bool,
-    /// How many bytes may wait, headers counted, the packet that is being sent not included. A packet that would
-    /// exceed it is dropped. With 0 a packet passes only when the link is idle.
-    pub queue_bytes: u64,
-    /// What happens to packets behind the queue and the rate.
-    pub loss: LossModel,
-    /// What each packet costs beside its payload, in bytes.
-    pub header_bytes: u32,
-}
-
-impl LinkModel {
-    /// A link without jitter or loss, with IPv4 and UDP headers and a queue of [`DEFAULT_QUEUE_TIME`].
-    pub fn new(rate: Rate, delay: Duration) -> Self {
-        Self {
-            rate,
-            delay,
-            jitter: Duration::ZERO,
-            reorders: false,
-            queue_bytes: rate.bytes_in(DEFAULT_QUEUE_TIME).max(LEAST_DEFAULT_QUEUE_BYTES),
-            loss: LossModel::NONE,
-            header_bytes: IPV4_UDP_HEADER_BYTES,
-        }
-    }
-
-    /// The same link that loses each packet with this probability, independently.
-    pub fn with_loss(self, loss: Probability) -> Self {
-        Self { loss: LossModel::Bernoulli(loss), ..self }
-    }
-
-    /// The same link with this jitter, packets staying in order.
-    pub fn with_jitter(self, jitter: Duration) -> Self {
-        Self { jitter, ..self }
-    }
-
-    /// The same link with its jitter free to reorder packets.
-    pub fn with_reordering(self) -> Self {
-        Self { reorders: true, ..self }
-    }
-
-    /// The same link with a queue of this many bytes.
-    pub fn with_queue_bytes(self, queue_bytes: u64) -> Self {
-        Self { queue_bytes, ..self }
-    }
-
-    /// What a payload of this many bytes costs on the link, in bytes.
-    pub fn wire_bytes(&self, payload_bytes: usize) -> u64 {
-        payload_bytes as u64 + u64::from(self.header_bytes)
-    }
-}
+use crate::loss::LossProcess;
+use crate::stream::Draws;
 
 /// Why a packet does not arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DropCause {
+    /// The policer's bucket had too few tokens for it.
+    #[error("beyond the policed rate")]
+    Policed,
     /// The queue had no room for it.
     #[error("the queue is full")]
     QueueFull,
@@ -115,7 +46,8 @@ pub enum DropCause {
 
 /// What became of the packets of one direction, and of their wire bytes (headers counted).
 ///
-/// Each offered packet ends in exactly one of the others; what is missing is still under way.
+/// Each packet offered, and each copy that the link makes of one, ends in exactly one way: delivered, lost, policed,
+/// dropped at the queue or by a death. What is missing is still under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkCounters {
     /// Packets offered.
@@ -124,10 +56,16 @@ pub struct LinkCounters {
     pub delivered: u64,
     /// Packets that the loss took.
     pub lost: u64,
+    /// Packets that the policer dropped.
+    pub policed: u64,
     /// Packets that found the queue full.
     pub queue_dropped: u64,
     /// Packets that met a dead link, were on it when it died, or reached a dead receiver.
     pub dropped_down: u64,
+    /// Copies that the link made.
+    pub duplicated: u64,
+    /// Packets and copies that were sent on their way with a bit flipped.
+    pub corrupted: u64,
     /// Wire bytes offered.
     pub offered_bytes: u64,
     /// Wire bytes that arrived.
@@ -135,9 +73,10 @@ pub struct LinkCounters {
 }
 
 impl LinkCounters {
-    /// Packets accepted and not yet arrived.
+    /// Packets and copies accepted and not yet arrived.
     pub fn under_way(&self) -> u64 {
-        self.offered - self.delivered - self.lost - self.queue_dropped - self.dropped_down
+        let ended = self.delivered + self.lost + self.policed + self.queue_dropped + self.dropped_down;
+        self.offered + self.duplicated - ended
     }
 }
 
@@ -150,6 +89,33 @@ pub struct Transit {
     wire_bytes: u64,
     /// The life of the link in which it was taken.
     life: u32,
+    /// Which bit of the payload is flipped, if one is: a fraction of it, in 2⁻³².
+    flipped: Option<NonZeroU32>,
+}
+
+impl Transit {
+    /// Whether the packet arrives with a bit flipped.
+    pub fn is_corrupted(&self) -> bool {
+        self.flipped.is_some()
+    }
+
+    /// Does to the payload what the link has done to it: flips a bit, if so. An empty one stays as it is.
+    pub fn corrupt(&self, payload: &mut [u8]) {
+        if let Some(draw) = self.flipped.filter(|_| !payload.is_empty()) {
+            let bit = (payload.len() as u128 * 8 * u128::from(draw.get())) >> 32;
+            payload[(bit / 8) as usize] ^= 1 << (bit % 8);
+        }
+    }
+}
+
+/// What the link has made of a packet that it has taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "the holder of the packet has to deliver it"]
+pub struct Passage {
+    /// The packet.
+    pub transit: Transit,
+    /// A copy of it that the link has made: the holder delivers that too.
+    pub copy: Option<Transit>,
 }
 
 /// One direction of a link at work: a state machine without I/O and without a clock.
@@ -160,6 +126,8 @@ pub struct Transit {
 pub struct Link {
     model: LinkModel,
     loss: LossProcess,
+    /// When the policer's bucket is full again.
+    bucket_full_at: Duration,
     up: bool,
     /// Counts the deaths of the link; a packet of an earlier life never arrives.
     life: u32,
@@ -185,6 +153,7 @@ impl Link {
         Self {
             loss: LossProcess::new(model.loss.clone()),
             model,
+            bucket_full_at: Duration::ZERO,
             up: true,
             life: 0,
             idle_from: Duration::ZERO,
@@ -208,13 +177,14 @@ impl Link {
         now: Duration,
         payload_bytes: usize,
         rng: &mut impl RngCore,
-    ) -> Result<Transit, DropCause> {
+    ) -> Result<Passage, DropCause> {
         let wire_bytes = self.model.wire_bytes(payload_bytes);
         let outcome = self.pass(now, wire_bytes, rng);
         self.counters.offered += 1;
         self.counters.offered_bytes += wire_bytes;
         match outcome {
-            Ok(_) => {}
+            Ok(passage) => self.count_faults(passage),
+            Err(DropCause::Policed) => self.counters.policed += 1,
             Err(DropCause::QueueFull) => self.counters.queue_dropped += 1,
             Err(DropCause::Lost) => self.counters.lost += 1,
             Err(DropCause::Down) => self.counters.dropped_down += 1,
@@ -222,22 +192,61 @@ impl Link {
         outcome
     }
 
-    fn pass(&mut self, now: Duration, wire_bytes: u64, rng: &mut impl RngCore) -> Result<Transit, DropCause> {
+    fn count_faults(&mut self, Passage { transit, copy }: Passage) {
+        self.counters.duplicated += u64::from(copy.is_some());
+        let flipped = [Some(transit), copy].into_iter().flatten().filter(Transit::is_corrupted);
+        self.counters.corrupted += flipped.count() as u64;
+    }
+
+    fn pass(&mut self, now: Duration, wire_bytes: u64, rng: &mut impl RngCore) -> Result<Passage, DropCause> {
         if !self.up {
             return Err(DropCause::Down);
         }
+        self.police(now, wire_bytes)?;
         let sent_at = self.enqueue(now, wire_bytes)?;
-        let is_lost = self.loss.loses(rng);
-        let jitter = fraction_of(self.model.jitter, rng.next_u64());
+        let is_lost = self.loss.loses(rng.next_u64());
+        let mut draws = Draws::from(rng.next_u64());
         if is_lost {
             return Err(DropCause::Lost);
         }
+        let transit = self.transit(sent_at, wire_bytes, &mut draws);
+        let is_doubled = self.model.duplication.decide(draws.next());
+        let copy = is_doubled.then(|| self.transit(sent_at, wire_bytes, &mut draws));
+        Ok(Passage { transit, copy })
+    }
+
+    /// Takes the tokens for a packet from the policer's bucket. The bucket is kept as the time at which it is full
+    /// again (the generic cell rate algorithm), which is exact in integers.
+    fn police(&mut self, now: Duration, wire_bytes: u64) -> Result<(), DropCause> {
+        let Some(Policer { rate, burst_bytes }) = self.model.policer else { return Ok(()) };
+        let full_at = self.bucket_full_at.max(now).saturating_add(rate.time_for(wire_bytes));
+        if full_at - now > rate.time_for(burst_bytes) {
+            return Err(DropCause::Policed);
+        }
+        self.bucket_full_at = full_at;
+        Ok(())
+    }
+
+    /// The way of a packet whose last bit was sent at `sent_at`.
+    fn transit(&mut self, sent_at: Duration, wire_bytes: u64, draws: &mut Draws) -> Transit {
+        let arrives_at = self.arrival(sent_at, draws);
+        let place = NonZeroU32::MIN | (draws.next() >> 32) as u32;
+        let flipped = self.model.corruption.decide(draws.next()).then_some(place);
+        Transit { arrives_at, wire_bytes, life: self.life, flipped }
+    }
+
+    /// When a packet arrives whose last bit was sent at `sent_at`.
+    fn arrival(&mut self, sent_at: Duration, draws: &mut Draws) -> Duration {
+        let jitter = fraction_of(self.model.jitter, draws.next());
         let mut arrives_at = sent_at.saturating_add(self.model.delay).saturating_add(jitter);
+        if self.model.hold_back.probability.decide(draws.next()) {
+            return arrives_at.saturating_add(self.model.hold_back.by);
+        }
         if !self.model.reorders {
             arrives_at = arrives_at.max(self.last_arrival);
         }
         self.last_arrival = self.last_arrival.max(arrives_at);
-        Ok(Transit { arrives_at, wire_bytes, life: self.life })
+        arrives_at
     }
 
     /// Puts a packet into the queue; says when its last bit will have been sent.
@@ -300,10 +309,14 @@ impl Link {
     }
 
     /// Changes the parameters. They count for packets offered from now on; what is queued or under way keeps the
-    /// times that it was promised, and is not overtaken when the delay shrinks.
+    /// times that it was promised, and is not overtaken when the delay shrinks. A loss model or policer that has not
+    /// changed keeps its state; a new policer begins with a full bucket.
     pub fn set_model(&mut self, model: LinkModel) {
         if model.loss != self.model.loss {
             self.loss = LossProcess::new(model.loss.clone());
+        }
+        if model.policer != self.model.policer {
+            self.bucket_full_at = Duration::ZERO;
         }
         self.model = model;
     }

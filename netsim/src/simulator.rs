@@ -17,7 +17,7 @@ use self::event::End;
 use self::item::{Item, Schedule};
 use self::pipe::{Notice, Pipe};
 use self::trace::Trace;
-use crate::link::{Link, LinkCounters, LinkModel, Transit};
+use crate::link::{Link, LinkCounters, LinkModel, Passage, Transit};
 use crate::stream::random_stream;
 
 /// A network in virtual time: a function of its seed and of what it is told.
@@ -156,9 +156,17 @@ impl Simulator {
         let Direction { link: model, rng } = &mut simulated.directions[toward as usize];
         let outcome = model.offer(self.now, packet.len(), rng);
         self.trace.offer(self.now, from, link, outcome);
-        if let Ok(transit) = outcome {
-            self.agenda.add(transit.arrives_at, Item::PacketArrives { link, toward, transit, packet });
+        if let Ok(Passage { transit, copy }) = outcome {
+            if let Some(copy) = copy {
+                self.put_on_the_way(link, toward, copy, packet.clone());
+            }
+            self.put_on_the_way(link, toward, transit, packet);
         }
+    }
+
+    fn put_on_the_way(&mut self, link: LinkId, toward: End, transit: Transit, mut packet: Vec<u8>) {
+        transit.corrupt(&mut packet);
+        self.agenda.add(transit.arrives_at, Item::PacketArrives { link, toward, transit, packet });
     }
 
     /// Sends a message into the control pipe of the link. Without an open pipe it vanishes, as what one writes to a

@@ -26,6 +26,31 @@ pub fn random_stream(seed: u64, name: &[&str]) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(*hasher.finalize().as_bytes())
 }
 
+/// The random numbers for one packet, all made from one draw of its link's stream: a packet costs the stream equally
+/// much whatever is decided about it, so a change of parameters leaves the fate of the others as it was.
+///
+/// The first number is the draw itself; the others are SplitMix64 of it (Steele, Lea, Flood 2014).
+#[derive(Debug)]
+pub(crate) struct Draws {
+    next: u64,
+    state: u64,
+}
+
+impl From<u64> for Draws {
+    fn from(draw: u64) -> Self {
+        Self { next: draw, state: draw }
+    }
+}
+
+impl Draws {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        std::mem::replace(&mut self.next, mixed ^ (mixed >> 31))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

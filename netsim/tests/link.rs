@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netsim::{DropCause, Link, LinkModel, Probability, Rate, random_stream};
+use netsim::{DropCause, GilbertElliott, Link, LinkModel, LossModel, Probability, Rate, random_stream};
 use proptest::prelude::*;
 
 const ORIGIN: Duration = Duration::ZERO;
@@ -65,7 +65,7 @@ fn arrivals(model: &LinkModel, packets: &[(Duration, usize)]) -> Vec<Result<Dura
     let mut rng = random_stream(1, &["link"]);
     packets
         .iter()
-        .map(|&(now, bytes)| link.offer(now, bytes, &mut rng).map(|transit| transit.arrives_at))
+        .map(|&(now, bytes)| link.offer(now, bytes, &mut rng).map(|passage| passage.transit.arrives_at))
         .collect()
 }
 
@@ -130,7 +130,11 @@ proptest! {
         loss in 0.0..1.0,
         dies_at in 0..200_usize,
     ) {
-        let mut link = Link::new(model.with_loss(Probability::new(loss).unwrap()));
+        let model = model
+            .with_loss(Probability::new(loss).unwrap())
+            .with_duplication(share(0.2))
+            .with_policer(Rate::from_mbit(5), 20_000);
+        let mut link = Link::new(model);
         let mut rng = random_stream(1, &["link"]);
         let mut under_way = Vec::new();
         for (number, (now, bytes)) in packets.iter().enumerate() {
@@ -140,7 +144,8 @@ proptest! {
             if number == dies_at + 20 {
                 link.set_up();
             }
-            under_way.extend(link.offer(*now, *bytes, &mut rng).ok());
+            let passage = link.offer(*now, *bytes, &mut rng).ok();
+            under_way.extend(passage.into_iter().flat_map(|passage| [Some(passage.transit), passage.copy]).flatten());
             prop_assert_eq!(link.counters().under_way(), under_way.len() as u64);
         }
         link.set_up();
@@ -154,6 +159,10 @@ proptest! {
 /// A link of 8 kbit/s without headers: one byte takes one millisecond.
 fn byte_per_ms() -> LinkModel {
     LinkModel { header_bytes: 0, ..LinkModel::new(Rate::from_bits(8_000), Duration::ZERO) }
+}
+
+fn share(value: f64) -> Probability {
+    Probability::new(value).unwrap()
 }
 
 fn ms(milliseconds: u64) -> Duration {
@@ -184,14 +193,14 @@ fn a_lost_packet_has_taken_its_time_on_the_link() {
     let mut link = Link::new(byte_per_ms().with_loss(Probability::ONE));
     assert_eq!(link.offer(ORIGIN, 10, &mut rng), Err(DropCause::Lost));
     link.set_model(byte_per_ms());
-    assert_eq!(link.offer(ORIGIN, 10, &mut rng).unwrap().arrives_at, ms(20));
+    assert_eq!(link.offer(ORIGIN, 10, &mut rng).unwrap().transit.arrives_at, ms(20));
 }
 
 #[test]
 fn a_packet_costs_its_headers() {
     let mut rng = random_stream(1, &[]);
     let mut link = Link::new(LinkModel::new(Rate::from_bits(8_000), ORIGIN));
-    assert_eq!(link.offer(ORIGIN, 72, &mut rng).unwrap().arrives_at, ms(100));
+    assert_eq!(link.offer(ORIGIN, 72, &mut rng).unwrap().transit.arrives_at, ms(100));
 }
 
 #[test]
@@ -211,13 +220,13 @@ fn the_packet_being_sent_does_not_wait_any_more() {
 fn what_is_queued_or_under_way_dies_with_the_link() {
     let mut rng = random_stream(1, &[]);
     let mut link = Link::new(byte_per_ms());
-    let transits = [0, 1].map(|_| link.offer(ORIGIN, 10, &mut rng).unwrap());
+    let transits = [0, 1].map(|_| link.offer(ORIGIN, 10, &mut rng).unwrap().transit);
     link.set_down();
     assert_eq!(link.offer(ms(1), 10, &mut rng), Err(DropCause::Down));
     link.set_up();
     assert!(transits.into_iter().all(|transit| !link.deliver(transit)));
     assert_eq!(link.counters().dropped_down, 3);
-    let fresh = link.offer(ms(5), 10, &mut rng).unwrap();
+    let fresh = link.offer(ms(5), 10, &mut rng).unwrap().transit;
     assert_eq!(fresh.arrives_at, ms(15), "the old queue is gone");
     assert!(link.deliver(fresh));
 }
@@ -228,10 +237,10 @@ fn new_parameters_count_for_packets_offered_later() {
     let slow = LinkModel { delay: ms(100), ..byte_per_ms() };
     let fast = LinkModel { rate: Rate::from_bits(80_000), delay: ms(1), ..slow.clone() };
     let mut link = Link::new(slow);
-    assert_eq!(link.offer(ORIGIN, 10, &mut rng).unwrap().arrives_at, ms(110));
+    assert_eq!(link.offer(ORIGIN, 10, &mut rng).unwrap().transit.arrives_at, ms(110));
     link.set_model(fast);
-    assert_eq!(link.offer(ORIGIN, 10, &mut rng).unwrap().arrives_at, ms(110), "it overtakes nothing");
-    assert_eq!(link.offer(ms(200), 10, &mut rng).unwrap().arrives_at, ms(202));
+    assert_eq!(link.offer(ORIGIN, 10, &mut rng).unwrap().transit.arrives_at, ms(110), "it overtakes nothing");
+    assert_eq!(link.offer(ms(200), 10, &mut rng).unwrap().transit.arrives_at, ms(202));
 }
 
 #[test]
@@ -240,9 +249,153 @@ fn jitter_reorders_only_when_asked() {
         let model = LinkModel::new(Rate::from_mbit(100), ms(5)).with_jitter(ms(5));
         let mut link = Link::new(if reorders { model.with_reordering() } else { model });
         let mut rng = random_stream(1, &[]);
-        let arrivals = (0..100).map(|number| link.offer(ms(number), 100, &mut rng).unwrap().arrives_at);
+        let arrivals =
+            (0..100).map(|number| link.offer(ms(number), 100, &mut rng).unwrap().transit.arrives_at);
         arrivals.collect::<Vec<_>>().is_sorted()
     };
     assert!(is_sorted(false));
     assert!(!is_sorted(true));
+}
+
+/// A link that nothing queues on, for tests of what comes behind the queue.
+fn wide() -> LinkModel {
+    LinkModel::new(Rate::from_bits(u64::MAX), ORIGIN).with_queue_bytes(u64::MAX)
+}
+
+#[test]
+fn bursts_have_the_loss_and_the_length_that_were_asked_for() {
+    const PACKETS: u32 = 400_000;
+    for (loss, mean_burst) in [(0.02, 8.0), (0.2, 1.5), (0.0, 4.0)] {
+        let bursts = GilbertElliott::bursts(share(loss), mean_burst).unwrap();
+        let mut link = Link::new(wide().with_loss_model(LossModel::GilbertElliott(bursts)));
+        let mut rng = random_stream(3, &["bursts"]);
+        let lost: Vec<bool> = (0..PACKETS).map(|_| link.offer(ORIGIN, 100, &mut rng).is_err()).collect();
+        let bursts_seen = lost.chunk_by(|a, b| a == b).filter(|run| run[0]).count() as f64;
+        let lost = lost.iter().filter(|lost| **lost).count() as f64;
+        // The chain's autocorrelation r makes n packets worth n·(1−r)/(1+r) independent ones.
+        let r = 1.0 - bursts.to_good.get() - bursts.to_bad.get();
+        let deviation = (loss * (1.0 - loss) / f64::from(PACKETS) * (1.0 + r) / (1.0 - r)).sqrt();
+        let seen = lost / f64::from(PACKETS);
+        assert!((seen - loss).abs() <= 4.0 * deviation, "{seen} of {loss}");
+        if loss > 0.0 {
+            // Bursts are geometric, with a variance of mean·(mean − 1).
+            let deviation = (mean_burst * (mean_burst - 1.0) / bursts_seen).sqrt();
+            let seen = lost / bursts_seen;
+            assert!((seen - mean_burst).abs() <= 4.0 * deviation, "{seen} of {mean_burst}");
+        }
+    }
+}
+
+#[test]
+fn impossible_bursts_are_refused() {
+    for (loss, mean_burst) in [(1.0, 8.0), (0.1, 0.5), (0.9, 2.0), (0.1, f64::NAN)] {
+        assert!(GilbertElliott::bursts(share(loss), mean_burst).is_err(), "{loss} {mean_burst}");
+    }
+    assert!(GilbertElliott::bursts(share(0.9), 9.5).is_ok());
+}
+
+#[test]
+fn a_loss_trace_is_played_over_and_over_and_keeps_its_place_when_something_else_changes() {
+    let trace = wide().with_loss_model(LossModel::Trace("0100 1".parse().unwrap()));
+    let mut link = Link::new(trace.clone());
+    let mut rng = random_stream(1, &[]);
+    let mut seen = String::new();
+    for number in 0..12 {
+        if number == 3 {
+            link.set_model(LinkModel { delay: ms(1), ..trace.clone() });
+        }
+        seen.push(if link.offer(ms(number), 10, &mut rng).is_ok() { '0' } else { '1' });
+    }
+    assert_eq!(seen, "010010100101");
+}
+
+#[test]
+fn what_is_no_loss_trace_is_refused_with_its_line() {
+    let errors = ["", " \n", "0\n0x"].map(|text| text.parse::<netsim::LossTrace>().unwrap_err().to_string());
+    assert!(errors[0].contains("without a packet") && errors[1] == errors[0], "{errors:?}");
+    assert!(errors[2].contains("line 2") && errors[2].contains("'x'"), "{errors:?}");
+}
+
+#[test]
+fn a_packet_held_back_is_overtaken_and_delays_no_other() {
+    let model = wide().with_hold_back(share(0.1), ms(50));
+    let arrivals: Vec<Duration> = {
+        let mut link = Link::new(model);
+        let mut rng = random_stream(1, &[]);
+        (0..10_000).map(|n| link.offer(ms(n), 10, &mut rng).unwrap().transit.arrives_at - ms(n)).collect()
+    };
+    let late = arrivals.iter().filter(|delay| **delay >= ms(50)).count();
+    assert!((880..1_120).contains(&late), "{late}");
+    assert!(arrivals.iter().all(|delay| *delay < ms(1) || (ms(50)..ms(51)).contains(delay)));
+}
+
+#[test]
+fn copies_and_flipped_bits_come_as_often_as_asked_and_are_counted() {
+    const PACKETS: u32 = 20_000;
+    let model = wide().with_duplication(share(0.1)).with_corruption(share(0.05));
+    let mut link = Link::new(model);
+    let mut rng = random_stream(1, &[]);
+    let (mut copies, mut corrupted, mut places) = (0_u64, 0_u64, std::collections::BTreeSet::new());
+    for _ in 0..PACKETS {
+        let passage = link.offer(ORIGIN, 4, &mut rng).unwrap();
+        copies += u64::from(passage.copy.is_some());
+        for transit in [Some(passage.transit), passage.copy].into_iter().flatten() {
+            let mut payload = [0_u8; 4];
+            transit.corrupt(&mut payload);
+            let payload = u32::from_le_bytes(payload);
+            assert_eq!(payload.count_ones(), u32::from(transit.is_corrupted()));
+            corrupted += u64::from(transit.is_corrupted());
+            places.insert(payload);
+            transit.corrupt(&mut []);
+            assert!(link.deliver(transit));
+        }
+    }
+    assert!((1_830..2_170).contains(&copies), "{copies}");
+    assert!((970..1_230).contains(&corrupted), "{corrupted}");
+    assert_eq!(places.len(), 33, "each of the 32 bits, and none");
+    let counters = link.counters();
+    assert_eq!((counters.duplicated, counters.corrupted), (copies, corrupted));
+    assert_eq!((counters.delivered, counters.under_way()), (u64::from(PACKETS) + copies, 0));
+}
+
+#[test]
+fn a_policer_lets_a_burst_pass_and_then_its_rate() {
+    let mut link =
+        Link::new(LinkModel { header_bytes: 0, ..wide() }.with_policer(Rate::from_bits(8_000), 100));
+    let mut rng = random_stream(1, &[]);
+    let mut passes = |now, bytes| link.offer(now, bytes, &mut rng).map(|_| ());
+    assert_eq!(passes(ORIGIN, 101), Err(DropCause::Policed), "more than the bucket ever holds");
+    assert_eq!(passes(ORIGIN, 60), Ok(()));
+    assert_eq!(passes(ORIGIN, 40), Ok(()));
+    assert_eq!(passes(ORIGIN, 1), Err(DropCause::Policed));
+    assert_eq!(passes(ms(10), 11), Err(DropCause::Policed), "ten bytes have come in 10 ms");
+    assert_eq!(passes(ms(10), 10), Ok(()));
+    assert_eq!(passes(ms(1_000), 100), Ok(()));
+    assert_eq!(passes(ms(1_000), 1), Err(DropCause::Policed), "a full bucket holds no more");
+    assert_eq!(link.counters().policed, 4);
+}
+
+proptest! {
+    #[test]
+    fn a_policer_passes_what_a_token_bucket_in_real_numbers_would(
+        packets in traffic(),
+        bits in 100_000..20_000_000_u64,
+        burst_bytes in 0..20_000_u64,
+    ) {
+        let model = wide().with_policer(Rate::from_bits(bits), burst_bytes);
+        let (mut tokens, mut last) = (burst_bytes as f64, ORIGIN);
+        let mut link = Link::new(model.clone());
+        let mut rng = random_stream(1, &[]);
+        for (now, bytes) in packets {
+            tokens = (tokens + (now - last).as_secs_f64() * bits as f64 / 8.0).min(burst_bytes as f64);
+            last = now;
+            let cost = model.wire_bytes(bytes) as f64;
+            let passed = link.offer(now, bytes, &mut rng).is_ok();
+            // Times are whole nanoseconds: a decision by less than a token may fall either way.
+            prop_assert!(passed == (cost <= tokens) || (cost - tokens).abs() < 1.0, "{cost} of {tokens}");
+            if passed {
+                tokens -= cost;
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand_chacha::ChaCha8Rng;
 
 use crate::agenda::Agenda;
-use crate::link::{Link, LinkCounters, LinkModel, Transit};
+use crate::link::{Link, LinkCounters, LinkModel, Passage, Transit};
 
 /// Holds each packet until the model lets it arrive. `E` says where a packet leaves.
 ///
@@ -17,16 +17,26 @@ pub(super) struct Shaper<E> {
     on_the_way: Agenda<(Transit, Vec<u8>, E)>,
 }
 
-impl<E> Shaper<E> {
+impl<E: Clone> Shaper<E> {
     pub(super) fn new(model: LinkModel, rng: ChaCha8Rng) -> Self {
         Self { link: Link::new(model), rng, on_the_way: Agenda::new() }
     }
 
     /// A packet has come in at `now`. Only one that will arrive is copied.
     pub(super) fn offer(&mut self, now: Duration, packet: &[u8], exit: impl FnOnce() -> E) {
-        if let Ok(transit) = self.link.offer(now, packet.len(), &mut self.rng) {
-            self.on_the_way.add(transit.arrives_at, (transit, packet.to_vec(), exit()));
+        if let Ok(Passage { transit, copy }) = self.link.offer(now, packet.len(), &mut self.rng) {
+            let exit = exit();
+            if let Some(copy) = copy {
+                self.put_on_the_way(copy, packet, exit.clone());
+            }
+            self.put_on_the_way(transit, packet, exit);
         }
+    }
+
+    fn put_on_the_way(&mut self, transit: Transit, packet: &[u8], exit: E) {
+        let mut packet = packet.to_vec();
+        transit.corrupt(&mut packet);
+        self.on_the_way.add(transit.arrives_at, (transit, packet, exit));
     }
 
     /// Takes the next packet that has arrived by `now`, with its exit.

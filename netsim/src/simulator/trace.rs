@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::event::{Event, LinkId, NodeId};
-use crate::link::{DropCause, Transit};
+use crate::link::{DropCause, Passage};
 
 /// BLAKE3 hashes many blocks at once much faster than one packet at a time, so entries are collected first.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -47,13 +47,14 @@ impl Trace {
         now: Duration,
         from: NodeId,
         link: LinkId,
-        outcome: Result<Transit, DropCause>,
+        outcome: Result<Passage, DropCause>,
     ) {
         let tag = match outcome {
             Ok(_) => 16,
             Err(DropCause::QueueFull) => 17,
             Err(DropCause::Lost) => 18,
             Err(DropCause::Down) => 19,
+            Err(DropCause::Policed) => 20,
         };
         self.record(tag, now, [u64::from(from.0), u64::from(link.0)], &[]);
     }
