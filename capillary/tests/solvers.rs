@@ -139,6 +139,34 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
+    fn the_linear_program_of_the_first_layers_agrees_and_its_rest_costs_as_much(
+        scene in scene_of(Just(1.0).boxed()),
+        layers in 1..4u32,
+    ) {
+        let (topology, layers) = (scene.topology(), NonZeroU32::new(layers).unwrap());
+        let (source, target) = (NodeId(0), NodeId(scene.nodes - 1));
+        let by_program = lp::solve_layers(&topology, source, target, layers);
+        let Ok(pattern) = solve_layers(&topology, source, target, layers) else {
+            assert_unreachable(by_program);
+            return Ok(());
+        };
+        let lp::LpSolution { routing, hunts } = by_program.unwrap();
+        prop_assert_eq!(layer_counts(&routing), layer_counts(&pattern.routing));
+        prop_assert_eq!(hunts.iter().map(lp::Hunt::bottlenecks).collect::<Vec<_>>(), layer_counts(&routing));
+        for (link, other) in pattern.routing.links().iter().zip(routing.links()) {
+            prop_assert_eq!(link.layer, other.layer);
+            if link.layer.is_some() {
+                assert_close(other.flow, link.flow, "fixed by the first layers");
+            }
+        }
+        assert_close(cost(&topology, &routing), cost(&topology, &pattern.routing), "cost of the pattern");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
     fn the_reversed_network_has_the_same_flows(scene in scene()) {
         let mirror = |node: u32| scene.nodes - 1 - node;
         let reversed = scene.with_links(scene.links.iter().map(|&(from, to, c)| (mirror(to), mirror(from), c)));

@@ -39,8 +39,8 @@ pub(crate) struct Plan {
     /// Rational arithmetic: for small networks, flows and loads as p/q in JSON
     #[arg(long, conflicts_with = "pairs")]
     exact: bool,
-    /// How to solve; lp is the thesis's linear program, slow, and tells how the hunt for bottlenecks went
-    #[arg(long, value_enum, default_value_t = Solver::MaxFlow, conflicts_with_all = ["pairs", "layers", "exact"])]
+    /// How to solve
+    #[arg(long, value_enum, default_value_t = Solver::MaxFlow, conflicts_with_all = ["pairs", "exact"])]
     solver: Solver,
     /// At most so many paths
     #[arg(long, default_value_t = 16)]
@@ -62,8 +62,13 @@ pub(crate) struct Plan {
 /// The solvers to choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Solver {
+    /// Maximum flows
     MaxFlow,
+    /// The thesis's linear program, thousands of times slower: tells how the hunt for bottlenecks went
     Lp,
+    /// The same linear program, solved by HiGHS
+    #[cfg(feature = "highs")]
+    Highs,
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -126,7 +131,9 @@ impl Plan {
         let (routing, fractions, solver) = match self.solver {
             Solver::MaxFlow if self.exact => by_rationals(topology, from, to).map_err(unsolvable)?,
             Solver::MaxFlow => self.by_maximum_flow(network, from, to)?,
-            Solver::Lp => by_linear_program(topology, from, to).map_err(unsolvable)?,
+            Solver::Lp => self.by_linear_program(lp::Simplex::Microlp, network, from, to)?,
+            #[cfg(feature = "highs")]
+            Solver::Highs => self.by_linear_program(lp::Simplex::Highs, network, from, to)?,
         };
         let paths = routing.paths(self.max_paths, self.cover);
         let splits = Splits::of(&routing);
@@ -142,6 +149,23 @@ impl Plan {
         let (steps, max_flows, seconds) = (effort.steps, effort.max_flows, time.as_secs_f64());
         let solver =
             json!({ "name": "max-flow", "steps": steps, "max_flows": max_flows, "seconds": seconds });
+        Ok((routing, None, solver))
+    }
+
+    fn by_linear_program(
+        &self,
+        simplex: lp::Simplex,
+        network: &Network,
+        from: NodeId,
+        to: NodeId,
+    ) -> Result<Solved, Failure> {
+        let (solution, time) = timed(|| lp::solve_by(simplex, &network.topology, from, to, self.layers));
+        let lp::LpSolution { routing, hunts } = solution.map_err(|error| network.unsolvable(error))?;
+        let suspects: Vec<&[usize]> = hunts.iter().map(|hunt| hunt.suspects.as_slice()).collect();
+        let (name, steps, seconds) = (format!("{simplex:?}").to_lowercase(), hunts.len(), time.as_secs_f64());
+        let solver = json!({
+            "name": "lp", "simplex": name, "steps": steps, "max_flows": null, "seconds": seconds, "suspects": suspects
+        });
         Ok((routing, None, solver))
     }
 
@@ -171,16 +195,6 @@ fn by_rationals(topology: &Topology, from: NodeId, to: NodeId) -> Result<Solved,
         exact.flows.iter().zip(&exact.loads).map(|(flow, load)| (flow.to_string(), load.to_string()));
     let solver = json!({ "name": "exact", "steps": null, "max_flows": null, "seconds": time.as_secs_f64() });
     Ok((exact.routing, Some(fractions.collect()), solver))
-}
-
-fn by_linear_program(topology: &Topology, from: NodeId, to: NodeId) -> Result<Solved, SolveError> {
-    let (solution, time) = timed(|| lp::solve(topology, from, to));
-    let lp::LpSolution { routing, hunts } = solution?;
-    let suspects: Vec<&[usize]> = hunts.iter().map(|hunt| hunt.suspects.as_slice()).collect();
-    let (steps, seconds) = (hunts.len(), time.as_secs_f64());
-    let solver =
-        json!({ "name": "lp", "steps": steps, "max_flows": null, "seconds": seconds, "suspects": suspects });
-    Ok((routing, None, solver))
 }
 
 #[allow(clippy::disallowed_methods, reason = "the program tells how long it took")]
