@@ -1,9 +1,26 @@
 //! Every limit and policy of a node: default, unit, reason.
+//!
+//! A [`Config`] can be written down as TOML: the keys are the fields' names, what is left out has its default, and a time
+//! is a text such as `"250 ms"`.
+//!
+//! ```
+//! let text = r#"
+//!     [coding]
+//!     symbol_size = 1168
+//!     block_timer = "5 ms"
+//! "#;
+//! let config: fec_transport::Config = toml::from_str(text)?;
+//! assert_eq!(config.coding.block_timer, std::time::Duration::from_millis(5));
+//! # Ok::<(), toml::de::Error>(())
+//! ```
 
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer};
+
 /// Limits and policies. The defaults suit a WAN of some 100 Mbit/s and 100 ms.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// How blocks are formed and protected.
     pub coding: Coding,
@@ -16,7 +33,8 @@ pub struct Config {
 }
 
 /// How blocks are formed and protected.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Coding {
     /// Bytes of an encoding symbol, a multiple of 8. Default 1,408: with 60 bytes of our headers and 28 of IPv4 and UDP
     /// it fills an Ethernet frame.
@@ -32,28 +50,36 @@ pub struct Coding {
     /// The same for blocks below 8 symbols, which are messages that somebody waits for. Default 0.001.
     pub small_residual: f64,
     /// How long written bytes wait for a full block. Default 2 ms.
+    #[serde(deserialize_with = "time")]
     pub block_timer: Duration,
 }
 
 /// When a path counts as dead, and how it is asked whether it lives.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Liveness {
     /// A path that is silent for so long beyond its round trip, with packets missing, leaves the schedule. Default 60 ms.
+    #[serde(deserialize_with = "time")]
     pub silence: Duration,
     /// … if the probability that mere loss explains it is below this. Default 1e-6.
     pub doubt: f64,
     /// How often a dead path is probed in its first minute; then the interval doubles up to 10 s. Default 250 ms.
+    #[serde(deserialize_with = "time")]
     pub probe_interval: Duration,
     /// How often a living path that carries nothing is probed. Default 1 s.
+    #[serde(deserialize_with = "time")]
     pub keep_alive: Duration,
     /// A session that hears nothing for so long is over. Default 5 s: an I/O node's death must be told within ten.
+    #[serde(deserialize_with = "time")]
     pub session_silence: Duration,
     /// How long opening a session may take. Default 8 s.
+    #[serde(deserialize_with = "time")]
     pub connect: Duration,
 }
 
 /// Bounds on memory and tables.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Bytes that a stream takes from its writer before they form blocks. Default 1 MiB.
     pub send_buffer: usize,
@@ -85,21 +111,27 @@ pub struct Limits {
 }
 
 /// How circuits are planned and kept.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Routing {
     /// Paths of a session. Default 8: capillary layers beyond carry little each.
     pub max_paths: usize,
     /// The share of the planned flow that the paths must carry; the rest is left out. Default 0.97.
     pub cover: f64,
     /// How long a circuit lives; it is replaced at four fifths of it. Default 10 min.
+    #[serde(deserialize_with = "time")]
     pub circuit_lifetime: Duration,
     /// How long an answer to a set-up may take. Default 2 s.
+    #[serde(deserialize_with = "time")]
     pub set_up_timeout: Duration,
     /// After how long without its path a route is set up anew; doubles up to 10 s. Default 500 ms.
+    #[serde(deserialize_with = "time")]
     pub retry: Duration,
     /// How far clocks of members may differ. Default 2 min.
+    #[serde(deserialize_with = "time")]
     pub clock_skew: Duration,
     /// Circuits through a neighbour that has been gone for so long are torn down. Default 30 s.
+    #[serde(deserialize_with = "time")]
     pub neighbour_patience: Duration,
 }
 
@@ -159,6 +191,53 @@ impl Default for Routing {
             retry: Duration::from_millis(500),
             clock_skew: Duration::from_secs(120),
             neighbour_patience: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Reads a time such as `"2 ms"` or `"10 min"`.
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_time(&text).ok_or_else(|| {
+        serde::de::Error::custom(format!(
+            "\"{text}\" is no time: expected a number with ms, s or min, as \"250 ms\""
+        ))
+    })
+}
+
+fn parse_time(text: &str) -> Option<Duration> {
+    let (number, unit) = text.trim().split_at(text.trim().find(|c: char| c.is_ascii_alphabetic())?);
+    let seconds = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "min" => 60.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(number.trim().parse::<f64>().ok()? * seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_has_its_default_and_what_is_unknown_is_named() {
+        let config: Config = toml::from_str("[liveness]\nsilence = \"0.1 s\"").expect("a right config");
+        assert_eq!(config.liveness.silence, Duration::from_millis(100));
+        assert_eq!(config.liveness.keep_alive, Liveness::default().keep_alive);
+        let error = toml::from_str::<Config>("[liveness]\nsilense = \"1 s\"").unwrap_err();
+        assert!(error.message().contains("unknown field `silense`"), "{error}");
+        let error = toml::from_str::<Config>("[liveness]\nsilence = 60").unwrap_err();
+        assert!(error.to_string().contains("silence = 60"), "{error}");
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(parse_time("2ms"), Some(Duration::from_millis(2)));
+        assert_eq!(parse_time(" 1.5 min "), Some(Duration::from_secs(90)));
+        for text in ["", "5", "ms", "-1 s", "1 h", "nan s"] {
+            assert_eq!(parse_time(text), None, "{text}");
         }
     }
 }
