@@ -3,6 +3,7 @@
 //! - [`Link`]: one direction of a link as a state machine: queue, rate, delay and jitter, loss. [`LinkModel`] has its
 //!   parameters.
 //! - [`Simulator`]: nodes and links in virtual time. A run is a function of its seed; a hash of its trace proves it.
+//! - [`mobility`]: mobile ad-hoc networks, frame by frame as topologies.
 //! - `emulator::Emulator` (feature `emulator`): the same links between real UDP sockets on loopback, in real time.
 //!
 //! It moves opaque packets and knows nothing of what is in them.
@@ -35,6 +36,7 @@ mod agenda;
 pub mod emulator;
 mod link;
 mod loss;
+pub mod mobility;
 mod simulator;
 mod stream;
 mod units;
