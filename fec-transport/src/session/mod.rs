@@ -6,13 +6,17 @@
 mod block;
 mod code;
 mod delivery;
+mod departures;
 mod egress;
 mod ingress;
+mod loss;
+mod pacer;
 pub(crate) mod path;
 mod rate;
 mod receiver;
 mod redundancy;
 mod reporting;
+mod round_trip;
 mod sender;
 mod spread;
 mod stream;

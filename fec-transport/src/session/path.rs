@@ -4,7 +4,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::departures::Departures;
+use super::loss::{LossEstimate, PRIOR_LOSS};
+use super::pacer::Pacer;
 use super::rate::{Feedback, RateController};
+use super::round_trip::RoundTrip;
 use crate::config::Liveness;
 use crate::crypto::hop_key::HopKey;
 use crate::crypto::replay::ReplayWindow;
@@ -19,14 +23,6 @@ pub struct PathId(pub u32);
 
 /// Bytes of IPv4 and UDP headers: the pacer counts what the link carries.
 pub(crate) const IP_UDP_HEADERS: usize = 28;
-/// Packets of one path whose departure is remembered; older ones count as lost.
-const MAX_UNACKNOWLEDGED: usize = 16_384;
-/// Packets over which a sample of the loss is taken.
-const LOSS_SAMPLE: u64 = 64;
-/// Before anything is measured.
-const PRIOR_LOSS: f64 = 0.01;
-/// How long a path may send ahead of its rate: timers tick at 1 ms.
-const BURST: Duration = Duration::from_millis(3);
 /// Probes in a row without an answer after which a path that carries nothing is dead.
 const UNANSWERED_PROBES: usize = 6;
 /// Probes whose echo is still recognised.
@@ -36,8 +32,6 @@ const MAX_PROBE_REPLIES: usize = 8;
 /// For how long a dead path is probed at the full rate, and the longest interval afterwards (design §6).
 const PROBE_PATIENCE: Duration = Duration::from_secs(60);
 const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(10);
-/// The most packets of one run (design §6).
-const MAX_RUN: f64 = 44.0;
 
 /// With what a node sends along a circuit.
 #[derive(Debug, Clone)]
@@ -96,9 +90,7 @@ pub(crate) struct Path {
     pub(crate) loss: LossEstimate,
     next_number: u64,
     departures: Departures,
-    /// Tokens of the pacer in bytes, and when they were counted.
-    tokens: f64,
-    tokens_at: Time,
+    pacer: Pacer,
     sent_bytes_since_feedback: f64,
     /// Bytes of a packet, smoothed.
     mean_packet: f64,
@@ -163,8 +155,7 @@ impl Path {
             loss: LossEstimate::default(),
             next_number: 0,
             departures: Departures::default(),
-            tokens: 0.0,
-            tokens_at: now,
+            pacer: Pacer::new(now),
             sent_bytes_since_feedback: 0.0,
             mean_packet: 0.0,
             probe: ProbeState { due: Some(now), ..ProbeState::default() },
@@ -197,32 +188,20 @@ impl Path {
 
     /// Charges a datagram of `length` bytes to the pacer.
     pub(crate) fn charge(&mut self, now: Time, length: usize) {
-        self.refill(now);
         let bytes = (length + IP_UDP_HEADERS) as f64;
-        self.tokens -= bytes;
+        self.pacer.charge(now, self.rate.rate(), bytes);
         self.sent_bytes_since_feedback += bytes;
         self.mean_packet += 0.1 * (bytes - self.mean_packet);
     }
 
     /// Whether the pacer lets a packet go.
     pub(crate) fn may_send(&mut self, now: Time) -> bool {
-        self.refill(now);
-        self.tokens >= 0.0
+        self.pacer.may_send(now, self.rate.rate())
     }
 
-    /// When the pacer will have the tokens for the next run of packets of `packet` bytes: of 1 ms, at most 44 packets.
+    /// When the pacer will have the tokens for the next run of packets of `packet` bytes.
     pub(crate) fn ready_at(&self, packet: usize) -> Time {
-        let bytes_per_second = self.rate.rate() / 8.0;
-        let run = (bytes_per_second * 1e-3).min(MAX_RUN * packet as f64);
-        let missing = if self.tokens >= 0.0 { 0.0 } else { run - self.tokens };
-        self.tokens_at + Duration::from_secs_f64(missing / bytes_per_second)
-    }
-
-    fn refill(&mut self, now: Time) {
-        let bytes_per_second = self.rate.rate() / 8.0;
-        let earned = now.since(self.tokens_at).as_secs_f64() * bytes_per_second;
-        self.tokens = (self.tokens + earned).min(bytes_per_second * BURST.as_secs_f64());
-        self.tokens_at = now;
+        self.pacer.ready_at(self.rate.rate(), packet)
     }
 
     /// Takes the path's part of a report that the peer sent at `sent_us` of its clock.
@@ -238,15 +217,15 @@ impl Path {
         if report.highest >= self.next_number || report.received > self.counters.packets_sent {
             return Err(FalseClaim(report.highest));
         }
-        if report.highest < self.departures.first {
+        if report.highest < self.departures.first() {
             return Ok(());
         }
         let (departure, expected) = self.departures.acknowledge(report.highest);
         let departure = departure.ok_or(FalseClaim(report.highest))?;
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
         self.round_trip.observe(now.since(departure).saturating_sub(held));
-        let arrived = self.loss.observe(expected, report.received);
-        self.counters.packets_lost = self.loss.lost;
+        let arrived = self.loss.observe(now, expected, report.received);
+        self.counters.packets_lost = self.loss.lost();
         let feedback = Feedback {
             one_way_us: report.arrival_us as i64 - departure.as_micros() as i64,
             known_bytes: expected as f64 * self.mean_packet,
@@ -260,7 +239,7 @@ impl Path {
 
     /// Up to which packet number everything has arrived or never will.
     pub(crate) fn known_up_to(&self) -> Option<u64> {
-        self.departures.first.checked_sub(1)
+        self.departures.first().checked_sub(1)
     }
 
     /// After how long a packet without news counts as lost.
@@ -301,7 +280,7 @@ impl Path {
         }
         if !self.is_live() {
             self.state = PathState::Live;
-            (self.tokens, self.tokens_at) = (0.0, now);
+            self.pacer = Pacer::new(now);
         }
         self.probe.due = Some(now + liveness.keep_alive);
     }
@@ -336,109 +315,5 @@ impl Path {
             }
             _ => liveness.probe_interval,
         }
-    }
-}
-
-/// When packets left, from the first that is not known to have arrived or to be lost.
-#[derive(Debug, Default)]
-struct Departures {
-    first: u64,
-    /// `None` marks a number that was skipped.
-    times: VecDeque<Option<Time>>,
-}
-
-impl Departures {
-    fn push(&mut self, time: Option<Time>) {
-        if self.times.len() == MAX_UNACKNOWLEDGED {
-            self.times.pop_front();
-            self.first += 1;
-        }
-        self.times.push_back(time);
-    }
-
-    /// Forgets everything up to `highest`; gives when that packet left (`None` if never) and how many left with it.
-    fn acknowledge(&mut self, highest: u64) -> (Option<Time>, u64) {
-        let count = (highest - self.first + 1) as usize;
-        let mut departed = 0;
-        let mut last = None;
-        for time in self.times.drain(..count) {
-            departed += u64::from(time.is_some());
-            last = time;
-        }
-        self.first = highest + 1;
-        (last, departed)
-    }
-
-    /// How many unacknowledged packets left longer ago than `age`.
-    fn older_than(&self, now: Time, age: Duration) -> usize {
-        self.times.iter().flatten().take_while(|time| now.since(**time) >= age).count()
-    }
-}
-
-/// The smoothed round trip and its deviation (RFC 6298).
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct RoundTrip {
-    smoothed: Option<Duration>,
-    deviation: Duration,
-}
-
-impl RoundTrip {
-    fn observe(&mut self, sample: Duration) {
-        match self.smoothed {
-            None => (self.smoothed, self.deviation) = (Some(sample), sample / 2),
-            Some(smoothed) => {
-                self.deviation = (self.deviation * 3 + smoothed.abs_diff(sample)) / 4;
-                self.smoothed = Some((smoothed * 7 + sample) / 8);
-            }
-        }
-    }
-
-    /// 100 ms until something was measured.
-    pub(crate) fn smoothed(&self) -> Duration {
-        self.smoothed.unwrap_or(Duration::from_millis(100))
-    }
-
-    pub(crate) fn deviation(&self) -> Duration {
-        self.deviation
-    }
-}
-
-/// The share of packets that a path loses, from the peer's counts.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LossEstimate {
-    share: f64,
-    /// Packets in all whose fate is known, and of these the lost ones.
-    known: u64,
-    pub(crate) lost: u64,
-    received: u64,
-    sample_known: u64,
-    sample_lost: u64,
-}
-
-impl Default for LossEstimate {
-    fn default() -> LossEstimate {
-        LossEstimate { share: PRIOR_LOSS, known: 0, lost: 0, received: 0, sample_known: 0, sample_lost: 0 }
-    }
-}
-
-impl LossEstimate {
-    /// `expected` more packets have had their fate, and `received` have arrived in all; gives how many arrived anew.
-    fn observe(&mut self, expected: u64, received: u64) -> u64 {
-        self.known += expected;
-        let arrived = received.saturating_sub(self.received);
-        self.received = self.received.max(received);
-        self.lost = self.known.saturating_sub(self.received);
-        let sample = self.known - self.sample_known;
-        if sample >= LOSS_SAMPLE {
-            let lost = self.lost.saturating_sub(self.sample_lost) as f64 / sample as f64;
-            self.share += 0.3 * (lost.min(1.0) - self.share);
-            (self.sample_known, self.sample_lost) = (self.known, self.lost);
-        }
-        arrived
-    }
-
-    /// In [0, 1].
-    pub(crate) fn share(&self) -> f64 {
-        self.share
     }
 }

@@ -1,0 +1,81 @@
+//! The pacer of a path: a token bucket filled at the path's rate.
+
+use std::time::Duration;
+
+use crate::time::Time;
+
+/// How long a path may send ahead of its rate: timers tick at 1 ms.
+const BURST: Duration = Duration::from_millis(3);
+/// A run of packets, sent in one go: so long at the path's rate, at most so many packets (design §6).
+const RUN: Duration = Duration::from_millis(1);
+const MAX_RUN: f64 = 44.0;
+
+/// Holds packets back until the rate allows for them.
+#[derive(Debug, Clone)]
+pub(crate) struct Pacer {
+    /// In bytes; below zero, a packet was sent ahead of the rate.
+    tokens: f64,
+    counted_at: Time,
+}
+
+impl Pacer {
+    /// A pacer without tokens.
+    pub(crate) fn new(now: Time) -> Pacer {
+        Pacer { tokens: 0.0, counted_at: now }
+    }
+
+    /// Charges a datagram of `bytes`, IP header included; `rate` in bit/s.
+    pub(crate) fn charge(&mut self, now: Time, rate: f64, bytes: f64) {
+        self.refill(now, rate);
+        self.tokens -= bytes;
+    }
+
+    /// Whether a packet may go now.
+    pub(crate) fn may_send(&mut self, now: Time, rate: f64) -> bool {
+        self.refill(now, rate);
+        self.tokens >= 0.0
+    }
+
+    /// When there will be tokens for the next run of packets of `packet` bytes.
+    pub(crate) fn ready_at(&self, rate: f64, packet: usize) -> Time {
+        let bytes_per_second = rate / 8.0;
+        let run = (bytes_per_second * RUN.as_secs_f64()).min(MAX_RUN * packet as f64);
+        let missing = if self.tokens >= 0.0 { 0.0 } else { run - self.tokens };
+        self.counted_at + Duration::from_secs_f64(missing / bytes_per_second)
+    }
+
+    fn refill(&mut self, now: Time, rate: f64) {
+        let bytes_per_second = rate / 8.0;
+        let earned = now.since(self.counted_at).as_secs_f64() * bytes_per_second;
+        self.tokens = (self.tokens + earned).min(bytes_per_second * BURST.as_secs_f64());
+        self.counted_at = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends packets of 1,000 bytes for a second whenever the pacer lets it; gives how many.
+    fn sent_in_a_second(rate: f64) -> u32 {
+        let (mut pacer, mut sent) = (Pacer::new(Time::ZERO), 0);
+        let mut now = Time::ZERO;
+        while now < Time::ZERO + Duration::from_secs(1) {
+            while pacer.may_send(now, rate) {
+                pacer.charge(now, rate, 1_000.0);
+                sent += 1;
+            }
+            now = pacer.ready_at(rate, 1_000).max(now + Duration::from_micros(1));
+        }
+        sent
+    }
+
+    #[test]
+    fn over_a_second_the_rate_is_kept_whatever_it_is() {
+        for packets_per_second in [40u32, 1_000, 100_000] {
+            let sent = sent_in_a_second(f64::from(packets_per_second) * 8_000.0);
+            let bound = packets_per_second / 100 + 2;
+            assert!(sent.abs_diff(packets_per_second) <= bound, "{sent} of {packets_per_second}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The round trip of a path.
+
+use std::time::Duration;
+
+/// The smoothed round trip and its deviation (RFC 6298).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RoundTrip {
+    smoothed: Option<Duration>,
+    deviation: Duration,
+}
+
+impl RoundTrip {
+    pub(crate) fn observe(&mut self, sample: Duration) {
+        match self.smoothed {
+            None => (self.smoothed, self.deviation) = (Some(sample), sample / 2),
+            Some(smoothed) => {
+                self.deviation = (self.deviation * 3 + smoothed.abs_diff(sample)) / 4;
+                self.smoothed = Some((smoothed * 7 + sample) / 8);
+            }
+        }
+    }
+
+    /// 100 ms until something was measured.
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed.unwrap_or(Duration::from_millis(100))
+    }
+
+    pub(crate) fn deviation(&self) -> Duration {
+        self.deviation
+    }
+}
