@@ -82,6 +82,7 @@ impl LossEstimate {
 
     /// The mean loss with the prior in it, in (0, 1): near 1 % while little was measured. For what must arrive at the
     /// first try.
+    #[allow(dead_code, reason = "the redundancy of interactive blocks is about to read it")]
     pub(crate) fn cautious_share(&self) -> f64 {
         let lost = self.recent_lost + PRIOR_LOSS * PRIOR_PACKETS;
         (lost / (self.recent_known + PRIOR_PACKETS)).clamp(0.0, 1.0)
@@ -90,6 +91,7 @@ impl LossEstimate {
     /// How much more the losses in [`WINDOW`] packets vary than independent ones would: their variance over that of the
     /// binomial distribution, at least 1. Losses in runs of mean length b give about 2b − 1 for runs far shorter than a
     /// window.
+    #[allow(dead_code, reason = "the redundancy of blocks is about to read it")]
     pub(crate) fn dispersion(&self) -> f64 {
         self.bursts.ratio()
     }
