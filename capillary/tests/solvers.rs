@@ -1,5 +1,9 @@
 //! The solvers against each other on random small multigraphs, and properties that any of them must have.
 
+#[allow(dead_code, reason = "of the benchmark's networks, one is solved here")]
+#[path = "../benches/solvers/networks.rs"]
+mod networks;
+
 use std::cell::Cell;
 use std::num::NonZeroU32;
 
@@ -251,6 +255,15 @@ proptest! {
         let kept = scene.links.iter().enumerate().filter(|(index, _)| !cut.links.contains(&LinkId(*index as u32)));
         prop_assert!(scene.with_links(kept.map(|(_, &link)| link)).flows().is_none());
     }
+}
+
+#[test]
+fn a_deep_recursion_keeps_its_precision() {
+    // Of all of the benchmark's kinds of networks, the one with the most layers for its size.
+    let networks::Scene { topology, source, target, .. } = networks::barabasi_albert(3_000, 3, 1);
+    let Solution { routing, certificate, .. } = solve_certified(&topology, source, target).unwrap();
+    certificate.verify(&topology, &routing).unwrap();
+    assert!(routing.layers().len() > 2_000, "{}", routing.layers().len());
 }
 
 /// Σ flow/capacity: what the rest of a pattern makes smallest.

@@ -64,7 +64,7 @@ pub(crate) fn geometric(count: usize, degree: f64, seed: u64) -> Scene {
         let best = (0..count).min_by(|&a, &b| distance(&points[a]).total_cmp(&distance(&points[b])));
         NodeId(best.unwrap_or(0) as u32)
     };
-    let name = format!("geometric {count}, degree {degree}");
+    let name = format!("geometric {}, degree {degree}", grouped(count));
     Scene { name, topology, source: nearest(0.2, 0.2), target: nearest(0.8, 0.8) }
 }
 
@@ -93,6 +93,13 @@ pub(crate) fn barabasi_albert(count: usize, m: usize, seed: u64) -> Scene {
     }
     let mut hubs: Vec<usize> = (0..count).collect();
     hubs.sort_by_key(|&node| (std::cmp::Reverse(degree[node]), node));
-    let name = format!("Barabási–Albert {count}, m = {m}");
+    let name = format!("Barabási–Albert {}, m = {m}", grouped(count));
     Scene { name, topology, source: NodeId(hubs[0] as u32), target: NodeId(hubs[1] as u32) }
+}
+
+/// With commas between the thousands.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
 }
