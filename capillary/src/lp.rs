@@ -104,13 +104,10 @@ pub fn solve_by(
     while problem.has_supplies() && layers.is_none_or(|layers| hunts.len() < layers.get() as usize) {
         let layer = hunts.len() + 1;
         let (hunt, bottlenecks) = problem.hunt().map_err(|error| failed(layer, error.to_string()))?;
-        if hunt.ratio <= layer::ROUND_OFF && hunts.is_empty() {
+        if bottlenecks.is_empty() {
             return Err(unreachable(topology, source, target));
         }
-        if bottlenecks.is_empty() {
-            return Err(failed(layer, "it has no bottleneck".into()));
-        }
-        problem.remove(&bottlenecks, hunt.ratio);
+        problem.remove(&bottlenecks, &hunt);
         hunts.push(hunt);
     }
     let in_layer: Vec<bool> = problem.flows().iter().map(|&flow| flow != 0.0).collect();

@@ -7,11 +7,14 @@ use super::{Hunt, Simplex};
 use crate::topology::{LinkId, NodeId, Orientation, Topology};
 
 /// A flow this near to a capacity, relative, is at capacity.
-pub(super) const ROUND_OFF: f64 = 1e-9;
+const ROUND_OFF: f64 = 1e-9;
 
 /// How far the ratio of a solved program may be off, relative. From layer to layer the error of the supplies grows
 /// with the ratio, and what is below it is no supply.
 const PRECISION: f64 = 4e-12;
+
+/// Simplex solvers lose themselves in round-off now and then. The same problem in other units is another one to them.
+const OTHER_UNITS: [f64; 2] = [1.0 / 3.0, 7.0];
 
 #[derive(Debug, Clone, Copy)]
 struct Arc {
@@ -28,28 +31,34 @@ pub(super) struct LayerProblem {
     simplex: Simplex,
     arcs: Vec<Arc>,
     supply: Vec<f64>,
+    /// The first ratio is in units of this, the others in units of 1.
+    unit: f64,
+    /// Flows in the original problem times this are flows here.
     scale: f64,
     /// What round-off may have made of a supply that ought to be zero.
     noise: f64,
+    is_first: bool,
     /// The signed flow of each link, 0 until a layer fixes it; index: link.
     flows: Vec<f64>,
 }
 
 impl LayerProblem {
+    /// The problem of the first layer. Its capacities are in units of their geometric mean, so that they are near 1.
     pub(super) fn first(simplex: Simplex, topology: &Topology, source: NodeId, target: NodeId) -> Self {
         let mut supply = vec![0.0; topology.node_count()];
         supply[source.index()] = 1.0;
         supply[target.index()] = -1.0;
+        let unit = geometric_mean(topology);
         let mut arcs = Vec::new();
         for (link, from, to, weight) in topology.links().filter(|(_, from, to, _)| from != to) {
-            let (tail, head, capacity) = (from.index(), to.index(), weight.capacity);
+            let (tail, head, capacity) = (from.index(), to.index(), weight.capacity / unit);
             arcs.push(Arc { tail, head, capacity, link, signed_capacity: capacity });
             if topology.orientation() == Orientation::Undirected {
                 arcs.push(Arc { tail: head, head: tail, capacity, link, signed_capacity: -capacity });
             }
         }
         let flows = vec![0.0; topology.link_count()];
-        Self { simplex, arcs, supply, scale: 1.0, noise: PRECISION, flows }
+        Self { simplex, arcs, supply, unit, scale: 1.0, noise: PRECISION, is_first: true, flows }
     }
 
     /// The signed flow of each link, as far as it is known.
@@ -61,9 +70,31 @@ impl LayerProblem {
         self.supply.iter().any(|&supply| supply != 0.0)
     }
 
+    /// Finds the bottlenecks: returns their positions among the arcs, and how it went. There are none if nothing can
+    /// leave the source.
+    pub(super) fn hunt(&mut self) -> Result<(Hunt, Vec<usize>), ResolutionError> {
+        let mut result = self.try_hunt();
+        for factor in OTHER_UNITS {
+            if result.is_err() {
+                self.rescale(factor);
+                result = self.try_hunt();
+            }
+        }
+        result
+    }
+
+    fn rescale(&mut self, factor: f64) {
+        for arc in &mut self.arcs {
+            arc.capacity *= factor;
+            arc.signed_capacity *= factor;
+        }
+        self.supply.iter_mut().for_each(|supply| *supply *= factor);
+        self.scale *= factor;
+        self.noise *= factor;
+    }
+
     /// Maximises the growth, then minimises the flow over the suspects until all of those left hold theirs.
-    /// Returns the positions of the bottlenecks among the arcs.
-    pub(super) fn hunt(&self) -> Result<(Hunt, Vec<usize>), ResolutionError> {
+    fn try_hunt(&self) -> Result<(Hunt, Vec<usize>), ResolutionError> {
         let (ratio, flow) = self.largest_growth()?;
         let mut suspects: Vec<usize> =
             (0..self.arcs.len()).filter(|&arc| self.is_full(arc, &flow, 0.0)).collect();
@@ -73,9 +104,13 @@ impl LayerProblem {
             suspects.retain(|&arc| self.is_full(arc, &flow, given));
             counts.push(suspects.len());
             if counts[counts.len() - 2] == suspects.len() {
-                return Ok((Hunt { ratio, suspects: counts }, suspects));
+                break;
             }
         }
+        if suspects.is_empty() && !(self.is_first && ratio <= ROUND_OFF) {
+            return Err(ResolutionError::Str("it has no bottleneck".into()));
+        }
+        Ok((Hunt { ratio: ratio * self.unit, suspects: counts }, suspects))
     }
 
     /// Whether the arc is at its capacity, but for round-off and for what conservation has `given` way by.
@@ -90,7 +125,7 @@ impl LayerProblem {
         let mut give = 0.0;
         loop {
             let (ratio, flow) = self.largest_growth_within(give)?;
-            match self.more(give, 1.0).filter(|_| ratio < 1.0 && !self.is_first()) {
+            match self.more(give, 1.0).filter(|_| ratio < 1.0 && !self.is_first) {
                 Some(more) => give = more,
                 None => return Ok((ratio, flow)),
             }
@@ -154,10 +189,6 @@ impl LayerProblem {
         self.simplex.optimum(variables.minimise(cost(&flow)), conserved, &flow)
     }
 
-    fn is_first(&self) -> bool {
-        self.scale == 1.0 && self.noise == PRECISION
-    }
-
     /// The next larger amount by which the outflow of a node may be off, if there is still reason in it.
     fn more(&self, give: f64, ratio: f64) -> Option<f64> {
         let largest = ratio * self.supply.iter().fold(0.0, |largest: f64, supply| largest.max(supply.abs()));
@@ -188,7 +219,9 @@ impl LayerProblem {
     }
 
     /// Goes to the next layer [theory §1.1, eqs. 1–4].
-    pub(super) fn remove(&mut self, bottlenecks: &[usize], ratio: f64) {
+    pub(super) fn remove(&mut self, bottlenecks: &[usize], hunt: &Hunt) {
+        let ratio = hunt.ratio / self.unit;
+        (self.unit, self.is_first) = (1.0, false);
         self.scale *= ratio;
         for supply in &mut self.supply {
             *supply *= ratio;
@@ -236,4 +269,9 @@ impl LayerProblem {
             }
         }
     }
+}
+
+fn geometric_mean(topology: &Topology) -> f64 {
+    let logarithms = topology.links().map(|(.., link)| libm::log(link.capacity));
+    libm::exp(logarithms.sum::<f64>() / topology.link_count().max(1) as f64)
 }
