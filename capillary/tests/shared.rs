@@ -22,7 +22,7 @@ fn shared(folder: &str) -> PathBuf {
     Path::new(&root).join(folder)
 }
 
-fn text<'v>(value: &'v Value) -> &'v str {
+fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
