@@ -4,6 +4,8 @@
 //! - [`Scenario`]: so many nodes in an [`Area`], moving by a model. With a seed it gives [`Frames`].
 //! - [`Frame`]: where all nodes are at one time; [`Frame::topology`] is the network of those within a range of each
 //!   other.
+//! - [`FrameStatistics`], [`LinkWatch`]: what kind of networks these are.
+//! - [`Trace`]: recorded motion, from and to BonnMotion's and ns-2's files ([`trace`]).
 //!
 //! All motion is piecewise linear: a node is a series of [`Waypoint`]s, and between two of them it goes straight at
 //! one speed. Every model starts in its stationary distribution, so that the first frame is as good a sample as any.
@@ -41,6 +43,8 @@ mod radio;
 mod random_walk;
 mod random_waypoint;
 mod scenario;
+mod statistics;
+pub mod trace;
 mod units;
 mod waypoint;
 
@@ -54,5 +58,7 @@ pub use self::group::Groups;
 pub use self::random_walk::RandomWalk;
 pub use self::random_waypoint::RandomWaypoint;
 pub use self::scenario::{Individual, Model, Scenario};
+pub use self::statistics::{FrameStatistics, LinkChanges, LinkWatch};
+pub use self::trace::Trace;
 pub use self::units::{Length, Pauses, Speeds};
 pub use self::waypoint::Waypoint;

@@ -5,7 +5,8 @@ use rand_chacha::ChaCha8Rng;
 use super::area::Area;
 use super::draw;
 use super::units::{Pauses, Speeds};
-use super::waypoint::Waypoint;
+use super::waypoint::{Waypoint, distance};
+use crate::mobility::Position;
 
 /// Random waypoint: a node goes straight to a uniformly drawn place at a uniformly drawn speed, pauses there, and
 /// goes on to the next.
@@ -70,8 +71,10 @@ impl RandomWaypoint {
         let (least, greatest) = (self.speeds.least_mps(), self.speeds.greatest_mps());
         let speed = least * libm::pow(greatest / least, draw::unit(rng));
         let done = draw::unit(rng);
-        let start = [0, 1].map(|axis| from[axis] + (to[axis] - from[axis]) * done);
-        (Waypoint::new(0.0, start), Waypoint::new(length * (1.0 - done) / speed, to))
+        let length_s = length / speed;
+        let [from, to] = [(from, -done), (to, 1.0 - done)]
+            .map(|(position, share)| Waypoint { time_s: share * length_s, position });
+        (from.toward(to, 0.0), to)
     }
 
     /// A pause in the middle of which time begins: drawn in proportion to its length, what is left of it uniformly.
@@ -79,7 +82,8 @@ impl RandomWaypoint {
         let at = place(area, rng);
         let [least, greatest] = [self.pauses.least_s(), self.pauses.greatest_s()].map(|pause| pause * pause);
         let pause_s = draw::between(least, greatest, rng).sqrt();
-        (Waypoint::new(0.0, at), Waypoint::new(pause_s * draw::unit(rng), at))
+        let start = Waypoint { time_s: 0.0, position: at };
+        (start, Waypoint { time_s: pause_s * draw::unit(rng), ..start })
     }
 
     fn pause(self, at: Waypoint, rng: &mut ChaCha8Rng) -> Waypoint {
@@ -90,16 +94,11 @@ impl RandomWaypoint {
     fn trip(self, area: Area, from: Waypoint, rng: &mut ChaCha8Rng) -> Waypoint {
         let to = place(area, rng);
         let speed = draw::between(self.speeds.least_mps(), self.speeds.greatest_mps(), rng);
-        let time_s = distance([from.position.x, from.position.y], to) / speed;
-        Waypoint::new(from.time_s + time_s, to)
+        Waypoint { time_s: from.time_s + distance(from.position, to) / speed, position: to }
     }
 }
 
-fn place(area: Area, rng: &mut ChaCha8Rng) -> [f64; 2] {
-    area.sides().map(|side| draw::between(0.0, side, rng))
-}
-
-fn distance(from: [f64; 2], to: [f64; 2]) -> f64 {
-    let [x, y] = [to[0] - from[0], to[1] - from[1]];
-    (x * x + y * y).sqrt()
+fn place(area: Area, rng: &mut ChaCha8Rng) -> Position {
+    let [x, y] = area.sides().map(|side| draw::between(0.0, side, rng));
+    Position { x, y }
 }

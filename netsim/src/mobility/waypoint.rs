@@ -15,6 +15,14 @@ impl Waypoint {
     pub(super) fn new(time_s: f64, [x, y]: [f64; 2]) -> Self {
         Self { time_s, position: Position { x, y } }
     }
+
+    /// Where the straight way to a later waypoint is at a time; it never leaves the two, whatever the rounding.
+    pub(super) fn toward(self, to: Self, time_s: f64) -> Self {
+        let share = ((time_s - self.time_s) / (to.time_s - self.time_s)).clamp(0.0, 1.0);
+        let mix = |a: f64, b: f64| (a + (b - a) * share).clamp(a.min(b), a.max(b));
+        let (from, to) = (self.position, to.position);
+        Self { time_s, position: Position { x: mix(from.x, to.x), y: mix(from.y, to.y) } }
+    }
 }
 
 /// A series of waypoints in the order of time: endless for a model, finite for a trace.
@@ -49,16 +57,14 @@ impl<'a> Cursor<'a> {
             self.to = self.course.next();
         }
         match self.to {
-            Some(to) => between(self.from, to, time_s),
+            Some(to) => self.from.toward(to, time_s).position,
             None => self.from.position,
         }
     }
 }
 
-/// Where the straight way from one waypoint to a later one is at a time; it never leaves the two, whatever the
-/// rounding.
-fn between(from: Waypoint, to: Waypoint, time_s: f64) -> Position {
-    let share = ((time_s - from.time_s) / (to.time_s - from.time_s)).clamp(0.0, 1.0);
-    let mix = |a: f64, b: f64| (a + (b - a) * share).clamp(a.min(b), a.max(b));
-    Position { x: mix(from.position.x, to.position.x), y: mix(from.position.y, to.position.y) }
+/// How far two places are from each other. A square root rounds alike on every machine, the system's hypot does not.
+pub(super) fn distance(from: Position, to: Position) -> f64 {
+    let (x, y) = (to.x - from.x, to.y - from.y);
+    (x * x + y * y).sqrt()
 }
