@@ -30,6 +30,10 @@ pub struct Config {
     pub limits: Limits,
     /// How circuits are planned and kept.
     pub routing: Routing,
+    /// How long a session's keys are used.
+    pub sealing: Sealing,
+    /// How much others may ask of this node.
+    pub policing: Policing,
 }
 
 /// How blocks are formed and protected.
@@ -92,6 +96,10 @@ pub struct Limits {
     /// Bytes that all streams of a session may receive unread. Default 96 MiB, of which `streams × initial_window` are
     /// set aside for new streams.
     pub receive_memory: usize,
+    /// The same for all sessions of the node together: each open session may grow to its part of it. Default 1 GiB.
+    /// What is set aside for new streams is not taken away, so many sessions may hold more than this in all: `sessions ×
+    /// 2 × streams × initial_window` is the true bound.
+    pub node_receive_memory: usize,
     /// Streams that the peer may have open at once. Default 128: so many small requests share a round trip.
     pub streams: u32,
     /// Paths of a session at once. Default 16: what a report can describe.
@@ -102,6 +110,8 @@ pub struct Limits {
     pub circuits: usize,
     /// … of these for one originator. Default 1,024.
     pub circuits_per_originator: usize,
+    /// … and that came from one neighbour. Default 8,192: a neighbour relays for many.
+    pub circuits_per_neighbour: usize,
     /// Members of a route, both ends included. Default 16, at most 64.
     pub max_route: usize,
     /// Datagrams that a relay holds for its socket. Default 8,192 (12 MB).
@@ -133,6 +143,42 @@ pub struct Routing {
     /// Circuits through a neighbour that has been gone for so long are torn down. Default 30 s.
     #[serde(deserialize_with = "time")]
     pub neighbour_patience: Duration,
+    /// Whether circuits that avoid a dead link are set up while it is dead. Default true; an experiment that is to see
+    /// the planned routes alone says false.
+    pub replan: bool,
+    /// How long a path must have been dead before it counts as a sign of a dead link. Default 250 ms: paths that die of
+    /// one link die within that time of one another.
+    #[serde(deserialize_with = "time")]
+    pub replan_after: Duration,
+    /// How long all planned routes must have carried data again before those around the dead link are given up. Default
+    /// 10 s: a link that flaps does not set up circuits each time.
+    #[serde(deserialize_with = "time")]
+    pub restore_after: Duration,
+}
+
+/// How long a session's keys are used (design §6).
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sealing {
+    /// A new handshake makes new keys after so long. Default 2 min.
+    #[serde(deserialize_with = "time")]
+    pub epoch: Duration,
+    /// … or after so many packets of one direction over all paths. Default 2²⁷, half of what a key may seal at all.
+    pub epoch_packets: u64,
+}
+
+/// How much others may ask of this node. Rates are long-run averages; a burst of one second's worth passes at once.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policing {
+    /// Set-ups per second of one originator. Default none: no limit.
+    pub set_ups_per_originator: Option<f64>,
+    /// Set-ups per second that come from one neighbour. Default none.
+    pub set_ups_per_neighbour: Option<f64>,
+    /// Bit/s, datagrams with their IP and UDP headers, that are relayed for one originator. Default none.
+    pub relayed_bps_per_originator: Option<f64>,
+    /// Bit/s that are relayed from one neighbour. Default none.
+    pub relayed_bps_per_neighbour: Option<f64>,
 }
 
 impl Default for Coding {
@@ -169,11 +215,13 @@ impl Default for Limits {
             initial_window: 128 << 10,
             max_window: 8 << 20,
             receive_memory: 96 << 20,
+            node_receive_memory: 1 << 30,
             streams: 128,
             paths: 16,
             sessions: 1_024,
             circuits: 16_384,
             circuits_per_originator: 1_024,
+            circuits_per_neighbour: 8_192,
             max_route: 16,
             relay_queue: 8_192,
             neighbours: 1_024,
@@ -191,7 +239,16 @@ impl Default for Routing {
             retry: Duration::from_millis(500),
             clock_skew: Duration::from_secs(120),
             neighbour_patience: Duration::from_secs(30),
+            replan: true,
+            replan_after: Duration::from_millis(250),
+            restore_after: Duration::from_secs(10),
         }
+    }
+}
+
+impl Default for Sealing {
+    fn default() -> Sealing {
+        Sealing { epoch: Duration::from_secs(120), epoch_packets: 1 << 27 }
     }
 }
 

@@ -68,6 +68,12 @@ impl SealKey {
     }
 }
 
+/// The body of a datagram that [`SealKey::open`] has opened in place.
+pub(crate) fn opened_body(datagram: &mut [u8]) -> &mut [u8] {
+    let end = datagram.len() - AEAD_TAG;
+    &mut datagram[HOP_HEADER..end]
+}
+
 impl std::fmt::Debug for SealKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("SealKey(..)")

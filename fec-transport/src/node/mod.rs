@@ -57,7 +57,7 @@ pub struct Transmit {
 pub struct Node {
     overlay: Arc<Overlay>,
     config: Arc<Config>,
-    identity: Identity,
+    identity: Arc<Identity>,
     me: Peer,
     /// The latest time that the node was told.
     now: Time,
@@ -84,6 +84,8 @@ pub struct Node {
 pub struct SessionStatus {
     /// Who is at the other end.
     pub peer: Peer,
+    /// How many handshakes have renewed its keys.
+    pub epoch: u32,
     /// Its paths.
     pub paths: Vec<PathStatus>,
     /// What it has received. A pause may mean that the peer had nothing to send.
@@ -111,7 +113,7 @@ impl Node {
             neighbours: Neighbours::default(),
             overlay,
             config,
-            identity,
+            identity: Arc::new(identity),
             me: Peer { member, instance },
             now,
             random,
@@ -319,6 +321,7 @@ impl Node {
     pub fn session_status(&self, session: SessionId) -> Option<SessionStatus> {
         self.sessions.get(&session).map(|session| SessionStatus {
             peer: session.peer,
+            epoch: session.epoch(),
             paths: session.path_statuses(),
             delivery: session.delivery(),
             acknowledged: session.acknowledged(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Node;
 use super::dialler::{Action, Attempt, Established};
 use crate::circuit::CircuitEvent;
-use crate::crypto::handshake::{Initiator, Responder, SessionKeys};
+use crate::crypto::handshake::{Initiator, Occasion, Responder, SessionKeys};
 use crate::event::{CloseReason, ConnectError, Event, SessionId};
 use crate::overlay::{InstanceId, MemberId, Peer};
 use crate::plan::plan;
@@ -143,7 +143,8 @@ impl Node {
         };
         let responder = self.overlay.member(attempt.member).keys.x25519;
         let random = self.random.fork();
-        let (initiator, message) = Initiator::start(&self.identity, &responder, &opening.emit(), random);
+        let (initiator, message) =
+            Initiator::start(&self.identity, &responder, &opening.emit(), random, Occasion::Opening);
         (SetUpPayload::Handshake(message), Some((initiator, token)))
     }
 
@@ -257,8 +258,8 @@ impl Node {
             return Err("too many sessions are open here");
         }
         let random = self.random.fork();
-        let responder =
-            Responder::read(&self.identity, message, random).map_err(|_| "the handshake does not open")?;
+        let responder = Responder::read(&self.identity, message, random, Occasion::Opening)
+            .map_err(|_| "the handshake does not open")?;
         if responder.initiator != self.overlay.member(offer.originator).keys.x25519 {
             return Err("the handshake is not the originator's");
         }
@@ -325,8 +326,9 @@ impl Node {
         keys: SessionKeys,
         peer_limits: PeerLimits,
     ) {
-        let random = self.random.fork();
-        let set_up = SessionSetUp { id, token, peer, role, keys, peer_limits, random };
+        let (random, identity) = (self.random.fork(), Arc::clone(&self.identity));
+        let peer_key = self.overlay.member(peer.member).keys.x25519;
+        let set_up = SessionSetUp { id, token, peer, role, keys, identity, peer_key, peer_limits, random };
         self.sessions.insert(id, Session::new(set_up, Arc::clone(&self.config), self.now));
     }
 }

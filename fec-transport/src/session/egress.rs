@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::epochs::Seal;
 use super::path::{Egress, Path, PathId, PathState};
 use super::{Phase, Session};
-use crate::crypto::seal::{MAX_PACKETS_PER_KEY, SealKey};
 use crate::event::CloseReason;
 use crate::overlay::Peer;
 use crate::time::Time;
@@ -42,7 +42,7 @@ impl Closing {
 impl Session {
     /// Writes the next datagram into `out`, which is empty, and tells to whom it goes.
     pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
-        if self.packets_sealed >= MAX_PACKETS_PER_KEY {
+        if self.epochs.is_used_up() {
             self.end(CloseReason::KeyUsedUp);
         }
         let to = match self.phase {
@@ -54,11 +54,11 @@ impl Session {
             Phase::Open => self
                 .poll_probe_reply(now, out)
                 .or_else(|| self.poll_probe(now, out))
+                .or_else(|| self.poll_renewal(now, out))
                 .or_else(|| self.poll_report(now, out))
                 .or_else(|| self.poll_symbol(now, out)),
         };
-        self.packets_sealed += u64::from(to.is_some());
-        to
+        to.inspect(|_| self.epochs.count_sealed())
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) next.
@@ -75,17 +75,19 @@ impl Session {
         };
         let probes = self.paths.iter().filter_map(|path| path.probe.due).min();
         let replies = self.paths.iter().any(|path| !path.probe.replies.is_empty()).then_some(now);
-        let mut timers = [Some(silence), probes, replies, None, None, None];
+        let mut timers = [Some(silence), probes, replies, self.epochs.forgets_at(), None, None, None, None];
         if self.is_open() {
-            timers[3] = self.reporting.due();
-            timers[4] = self.symbols_at(now);
-            timers[5] = self.sender.tail_at(now, self.tail_pause());
+            timers[4] = self.reporting.due();
+            timers[5] = self.symbols_at(now);
+            timers[6] = self.sender.tail_at(now, self.tail_pause());
+            timers[7] = self.renewal_at(now);
         }
         timers.into_iter().flatten().min()
     }
 
     /// Acts on the timers that have run out.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.epochs.handle_timeout(now);
         let liveness = &self.config.liveness;
         match self.phase {
             Phase::Unconfirmed { since } if now.since(since) >= liveness.connect => {
@@ -131,14 +133,14 @@ impl Session {
             self.phase = Phase::Over;
             return None;
         };
-        Some(seal(now, path, &self.keys.send, false, out, |_, out| emit_close(&closing.reason, out)))
+        Some(seal(now, path, self.epochs.seal(), false, out, |_, out| emit_close(&closing.reason, out)))
     }
 
     fn poll_probe_reply(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
         let path = self.paths.iter_mut().find(|path| !path.probe.replies.is_empty())?;
         let token = path.probe.replies.pop_front()?;
         let body = |_, out: &mut Vec<u8>| Probe { token }.emit(Kind::ProbeReply, out);
-        Some(seal(now, path, &self.keys.send, false, out, body))
+        Some(seal(now, path, self.epochs.seal(), false, out, body))
     }
 
     fn poll_probe(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
@@ -155,7 +157,7 @@ impl Session {
                 let token = self.random.u64();
                 path.probed(now, token);
                 let body = |_, out: &mut Vec<u8>| Probe { token }.emit(Kind::Probe, out);
-                return Some(seal(now, path, &self.keys.send, false, out, body));
+                return Some(seal(now, path, self.epochs.seal(), false, out, body));
             }
         }
         None
@@ -169,7 +171,7 @@ impl Session {
         let (report, paths) = self.pending_report.as_mut()?;
         let id = paths.pop_front();
         let path = id.and_then(|id| self.paths.iter_mut().find(|path| path.id == id));
-        let to = path.map(|path| seal(now, path, &self.keys.send, false, out, |_, out| report.emit(out)));
+        let to = path.map(|path| seal(now, path, self.epochs.seal(), false, out, |_, out| report.emit(out)));
         if paths.is_empty() {
             self.pending_report = None;
         }
@@ -214,7 +216,7 @@ impl Session {
             let skip = self.random.below(SKIP_ONE_IN) == 0;
             let (sender, id) = (&mut self.sender, path.id);
             let emit = |number, out: &mut Vec<u8>| sender.emit(&choice, id, number, now, out);
-            let to = seal(now, path, &self.keys.send, skip, out, emit);
+            let to = seal(now, path, self.epochs.seal(), skip, out, emit);
             match choice.is_repair {
                 true => path.counters.repair_symbols += 1,
                 false => path.counters.source_symbols += 1,
@@ -237,10 +239,10 @@ impl Session {
 }
 
 /// Writes and seals one packet for `path`; `body` gets its number.
-fn seal(
+pub(super) fn seal(
     now: Time,
     path: &mut Path,
-    key: &SealKey,
+    seal: Seal<'_>,
     skip: bool,
     out: &mut Vec<u8>,
     body: impl FnOnce(u64, &mut Vec<u8>),
@@ -248,10 +250,10 @@ fn seal(
     debug_assert!(out.is_empty());
     let number = path.take_number(now, skip);
     let Egress { label, key: hop_key, neighbour } = &path.egress;
-    let header = HopHeader { packet_type: PacketType::Sealed, epoch: 0, number, label: *label };
+    let header = HopHeader { packet_type: PacketType::Sealed, epoch: seal.epoch, number, label: *label };
     header.emit(out);
     body(number, out);
-    key.seal(path.id.0, number, out);
+    seal.key.seal(path.id.0, number, out);
     hop::sign(out, hop_key);
     let neighbour = *neighbour;
     path.charge(now, out.len());

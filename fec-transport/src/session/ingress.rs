@@ -10,10 +10,13 @@ use crate::event::{CloseReason, Event};
 use crate::time::Time;
 use crate::wire::Malformed;
 use crate::wire::hop::HopHeader;
-use crate::wire::packet::{Kind, Probe, parse_close};
+use crate::wire::packet::{Kind, Probe, Renewal, parse_close};
 use crate::wire::report::Report;
 use crate::wire::stream_control::StreamControl;
 use crate::wire::symbol::SymbolHeader;
+
+/// For how many round trips of the slowest path the keys of the epoch before are kept (design §6).
+const KEPT_ROUND_TRIPS: u32 = 3;
 
 /// Why a session must end: the peer owns the session's key and yet breaks its rules.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +29,8 @@ enum Misbehaviour {
     Streams(#[from] super::streams::TooManyStreams),
     #[error(transparent)]
     FalseClaim(#[from] super::path::FalseClaim),
+    #[error(transparent)]
+    Renewal(#[from] super::epochs::BadRenewal),
     #[error("it reported blocks that were never sent")]
     FalseReport,
 }
@@ -40,8 +45,10 @@ impl Session {
             self.dropped += 1;
             return;
         };
-        let fresh = header.epoch == 0 && self.paths[index].received.window.is_fresh(header.number);
-        let opened = if fresh { self.keys.receive.open(path.0, header.number, datagram).ok() } else { None };
+        let fresh = self.paths[index].received.window.is_fresh(header.number);
+        let slowest = || self.paths.iter().map(|path| path.round_trip.smoothed()).max();
+        let retention = || KEPT_ROUND_TRIPS * slowest().unwrap_or_default();
+        let opened = if fresh { self.epochs.open(now, path, header, datagram, retention) } else { None };
         let Some(body) = opened else {
             self.dropped += 1;
             return;
@@ -81,6 +88,8 @@ impl Session {
                 let token = Probe::parse(body)?.token;
                 self.paths[path].on_probe_reply(now, token, &self.config.liveness);
             }
+            Kind::Renewal => self.on_renewal(self.paths[path].id, &Renewal::parse(body)?)?,
+            Kind::RenewalAnswer => self.on_renewal_answer(now, &Renewal::parse(body)?)?,
             Kind::Close => {
                 let reason = parse_close(body)?.to_owned();
                 self.end(CloseReason::ByPeer(reason));

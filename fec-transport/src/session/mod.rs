@@ -8,6 +8,7 @@ mod code;
 mod delivery;
 mod departures;
 mod egress;
+pub(crate) mod epochs;
 mod ingress;
 mod loss;
 mod pacer;
@@ -15,6 +16,7 @@ pub(crate) mod path;
 mod rate;
 mod receiver;
 mod redundancy;
+mod renewal;
 mod reporting;
 mod round_trip;
 mod sender;
@@ -33,12 +35,16 @@ pub use stream::Read;
 use crate::config::Config;
 use crate::crypto::handshake::SessionKeys;
 use crate::crypto::random::Random;
+use crate::crypto::replay::ReplayWindow;
+use crate::crypto::seal::SealKey;
 use crate::event::{CloseReason, Event, SessionId, StreamError, StreamId};
+use crate::keys::Identity;
 use crate::overlay::{MemberId, Peer};
 use crate::time::Time;
 use crate::wire::report::Report;
 use crate::wire::stream_control::StreamControl;
 use egress::Closing;
+use epochs::{Ends, Epochs};
 use path::Path;
 use receiver::Receiver;
 use reporting::Reporting;
@@ -63,6 +69,9 @@ pub(crate) struct SessionSetUp {
     pub(crate) peer: Peer,
     pub(crate) role: Role,
     pub(crate) keys: SessionKeys,
+    /// Who we are, and the peer's X25519 key.
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) peer_key: [u8; 32],
     pub(crate) peer_limits: PeerLimits,
     pub(crate) random: Random,
 }
@@ -75,12 +84,15 @@ pub(crate) struct Session {
     pub(crate) peer: Peer,
     config: Arc<Config>,
     role: Role,
-    keys: SessionKeys,
+    epochs: Epochs,
+    /// Seals requests to join.
+    join_key: SealKey,
     peer_limits: PeerLimits,
     phase: Phase,
     paths: Vec<Path>,
-    /// Path ids that were ever used: with a nonce in them, none may come again.
-    used_paths: BTreeSet<PathId>,
+    /// Path ids that were used: with a nonce in them, none may come again. The initiator counts them up, so those that
+    /// are far behind count as used.
+    used_paths: ReplayWindow,
     sender: Sender,
     receiver: Receiver,
     streams: Streams,
@@ -93,7 +105,6 @@ pub(crate) struct Session {
     events: VecDeque<Event>,
     random: Random,
     last_heard: Time,
-    packets_sealed: u64,
     /// The path whose turn it is to send.
     turn: usize,
     /// Packets that did not open or did not parse.
@@ -125,8 +136,6 @@ struct ControlQueue {
     resets: VecDeque<(u32, u32)>,
 }
 
-/// The highest path id, which bounds the table of used ones; a session that lives longer is opened anew.
-const MAX_PATH_ID: u32 = 65_535;
 /// Messages of the control stream wait while so many bytes of it are on the way.
 const CONTROL_BACKLOG: u64 = 16 << 10;
 
@@ -152,7 +161,10 @@ pub struct PathStatus {
 }
 
 impl Session {
-    pub(crate) fn new(set_up: SessionSetUp, config: Arc<Config>, now: Time) -> Session {
+    pub(crate) fn new(mut set_up: SessionSetUp, config: Arc<Config>, now: Time) -> Session {
+        let SessionSetUp { identity, peer_key, token, role, .. } = set_up;
+        let ends = Ends { identity, peer_key, token, role };
+        let random = set_up.random.fork();
         let mut streams = Streams::new(set_up.role, config.limits.streams);
         streams.allow(set_up.peer_limits.streams);
         Session {
@@ -160,11 +172,12 @@ impl Session {
             token: set_up.token,
             peer: set_up.peer,
             role: set_up.role,
-            keys: set_up.keys,
+            epochs: Epochs::new(ends, config.sealing.clone(), set_up.keys.packets, random, now),
+            join_key: set_up.keys.join,
             peer_limits: set_up.peer_limits,
             phase: Phase::Unconfirmed { since: now },
             paths: Vec::new(),
-            used_paths: BTreeSet::new(),
+            used_paths: ReplayWindow::new(),
             sender: Sender::new(&config, now),
             receiver: Receiver::new(&config.limits),
             streams,
@@ -175,7 +188,6 @@ impl Session {
             events: VecDeque::new(),
             random: set_up.random,
             last_heard: now,
-            packets_sealed: 0,
             turn: 0,
             dropped: 0,
             opener_waits: false,
@@ -184,8 +196,13 @@ impl Session {
     }
 
     /// The key of requests to join, which the initiator makes and the responder checks.
-    pub(crate) fn join_key(&self) -> &crate::crypto::seal::SealKey {
-        &self.keys.join
+    pub(crate) fn join_key(&self) -> &SealKey {
+        &self.join_key
+    }
+
+    /// How many handshakes there were after the first one.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epochs.number()
     }
 
     pub(crate) fn is_initiator(&self) -> bool {
@@ -205,8 +222,7 @@ impl Session {
     /// used before or there are too many paths.
     pub(crate) fn add_path(&mut self, path: Path) -> bool {
         // Twice the limit: a path that is replaced lives on for a while.
-        let is_new = path.id.0 <= MAX_PATH_ID && self.paths.len() < 2 * self.config.limits.paths;
-        if is_new && self.used_paths.insert(path.id) {
+        if self.paths.len() < 2 * self.config.limits.paths && self.used_paths.mark(path.id.0.into()) {
             self.paths.push(path);
             return true;
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::crypto::handshake::{Initiator, Responder};
+use crate::crypto::handshake::{Initiator, Occasion, Responder};
 use crate::crypto::hop_key::HopKey;
 use crate::keys::Identity;
 use crate::overlay::InstanceId;
@@ -25,12 +25,15 @@ fn peer(number: u16) -> Peer {
 fn pair(config: Config) -> Pair {
     let (client, server) = (Identity::from_seed([1; 32]), Identity::from_seed([2; 32]));
     let random = |seed| Random::from_seed([seed; 32]);
-    let (initiator, first) = Initiator::start(&client, &server.public().x25519, b"", random(3));
-    let responder = Responder::read(&server, &first, random(4)).expect("it opens");
+    let (initiator, first) =
+        Initiator::start(&client, &server.public().x25519, b"", random(3), Occasion::Opening);
+    let responder = Responder::read(&server, &first, random(4), Occasion::Opening).expect("it opens");
     let (second, server_keys) = responder.finish(b"");
     let (_, client_keys) = initiator.finish(&second).expect("it opens");
     let config = Arc::new(config);
-    let session = |number: usize, role, keys| {
+    let keys = [client.public().x25519, server.public().x25519];
+    let identities = [Arc::new(client), Arc::new(server)];
+    let session = |number: usize, role, session_keys| {
         let limits =
             PeerLimits { initial_window: config.limits.initial_window, streams: config.limits.streams };
         let set_up = SessionSetUp {
@@ -38,7 +41,9 @@ fn pair(config: Config) -> Pair {
             token: 9,
             peer: peer(1 - number as u16),
             role,
-            keys,
+            keys: session_keys,
+            identity: Arc::clone(&identities[number]),
+            peer_key: keys[1 - number],
             peer_limits: limits,
             random: random(5 + number as u8),
         };
@@ -223,7 +228,7 @@ fn lost_reports_do_not_hang_a_transfer() {
 #[test]
 fn a_session_ends_when_its_key_is_used_up() {
     let mut pair = Pair::opened(Config::default());
-    pair.ends[CLIENT].packets_sealed = crate::crypto::seal::MAX_PACKETS_PER_KEY;
+    pair.ends[CLIENT].epochs.use_up();
     pair.run(WHILE, |_, _| true);
     let reason = CloseReason::KeyUsedUp;
     assert_eq!(
@@ -283,4 +288,73 @@ fn closing_tells_the_peer_why() {
         [Event::SessionClosed { session: SessionId(1), member: MemberId(0), reason }]
     );
     assert!(pair.ends[CLIENT].is_over());
+}
+
+/// Bytes of a packet that asks for new keys, and of the answer: hop header, kind and epoch, Noise message, AEAD tag.
+const QUESTION: usize = 24 + 5 + 96 + 16;
+const ANSWER: usize = 24 + 5 + 48 + 16;
+
+fn short_epochs() -> Pair {
+    let mut config = Config::default();
+    config.sealing.epoch = Duration::from_secs(1);
+    Pair::opened(config)
+}
+
+#[test]
+fn a_question_is_repeated_until_it_is_answered_and_gets_the_same_answer() {
+    let mut pair = short_epochs();
+    let (mut questions, mut answers) = (0, 0);
+    pair.run(Duration::from_millis(1900), |from, length| {
+        questions += usize::from(from == CLIENT && length == QUESTION);
+        answers += usize::from(from == SERVER && length == ANSWER);
+        // The first two questions and the first two answers are lost.
+        match (from, length) {
+            (CLIENT, QUESTION) => questions > 2,
+            (SERVER, ANSWER) => answers > 2,
+            _ => true,
+        }
+    });
+    assert_eq!((questions, answers), (5, 3));
+    assert_eq!(pair.ends[CLIENT].epoch(), 1);
+}
+
+#[test]
+fn a_packet_of_the_epoch_before_opens_for_a_while() {
+    let mut pair = short_epochs();
+    let late: Vec<Vec<u8>> = (0..2).map(|_| sealed_probe(&mut pair.ends[CLIENT], Time::ZERO)).collect();
+    while pair.ends[SERVER].epoch() == 0 {
+        pair.run(Duration::from_millis(1), |_, _| true);
+    }
+    let heard = |pair: &Pair| pair.ends[SERVER].paths[0].received.count;
+    let before = heard(&pair);
+    pair.deliver(SERVER, &mut late[0].clone());
+    assert_eq!(heard(&pair), before + 1);
+    pair.run(Duration::from_millis(500), |_, _| true);
+    let before = heard(&pair);
+    pair.deliver(SERVER, &mut late[1].clone());
+    assert_eq!(heard(&pair), before, "its key is forgotten");
+}
+
+/// A packet that the end's first path sends, and that is still on the way.
+fn sealed_probe(end: &mut Session, now: Time) -> Vec<u8> {
+    let mut out = Vec::new();
+    let probe = crate::wire::packet::Probe { token: 1 };
+    let body = |_, out: &mut Vec<u8>| probe.emit(crate::wire::packet::Kind::Probe, out);
+    egress::seal(now, &mut end.paths[0], end.epochs.seal(), false, &mut out, body);
+    out
+}
+
+#[test]
+fn handshakes_from_the_wrong_side_or_before_their_time_end_the_session() {
+    use crate::wire::packet::Renewal;
+    use epochs::BadRenewal;
+    let mut pair = Pair::opened(Config::default());
+    let [client, server] = &mut pair.ends;
+    let renewal = |epoch| Renewal { epoch, message: &[7; 96] };
+    assert_eq!(client.on_renewal(PathId(1), &renewal(1)), Err(BadRenewal::WrongSide(1)));
+    assert_eq!(server.on_renewal_answer(Time::ZERO, &renewal(1)), Err(BadRenewal::WrongSide(1)));
+    assert_eq!(client.on_renewal_answer(Time::ZERO, &renewal(1)), Err(BadRenewal::Early(1)));
+    assert_eq!(server.on_renewal(PathId(1), &renewal(2)), Err(BadRenewal::Early(2)));
+    assert_eq!(server.on_renewal(PathId(1), &renewal(1)), Err(BadRenewal::Broken(1)));
+    assert_eq!(server.on_renewal(PathId(1), &renewal(0)), Ok(()), "an old one comes late");
 }

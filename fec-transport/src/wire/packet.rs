@@ -1,4 +1,4 @@
-//! What a sealed body can be, and the small bodies: probes and the close of a session.
+//! What a sealed body can be, and the small bodies: probes, handshakes of later epochs, and the close of a session.
 
 use super::{Malformed, Reader, Writer};
 
@@ -11,6 +11,8 @@ pub(crate) enum Kind {
     Probe = 3,
     ProbeReply = 4,
     Close = 5,
+    Renewal = 6,
+    RenewalAnswer = 7,
 }
 
 impl Kind {
@@ -21,6 +23,8 @@ impl Kind {
             Some(3) => Ok(Kind::Probe),
             Some(4) => Ok(Kind::ProbeReply),
             Some(5) => Ok(Kind::Close),
+            Some(6) => Ok(Kind::Renewal),
+            Some(7) => Ok(Kind::RenewalAnswer),
             _ => Err(Malformed::new("kind")),
         }
     }
@@ -47,6 +51,30 @@ impl Probe {
     pub(crate) fn emit(self, kind: Kind, out: &mut Vec<u8>) {
         out.put_u8(kind as u8);
         out.put_u64(self.token);
+    }
+}
+
+/// A message of the handshake for a later epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Renewal<'a> {
+    /// The epoch that will have its keys.
+    pub(crate) epoch: u32,
+    /// Noise message 1 or 2.
+    pub(crate) message: &'a [u8],
+}
+
+impl<'a> Renewal<'a> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Renewal<'a>, Malformed> {
+        let mut reader = Reader::new(body);
+        reader.u8("kind")?;
+        let epoch = reader.u32("epoch")?;
+        Ok(Renewal { epoch, message: reader.rest() })
+    }
+
+    pub(crate) fn emit(self, kind: Kind, out: &mut Vec<u8>) {
+        out.put_u8(kind as u8);
+        out.put_u32(self.epoch);
+        out.put_bytes(self.message);
     }
 }
 
@@ -88,8 +116,16 @@ mod tests {
         }
 
         #[test]
+        fn a_renewal_comes_back(epoch: u32, message in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let (mut out, renewal) = (Vec::new(), Renewal { epoch, message: &message });
+            renewal.emit(Kind::RenewalAnswer, &mut out);
+            prop_assert_eq!(Kind::of(&out), Ok(Kind::RenewalAnswer));
+            prop_assert_eq!(Renewal::parse(&out), Ok(renewal));
+        }
+
+        #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let _ = (Kind::of(&bytes), Probe::parse(&bytes), parse_close(&bytes));
+            let _ = (Kind::of(&bytes), Probe::parse(&bytes), parse_close(&bytes), Renewal::parse(&bytes));
         }
     }
 }

@@ -55,7 +55,7 @@ impl Transfer {
         self.closed.clear();
     }
 
-    fn start(&mut self, now: Time, node: &mut Node, session: SessionId, length: u64) {
+    pub fn start(&mut self, now: Time, node: &mut Node, session: SessionId, length: u64) {
         let stream = node.open_stream(session).expect("the session is open and has room");
         self.sending.insert(stream, Sending { length, written: 0, answer: Vec::new() });
         self.write(now, node, stream);
