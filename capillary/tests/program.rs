@@ -134,12 +134,12 @@ fn batches_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn inspect_counts_what_is_there() {
     let facts = json(&["inspect", ABILENE, "--json", "--from", "4", "--to", "7"]);
-    assert_eq!((&facts["nodes"], &facts["links"], &facts["self-loops"]), (&11.into(), &14.into(), &0.into()));
+    assert_eq!((&facts["nodes"], &facts["links"], &facts["self_loops"]), (&11.into(), &14.into(), &0.into()));
     assert_eq!((&facts["components"], &facts["minimum_cut"]), (&1.into(), &2.0.into()));
     let loops = file("loops.csv", "from,to\na,b\na,b\nb,b\nb,c\n");
     let facts = json(&["inspect", &loops, "--json"]);
     assert_eq!(
-        (&facts["links"], &facts["self-loops"], &facts["parallel_links"]),
+        (&facts["links"], &facts["self_loops"], &facts["parallel_links"]),
         (&4.into(), &1.into(), &1.into())
     );
     assert_eq!(facts["bridges"], serde_json::json!(["3 (b – c)"]));

@@ -36,7 +36,7 @@ impl Inspect {
         }
         let text = if self.json {
             let object: serde_json::Map<String, Value> =
-                facts.into_iter().map(|(name, value)| (name.replace(' ', "_"), value)).collect();
+                facts.into_iter().map(|(name, value)| (name.replace([' ', '-'], "_"), value)).collect();
             format!("{:#}\n", Value::Object(object))
         } else {
             facts.iter().map(|(name, value)| format!("{name:<18} {}\n", shown(value))).collect()
