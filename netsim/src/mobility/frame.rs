@@ -68,6 +68,11 @@ impl<'a> Frames<'a> {
         Self { cursors, interval, next: 0, end }
     }
 
+    /// How many frames are left; `None` if they never end.
+    pub fn remaining(&self) -> Option<u64> {
+        self.end.map(|end| end.saturating_sub(self.next))
+    }
+
     /// The frame of this number, not before any that has been taken.
     pub(super) fn frame(&mut self, number: u64) -> Frame {
         self.next = number.saturating_add(1);
