@@ -67,6 +67,9 @@ impl Format {
     /// Tells the format by the first words that are no comment.
     pub fn detect(text: &str) -> Option<Self> {
         let text = text.trim_start_matches('\u{feff}').trim_start();
+        if text.contains('\0') {
+            return None;
+        }
         if text.starts_with("?SNDlib") {
             return Some(Self::SndlibNative);
         }
@@ -220,9 +223,19 @@ pub enum Problem {
     MixedOrientation,
 }
 
+/// An error is one line to read, however long the words of a broken file are.
+fn shortened(mut element: String) -> String {
+    const LONGEST: usize = 60;
+    if let Some((end, _)) = element.char_indices().nth(LONGEST) {
+        element.truncate(end);
+        element.push('…');
+    }
+    element
+}
+
 impl ReadError {
     fn at(line: usize, element: impl Into<String>, problem: Problem) -> Self {
-        Self::At { line, element: element.into(), problem }
+        Self::At { line, element: shortened(element.into()), problem }
     }
 
     fn expected(line: usize, element: impl Into<String>, what: &'static str) -> Self {

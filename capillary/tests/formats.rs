@@ -127,6 +127,13 @@ fn errors_name_the_line_the_element_and_what_was_expected() {
 }
 
 #[test]
+fn a_binary_file_is_of_no_format_and_long_words_are_cut() {
+    assert_eq!(read(b"\x7fELF\0graph [\0", &ReadOptions::default()).unwrap_err(), ReadError::UnknownFormat);
+    let text = format!("graph [\n {} ]", "x".repeat(10_000));
+    assert!(error(&text).len() < 200, "{}", error(&text));
+}
+
+#[test]
 fn a_capacity_that_was_asked_for_must_be_there_and_positive() {
     let text = b"from,to,mbit\na,b,10\nb,c,0\nc,a,\n";
     let bad = read(text, &with_capacity("mbit")).unwrap_err().to_string();

@@ -62,7 +62,7 @@ impl fmt::Display for Table {
         self.line(f, &self.header.iter().map(|cell| (*cell).to_string()).collect::<Vec<_>>())?;
         let rules: Vec<String> =
             (0..self.header.len()).map(|column| "─".repeat(self.width(column))).collect();
-        writeln!(f, "  {}", rules.join("  "))?;
+        writeln!(f, "  {}", rules.join("  ").trim_end())?;
         self.rows.iter().try_for_each(|row| self.line(f, row))
     }
 }
