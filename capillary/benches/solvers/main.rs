@@ -4,7 +4,8 @@
 //! recursion with every graph built anew for every flow. The linear program is solved by microlp, with the feature
 //! `highs` by HiGHS. Real networks are read from the folder that the variable CAPILLARY_TOPOLOGIES names; without it
 //! those rows are left out. `--only TEXT` keeps to the rows whose name contains the text; `--long` runs the naive solver
-//! on the Barabási–Albert graph of 10,000 nodes, too, which takes many minutes.
+//! on the Barabási–Albert graph of 10,000 nodes, too, which takes many minutes. `--chains` tells instead of times how
+//! much of the work lies on the longest chain of parts.
 
 mod networks;
 
@@ -29,6 +30,9 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let only =
         arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
+    if arguments.iter().any(|argument| argument == "--chains") {
+        return SCENES.iter().for_each(|(make, rivals)| chain(&make(), *rivals));
+    }
     let long = arguments.iter().any(|argument| argument == "--long");
     println!("Linear program: {SIMPLEX:?}\n");
     println!("| network | links | layers | all layers | naive | × | LP | × | first ten | LP | × |");
@@ -126,6 +130,24 @@ fn row(scene: &Scene, rivals: Rivals, long: bool) {
         times(lp_first, Some(first)),
     );
     eprintln!("{name}: {:?}", layers.map(|(_, effort)| effort));
+}
+
+/// Parts that lie beside each other could be solved by several threads, parts within each other cannot: prints the share
+/// of the longest chain of parts in all work, reckoned in nodes.
+fn chain(scene: &Scene, rivals: Rivals) {
+    if rivals.naive == Naive::TooLarge {
+        return;
+    }
+    let solution = solve_certified(&scene.topology, scene.source, scene.target).expect("a connected network");
+    let steps = solution.certificate.steps();
+    // Each step comes after the one around it.
+    let mut chains: Vec<usize> = Vec::with_capacity(steps.len());
+    for step in steps {
+        chains.push(step.part.len() + step.parent.map_or(0, |parent| chains[parent as usize]));
+    }
+    let all: usize = steps.iter().map(|step| step.part.len()).sum();
+    let longest = chains.into_iter().max().unwrap_or(0);
+    println!("{}: {:.1} % of the work", scene.name, 100.0 * longest as f64 / all as f64);
 }
 
 /// The processor time that some work takes: other users of the machine do not count.
