@@ -3,6 +3,7 @@
 //! A [`Scene`] lists members and links; a [`World`] runs one process of each member until something has happened or a
 //! time has come. A run is a function of the seed: [`World::trace_hash`] is equal for equal seeds.
 
+pub mod scenario;
 mod scene;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use crate::keys::Identity;
 use crate::node::Node;
 use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
 use crate::time::Time;
+pub use scenario::{Outcome, Scenario, ScenarioError};
 pub use scene::{LinkSpec, Scene};
 
 /// Events at one point of virtual time after which a world counts as stuck: something wakes itself without end.
@@ -147,6 +149,12 @@ impl<A: Application> World<A> {
     pub fn restore(&mut self, after: Duration, a: MemberId, b: MemberId) {
         let link = self.simulator_link(a, b);
         self.simulator.schedule(self.simulator.now() + after, Change::LinkUp(link));
+    }
+
+    /// Gives the direction from `a` to `b` of their link new parameters `after` some time from now.
+    pub fn reshape(&mut self, after: Duration, a: MemberId, b: MemberId, model: netsim::LinkModel) {
+        let (link, from) = (self.simulator_link(a, b), self.simulator_node(a));
+        self.simulator.schedule(self.simulator.now() + after, Change::SetModel { link, from, model });
     }
 
     /// Crashes a member's process `after` some time from now: all that it knows is lost.

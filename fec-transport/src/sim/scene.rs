@@ -3,7 +3,7 @@
 use netsim::LinkModel;
 
 use crate::keys::{Identity, encode_key};
-use crate::overlay::Overlay;
+use crate::overlay::{Overlay, OverlayError};
 
 /// The members and links of a simulated overlay.
 ///
@@ -22,6 +22,7 @@ use crate::overlay::Overlay;
 pub struct Scene {
     members: Vec<(String, Kind)>,
     links: Vec<(String, String, LinkSpec)>,
+    known_capacities: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,11 @@ impl Scene {
         self
     }
 
+    /// The overlay file tells the rates of the links, in their first direction, as capacities.
+    pub fn with_known_capacities(self) -> Scene {
+        Scene { known_capacities: true, ..self }
+    }
+
     fn member(mut self, name: &str, kind: Kind) -> Scene {
         self.members.push((name.to_owned(), kind));
         self
@@ -92,20 +98,37 @@ impl Scene {
     /// The overlay, and the members' secrets in its order.
     ///
     /// # Panics
-    /// If the scene is no right overlay.
+    /// If the scene is no right overlay; see [`check`](Self::check).
     pub fn overlay(&self) -> (Overlay, Vec<Identity>) {
+        (self.parse().expect("a scene is a right overlay"), self.identities())
+    }
+
+    /// Whether the scene is a right overlay.
+    ///
+    /// # Errors
+    /// What [`Overlay::parse`] says.
+    pub fn check(&self) -> Result<(), OverlayError> {
+        self.parse().map(drop)
+    }
+
+    fn identities(&self) -> Vec<Identity> {
+        let seed =
+            |name: &str| blake3::derive_key("fec-transport 2026 seed of a simulated member", name.as_bytes());
+        self.members.iter().map(|(name, _)| Identity::from_seed(seed(name))).collect()
+    }
+
+    fn parse(&self) -> Result<Overlay, OverlayError> {
         let mut text = String::from("serial = 1\n");
-        let mut identities = Vec::new();
-        for (number, (name, kind)) in self.members.iter().enumerate() {
-            let seed = blake3::derive_key("fec-transport 2026 seed of a simulated member", name.as_bytes());
-            let identity = Identity::from_seed(seed);
+        for (number, ((name, kind), identity)) in self.members.iter().zip(self.identities()).enumerate() {
             text += &member_text(name, *kind, number, &identity);
-            identities.push(identity);
         }
-        for (a, b, _) in &self.links {
-            text += &format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\n");
+        for (a, b, spec) in &self.links {
+            text += &format!("[[link]]\na = {}\nb = {}\n", quoted(a), quoted(b));
+            if self.known_capacities {
+                text += &format!("capacity_mbit = {:?}\n", spec.a_to_b.rate.bits_per_second() as f64 / 1e6);
+            }
         }
-        (Overlay::parse(&text).expect("a scene is a right overlay"), identities)
+        Overlay::parse(&text)
     }
 
     /// What the links are like, in the order of the overlay.
@@ -114,10 +137,16 @@ impl Scene {
     }
 }
 
+/// A name as TOML has it.
+fn quoted(name: &str) -> toml::Value {
+    toml::Value::from(name)
+}
+
 fn member_text(name: &str, kind: Kind, number: usize, identity: &Identity) -> String {
     let keys = identity.public();
     let mut text = format!(
-        "[[member]]\nname = \"{name}\"\ned25519 = \"{}\"\nx25519 = \"{}\"\n",
+        "[[member]]\nname = {}\ned25519 = \"{}\"\nx25519 = \"{}\"\n",
+        quoted(name),
         encode_key(&keys.ed25519),
         encode_key(&keys.x25519)
     );

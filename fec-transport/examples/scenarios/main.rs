@@ -1,0 +1,164 @@
+//! Runs scenarios in virtual time and prints what they have shown; docs/scenarios.md describes their language.
+//!
+//! ```text
+//! cargo run --release -p fec-transport --features sim --example scenarios -- --only "8 paths" --threads 2
+//! ```
+
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use clap::Parser;
+use fec_transport::sim::{Outcome, Scenario};
+
+/// Runs scenarios in virtual time: a network, flows, and what happens to them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "scenarios",
+    after_help = "Example: scenarios --only \"8 paths\" --threads 2\n\nExit codes: 0 every expectation holds, 1 some do not, 3 bad scenario file."
+)]
+struct Arguments {
+    /// Scenario files; without any, all of fec-transport/scenarios.
+    files: Vec<PathBuf>,
+    /// Only scenarios whose name contains this text; given several times, all of the texts.
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// One JSON object per scenario instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// How many run at once. Every one is a function of its file, however many there are.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    threads: usize,
+    /// Print the names and stop.
+    #[arg(long)]
+    list: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let scenarios = match load(&arguments) {
+        Ok(scenarios) => scenarios,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::from(3);
+        }
+    };
+    if arguments.list {
+        scenarios.iter().for_each(|scenario| println!("{}", scenario.name()));
+        return ExitCode::SUCCESS;
+    }
+    if run(&arguments, &scenarios) { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+fn load(arguments: &Arguments) -> anyhow::Result<Vec<Scenario>> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let files = if arguments.files.is_empty() { files_of(&own)? } else { arguments.files.clone() };
+    let mut scenarios = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).with_context(|| format!("{}", file.display()))?;
+        let beside = |name: &str| {
+            let path = file.parent().unwrap_or(Path::new(".")).join(name);
+            std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        scenarios.extend(Scenario::parse_all(&text, &beside).with_context(|| format!("{}", file.display()))?);
+    }
+    scenarios.retain(|scenario| arguments.only.iter().all(|text| scenario.name().contains(text)));
+    if scenarios.is_empty() {
+        bail!("no scenario's name contains {:?}; --list prints them all", arguments.only);
+    }
+    Ok(scenarios)
+}
+
+fn files_of(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(directory).with_context(|| format!("{}", directory.display()))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    let mut files: Vec<PathBuf> = paths
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// A finished scenario and how long it took.
+type Finished = (Outcome, Duration);
+
+/// Runs all scenarios and prints each as soon as those before it are printed; whether all are as expected.
+fn run(arguments: &Arguments, scenarios: &[Scenario]) -> bool {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Finished>>> = Mutex::new(scenarios.iter().map(|_| None).collect());
+    let printer = Mutex::new(Printer {
+        table: table::Table::new(scenarios),
+        json: arguments.json,
+        printed: 0,
+        passed: 0,
+    });
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads.clamp(1, scenarios.len().max(1)) {
+            scope.spawn(|| {
+                while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let index = scenarios.iter().position(|other| std::ptr::eq(other, scenario));
+                    #[allow(
+                        clippy::disallowed_methods,
+                        reason = "how long a run takes is the program's affair"
+                    )]
+                    let start = Instant::now();
+                    let outcome = scenario.run();
+                    let finished = (outcome, start.elapsed());
+                    let mut results = results.lock().expect("no thread panics with the lock");
+                    results[index.expect("it is one of them")] = Some(finished);
+                    printer.lock().expect("no thread panics with the lock").print(&results);
+                }
+            });
+        }
+    });
+    let printer = printer.into_inner().expect("no thread panics with the lock");
+    if !arguments.json {
+        println!("\n{} of {} scenarios are as expected", printer.passed, scenarios.len());
+    }
+    printer.passed == scenarios.len()
+}
+
+struct Printer {
+    table: table::Table,
+    json: bool,
+    printed: usize,
+    passed: usize,
+}
+
+impl Printer {
+    fn print(&mut self, results: &[Option<Finished>]) {
+        while let Some(Some((outcome, took))) = results.get(self.printed) {
+            if self.json {
+                println!("{}", json(outcome, *took));
+            } else {
+                self.table.print(self.printed, outcome, *took);
+            }
+            self.printed += 1;
+            self.passed += usize::from(outcome.passes());
+        }
+    }
+}
+
+fn json(outcome: &Outcome, took: Duration) -> serde_json::Value {
+    let mut object = serde_json::Map::new();
+    object.insert("name".into(), outcome.name.clone().into());
+    object.insert("pass".into(), outcome.passes().into());
+    for (metric, value) in &outcome.metrics {
+        object.insert(metric.clone(), (*value).into());
+    }
+    let check = |check: &fec_transport::sim::scenario::Check| {
+        serde_json::json!({
+            "metric": check.metric, "bound": check.bound, "value": check.value, "holds": check.holds,
+        })
+    };
+    object.insert("checks".into(), outcome.checks.iter().map(check).collect());
+    object.insert("trace".into(), outcome.trace_hash.clone().into());
+    object.insert("seconds".into(), took.as_secs_f64().into());
+    object.into()
+}

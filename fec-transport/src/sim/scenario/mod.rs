@@ -1,0 +1,231 @@
+//! Scenarios: a network, flows, and what happens to them, written down in TOML, run in virtual time, and measured.
+//!
+//! docs/scenarios.md describes the language. A run is a function of the file.
+//!
+//! ```
+//! use fec_transport::sim::Scenario;
+//!
+//! let text = r#"
+//!     name = "two paths, one dies"
+//!     warm_up_s = 1
+//!     duration_s = 3
+//!     [topology]
+//!     parallel = { paths = 2, rate_mbit = 5, round_trip_ms = 20, loss = 0.01 }
+//!     [[flow]]
+//!     class = "bulk"
+//!     [[event]]
+//!     at_s = 2
+//!     links = [["client", "r1"]]
+//!     fail = true
+//!     [expect]
+//!     ratio = ">= 0.3"
+//!     wrong_bytes = "== 0"
+//! "#;
+//! let scenarios = Scenario::parse_all(text, &|_| Err("no other files".to_owned()))?;
+//! let outcome = scenarios[0].run();
+//! assert!(outcome.passes(), "{:?}", outcome.checks);
+//! # Ok::<(), fec_transport::sim::ScenarioError>(())
+//! ```
+
+mod event;
+mod file;
+mod grid;
+mod layout;
+mod ledger;
+mod limit;
+mod load;
+mod outcome;
+mod sampler;
+mod shape;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::{Scene, World};
+use crate::config::Config;
+use crate::overlay::Overlay;
+use crate::time::Time;
+use event::{Happening, NetworkChange};
+use file::{FlowTable, ScenarioFile};
+use layout::Layout;
+use ledger::{Flow, Ledger, Traffic};
+use load::Load;
+use outcome::Expectation;
+use sampler::{STRIDE, Sampler, TICK};
+use shape::seconds;
+
+pub use file::FlowClass;
+pub use outcome::{Check, Outcome};
+pub use sampler::{PathSample, Series, SeriesRow};
+
+/// What is wrong with a scenario file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ScenarioError(String);
+
+impl ScenarioError {
+    fn wrong(what: impl Into<String>) -> ScenarioError {
+        ScenarioError(what.into())
+    }
+
+    fn syntax(text: &str, error: &toml::de::Error) -> ScenarioError {
+        let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+        let place = line.map_or_else(String::new, |line| format!("line {line}: "));
+        ScenarioError(format!("{place}{}", error.message()))
+    }
+}
+
+/// A scenario, checked and ready to run.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    name: String,
+    description: String,
+    seed: u64,
+    scene: Scene,
+    config: Config,
+    flows: Vec<Flow>,
+    happenings: Vec<Happening>,
+    expectations: Vec<Expectation>,
+    /// The measured time, from the start of the run.
+    window: (Time, Time),
+}
+
+impl Scenario {
+    /// Reads a scenario file: one scenario, or with a `[grid]` one for each combination of its values. `load` gives the
+    /// text of a file that it names, or says in words why it cannot.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn parse_all(
+        text: &str,
+        load: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Vec<Scenario>, ScenarioError> {
+        grid::expand(text)?.iter().map(|text| Scenario::parse(text, load)).collect()
+    }
+
+    fn parse(text: &str, load: &dyn Fn(&str) -> Result<String, String>) -> Result<Scenario, ScenarioError> {
+        let file: ScenarioFile = toml::from_str(text).map_err(|error| ScenarioError::syntax(text, &error))?;
+        let layout = Layout::new(file.topology, load)?;
+        let scene = layout.scene()?;
+        let (overlay, _) = scene.overlay();
+        let happenings = event::happenings(&file.event, &layout)?;
+        let flow = |(index, table): (usize, FlowTable)| flow(&overlay, index, table);
+        let flows = file.flow.into_iter().enumerate().map(flow).collect::<Result<Vec<_>, _>>()?;
+        let bounds = file.expect.iter().flat_map(|(metric, bounds)| {
+            bounds.texts().iter().map(move |text| Expectation::parse(metric, text))
+        });
+        let expectations = bounds.collect::<Result<Vec<_>, _>>()?;
+        let wrong = ScenarioError::wrong;
+        let from = Time::ZERO + seconds(file.warm_up_s, "warm_up_s").map_err(wrong)?;
+        let window = (from, from + seconds(file.duration_s, "duration_s").map_err(wrong)?);
+        Ok(Scenario {
+            name: file.name,
+            description: file.description,
+            seed: file.seed,
+            scene,
+            config: file.config,
+            flows,
+            happenings,
+            expectations,
+            window,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is to show.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// How much virtual time it takes.
+    pub fn length(&self) -> Duration {
+        self.window.1.since_epoch()
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self) -> Outcome {
+        let ledger = Rc::new(RefCell::new(Ledger::new(self.flows.clone(), self.window)));
+        let of_application = Rc::clone(&ledger);
+        let make = move |_: &Overlay, member| Load::new(member, Rc::clone(&of_application));
+        let mut world = World::new(&self.scene, self.config.clone(), self.seed, make);
+        for happening in &self.happenings {
+            happening.schedule(&mut world);
+        }
+        let mut sampler = Sampler::new(&world, &ledger.borrow(), self.config.coding.symbol_size);
+        let strides = self.length().as_nanos().div_ceil(STRIDE.as_nanos());
+        for _ in 0..strides {
+            for _ in 0..STRIDE.as_nanos() / TICK.as_nanos() {
+                world.run_for(TICK);
+                sampler.tick(&mut world);
+            }
+            sampler.stride(&world, &ledger.borrow());
+        }
+        let mut ledger = ledger.borrow_mut();
+        ledger.close(world.now());
+        let step = self.happenings.iter().map(|happening| Time::from_epoch(happening.at));
+        let metrics = outcome::metrics(&ledger, &sampler, step.filter(|at| *at >= self.window.0).min());
+        let checks = outcome::check_all(&self.expectations, &metrics);
+        Outcome {
+            name: self.name.clone(),
+            metrics,
+            checks,
+            series: sampler.series,
+            trace_hash: world.trace_hash(),
+        }
+    }
+}
+
+impl Happening {
+    fn schedule(&self, world: &mut World<Load>) {
+        let after = self.at;
+        match &self.change {
+            NetworkChange::LinkDown { a, b } => world.cut(after, world.member(a), world.member(b)),
+            NetworkChange::LinkUp { a, b } => world.restore(after, world.member(a), world.member(b)),
+            NetworkChange::Crash(name) => world.crash(after, world.member(name)),
+            NetworkChange::Restart(name) => world.restart(after, world.member(name)),
+            NetworkChange::Model { a, b, model } => {
+                world.reshape(after, world.member(a), world.member(b), (**model).clone());
+            }
+        }
+    }
+}
+
+fn flow(overlay: &Overlay, index: usize, table: FlowTable) -> Result<Flow, ScenarioError> {
+    let name = table.name.unwrap_or_else(|| format!("flow{}", index + 1));
+    let wrong = |what: String| ScenarioError::wrong(format!("flow \"{name}\": {what}"));
+    let member =
+        |name: &str| overlay.find(name).ok_or_else(|| wrong(format!("there is no member \"{name}\"")));
+    let time = |value: f64, what| seconds(value, what).map(Time::from_epoch).map_err(&wrong);
+    let traffic = match (table.bytes, &table.messages) {
+        (Some(_), Some(_)) => return Err(wrong("expected bytes or messages, not both".to_owned())),
+        (bytes, None) => Traffic::Bulk { bytes },
+        (None, Some(messages)) if messages.per_s > 0.0 && messages.per_s <= 1e6 && messages.bytes > 0 => {
+            Traffic::Messages {
+                every: Duration::from_secs_f64(1.0 / messages.per_s),
+                bytes: messages.bytes,
+                within: messages.within_ms.map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3)),
+            }
+        }
+        (None, Some(messages)) => {
+            return Err(wrong(format!(
+                "{} messages of {} bytes per second: expected up to a million of at least 1 byte",
+                messages.per_s, messages.bytes
+            )));
+        }
+    };
+    Ok(Flow {
+        from: member(&table.from)?,
+        to: member(&table.to)?,
+        class: table.class,
+        start: time(table.start_s, "start_s")?,
+        stop: table.stop_s.map(|at| time(at, "stop_s")).transpose()?,
+        traffic,
+        in_order: table.in_order,
+        name,
+    })
+}
