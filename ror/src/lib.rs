@@ -2,7 +2,8 @@
 //!
 //! A sender that loses a link adds repair packets until the receiver can decode again. [`BlockLaw`] says how long a
 //! block then has to be; [`rate`] and [`rate_large_blocks`] add up, over all links of a routing that may fail, by how
-//! much the sender must grow [theory §2; thesis §4.3].
+//! much the sender must grow [theory §2; thesis §4.3]. For many routings, [`CostTable`] remembers what the law said and
+//! [`rate_each`] rates one routing for several tolerances at once.
 //!
 //! ```
 //! use capillary::{NodeId, Orientation, Topology};
@@ -22,7 +23,9 @@
 //! ```
 
 mod block;
+mod cost;
 mod rating;
 
 pub use block::{BlockError, BlockLaw, DEFAULT_DECODING_ERROR_RATE, DEFAULT_SOURCE_PACKETS, LONGEST_BLOCK};
-pub use rating::{Rating, RatingError, rate, rate_large_blocks};
+pub use cost::{BlockLengths, CostTable};
+pub use rating::{Rating, RatingError, rate, rate_each, rate_large_blocks};

@@ -3,7 +3,8 @@
 use capillary::{LinkId, Routing};
 use thiserror::Error;
 
-use crate::block::{BlockError, BlockLaw};
+use crate::block::BlockError;
+use crate::cost::BlockLengths;
 
 /// What a routing needs when its links fail one by one.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,12 @@ pub enum RatingError {
         /// The tolerance that was given.
         tolerance: f64,
     },
+    /// A tolerance that needs a block longer than there is.
+    #[error("the static tolerance: {source}")]
+    Tolerated {
+        /// Why the tolerance gives no block length.
+        source: BlockError,
+    },
     /// A link that needs a block longer than there is.
     #[error("{link}: {source}")]
     Block {
@@ -38,13 +45,56 @@ pub enum RatingError {
 /// `tolerance` (t) is the loss that the stream bears at all times.
 ///
 /// Complexity: one block length for each used link.
-pub fn rate(routing: &Routing, tolerance: f64, law: &BlockLaw) -> Result<Rating, RatingError> {
+pub fn rate(routing: &Routing, tolerance: f64, law: &impl BlockLengths) -> Result<Rating, RatingError> {
     check(tolerance)?;
-    let length = |link: LinkId, loss: f64| match law.block_length(loss) {
-        Ok(packets) => Ok(f64::from(packets)),
-        Err(source) => Err(RatingError::Block { link, source }),
+    let tolerated = length(law, tolerance, None)?;
+    sum_growth(routing, tolerance, |link, flow| Ok(length(law, flow, Some(link))? / tolerated - 1.0))
+}
+
+/// [`rate`] for each of several tolerances; index: as in `tolerances`.
+///
+/// Complexity: one block length for each used link and each tolerance, however many tolerances there are.
+///
+/// ```
+/// use capillary::{NodeId, Orientation, Topology};
+/// use ror::{BlockLaw, CostTable};
+///
+/// let topology = Topology::from_links(Orientation::Directed, [("s", "t", 1.0); 4])?;
+/// let routing = capillary::solve(&topology, NodeId(0), NodeId(1))?;
+/// let law = CostTable::new(BlockLaw::new(20, 1e-5)?);
+/// let ratings = ror::rate_each(&routing, &[0.0, 0.3], &law)?;
+/// assert!((ratings[0].overall - 4.0 * (44.0 / 20.0 - 1.0)).abs() < 1e-12);
+/// assert_eq!(ratings[1].overall, 0.0); // each link carries a quarter, less than what is tolerated
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn rate_each(
+    routing: &Routing,
+    tolerances: &[f64],
+    law: &impl BlockLengths,
+) -> Result<Vec<Rating>, RatingError> {
+    tolerances.iter().try_for_each(|&tolerance| check(tolerance))?;
+    let least = tolerances.iter().copied().fold(1.0, f64::min);
+    let critical_links: Vec<LinkId> = routing.critical_links().collect();
+    let failing: Vec<(f64, f64)> = routing
+        .used_links()
+        .filter(|(_, link)| !link.is_critical() && link.flow.abs() >= least)
+        .map(|(id, link)| Ok((link.flow.abs(), length(law, link.flow.abs(), Some(id))?)))
+        .collect::<Result<_, RatingError>>()?;
+    let rating = |&tolerance: &f64| {
+        let tolerated = length(law, tolerance, None)?;
+        let counted = failing.iter().filter(|(flow, _)| *flow >= tolerance);
+        let overall = counted.map(|(_, needed)| needed / tolerated - 1.0).sum();
+        Ok(Rating { overall, critical_links: critical_links.clone() })
     };
-    sum_growth(routing, tolerance, |link, flow| Ok(length(link, flow)? / length(link, tolerance)? - 1.0))
+    tolerances.iter().map(rating).collect()
+}
+
+fn length(law: &impl BlockLengths, loss: f64, link: Option<LinkId>) -> Result<f64, RatingError> {
+    let packets = law.block_length(loss).map_err(|source| match link {
+        Some(link) => RatingError::Block { link, source },
+        None => RatingError::Tolerated { source },
+    })?;
+    Ok(f64::from(packets))
 }
 
 /// ROR with very large blocks, of which 1/(1 − p) times the source packets suffice: Σ ( (1−t)/(1−r) − 1 ) over the
@@ -91,6 +141,7 @@ mod tests {
     use capillary::{NodeId, Orientation, Topology};
 
     use super::*;
+    use crate::{BlockLaw, CostTable};
 
     fn parallel(links: usize) -> Routing {
         let topology = Topology::from_links(Orientation::Directed, vec![("s", "t", 1.0); links]).unwrap();
@@ -116,6 +167,25 @@ mod tests {
     }
 
     #[test]
+    fn several_tolerances_at_once_are_rated_as_each_alone() {
+        // Flows of 1/2, 1/4 and 1/8 from one node to the other.
+        let ends = ["s a", "s t", "a b", "a t", "b c", "b t", "c t", "c t"];
+        let links = ends.map(|ends| ends.split_once(' ').unwrap()).map(|(from, to)| (from, to, 1.0));
+        let topology = Topology::from_links(Orientation::Directed, links).unwrap();
+        let routing = capillary::baseline::equal_cost_multipath(&topology, NodeId(0), NodeId(2)).unwrap();
+        let solved = capillary::solve(&topology, NodeId(0), NodeId(2)).unwrap();
+        let law = BlockLaw::new(20, 1e-5).unwrap();
+        let table = CostTable::new(law);
+        for routing in [routing, solved] {
+            let tolerances = [0.0, 0.036, 0.125, 0.2, 0.6];
+            let each = rate_each(&routing, &tolerances, &table).unwrap();
+            for (tolerance, rating) in tolerances.into_iter().zip(each) {
+                assert_eq!(rating, rate(&routing, tolerance, &law).unwrap());
+            }
+        }
+    }
+
+    #[test]
     fn critical_links_are_listed_and_left_out() {
         let rating = rate_large_blocks(&parallel(1), 0.0).unwrap();
         assert_eq!(rating, Rating { overall: 0.0, critical_links: vec![LinkId(0)] });
@@ -124,10 +194,14 @@ mod tests {
     #[test]
     fn an_impossible_tolerance_is_refused() {
         for tolerance in [-0.1, 1.0, f64::NAN] {
-            assert!(matches!(
-                rate_large_blocks(&parallel(2), tolerance),
-                Err(RatingError::BadTolerance { .. })
-            ));
+            let law = BlockLaw::new(20, 1e-5).unwrap();
+            for refused in [
+                rate_large_blocks(&parallel(2), tolerance).map(|_| ()),
+                rate(&parallel(2), tolerance, &law).map(|_| ()),
+                rate_each(&parallel(2), &[0.1, tolerance], &law).map(|_| ()),
+            ] {
+                assert!(matches!(refused, Err(RatingError::BadTolerance { .. })));
+            }
         }
     }
 }

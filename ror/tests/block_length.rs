@@ -92,6 +92,26 @@ fn tiny_rates_and_blocks_of_thousands_are_exact() {
     }
 }
 
+/// M, p, DER and N.
+const LONG_BLOCKS: [(u32, f64, f64, u32); 7] = [
+    (100_000, 0.001, 1e-5, 100_146),
+    (100_000, 0.05, 1e-15, 105_866),
+    (100_000, 0.333, 1e-9, 151_578),
+    (100_000, 0.9, 1e-5, 1_012_849),
+    (100_000, 0.99, 1e-15, 10_251_931),
+    (20_000, 0.5, 1e-12, 41_431),
+    (5_000, 0.99, 1e-15, 557_948),
+];
+
+/// Computed once with Python's `decimal` at 80 digits: the sum of eq. 10 term by term, up from the largest.
+#[test]
+fn blocks_of_a_hundred_thousand_are_as_long_as_in_eighty_digits() {
+    for (source_packets, loss, rate, length) in LONG_BLOCKS {
+        let law = BlockLaw::new(source_packets, rate).unwrap();
+        assert_eq!(law.block_length(loss), Ok(length), "{source_packets} {loss} {rate}");
+    }
+}
+
 #[test]
 fn no_loss_needs_no_redundancy_and_total_loss_is_an_error() {
     let law = BlockLaw::new(20, 1e-5).unwrap();
@@ -107,7 +127,7 @@ fn no_loss_needs_no_redundancy_and_total_loss_is_an_error() {
 
 proptest! {
     #[test]
-    fn block_lengths_are_exact(source_packets in 1u32..40, loss in 1u32..900, rate in 1i32..=15) {
+    fn block_lengths_are_exact(source_packets in 1u32..=200, loss in 1u32..=990, rate in 1i32..=15) {
         let law = BlockLaw::new(source_packets, format!("1e-{rate}").parse().unwrap()).unwrap();
         let exact_loss = BigRational::new(loss.into(), 1000.into());
         let exact_rate = BigRational::new(1.into(), BigInt::from(10).pow(rate as u32));

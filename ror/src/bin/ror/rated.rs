@@ -1,0 +1,64 @@
+//! Several routings of one pair with their ratings: what `rate` and `compare` print.
+
+use std::num::NonZeroU32;
+
+use capillary::{Routing, SolveError, baseline, solve, solve_layers};
+use ror::{CostTable, RatingError, rate_each, rate_large_blocks};
+
+use crate::failure::Failure;
+use crate::source::{Coding, Network};
+
+/// A routing, what it is called, and its ratings; index of the ratings: the tolerance.
+#[derive(Debug)]
+pub(crate) struct Rated {
+    pub(crate) name: String,
+    /// The layer of capillary routing at which the routing stopped.
+    pub(crate) layer: Option<NonZeroU32>,
+    pub(crate) routing: Routing,
+    /// ROR with blocks of M source packets.
+    pub(crate) short: Vec<f64>,
+    /// ROR with very large blocks.
+    pub(crate) large: Vec<f64>,
+}
+
+/// The baselines with `k` disjoint paths, the patterns of `layers` and the whole capillary routing, rated.
+pub(crate) fn rated(
+    network: &Network,
+    k: u32,
+    layers: &[NonZeroU32],
+    coding: &Coding,
+) -> Result<Vec<Rated>, Failure> {
+    let law = CostTable::new(coding.law()?);
+    let routings = routings(network, k, layers).map_err(|error| network.unsolvable(error))?;
+    let rate = |(name, layer, routing): (String, Option<NonZeroU32>, Routing)| {
+        let short = rate_each(&routing, &coding.tolerances, &law)?;
+        let large = coding.tolerances.iter().map(|&tolerance| rate_large_blocks(&routing, tolerance));
+        let large = large.map(|rating| rating.map(|rating| rating.overall)).collect::<Result<_, _>>()?;
+        let short = short.into_iter().map(|rating| rating.overall).collect();
+        Ok(Rated { name, layer, routing, short, large })
+    };
+    routings.into_iter().map(rate).collect::<Result<_, RatingError>>().map_err(Failure::Rating)
+}
+
+type Named = (String, Option<NonZeroU32>, Routing);
+
+fn routings(network: &Network, k: u32, layers: &[NonZeroU32]) -> Result<Vec<Named>, SolveError> {
+    let (topology, from, to) = (&network.topology, network.from, network.to);
+    let mut routings: Vec<Named> = vec![
+        ("shortest path".into(), None, baseline::shortest_path(topology, from, to)?),
+        ("equal-cost multipath".into(), None, baseline::equal_cost_multipath(topology, from, to)?),
+        (format!("{k} disjoint paths"), None, baseline::disjoint_paths(topology, from, to, k)?),
+        ("maximum flow".into(), None, baseline::maximum_flow_split(topology, from, to)?),
+    ];
+    for &layer in layers {
+        let pattern = solve_layers(topology, from, to, layer)?.routing;
+        routings.push((format!("capillary, layer {layer}"), Some(layer), pattern));
+    }
+    routings.push(("capillary".into(), None, solve(topology, from, to)?));
+    Ok(routings)
+}
+
+/// Σ |flow|: how many links a unit of the demand crosses on average.
+pub(crate) fn mean_path_length(routing: &Routing) -> f64 {
+    routing.links().iter().map(|link| link.flow.abs()).sum()
+}

@@ -1,0 +1,114 @@
+//! The topology file that a command works on, and pairs of its nodes.
+
+use std::path::PathBuf;
+
+use capillary::format::{Format, ReadOptions, read};
+use capillary::{NodeId, Orientation, SolveError, Topology, find_node};
+use ror::{BlockError, BlockLaw, DEFAULT_DECODING_ERROR_RATE, DEFAULT_SOURCE_PACKETS};
+
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Source {
+    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// Where the demand comes from: an id, else a label; id:X and label:X force one
+    #[arg(long)]
+    from: String,
+    /// Where the demand goes
+    #[arg(long)]
+    to: String,
+    /// The file's format, if its content does not tell
+    #[arg(long)]
+    format: Option<Format>,
+    /// The attribute that holds the links' capacity; without it every link has capacity 1
+    #[arg(long, value_name = "ATTR")]
+    capacity: Option<String>,
+    /// The capacity of links that have none, or one of 0 or less
+    #[arg(long, value_name = "X", requires = "capacity", value_parser = positive)]
+    default_capacity: Option<f64>,
+    /// Read links as one-way, whatever the file says
+    #[arg(long, conflicts_with = "undirected")]
+    directed: bool,
+    /// Read links as two-way, whatever the file says
+    #[arg(long)]
+    undirected: bool,
+}
+
+/// The block that a stream is coded in, and what it bears at all times.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Coding {
+    /// Static tolerances: the losses that the stream bears at all times, in [0, 1)
+    #[arg(long, value_name = "T", value_delimiter = ',', default_value = "0.036,0.057,0.078")]
+    pub(crate) tolerances: Vec<f64>,
+    /// M, the source packets of a block
+    #[arg(long, default_value_t = DEFAULT_SOURCE_PACKETS)]
+    pub(crate) m: u32,
+    /// The wanted decoding error rate
+    #[arg(long, default_value_t = DEFAULT_DECODING_ERROR_RATE)]
+    pub(crate) der: f64,
+}
+
+impl Coding {
+    /// The law; an argument that it refuses is a fault of usage.
+    pub(crate) fn law(&self) -> Result<BlockLaw, BlockError> {
+        let law = BlockLaw::new(self.m, self.der)?;
+        self.tolerances.iter().try_for_each(|&tolerance| law.block_length(tolerance).map(|_| ()))?;
+        Ok(law)
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
+    value.ok_or_else(|| "expected a number above 0".into())
+}
+
+/// A topology with the file that it came from, and the pair in question.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) topology: Topology,
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
+    path: PathBuf,
+}
+
+impl Source {
+    /// Reads the file, and says on standard error what is odd about it.
+    pub(crate) fn load(&self) -> Result<Network, Failure> {
+        let bytes = std::fs::read(&self.path).map_err(Failure::at(&self.path))?;
+        let orientation = match (self.directed, self.undirected) {
+            (true, _) => Some(Orientation::Directed),
+            (_, true) => Some(Orientation::Undirected),
+            _ => None,
+        };
+        let (format, capacity) = (self.format, self.capacity.clone());
+        let options = ReadOptions { format, capacity, default_capacity: self.default_capacity, orientation };
+        let loaded = read(&bytes, &options).map_err(|error| Failure::Read(self.path.clone(), error))?;
+        for warning in loaded.warnings {
+            eprintln!("ror: {}: warning: {warning}", self.path.display());
+        }
+        let topology = loaded.topology;
+        let find = |name: &str| {
+            find_node(&topology, name)
+                .map_err(|error| Failure::Usage(format!("{}: {error}", self.path.display())))
+        };
+        let (from, to) = (find(&self.from)?, find(&self.to)?);
+        Ok(Network { topology, from, to, path: self.path.clone() })
+    }
+}
+
+impl Network {
+    pub(crate) fn id(&self, node: NodeId) -> &str {
+        &self.topology.node_weight(node).id
+    }
+
+    /// What it means for the user that a pair cannot be solved.
+    pub(crate) fn unsolvable(&self, error: SolveError) -> Failure {
+        match error {
+            SolveError::SourceIsTarget { .. } => Failure::Usage(error.to_string()),
+            SolveError::Unreachable { .. } => Failure::Input(self.path.clone(), error.to_string()),
+            error => Failure::Solve(error),
+        }
+    }
+}
