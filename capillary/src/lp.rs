@@ -99,6 +99,10 @@ pub fn solve_by(
 ) -> Result<LpSolution, SolveError> {
     check_pair(topology, source, target)?;
     let mut problem = LayerProblem::first(simplex, topology, source, target);
+    // HiGHS refuses a program without variables.
+    if problem.has_no_arcs() {
+        return Err(unreachable(topology, source, target));
+    }
     let mut hunts: Vec<Hunt> = Vec::new();
     let failed = |layer: usize, reason: String| SolveError::LinearProgram { layer, reason };
     while problem.has_supplies() && layers.is_none_or(|layers| hunts.len() < layers.get() as usize) {

@@ -66,6 +66,10 @@ impl LayerProblem {
         &self.flows
     }
 
+    pub(super) fn has_no_arcs(&self) -> bool {
+        self.arcs.is_empty()
+    }
+
     pub(super) fn has_supplies(&self) -> bool {
         self.supply.iter().any(|&supply| supply != 0.0)
     }
