@@ -7,13 +7,15 @@
 //! let text = r#"
 //!     [coding]
 //!     symbol_size = 1168
-//!     block_timer = "5 ms"
+//!     block_time = "50 ms"
+//!     interactive = { mask = 0 }
 //! "#;
 //! let config: fec_transport::Config = toml::from_str(text)?;
-//! assert_eq!(config.coding.block_timer, std::time::Duration::from_millis(5));
+//! assert_eq!(config.coding.block_time, std::time::Duration::from_millis(50));
 //! # Ok::<(), toml::de::Error>(())
 //! ```
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
@@ -43,18 +45,77 @@ pub struct Coding {
     /// Bytes of an encoding symbol, a multiple of 8. Default 1,408: with 60 bytes of our headers and 28 of IPv4 and UDP
     /// it fills an Ethernet frame.
     pub symbol_size: usize,
-    /// Source symbols of a full block, at most 32. Default 32: where Reed–Solomon over GF(2⁸) still decodes at several
-    /// GB/s (theory §3).
-    pub block_symbols: usize,
-    /// The loss, a share, that the first sending of a block is made to bear. Default 0.02; whatever more is lost is
-    /// repaired.
-    pub tolerance: f64,
-    /// The share of full blocks that need a repair at that loss. Default 0.1: repair is cheap for bulk (theory §3).
-    pub residual: f64,
-    /// The same for blocks below 8 symbols, which are messages that somebody waits for. Default 0.001.
-    pub small_residual: f64,
-    /// How long written bytes wait for a full block. Default 2 ms.
+    /// The code of bulk blocks. Default [`Codec::Auto`].
+    pub codec: Codec,
+    /// For how long a bulk block fills the session's rate. Default 100 ms: larger blocks need less redundancy, but their
+    /// data waits longer for its first repair.
     #[serde(deserialize_with = "time")]
+    pub block_time: Duration,
+    /// Source symbols of a bulk block, whatever the rate; from 64 to 1,024. Default 64 to 1,024.
+    pub bulk_symbols: RangeInclusive<usize>,
+    /// Source symbols of an interactive block at most, from 1 to 32. Default 32.
+    pub interactive_symbols: usize,
+    /// How symbols are spread over the paths. Default [`Spreading::Quotas`].
+    pub spread: Spreading,
+    /// Links that carry a larger share of a block than this are not masked. Default 0.5: beyond, masking would more than
+    /// double what is sent.
+    pub mask_limit: f64,
+    /// What bulk streams get.
+    #[serde(deserialize_with = "bulk")]
+    pub bulk: Protection,
+    /// What interactive and real-time streams get.
+    #[serde(deserialize_with = "interactive")]
+    pub interactive: Protection,
+}
+
+/// Which erasure code bulk blocks get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Codec {
+    /// RaptorQ, but Reed–Solomon blocks of 32 where the rate is beyond what RaptorQ decodes (2 Gbit/s).
+    Auto,
+    /// Blocks of 32 symbols.
+    ReedSolomon,
+    /// Blocks of 64 to 1,024 symbols.
+    RaptorQ,
+}
+
+/// How the symbols of a block are shared out among the paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spreading {
+    /// By the paths' weights to the nearest symbol, in every block: a dead path takes a known number.
+    Quotas,
+    /// Each symbol draws its path by the weights, and the number of symbols follows the law of `ror`: the thesis's rule.
+    Random,
+}
+
+/// What the paths' weights are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// The plan's shares: the slowest path sets the pace.
+    Resilient,
+    /// The measured rates: every path is filled.
+    Throughput,
+}
+
+/// How the blocks of a class of streams are protected.
+#[derive(Debug, Clone)]
+pub struct Protection {
+    /// The loss, a share, that every first sending bears, whatever was measured (thesis §4.1). Default 0.
+    pub tolerance: f64,
+    /// The share of blocks that may need a repair after their first sending. Default 0.1 for bulk, because repair is
+    /// cheap (theory §3); 1e-6 for interactive.
+    pub residual: f64,
+    /// Loss is taken to be at least this. Default 0 for bulk, 0.01 for interactive.
+    pub prior_loss: f64,
+    /// How many links (0 or 1) may die without a block on the way needing a repair. Default 0 for bulk, 1 for
+    /// interactive.
+    pub mask: u8,
+    /// Default [`Policy::Throughput`] for bulk, [`Policy::Resilient`] for interactive.
+    pub policy: Policy,
+    /// How long written bytes wait for a full block. Default 2 ms for bulk, 0 for interactive.
     pub block_timer: Duration,
 }
 
@@ -67,6 +128,8 @@ pub struct Liveness {
     pub silence: Duration,
     /// … if the probability that mere loss explains it is below this. Default 1e-6.
     pub doubt: f64,
+    /// Whether dead paths leave the schedule at all. Default true; false is for experiments.
+    pub removal: bool,
     /// How often a dead path is probed in its first minute; then the interval doubles up to 10 s. Default 250 ms.
     #[serde(deserialize_with = "time")]
     pub probe_interval: Duration,
@@ -85,13 +148,16 @@ pub struct Liveness {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Bytes that a stream takes from its writer before they form blocks. Default 1 MiB.
+    /// Bytes that a stream takes from its writer before they form blocks. Default 4 MiB: two of the largest blocks.
     pub send_buffer: usize,
-    /// Blocks of a session on the way at once. Default 2,048 (92 MB of full blocks; credit usually allows less).
+    /// Blocks of a session on the way at once. Default 2,048.
     pub open_blocks: usize,
+    /// Bytes of a session on the way at once; credit usually allows less. Default 96 MiB: RaptorQ blocks that are
+    /// being repaired take three times their size.
+    pub send_memory: usize,
     /// Bytes that the peer may send on a new stream before the reader has taken any. Default 128 KiB.
     pub initial_window: u32,
-    /// To how many bytes that may grow. Default 8 MiB: 100 ms at 600 Mbit/s.
+    /// To how many bytes that may grow. Default 32 MiB: with blocks of 100 ms, 200 ms of round trip at 600 Mbit/s.
     pub max_window: u32,
     /// Bytes that all streams of a session may receive unread. Default 96 MiB, of which `streams × initial_window` are
     /// set aside for new streams.
@@ -185,11 +251,28 @@ impl Default for Coding {
     fn default() -> Coding {
         Coding {
             symbol_size: 1_408,
-            block_symbols: 32,
-            tolerance: 0.02,
-            residual: 0.1,
-            small_residual: 1e-3,
-            block_timer: Duration::from_millis(2),
+            codec: Codec::Auto,
+            block_time: Duration::from_millis(100),
+            bulk_symbols: 64..=1_024,
+            interactive_symbols: 32,
+            spread: Spreading::Quotas,
+            mask_limit: 0.5,
+            bulk: Protection {
+                tolerance: 0.0,
+                residual: 0.1,
+                prior_loss: 0.0,
+                mask: 0,
+                policy: Policy::Throughput,
+                block_timer: Duration::from_millis(2),
+            },
+            interactive: Protection {
+                tolerance: 0.0,
+                residual: 1e-6,
+                prior_loss: 0.01,
+                mask: 1,
+                policy: Policy::Resilient,
+                block_timer: Duration::ZERO,
+            },
         }
     }
 }
@@ -199,6 +282,7 @@ impl Default for Liveness {
         Liveness {
             silence: Duration::from_millis(60),
             doubt: 1e-6,
+            removal: true,
             probe_interval: Duration::from_millis(250),
             keep_alive: Duration::from_secs(1),
             session_silence: Duration::from_secs(5),
@@ -210,10 +294,11 @@ impl Default for Liveness {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            send_buffer: 1 << 20,
+            send_buffer: 4 << 20,
             open_blocks: 2_048,
+            send_memory: 96 << 20,
             initial_window: 128 << 10,
-            max_window: 8 << 20,
+            max_window: 32 << 20,
             receive_memory: 96 << 20,
             node_receive_memory: 1 << 30,
             streams: 128,
@@ -250,6 +335,44 @@ impl Default for Sealing {
     fn default() -> Sealing {
         Sealing { epoch: Duration::from_secs(120), epoch_packets: 1 << 27 }
     }
+}
+
+/// What a file may say of a class; what is left out keeps the default of that class.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProtectionFields {
+    tolerance: Option<f64>,
+    residual: Option<f64>,
+    prior_loss: Option<f64>,
+    mask: Option<u8>,
+    policy: Option<Policy>,
+    #[serde(default, deserialize_with = "optional_time")]
+    block_timer: Option<Duration>,
+}
+
+impl ProtectionFields {
+    fn over(self, default: Protection) -> Protection {
+        Protection {
+            tolerance: self.tolerance.unwrap_or(default.tolerance),
+            residual: self.residual.unwrap_or(default.residual),
+            prior_loss: self.prior_loss.unwrap_or(default.prior_loss),
+            mask: self.mask.unwrap_or(default.mask),
+            policy: self.policy.unwrap_or(default.policy),
+            block_timer: self.block_timer.unwrap_or(default.block_timer),
+        }
+    }
+}
+
+fn bulk<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Protection, D::Error> {
+    Ok(ProtectionFields::deserialize(deserializer)?.over(Coding::default().bulk))
+}
+
+fn interactive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Protection, D::Error> {
+    Ok(ProtectionFields::deserialize(deserializer)?.over(Coding::default().interactive))
+}
+
+fn optional_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    time(deserializer).map(Some)
 }
 
 /// Reads a time such as `"2 ms"` or `"10 min"`.

@@ -82,5 +82,8 @@ pub use circuit::DatagramCounters;
 pub use config::Config;
 pub use event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 pub use node::{Ingress, Node, SessionStatus, Transmit};
-pub use session::{Delivery, Gap, PathCounters, PathId, PathState, PathStatus, Read};
+pub use session::{
+    Class, Delivery, Gap, Job, JobResult, PathCounters, PathId, PathState, PathStatus, Read, ReceiveCounters,
+    SendCounters,
+};
 pub use time::Time;

@@ -35,4 +35,9 @@ impl Random {
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         (self.u64() % u64::from(bound)) as u32
     }
+
+    /// Uniform in [0, 1).
+    pub(crate) fn fraction(&mut self) -> f64 {
+        (self.u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
 }

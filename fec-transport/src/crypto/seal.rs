@@ -21,12 +21,13 @@ impl SealKey {
         ))
     }
 
-    /// Seals the body of `datagram` (what follows the hop header) in place and appends the AEAD tag.
-    pub(crate) fn seal(&self, path: u32, number: u64, datagram: &mut Vec<u8>) {
-        let (header, body) = datagram.split_at_mut(HOP_HEADER);
+    /// Seals the body of the datagram that begins at `start` (what follows its hop header) in place and appends the AEAD
+    /// tag.
+    pub(crate) fn seal(&self, path: u32, number: u64, datagrams: &mut Vec<u8>, start: usize) {
+        let (header, body) = datagrams[start..].split_at_mut(HOP_HEADER);
         let aad = Aad::from(&header[..END_TO_END_PART]);
         let tag = self.0.seal_in_place_separate_tag(nonce(path, number), aad, body);
-        datagram.extend_from_slice(tag.expect("a datagram is shorter than the cipher's limit").as_ref());
+        datagrams.extend_from_slice(tag.expect("a datagram is shorter than the cipher's limit").as_ref());
     }
 
     /// Opens the body of `datagram` in place and gives it without the AEAD tag.
@@ -97,7 +98,7 @@ mod tests {
         let key = SealKey::new(&[3; 32]);
         let mut datagram = vec![7; HOP_HEADER];
         datagram.extend_from_slice(b"body");
-        key.seal(1, 2, &mut datagram);
+        key.seal(1, 2, &mut datagram, 0);
         assert_eq!(key.open(1, 2, &mut datagram.clone()).map(|body| body.to_vec()), Ok(b"body".to_vec()));
         assert_eq!(key.open(2, 2, &mut datagram.clone()), Err(BrokenSeal));
         assert_eq!(key.open(1, 3, &mut datagram.clone()), Err(BrokenSeal));

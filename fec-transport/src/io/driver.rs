@@ -18,17 +18,22 @@ use tokio::time::sleep_until;
 
 use super::addresses::AddressBook;
 use super::clock::Clock;
+use super::codec_pool::CodecPool;
 use super::control::{ControlEvent, ControlPlane};
 use super::data::{DataCounts, DataSocket};
 use crate::application::Application;
 use crate::event::SessionId;
 use crate::node::{Ingress, Node};
 use crate::overlay::Peer;
+use crate::session::JobResult;
 use crate::time::Time;
 
 /// Inputs of one kind, and outputs of one kind, that are handled before the others get their turn: enough for a run of
 /// datagrams to each of a few neighbours, and about 0.1 ms of work.
 const MAX_BATCH: usize = 128;
+
+/// Bytes that the node may put out before the socket takes them: a few runs of 44 packets.
+const MAX_QUEUED: usize = 512 << 10;
 
 /// Passes over all outputs before the inputs get their turn again.
 const MAX_PASSES: usize = 16;
@@ -63,6 +68,8 @@ pub(super) struct Driver<A: Application, H> {
     pub(super) control: ControlPlane,
     pub(super) data: DataSocket,
     pub(super) addresses: AddressBook,
+    /// Encodes and decodes beside this task.
+    pub(super) codecs: CodecPool,
     /// For the node to fill.
     pub(super) buffer: Vec<u8>,
     pub(super) requests: mpsc::Receiver<Request<A>>,
@@ -77,6 +84,7 @@ enum Wake<A: Application> {
     Readable,
     Writable,
     Request(Request<A>),
+    Coded(JobResult),
     Due,
     Stop,
 }
@@ -98,7 +106,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
 
     async fn wait(&mut self, busy: bool) -> Wake<A> {
         let deadline = self.deadline();
-        let Driver { control, data, requests, stop, closing_until, .. } = self;
+        let Driver { control, data, codecs, requests, stop, closing_until, .. } = self;
         let due = async {
             match deadline {
                 Some(instant) => sleep_until(instant).await,
@@ -107,6 +115,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         };
         tokio::select! {
             event = control.next_event() => Wake::Control(event),
+            Some(result) = codecs.next() => Wake::Coded(result),
             () = data.readable() => Wake::Readable,
             () = data.writable(), if data.is_blocked() => Wake::Writable,
             Some(request) = requests.recv() => Wake::Request(request),
@@ -132,6 +141,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             Wake::Readable => self.feed_datagrams(now),
             Wake::Writable => self.data.flush(),
             Wake::Request(request) => self.feed_requests(now, request),
+            Wake::Coded(result) => self.node.handle_job(now, result),
             Wake::Due => {}
             Wake::Stop => self.begin_closing(now),
         }
@@ -217,7 +227,8 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             let outcomes = self.pass_on_outcomes();
             let messages = self.pass_on_messages();
             let datagrams = self.pass_on_datagrams(now);
-            events || outcomes || messages || datagrams
+            let jobs = self.codecs.start(|| self.node.poll_job());
+            events || outcomes || messages || datagrams || jobs
         })
     }
 
@@ -250,11 +261,16 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         if self.data.is_blocked() {
             return false;
         }
+        let mut queued = 0;
         let some = up_to_a_batch(|| {
+            if queued >= MAX_QUEUED {
+                return None;
+            }
             self.buffer.clear();
             let transmit = self.node.poll_transmit(now, &mut self.buffer)?;
             let to = self.addresses.find(transmit.to);
             self.data.queue(to, transmit.segment_size, &self.buffer);
+            queued += self.buffer.len();
             Some(())
         });
         self.data.flush();

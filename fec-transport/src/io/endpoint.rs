@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use super::addresses::AddressBook;
 use super::clock::Clock;
+use super::codec_pool::CodecPool;
 use super::control::{ControlConfig, ControlError, ControlPlane};
 use super::data::{DataCounts, DataSocket};
 use super::driver::{Driver, Request};
@@ -256,6 +257,7 @@ fn driver<A: Application, H>(
         control: ControlPlane::start(sockets.control, &control)?,
         data: DataSocket::new(sockets.data)?,
         addresses: AddressBook::of(&overlay, own.member),
+        codecs: CodecPool::new(),
         buffer: Vec::new(),
         node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now()),
         clock,

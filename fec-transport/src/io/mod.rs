@@ -21,6 +21,7 @@
 
 mod addresses;
 mod clock;
+mod codec_pool;
 mod control;
 mod data;
 mod driver;

@@ -26,9 +26,11 @@ use crate::crypto::random::Random;
 use crate::event::{Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
 use crate::neighbour::Neighbours;
-use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
+use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
 use crate::session::path::PathId;
-use crate::session::{Delivery, PathStatus, Read, Session};
+use crate::session::{
+    Class, Delivery, Job, JobResult, PathStatus, Read, ReceiveCounters, SendCounters, Session,
+};
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use dialler::Dialler;
@@ -92,6 +94,14 @@ pub struct SessionStatus {
     pub delivery: Delivery,
     /// What the peer has acknowledged. A pause means that data was on the way and nothing arrived.
     pub acknowledged: Delivery,
+    /// What became of the blocks and symbols that it sent.
+    pub sent: SendCounters,
+    /// What became of the symbols that it received.
+    pub received: ReceiveCounters,
+    /// Bytes of memory for data on its way in and out.
+    pub memory: usize,
+    /// Links that carry too large a share of what is masked to be masked themselves.
+    pub unmaskable: Vec<LinkId>,
 }
 
 impl Node {
@@ -177,9 +187,10 @@ impl Node {
     /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.now = now;
-        let to = self.poll_relayed(buffer).or_else(|| self.neighbours.poll_greeting(now, buffer));
-        let to = to.or_else(|| self.poll_sessions(now, buffer))?;
-        Some(Transmit { to, segment_size: buffer.len() })
+        match self.poll_relayed(buffer).or_else(|| self.neighbours.poll_greeting(now, buffer)) {
+            Some(to) => Some(Transmit { to, segment_size: buffer.len() }),
+            None => self.poll_sessions(now, buffer),
+        }
     }
 
     fn poll_relayed(&mut self, buffer: &mut Vec<u8>) -> Option<Peer> {
@@ -188,17 +199,17 @@ impl Node {
         Some(to)
     }
 
-    /// Lets the sessions take turns, one datagram each.
-    fn poll_sessions(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Peer> {
+    /// Lets the sessions take turns, one run of datagrams each.
+    fn poll_sessions(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let turn = self.turn;
         let after = self.sessions.range(turn..).map(|(id, _)| *id);
         let before = self.sessions.range(..turn).map(|(id, _)| *id);
         let order: Vec<SessionId> = after.chain(before).collect();
         for id in order {
-            let to = self.with_session(id, |session| session.poll_transmit(now, buffer)).flatten();
-            if to.is_some() {
+            let transmit = self.with_session(id, |session| session.poll_transmit(now, buffer)).flatten();
+            if transmit.is_some() {
                 self.turn = SessionId(id.0 + 1);
-                return to;
+                return transmit;
             }
         }
         None
@@ -235,6 +246,21 @@ impl Node {
         self.events.pop_front()
     }
 
+    // --- work on codes ------------------------------------------------------------------------------------------
+
+    /// The next piece of work on codes. Whoever drives the node runs it, on any thread, and gives the result to
+    /// [`handle_job`](Self::handle_job); until then its block waits. Called until it gives nothing.
+    pub fn poll_job(&mut self) -> Option<Job> {
+        self.sessions.values_mut().find_map(Session::poll_job)
+    }
+
+    /// Takes the result of a job.
+    pub fn handle_job(&mut self, now: Time, result: JobResult) {
+        self.now = now;
+        let JobResult { session, done } = result;
+        self.with_session(session, |session| session.on_job_done(now, done));
+    }
+
     // --- streams ------------------------------------------------------------------------------------------------
 
     /// Opens a stream on an open session.
@@ -255,6 +281,14 @@ impl Node {
     /// [`StreamError::NoSession`], [`StreamError::NoStream`], [`StreamError::Finished`].
     pub fn write(&mut self, now: Time, stream: StreamId, data: &[u8]) -> Result<usize, StreamError> {
         self.on_stream(now, stream, |session| session.write(now, stream.number, data))
+    }
+
+    /// Says what our direction of a stream is for, from its next block on. Streams begin as [`Class::Bulk`].
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn set_class(&mut self, now: Time, stream: StreamId, class: Class) -> Result<(), StreamError> {
+        self.on_stream(now, stream, |session| session.set_class(stream.number, class))
     }
 
     /// Sends what was written without waiting for a full block.
@@ -325,6 +359,10 @@ impl Node {
             paths: session.path_statuses(),
             delivery: session.delivery(),
             acknowledged: session.acknowledged(),
+            sent: session.send_counters(),
+            received: session.receive_counters(),
+            memory: session.memory(),
+            unmaskable: session.unmaskable_links(),
         })
     }
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::epochs::Seal;
 use super::path::{Egress, Path, PathId, PathState};
+use super::sender::LivingPath;
 use super::{Phase, Session};
 use crate::event::CloseReason;
+use crate::node::Transmit;
 use crate::overlay::Peer;
 use crate::time::Time;
 use crate::wire::hop::{self, AEAD_TAG, HOP_HEADER, HopHeader, PacketType};
@@ -40,12 +42,12 @@ impl Closing {
 }
 
 impl Session {
-    /// Writes the next datagram into `out`, which is empty, and tells to whom it goes.
-    pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+    /// Writes the next datagrams into `out`, which is empty, and tells to whom they go.
+    pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         if self.epochs.is_used_up() {
             self.end(CloseReason::KeyUsedUp);
         }
-        let to = match self.phase {
+        let single = match self.phase {
             Phase::Over => None,
             Phase::Closing(_) => self.poll_close(now, out),
             Phase::Unconfirmed { .. } => {
@@ -55,10 +57,13 @@ impl Session {
                 .poll_probe_reply(now, out)
                 .or_else(|| self.poll_probe(now, out))
                 .or_else(|| self.poll_renewal(now, out))
-                .or_else(|| self.poll_report(now, out))
-                .or_else(|| self.poll_symbol(now, out)),
+                .or_else(|| self.poll_report(now, out)),
         };
-        to.inspect(|_| self.epochs.count_sealed())
+        if let Some(to) = single {
+            self.epochs.count_sealed();
+            return Some(Transmit { to, segment_size: out.len() });
+        }
+        if self.is_open() { self.poll_symbols(now, out) } else { None }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) next.
@@ -75,12 +80,14 @@ impl Session {
         };
         let probes = self.paths.iter().filter_map(|path| path.probe.due).min();
         let replies = self.paths.iter().any(|path| !path.probe.replies.is_empty()).then_some(now);
-        let mut timers = [Some(silence), probes, replies, self.epochs.forgets_at(), None, None, None, None];
+        let mut timers = [None; 9];
+        timers[..4].copy_from_slice(&[Some(silence), probes, replies, self.epochs.forgets_at()]);
         if self.is_open() {
             timers[4] = self.reporting.due();
             timers[5] = self.symbols_at(now);
-            timers[6] = self.sender.tail_at(now, self.tail_pause());
-            timers[7] = self.renewal_at(now);
+            timers[6] = self.sender.tail_at(now, self.tail_pause(), self.rate());
+            timers[7] = self.sender.expires_at();
+            timers[8] = self.renewal_at(now);
         }
         timers.into_iter().flatten().min()
     }
@@ -96,11 +103,31 @@ impl Session {
             Phase::Open if now.since(self.last_heard) >= liveness.session_silence => {
                 self.end(CloseReason::Silent(liveness.session_silence));
             }
-            Phase::Open if self.sender.tail_at(now, self.tail_pause()).is_some_and(|at| at <= now) => {
-                self.sender.on_tail(now, self.mean_loss());
+            Phase::Open => {
+                self.abandon_expired(now);
+                let tail = self.sender.tail_at(now, self.tail_pause(), self.rate());
+                if tail.is_some_and(|at| at <= now) {
+                    self.sender.on_tail(now, self.mean_loss());
+                }
             }
             _ => {}
         }
+    }
+
+    /// Gives up the real-time blocks whose deadline has passed.
+    fn abandon_expired(&mut self, now: Time) {
+        while let Some((message, finished)) = self.sender.abandon_next(now) {
+            self.control.abandoned.push_back(message);
+            if let Some(number) = finished {
+                self.sending_over(now, number);
+            }
+        }
+        self.write_control(now);
+    }
+
+    /// The rate of the living paths together, in bit/s.
+    fn rate(&self) -> f64 {
+        self.paths.iter().filter(|path| path.is_live()).map(|path| path.rate.rate()).sum()
     }
 
     /// The loss of the living paths, weighted by their rates.
@@ -112,11 +139,13 @@ impl Session {
 
     fn symbols_at(&self, now: Time) -> Option<Time> {
         let packet = HOP_HEADER + SYMBOL_HEADER + self.config.coding.symbol_size + AEAD_TAG;
-        let paths = self.paths.iter().filter(|path| path.is_live());
-        let ready = paths.map(|path| path.ready_at(packet)).min()?;
-        if self.sender.has_symbols(now) {
+        let living = || self.paths.iter().filter(|path| path.is_live());
+        let can_form = self.sender.can_form(now, self.rate());
+        let busy = living().filter(|path| can_form || self.sender.has_symbols_for(path.id));
+        if let Some(ready) = busy.map(|path| path.ready_at(packet)).min() {
             return Some(ready);
         }
+        let ready = living().map(|path| path.ready_at(packet)).min()?;
         self.sender.forms_at().map(|forms| forms.max(ready))
     }
 
@@ -203,29 +232,71 @@ impl Session {
         paths.into_iter().take(REPORT_COPIES).map(|path| path.id).collect()
     }
 
-    fn poll_symbol(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
-        let weights: Vec<(PathId, f64)> =
-            self.paths.iter().filter(|path| path.is_live()).map(|path| (path.id, path.rate.rate())).collect();
+    /// Writes a run of symbols for the path whose turn it is.
+    fn poll_symbols(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.look_at_paths(now);
         for step in 0..self.paths.len() {
             let index = (self.turn + step) % self.paths.len();
             let path = &mut self.paths[index];
             if !path.is_live() || !path.may_send(now) {
                 continue;
             }
-            let choice = self.sender.choose(now, path.id, &weights)?;
-            let skip = self.random.below(SKIP_ONE_IN) == 0;
-            let (sender, id) = (&mut self.sender, path.id);
+            // What is left may belong to other paths.
+            let Some(transmit) = self.run(now, index, out) else { continue };
+            self.turn = index + 1;
+            self.offer_room();
+            return Some(transmit);
+        }
+        None
+    }
+
+    /// Writes symbols of equal size for one path, as long as the pacer allows: about 1 ms of them (design §6).
+    fn run(&mut self, now: Time, index: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+        let Session { sender, paths, epochs, random, living, .. } = self;
+        let path = &mut paths[index];
+        let mut largest = usize::MAX;
+        let mut to = None;
+        let mut segment_size = 0;
+        while let Some(choice) = sender.choose(now, path.id, living, largest, random) {
+            let skip = random.below(SKIP_ONE_IN) == 0;
+            let id = path.id;
             let emit = |number, out: &mut Vec<u8>| sender.emit(&choice, id, number, now, out);
-            let to = seal(now, path, self.epochs.seal(), skip, out, emit);
+            to = Some(seal(now, path, epochs.seal(), skip, out, emit));
+            epochs.count_sealed();
             match choice.is_repair {
                 true => path.counters.repair_symbols += 1,
                 false => path.counters.source_symbols += 1,
             }
-            self.turn = index + 1;
-            self.offer_room();
-            return Some(to);
+            let is_shorter = choice.symbol_size < largest && largest != usize::MAX;
+            if segment_size == 0 {
+                segment_size = out.len();
+            }
+            largest = choice.symbol_size;
+            let is_full = out.len() + segment_size > path.run_bytes(segment_size);
+            if choice.is_urgent || is_shorter || is_full || !path.may_send(now) {
+                break;
+            }
         }
-        None
+        to.map(|to| Transmit { to, segment_size })
+    }
+
+    /// Brings up to date what the sender knows of the paths.
+    fn look_at_paths(&mut self, now: Time) {
+        if self.living_at == Some(now) {
+            return;
+        }
+        self.living_at = Some(now);
+        let living = self.paths.iter().filter(|path| path.is_live());
+        let look = |path: &Path| LivingPath {
+            id: path.id,
+            planned_share: path.planned_share,
+            rate: path.rate.rate(),
+            loss: path.loss.share(),
+            dispersion: path.loss.dispersion(),
+            links: path.links.iter().map(|link| link.link).collect(),
+        };
+        self.living.clear();
+        self.living.extend(living.map(look));
     }
 
     /// Tells waiting writers that there is room, once half of their buffer is free.
@@ -238,7 +309,7 @@ impl Session {
     }
 }
 
-/// Writes and seals one packet for `path`; `body` gets its number.
+/// Appends one sealed packet for `path`; `body` gets its number.
 pub(super) fn seal(
     now: Time,
     path: &mut Path,
@@ -247,15 +318,15 @@ pub(super) fn seal(
     out: &mut Vec<u8>,
     body: impl FnOnce(u64, &mut Vec<u8>),
 ) -> Peer {
-    debug_assert!(out.is_empty());
+    let start = out.len();
     let number = path.take_number(now, skip);
     let Egress { label, key: hop_key, neighbour } = &path.egress;
     let header = HopHeader { packet_type: PacketType::Sealed, epoch: seal.epoch, number, label: *label };
     header.emit(out);
     body(number, out);
-    seal.key.seal(path.id.0, number, out);
-    hop::sign(out, hop_key);
+    seal.key.seal(path.id.0, number, out, start);
+    hop::sign(&mut out[start..], hop_key);
     let neighbour = *neighbour;
-    path.charge(now, out.len());
+    path.charge(now, out.len() - start);
     neighbour
 }

@@ -13,7 +13,7 @@ use crate::wire::hop::HopHeader;
 use crate::wire::packet::{Kind, Probe, Renewal, parse_close};
 use crate::wire::report::Report;
 use crate::wire::stream_control::StreamControl;
-use crate::wire::symbol::SymbolHeader;
+use crate::wire::symbol::{BlockHeader, Codec, SymbolHeader};
 
 /// For how many round trips of the slowest path the keys of the epoch before are kept (design §6).
 const KEPT_ROUND_TRIPS: u32 = 3;
@@ -104,7 +104,12 @@ impl Session {
         if number != CONTROL_STREAM {
             self.on_peer_stream(number)?;
         }
-        match self.receiver.on_symbol(now, &header, symbol)? {
+        let progress = self.receiver.on_symbol(now, &header, symbol)?;
+        self.on_progress(now, progress)
+    }
+
+    fn on_progress(&mut self, now: Time, progress: Progress) -> Result<(), Misbehaviour> {
+        match progress {
             Progress::Complete(CONTROL_STREAM) => self.read_control(now)?,
             Progress::Complete(number) => {
                 let stream = self.stream_id(number);
@@ -133,10 +138,13 @@ impl Session {
                 path.on_report(now, entry, report.sent_us)?;
             }
         }
-        for path in self.paths.iter_mut().filter(|path| path.seems_dead(now, &self.config.liveness)) {
-            path.die(now, &self.config.liveness);
-            self.sender.on_path_death(path.id);
+        if self.config.liveness.removal {
+            for path in self.paths.iter_mut().filter(|path| path.seems_dead(now, &self.config.liveness)) {
+                path.die(now, &self.config.liveness);
+                self.sender.on_path_death(path.id);
+            }
         }
+        self.living_at = None;
         let loss = self.mean_loss();
         let paths = &self.paths;
         let fate = |id, sent| {
@@ -176,6 +184,15 @@ impl Session {
                     let stream = self.stream_id(number);
                     self.events.push_back(Event::StreamReset { stream, code });
                     self.drop_stream(now, number);
+                }
+            }
+            StreamControl::Abandon { block: id, stream, offset, length, last } => {
+                self.on_peer_stream(stream)?;
+                // The codec does not matter any more.
+                let header = BlockHeader { id, stream, offset, length, last, codec: Codec::ReedSolomon };
+                if let Progress::Complete(number) = self.receiver.abandon(&header)? {
+                    let stream = self.stream_id(number);
+                    self.events.push_back(Event::Readable { stream });
                 }
             }
             StreamControl::StreamLimit { count } => {

@@ -10,8 +10,6 @@ use crate::time::Time;
 
 /// What is assumed of a path of which nothing is known (design §6).
 pub(crate) const PRIOR_LOSS: f64 = 0.01;
-/// The prior counts for so many packets.
-const PRIOR_PACKETS: f64 = 50.0;
 /// While more packets than this count, they fade with [`MEMORY`], otherwise with [`LONG_MEMORY`].
 const ENOUGH_PACKETS: f64 = 200.0;
 /// After so long an observation counts 1/e: a change is followed to nine tenths within a second …
@@ -80,18 +78,9 @@ impl LossEstimate {
         }
     }
 
-    /// The mean loss with the prior in it, in (0, 1): near 1 % while little was measured. For what must arrive at the
-    /// first try.
-    #[allow(dead_code, reason = "the redundancy of interactive blocks is about to read it")]
-    pub(crate) fn cautious_share(&self) -> f64 {
-        let lost = self.recent_lost + PRIOR_LOSS * PRIOR_PACKETS;
-        (lost / (self.recent_known + PRIOR_PACKETS)).clamp(0.0, 1.0)
-    }
-
     /// How much more the losses in [`WINDOW`] packets vary than independent ones would: their variance over that of the
     /// binomial distribution, at least 1. Losses in runs of mean length b give about 2b − 1 for runs far shorter than a
     /// window.
-    #[allow(dead_code, reason = "the redundancy of blocks is about to read it")]
     pub(crate) fn dispersion(&self) -> f64 {
         self.bursts.ratio()
     }
@@ -204,7 +193,7 @@ mod tests {
         let mut path = Path::new();
         assert_eq!(path.estimate.share(), PRIOR_LOSS);
         path.run(2.0, 0.0, 1.0);
-        assert!(path.estimate.share() == 0.0 && path.estimate.cautious_share() < 0.001);
+        assert_eq!(path.estimate.share(), 0.0);
         path.run(1.0, 0.05, 1.0 / 0.95);
         let share = path.estimate.share();
         assert!((0.035..0.065).contains(&share), "{share}");

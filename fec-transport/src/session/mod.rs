@@ -10,6 +10,7 @@ mod departures;
 mod egress;
 pub(crate) mod epochs;
 mod ingress;
+mod job;
 mod loss;
 mod pacer;
 pub(crate) mod path;
@@ -29,8 +30,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use delivery::{Delivery, Gap};
+pub use job::{Job, JobResult};
 pub use path::{PathCounters, PathId, PathState};
-pub use stream::Read;
+pub use receiver::ReceiveCounters;
+pub use sender::SendCounters;
+pub use stream::{Class, Read};
 
 use crate::config::Config;
 use crate::crypto::handshake::SessionKeys;
@@ -39,16 +43,17 @@ use crate::crypto::replay::ReplayWindow;
 use crate::crypto::seal::SealKey;
 use crate::event::{CloseReason, Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
-use crate::overlay::{MemberId, Peer};
+use crate::overlay::{LinkId, MemberId, Peer};
 use crate::time::Time;
 use crate::wire::report::Report;
 use crate::wire::stream_control::StreamControl;
 use egress::Closing;
 use epochs::{Ends, Epochs};
+use job::{Done, Work};
 use path::Path;
-use receiver::Receiver;
+use receiver::{Progress, Receiver};
 use reporting::Reporting;
-use sender::{CONTROL_STREAM, Sender};
+use sender::{CONTROL_STREAM, LivingPath, Sender};
 use streams::{Role, Streams};
 
 /// What each side tells the other in the handshake.
@@ -107,6 +112,9 @@ pub(crate) struct Session {
     last_heard: Time,
     /// The path whose turn it is to send.
     turn: usize,
+    /// What the sender knows of the paths in the schedule, and since when.
+    living: Vec<LivingPath>,
+    living_at: Option<Time>,
     /// Packets that did not open or did not parse.
     dropped: u64,
     /// Whether an open was refused for the peer's limit.
@@ -134,6 +142,8 @@ struct ControlQueue {
     /// Streams on which credit may be due.
     credit: BTreeSet<u32>,
     resets: VecDeque<(u32, u32)>,
+    /// Blocks that were given up.
+    abandoned: VecDeque<StreamControl>,
 }
 
 /// Messages of the control stream wait while so many bytes of it are on the way.
@@ -189,6 +199,8 @@ impl Session {
             random: set_up.random,
             last_heard: now,
             turn: 0,
+            living: Vec::new(),
+            living_at: None,
             dropped: 0,
             opener_waits: false,
             config,
@@ -216,6 +228,46 @@ impl Session {
     /// Whether nothing more comes of it.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
+    }
+
+    /// The next piece of work on codes that may be done elsewhere.
+    pub(crate) fn poll_job(&mut self) -> Option<Job> {
+        let decode = self.receiver.poll_job().map(Work::Decode);
+        let work = decode.or_else(|| self.sender.poll_job().map(Work::Encode))?;
+        Some(Job { session: self.id, work })
+    }
+
+    /// Takes the result of a job.
+    pub(crate) fn on_job_done(&mut self, now: Time, done: Done) {
+        match done {
+            Done::Encoded { block, repair } => self.sender.on_prepared(block, repair),
+            Done::Decoded { block, bytes } => {
+                let progress = self.receiver.on_decoded(now, block, bytes);
+                // The control stream has no blocks that large.
+                if let Progress::Complete(number) = progress {
+                    let stream = self.stream_id(number);
+                    self.events.push_back(Event::Readable { stream });
+                }
+                self.reporting.hurry(now);
+            }
+        }
+    }
+
+    /// Bytes of memory for data on its way in and out.
+    pub(crate) fn memory(&self) -> usize {
+        self.sender.memory() + self.receiver.memory()
+    }
+
+    pub(crate) fn send_counters(&self) -> SendCounters {
+        self.sender.counters()
+    }
+
+    pub(crate) fn receive_counters(&self) -> ReceiveCounters {
+        self.receiver.counters()
+    }
+
+    pub(crate) fn unmaskable_links(&self) -> Vec<LinkId> {
+        self.sender.unmaskable().collect()
     }
 
     /// Adds a path; it carries data once a probe has come back over it. Gives false, and adds nothing, if its number was
@@ -315,6 +367,11 @@ impl Session {
         Ok(stream.write(now, data, limit))
     }
 
+    pub(crate) fn set_class(&mut self, number: u32, class: Class) -> Result<(), StreamError> {
+        self.user_stream(number)?.class = class;
+        Ok(())
+    }
+
     pub(crate) fn flush(&mut self, number: u32) -> Result<(), StreamError> {
         self.user_stream(number)?.flush();
         Ok(())
@@ -351,7 +408,7 @@ impl Session {
         }
         let read = read(&mut self.receiver).ok_or(StreamError::NoStream)?;
         match &read {
-            Read::Data { .. } => {
+            Read::Data { .. } | Read::Lost { .. } => {
                 self.control.credit.insert(number);
                 self.write_control(now);
             }
@@ -417,6 +474,9 @@ impl Session {
     }
 
     fn next_control(&mut self) -> Option<StreamControl> {
+        if let Some(message) = self.control.abandoned.pop_front() {
+            return Some(message);
+        }
         if let Some((stream, code)) = self.control.resets.pop_front() {
             return Some(StreamControl::Reset { stream, code });
         }

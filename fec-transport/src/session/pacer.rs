@@ -9,6 +9,8 @@ const BURST: Duration = Duration::from_millis(3);
 /// A run of packets, sent in one go: so long at the path's rate, at most so many packets (design §6).
 const RUN: Duration = Duration::from_millis(1);
 const MAX_RUN: f64 = 44.0;
+/// One call of the socket takes no more bytes.
+const MAX_RUN_BYTES: usize = 65_000;
 
 /// Holds packets back until the rate allows for them.
 #[derive(Debug, Clone)]
@@ -50,6 +52,12 @@ impl Pacer {
         self.tokens = (self.tokens + earned).min(bytes_per_second * BURST.as_secs_f64());
         self.counted_at = now;
     }
+}
+
+/// The most bytes of one run of packets of `packet` bytes, from one packet to 44; `rate` in bit/s.
+pub(crate) fn run_bytes(rate: f64, packet: usize) -> usize {
+    let packets = (rate / 8.0 * RUN.as_secs_f64() / packet as f64).clamp(1.0, MAX_RUN);
+    (packets as usize * packet).min(MAX_RUN_BYTES)
 }
 
 #[cfg(test)]

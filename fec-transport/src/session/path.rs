@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::departures::Departures;
 use super::loss::{LossEstimate, PRIOR_LOSS};
-use super::pacer::Pacer;
+use super::pacer::{self, Pacer};
 use super::rate::{Feedback, RateController};
 use super::round_trip::RoundTrip;
 use crate::config::Liveness;
@@ -78,7 +78,6 @@ pub(crate) struct Path {
     pub(crate) id: PathId,
     pub(crate) route: Vec<MemberId>,
     /// The links that the route crosses. Other paths may cross them, too.
-    #[allow(dead_code, reason = "masks, shared probing and the search for dead links are about to read it")]
     pub(crate) links: Vec<RouteLink>,
     /// The share of the flow that the plan gives it.
     pub(crate) planned_share: f64,
@@ -202,6 +201,11 @@ impl Path {
     /// When the pacer will have the tokens for the next run of packets of `packet` bytes.
     pub(crate) fn ready_at(&self, packet: usize) -> Time {
         self.pacer.ready_at(self.rate.rate(), packet)
+    }
+
+    /// The most bytes of one run of packets of `packet` bytes.
+    pub(crate) fn run_bytes(&self, packet: usize) -> usize {
+        pacer::run_bytes(self.rate.rate(), packet)
     }
 
     /// Takes the path's part of a report that the peer sent at `sent_us` of its clock.

@@ -1,17 +1,18 @@
 //! The receiving side of a session: symbols become blocks, blocks become streams, and credit bounds what may come.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
 use super::block::{BadSymbol, ReceiveBlock};
+use super::code::MAX_RAPTORQ;
 use super::delivery::Delivery;
 use super::sender::{CONTROL_STREAM, MAX_BLOCK_SPAN};
 use super::stream::{BadBlock, Read, ReceiveStream};
 use crate::config::Limits;
 use crate::time::Time;
-use crate::wire::report::MAX_REPORTED_BLOCKS;
-use crate::wire::symbol::{BlockHeader, SymbolHeader};
+use crate::wire::report::BlockReport;
+use crate::wire::symbol::{BlockHeader, Codec, SymbolHeader};
 
 /// Unread bytes of the control stream; a sender keeps far below.
 const CONTROL_WINDOW: u64 = 256 << 10;
@@ -27,8 +28,25 @@ pub(crate) struct Receiver {
     complete: BTreeSet<u32>,
     /// One past the highest block of which a symbol has arrived.
     end: u32,
+    /// Blocks that are being decoded elsewhere, and those that wait for somebody to take them.
+    decoding: BTreeMap<u32, BlockHeader>,
+    to_decode: VecDeque<ReceiveBlock>,
     windows: Windows,
     delivery: Delivery,
+    counters: ReceiveCounters,
+}
+
+/// What became of the symbols that a session received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReceiveCounters {
+    /// Symbols that brought their block closer to completion.
+    pub used_symbols: u64,
+    /// Symbols of blocks that were complete already, and copies.
+    pub wasted_symbols: u64,
+    /// Blocks that lacked source symbols and were decoded.
+    pub decoded_blocks: u64,
+    /// Real-time blocks that the peer gave up before they were whole.
+    pub lost_blocks: u64,
 }
 
 /// What a symbol brought about.
@@ -61,8 +79,11 @@ impl Receiver {
             floor: 0,
             complete: BTreeSet::new(),
             end: 0,
+            decoding: BTreeMap::new(),
+            to_decode: VecDeque::new(),
             windows: Windows::new(limits),
             delivery: Delivery::default(),
+            counters: ReceiveCounters::default(),
         }
     }
 
@@ -91,8 +112,17 @@ impl Receiver {
         header: &SymbolHeader,
         symbol: &[u8],
     ) -> Result<Progress, BadData> {
+        let progress = self.take_symbol(now, header, symbol)?;
+        match progress {
+            Progress::Redundant => self.counters.wasted_symbols += 1,
+            Progress::Closer | Progress::Complete(_) => self.counters.used_symbols += 1,
+        }
+        Ok(progress)
+    }
+
+    fn take_symbol(&mut self, now: Time, header: &SymbolHeader, symbol: &[u8]) -> Result<Progress, BadData> {
         let id = header.block.id;
-        if id < self.floor || self.complete.contains(&id) {
+        if id < self.floor || self.complete.contains(&id) || self.decoding.contains_key(&id) {
             return Ok(Progress::Redundant);
         }
         if id - self.floor >= MAX_BLOCK_SPAN {
@@ -106,13 +136,100 @@ impl Receiver {
         if !block.insert(&header.block, header.encoding_id, symbol)? {
             return Ok(Progress::Redundant);
         }
-        if !block.is_complete() {
+        if !block.may_decode() {
             return Ok(Progress::Closer);
         }
-        self.deliver(now, id);
-        let stream = self.streams.get_mut(&header.block.stream);
-        let is_news = stream.is_some_and(ReceiveStream::announce) || header.block.stream == CONTROL_STREAM;
-        Ok(if is_news { Progress::Complete(header.block.stream) } else { Progress::Closer })
+        Ok(self.finish(now, id))
+    }
+
+    /// A block has enough symbols: it is delivered, or decoded first, a large one elsewhere.
+    fn finish(&mut self, now: Time, id: u32) -> Progress {
+        let Some(block) = self.blocks.remove(&id) else { return Progress::Redundant };
+        let header = block.header;
+        if !block.is_whole() {
+            self.counters.decoded_blocks += 1;
+        }
+        if !block.is_whole() && block.header.codec == Codec::RaptorQ {
+            self.decoding.insert(id, block.header);
+            self.to_decode.push_back(block);
+            return Progress::Closer;
+        }
+        match block.decode() {
+            Ok(bytes) => self.deliver(now, &header, bytes),
+            Err(block) => {
+                self.blocks.insert(id, block);
+                Progress::Closer
+            }
+        }
+    }
+
+    /// The next block to be decoded elsewhere; [`on_decoded`](Self::on_decoded) must follow.
+    pub(crate) fn poll_job(&mut self) -> Option<ReceiveBlock> {
+        self.to_decode.pop_front()
+    }
+
+    /// A block comes back from decoding.
+    pub(crate) fn on_decoded(
+        &mut self,
+        now: Time,
+        id: u32,
+        bytes: Result<Vec<u8>, Box<ReceiveBlock>>,
+    ) -> Progress {
+        let Some(header) = self.decoding.remove(&id) else { return Progress::Redundant };
+        match bytes {
+            Ok(bytes) => self.deliver(now, &header, bytes),
+            Err(block) => {
+                self.blocks.insert(id, *block);
+                Progress::Closer
+            }
+        }
+    }
+
+    /// The sender has given up a block.
+    ///
+    /// # Errors
+    /// [`BadData`] if there can be no such block.
+    pub(crate) fn abandon(&mut self, header: &BlockHeader) -> Result<Progress, BadData> {
+        let id = header.id;
+        let is_over = id < self.floor || self.complete.contains(&id) || self.decoding.contains_key(&id);
+        if is_over {
+            return Ok(Progress::Redundant);
+        }
+        if id - self.floor >= MAX_BLOCK_SPAN {
+            return Err(BadData::BeyondSpan(id));
+        }
+        let known = self.blocks.remove(&id);
+        if let Some(stream) = self.streams.get_mut(&header.stream) {
+            match known {
+                Some(known)
+                    if (known.header.offset, known.header.length) != (header.offset, header.length) =>
+                {
+                    return Err(BadData::Symbol(BadSymbol::Contradiction(id)));
+                }
+                Some(_) => {}
+                None => stream.claim(header.offset, header.end(), header.last)?,
+            }
+            stream.lose(header.offset, u64::from(header.length));
+            self.counters.lost_blocks += 1;
+        }
+        self.mark_complete(id);
+        Ok(self.news(header.stream))
+    }
+
+    /// Whether the reader of a stream must be told that there is more.
+    fn news(&mut self, stream: u32) -> Progress {
+        let is_news = self.streams.get_mut(&stream).is_some_and(ReceiveStream::announce);
+        if is_news || stream == CONTROL_STREAM { Progress::Complete(stream) } else { Progress::Closer }
+    }
+
+    pub(crate) fn counters(&self) -> ReceiveCounters {
+        self.counters
+    }
+
+    /// Bytes of memory for what has arrived and was not read.
+    pub(crate) fn memory(&self) -> usize {
+        let blocks: usize = self.blocks.values().chain(&self.to_decode).map(ReceiveBlock::memory).sum();
+        blocks + self.streams.values().map(ReceiveStream::unread).sum::<usize>()
     }
 
     /// The next bytes of a stream; see [`ReceiveStream`].
@@ -134,12 +251,16 @@ impl Receiver {
         open.next_credit(self.windows.grow(open.window()))
     }
 
-    /// The block part of a report: the floor, and for the blocks from there on `None` if complete, else the rank.
-    pub(crate) fn report(&self) -> (u32, Vec<Option<u8>>) {
-        let end = self.end.min(self.floor + MAX_REPORTED_BLOCKS as u32);
-        let rank = |id: u32| self.blocks.get(&id).map_or(0, |block| block.rank() as u8);
+    /// The block part of a report: the floor, and what arrived of the blocks from there on.
+    pub(crate) fn report(&self) -> (u32, BlockReport) {
+        let rank = |id: u32| {
+            // What is being decoded has K symbols, whatever K is.
+            let being_decoded = self.decoding.get(&id).map(|_| usize::MAX);
+            let rank = being_decoded.or_else(|| self.blocks.get(&id).map(ReceiveBlock::rank)).unwrap_or(0);
+            rank.min(MAX_RAPTORQ) as u16
+        };
         let describe = |id: u32| if self.complete.contains(&id) { None } else { Some(rank(id)) };
-        (self.floor, (self.floor..end.max(self.floor)).map(describe).collect())
+        (self.floor, BlockReport::fit((self.floor..self.end.max(self.floor)).map(describe)))
     }
 
     /// Whether a block lacks symbols.
@@ -159,16 +280,15 @@ impl Receiver {
         Ok(self.blocks.get_mut(&header.id).expect("it was there or was just inserted"))
     }
 
-    fn deliver(&mut self, now: Time, id: u32) {
-        let Some(block) = self.blocks.remove(&id) else { return };
-        let header = block.header;
-        self.mark_complete(id);
-        if let Some(stream) = self.streams.get_mut(&header.stream) {
-            stream.deliver(header.offset, Bytes::from(block.decode()));
-        }
+    fn deliver(&mut self, now: Time, header: &BlockHeader, bytes: Vec<u8>) -> Progress {
+        self.mark_complete(header.id);
         if header.stream != CONTROL_STREAM {
             self.delivery.note(now, header.length);
         }
+        if let Some(stream) = self.streams.get_mut(&header.stream) {
+            stream.deliver(header.offset, Bytes::from(bytes));
+        }
+        self.news(header.stream)
     }
 
     fn mark_complete(&mut self, id: u32) {
@@ -224,8 +344,19 @@ mod tests {
     }
 
     fn single(id: u32, offset: u64, length: usize) -> (SymbolHeader, Vec<u8>) {
-        let block = BlockHeader { id, stream: STREAM, offset, length: length as u32, last: false };
+        let block = BlockHeader {
+            id,
+            stream: STREAM,
+            offset,
+            length: length as u32,
+            last: false,
+            codec: Codec::ReedSolomon,
+        };
         (SymbolHeader { encoding_id: 0, block }, vec![id as u8; length])
+    }
+
+    fn blocks(ranks: &[Option<u16>]) -> BlockReport {
+        BlockReport { ranks: ranks.to_vec(), cut: false }
     }
 
     fn take(receiver: &mut Receiver, symbol: &(SymbolHeader, Vec<u8>)) -> Result<Progress, BadData> {
@@ -236,11 +367,11 @@ mod tests {
     fn blocks_are_reported_and_delivered_in_any_order() {
         let mut receiver = receiver();
         assert_eq!(take(&mut receiver, &single(2, 20, 10)), Ok(Progress::Complete(STREAM)));
-        assert_eq!(receiver.report(), (0, vec![Some(0), Some(0), None]));
+        assert_eq!(receiver.report(), (0, blocks(&[Some(0), Some(0), None])));
         assert_eq!(receiver.read(STREAM, 100), Some(Read::Blocked));
         take(&mut receiver, &single(0, 0, 10)).expect("right");
         take(&mut receiver, &single(1, 10, 10)).expect("right");
-        assert_eq!(receiver.report(), (3, vec![]));
+        assert_eq!(receiver.report(), (3, blocks(&[])));
         assert_eq!(take(&mut receiver, &single(1, 10, 10)), Ok(Progress::Redundant));
         assert!(matches!(receiver.read(STREAM, 100), Some(Read::Data { offset: 0, .. })));
     }
@@ -250,7 +381,7 @@ mod tests {
         let mut receiver = receiver();
         receiver.close(STREAM);
         assert_eq!(take(&mut receiver, &single(0, 0, 10)), Ok(Progress::Redundant));
-        assert_eq!(receiver.report(), (1, vec![]));
+        assert_eq!(receiver.report(), (1, blocks(&[])));
     }
 
     #[test]
@@ -259,7 +390,7 @@ mod tests {
         let window = u64::from(Limits::default().initial_window);
         assert!(matches!(take(&mut receiver, &single(0, window, 10)), Err(BadData::Block(_))));
         assert!(matches!(take(&mut receiver, &single(MAX_BLOCK_SPAN, 0, 10)), Err(BadData::BeyondSpan(_))));
-        assert_eq!(receiver.report(), (0, vec![]), "nothing of it was stored");
+        assert_eq!(receiver.report(), (0, blocks(&[])), "nothing of it was stored");
     }
 
     #[test]

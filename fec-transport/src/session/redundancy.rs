@@ -1,67 +1,233 @@
-//! How many symbols of a block are sent at once, and how many to repair it with.
+//! How many symbols of a block are sent at once, and how many to repair it with (design §6, theory §3).
 
-use std::sync::Arc;
+mod shortfall;
+
+use std::collections::BTreeMap;
 
 use ror::BlockLaw;
 
-use super::code::{ENCODING_IDS, MAX_SOURCE_SYMBOLS};
-use crate::config::Coding;
+use super::path::PathId;
+use crate::config::{Coding, Protection, Spreading};
+use crate::overlay::LinkId;
+use shortfall::shortfall_probability;
 
-/// Blocks below so many symbols are messages that somebody waits for.
+/// Blocks below so many symbols are messages that somebody waits for: a bulk stream's are protected like this.
 const SMALL_BLOCK: usize = 8;
+const SMALL_RESIDUAL: f64 = 1e-3;
+/// Blocks from so many symbols on are made longer where losses come in bursts; smaller ones are spread over the paths.
+const BURST_BLOCK: usize = 16;
+/// A path that loses more than this is not made up for by redundancy: repair follows it better.
+const MAX_LOSS: f64 = 0.5;
+/// Losses are told apart in steps of this ratio, and are none below the smallest, so that the cache is of use.
+const LOSS_STEP: f64 = 1.05;
+const SMALLEST_LOSS: f64 = 0.0005;
+/// Shares of paths are told apart in so many steps.
+const SHARE_STEPS: f64 = 64.0;
+const CACHED: usize = 1_024;
 
-/// A table of how many symbols to send of a block with K source symbols.
+/// What the sender knows of a living path when it forms a block.
+#[derive(Debug, Clone)]
+pub(crate) struct PathOutlook {
+    pub(crate) id: PathId,
+    /// The share of the block that it is to carry; all shares sum to 1.
+    pub(crate) share: f64,
+    /// The share of packets that it loses.
+    pub(crate) loss: f64,
+    /// The variance of its losses over that of independent ones, at least 1.
+    pub(crate) dispersion: f64,
+    pub(crate) links: Vec<LinkId>,
+}
+
+/// The number of symbols of a first sending, for each situation computed once.
 #[derive(Debug, Clone)]
 pub(crate) struct Redundancy {
-    initial: Arc<[u16]>,
+    spread: Spreading,
+    mask_limit: f64,
+    cache: BTreeMap<Situation, u16>,
+}
+
+/// Everything that the number of symbols depends on, rounded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Situation {
+    source_symbols: usize,
+    urgent: bool,
+    /// Of each path the share and the loss in steps, the dispersion in quarters, and its links.
+    paths: Vec<(u16, i32, u16, Vec<LinkId>)>,
 }
 
 impl Redundancy {
-    /// Static redundancy: the block-length law [theory §2] for the configured tolerance and residual.
     pub(crate) fn new(coding: &Coding) -> Redundancy {
-        let initial = (1..=MAX_SOURCE_SYMBOLS).map(|k| initial_symbols(k, coding)).collect();
-        Redundancy { initial }
+        Redundancy { spread: coding.spread, mask_limit: coding.mask_limit, cache: BTreeMap::new() }
     }
 
-    /// How many symbols of a block with `source_symbols` are sent before anything is known of it.
-    pub(crate) fn initial(&self, source_symbols: usize) -> u16 {
-        self.initial[source_symbols - 1]
+    /// N: how many symbols of a block with `source_symbols` are sent before anything is known of it.
+    ///
+    /// With quotas it is the smallest N with P(Σ received over the paths < K) ≤ residual, for the measured losses and
+    /// again for the static tolerance on all paths; with random spreading it is the thesis's FEC(K, mean loss).
+    pub(crate) fn first_sending(
+        &mut self,
+        source_symbols: usize,
+        urgent: bool,
+        protection: &Protection,
+        paths: &[PathOutlook],
+    ) -> u16 {
+        let rounded: Vec<PathOutlook> =
+            paths.iter().map(|path| rounded(path, protection.prior_loss)).collect();
+        let situation = Situation::of(source_symbols, urgent, &rounded);
+        if let Some(symbols) = self.cache.get(&situation) {
+            return *symbols;
+        }
+        let symbols = self.symbols(source_symbols, urgent, protection, &rounded);
+        if self.cache.len() >= CACHED {
+            self.cache.clear();
+        }
+        self.cache.insert(situation, symbols);
+        symbols
+    }
+
+    fn symbols(&self, k: usize, urgent: bool, protection: &Protection, paths: &[PathOutlook]) -> u16 {
+        let is_small = !urgent && k < SMALL_BLOCK;
+        let residual = if is_small { protection.residual.min(SMALL_RESIDUAL) } else { protection.residual };
+        let symbols = match self.spread {
+            Spreading::Random => {
+                let mean: f64 = paths.iter().map(|path| path.share * path.loss).sum();
+                law(k, residual, mean.max(protection.tolerance))
+            }
+            Spreading::Quotas => {
+                let tolerated =
+                    |path: &PathOutlook| PathOutlook { loss: protection.tolerance, ..path.clone() };
+                let tolerated: Vec<PathOutlook> = paths.iter().map(tolerated).collect();
+                let masked = protection.mask > 0;
+                self.by_quotas(k, residual, masked, paths)
+                    .max(self.by_quotas(k, residual, masked, &tolerated))
+            }
+        };
+        u16::try_from(symbols).unwrap_or(u16::MAX)
+    }
+
+    /// The smallest N with which the block survives the paths' losses, and with `masked` also any one link.
+    fn by_quotas(&self, k: usize, residual: f64, masked: bool, paths: &[PathOutlook]) -> usize {
+        let links = if masked { maskable_links(paths, self.mask_limit) } else { Vec::new() };
+        let survives = |n: usize| {
+            shortfall(n, k, paths, None) <= residual
+                && links.iter().all(|link| shortfall(n, k, paths, Some(*link)) <= residual)
+        };
+        let largest = links.iter().map(|link| share_over(paths, *link)).fold(0.0, f64::max);
+        let mean: f64 = paths.iter().map(|path| path.share * path.loss).sum();
+        let least = k as f64 / (1.0 - mean) / (1.0 - largest);
+        let n = smallest(k.max(least.floor() as usize), most(k), survives);
+        if k < BURST_BLOCK {
+            return n;
+        }
+        // The margin above the mean grows with the standard deviation of the losses.
+        let dispersion: f64 = paths.iter().map(|path| path.share * path.dispersion).sum();
+        let margin = (n as f64 - least).max(0.0) * dispersion.sqrt();
+        n.max((least + margin).ceil() as usize).min(most(k))
+    }
+}
+
+/// More than this is never sent at once.
+fn most(k: usize) -> usize {
+    (4 * k + 16).min(if k <= super::code::MAX_REED_SOLOMON { 256 } else { 8 * k })
+}
+
+/// The smallest number in `from..=to` for which `holds`, which is monotonous; `to` if none.
+fn smallest(from: usize, to: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut step) = (from, 1);
+    let mut high = from;
+    while high < to && !holds(high) {
+        low = high + 1;
+        high = (high + step).min(to);
+        step *= 2;
+    }
+    while low < high {
+        let middle = low.midpoint(high);
+        if holds(middle) { high = middle } else { low = middle + 1 }
+    }
+    high
+}
+
+/// P(fewer than K of N symbols arrive), if all that cross `dead` are lost. Quotas are the shares of N rounded down or up;
+/// the dead link is taken to carry those rounded up.
+fn shortfall(n: usize, k: usize, paths: &[PathOutlook], dead: Option<LinkId>) -> f64 {
+    let dies = |path: &&PathOutlook| dead.is_some_and(|link| path.links.contains(&link));
+    let total: f64 = paths.iter().map(|path| path.share).sum();
+    let symbols = |path: &PathOutlook| n as f64 * path.share / total;
+    let taken: usize = paths.iter().filter(dies).map(|path| (symbols(path) - 1e-9).ceil() as usize).sum();
+    let left = n.saturating_sub(taken);
+    let living = || paths.iter().filter(|path| !dies(path));
+    let living_share: f64 = living().map(|path| path.share).sum();
+    let (mut assigned, mut passed) = (0, 0.0);
+    let quotas = living().map(|path| {
+        passed += path.share / living_share * left as f64;
+        let quota = (passed.round() as usize).min(left) - assigned;
+        assigned += quota;
+        (quota, path.loss)
+    });
+    shortfall_probability(&quotas.collect::<Vec<_>>(), k)
+}
+
+/// The links that a block can be made to survive: those that do not carry too much of it.
+pub(crate) fn maskable_links(paths: &[PathOutlook], limit: f64) -> Vec<LinkId> {
+    links(paths).filter(|link| share_over(paths, *link) <= limit + 1e-9).collect()
+}
+
+/// The links that no redundancy can mask within the limit.
+pub(crate) fn unmaskable_links(paths: &[PathOutlook], limit: f64) -> Vec<LinkId> {
+    links(paths).filter(|link| share_over(paths, *link) > limit + 1e-9).collect()
+}
+
+fn links(paths: &[PathOutlook]) -> impl Iterator<Item = LinkId> {
+    let all: std::collections::BTreeSet<LinkId> =
+        paths.iter().flat_map(|path| path.links.iter().copied()).collect();
+    all.into_iter()
+}
+
+fn share_over(paths: &[PathOutlook], link: LinkId) -> f64 {
+    paths.iter().filter(|path| path.links.contains(&link)).map(|path| path.share).sum()
+}
+
+/// FEC(K, loss) of `ror` [theory §2].
+fn law(k: usize, residual: f64, loss: f64) -> usize {
+    let length = BlockLaw::new(k as u32, residual).and_then(|law| law.block_length(loss.min(MAX_LOSS)));
+    length.map_or(most(k), |length| (length as usize).min(most(k)))
+}
+
+/// The path as the cache sees it.
+fn rounded(path: &PathOutlook, prior: f64) -> PathOutlook {
+    let loss = path.loss.max(prior).min(MAX_LOSS);
+    let loss = if loss < SMALLEST_LOSS { 0.0 } else { LOSS_STEP.powi(loss_step(loss)) };
+    let share = (path.share * SHARE_STEPS).round().max(1.0) / SHARE_STEPS;
+    let dispersion = (path.dispersion * 4.0).round() / 4.0;
+    PathOutlook { loss, share, dispersion, ..path.clone() }
+}
+
+fn loss_step(loss: f64) -> i32 {
+    (loss.ln() / LOSS_STEP.ln()).round() as i32
+}
+
+impl Situation {
+    fn of(source_symbols: usize, urgent: bool, paths: &[PathOutlook]) -> Situation {
+        let path = |path: &PathOutlook| {
+            let loss = if path.loss == 0.0 { i32::MIN } else { loss_step(path.loss) };
+            let share = (path.share * SHARE_STEPS).round() as u16;
+            (share, loss, (path.dispersion * 4.0).round() as u16, path.links.clone())
+        };
+        Situation { source_symbols, urgent, paths: paths.iter().map(path).collect() }
     }
 }
 
 /// How many further symbols to send for a block that lacks `deficit`, if packets are lost with probability `loss`.
 ///
-/// The first repair allows for the expected loss; each later `round` adds one more symbol, because by then waiting
-/// costs more than bytes.
+/// The first repair allows for the expected loss and one deviation of it; each later `round` doubles that margin and
+/// adds a symbol, because by then waiting costs more than bytes.
 pub(crate) fn repair_symbols(deficit: usize, loss: f64, round: u8) -> usize {
-    let expected = (deficit as f64 / (1.0 - loss.min(0.9))).ceil() as usize;
-    expected + usize::from(round)
-}
-
-fn initial_symbols(source_symbols: usize, coding: &Coding) -> u16 {
-    let residual = if source_symbols < SMALL_BLOCK { coding.small_residual } else { coding.residual };
-    let symbols = BlockLaw::new(source_symbols as u32, residual)
-        .and_then(|law| law.block_length(coding.tolerance))
-        .expect("the configured tolerance is below 1 and the residual above 0");
-    u16::try_from(symbols).unwrap_or(u16::MAX).min(ENCODING_IDS as u16)
+    let loss = loss.min(0.9);
+    let needed = deficit as f64;
+    let deviation = (needed * loss).sqrt() / (1.0 - loss);
+    let margin = deviation * f64::from(1u16 << round.min(4));
+    (needed / (1.0 - loss) + margin).ceil() as usize + usize::from(round.min(8))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_small_block_is_protected_more_than_a_full_one() {
-        let redundancy = Redundancy::new(&Coding::default());
-        assert_eq!(redundancy.initial(1), 2);
-        let full = redundancy.initial(32);
-        assert!((33..=35).contains(&full), "{full}");
-    }
-
-    #[test]
-    fn repair_allows_for_loss_and_grows_with_the_rounds() {
-        assert_eq!(repair_symbols(4, 0.0, 0), 4);
-        assert_eq!(repair_symbols(4, 0.2, 0), 5);
-        assert_eq!(repair_symbols(4, 0.2, 3), 8);
-    }
-}
+mod tests;

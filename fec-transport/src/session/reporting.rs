@@ -40,6 +40,12 @@ impl Reporting {
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 
+    /// There is news that the sender waits for.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        let due = (self.last + SHORTEST_INTERVAL).max(now);
+        self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
+    }
+
     pub(crate) fn due(&self) -> Option<Time> {
         self.due
     }

@@ -1,11 +1,43 @@
 //! The two directions of a stream: bytes that wait to become blocks, and blocks that wait to be read.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+use super::block::block_length;
 use crate::time::Time;
 use crate::wire::symbol::MAX_STREAM_OFFSET;
+
+/// What a stream is for; each end chooses for its own direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Class {
+    /// Throughput: large blocks, small redundancy, repair.
+    #[default]
+    Bulk,
+    /// Somebody waits for each message: small blocks that hardly ever need a repair, sent before all bulk.
+    Interactive,
+    /// Interactive, but late data is worth nothing: a block that is not whole by then is reported lost.
+    RealTime {
+        /// From the forming of a block to its being given up.
+        deadline: Duration,
+    },
+}
+
+impl Class {
+    /// Whether it goes before bulk.
+    pub(crate) fn is_urgent(self) -> bool {
+        self != Class::Bulk
+    }
+
+    /// When a block that is formed now is given up.
+    pub(crate) fn deadline(self, formed: Time) -> Option<Time> {
+        match self {
+            Class::RealTime { deadline } => Some(formed + deadline),
+            Class::Bulk | Class::Interactive => None,
+        }
+    }
+}
 
 /// What can be read of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +49,13 @@ pub enum Read {
         /// The bytes; never empty.
         bytes: Bytes,
     },
+    /// Bytes of a real-time stream that did not arrive in time and never will.
+    Lost {
+        /// Where they begin in the stream.
+        offset: u64,
+        /// How many.
+        length: u64,
+    },
     /// Nothing now; an event will tell when there is.
     Blocked,
     /// The peer finished the stream and everything was read.
@@ -26,6 +65,7 @@ pub enum Read {
 /// The sending direction.
 #[derive(Debug)]
 pub(crate) struct SendStream {
+    pub(crate) class: Class,
     buffer: BytesMut,
     /// Where the buffer begins in the stream: the end of the last block.
     formed: u64,
@@ -52,8 +92,9 @@ enum Finish {
 }
 
 impl SendStream {
-    pub(crate) fn new(credit: u64) -> SendStream {
+    pub(crate) fn new(credit: u64, class: Class) -> SendStream {
         SendStream {
+            class,
             buffer: BytesMut::new(),
             formed: 0,
             credit,
@@ -111,7 +152,7 @@ impl SendStream {
     }
 
     /// Whether a block of up to `full` bytes can be formed now.
-    pub(crate) fn can_form(&self, now: Time, full: usize, timer: std::time::Duration) -> bool {
+    pub(crate) fn can_form(&self, now: Time, full: usize, timer: Duration) -> bool {
         let sendable = self.sendable();
         if sendable == 0 {
             return self.finish == Finish::Asked && self.buffer.is_empty();
@@ -121,13 +162,13 @@ impl SendStream {
     }
 
     /// When [`can_form`](Self::can_form) becomes true by itself.
-    pub(crate) fn forms_at(&self, timer: std::time::Duration) -> Option<Time> {
+    pub(crate) fn forms_at(&self, timer: Duration) -> Option<Time> {
         if self.sendable() == 0 { None } else { self.waiting_since.map(|since| since + timer) }
     }
 
-    /// Cuts the next block of at most `full` bytes: its offset, its bytes, and whether the stream ends with it.
-    pub(crate) fn form(&mut self, now: Time, full: usize) -> (u64, Bytes, bool) {
-        let bytes = self.buffer.split_to(self.sendable().min(full)).freeze();
+    /// Cuts the next block of at most `symbols` source symbols of `largest` bytes.
+    pub(crate) fn form(&mut self, now: Time, symbols: usize, largest: usize) -> Formed {
+        let bytes = self.buffer.split_to(block_length(self.sendable(), symbols, largest)).freeze();
         let offset = self.formed;
         self.formed += bytes.len() as u64;
         self.waiting_since = if self.buffer.is_empty() { None } else { Some(now) };
@@ -136,7 +177,7 @@ impl SendStream {
             self.finish = Finish::Formed;
         }
         self.open_blocks += 1;
-        (offset, bytes, last)
+        Formed { offset, bytes, last }
     }
 
     /// Drops what has not become a block, and ends the stream.
@@ -161,11 +202,29 @@ impl SendStream {
     }
 }
 
+/// What becomes a block.
+#[derive(Debug)]
+pub(crate) struct Formed {
+    /// Where it begins in the stream.
+    pub(crate) offset: u64,
+    pub(crate) bytes: Bytes,
+    /// Whether the stream ends with it.
+    pub(crate) last: bool,
+}
+
+/// What there is to read at some offset.
+#[derive(Debug)]
+enum Chunk {
+    Data(Bytes),
+    /// So many bytes were given up.
+    Lost(u64),
+}
+
 /// The receiving direction.
 #[derive(Debug)]
 pub(crate) struct ReceiveStream {
-    /// Decoded blocks by their offset in the stream.
-    chunks: BTreeMap<u64, Bytes>,
+    /// Decoded and lost blocks by their offset in the stream.
+    chunks: BTreeMap<u64, Chunk>,
     /// Which parts of the stream have been announced by blocks: start to end, merged.
     claimed: BTreeMap<u64, u64>,
     /// Bytes that were read.
@@ -251,7 +310,14 @@ impl ReceiveStream {
     /// Stores a decoded block.
     pub(crate) fn deliver(&mut self, offset: u64, bytes: Bytes) {
         if !bytes.is_empty() {
-            self.chunks.insert(offset, bytes);
+            self.chunks.insert(offset, Chunk::Data(bytes));
+        }
+    }
+
+    /// Notes that a block was given up.
+    pub(crate) fn lose(&mut self, offset: u64, length: u64) {
+        if length > 0 {
+            self.chunks.insert(offset, Chunk::Lost(length));
         }
     }
 
@@ -263,35 +329,48 @@ impl ReceiveStream {
     /// The next bytes in order, at most `max`.
     pub(crate) fn read(&mut self, max: usize) -> Read {
         self.announced = false;
-        let Some(mut entry) = self.chunks.first_entry().filter(|entry| *entry.key() == self.next) else {
-            return self.nothing();
-        };
-        let offset = self.next;
-        let bytes = if entry.get().len() <= max {
-            entry.remove()
-        } else {
-            let head = entry.get_mut().split_to(max);
-            let tail = entry.remove();
-            self.chunks.insert(offset + max as u64, tail);
-            head
-        };
-        if bytes.is_empty() {
-            return Read::Blocked;
+        match self.chunks.first_entry().filter(|entry| *entry.key() == self.next) {
+            None => self.nothing(),
+            Some(_) if max == 0 => Read::Blocked,
+            Some(entry) => {
+                let (offset, chunk) = entry.remove_entry();
+                self.take(offset, chunk, max)
+            }
         }
-        self.next += bytes.len() as u64;
-        self.consumed += bytes.len() as u64;
-        Read::Data { offset, bytes }
     }
 
     /// Any block that is here, the one with the lowest offset first.
     pub(crate) fn read_block(&mut self) -> Read {
         self.announced = false;
-        let Some((offset, bytes)) = self.chunks.pop_first() else { return self.nothing() };
-        if offset == self.next {
-            self.next += bytes.len() as u64;
+        match self.chunks.pop_first() {
+            None => self.nothing(),
+            Some((offset, chunk)) => self.take(offset, chunk, usize::MAX),
         }
-        self.consumed += bytes.len() as u64;
-        Read::Data { offset, bytes }
+    }
+
+    /// Takes up to `max` bytes of the chunk at `offset`; the rest goes back.
+    fn take(&mut self, offset: u64, chunk: Chunk, max: usize) -> Read {
+        let (length, read) = match chunk {
+            Chunk::Lost(length) => (length, Read::Lost { offset, length }),
+            Chunk::Data(mut bytes) => {
+                if bytes.len() > max {
+                    let tail = bytes.split_off(max);
+                    self.chunks.insert(offset + max as u64, Chunk::Data(tail));
+                }
+                (bytes.len() as u64, Read::Data { offset, bytes })
+            }
+        };
+        if offset == self.next {
+            self.next += length;
+        }
+        self.consumed += length;
+        read
+    }
+
+    /// Bytes that wait for the reader.
+    pub(crate) fn unread(&self) -> usize {
+        let bytes = |chunk: &Chunk| if let Chunk::Data(bytes) = chunk { bytes.len() } else { 0 };
+        self.chunks.values().map(bytes).sum()
     }
 
     fn nothing(&self) -> Read {
@@ -331,35 +410,36 @@ impl ReceiveStream {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::time::Duration;
 
     const TIMER: Duration = Duration::from_millis(2);
 
     #[test]
     fn a_block_forms_when_full_flushed_or_late() {
-        let mut stream = SendStream::new(1000);
+        let mut stream = SendStream::new(1000, Class::Bulk);
         assert_eq!(stream.write(Time::ZERO, &[1; 60], 500), 60);
         assert!(!stream.can_form(Time::ZERO, 100, TIMER));
         assert!(stream.can_form(Time::ZERO + TIMER, 100, TIMER));
         assert!(stream.can_form(Time::ZERO, 60, TIMER));
         stream.flush();
         assert!(stream.can_form(Time::ZERO, 100, TIMER));
-        assert_eq!(stream.form(Time::ZERO, 100), (0, Bytes::from(vec![1; 60]), false));
+        let formed = stream.form(Time::ZERO, 1, 100);
+        assert_eq!((formed.offset, formed.bytes, formed.last), (0, Bytes::from(vec![1; 60]), false));
         stream.finish();
-        assert_eq!(stream.form(Time::ZERO, 100), (60, Bytes::new(), true));
+        let formed = stream.form(Time::ZERO, 1, 100);
+        assert_eq!((formed.offset, formed.bytes, formed.last), (60, Bytes::new(), true));
         assert!(!stream.can_form(Time::ZERO, 100, TIMER));
     }
 
     #[test]
     fn credit_bounds_what_is_formed_and_the_buffer_what_is_written() {
-        let mut stream = SendStream::new(30);
+        let mut stream = SendStream::new(30, Class::Bulk);
         assert_eq!(stream.write(Time::ZERO, &[1; 600], 500), 500);
         assert!(stream.writer_waits);
         assert!(stream.can_form(Time::ZERO, 100, TIMER), "all that credit allows is here");
-        assert_eq!(stream.form(Time::ZERO, 100).1.len(), 30);
+        assert_eq!(stream.form(Time::ZERO, 1, 100).bytes.len(), 30);
         assert!(!stream.can_form(Time::ZERO + TIMER, 100, TIMER));
         stream.grant(40);
-        assert_eq!(stream.form(Time::ZERO, 100).1.len(), 10);
+        assert_eq!(stream.form(Time::ZERO, 1, 100).bytes.len(), 10);
     }
 
     #[test]

@@ -80,11 +80,16 @@ impl Pair {
             for from in [CLIENT, SERVER] {
                 self.ends[from].handle_timeout(self.now);
                 let mut datagram = Vec::new();
-                while self.ends[from].poll_transmit(self.now, &mut datagram).is_some() {
-                    if passes(from, datagram.len()) {
-                        self.deliver(1 - from, &mut datagram);
+                while let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut datagram) {
+                    for segment in datagram.chunks_mut(transmit.segment_size) {
+                        if passes(from, segment.len()) {
+                            self.deliver(1 - from, segment);
+                        }
                     }
                     datagram.clear();
+                }
+                while let Some(job) = self.ends[from].poll_job() {
+                    self.ends[from].on_job_done(self.now, job.run().done);
                 }
             }
         }
@@ -165,7 +170,7 @@ fn a_reset_ends_both_directions_on_both_sides_and_leaves_no_hole() {
     pair.run(WHILE, |_, _| true);
     assert!(pair.events(CLIENT).contains(&Event::StreamReset { stream, code: 42 }));
     assert_eq!(pair.ends[CLIENT].write(pair.now, stream.number, b"x"), Err(StreamError::NoStream));
-    assert_eq!(pair.ends[SERVER].receiver.report().1, [], "all blocks are complete");
+    assert_eq!(pair.ends[SERVER].receiver.report().1.ranks, [], "all blocks are complete");
     assert_eq!(pair.ends[CLIENT].sender.control_backlog(), 0);
 }
 
@@ -256,7 +261,7 @@ fn a_peer_that_acknowledges_what_was_never_sent_is_cut_off() {
 
 fn wire_report(highest: u64, floor: u32) -> Report {
     let path = crate::wire::report::PathReport { path: 1, highest, arrival_us: 0, received: 1 };
-    Report { sequence: 1000, sent_us: 0, paths: vec![path], floor, blocks: Vec::new() }
+    Report { sequence: 1000, sent_us: 0, paths: vec![path], floor, blocks: Default::default() }
 }
 
 #[test]

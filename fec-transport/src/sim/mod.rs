@@ -271,6 +271,9 @@ impl<A: Application> World<A> {
             if !process.is_up {
                 return;
             }
+            while let Some(job) = process.node.poll_job() {
+                process.node.handle_job(now, job.run());
+            }
             while let Some(event) = process.node.poll_event() {
                 process.application.handle_event(now, &mut process.node, event);
             }

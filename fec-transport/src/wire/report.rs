@@ -3,18 +3,24 @@
 //! ```text
 //! kind (8) | sequence number (32) | time of sending (64, µs of the receiver's clock)
 //! | number of paths (8) | per path: id (32), highest number (48), its arrival (64, µs), packets received (48)
-//! | floor (32) | span (16) | ⌈span / 8⌉ bytes, bit i: block floor + i is complete
-//! | for each incomplete block of the span in turn: its rank (8)
+//! | floor (32) | cut (1), span (15) | ⌈span / 8⌉ bytes, bit i: block floor + i is complete
+//! | for each incomplete block of the span in turn: its rank, one byte below 128, else two: 128 + high byte, low byte
 //! ```
-//! All blocks below `floor` are complete; nothing is said of blocks from `floor + span` on.
+//! All blocks below `floor` are complete. Of blocks from `floor + span` on nothing has arrived, unless the report was
+//! `cut` short: then nothing is said of them.
 
 use super::packet::Kind;
 use super::{Malformed, Reader, Writer};
 
 /// The most paths that one report describes.
 pub(crate) const MAX_REPORTED_PATHS: usize = 16;
-/// The most blocks that one report describes: with 16 paths, the report fits into 1,200 bytes.
+/// The most blocks that one report describes.
 pub(crate) const MAX_REPORTED_BLOCKS: usize = 480;
+/// Bytes for the ranks of one report: with 16 paths, it fits into 1,200 bytes.
+const MAX_RANK_BYTES: usize = 480;
+const CUT: u16 = 0x8000;
+/// Ranks from here on take two bytes.
+const LONG_RANK: u16 = 0x80;
 
 /// A report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +32,38 @@ pub(crate) struct Report {
     pub(crate) paths: Vec<PathReport>,
     /// All blocks below are complete.
     pub(crate) floor: u32,
-    /// The blocks from `floor` on: `None` is complete, `Some(rank)` is open.
-    pub(crate) blocks: Vec<Option<u8>>,
+    pub(crate) blocks: BlockReport,
+}
+
+/// What arrived of the blocks from the floor on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct BlockReport {
+    /// `None` is complete, `Some(rank)` is open.
+    pub(crate) ranks: Vec<Option<u16>>,
+    /// Whether there are more blocks than fit.
+    pub(crate) cut: bool,
+}
+
+impl BlockReport {
+    /// Takes as many blocks as a report has room for.
+    pub(crate) fn fit(ranks: impl Iterator<Item = Option<u16>>) -> BlockReport {
+        let mut blocks = BlockReport::default();
+        let mut room = MAX_RANK_BYTES;
+        for rank in ranks {
+            let length = rank.map_or(0, rank_length);
+            if length > room || blocks.ranks.len() == MAX_REPORTED_BLOCKS {
+                blocks.cut = true;
+                break;
+            }
+            room -= length;
+            blocks.ranks.push(rank);
+        }
+        blocks
+    }
+}
+
+fn rank_length(rank: u16) -> usize {
+    if rank < LONG_RANK { 1 } else { 2 }
 }
 
 /// What arrived on one path.
@@ -44,7 +80,8 @@ pub(crate) struct PathReport {
 
 impl Report {
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
-        debug_assert!(self.paths.len() <= MAX_REPORTED_PATHS && self.blocks.len() <= MAX_REPORTED_BLOCKS);
+        let BlockReport { ranks, cut } = &self.blocks;
+        debug_assert!(self.paths.len() <= MAX_REPORTED_PATHS && ranks.len() <= MAX_REPORTED_BLOCKS);
         out.put_u8(Kind::Report as u8);
         out.put_u32(self.sequence);
         out.put_u64(self.sent_us);
@@ -56,13 +93,16 @@ impl Report {
             out.put_u48(path.received);
         }
         out.put_u32(self.floor);
-        out.put_u16(self.blocks.len() as u16);
-        for eight in self.blocks.chunks(8) {
+        out.put_u16(ranks.len() as u16 | if *cut { CUT } else { 0 });
+        for eight in ranks.chunks(8) {
             let bits = eight.iter().enumerate().map(|(bit, block)| u8::from(block.is_none()) << bit);
             out.put_u8(bits.sum());
         }
-        for rank in self.blocks.iter().flatten() {
-            out.put_u8(*rank);
+        for rank in ranks.iter().flatten() {
+            match rank_length(*rank) {
+                1 => out.put_u8(*rank as u8),
+                _ => out.put_u16(*rank | CUT),
+            }
         }
     }
 
@@ -96,18 +136,26 @@ fn parse_paths(reader: &mut Reader<'_>) -> Result<Vec<PathReport>, Malformed> {
         .collect()
 }
 
-fn parse_blocks(reader: &mut Reader<'_>) -> Result<Vec<Option<u8>>, Malformed> {
-    let span = usize::from(reader.u16("span")?);
+fn parse_blocks(reader: &mut Reader<'_>) -> Result<BlockReport, Malformed> {
+    let span = reader.u16("span")?;
+    let (cut, span) = (span & CUT != 0, usize::from(span & !CUT));
     if span > MAX_REPORTED_BLOCKS {
         return Err(Malformed::new("span"));
     }
     let bits = reader.bytes(span.div_ceil(8), "completed blocks")?;
-    (0..span)
-        .map(|index| {
-            let complete = bits[index / 8] >> (index % 8) & 1 == 1;
-            if complete { Ok(None) } else { reader.u8("rank").map(Some) }
-        })
-        .collect()
+    let rank = |index: usize| {
+        let complete = bits[index / 8] >> (index % 8) & 1 == 1;
+        if complete { Ok(None) } else { parse_rank(reader).map(Some) }
+    };
+    Ok(BlockReport { ranks: (0..span).map(rank).collect::<Result<_, _>>()?, cut })
+}
+
+fn parse_rank(reader: &mut Reader<'_>) -> Result<u16, Malformed> {
+    let first = u16::from(reader.u8("rank")?);
+    if first < LONG_RANK {
+        return Ok(first);
+    }
+    Ok((first & !LONG_RANK) << 8 | u16::from(reader.u8("rank")?))
 }
 
 #[cfg(test)]
@@ -126,8 +174,9 @@ mod tests {
         fn parse_of_emit_is_identity(
             sequence: u32, sent_us: u64, floor: u32,
             paths in proptest::collection::vec(path_report(), 0..=MAX_REPORTED_PATHS),
-            blocks in proptest::collection::vec(any::<Option<u8>>(), 0..=MAX_REPORTED_BLOCKS),
+            ranks in proptest::collection::vec(proptest::option::of(0u16..=1024), 0..=MAX_REPORTED_BLOCKS),
         ) {
+            let blocks = BlockReport::fit(ranks.into_iter());
             let report = Report { sequence, sent_us, paths, floor, blocks };
             let mut out = Vec::new();
             report.emit(&mut out);

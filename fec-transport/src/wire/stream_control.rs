@@ -1,9 +1,11 @@
-//! The messages of stream 0: credit, resets, the number of streams that may be opened.
+//! The messages of stream 0: credit, resets, the number of streams that may be opened, blocks that were given up.
 //!
 //! ```text
 //! 1 | stream (32) | absolute offset (48)        credit
 //! 2 | stream (32) | code (32)                   reset
 //! 3 | streams opened in all (32)                stream limit
+//! 4 | block id (32) | stream (32) | offset (48) | length (24) | last (8)
+//!                                               a block was given up: its deadline has passed
 //! ```
 
 use super::{Malformed, Reader, Writer};
@@ -17,6 +19,8 @@ pub(crate) enum StreamControl {
     Reset { stream: u32, code: u32 },
     /// The peer may open this many streams over the session's life.
     StreamLimit { count: u32 },
+    /// No more symbols of this block come: its deadline has passed.
+    Abandon { block: u32, stream: u32, offset: u64, length: u32, last: bool },
 }
 
 impl StreamControl {
@@ -36,6 +40,14 @@ impl StreamControl {
                 out.put_u8(3);
                 out.put_u32(count);
             }
+            StreamControl::Abandon { block, stream, offset, length, last } => {
+                out.put_u8(4);
+                out.put_u32(block);
+                out.put_u32(stream);
+                out.put_u48(offset);
+                out.put_u24(length);
+                out.put_u8(u8::from(last));
+            }
         }
     }
 
@@ -49,6 +61,7 @@ impl StreamControl {
             Some(1) => 11,
             Some(2) => 9,
             Some(3) => 5,
+            Some(4) => 19,
             Some(_) => return Err(Malformed::new("message of stream 0")),
         };
         if bytes.len() < length {
@@ -58,7 +71,14 @@ impl StreamControl {
         let message = match bytes[0] {
             1 => StreamControl::Credit { stream: reader.u32("stream")?, limit: reader.u48("credit")? },
             2 => StreamControl::Reset { stream: reader.u32("stream")?, code: reader.u32("code")? },
-            _ => StreamControl::StreamLimit { count: reader.u32("stream limit")? },
+            3 => StreamControl::StreamLimit { count: reader.u32("stream limit")? },
+            _ => StreamControl::Abandon {
+                block: reader.u32("block id")?,
+                stream: reader.u32("stream")?,
+                offset: reader.u48("block offset")?,
+                length: reader.u24("block length")?,
+                last: reader.u8("last block")? != 0,
+            },
         };
         Ok(Some((message, length)))
     }
@@ -74,6 +94,15 @@ mod tests {
             (any::<u32>(), 0u64..1 << 48).prop_map(|(stream, limit)| StreamControl::Credit { stream, limit }),
             (any::<u32>(), any::<u32>()).prop_map(|(stream, code)| StreamControl::Reset { stream, code }),
             any::<u32>().prop_map(|count| StreamControl::StreamLimit { count }),
+            (any::<u32>(), any::<u32>(), 0u64..1 << 48, 0u32..1 << 24, any::<bool>()).prop_map(
+                |(block, stream, offset, length, last)| StreamControl::Abandon {
+                    block,
+                    stream,
+                    offset,
+                    length,
+                    last
+                }
+            ),
         ]
     }
 

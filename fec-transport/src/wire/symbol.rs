@@ -10,7 +10,7 @@
 //! | length of the block (24) | symbol of T bytes ...                      |
 //! +--------------------------+--------------------------------------------+
 //! ```
-//! The first byte is `last block (1 bit) | codec (3 bits) | kind (4 bits)`. The symbol size T is the length of what
+//! The first byte is `last block (1 bit) | codec (3 bits) | kind (4 bits)`; codec 1 is Reed–Solomon, 2 RaptorQ. The symbol size T is the length of what
 //! follows the header; the seal authenticates it, so it needs no field. The number of source symbols is
 //! K = ⌈length / T⌉, at least 1.
 
@@ -23,7 +23,27 @@ pub(crate) const SYMBOL_HEADER: usize = 20;
 pub(crate) const MAX_STREAM_OFFSET: u64 = (1 << 48) - 1;
 
 const LAST_BLOCK: u8 = 0x80;
-const CODEC_REED_SOLOMON: u8 = 0x10;
+const CODEC_SHIFT: u8 = 4;
+
+/// The erasure code of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Codec {
+    /// Over GF(2⁸), up to 32 source symbols.
+    ReedSolomon = 1,
+    /// RFC 6330, 64 to 1,024 source symbols.
+    RaptorQ = 2,
+}
+
+impl Codec {
+    fn of(first: u8) -> Result<Codec, Malformed> {
+        match (first & !LAST_BLOCK) >> CODEC_SHIFT {
+            1 => Ok(Codec::ReedSolomon),
+            2 => Ok(Codec::RaptorQ),
+            _ => Err(Malformed::new("codec")),
+        }
+    }
+}
 
 /// Which symbol of which block this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +65,7 @@ pub(crate) struct BlockHeader {
     pub(crate) length: u32,
     /// Whether the stream ends with this block.
     pub(crate) last: bool,
+    pub(crate) codec: Codec,
 }
 
 impl SymbolHeader {
@@ -52,22 +73,20 @@ impl SymbolHeader {
     pub(crate) fn parse(body: &[u8]) -> Result<(SymbolHeader, &[u8]), Malformed> {
         let mut reader = Reader::new(body);
         let first = reader.u8("kind")?;
-        if first & !LAST_BLOCK != CODEC_REED_SOLOMON | Kind::Symbol as u8 {
-            return Err(Malformed::new("codec"));
-        }
+        let codec = Codec::of(first)?;
         let encoding_id = reader.u16("encoding symbol id")?;
         let id = reader.u32("block id")?;
         let stream = reader.u32("stream")?;
         let offset = reader.u48("block offset")?;
         let length = reader.u24("block length")?;
-        let block = BlockHeader { id, stream, offset, length, last: first & LAST_BLOCK != 0 };
+        let block = BlockHeader { id, stream, offset, length, last: first & LAST_BLOCK != 0, codec };
         Ok((SymbolHeader { encoding_id, block }, reader.rest()))
     }
 
     /// Appends the header; the symbol follows.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
         let last = if self.block.last { LAST_BLOCK } else { 0 };
-        out.put_u8(last | CODEC_REED_SOLOMON | Kind::Symbol as u8);
+        out.put_u8(last | (self.block.codec as u8) << CODEC_SHIFT | Kind::Symbol as u8);
         out.put_u16(self.encoding_id);
         out.put_u32(self.block.id);
         out.put_u32(self.block.stream);
@@ -97,9 +116,10 @@ mod tests {
         #[test]
         fn parse_of_emit_is_identity(
             encoding_id: u16, id: u32, stream: u32, offset in 0..=MAX_STREAM_OFFSET, length in 0u32..1 << 24, last: bool,
-            symbol in proptest::collection::vec(any::<u8>(), 0..20),
+            large: bool, symbol in proptest::collection::vec(any::<u8>(), 0..20),
         ) {
-            let header = SymbolHeader { encoding_id, block: BlockHeader { id, stream, offset, length, last } };
+            let codec = if large { Codec::RaptorQ } else { Codec::ReedSolomon };
+            let header = SymbolHeader { encoding_id, block: BlockHeader { id, stream, offset, length, last, codec } };
             let mut out = Vec::new();
             header.emit(&mut out);
             prop_assert_eq!(out.len(), SYMBOL_HEADER);

@@ -86,7 +86,7 @@ impl Transfer {
             match read {
                 Ok(Read::Data { offset, bytes }) => self.take(stream, offset, &bytes),
                 Ok(Read::Finished) => return self.end(now, node, stream),
-                Ok(Read::Blocked) | Err(_) => return,
+                Ok(Read::Blocked | Read::Lost { .. }) | Err(_) => return,
             }
         }
     }

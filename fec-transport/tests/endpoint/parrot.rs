@@ -63,7 +63,7 @@ impl Parrot {
                     stream.answer.as_mut().unwrap_or(&mut stream.unsent).extend_from_slice(&bytes);
                 }
                 Ok(Read::Finished) => break,
-                Ok(Read::Blocked) | Err(_) => return,
+                Ok(Read::Blocked | Read::Lost { .. }) | Err(_) => return,
             }
         }
         if stream.answer.is_none() {

@@ -178,7 +178,7 @@ impl Transfer {
             match transport.read(now, stream, READ_BYTES)? {
                 Read::Blocked => return Ok(()),
                 Read::Data { bytes, .. } => self.arrived(bytes, operation)?,
-                Read::Finished => return Err(self.ended(operation)),
+                Read::Finished | Read::Lost { .. } => return Err(self.ended(operation)),
             }
             self.last_progress = now;
         }

@@ -87,7 +87,7 @@ impl Reception {
                 Ok(Ok(Progress::Made))
             }
             Read::Blocked => Ok(Ok(Progress::Blocked)),
-            Read::Finished => Ok(Err(self.cut_short())),
+            Read::Finished | Read::Lost { .. } => Ok(Err(self.cut_short())),
         }
     }
 

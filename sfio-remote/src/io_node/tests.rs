@@ -107,7 +107,7 @@ impl Bench {
                 true
             }
             Ok(Read::Finished) => !std::mem::replace(&mut call.ended, true),
-            Ok(Read::Blocked) | Err(_) => false,
+            Ok(Read::Blocked | Read::Lost { .. }) | Err(_) => false,
         }
     }
 

@@ -170,7 +170,7 @@ impl Transfer {
         let Work::Request(assembler) = &mut self.work else { return Ok(Progress::Blocked) };
         let message = match cx.read(READ_BYTES)? {
             Read::Blocked => return Ok(Progress::Blocked),
-            Read::Finished => Err(assembler.truncated()),
+            Read::Finished | Read::Lost { .. } => Err(assembler.truncated()),
             Read::Data { mut bytes, .. } => assembler.push(&mut bytes).map(|message| (message, bytes)),
         };
         match message {
@@ -300,7 +300,7 @@ impl Transfer {
         match cx.read(READ_BYTES)? {
             Read::Data { .. } => {}
             Read::Blocked => return Ok(Progress::Blocked),
-            Read::Finished => self.input_ended = true,
+            Read::Finished | Read::Lost { .. } => self.input_ended = true,
         }
         Ok(Progress::Made)
     }

@@ -1,0 +1,211 @@
+//! A block on its way to the peer.
+
+use std::sync::Arc;
+
+use super::Geometry;
+use crate::session::code::{RepairSymbols, code};
+use crate::session::path::PathId;
+use crate::session::stream::Class;
+use crate::time::Time;
+use crate::wire::symbol::{BlockHeader, Codec};
+
+/// Runs of packets that a block remembers per path are merged if they are among the last so many.
+const MERGED_FLIGHTS: usize = 16;
+
+/// A block on its way to the peer; it keeps its source until the peer has it.
+#[derive(Debug)]
+pub(crate) struct SendBlock {
+    pub(crate) header: BlockHeader,
+    pub(crate) class: Class,
+    pub(crate) formed: Time,
+    /// K symbols of equal size, the last padded with zeros.
+    source: Arc<[u8]>,
+    geometry: Geometry,
+    encoding_ids: usize,
+    repair: Repair,
+    /// The encoding id of the next symbol: first the source symbols, then repair symbols without end.
+    next_encoding_id: usize,
+    /// First sending: how many symbols each path still has to carry.
+    pub(crate) quotas: Vec<(PathId, u16)>,
+    /// Repair symbols that were decided on and not yet sent; any path may carry them.
+    pub(crate) owed: u16,
+    flights: Vec<Flight>,
+    /// How many independent symbols the peer is known to have.
+    rank: usize,
+    /// How often the block was repaired.
+    pub(crate) repairs: u8,
+}
+
+/// The state of what all repair symbols have in common.
+#[derive(Debug)]
+enum Repair {
+    /// Nobody has asked for it.
+    Unprepared,
+    Prepared(Box<dyn RepairSymbols>),
+}
+
+/// Symbols of one block with consecutive packet numbers on one path.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    path: PathId,
+    first: u64,
+    last: u64,
+    sent: Time,
+}
+
+/// What is known of the packets of a flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FlightFate {
+    /// They have arrived or never will.
+    Over,
+    /// Those up to this number have arrived or never will.
+    KnownUpTo(u64),
+    /// Nothing.
+    Flying,
+}
+
+impl SendBlock {
+    /// A block of `data` with the geometry that belongs to its length.
+    pub(crate) fn new(
+        header: BlockHeader,
+        geometry: Geometry,
+        data: &[u8],
+        class: Class,
+        now: Time,
+    ) -> SendBlock {
+        let mut source = Vec::with_capacity(geometry.source_symbols * geometry.symbol_size);
+        source.extend_from_slice(data);
+        source.resize(geometry.source_symbols * geometry.symbol_size, 0);
+        SendBlock {
+            header,
+            class,
+            formed: now,
+            source: source.into(),
+            encoding_ids: code(geometry.codec, geometry.source_symbols).encoding_ids(),
+            geometry,
+            repair: Repair::Unprepared,
+            next_encoding_id: 0,
+            quotas: Vec::new(),
+            owed: 0,
+            flights: Vec::new(),
+            rank: 0,
+            repairs: 0,
+        }
+    }
+
+    /// K.
+    pub(crate) fn source_symbols(&self) -> usize {
+        self.geometry.source_symbols
+    }
+
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The source symbols, for whoever prepares the repair symbols elsewhere.
+    pub(crate) fn source(&self) -> Arc<[u8]> {
+        Arc::clone(&self.source)
+    }
+
+    /// Bytes of the padded source.
+    pub(crate) fn source_bytes(&self) -> usize {
+        self.source.len()
+    }
+
+    /// Bytes of memory. RaptorQ keeps a copy of the source and about as many intermediate symbols while it repairs.
+    pub(crate) fn memory(&self) -> usize {
+        let is_large = self.geometry.codec == Codec::RaptorQ;
+        let copies = if is_large && matches!(self.repair, Repair::Prepared(_)) { 3 } else { 1 };
+        copies * self.source.len()
+    }
+
+    /// Whether there is anything to send of it.
+    pub(crate) fn has_symbols(&self) -> bool {
+        self.owed > 0 || self.unsent() > 0
+    }
+
+    /// Draws the next symbol: gives its encoding id and whether it repeats or repairs.
+    pub(crate) fn encode_next(&mut self) -> (u16, bool) {
+        let id = self.next_encoding_id;
+        self.next_encoding_id = (id + 1) % self.encoding_ids;
+        (id as u16, id >= self.geometry.source_symbols || self.repairs > 0)
+    }
+
+    /// Appends the symbol of that encoding id. What repair symbols have in common is computed now unless
+    /// [`prepared`](Self::prepared) brought it.
+    pub(crate) fn encode(&mut self, encoding_id: u16, out: &mut Vec<u8>) {
+        let Geometry { codec, symbol_size, source_symbols } = self.geometry;
+        let id = usize::from(encoding_id);
+        if id < source_symbols {
+            return out.extend_from_slice(&self.source[id * symbol_size..][..symbol_size]);
+        }
+        if matches!(self.repair, Repair::Unprepared) {
+            self.repair = Repair::Prepared(code(codec, source_symbols).prepare(&self.source));
+        }
+        if let Repair::Prepared(repair) = &self.repair {
+            repair.append(encoding_id, &self.source, out);
+        }
+        if !self.has_symbols() {
+            // Most blocks need no repair: what a later one needs is computed again.
+            self.repair = Repair::Unprepared;
+        }
+    }
+
+    /// Takes what repair symbols have in common, computed elsewhere.
+    pub(crate) fn prepared(&mut self, repair: Box<dyn RepairSymbols>) {
+        self.repair = Repair::Prepared(repair);
+    }
+
+    /// Notes that a symbol left on `path` as packet `number`.
+    pub(crate) fn sent(&mut self, path: PathId, number: u64, now: Time) {
+        let mut latest = self.flights.iter_mut().rev().take(MERGED_FLIGHTS);
+        match latest.find(|flight| flight.path == path && flight.last + 1 == number) {
+            Some(flight) => (flight.last, flight.sent) = (number, now),
+            None => self.flights.push(Flight { path, first: number, last: number, sent: now }),
+        }
+    }
+
+    /// How many symbols of the first sending have not been sent.
+    pub(crate) fn unsent(&self) -> usize {
+        self.quotas.iter().map(|(_, count)| usize::from(*count)).sum()
+    }
+
+    /// Whether `path`, or any path, has a quota left.
+    pub(crate) fn has_quota(&self, path: Option<PathId>) -> bool {
+        self.quotas.iter().any(|(id, count)| *count > 0 && path.is_none_or(|wanted| wanted == *id))
+    }
+
+    /// Takes one symbol out of the quota of `path`, or of any path, if there is one.
+    pub(crate) fn take_quota(&mut self, path: Option<PathId>) {
+        let mut fitting = self.quotas.iter_mut();
+        if let Some((_, count)) =
+            fitting.find(|(id, count)| *count > 0 && path.is_none_or(|wanted| wanted == *id))
+        {
+            *count -= 1;
+        }
+    }
+
+    /// Notes the rank that the peer reported; ranks never fall, so an older report changes nothing.
+    pub(crate) fn reported(&mut self, rank: u16) {
+        self.rank = self.rank.max(usize::from(rank)).min(self.geometry.source_symbols);
+    }
+
+    /// Forgets the flights that have ended, as far as `fate(path, time of sending)` knows.
+    pub(crate) fn settle(&mut self, fate: impl Fn(PathId, Time) -> FlightFate) {
+        self.flights.retain_mut(|flight| match fate(flight.path, flight.sent) {
+            FlightFate::Over => false,
+            FlightFate::Flying => true,
+            FlightFate::KnownUpTo(number) => {
+                flight.first = flight.first.max(number + 1);
+                flight.first <= flight.last
+            }
+        });
+    }
+
+    /// How many more symbols the peer needs beyond what is on the way or about to be.
+    pub(crate) fn deficit(&self) -> usize {
+        let flying: u64 = self.flights.iter().map(|flight| flight.last - flight.first + 1).sum();
+        let coming = flying as usize + self.unsent() + usize::from(self.owed);
+        self.geometry.source_symbols.saturating_sub(self.rank + coming)
+    }
+}

@@ -1,0 +1,109 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::session::path::PathId;
+use crate::session::stream::Class;
+use crate::time::Time;
+use crate::wire::symbol::BlockHeader;
+
+const LARGEST: usize = 64;
+
+fn header(length: usize) -> BlockHeader {
+    let codec = Geometry::of(length, LARGEST).codec;
+    BlockHeader { id: 5, stream: 2, offset: 0, length: length as u32, last: false, codec }
+}
+
+fn send_block(data: &[u8]) -> SendBlock {
+    let geometry = Geometry::of(data.len(), LARGEST);
+    SendBlock::new(header(data.len()), geometry, data, Class::Bulk, Time::ZERO)
+}
+
+fn symbols_of(data: &[u8], count: usize) -> Vec<(u16, Vec<u8>)> {
+    let mut block = send_block(data);
+    let mut next = || {
+        let (id, _) = block.encode_next();
+        let mut symbol = Vec::new();
+        block.encode(id, &mut symbol);
+        (id, symbol)
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn arrives(data: &[u8], order: &[usize]) -> Result<(), TestCaseError> {
+    let symbols = symbols_of(data, order.len());
+    let mut received = ReceiveBlock::new(header(data.len()), symbols[0].1.len()).expect("a right block");
+    for index in order {
+        let (id, symbol) = &symbols[*index];
+        received.insert(&header(data.len()), *id, symbol).expect("a right symbol");
+        received.insert(&header(data.len()), *id, symbol).expect("a copy changes nothing");
+        if received.may_decode() {
+            match received.decode() {
+                Ok(bytes) => {
+                    prop_assert_eq!(bytes, data);
+                    return Ok(());
+                }
+                Err(more) => {
+                    prop_assert_eq!(more.rank() + 1, Geometry::of(data.len(), LARGEST).source_symbols);
+                    received = more;
+                }
+            }
+        }
+    }
+    Err(TestCaseError::fail("it never decoded"))
+}
+
+proptest! {
+    #[test]
+    fn a_small_block_arrives_whatever_symbols_are_lost(
+        data in proptest::collection::vec(any::<u8>(), 0..LARGEST * 32),
+        order in Just((0usize..80).collect::<Vec<_>>()).prop_shuffle(),
+    ) {
+        arrives(&data, &order)?;
+    }
+
+    #[test]
+    fn a_large_block_arrives_whatever_symbols_are_lost(
+        length in LARGEST * 63 + 1..LARGEST * 100, seed: u8,
+        order in Just((0usize..220).collect::<Vec<_>>()).prop_shuffle(),
+    ) {
+        let data: Vec<u8> = (0..length).map(|at| (at as u8).wrapping_mul(31) ^ seed).collect();
+        arrives(&data, &order)?;
+    }
+
+    #[test]
+    fn hostile_symbols_are_errors(length in 0u32..1 << 24, size in 0usize..2000, id: u16, large: bool) {
+        let codec = if large { Codec::RaptorQ } else { Codec::ReedSolomon };
+        let header = BlockHeader { id: 1, stream: 2, offset: 0, length, last: true, codec };
+        if let Ok(mut block) = ReceiveBlock::new(header, size) {
+            let _ = block.insert(&header, id, &vec![0; size]);
+            prop_assert!(block.insert(&header, 0, &vec![0; size + 1]).is_err());
+        }
+    }
+
+    #[test]
+    fn every_length_has_a_geometry_that_its_codec_allows(available in 0usize..2 << 20, most in 1usize..=1024) {
+        let length = block_length(available, most, 1408);
+        let geometry = Geometry::of(length, 1408);
+        prop_assert!(crate::session::code::allows(geometry.codec, geometry.source_symbols), "{geometry:?}");
+        prop_assert_eq!(source_symbols(length, geometry.symbol_size), geometry.source_symbols);
+        prop_assert!(length > 0 || available == 0);
+    }
+}
+
+#[test]
+fn symbols_are_as_small_as_their_number_allows() {
+    let size = |length| Geometry::of(length, 1408).symbol_size;
+    assert_eq!((size(100), size(1500), size(1408 * 32)), (100, 752, 1408));
+}
+
+#[test]
+fn what_is_in_flight_is_not_sent_again() {
+    let mut block = send_block(&[1; LARGEST * 4]);
+    (0..5).for_each(|number| block.sent(PathId(1), number, Time::ZERO));
+    assert_eq!(block.deficit(), 0);
+    block.settle(|_, _| FlightFate::KnownUpTo(2));
+    block.reported(1);
+    assert_eq!(block.deficit(), 1, "one has arrived and two are on the way");
+    block.settle(|_, _| FlightFate::Over);
+    assert_eq!(block.deficit(), 3);
+}

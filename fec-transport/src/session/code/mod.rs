@@ -1,0 +1,122 @@
+//! The erasure codes of blocks: systematic, any number of repair symbols, one of them at a time.
+//!
+//! Two geometries (design §6): [`ReedSolomon`] for small blocks, where any K symbols are enough, and [`RaptorQ`] for
+//! large ones, where K symbols are enough but for about one block in a hundred. Both stand behind [`ErasureCode`]; the
+//! tests hold them to a naive elimination over GF(2⁸).
+
+mod raptorq;
+mod reed_solomon;
+
+pub(crate) use raptorq::RaptorQ;
+pub(crate) use reed_solomon::ReedSolomon;
+
+use crate::wire::symbol::Codec;
+
+/// The most source symbols of a Reed–Solomon block: where its decoding still runs at several GB/s (theory §3).
+pub(crate) const MAX_REED_SOLOMON: usize = 32;
+/// The fewest and the most source symbols of a RaptorQ block (design §6).
+pub(crate) const MIN_RAPTORQ: usize = 64;
+pub(crate) const MAX_RAPTORQ: usize = 1_024;
+
+/// A systematic erasure code for blocks of K source symbols.
+pub(crate) trait ErasureCode {
+    /// Encoding symbol ids: below K the source symbols, from there on repair symbols.
+    fn encoding_ids(&self) -> usize;
+
+    /// Does what all repair symbols of a block have in common. `source` is the block, padded to K symbols of equal size.
+    fn prepare(&self, source: &[u8]) -> Box<dyn RepairSymbols>;
+
+    /// Fills in the missing source symbols.
+    ///
+    /// # Errors
+    /// [`NeedsMore`] if the symbols do not determine the block; nothing is changed then.
+    fn decode(&self, symbols: &mut ReceivedSymbols) -> Result<(), NeedsMore>;
+}
+
+/// The repair symbols of one block.
+pub(crate) trait RepairSymbols: std::fmt::Debug + Send {
+    /// Appends the repair symbol `encoding_id`, at least K; `source` is the block that was prepared.
+    fn append(&self, encoding_id: u16, source: &[u8], out: &mut Vec<u8>);
+}
+
+/// What has arrived does not determine the block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NeedsMore;
+
+/// The symbols of a block that have arrived, all of `symbol_size` bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct ReceivedSymbols {
+    pub(crate) symbol_size: usize,
+    /// K symbols, of which `present` tells which are there.
+    pub(crate) source: Vec<u8>,
+    pub(crate) present: Vec<bool>,
+    /// Repair symbols by their distinct encoding ids.
+    pub(crate) repair: Vec<(u16, Vec<u8>)>,
+    missing: usize,
+}
+
+impl ReceivedSymbols {
+    pub(crate) fn new(source_symbols: usize, symbol_size: usize) -> ReceivedSymbols {
+        ReceivedSymbols {
+            symbol_size,
+            source: vec![0; source_symbols * symbol_size],
+            present: vec![false; source_symbols],
+            repair: Vec::new(),
+            missing: source_symbols,
+        }
+    }
+
+    /// Stores a symbol; gives whether it was new.
+    pub(crate) fn insert(&mut self, encoding_id: u16, symbol: &[u8]) -> bool {
+        // All symbols of a block with one source symbol are that symbol.
+        let id = if self.present.len() == 1 { 0 } else { usize::from(encoding_id) };
+        if let Some(present) = self.present.get_mut(id) {
+            let new = !std::mem::replace(present, true);
+            if new {
+                self.missing -= 1;
+                self.source[id * self.symbol_size..][..self.symbol_size].copy_from_slice(symbol);
+            }
+            return new;
+        }
+        let new = self.repair.iter().all(|(other, _)| *other != encoding_id);
+        if new {
+            self.repair.push((encoding_id, symbol.to_vec()));
+        }
+        new
+    }
+
+    /// How many distinct symbols are here.
+    pub(crate) fn count(&self) -> usize {
+        self.present.len() - self.missing + self.repair.len()
+    }
+
+    /// How many source symbols are not here.
+    pub(crate) fn missing(&self) -> usize {
+        self.missing
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> usize {
+        self.source.len() + self.repair.len() * self.symbol_size
+    }
+}
+
+/// The code for blocks of `source_symbols`, which the codec must allow (see [`allows`]).
+pub(crate) fn code(codec: Codec, source_symbols: usize) -> Box<dyn ErasureCode> {
+    debug_assert!(allows(codec, source_symbols));
+    match codec {
+        Codec::ReedSolomon => Box::new(ReedSolomon::of(source_symbols)),
+        Codec::RaptorQ => Box::new(RaptorQ::of(source_symbols)),
+    }
+}
+
+/// Whether blocks of so many source symbols may be coded with `codec`.
+pub(crate) fn allows(codec: Codec, source_symbols: usize) -> bool {
+    match codec {
+        Codec::ReedSolomon => (1..=MAX_REED_SOLOMON).contains(&source_symbols),
+        Codec::RaptorQ => (MIN_RAPTORQ..=MAX_RAPTORQ).contains(&source_symbols),
+    }
+}
+
+#[cfg(test)]
+mod tests;

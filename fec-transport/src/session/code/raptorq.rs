@@ -1,0 +1,82 @@
+//! RaptorQ (RFC 6330) for large blocks: K = 64..=1,024 source symbols.
+//!
+//! The arithmetic is the crate raptorq's, which keeps the encoding plans of the last 64 values of K. It panics on
+//! parameters that contradict each other (theory §3), so everything that comes here was checked before: K by
+//! [`allows`](super::allows), symbols by their equal size.
+
+use raptorq::{
+    EncodingPacket, ObjectTransmissionInformation, PayloadId, SourceBlockDecoder, SourceBlockEncoder,
+};
+
+use super::{ErasureCode, NeedsMore, ReceivedSymbols, RepairSymbols};
+
+/// The encoding symbol id has 16 bits on the wire.
+const ENCODING_IDS: usize = 1 << 16;
+/// Every object is one source block to RaptorQ.
+const BLOCK: u8 = 0;
+
+/// RaptorQ with a given number of source symbols.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RaptorQ {
+    source_symbols: usize,
+}
+
+impl RaptorQ {
+    pub(crate) fn of(source_symbols: usize) -> RaptorQ {
+        RaptorQ { source_symbols }
+    }
+
+    fn parameters(self, symbol_size: usize) -> ObjectTransmissionInformation {
+        let length = (self.source_symbols * symbol_size) as u64;
+        let size = u16::try_from(symbol_size).expect("a symbol fits into a datagram");
+        ObjectTransmissionInformation::new(length, size, 1, 1, 1)
+    }
+}
+
+impl ErasureCode for RaptorQ {
+    fn encoding_ids(&self) -> usize {
+        ENCODING_IDS
+    }
+
+    fn prepare(&self, source: &[u8]) -> Box<dyn RepairSymbols> {
+        let parameters = self.parameters(source.len() / self.source_symbols);
+        let encoder = SourceBlockEncoder::new(BLOCK, &parameters, source);
+        Box::new(Prepared { source_symbols: self.source_symbols, encoder })
+    }
+
+    fn decode(&self, symbols: &mut ReceivedSymbols) -> Result<(), NeedsMore> {
+        if symbols.missing() == 0 {
+            return Ok(());
+        }
+        let parameters = self.parameters(symbols.symbol_size);
+        let mut decoder = SourceBlockDecoder::new(BLOCK, &parameters, symbols.source.len() as u64);
+        let packet =
+            |id: usize, symbol: &[u8]| EncodingPacket::new(PayloadId::new(BLOCK, id as u32), symbol.to_vec());
+        let source = symbols.source.chunks_exact(symbols.symbol_size).zip(&symbols.present).enumerate();
+        let source = source.filter(|(_, (_, present))| **present).map(|(id, (symbol, _))| packet(id, symbol));
+        let repair = symbols.repair.iter().map(|(id, symbol)| packet(usize::from(*id), symbol));
+        symbols.source = decoder.decode(source.chain(repair)).ok_or(NeedsMore)?;
+        Ok(())
+    }
+}
+
+/// The intermediate symbols of one block.
+struct Prepared {
+    source_symbols: usize,
+    encoder: SourceBlockEncoder,
+}
+
+impl RepairSymbols for Prepared {
+    fn append(&self, encoding_id: u16, _: &[u8], out: &mut Vec<u8>) {
+        let number = u32::from(encoding_id) - self.source_symbols as u32;
+        for packet in self.encoder.repair_packets(number, 1) {
+            out.extend_from_slice(packet.data());
+        }
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Prepared({} source symbols)", self.source_symbols)
+    }
+}

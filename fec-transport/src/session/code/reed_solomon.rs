@@ -1,0 +1,98 @@
+//! Systematic Reed–Solomon over GF(2⁸) for small blocks: K = 1..=32 source symbols.
+//!
+//! The arithmetic is reed-solomon-erasure's. Its encoder makes all repair symbols at once; a stream needs one at a time
+//! and any number of them, so the rows of its matrix are read out once and applied one by one with its own kernels.
+
+use std::sync::OnceLock;
+
+use reed_solomon_erasure::galois_8;
+
+use super::{ErasureCode, MAX_REED_SOLOMON, NeedsMore, ReceivedSymbols, RepairSymbols};
+
+/// GF(2⁸) has no more evaluation points.
+const ENCODING_IDS: usize = 256;
+
+/// Reed–Solomon with a given number of source symbols.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReedSolomon(&'static Matrix);
+
+/// What all blocks with the same K share.
+struct Matrix {
+    source_symbols: usize,
+    /// For the repair symbol K + i, its K coefficients; none for K = 1, whose repair symbols are copies.
+    rows: Vec<Vec<u8>>,
+    decoder: Option<galois_8::ReedSolomon>,
+}
+
+impl ReedSolomon {
+    /// The code for `source_symbols`, which must be in 1..=32; its matrix is made once per process.
+    pub(crate) fn of(source_symbols: usize) -> ReedSolomon {
+        static MATRICES: [OnceLock<Matrix>; MAX_REED_SOLOMON] = [const { OnceLock::new() }; MAX_REED_SOLOMON];
+        ReedSolomon(MATRICES[source_symbols - 1].get_or_init(|| Matrix::new(source_symbols)))
+    }
+}
+
+impl Matrix {
+    fn new(k: usize) -> Matrix {
+        if k == 1 {
+            return Matrix { source_symbols: 1, rows: Vec::new(), decoder: None };
+        }
+        let decoder = galois_8::ReedSolomon::new(k, ENCODING_IDS - k).expect("K and 256 − K fit the field");
+        // Unit vectors as source symbols make each repair symbol spell out its row of the matrix.
+        let unit = |index: usize| (0..k).map(|place| u8::from(place == index)).collect::<Vec<u8>>();
+        let mut shards: Vec<Vec<u8>> = (0..k).map(unit).collect();
+        shards.resize(ENCODING_IDS, vec![0; k]);
+        decoder.encode(&mut shards).expect("all shards have K bytes");
+        Matrix { source_symbols: k, rows: shards.split_off(k), decoder: Some(decoder) }
+    }
+}
+
+impl std::fmt::Debug for Matrix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Matrix({} source symbols)", self.source_symbols)
+    }
+}
+
+impl ErasureCode for ReedSolomon {
+    fn encoding_ids(&self) -> usize {
+        ENCODING_IDS
+    }
+
+    fn prepare(&self, _: &[u8]) -> Box<dyn RepairSymbols> {
+        Box::new(*self)
+    }
+
+    fn decode(&self, symbols: &mut ReceivedSymbols) -> Result<(), NeedsMore> {
+        if symbols.missing() == 0 {
+            return Ok(());
+        }
+        let Some(decoder) = &self.0.decoder else { return Err(NeedsMore) };
+        if symbols.count() < self.0.source_symbols {
+            return Err(NeedsMore);
+        }
+        let size = symbols.symbol_size;
+        let mut shards: Vec<(&mut [u8], bool)> =
+            symbols.source.chunks_exact_mut(size).zip(symbols.present.iter().copied()).collect();
+        shards.resize_with(ENCODING_IDS, || (&mut [][..], false));
+        for (id, symbol) in &mut symbols.repair {
+            shards[usize::from(*id)] = (symbol, true);
+        }
+        decoder.reconstruct_data(&mut shards).map_err(|_| NeedsMore)
+    }
+}
+
+impl RepairSymbols for ReedSolomon {
+    fn append(&self, encoding_id: u16, source: &[u8], out: &mut Vec<u8>) {
+        let Matrix { source_symbols, rows, .. } = self.0;
+        if *source_symbols == 1 {
+            return out.extend_from_slice(source);
+        }
+        let size = source.len() / source_symbols;
+        let start = out.len();
+        out.resize(start + size, 0);
+        let row = &rows[usize::from(encoding_id) - source_symbols];
+        for (coefficient, symbol) in row.iter().zip(source.chunks_exact(size)) {
+            galois_8::mul_slice_xor(*coefficient, symbol, &mut out[start..]);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Work on codes that may be done elsewhere: it needs the processor, not the session.
+//!
+//! Whoever drives a node takes [`Job`]s from it, runs them on any thread, and hands the results back. An encoding that
+//! comes too late is done in place when its first symbol is due; a decoding must come back some time.
+
+use std::sync::Arc;
+
+use super::block::{Geometry, ReceiveBlock};
+use super::code::{RepairSymbols, code};
+use crate::event::SessionId;
+
+/// A piece of work on codes; see [`Node::poll_job`](crate::Node::poll_job).
+#[derive(Debug)]
+pub struct Job {
+    pub(crate) session: SessionId,
+    pub(crate) work: Work,
+}
+
+/// What came out of a [`Job`], for [`Node::handle_job`](crate::Node::handle_job).
+#[derive(Debug)]
+pub struct JobResult {
+    pub(crate) session: SessionId,
+    pub(crate) done: Done,
+}
+
+#[derive(Debug)]
+pub(crate) enum Work {
+    Encode(EncodeJob),
+    Decode(ReceiveBlock),
+}
+
+#[derive(Debug)]
+pub(crate) enum Done {
+    Encoded {
+        block: u32,
+        repair: Box<dyn RepairSymbols>,
+    },
+    /// Or the block, which needs more symbols.
+    Decoded {
+        block: u32,
+        bytes: Result<Vec<u8>, Box<ReceiveBlock>>,
+    },
+}
+
+/// Prepare the repair symbols of a block.
+#[derive(Debug)]
+pub(crate) struct EncodeJob {
+    pub(crate) block: u32,
+    pub(crate) geometry: Geometry,
+    pub(crate) source: Arc<[u8]>,
+}
+
+impl Job {
+    /// Does the work.
+    pub fn run(self) -> JobResult {
+        let done = match self.work {
+            Work::Encode(EncodeJob { block, geometry, source }) => {
+                let repair = code(geometry.codec, geometry.source_symbols).prepare(&source);
+                Done::Encoded { block, repair }
+            }
+            Work::Decode(block) => {
+                Done::Decoded { block: block.header.id, bytes: block.decode().map_err(Box::new) }
+            }
+        };
+        JobResult { session: self.session, done }
+    }
+}

@@ -1,0 +1,96 @@
+use super::*;
+use crate::config::Coding;
+
+/// Equal paths of one link each.
+fn paths(count: u16, loss: f64) -> Vec<PathOutlook> {
+    (0..count)
+        .map(|number| PathOutlook {
+            id: PathId(number.into()),
+            share: 1.0 / f64::from(count),
+            loss,
+            dispersion: 1.0,
+            links: vec![LinkId(number)],
+        })
+        .collect()
+}
+
+fn first_sending(k: usize, urgent: bool, change: impl Fn(&mut Protection), paths: &[PathOutlook]) -> u16 {
+    let coding = Coding::default();
+    let mut protection = if urgent { coding.interactive.clone() } else { coding.bulk.clone() };
+    change(&mut protection);
+    Redundancy::new(&coding).first_sending(k, urgent, &protection, paths)
+}
+
+#[test]
+fn a_clean_link_costs_nothing_and_a_lossy_one_a_little_more_than_it_loses() {
+    assert_eq!(first_sending(1024, false, |_| {}, &paths(1, 0.0)), 1024);
+    let sent = first_sending(1024, false, |_| {}, &paths(1, 0.05));
+    assert!((1078..1095).contains(&sent), "{sent}");
+}
+
+#[test]
+fn the_law_of_ror_bounds_it_from_above() {
+    let residual = Coding::default().bulk.residual;
+    for (k, loss) in [(32, 0.01), (100, 0.05), (1024, 0.1), (444, 0.2)] {
+        let sent = usize::from(first_sending(k, false, |_| {}, &paths(4, loss)));
+        // The cache rounds the loss to steps of 5 %.
+        assert!(sent <= law(k, residual, loss * 1.03) && sent > k, "{sent} for {k} at {loss}");
+    }
+}
+
+#[test]
+fn a_message_survives_a_link_only_if_masked() {
+    let unmasked = first_sending(1, true, |protection| protection.mask = 0, &paths(3, 0.05));
+    let masked = first_sending(1, true, |_| {}, &paths(3, 0.05));
+    assert_eq!((unmasked, masked), (5, 8));
+}
+
+#[test]
+fn masking_one_of_eight_equal_links_costs_a_seventh() {
+    let sent = first_sending(700, false, |protection| protection.mask = 1, &paths(8, 0.0));
+    assert!((800..=808).contains(&sent), "{sent}");
+}
+
+#[test]
+fn a_link_that_all_paths_share_cannot_be_masked() {
+    let mut paths = paths(3, 0.01);
+    paths.iter_mut().for_each(|path| path.links.push(LinkId(9)));
+    assert_eq!(unmaskable_links(&paths, 0.5), [LinkId(9)]);
+    assert_eq!(maskable_links(&paths, 0.5).len(), 3);
+    assert!(first_sending(1, true, |_| {}, &paths) < 9);
+}
+
+#[test]
+fn bursts_make_the_margin_longer() {
+    let smooth = first_sending(1024, false, |_| {}, &paths(1, 0.02));
+    let mut bursty = paths(1, 0.02);
+    bursty[0].dispersion = 16.0;
+    let sent = first_sending(1024, false, |_| {}, &bursty);
+    assert!(sent > smooth + 15 && sent < smooth + 60, "{smooth} and {sent}");
+}
+
+#[test]
+fn the_static_tolerance_is_a_floor() {
+    let tolerant = |protection: &mut Protection| protection.tolerance = 0.05;
+    let clean = first_sending(200, false, tolerant, &paths(2, 0.0));
+    assert_eq!(clean, first_sending(200, false, |_| {}, &paths(2, 0.05)));
+    assert!(first_sending(200, false, tolerant, &paths(2, 0.1)) > clean);
+}
+
+#[test]
+fn random_spreading_follows_the_thesis() {
+    let coding = Coding { spread: Spreading::Random, ..Coding::default() };
+    let protection =
+        Protection { residual: 1e-5, tolerance: 0.036, prior_loss: 0.0, ..coding.interactive.clone() };
+    let mut redundancy = Redundancy::new(&coding);
+    // Theory §2: FEC(20) is 27 at 3.6 %, and 40 at 20 %, which the cache rounds to 20.4 %.
+    assert_eq!(redundancy.first_sending(20, true, &protection, &paths(2, 0.0)), 27);
+    assert!((40..=41).contains(&redundancy.first_sending(20, true, &protection, &paths(2, 0.2))));
+}
+
+#[test]
+fn repair_allows_for_loss_and_grows_with_the_rounds() {
+    assert_eq!(repair_symbols(4, 0.0, 0), 4);
+    assert_eq!(repair_symbols(4, 0.2, 0), 7);
+    assert!(repair_symbols(4, 0.2, 3) > 14);
+}

@@ -1,0 +1,169 @@
+//! How blocks are formed: which stream has its turn, how large the block is, and how many symbols each path carries.
+
+use super::{CONTROL_STREAM, LivingPath, MAX_BLOCK_SPAN, Sender};
+use crate::config::{Codec as CodecChoice, Policy, Protection, Spreading};
+use crate::crypto::random::Random;
+use crate::session::block::{Geometry, SendBlock};
+use crate::session::code::MAX_REED_SOLOMON;
+use crate::session::redundancy::{PathOutlook, unmaskable_links};
+use crate::session::spread::random_quotas;
+use crate::session::stream::{Class, SendStream};
+use crate::time::Time;
+use crate::wire::symbol::{BlockHeader, Codec};
+
+/// Beyond this rate, in bit/s, RaptorQ's decoding would be the limit: half of what one core decodes (theory §3).
+const RAPTORQ_RATE: f64 = 2e9;
+/// Bytes that headers add to a symbol on the link: 60 of ours and 28 of IPv4 and UDP (design §8).
+const HEADERS: usize = 88;
+
+impl Sender {
+    pub(super) fn protection(&self, class: Class) -> &Protection {
+        if class.is_urgent() { &self.coding.interactive } else { &self.coding.bulk }
+    }
+
+    pub(super) fn may_open_block(&self) -> bool {
+        let oldest = self.blocks.first_key_value().map_or(self.next_block, |(id, _)| *id);
+        self.blocks.len() < self.open_blocks
+            && self.next_block - oldest < MAX_BLOCK_SPAN
+            && self.source_bytes < self.send_memory
+    }
+
+    /// Source symbols of a full block of that class, if the paths have `rate` bit/s together.
+    fn full_block(&self, class: Class, rate: f64) -> usize {
+        if class.is_urgent() {
+            return self.coding.interactive_symbols;
+        }
+        let raptorq = match self.coding.codec {
+            CodecChoice::Auto => rate <= RAPTORQ_RATE,
+            CodecChoice::RaptorQ => true,
+            CodecChoice::ReedSolomon => false,
+        };
+        if !raptorq {
+            return MAX_REED_SOLOMON;
+        }
+        let packet = (self.coding.symbol_size + HEADERS) as f64 * 8.0;
+        let symbols = rate * self.coding.block_time.as_secs_f64() / packet;
+        (symbols as usize).clamp(*self.coding.bulk_symbols.start(), *self.coding.bulk_symbols.end())
+    }
+
+    /// The stream of that urgency whose turn it is to form a block: control first, then one after the other.
+    pub(super) fn next_stream(&self, now: Time, rate: f64, urgent: bool) -> Option<u32> {
+        let has_room = if urgent { self.urgent.has_room() } else { self.bulk.has_room() };
+        if !has_room || !self.may_open_block() {
+            return None;
+        }
+        let can_form = |(_, stream): &(&u32, &SendStream)| {
+            let full = self.full_block(stream.class, rate) * self.coding.symbol_size;
+            let timer = self.protection(stream.class).block_timer;
+            stream.class.is_urgent() == urgent && stream.can_form(now, full, timer)
+        };
+        let control = self.streams.range(..=CONTROL_STREAM);
+        let after = self.streams.range(self.last_served + 1..);
+        let before = self.streams.range(CONTROL_STREAM + 1..=self.last_served.max(CONTROL_STREAM + 1));
+        control.chain(after).chain(before).find(can_form).map(|(id, _)| *id)
+    }
+
+    /// Whether a path with nothing to do may carry what belongs to another: not where the shares matter.
+    pub(super) fn may_take_over(&self) -> bool {
+        let bulk = &self.coding.bulk;
+        bulk.policy == Policy::Throughput && bulk.mask == 0 && self.coding.spread == Spreading::Quotas
+    }
+
+    /// Forms the next block of that urgency; false if there is none to form.
+    pub(super) fn form_block(
+        &mut self,
+        now: Time,
+        urgent: bool,
+        paths: &[LivingPath],
+        random: &mut Random,
+    ) -> bool {
+        let rate = total_rate(paths);
+        let Some(number) = self.next_stream(now, rate, urgent) else { return false };
+        let Some(class) = self.streams.get(&number).map(|stream| stream.class) else { return false };
+        let (symbols, largest) = (self.full_block(class, rate), self.coding.symbol_size);
+        let Some(stream) = self.streams.get_mut(&number) else { return false };
+        let formed = stream.form(now, symbols, largest);
+        let geometry = Geometry::of(formed.bytes.len(), largest);
+        let header = BlockHeader {
+            id: self.next_block,
+            stream: number,
+            offset: formed.offset,
+            length: formed.bytes.len() as u32,
+            last: formed.last,
+            codec: geometry.codec,
+        };
+        let mut block = SendBlock::new(header, geometry, &formed.bytes, class, now);
+        block.quotas = self.quotas(&block, paths, random);
+        self.enter(now, block);
+        self.last_served = number;
+        true
+    }
+
+    fn quotas(
+        &mut self,
+        block: &SendBlock,
+        paths: &[LivingPath],
+        random: &mut Random,
+    ) -> Vec<(super::PathId, u16)> {
+        let protection = self.protection(block.class).clone();
+        let outlook = outlook(paths, protection.policy);
+        if protection.mask > 0 {
+            self.unmaskable.extend(unmaskable_links(&outlook, self.coding.mask_limit));
+        }
+        let symbols = self.redundancy.first_sending(
+            block.source_symbols(),
+            block.class.is_urgent(),
+            &protection,
+            &outlook,
+        );
+        match self.coding.spread {
+            Spreading::Quotas => self.spread.quotas(symbols, &outlook),
+            Spreading::Random => random_quotas(symbols, &outlook, random),
+        }
+    }
+
+    /// Puts a block on its way.
+    fn enter(&mut self, now: Time, block: SendBlock) {
+        let id = block.header.id;
+        if block.header.stream != CONTROL_STREAM {
+            if self.data_blocks == 0 {
+                self.acknowledged.resume(now);
+            }
+            self.data_blocks += 1;
+        }
+        if let Some(at) = block.class.deadline(now) {
+            self.deadlines.insert((at, id));
+        }
+        let repairs = block.unsent() > block.source_symbols();
+        if repairs && block.geometry().codec == Codec::RaptorQ {
+            self.to_prepare.push_back(id);
+        }
+        self.source_bytes += block.source_bytes();
+        self.counters.blocks += 1;
+        self.lane(block.class).begin(id);
+        self.blocks.insert(id, block);
+        self.next_block += 1;
+    }
+}
+
+/// The rate of all paths together, in bit/s.
+pub(crate) fn total_rate(paths: &[LivingPath]) -> f64 {
+    paths.iter().map(|path| path.rate).sum()
+}
+
+/// What redundancy and spreading look at: shares by the policy.
+fn outlook(paths: &[LivingPath], policy: Policy) -> Vec<PathOutlook> {
+    let weight = |path: &LivingPath| match policy {
+        Policy::Resilient => path.planned_share,
+        Policy::Throughput => path.rate,
+    };
+    let total: f64 = paths.iter().map(weight).sum();
+    let path = |path: &LivingPath| PathOutlook {
+        id: path.id,
+        share: if total > 0.0 { weight(path) / total } else { 1.0 / paths.len() as f64 },
+        loss: path.loss,
+        dispersion: path.dispersion,
+        links: path.links.clone(),
+    };
+    paths.iter().map(path).collect()
+}

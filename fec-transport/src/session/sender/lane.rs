@@ -1,0 +1,112 @@
+//! Blocks of equal urgency that have symbols to send.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::session::block::SendBlock;
+use crate::session::path::PathId;
+
+/// Bulk blocks of which the first sending may be under way at once: enough that a fast path does not wait for a slow
+/// one's share of an older block, few enough that the shares within a block mean something.
+pub(super) const BULK_SENDING: usize = 6;
+/// The same for urgent blocks, which are small.
+pub(super) const URGENT_SENDING: usize = 256;
+
+/// Blocks of equal urgency that have symbols to send.
+#[derive(Debug)]
+pub(super) struct Lane {
+    /// Blocks whose first sending is under way, oldest first.
+    sending: VecDeque<u32>,
+    /// Blocks that owe repair symbols.
+    owing: BTreeSet<u32>,
+    most_sending: usize,
+}
+
+/// What a lane has for a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Take {
+    /// A symbol of this block.
+    Symbol(u32),
+    /// One that does not fit into the run.
+    TooLarge,
+    Nothing,
+}
+
+impl Lane {
+    pub(super) fn new(most_sending: usize) -> Lane {
+        Lane { sending: VecDeque::new(), owing: BTreeSet::new(), most_sending }
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        !self.owing.is_empty() || !self.sending.is_empty()
+    }
+
+    /// Whether there is a symbol for `path`.
+    pub(super) fn has(&self, blocks: &BTreeMap<u32, SendBlock>, path: PathId) -> bool {
+        let has_quota = |id: &u32| blocks.get(id).is_some_and(|block| block.has_quota(Some(path)));
+        !self.owing.is_empty() || self.sending.iter().any(has_quota)
+    }
+
+    /// Whether another block may begin.
+    pub(super) fn has_room(&self) -> bool {
+        self.sending.len() < self.most_sending
+    }
+
+    /// A block's first sending begins.
+    pub(super) fn begin(&mut self, id: u32) {
+        self.sending.push_back(id);
+    }
+
+    /// A block owes repair symbols.
+    pub(super) fn owes(&mut self, id: u32) {
+        self.owing.insert(id);
+    }
+
+    /// A block is gone.
+    pub(super) fn forget(&mut self, id: u32) {
+        self.owing.remove(&id);
+        self.sending.retain(|other| *other != id);
+    }
+
+    /// Takes a symbol of at most `largest` bytes for `path`: what is owed first, then the path's quota of the oldest block
+    /// that has one.
+    pub(super) fn take(
+        &mut self,
+        blocks: &mut BTreeMap<u32, SendBlock>,
+        path: Option<PathId>,
+        largest: usize,
+    ) -> Take {
+        let owing = self.owing.first().copied();
+        let has_quota = |id: &&u32| blocks.get(id).is_some_and(|block| block.has_quota(path));
+        let Some(id) = owing.or_else(|| self.sending.iter().find(has_quota).copied()) else {
+            return Take::Nothing;
+        };
+        let Some(block) = blocks.get_mut(&id) else { return Take::Nothing };
+        if block.geometry().symbol_size > largest {
+            return Take::TooLarge;
+        }
+        if owing.is_some() {
+            block.owed -= 1;
+            if block.owed == 0 {
+                self.owing.remove(&id);
+            }
+        } else {
+            block.take_quota(path);
+            if block.unsent() == 0 {
+                self.sending.retain(|other| *other != id);
+            }
+        }
+        Take::Symbol(id)
+    }
+
+    /// What a dead path was to carry of first sendings is owed by any path.
+    pub(super) fn on_path_death(&mut self, blocks: &mut BTreeMap<u32, SendBlock>, path: PathId) {
+        for id in &self.sending {
+            let Some(block) = blocks.get_mut(id) else { continue };
+            for (_, count) in block.quotas.iter_mut().filter(|(owner, count)| *owner == path && *count > 0) {
+                block.owed += std::mem::take(count);
+                self.owing.insert(*id);
+            }
+        }
+        self.sending.retain(|id| blocks.get(id).is_some_and(|block| block.unsent() > 0));
+    }
+}
