@@ -25,7 +25,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 5] = [
 
 /// Dependencies that must be optional, and the feature that pulls them; one that contains it may add to them.
 const GUARDED: [(&str, &[&str], &str); 5] = [
-    ("netsim", &["socket2", "tokio"], "emulator"),
+    ("netsim", &["quinn-udp", "socket2", "tokio"], "emulator"),
     ("fec-transport", &["quinn", "quinn-udp", "rustls", "socket2", "tokio"], "io"),
     ("fec-transport", &["netsim"], "sim"),
     ("sfio-remote", &["rustix", "tokio"], "io"),

@@ -18,8 +18,8 @@
 //! model at the time that has really passed, so a late turn makes up for itself. A packet thus never comes earlier
 //! than its model says, and 1.5 ms later on average; a queue should hold a few milliseconds. Where other tasks compute
 //! for long, give the emulator a runtime of its own (enter it, then start); [`LinkHandle::longest_pause`] tells
-//! whether it came to its turns. Not emulated: ECN marks, and packets larger than a segment (offloaded ones are seen
-//! as what they are on the wire).
+//! whether it came to its turns. Each packet keeps its ECN bits; no link marks any. Bursts that travel through the
+//! kernel as one (segmentation offload) are seen as the packets that they are on a wire.
 //!
 //! ```
 //! # use std::time::Duration;

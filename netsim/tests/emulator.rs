@@ -2,6 +2,7 @@
 //! the machine is.
 #![cfg(feature = "emulator")]
 
+use std::io::IoSliceMut;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use netsim::emulator::{
     Direction, EmulatedLink, Emulator, EmulatorError, Endpoint, LinkHandle, LinkPorts, TICK,
 };
 use netsim::{LinkCounters, LinkModel, Probability, Rate};
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout};
 
@@ -97,6 +100,47 @@ async fn both_planes_carry_packets_and_answers() {
         assert_eq!(emulator.links()[0].counters(direction).delivered, 2);
     }
     assert!(emulator.links()[0].longest_pause() > Duration::ZERO);
+}
+
+/// A burst that the kernel carries as one is many packets for the model, and arrives with its sizes and its ECN bits.
+#[tokio::test]
+async fn bursts_are_packets_and_keep_their_ecn_bits() {
+    let (server, client) = (Member::new().await, socket().await);
+    let there = UdpSocketState::new((&server.data).into()).unwrap();
+    let here = UdpSocketState::new((&client).into()).unwrap();
+    let emulator = client_link(&server, fast());
+    let (_, destination) = ports_to_b(&emulator);
+    for (ecn, bytes) in [(Some(EcnCodepoint::Ce), 3_500), (None, 1), (Some(EcnCodepoint::Ect0), 2_000)] {
+        let contents: Vec<u8> = (0..bytes).map(|byte| (byte % 251) as u8).collect();
+        let segment_size = (bytes > 1_000).then_some(1_000);
+        let burst = Transmit { destination, ecn, contents: &contents, segment_size, src_ip: None };
+        client.writable().await.unwrap();
+        here.try_send((&client).into(), &burst).unwrap();
+        let mut received = Vec::new();
+        while received.len() < bytes {
+            timeout(PATIENCE, server.data.readable()).await.expect("a packet").unwrap();
+            let (mut buffer, mut meta) = (vec![0; 65_536], [RecvMeta::default()]);
+            let receive =
+                || there.recv((&server.data).into(), &mut [IoSliceMut::new(&mut buffer)], &mut meta);
+            if server.data.try_io(Interest::READABLE, receive).is_ok() {
+                assert_eq!(meta[0].ecn, ecn);
+                received.extend_from_slice(&buffer[..meta[0].len]);
+            }
+        }
+        assert_eq!(received, contents);
+    }
+    assert_eq!(emulator.links()[0].counters(Direction::AToB).delivered, 4 + 1 + 2);
+}
+
+#[tokio::test]
+async fn an_empty_packet_is_a_packet() {
+    let (server, client) = (Member::new().await, socket().await);
+    let emulator = client_link(&server, fast());
+    let (_, port) = ports_to_b(&emulator);
+    client.send_to(b"", port).await.unwrap();
+    assert_eq!(receive(&server.data).await.0, b"");
+    client.send_to(b"x", port).await.unwrap();
+    assert_eq!(receive(&server.data).await.0, b"x");
 }
 
 #[tokio::test]

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use tokio::time::MissedTickBehavior;
 
-use super::port::{MAX_PAYLOAD_BYTES, Port};
+use super::port::{Exit, Port};
 use super::shaper::Shaper;
-use super::traffic::SharedTraffic;
-use super::{Direction, EmulatedLink, EmulatorError, Endpoint, LinkHandle, LinkPorts, socket};
+use super::socket::{Burst, FREE_PORT, Inbox};
+use super::traffic::{Departure, SharedTraffic};
+use super::{Direction, EmulatedLink, EmulatorError, Endpoint, LinkHandle, LinkPorts};
 use crate::stream::random_stream;
 
 /// How often a link looks at its sockets, the granularity of tokio's timers.
@@ -48,31 +49,48 @@ impl Forwarder {
     pub(super) async fn run(mut self) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut scratch = vec![0; MAX_PAYLOAD_BYTES];
+        let (mut inbox, mut burst) = (Inbox::new(), Burst::default());
         loop {
             tick.tick().await;
-            self.turn(&mut scratch);
+            self.turn(&mut inbox, &mut burst);
         }
     }
 
     /// Takes in what has come, lets out what is due.
-    fn turn(&mut self, scratch: &mut [u8]) {
+    fn turn(&mut self, inbox: &mut Inbox, burst: &mut Burst) {
         let mut traffic = self.traffic.lock();
         let now = present().duration_since(self.started);
         traffic.begin_turn(now);
         for port in &mut self.ports {
-            port.receive(now, scratch, |direction, packet, exit| {
-                traffic.shapers[direction as usize].offer(now, packet, || exit);
+            port.receive(now, inbox, |direction, packet, exit| {
+                let departure = Departure { exit, ecn: packet.ecn };
+                traffic.shapers[direction as usize].offer(now, packet.payload, || departure);
             });
         }
         for shaper in &mut traffic.shapers {
-            while let Some((packet, exit)) = shaper.take_arrived(now) {
-                if let Err(error) = exit.send(&packet) {
-                    tracing::debug!(link = %self.name, %error, "a packet got lost on the way out");
-                }
-            }
+            release(&self.name, now, shaper, burst);
         }
     }
+}
+
+/// Lets out what is due of one direction, neighbouring packets for one receiver together.
+fn release(link: &str, now: Duration, shaper: &mut Shaper<Departure>, burst: &mut Burst) {
+    let send = |burst: &mut Burst, exit: Option<&Exit>| {
+        if let Some(Err(error)) = exit.filter(|_| !burst.is_empty()).map(|exit| exit.send(burst)) {
+            tracing::debug!(%link, %error, "packets got lost on the way out");
+        }
+        burst.clear();
+    };
+    let mut last: Option<Exit> = None;
+    while let Some((packet, Departure { exit, ecn })) = shaper.take_arrived(now) {
+        let goes_along = last.as_ref().is_some_and(|last| last.is(&exit));
+        if !(goes_along && burst.takes(&packet, ecn, exit.most_packets())) {
+            send(burst, last.as_ref());
+        }
+        burst.push(&packet, ecn);
+        last = Some(exit);
+    }
+    send(burst, last.as_ref());
 }
 
 /// Binds the ports of one direction, one per address of the end behind them.
@@ -89,7 +107,7 @@ fn bind_planes(
             (None, None) => Ok(None),
             (Some(address), None) => Err(EmulatorError::NothingBehind { link: link.into(), address }),
             (_, Some(target)) => {
-                let address = wanted.unwrap_or(socket::FREE_PORT);
+                let address = wanted.unwrap_or(FREE_PORT);
                 let failed = |source| EmulatorError::Bind { link: link.into(), address, source };
                 let port = Port::bind(direction, address, target).map_err(failed)?;
                 let bound = port.address().map_err(failed)?;

@@ -15,9 +15,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::UdpSocket;
-
-use super::{Direction, socket};
+use super::Direction;
+use super::socket::{Burst, Inbox, Received, Socket};
 
 /// As many sources may use one port at a time; packets of further ones are dropped.
 pub const MAX_FLOWS_PER_PORT: usize = 64;
@@ -29,24 +28,28 @@ pub const FLOW_EXPIRES_AFTER: Duration = Duration::from_secs(120);
 /// task can carry, so it only bounds how long a turn takes.
 const MAX_PACKETS_PER_TURN: usize = 1_024;
 
-/// The largest payload that UDP can carry.
-pub(super) const MAX_PAYLOAD_BYTES: usize = 65_535;
-
 /// Where a packet leaves the emulator.
 #[derive(Debug, Clone)]
-pub(super) enum Exit {
-    /// By the socket of its flow, to the port's target.
-    Target(Arc<UdpSocket>),
-    /// By the port, back to the source of its flow.
-    Source(Arc<UdpSocket>, SocketAddr),
+pub(super) struct Exit {
+    /// The socket of its flow; or, for an answer, the port.
+    socket: Arc<Socket>,
+    /// The port's target; or, for an answer, the source of its flow.
+    target: SocketAddr,
 }
 
 impl Exit {
-    pub(super) fn send(&self, packet: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Target(flow) => socket::send(flow, packet),
-            Self::Source(port, source) => socket::send_to(port, packet, *source),
-        }
+    /// Whether packets for both may leave in one burst.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.socket, &other.socket) && self.target == other.target
+    }
+
+    /// How many packets may leave in one burst.
+    pub(super) fn most_packets(&self) -> usize {
+        self.socket.most_packets()
+    }
+
+    pub(super) fn send(&self, burst: &Burst) -> io::Result<()> {
+        self.socket.send(burst, self.target)
     }
 }
 
@@ -55,67 +58,63 @@ impl Exit {
 pub(super) struct Port {
     /// The way that packets take which come in here; answers take the other.
     pub(super) direction: Direction,
-    socket: Arc<UdpSocket>,
+    socket: Arc<Socket>,
     target: SocketAddr,
     flows: BTreeMap<SocketAddr, Flow>,
 }
 
 #[derive(Debug)]
 struct Flow {
-    socket: Arc<UdpSocket>,
+    socket: Arc<Socket>,
     last_used: Duration,
 }
 
 impl Port {
     /// A port at `address` that leads to `target`.
     pub(super) fn bind(direction: Direction, address: SocketAddr, target: SocketAddr) -> io::Result<Self> {
-        let socket = Arc::new(socket::bind(address)?);
+        let socket = Arc::new(Socket::bind(address)?);
         Ok(Self { direction, socket, target, flows: BTreeMap::new() })
     }
 
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+        self.socket.address()
     }
 
     pub(super) fn receive_buffer_bytes(&self) -> io::Result<usize> {
-        socket::receive_buffer_bytes(&self.socket)
+        self.socket.receive_buffer_bytes()
     }
 
-    /// Receives what has come in and hands each packet on, with its direction and its exit. `scratch` has
-    /// [`MAX_PAYLOAD_BYTES`].
+    /// Receives what has come in and hands each packet on, with its direction and its exit.
     pub(super) fn receive(
         &mut self,
         now: Duration,
-        scratch: &mut [u8],
-        mut take: impl FnMut(Direction, &[u8], Exit),
+        inbox: &mut Inbox,
+        mut take: impl FnMut(Direction, Received<'_>, Exit),
     ) {
-        for _ in 0..MAX_PACKETS_PER_TURN {
-            match self.socket.try_recv_from(scratch) {
-                Ok((bytes, source)) => {
-                    if let Some(flow) = self.flow(source, now) {
-                        take(self.direction, &scratch[..bytes], Exit::Target(flow));
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => tracing::debug!(%error, "a port cannot receive"),
+        let (socket, target) = (Arc::clone(&self.socket), self.target);
+        drain(&socket, inbox, |packet| {
+            if let Some(socket) = self.flow(packet.source, now) {
+                take(self.direction, packet, Exit { socket, target });
             }
-        }
+        });
         for (source, flow) in &mut self.flows {
-            flow.receive(now, scratch, |packet| {
-                take(self.direction.reverse(), packet, Exit::Source(Arc::clone(&self.socket), *source));
+            drain(&flow.socket, inbox, |packet| {
+                flow.last_used = now;
+                let exit = Exit { socket: Arc::clone(&self.socket), target: *source };
+                take(self.direction.reverse(), packet, exit);
             });
         }
     }
 
     /// The socket of the flow of `source`, a new one if need be; `None` when there is no room or no socket for it.
-    fn flow(&mut self, source: SocketAddr, now: Duration) -> Option<Arc<UdpSocket>> {
+    fn flow(&mut self, source: SocketAddr, now: Duration) -> Option<Arc<Socket>> {
         if !self.flows.contains_key(&source) {
             self.flows.retain(|_, flow| now.saturating_sub(flow.last_used) < FLOW_EXPIRES_AFTER);
         }
         let has_room = self.flows.len() < MAX_FLOWS_PER_PORT;
         let flow = match self.flows.entry(source) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) if has_room => match socket::connect(self.target) {
+            Entry::Vacant(new) if has_room => match Socket::connect(self.target) {
                 Ok(socket) => new.insert(Flow { socket: Arc::new(socket), last_used: now }),
                 Err(error) => {
                     tracing::warn!(%source, target = %self.target, %error, "no socket for a new flow");
@@ -132,25 +131,26 @@ impl Port {
     }
 }
 
-impl Flow {
-    fn receive(&mut self, now: Duration, scratch: &mut [u8], mut take: impl FnMut(&[u8])) {
-        for _ in 0..MAX_PACKETS_PER_TURN {
-            match self.socket.try_recv(scratch) {
-                Ok(bytes) => {
-                    self.last_used = now;
-                    take(&scratch[..bytes]);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // The target's host refused an earlier packet: nobody listens there now.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-                Err(error) => tracing::debug!(%error, "a flow cannot receive"),
-            }
+/// Receives all that has come in by a socket, up to the bound of a turn.
+fn drain(socket: &Socket, inbox: &mut Inbox, mut take: impl FnMut(Received<'_>)) {
+    let mut received = 0;
+    for _ in 0..MAX_PACKETS_PER_TURN {
+        if received >= MAX_PACKETS_PER_TURN {
+            break;
+        }
+        match socket.receive(inbox, &mut take) {
+            Ok(packets) => received += packets,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            // The target's host refused an earlier packet: nobody listens there now.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(error) => tracing::debug!(%error, "a socket cannot receive"),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::socket::FREE_PORT;
     use super::*;
 
     const TARGET: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
@@ -161,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn flows_are_bounded_and_idle_ones_expire() {
-        let mut port = Port::bind(Direction::AToB, socket::FREE_PORT, TARGET).unwrap();
+        let mut port = Port::bind(Direction::AToB, FREE_PORT, TARGET).unwrap();
         for number in 0..MAX_FLOWS_PER_PORT {
             assert!(port.flow(source(number), Duration::ZERO).is_some());
         }

@@ -3,14 +3,23 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use quinn_udp::EcnCodepoint;
+
 use super::port::Exit;
 use super::shaper::Shaper;
+
+/// How a packet leaves: by which socket, with which congestion bits.
+#[derive(Debug, Clone)]
+pub(super) struct Departure {
+    pub(super) exit: Exit,
+    pub(super) ecn: Option<EcnCodepoint>,
+}
 
 /// The state of a link that its handles may look at and change between two turns of its task.
 #[derive(Debug)]
 pub(super) struct Traffic {
     /// Indexed by [`Direction`](super::Direction).
-    pub(super) shapers: [Shaper<Exit>; 2],
+    pub(super) shapers: [Shaper<Departure>; 2],
     pub(super) longest_pause: Duration,
     last_turn: Duration,
 }
@@ -20,7 +29,7 @@ pub(super) struct Traffic {
 pub(super) struct SharedTraffic(Arc<Mutex<Traffic>>);
 
 impl SharedTraffic {
-    pub(super) fn new(shapers: [Shaper<Exit>; 2]) -> Self {
+    pub(super) fn new(shapers: [Shaper<Departure>; 2]) -> Self {
         let traffic = Traffic { shapers, longest_pause: Duration::ZERO, last_turn: Duration::ZERO };
         Self(Arc::new(Mutex::new(traffic)))
     }
