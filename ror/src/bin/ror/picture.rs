@@ -8,6 +8,7 @@ use std::sync::Once;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::register_font;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::chart::{Chart, Colour, Curve, Panel};
 use crate::failure::Failure;
@@ -20,7 +21,7 @@ const PANEL: (u32, u32) = (330, 300);
 /// A chart with one panel has more room for it.
 const LONE_PANEL: (u32, u32) = (640, 460);
 const LEGEND_WIDTH: u32 = 120;
-const TITLE_HEIGHT: u32 = 36;
+const TITLE_HEIGHT: u32 = 40;
 
 /// A PNG has so many dots for each unit, so that it stays sharp on dense screens.
 const DOTS: u32 = 2;
@@ -62,15 +63,16 @@ fn write_png(path: &Path, (width, height): (u32, u32), dots: &[u8]) -> Result<()
 }
 
 fn grid(chart: &Chart) -> (usize, usize) {
-    let columns = chart.panels.len().clamp(1, COLUMNS);
-    (chart.panels.len().div_ceil(columns).max(1), columns)
+    let panels = chart.panels.len().max(1);
+    let rows = panels.div_ceil(COLUMNS);
+    (rows, panels.div_ceil(rows))
 }
 
 fn size(chart: &Chart, dots: u32) -> (u32, u32) {
     let (rows, columns) = grid(chart);
     let panel = if chart.panels.len() > 1 { PANEL } else { LONE_PANEL };
     let width = columns as u32 * panel.0 + LEGEND_WIDTH;
-    ((width) * dots, (rows as u32 * panel.1 + TITLE_HEIGHT) * dots)
+    (width * dots, (rows as u32 * panel.1 + TITLE_HEIGHT) * dots)
 }
 
 fn paint<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>, dots: u32) -> Result<(), Failure> {
@@ -78,7 +80,7 @@ fn paint<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>, dots: u
     area.fill(&WHITE).map_err(failed)?;
     let (width, _) = size(chart, dots);
     let title = (FONT, 15 * dots).into_font();
-    let rest = area.titled(&chart.title, title).map_err(failed)?;
+    let rest = area.margin(8 * dots, 0, 0, 0).titled(&chart.title, title).map_err(failed)?;
     let (panels, legend) = rest.split_horizontally(width - LEGEND_WIDTH * dots);
     let bounds = Bounds::of(chart);
     for (panel, area) in chart.panels.iter().zip(panels.split_evenly(grid(chart))) {
@@ -169,8 +171,8 @@ fn paint_legend<B: DrawingBackend>(
         let y = (index as i32 + 1) * step;
         let sample = vec![(4, y), (26 * dots as i32, y)];
         area.draw(&PathElement::new(sample, rgb(*colour).stroke_width(2 * dots)))?;
-        let place = (32 * dots as i32, y - 6 * dots as i32);
-        area.draw(&Text::new(label.clone(), place, (FONT, 12 * dots)))?;
+        let style = (FONT, 12 * dots).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw(&Text::new(label.clone(), (32 * dots as i32, y), style))?;
     }
     Ok(())
 }

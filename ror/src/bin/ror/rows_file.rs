@@ -73,7 +73,11 @@ impl RowsWriter {
         let mut file =
             self.writer.into_inner().map_err(|error| Failure::Parquet(self.path.clone(), error))?;
         file.flush().and_then(|()| file.sync_all()).map_err(Failure::at(&self.unfinished))?;
-        std::fs::rename(&self.unfinished, &self.path).map_err(Failure::at(&self.path))
+        std::fs::rename(&self.unfinished, &self.path).map_err(Failure::at(&self.path))?;
+        // The new name must last before the journal that it replaces goes.
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = parent.unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(Failure::at(folder))
     }
 }
 
