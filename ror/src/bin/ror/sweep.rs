@@ -68,13 +68,18 @@ impl Sweep {
         }
         let mut journal =
             Journal::open(&folder.journal(shard), schema(plan.measure()), shard.items(plan.items()).start)?;
-        // It may have been finished while we waited for nothing but the lock.
+        // Another process may have finished it after we looked and before we had the lock.
         if !folder.rows(shard).exists() {
             let items = shard.items(plan.items());
             self.fill(&meter, scenario, chunk_per_thread(plan.measure()), items, &mut journal)?;
             finish(&folder.rows(shard), &plan, &mut journal)?;
         }
-        std::fs::remove_file(folder.journal(shard)).map_err(Failure::at(&folder.journal(shard)))
+        match std::fs::remove_file(folder.journal(shard)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Failure::File(folder.journal(shard), error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The plan with what the command line changes in it.
