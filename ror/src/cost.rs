@@ -21,7 +21,8 @@ impl BlockLengths for BlockLaw {
     }
 }
 
-/// What a [`BlockLaw`] has said so far: no loss is asked twice, and most are never asked.
+/// What a [`BlockLaw`] has said so far: no loss is asked twice (but by two threads at one moment), and most are never
+/// asked.
 ///
 /// FEC(M, p) rises in steps with p, so a loss between two that gave the same length gives it, too. The table keeps the
 /// two ends of what it knows of each step. It grows with the number of steps, not with that of the questions, and may

@@ -56,7 +56,7 @@ impl Rate {
 
     fn legend(&self) -> String {
         format!(
-            "\nROR at the static tolerance t: with blocks of {} source packets (decoding error rate {}), and with very \
+            "\nROR at the static tolerance t: with blocks of {} source packets (decoding error rate {:e}), and with very \
              large ones.\nCritical links are not in the sum: no redundancy makes up for them.\n",
             self.coding.m, self.coding.der
         )
