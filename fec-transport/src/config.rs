@@ -15,10 +15,14 @@
 //! # Ok::<(), toml::de::Error>(())
 //! ```
 
+mod validation;
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
+
+pub use validation::ConfigError;
 
 /// Limits and policies. The defaults suit a WAN of some 100 Mbit/s and 100 ms.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -162,10 +166,6 @@ pub struct Limits {
     /// Bytes that all streams of a session may receive unread. Default 96 MiB, of which `streams × initial_window` are
     /// set aside for new streams.
     pub receive_memory: usize,
-    /// The same for all sessions of the node together: each open session may grow to its part of it. Default 1 GiB.
-    /// What is set aside for new streams is not taken away, so many sessions may hold more than this in all: `sessions ×
-    /// 2 × streams × initial_window` is the true bound.
-    pub node_receive_memory: usize,
     /// Streams that the peer may have open at once. Default 128: so many small requests share a round trip.
     pub streams: u32,
     /// Paths of a session at once. Default 16: what a report can describe.
@@ -300,7 +300,6 @@ impl Default for Limits {
             initial_window: 128 << 10,
             max_window: 32 << 20,
             receive_memory: 96 << 20,
-            node_receive_memory: 1 << 30,
             streams: 128,
             paths: 16,
             sessions: 1_024,

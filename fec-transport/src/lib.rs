@@ -79,7 +79,7 @@ mod wire;
 
 pub use application::Application;
 pub use circuit::DatagramCounters;
-pub use config::Config;
+pub use config::{Config, ConfigError};
 pub use event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 pub use node::{Ingress, Node, SessionStatus, Transmit};
 pub use session::{

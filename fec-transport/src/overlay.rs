@@ -7,6 +7,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::keys::{PublicKeys, decode_key};
+use crate::wire::circuit::MAX_NAME;
 
 /// A member's position in the overlay file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -347,6 +348,14 @@ impl Overlay {
     }
 
     fn member_from(&self, entry: MemberEntry) -> Result<Member, OverlayError> {
+        if entry.name.is_empty() || entry.name.len() > MAX_NAME {
+            return Err(OverlayError::OutOfRange {
+                place: format!("member \"{}\"", entry.name),
+                what: "the length of its name",
+                value: format!("{} bytes", entry.name.len()),
+                expected: "1 to 64 bytes",
+            });
+        }
         let key = |what: &'static str, text: &str| {
             decode_key(text).map_err(|error| OverlayError::OutOfRange {
                 place: format!("member \"{}\"", entry.name),
@@ -576,6 +585,8 @@ mod tests {
         assert!(error("serial = = 3\n").starts_with("line 20: "));
         assert!(error(&member("other", 3, "")).contains("same ed25519 as member \"io1\""));
         assert!(error(&member("io1", 4, "")).contains("same name"));
+        let long = "ü".repeat(33);
+        assert!(error(&member(&long, 4, "")).ends_with("is 66 bytes; expected 1 to 64 bytes"));
         let clients = member("other", 4, "") + "[[link]]\na = \"client\"\nb = \"other\"\n";
         assert!(error(&clients).contains("neither end has a control address"));
     }

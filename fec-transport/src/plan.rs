@@ -1,5 +1,7 @@
 //! Which routes a session takes: the capillary routing over the overlay, as a few weighted paths (theory §1.6).
 
+use std::collections::BTreeSet;
+
 use capillary::{Link, Node, Orientation, Topology};
 
 use crate::config::Config;
@@ -28,8 +30,22 @@ pub fn plan(
     to: MemberId,
     config: &Config,
 ) -> Result<Vec<PlannedRoute>, ConnectError> {
+    plan_around(overlay, from, to, config, &BTreeSet::new())
+}
+
+/// The same without the links in `avoided`.
+///
+/// # Errors
+/// [`ConnectError::NoPath`] if every route crosses one of them.
+pub fn plan_around(
+    overlay: &Overlay,
+    from: MemberId,
+    to: MemberId,
+    config: &Config,
+    avoided: &BTreeSet<LinkId>,
+) -> Result<Vec<PlannedRoute>, ConnectError> {
     let no_path = || ConnectError::NoPath { from: overlay.name(from), to: overlay.name(to) };
-    let (topology, members) = usable_topology(overlay, from, to).ok_or_else(no_path)?;
+    let (topology, members) = usable_topology(overlay, from, to, avoided).ok_or_else(no_path)?;
     let node = |member: MemberId| topology.node(&overlay.name(member)).ok_or_else(no_path);
     let routing = capillary::solve(&topology, node(from)?, node(to)?).map_err(|_| no_path())?;
     let paths = routing.paths(config.routing.max_paths.min(config.limits.paths), config.routing.cover);
@@ -57,7 +73,7 @@ pub fn minimum_cut(
     weight: impl Fn(&OverlayLink) -> f64,
 ) -> Result<(Vec<LinkId>, f64), ConnectError> {
     let no_path = || ConnectError::NoPath { from: overlay.name(from), to: overlay.name(to) };
-    let (topology, _) = weighted_topology(overlay, from, to, weight).ok_or_else(no_path)?;
+    let (topology, _) = weighted_topology(overlay, from, to, &BTreeSet::new(), weight).ok_or_else(no_path)?;
     let node = |member: MemberId| topology.node(&overlay.name(member)).ok_or_else(no_path);
     let cut = capillary::minimum_cut(&topology, node(from)?, node(to)?).map_err(|_| no_path())?;
     let member = |node| overlay.find(topology.node_weight(node).name());
@@ -70,16 +86,22 @@ pub fn minimum_cut(
 }
 
 /// The part of the overlay that routes from `from` to `to` may use, and the member of each of its nodes.
-fn usable_topology(overlay: &Overlay, from: MemberId, to: MemberId) -> Option<(Topology, Vec<MemberId>)> {
+fn usable_topology(
+    overlay: &Overlay,
+    from: MemberId,
+    to: MemberId,
+    avoided: &BTreeSet<LinkId>,
+) -> Option<(Topology, Vec<MemberId>)> {
     let capacities_known = overlay.links().iter().all(|link| link.capacity_mbit.is_some());
     let capacity = |link: &OverlayLink| link.capacity_mbit.filter(|_| capacities_known).unwrap_or(1.0);
-    weighted_topology(overlay, from, to, capacity)
+    weighted_topology(overlay, from, to, avoided, capacity)
 }
 
 fn weighted_topology(
     overlay: &Overlay,
     from: MemberId,
     to: MemberId,
+    avoided: &BTreeSet<LinkId>,
     weight: impl Fn(&OverlayLink) -> f64,
 ) -> Option<(Topology, Vec<MemberId>)> {
     let all = || (0..overlay.members().len()).map(|index| MemberId(index as u16));
@@ -89,7 +111,9 @@ fn weighted_topology(
     for member in &members {
         topology.add_node(Node::new(overlay.name(*member))).ok()?;
     }
-    for link in overlay.links().iter().filter(|link| usable(link.a) && usable(link.b)) {
+    let links =
+        overlay.links().iter().enumerate().filter(|(index, _)| !avoided.contains(&LinkId(*index as u16)));
+    for (_, link) in links.filter(|(_, link)| usable(link.a) && usable(link.b)) {
         let (a, b) = (topology.node(&overlay.name(link.a))?, topology.node(&overlay.name(link.b))?);
         topology.add_link(a, b, Link::with_capacity(weight(link))).ok()?;
     }
@@ -128,6 +152,21 @@ mod tests {
         assert_eq!(routes.len(), 2);
         assert!(routes.iter().all(|route| route.members.len() == 3 && (route.share - 0.5).abs() < 1e-9));
         assert!(routes.iter().all(|route| !route.members.contains(&overlay.find("x").expect("listed"))));
+    }
+
+    #[test]
+    fn a_plan_goes_around_what_it_must_avoid() {
+        let members = [("c", false), ("r1", true), ("r2", true), ("io", false)];
+        let links = [("c", "r1"), ("c", "r2"), ("r1", "io"), ("r2", "io")];
+        let overlay = overlay(&members, &links);
+        let [c, r2, io] = ["c", "r2", "io"].map(|name| overlay.find(name).expect("listed"));
+        let around = |avoided: &[u16]| {
+            let avoided = avoided.iter().map(|link| LinkId(*link)).collect();
+            plan_around(&overlay, c, io, &Config::default(), &avoided)
+        };
+        let routes = around(&[2]).expect("one route is left");
+        assert_eq!(routes, [PlannedRoute { members: vec![c, r2, io], share: 1.0 }]);
+        assert!(around(&[2, 1]).is_err());
     }
 
     #[test]

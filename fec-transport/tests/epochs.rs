@@ -30,7 +30,7 @@ fn new_keys_do_not_interrupt_the_flow_whatever_is_lost() {
     for loss in [0.0, 0.05, 0.2] {
         let link = LinkSpec::new(20, 15 * MS).with_loss(loss);
         let took = [3600 * SECOND, 300 * MS].map(|epoch| {
-            let mut world = world_with(epoch, u64::MAX, 3, &link);
+            let mut world = world_with(epoch, 1 << 27, 3, &link);
             let took = transfer(&mut world, 24 * MIB, 60 * SECOND).expect("it ends");
             let [client, server] = epochs(&world);
             let expected = (took.as_secs_f64() / epoch.as_secs_f64()) as u32;
@@ -67,7 +67,7 @@ fn so_many_packets_of_either_direction_use_a_key_up() {
 #[test]
 fn a_handshake_outlives_the_path_that_carries_it() {
     let link = LinkSpec::new(20, 20 * MS).with_loss(0.01);
-    let mut world = world_with(400 * MS, u64::MAX, 2, &link);
+    let mut world = world_with(400 * MS, 1 << 27, 2, &link);
     let (client, server) = (world.member("client"), world.member("server"));
     world.command(client, Send { to: server, length: 40 * MIB });
     // Relays crash in turn, at ever other places of an epoch.
@@ -94,7 +94,7 @@ fn a_handshake_outlives_the_path_that_carries_it() {
 #[test]
 fn replayed_packets_of_older_epochs_change_nothing() {
     let link = LinkSpec::new(20, 10 * MS);
-    let mut world = world_with(200 * MS, u64::MAX, 1, &link);
+    let mut world = world_with(200 * MS, 1 << 27, 1, &link);
     let (client, server, relay) = (world.member("client"), world.member("server"), world.member("r1"));
     world.command(client, Send { to: server, length: 10 * MIB });
     world.run_for(500 * MS);
@@ -113,7 +113,7 @@ fn replayed_packets_of_older_epochs_change_nothing() {
 
 #[test]
 fn an_idle_session_gets_new_keys_too() {
-    let mut world = world_with(SECOND, u64::MAX, 1, &LinkSpec::new(20, 10 * MS));
+    let mut world = world_with(SECOND, 1 << 27, 1, &LinkSpec::new(20, 10 * MS));
     transfer(&mut world, 1000, 10 * SECOND).expect("it ends");
     world.run_for(20 * SECOND);
     let [client, server] = epochs(&world);

@@ -29,7 +29,7 @@ use crate::keys::Identity;
 use crate::overlay::{MemberId, Overlay, Peer};
 use crate::session::path::Egress;
 use crate::time::Time;
-use crate::wire::circuit::{CircuitId, CircuitMessage, Hop, SetUp, SetUpBody};
+use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, Notice, SetUp, SetUpBody};
 use crate::wire::hop::Label;
 use admission::{Admitted, Quotas, Rejection, admit};
 
@@ -42,9 +42,11 @@ pub(crate) enum CircuitEvent {
     /// A circuit of ours was answered; we send with `egress`.
     Answered { circuit: CircuitId, payload: Vec<u8>, egress: Egress },
     /// A circuit of ours was refused.
-    Refused { circuit: CircuitId, by: String, reason: String },
-    /// A circuit that ends here was torn down or has expired.
-    Ended { circuit: CircuitId },
+    Refused { circuit: CircuitId, notice: Notice },
+    /// A circuit of ours was not answered in time.
+    Unanswered { circuit: CircuitId },
+    /// A circuit that ends here was torn down or, without a notice, has expired.
+    Ended { circuit: CircuitId, notice: Option<Notice> },
     /// Somebody set up a circuit to us; the node answers or refuses.
     Offered {
         circuit: CircuitId,
@@ -168,15 +170,16 @@ impl Circuits {
     /// Declines a circuit that was offered.
     pub(crate) fn refuse(&mut self, id: CircuitId, reason: &str) {
         if let Some(circuit) = self.remove(id) {
-            self.send_refusal(circuit.previous, id, self.overlay.name(self.me), reason);
+            self.send_refusal(circuit.previous, id, self.notice(Cause::Other, reason));
         }
     }
 
     /// Ends a circuit here and tells its neighbours; no event follows.
     pub(crate) fn tear_down(&mut self, id: CircuitId, reason: &str) {
         if let Some(circuit) = self.remove(id) {
-            self.send_tear_down(circuit.previous, id, reason);
-            self.send_tear_down(circuit.next, id, reason);
+            let notice = self.notice(Cause::Other, reason);
+            self.send_tear_down(circuit.previous, id, &notice);
+            self.send_tear_down(circuit.next, id, &notice);
         }
     }
 
@@ -193,21 +196,12 @@ impl Circuits {
             CircuitMessage::Answer { circuit, payload, forward } => {
                 self.on_answer(now, from, circuit, payload, forward);
             }
-            CircuitMessage::Refusal { circuit, refuser, reason } => {
-                if !self.is_neighbour_of(circuit, from, |circuit| circuit.next) {
-                    return;
-                }
-                let Some(entry) = self.remove(circuit) else { return };
-                match entry.previous {
-                    Some(_) => self.send_refusal(entry.previous, circuit, refuser, &reason),
-                    None => self.events.push_back(CircuitEvent::Refused { circuit, by: refuser, reason }),
-                }
-            }
-            CircuitMessage::TearDown { circuit, reason } => {
+            CircuitMessage::Refusal { circuit, notice } => self.on_refusal(from, circuit, notice),
+            CircuitMessage::TearDown { circuit, notice } => {
                 if self.is_neighbour_of(circuit, from, |circuit| circuit.next) {
-                    self.end_from(circuit, |circuit| circuit.previous, &reason);
+                    self.end_from(circuit, |circuit| circuit.previous, notice);
                 } else if self.is_neighbour_of(circuit, from, |circuit| circuit.previous) {
-                    self.end_from(circuit, |circuit| circuit.next, &reason);
+                    self.end_from(circuit, |circuit| circuit.next, notice);
                 }
             }
         }
@@ -218,9 +212,12 @@ impl Circuits {
         let touches = |circuit: &Circuit| circuit.previous == Some(gone) || circuit.next == Some(gone);
         let affected: Vec<CircuitId> =
             self.circuits.iter().filter(|(_, circuit)| touches(circuit)).map(|(id, _)| *id).collect();
-        let reason = format!("{} is gone", self.overlay.name(gone.member));
+        let notice = self.notice(Cause::LinkDown, &format!("{} is gone", self.overlay.name(gone.member)));
         for id in affected {
-            self.end_from(id, |circuit| circuit.previous.filter(|peer| *peer != gone), &reason);
+            let other_side = |circuit: &Circuit| {
+                if circuit.next == Some(gone) { circuit.previous } else { circuit.next }
+            };
+            self.end_from(id, other_side, notice.clone());
         }
     }
 
@@ -234,8 +231,34 @@ impl Circuits {
             if at > now {
                 break;
             }
-            let answered = self.circuits.get(&id).is_some_and(|circuit| circuit.answered);
-            self.end_from(id, |_| None, if answered { "its lifetime is over" } else { "no answer came" });
+            self.expire(id);
+        }
+    }
+
+    /// Each node forgets a circuit whose lifetime is over by itself. One that was not answered may be known further on.
+    fn expire(&mut self, id: CircuitId) {
+        let Some(circuit) = self.remove(id) else { return };
+        let is_ours = circuit.previous.is_none();
+        if circuit.answered {
+            if is_ours || circuit.next.is_none() {
+                self.events.push_back(CircuitEvent::Ended { circuit: id, notice: None });
+            }
+            return;
+        }
+        self.send_tear_down(circuit.next, id, &self.notice(Cause::Other, "no answer came in time"));
+        if is_ours {
+            self.events.push_back(CircuitEvent::Unanswered { circuit: id });
+        }
+    }
+
+    fn on_refusal(&mut self, from: Peer, id: CircuitId, notice: Notice) {
+        if !self.is_neighbour_of(id, from, |circuit| circuit.next) {
+            return;
+        }
+        let Some(circuit) = self.remove(id) else { return };
+        match circuit.previous {
+            Some(_) => self.send_refusal(circuit.previous, id, notice),
+            None => self.events.push_back(CircuitEvent::Refused { circuit: id, notice }),
         }
     }
 
@@ -254,8 +277,8 @@ impl Circuits {
         let next = admitted.next.map(&next_hop);
         if next == Some(None) {
             let missing = admitted.next.map(|member| self.overlay.name(member)).unwrap_or_default();
-            let reason = format!("{missing} is not connected to me");
-            return self.send_refusal(Some(from), id, self.overlay.name(self.me), &reason);
+            let notice = self.notice(Cause::LinkDown, &format!("{missing} is not connected to me"));
+            return self.send_refusal(Some(from), id, notice);
         }
         if let Err(rejection) = self.register(now, from, &admitted, next.flatten()) {
             return self.reject(from, &set_up, &rejection);
@@ -310,14 +333,18 @@ impl Circuits {
 
     fn reject(&mut self, from: Peer, set_up: &SetUp, rejection: &Rejection) {
         tracing::debug!(from = %self.overlay.name(from.member), %rejection, "set-up refused");
-        if let Ok(body) = SetUpBody::parse(&set_up.signed) {
-            self.send_refusal(Some(from), body.circuit, self.overlay.name(self.me), &rejection.to_string());
+        if let Some(circuit) = SetUpBody::circuit_of(&set_up.signed) {
+            self.send_refusal(Some(from), circuit, self.notice(Cause::Other, &rejection.to_string()));
         }
     }
 
     fn on_answer(&mut self, now: Time, from: Peer, id: CircuitId, payload: Vec<u8>, forward: Hop) {
-        let waits = self.circuits.get(&id).is_some_and(|circuit| !circuit.answered);
-        if !waits || !self.is_neighbour_of(id, from, |circuit| circuit.next) {
+        let Some(circuit) = self.circuits.get(&id) else {
+            // Our patience was over first. Whoever answered must not keep the circuit for its lifetime.
+            let notice = self.notice(Cause::Other, "the answer came too late");
+            return self.send_tear_down(Some(from), id, &notice);
+        };
+        if circuit.answered || !self.is_neighbour_of(id, from, |circuit| circuit.next) {
             return;
         }
         let egress = egress(from, &forward);
@@ -372,14 +399,13 @@ impl Circuits {
     }
 
     /// Removes a circuit, tells the neighbour that `onward` names, and the node if the circuit ends here.
-    fn end_from(&mut self, id: CircuitId, onward: impl Fn(&Circuit) -> Option<Peer>, reason: &str) {
+    fn end_from(&mut self, id: CircuitId, onward: impl Fn(&Circuit) -> Option<Peer>, notice: Notice) {
         let Some(circuit) = self.remove(id) else { return };
-        self.send_tear_down(onward(&circuit), id, reason);
+        self.send_tear_down(onward(&circuit), id, &notice);
         if circuit.previous.is_none() && !circuit.answered {
-            let by = circuit.next.map(|peer| self.overlay.name(peer.member)).unwrap_or_default();
-            self.events.push_back(CircuitEvent::Refused { circuit: id, by, reason: reason.to_owned() });
+            self.events.push_back(CircuitEvent::Refused { circuit: id, notice });
         } else if circuit.previous.is_none() || circuit.next.is_none() {
-            self.events.push_back(CircuitEvent::Ended { circuit: id });
+            self.events.push_back(CircuitEvent::Ended { circuit: id, notice: Some(notice) });
         }
     }
 
@@ -387,16 +413,19 @@ impl Circuits {
         self.circuits.get(&id).is_some_and(|circuit| side(circuit) == Some(peer))
     }
 
-    fn send_refusal(&mut self, to: Option<Peer>, circuit: CircuitId, refuser: String, reason: &str) {
+    fn notice(&self, cause: Cause, reason: &str) -> Notice {
+        Notice { cause, by: self.overlay.name(self.me), reason: reason.to_owned() }
+    }
+
+    fn send_refusal(&mut self, to: Option<Peer>, circuit: CircuitId, notice: Notice) {
         if let Some(to) = to {
-            let reason = reason.to_owned();
-            self.outbox.push_back((to, CircuitMessage::Refusal { circuit, refuser, reason }));
+            self.outbox.push_back((to, CircuitMessage::Refusal { circuit, notice }));
         }
     }
 
-    fn send_tear_down(&mut self, to: Option<Peer>, circuit: CircuitId, reason: &str) {
+    fn send_tear_down(&mut self, to: Option<Peer>, circuit: CircuitId, notice: &Notice) {
         if let Some(to) = to {
-            self.outbox.push_back((to, CircuitMessage::TearDown { circuit, reason: reason.to_owned() }));
+            self.outbox.push_back((to, CircuitMessage::TearDown { circuit, notice: notice.clone() }));
         }
     }
 }

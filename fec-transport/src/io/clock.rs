@@ -5,11 +5,12 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::time::Time;
 
 /// Tells the time since the UNIX epoch, because signed set-ups carry it and other members compare it with theirs. The
-/// system's clock is asked once: from then on the time neither jumps nor goes back.
+/// system's clock is asked once: from then on the time neither jumps nor goes back. On Linux it goes on while the machine
+/// sleeps; elsewhere it stands still then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
-    start: Instant,
     time_at_start: Time,
+    start: Ticks,
 }
 
 impl Clock {
@@ -17,7 +18,7 @@ impl Clock {
     #[allow(clippy::disallowed_methods, reason = "the place where the core's time comes from")]
     pub(super) fn start() -> Clock {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Clock { start: Instant::now(), time_at_start: Time::from_epoch(since_epoch) }
+        Clock { time_at_start: Time::from_epoch(since_epoch), start: Ticks::now() }
     }
 
     /// The time.
@@ -25,11 +26,47 @@ impl Clock {
         self.time_at_start + self.start.elapsed()
     }
 
-    /// `time` as the runtime's timers want it. What is more than a day off is a day off.
+    /// `time` as the runtime's timers want it. What is more than a day off is a day off. Those timers stand still while
+    /// the machine sleeps, so after a sleep they may be late by what was left of them.
+    #[allow(clippy::disallowed_methods, reason = "the place where the core's time meets the runtime's")]
     pub(super) fn instant(self, time: Time) -> tokio::time::Instant {
-        let elapsed = self.start.elapsed();
-        let after_start = time.since(self.time_at_start).min(elapsed + Duration::from_secs(24 * 60 * 60));
-        (self.start + after_start).into()
+        let ahead = time.since(self.now()).min(Duration::from_secs(24 * 60 * 60));
+        (Instant::now() + ahead).into()
+    }
+}
+
+/// A point of the clock that runs on while the machine sleeps.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy)]
+struct Ticks(Duration);
+
+#[cfg(target_os = "linux")]
+impl Ticks {
+    fn now() -> Ticks {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+        Ticks(Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default()))
+    }
+
+    fn elapsed(self) -> Duration {
+        Ticks::now().0.saturating_sub(self.0)
+    }
+}
+
+/// A point of the monotonic clock.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug, Clone, Copy)]
+struct Ticks(Instant);
+
+#[cfg(not(target_os = "linux"))]
+impl Ticks {
+    #[allow(clippy::disallowed_methods, reason = "the place where the core's time comes from")]
+    fn now() -> Ticks {
+        Ticks(Instant::now())
+    }
+
+    fn elapsed(self) -> Duration {
+        self.0.elapsed()
     }
 }
 
@@ -41,8 +78,16 @@ mod tests {
     fn times_become_instants_and_no_time_is_too_late() {
         let clock = Clock::start();
         let (soon, second) = (clock.now() + Duration::from_secs(1), Duration::from_secs(1));
-        assert_eq!(clock.instant(soon + second), clock.instant(soon) + second);
+        // Each conversion looks at the clocks anew.
+        assert!(clock.instant(soon + 2 * second) > clock.instant(soon) + second);
         assert!(clock.instant(Time::from_epoch(Duration::MAX)) > clock.instant(soon));
         assert!(clock.instant(Time::ZERO) < clock.instant(soon));
+    }
+
+    #[test]
+    fn time_does_not_go_back() {
+        let clock = Clock::start();
+        let times: Vec<Time> = (0..1_000).map(|_| clock.now()).collect();
+        assert!(times.is_sorted());
     }
 }

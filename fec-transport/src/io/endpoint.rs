@@ -17,7 +17,7 @@ use super::driver::{Driver, Request};
 use super::sockets::{BindError, Sockets};
 use super::tls::TlsError;
 use crate::application::Application;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::keys::{Identity, encode_key};
 use crate::node::Node;
 use crate::overlay::{InstanceId, MemberId, Overlay, Peer, Reach};
@@ -57,6 +57,9 @@ pub enum EndpointError {
         /// The public key that belongs to the identity, in base64.
         expected: String,
     },
+    /// A value of the config is out of its range.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// An address cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -259,7 +262,7 @@ fn driver<A: Application, H>(
         addresses: AddressBook::of(&overlay, own.member),
         codecs: CodecPool::new(),
         buffer: Vec::new(),
-        node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now()),
+        node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now())?,
         clock,
         requests,
         stop,

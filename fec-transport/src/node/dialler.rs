@@ -5,16 +5,20 @@
 //!            ▼                                                          │
 //! Idle ──retry time──▶ SettingUp ──answered──▶ Open ──four fifths of its lifetime──▶ SettingUp, the old one kept
 //! ```
+//! Beside the planned routes there are *detours*: routes around links that seem dead, given up when all planned ones
+//! have carried data again for a while.
+//!
 //! The first circuit of a session carries the handshake, so while a session is being opened only one of its routes is
 //! tried at a time; the others join afterwards.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::detour::{Health, Suspects};
 use crate::config::{Liveness, Routing};
 use crate::crypto::handshake::Initiator;
 use crate::event::{CloseReason, SessionId};
-use crate::overlay::MemberId;
+use crate::overlay::{MemberId, Overlay};
 use crate::plan::PlannedRoute;
 use crate::session::path::PathId;
 use crate::time::Time;
@@ -29,17 +33,26 @@ const RETIREMENT: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(super) struct Dialler {
     outgoing: BTreeMap<SessionId, Outgoing>,
-    by_circuit: BTreeMap<CircuitId, (SessionId, usize)>,
+    by_circuit: BTreeMap<CircuitId, (SessionId, RouteId)>,
     retiring: Vec<(Time, CircuitId)>,
 }
+
+/// Names a route of one session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RouteId(u32);
 
 /// The routes of one session.
 #[derive(Debug)]
 struct Outgoing {
     member: MemberId,
-    routes: Vec<Route>,
+    routes: BTreeMap<RouteId, Route>,
+    next_route: u32,
     next_path: u32,
     opening: Option<Opening>,
+    /// The links around which the detours lead.
+    suspects: Suspects,
+    /// Since when all planned routes have carried data.
+    whole_since: Option<Time>,
 }
 
 /// A session that is being opened.
@@ -54,8 +67,12 @@ struct Opening {
 #[derive(Debug)]
 struct Route {
     planned: PlannedRoute,
+    /// Whether it leads around a dead link and is given up later.
+    is_detour: bool,
     state: RouteState,
     failures: u32,
+    /// What its last set-up says of its links, and since when; none once one was answered.
+    trouble: Option<(Time, Health)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -80,12 +97,29 @@ pub(super) enum Action {
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     pub(super) session: SessionId,
-    pub(super) route: usize,
+    pub(super) route: RouteId,
     pub(super) member: MemberId,
     pub(super) planned: PlannedRoute,
     pub(super) path: PathId,
     /// Whether it is to carry the handshake.
     pub(super) opens: bool,
+}
+
+/// What the end of a circuit tells.
+#[derive(Debug)]
+pub(super) struct Loss {
+    /// Why it was refused, for whoever wanted the session.
+    pub(super) refusal: Option<CloseReason>,
+    /// What it says of the route's links, and since when.
+    pub(super) health: Health,
+    pub(super) since: Time,
+}
+
+impl Loss {
+    /// One that says nothing.
+    pub(super) fn silent(now: Time) -> Loss {
+        Loss { refusal: None, health: Health::Unknown, since: now }
+    }
 }
 
 /// A circuit that was answered.
@@ -127,20 +161,29 @@ impl Dialler {
         routes: Vec<PlannedRoute>,
         liveness: &Liveness,
     ) {
-        let idle = |planned| Route { planned, state: RouteState::Idle { retry_at: now }, failures: 0 };
         let patience = liveness.connect;
         let opening = Opening { deadline: now + patience, patience, handshake: None, last_refusal: None };
-        let routes = routes.into_iter().map(idle).collect();
-        self.outgoing.insert(session, Outgoing { member, routes, next_path: 1, opening: Some(opening) });
+        let mut outgoing = Outgoing {
+            member,
+            routes: BTreeMap::new(),
+            next_route: 0,
+            next_path: 1,
+            opening: Some(opening),
+            suspects: Suspects::default(),
+            whole_since: None,
+        };
+        routes.into_iter().for_each(|planned| outgoing.add(now, planned, false));
+        self.outgoing.insert(session, outgoing);
     }
 
     /// A neighbour has come: what waits for it is tried at once.
     pub(super) fn hurry(&mut self, now: Time, neighbour: MemberId) {
-        for route in self.outgoing.values_mut().flat_map(|outgoing| &mut outgoing.routes) {
+        for route in self.outgoing.values_mut().flat_map(|outgoing| outgoing.routes.values_mut()) {
             if let RouteState::Idle { retry_at } = &mut route.state
                 && route.planned.members.get(1) == Some(&neighbour)
             {
                 *retry_at = now;
+                route.trouble = None;
             }
         }
     }
@@ -179,7 +222,7 @@ impl Dialler {
         if let Some(opening) = &mut outgoing.opening {
             opening.handshake = handshake;
         }
-        let route = &mut outgoing.routes[attempt.route];
+        let Some(route) = outgoing.routes.get_mut(&attempt.route) else { return };
         let replaces = match route.state {
             RouteState::Open { circuit, path, .. } => Some((circuit, path)),
             _ => None,
@@ -188,10 +231,11 @@ impl Dialler {
         self.by_circuit.insert(circuit, (attempt.session, attempt.route));
     }
 
-    /// An attempt could not even be sent: its first hop is not connected.
-    pub(super) fn failed(&mut self, now: Time, attempt: &Attempt, routing: &Routing) {
-        if let Some(outgoing) = self.outgoing.get_mut(&attempt.session) {
-            outgoing.routes[attempt.route].fail(now, routing);
+    /// An attempt could not even be sent; `health` says what that tells of the route.
+    pub(super) fn failed(&mut self, now: Time, attempt: &Attempt, health: Health, routing: &Routing) {
+        let outgoing = self.outgoing.get_mut(&attempt.session);
+        if let Some(route) = outgoing.and_then(|outgoing| outgoing.routes.get_mut(&attempt.route)) {
+            route.fail(now, (now, health), routing);
         }
     }
 
@@ -202,11 +246,12 @@ impl Dialler {
         circuit: CircuitId,
         routing: &Routing,
     ) -> Option<Established> {
-        let (session, index) = self.by_circuit.get(&circuit).copied()?;
+        let (session, route) = self.by_circuit.get(&circuit).copied()?;
         let outgoing = self.outgoing.get_mut(&session)?;
-        let route = &mut outgoing.routes[index];
+        let route = outgoing.routes.get_mut(&route)?;
         let RouteState::SettingUp { path, replaces } = route.state else { return None };
         route.failures = 0;
+        route.trouble = None;
         route.state = RouteState::Open { circuit, path, refresh_at: now + routing.circuit_lifetime * 4 / 5 };
         let planned = route.planned.clone();
         if let Some((old, _)) = replaces {
@@ -217,32 +262,122 @@ impl Dialler {
     }
 
     /// A circuit of ours was refused, has ended, or was given up.
-    pub(super) fn lost(
-        &mut self,
-        now: Time,
-        circuit: CircuitId,
-        refusal: Option<CloseReason>,
-        routing: &Routing,
-    ) {
-        let Some((session, index)) = self.by_circuit.remove(&circuit) else { return };
+    pub(super) fn lost(&mut self, now: Time, circuit: CircuitId, loss: Loss, routing: &Routing) {
+        let Some((session, route)) = self.by_circuit.remove(&circuit) else { return };
         let Some(outgoing) = self.outgoing.get_mut(&session) else { return };
         if let Some(opening) = &mut outgoing.opening {
             opening.handshake = None;
-            opening.last_refusal = refusal.or(opening.last_refusal.take());
+            opening.last_refusal = loss.refusal.or(opening.last_refusal.take());
         }
-        let route = &mut outgoing.routes[index];
+        let Some(route) = outgoing.routes.get_mut(&route) else { return };
         let is_current = match route.state {
             RouteState::Open { circuit: current, .. } => current == circuit,
             RouteState::SettingUp { .. } => true,
             RouteState::Idle { .. } => false,
         };
         if is_current {
-            route.fail(now, routing);
+            route.fail(now, (loss.since, loss.health), routing);
+        }
+    }
+
+    /// The members of the route of a circuit.
+    pub(super) fn members_of(&self, circuit: CircuitId) -> &[MemberId] {
+        let route = self.by_circuit.get(&circuit);
+        let route = route.and_then(|(session, route)| self.outgoing.get(session)?.routes.get(route));
+        route.map_or(&[], |route| &route.planned.members)
+    }
+
+    // --- detours ----------------------------------------------------------------------------------------------------
+
+    /// The sessions with routes.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = SessionId> + '_ {
+        self.outgoing.keys().copied()
+    }
+
+    /// Looks at how the routes of a session are; `paths` tells how a path is. Gives the links to plan around if the
+    /// pattern has changed.
+    pub(super) fn watch(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        overlay: &Overlay,
+        routing: &Routing,
+        paths: impl Fn(PathId) -> Health,
+    ) -> Option<Suspects> {
+        let outgoing = self.outgoing.get_mut(&session)?;
+        let ripe = now - routing.replan_after;
+        let health: Vec<(&[MemberId], Health)> = outgoing
+            .routes
+            .values()
+            .map(|route| (&route.planned.members[..], route.health(ripe, &paths)))
+            .collect();
+        let suspects = Suspects::find(overlay, health.iter().copied());
+        let planned = outgoing.routes.values().zip(&health).filter(|(route, _)| !route.is_detour);
+        let is_whole = planned.clone().count() > 0
+            && planned.map(|(_, (_, health))| health).all(|it| *it == Health::Live);
+        outgoing.whole_since = if is_whole { outgoing.whole_since.or(Some(now)) } else { None };
+        if suspects == outgoing.suspects {
+            return None;
+        }
+        outgoing.suspects = suspects.clone();
+        (!suspects.is_empty()).then_some(suspects)
+    }
+
+    /// Adds the routes of a plan that are not there yet as detours, up to `limit` routes in all; gives the circuits of
+    /// older detours, which are given up unless they carry data.
+    pub(super) fn detour(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        plan: Vec<PlannedRoute>,
+        limit: usize,
+        carries: impl Fn(PathId) -> bool,
+    ) -> Vec<CircuitId> {
+        let Some(outgoing) = self.outgoing.get_mut(&session) else { return Vec::new() };
+        let is_planned = |route: &Route| plan.iter().any(|planned| planned.members == route.planned.members);
+        let is_wanted = |route: &Route| {
+            let is_under_way = matches!(route.state, RouteState::SettingUp { .. });
+            is_planned(route) || is_under_way || route.path().is_some_and(&carries)
+        };
+        let given_up = outgoing.drop_detours(is_wanted);
+        for planned in plan {
+            let known = outgoing.routes.values().any(|route| route.planned.members == planned.members);
+            if !known && outgoing.routes.len() < limit {
+                outgoing.add(now, planned, true);
+            }
+        }
+        given_up
+    }
+
+    /// If all planned routes of a session have carried data for `patience`, its detours are over; gives their circuits.
+    pub(super) fn restore(&mut self, now: Time, session: SessionId, patience: Duration) -> Vec<CircuitId> {
+        match self.outgoing.get_mut(&session) {
+            Some(outgoing) if outgoing.whole_since.is_some_and(|since| now.since(since) >= patience) => {
+                outgoing.drop_detours(|_| false)
+            }
+            _ => Vec::new(),
         }
     }
 }
 
 impl Outgoing {
+    fn add(&mut self, now: Time, planned: PlannedRoute, is_detour: bool) {
+        let state = RouteState::Idle { retry_at: now };
+        let id = RouteId(self.next_route);
+        self.next_route += 1;
+        self.routes.insert(id, Route { planned, is_detour, state, failures: 0, trouble: None });
+    }
+
+    /// Drops the detours that are not to be kept; gives their circuits. One that is being set up is torn down when it is
+    /// answered.
+    fn drop_detours(&mut self, keep: impl Fn(&Route) -> bool) -> Vec<CircuitId> {
+        let dropped = |route: &Route| route.is_detour && !keep(route);
+        let circuits =
+            self.routes.values().filter(|route| dropped(route)).filter_map(Route::circuit).collect();
+        self.routes.retain(|_, route| !dropped(route));
+        circuits
+    }
+
     fn next_action(&mut self, now: Time, session: SessionId) -> Option<Action> {
         if let Some(opening) = &mut self.opening {
             if now >= opening.deadline {
@@ -253,16 +388,20 @@ impl Outgoing {
                 return None;
             }
         }
-        let route = self.routes.iter().position(|route| route.due().is_some_and(|due| due <= now))?;
+        let is_due = |route: &Route| route.due().is_some_and(|due| due <= now);
+        let (route, planned) = self
+            .routes
+            .iter()
+            .find(|(_, route)| is_due(route))
+            .map(|(id, route)| (*id, route.planned.clone()))?;
         let path = PathId(self.next_path);
         self.next_path += 1;
-        let planned = self.routes[route].planned.clone();
         let opens = self.opening.is_some();
         Some(Action::SetUp(Attempt { session, route, member: self.member, planned, path, opens }))
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        let due = self.routes.iter().filter_map(Route::due).min();
+        let due = self.routes.values().filter_map(Route::due).min();
         match &self.opening {
             Some(opening) if opening.handshake.is_some() => Some(opening.deadline),
             Some(opening) => Some(due.map_or(opening.deadline, |due| due.min(opening.deadline))),
@@ -281,7 +420,38 @@ impl Route {
         }
     }
 
-    fn fail(&mut self, now: Time, routing: &Routing) {
+    /// The circuit and the path that it has now, if any.
+    fn open(&self) -> Option<(CircuitId, PathId)> {
+        match self.state {
+            RouteState::Open { circuit, path, .. } => Some((circuit, path)),
+            RouteState::SettingUp { replaces, .. } => replaces,
+            RouteState::Idle { .. } => None,
+        }
+    }
+
+    fn circuit(&self) -> Option<CircuitId> {
+        self.open().map(|(circuit, _)| circuit)
+    }
+
+    fn path(&self) -> Option<PathId> {
+        self.open().map(|(_, path)| path)
+    }
+
+    /// How it is; trouble that came after `ripe` says nothing yet.
+    fn health(&self, ripe: Time, paths: impl Fn(PathId) -> Health) -> Health {
+        match (self.path(), self.trouble) {
+            (Some(path), _) => paths(path),
+            (None, Some((since, health))) if since <= ripe => health,
+            _ => Health::Unknown,
+        }
+    }
+
+    fn fail(&mut self, now: Time, (since, health): (Time, Health), routing: &Routing) {
+        self.trouble = match (self.trouble, health) {
+            (_, Health::Live | Health::Unknown) => None,
+            (Some((earlier, _)), _) => Some((earlier.min(since), health)),
+            (None, _) => Some((since, health)),
+        };
         let pause = (routing.retry * (1 << self.failures.min(8))).min(MAX_RETRY);
         self.failures += 1;
         self.state = match self.state {

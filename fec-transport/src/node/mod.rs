@@ -14,14 +14,16 @@
 //! ```
 
 mod control;
+mod detour;
 mod dialler;
+mod routes;
 mod sessions;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::circuit::{Circuits, DatagramCounters, Verdict};
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::crypto::random::Random;
 use crate::event::{Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
@@ -63,6 +65,8 @@ pub struct Node {
     me: Peer,
     /// The latest time that the node was told.
     now: Time,
+    /// When the paths were looked at last.
+    watched: Time,
     random: Random,
     neighbours: Neighbours,
     circuits: Circuits,
@@ -106,6 +110,9 @@ pub struct SessionStatus {
 
 impl Node {
     /// A node of `member`, whose secret is `identity`. `seed` decides all of its random choices.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a value of the config is out of its range.
     pub fn new(
         overlay: Arc<Overlay>,
         identity: Identity,
@@ -114,10 +121,11 @@ impl Node {
         config: Config,
         seed: [u8; 32],
         now: Time,
-    ) -> Node {
+    ) -> Result<Node, ConfigError> {
+        config.validate()?;
         let mut random = Random::from_seed(seed);
         let config = Arc::new(config);
-        Node {
+        Ok(Node {
             circuits: Circuits::new(Arc::clone(&overlay), Arc::clone(&config), member, random.fork()),
             dialler: Dialler::default(),
             neighbours: Neighbours::default(),
@@ -126,6 +134,7 @@ impl Node {
             identity: Arc::new(identity),
             me: Peer { member, instance },
             now,
+            watched: now,
             random,
             sessions: BTreeMap::new(),
             carried: BTreeMap::new(),
@@ -135,7 +144,7 @@ impl Node {
             relayed: VecDeque::new(),
             events: VecDeque::new(),
             turn: SessionId(0),
-        }
+        })
     }
 
     /// The overlay that it is a member of.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::Node;
-use super::dialler::{Action, Attempt, Established};
+use super::detour::Health;
+use super::dialler::{Action, Attempt, Established, Loss};
 use crate::circuit::CircuitEvent;
 use crate::crypto::handshake::{Initiator, Occasion, Responder, SessionKeys};
 use crate::event::{CloseReason, ConnectError, Event, SessionId};
@@ -15,9 +16,6 @@ use crate::session::{PeerLimits, Session, SessionSetUp};
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use crate::wire::session::{self as wire, Opening, SetUpPayload, Share, Welcome};
-
-/// After how long without a word on it a dead path's circuit is given up and its route set up anew.
-const HOPELESS: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// What arrived with a circuit that ends here.
 struct Offer {
@@ -108,7 +106,7 @@ impl Node {
     // --- sessions that we open ------------------------------------------------------------------------------------
 
     pub(super) fn handle_dialler_timeout(&mut self) {
-        self.give_up_hopeless_paths();
+        self.watch_paths();
         while let Some(action) = self.dialler.next_action(self.now) {
             match action {
                 Action::SetUp(attempt) => self.set_up(&attempt),
@@ -124,7 +122,9 @@ impl Node {
         let payload =
             if attempt.opens { Some(self.handshake(attempt)) } else { self.request_to_join(attempt) };
         let (Some(first_hop), Some((payload, handshake))) = (first_hop, payload) else {
-            return self.dialler.failed(self.now, attempt, &self.config.routing);
+            let link = self.link_after(&attempt.planned.members, 0).filter(|_| first_hop.is_none());
+            let health = link.map_or(Health::Unknown, Health::DeadAt);
+            return self.dialler.failed(self.now, attempt, health, &self.config.routing);
         };
         let route = &attempt.planned.members;
         self.circuits.originate(self.now, &self.identity, circuit, route, first_hop, payload.emit());
@@ -163,22 +163,10 @@ impl Node {
         self.events.push_back(Event::SessionClosed { session, member, reason });
     }
 
-    fn give_up_hopeless_paths(&mut self) {
-        let is_hopeless = |(session, path): &(SessionId, PathId)| {
-            let ours = self.sessions.get(session).filter(|session| session.is_initiator());
-            ours.is_some_and(|session| session.hopeless_paths(self.now, HOPELESS).contains(path))
-        };
-        let hopeless = self.carried.iter().filter(|(_, carried)| is_hopeless(carried));
-        let hopeless: Vec<CircuitId> = hopeless.map(|(circuit, _)| *circuit).collect();
-        for circuit in hopeless {
-            self.end_circuit(circuit, "its path is dead");
-        }
-    }
-
     /// Tears down a circuit that ends here and takes its path out of its session.
-    fn end_circuit(&mut self, circuit: CircuitId, reason: &str) {
+    pub(super) fn end_circuit(&mut self, circuit: CircuitId, reason: &str) {
         self.circuits.tear_down(circuit, reason);
-        self.on_circuit_ended(circuit);
+        self.on_circuit_ended(circuit, Loss::silent(self.now));
     }
 
     // --- what circuits bring ----------------------------------------------------------------------------------------
@@ -189,11 +177,15 @@ impl Node {
                 CircuitEvent::Answered { circuit, payload, egress } => {
                     self.on_answered(circuit, &payload, egress);
                 }
-                CircuitEvent::Refused { circuit, by, reason } => {
-                    let refusal = CloseReason::Refused { by, reason };
-                    self.dialler.lost(self.now, circuit, Some(refusal), &self.config.routing);
+                CircuitEvent::Refused { circuit, notice } => self.on_refused(circuit, notice),
+                CircuitEvent::Unanswered { circuit } => {
+                    let loss = Loss { health: Health::Dead, ..Loss::silent(self.now) };
+                    self.dialler.lost(self.now, circuit, loss, &self.config.routing);
                 }
-                CircuitEvent::Ended { circuit } => self.on_circuit_ended(circuit),
+                CircuitEvent::Ended { circuit, notice } => {
+                    let health = notice.map_or(Health::Unknown, |notice| self.health_told(circuit, &notice));
+                    self.on_circuit_ended(circuit, Loss { health, ..Loss::silent(self.now) });
+                }
                 CircuitEvent::Offered { circuit, originator, route, payload, egress } => {
                     let offer = Offer { circuit, originator, route, egress };
                     if let Err(reason) = self.on_offer(offer, &payload) {
@@ -202,13 +194,6 @@ impl Node {
                 }
             }
         }
-    }
-
-    fn on_circuit_ended(&mut self, circuit: CircuitId) {
-        if let Some((session, path)) = self.carried.remove(&circuit) {
-            self.with_session(session, |session| session.remove_path(path));
-        }
-        self.dialler.lost(self.now, circuit, None, &self.config.routing);
     }
 
     fn on_answered(&mut self, circuit: CircuitId, payload: &[u8], egress: Egress) {

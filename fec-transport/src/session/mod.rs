@@ -29,10 +29,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use code::{MAX_RAPTORQ, MAX_REED_SOLOMON, MIN_RAPTORQ};
 pub use delivery::{Delivery, Gap};
 pub use job::{Job, JobResult};
 pub use path::{PathCounters, PathId, PathState};
 pub use receiver::ReceiveCounters;
+pub(crate) use sender::MAX_BLOCK_SPAN;
 pub use sender::SendCounters;
 pub use stream::{Class, Read};
 
@@ -285,6 +287,12 @@ impl Session {
     pub(crate) fn hopeless_paths(&self, now: Time, patience: Duration) -> Vec<PathId> {
         let hopeless = |path: &&Path| now.since(path.received.last_heard) >= patience && !path.is_live();
         self.paths.iter().filter(hopeless).map(|path| path.id).collect()
+    }
+
+    /// Whether a path carries data, and when something was heard on it last.
+    pub(crate) fn path_state(&self, id: PathId) -> Option<(PathState, Time)> {
+        let path = self.paths.iter().find(|path| path.id == id)?;
+        Some((path.state, path.received.last_heard))
     }
 
     /// Removes a path whose circuit is gone.

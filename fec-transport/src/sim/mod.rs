@@ -218,7 +218,8 @@ impl<A: Application> World<A> {
         let name = format!("{} {} {instance}", self.seed, self.overlay.name(member));
         let seed = blake3::derive_key("fec-transport 2026 seed of a simulated process", name.as_bytes());
         let id = InstanceId(instance);
-        let node = Node::new(overlay, identity, member, id, self.config.clone(), seed, self.now());
+        let node = Node::new(overlay, identity, member, id, self.config.clone(), seed, self.now())
+            .expect("a right config");
         let application = (self.make_application)(&self.overlay, member);
         Process { node, application, instance, is_up: true, connected: BTreeMap::new() }
     }

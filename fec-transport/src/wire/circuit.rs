@@ -5,9 +5,11 @@
 //!                  number of members (8), per member its name (16 + n), payload (16 + n)
 //!              | signature of the originator (512) | backward hop: label (64), hop key (128)
 //! answer     2 | circuit (128) | payload (16 + n) | forward hop: label (64), hop key (128)
-//! refusal    3 | circuit (128) | refuser (16 + n) | reason (16 + n)
-//! tear-down  4 | circuit (128) | reason (16 + n)
+//! refusal    3 | circuit (128) | cause (8) | by whom (16 + n) | reason (16 + n)
+//! tear-down  4 | circuit (128) | cause (8) | by whom (16 + n) | reason (16 + n)
 //! ```
+//! The version and the circuit stand at the same place in every version, so that a set-up of another one can be refused.
+//!
 //! A hop is handed out by the node that will receive packets with its label, and each node on the way replaces it by
 //! one of its own: downstream assignment, as in MPLS.
 
@@ -63,13 +65,32 @@ pub(crate) struct SetUp {
     pub(crate) backward: Hop,
 }
 
+/// Why a circuit is refused or torn down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub(crate) cause: Cause,
+    /// The name of the member that says so.
+    pub(crate) by: String,
+    /// Its words, for people.
+    pub(crate) reason: String,
+}
+
+/// What a program makes of a notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Nothing that another route would mend.
+    Other,
+    /// Its link to the next member of the route, seen from the originator, is down.
+    LinkDown,
+}
+
 /// A control message about a circuit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CircuitMessage {
     SetUp(SetUp),
     Answer { circuit: CircuitId, payload: Vec<u8>, forward: Hop },
-    Refusal { circuit: CircuitId, refuser: String, reason: String },
-    TearDown { circuit: CircuitId, reason: String },
+    Refusal { circuit: CircuitId, notice: Notice },
+    TearDown { circuit: CircuitId, notice: Notice },
 }
 
 impl SetUpBody {
@@ -84,10 +105,17 @@ impl SetUpBody {
         out
     }
 
+    /// The circuit of a set-up of any version.
+    pub(crate) fn circuit_of(signed: &[u8]) -> Option<CircuitId> {
+        let mut reader = Reader::new(signed);
+        reader.u8("version").ok()?;
+        reader.array("circuit").ok().map(CircuitId)
+    }
+
     pub(crate) fn parse(signed: &[u8]) -> Result<SetUpBody, Malformed> {
         let mut reader = Reader::new(signed);
         if reader.u8("version")? != PROTOCOL_VERSION {
-            return Err(Malformed::new("set-up: it is of another protocol version"));
+            return Err(Malformed::new("set-up: it is not of protocol version 1"));
         }
         let circuit = CircuitId(reader.array("circuit")?);
         let time_s = reader.u64("time")?;
@@ -101,6 +129,20 @@ impl SetUpBody {
         let payload = reader.string(MAX_PAYLOAD, "payload")?.to_vec();
         reader.finish("set-up")?;
         Ok(SetUpBody { circuit, time_s, lifetime_s, route, payload })
+    }
+}
+
+impl Notice {
+    fn emit(&self, out: &mut Vec<u8>) {
+        out.put_u8(u8::from(self.cause == Cause::LinkDown));
+        out.put_string(cut(&self.by, MAX_NAME));
+        out.put_string(cut(&self.reason, MAX_TEXT));
+    }
+
+    fn parse(reader: &mut Reader<'_>) -> Result<Notice, Malformed> {
+        let cause = if reader.u8("cause")? == 1 { Cause::LinkDown } else { Cause::Other };
+        let by = reader.text(MAX_NAME, "member that gives notice")?.to_owned();
+        Ok(Notice { cause, by, reason: reader.text(MAX_TEXT, "reason")?.to_owned() })
     }
 }
 
@@ -120,16 +162,15 @@ impl CircuitMessage {
                 out.put_string(payload);
                 put_hop(&mut out, forward);
             }
-            CircuitMessage::Refusal { circuit, refuser, reason } => {
+            CircuitMessage::Refusal { circuit, notice } => {
                 out.put_u8(control_type::REFUSAL);
                 out.put_bytes(&circuit.0);
-                out.put_string(cut(refuser, MAX_NAME));
-                out.put_string(cut(reason, MAX_TEXT));
+                notice.emit(&mut out);
             }
-            CircuitMessage::TearDown { circuit, reason } => {
+            CircuitMessage::TearDown { circuit, notice } => {
                 out.put_u8(control_type::TEAR_DOWN);
                 out.put_bytes(&circuit.0);
-                out.put_string(cut(reason, MAX_TEXT));
+                notice.emit(&mut out);
             }
         }
         out
@@ -151,12 +192,11 @@ impl CircuitMessage {
             },
             control_type::REFUSAL => CircuitMessage::Refusal {
                 circuit: CircuitId(reader.array("circuit")?),
-                refuser: reader.text(MAX_NAME, "refuser")?.to_owned(),
-                reason: reader.text(MAX_TEXT, "reason")?.to_owned(),
+                notice: Notice::parse(&mut reader)?,
             },
             control_type::TEAR_DOWN => CircuitMessage::TearDown {
                 circuit: CircuitId(reader.array("circuit")?),
-                reason: reader.text(MAX_TEXT, "reason")?.to_owned(),
+                notice: Notice::parse(&mut reader)?,
             },
             _ => return Err(Malformed::new("type of control message")),
         };
@@ -201,10 +241,18 @@ mod tests {
             });
         let answer = (circuits(), vec(any::<u8>(), 0..MAX_PAYLOAD), hops())
             .prop_map(|(circuit, payload, forward)| CircuitMessage::Answer { circuit, payload, forward });
-        let refusal = (circuits(), "[a-z]{0,64}", "[ -~]{0,200}")
-            .prop_map(|(circuit, refuser, reason)| CircuitMessage::Refusal { circuit, refuser, reason });
-        let tear_down = (circuits(), "[ -~]{0,200}")
-            .prop_map(|(circuit, reason)| CircuitMessage::TearDown { circuit, reason });
+        let notices = || {
+            let causes = prop_oneof![Just(Cause::Other), Just(Cause::LinkDown)];
+            (causes, "[a-z]{0,64}", "[ -~]{0,200}").prop_map(|(cause, by, reason)| Notice {
+                cause,
+                by,
+                reason,
+            })
+        };
+        let refusal =
+            (circuits(), notices()).prop_map(|(circuit, notice)| CircuitMessage::Refusal { circuit, notice });
+        let tear_down = (circuits(), notices())
+            .prop_map(|(circuit, notice)| CircuitMessage::TearDown { circuit, notice });
         prop_oneof![set_up, answer, refusal, tear_down]
     }
 
@@ -223,6 +271,7 @@ mod tests {
             let body = SetUpBody { circuit, time_s, lifetime_s, route, payload };
             let signed = body.emit();
             prop_assert!(signed.len() <= MAX_SIGNED);
+            prop_assert_eq!(SetUpBody::circuit_of(&signed), Some(circuit));
             prop_assert_eq!(SetUpBody::parse(&signed), Ok(body));
         }
 

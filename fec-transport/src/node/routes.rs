@@ -1,0 +1,114 @@
+//! How the node watches over the paths of its sessions: hopeless ones are given up, dead links are gone around.
+
+use std::time::Duration;
+
+use super::Node;
+use super::detour::Health;
+use super::dialler::Loss;
+use crate::event::{CloseReason, SessionId};
+use crate::overlay::MemberId;
+use crate::session::Session;
+use crate::session::path::{PathId, PathState};
+use crate::time::Time;
+use crate::wire::circuit::{Cause, CircuitId, Notice};
+
+/// After how long without a word on it a dead path's circuit is given up and its route set up anew; the responder, who
+/// does not know whether the initiator still tries, waits longer.
+const HOPELESS: Duration = Duration::from_secs(15);
+const HOPELESS_AT_RESPONDER: Duration = Duration::from_secs(60);
+/// How often the paths are looked at. A path's death is noticed by its session within a probe or two anyway.
+const WATCH_INTERVAL: Duration = Duration::from_millis(50);
+
+impl Node {
+    /// Looks at the paths of all sessions, now and then.
+    pub(super) fn watch_paths(&mut self) {
+        if self.now.since(self.watched) < WATCH_INTERVAL {
+            return;
+        }
+        self.watched = self.now;
+        self.give_up_hopeless_paths();
+        if self.config.routing.replan {
+            let sessions: Vec<SessionId> = self.dialler.sessions().collect();
+            sessions.into_iter().for_each(|session| self.go_around(session));
+        }
+    }
+
+    fn give_up_hopeless_paths(&mut self) {
+        let is_hopeless = |(session, path): &(SessionId, PathId)| {
+            self.sessions.get(session).is_some_and(|session| {
+                let patience = if session.is_initiator() { HOPELESS } else { HOPELESS_AT_RESPONDER };
+                session.hopeless_paths(self.now, patience).contains(path)
+            })
+        };
+        let hopeless = self.carried.iter().filter(|(_, carried)| is_hopeless(carried));
+        let hopeless: Vec<CircuitId> = hopeless.map(|(circuit, _)| *circuit).collect();
+        for circuit in hopeless {
+            self.circuits.tear_down(circuit, "its path is dead");
+            let loss = Loss { refusal: None, health: Health::Dead, since: self.now - HOPELESS };
+            self.on_circuit_ended(circuit, loss);
+        }
+    }
+
+    /// Plans around links that seem dead, and gives the detours up when they are not needed any more.
+    fn go_around(&mut self, id: SessionId) {
+        let (now, routing) = (self.now, &self.config.routing);
+        let session = self.sessions.get(&id);
+        let health = |path| session.map_or(Health::Unknown, |session| health_of(now, session, path, routing));
+        let suspects = self.dialler.watch(now, id, &self.overlay, routing, health);
+        let mut over = self.dialler.restore(now, id, routing.restore_after);
+        if let (Some(suspects), Some(member)) = (suspects, self.dialler.member_of(id))
+            && let Some(plan) = suspects.plan(&self.overlay, self.me.member, member, &self.config)
+        {
+            let carries = |path| health(path) == Health::Live;
+            let limit = self.config.limits.paths;
+            tracing::debug!(to = %self.overlay.name(member), routes = plan.len(), "planned around dead links");
+            over.extend(self.dialler.detour(now, id, plan, limit, carries));
+        }
+        for circuit in over {
+            self.end_circuit(circuit, "the way around is not needed any more");
+        }
+    }
+
+    /// What a notice about a circuit of ours says: a link of its route, or nothing.
+    pub(super) fn health_told(&self, circuit: CircuitId, notice: &Notice) -> Health {
+        if notice.cause != Cause::LinkDown {
+            return Health::Unknown;
+        }
+        let members = self.dialler.members_of(circuit);
+        let told_by = self.overlay.find(&notice.by);
+        let place = members.iter().position(|member| Some(*member) == told_by);
+        let link = place.and_then(|place| self.link_after(members, place));
+        link.map_or(Health::Dead, Health::DeadAt)
+    }
+
+    /// The link from a place of a route onwards.
+    pub(super) fn link_after(&self, members: &[MemberId], place: usize) -> Option<crate::overlay::LinkId> {
+        self.overlay.link_between(*members.get(place)?, *members.get(place + 1)?)
+    }
+
+    /// A circuit of ours was refused.
+    pub(super) fn on_refused(&mut self, circuit: CircuitId, notice: Notice) {
+        let health = self.health_told(circuit, &notice);
+        let refusal = Some(CloseReason::Refused { by: notice.by, reason: notice.reason });
+        let loss = Loss { refusal, health, since: self.now };
+        self.dialler.lost(self.now, circuit, loss, &self.config.routing);
+    }
+
+    /// A circuit that ends here has ended: its path leaves its session.
+    pub(super) fn on_circuit_ended(&mut self, circuit: CircuitId, loss: Loss) {
+        if let Some((session, path)) = self.carried.remove(&circuit) {
+            self.with_session(session, |session| session.remove_path(path));
+        }
+        self.dialler.lost(self.now, circuit, loss, &self.config.routing);
+    }
+}
+
+fn health_of(now: Time, session: &Session, path: PathId, routing: &crate::config::Routing) -> Health {
+    let Some((state, last_heard)) = session.path_state(path) else { return Health::Unknown };
+    match state {
+        PathState::Live => Health::Live,
+        PathState::Dead { since } if now.since(since) >= routing.replan_after => Health::Dead,
+        PathState::Unconfirmed if now.since(last_heard) >= routing.set_up_timeout => Health::Dead,
+        PathState::Dead { .. } | PathState::Unconfirmed => Health::Unknown,
+    }
+}
