@@ -64,6 +64,9 @@ mod circuit;
 pub mod config;
 mod crypto;
 pub mod event;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "io")]
 pub mod io;
 pub mod keys;
@@ -78,7 +81,7 @@ pub mod time;
 mod wire;
 
 pub use application::Application;
-pub use circuit::DatagramCounters;
+pub use circuit::{CircuitCounters, DatagramCounters};
 pub use config::{Config, ConfigError};
 pub use event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 pub use node::{Ingress, Node, SessionStatus, Transmit};

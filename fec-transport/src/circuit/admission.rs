@@ -17,7 +17,7 @@ pub(crate) struct Admitted {
 }
 
 /// Why a set-up is refused; the words go back to the originator.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum Rejection {
     #[error("{0}")]
     Malformed(#[from] crate::wire::Malformed),
@@ -37,6 +37,8 @@ pub(crate) enum Rejection {
     NotRelaying(String),
     #[error("\"{0}\" has {1} circuits here already")]
     Quota(String, usize),
+    #[error("\"{0}\" sends more than {1} set-ups per second")]
+    TooFast(String, f64),
     #[error("my table of circuits is full")]
     Full,
     #[error("this circuit was set up before")]
@@ -91,41 +93,61 @@ fn resolve(overlay: &Overlay, names: &[String], max_route: usize) -> Result<Vec<
     Ok(route)
 }
 
-/// How many circuits each originator has here.
+/// How many circuits each originator has here, and how many came from each neighbour.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     total: usize,
     by_originator: BTreeMap<MemberId, usize>,
+    by_neighbour: BTreeMap<MemberId, usize>,
 }
 
 impl Quotas {
-    /// Charges one circuit to `originator`.
+    /// Charges one circuit to `originator` and to the `neighbour` from whom its set-up came.
     pub(crate) fn charge(
         &mut self,
         overlay: &Overlay,
         config: &Config,
         originator: MemberId,
+        neighbour: MemberId,
     ) -> Result<(), Rejection> {
-        let held = self.by_originator.entry(originator).or_default();
-        if *held >= config.limits.circuits_per_originator {
-            return Err(Rejection::Quota(overlay.name(originator), *held));
-        }
-        if self.total >= config.limits.circuits {
+        let limits = &config.limits;
+        refuse_full(&self.by_originator, overlay, originator, limits.circuits_per_originator)?;
+        refuse_full(&self.by_neighbour, overlay, neighbour, limits.circuits_per_neighbour)?;
+        if self.total >= limits.circuits {
             return Err(Rejection::Full);
         }
-        *held += 1;
+        *self.by_originator.entry(originator).or_default() += 1;
+        *self.by_neighbour.entry(neighbour).or_default() += 1;
         self.total += 1;
         Ok(())
     }
 
-    /// Gives one circuit of `originator` back.
-    pub(crate) fn release(&mut self, originator: MemberId) {
-        if let Some(held) = self.by_originator.get_mut(&originator) {
-            *held = held.saturating_sub(1);
-            if *held == 0 {
-                self.by_originator.remove(&originator);
-            }
-        }
+    /// Gives one circuit back.
+    pub(crate) fn release(&mut self, originator: MemberId, neighbour: MemberId) {
+        give_back(&mut self.by_originator, originator);
+        give_back(&mut self.by_neighbour, neighbour);
         self.total = self.total.saturating_sub(1);
+    }
+}
+
+fn refuse_full(
+    counts: &BTreeMap<MemberId, usize>,
+    overlay: &Overlay,
+    member: MemberId,
+    limit: usize,
+) -> Result<(), Rejection> {
+    match counts.get(&member) {
+        Some(held) if *held >= limit => Err(Rejection::Quota(overlay.name(member), *held)),
+        None if limit == 0 => Err(Rejection::Quota(overlay.name(member), 0)),
+        _ => Ok(()),
+    }
+}
+
+fn give_back(counts: &mut BTreeMap<MemberId, usize>, member: MemberId) {
+    if let Some(held) = counts.get_mut(&member) {
+        *held = held.saturating_sub(1);
+        if *held == 0 {
+            counts.remove(&member);
+        }
     }
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::bucket::Buckets;
+use crate::config::Policing;
 use crate::crypto::hop_key::HopKey;
 use crate::crypto::random::Random;
 use crate::crypto::replay::ReplayWindow;
-use crate::overlay::Peer;
-use crate::session::path::Egress;
+use crate::overlay::{MemberId, Peer};
+use crate::session::path::{Egress, IP_UDP_HEADERS};
+use crate::time::Time;
 use crate::wire::circuit::{CircuitId, Hop};
 use crate::wire::hop::{self, HopHeader, Label, PacketType};
 
@@ -14,11 +17,20 @@ use crate::wire::hop::{self, HopHeader, Label, PacketType};
 #[derive(Debug)]
 enum Purpose {
     /// Passes them on.
-    Relay { window: ReplayWindow, next: Egress },
+    Relay { window: ReplayWindow, next: Egress, charged: Charged },
     /// Takes them: the circuit ends here. The session keeps the replay window, because only what opens may count.
     Terminate(CircuitId),
     /// They greet us from a neighbour.
     Greeting { window: ReplayWindow, neighbour: Peer },
+}
+
+/// On whose account a relay passes packets on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Charged {
+    /// Who set the circuit up.
+    pub(super) originator: MemberId,
+    /// From whom the packets come.
+    pub(super) neighbour: MemberId,
 }
 
 #[derive(Debug)]
@@ -47,6 +59,7 @@ pub(crate) enum DropReason {
     UnknownLabel,
     BadTag,
     Replayed,
+    Policed,
 }
 
 /// How many datagrams met which fate at this node.
@@ -64,6 +77,8 @@ pub struct DatagramCounters {
     pub bad_tag: u64,
     /// Seen before, or too old to tell.
     pub replayed: u64,
+    /// Not passed on because their originator or the neighbour sends more than the config lets it.
+    pub policed: u64,
     /// Not passed on because the queue to the socket was full.
     pub queue_full: u64,
 }
@@ -73,17 +88,25 @@ pub struct DatagramCounters {
 pub(crate) struct LabelTable {
     entries: BTreeMap<Label, Entry>,
     random: Random,
+    relayed_by_originator: Buckets<MemberId>,
+    relayed_by_neighbour: Buckets<MemberId>,
     pub(crate) counters: DatagramCounters,
 }
 
 impl LabelTable {
-    pub(crate) fn new(random: Random) -> LabelTable {
-        LabelTable { entries: BTreeMap::new(), random, counters: DatagramCounters::default() }
+    pub(crate) fn new(random: Random, policing: &Policing) -> LabelTable {
+        LabelTable {
+            entries: BTreeMap::new(),
+            random,
+            relayed_by_originator: Buckets::new(policing.relayed_bps_per_originator),
+            relayed_by_neighbour: Buckets::new(policing.relayed_bps_per_neighbour),
+            counters: DatagramCounters::default(),
+        }
     }
 
     /// A label whose packets go on to `next`.
-    pub(crate) fn relay(&mut self, next: Egress) -> Hop {
-        self.hand_out(Purpose::Relay { window: ReplayWindow::new(), next })
+    pub(super) fn relay(&mut self, next: Egress, charged: Charged) -> Hop {
+        self.hand_out(Purpose::Relay { window: ReplayWindow::new(), next, charged })
     }
 
     /// A label whose packets end here.
@@ -107,8 +130,8 @@ impl LabelTable {
 
     /// Decides on a datagram; one that goes on has been relabelled in place. Nothing is counted or forwarded before its
     /// hop tag was found right and its number fresh (design §6).
-    pub(crate) fn decide(&mut self, datagram: &mut [u8]) -> Verdict {
-        let verdict = self.judge(datagram);
+    pub(crate) fn decide(&mut self, now: Time, datagram: &mut [u8]) -> Verdict {
+        let verdict = self.judge(now, datagram);
         let counters = &mut self.counters;
         match &verdict {
             Verdict::Forward(_) => counters.forwarded += 1,
@@ -118,11 +141,12 @@ impl LabelTable {
             Verdict::Drop(DropReason::UnknownLabel) => counters.unknown_label += 1,
             Verdict::Drop(DropReason::BadTag) => counters.bad_tag += 1,
             Verdict::Drop(DropReason::Replayed) => counters.replayed += 1,
+            Verdict::Drop(DropReason::Policed) => counters.policed += 1,
         }
         verdict
     }
 
-    fn judge(&mut self, datagram: &mut [u8]) -> Verdict {
+    fn judge(&mut self, now: Time, datagram: &mut [u8]) -> Verdict {
         let Ok(header) = HopHeader::parse(datagram) else { return Verdict::Drop(DropReason::Malformed) };
         let Some(entry) = self.entries.get_mut(&header.label) else {
             return Verdict::Drop(DropReason::UnknownLabel);
@@ -131,9 +155,15 @@ impl LabelTable {
             return Verdict::Drop(DropReason::BadTag);
         }
         match (&mut entry.purpose, header.packet_type) {
-            (Purpose::Relay { window, next }, PacketType::Sealed) => {
+            (Purpose::Relay { window, next, charged }, PacketType::Sealed) => {
                 if !window.mark(header.number) {
                     return Verdict::Drop(DropReason::Replayed);
+                }
+                let bits = ((datagram.len() + IP_UDP_HEADERS) * 8) as f64;
+                if !self.relayed_by_neighbour.take(now, charged.neighbour, bits)
+                    || !self.relayed_by_originator.take(now, charged.originator, bits)
+                {
+                    return Verdict::Drop(DropReason::Policed);
                 }
                 hop::relabel(datagram, next.label, &next.key);
                 Verdict::Forward(next.neighbour)
@@ -167,12 +197,14 @@ impl LabelTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::overlay::{InstanceId, MemberId};
+    use crate::overlay::InstanceId;
 
     const NEXT: Peer = Peer { member: MemberId(9), instance: InstanceId(1) };
 
+    const CHARGED: Charged = Charged { originator: MemberId(1), neighbour: MemberId(2) };
+
     fn table() -> LabelTable {
-        LabelTable::new(Random::from_seed([1; 32]))
+        LabelTable::new(Random::from_seed([1; 32]), &Policing::default())
     }
 
     fn packet(hop: &Hop, number: u64, body: u8) -> Vec<u8> {
@@ -191,36 +223,56 @@ mod tests {
     #[test]
     fn a_relay_exchanges_label_and_tag_once_for_each_number() {
         let mut table = table();
-        let hop = table.relay(egress());
+        let hop = table.relay(egress(), CHARGED);
         let mut original = packet(&hop, 7, 1);
         let mut datagram = original.clone();
-        assert_eq!(table.decide(&mut datagram), Verdict::Forward(NEXT));
+        assert_eq!(table.decide(Time::ZERO, &mut datagram), Verdict::Forward(NEXT));
         assert_eq!(HopHeader::parse(&datagram).expect("whole").label, Label(5));
         assert!(hop::is_signed(&datagram, &HopKey::new([5; 16])));
-        assert_eq!(table.decide(&mut original), Verdict::Drop(DropReason::Replayed));
+        assert_eq!(table.decide(Time::ZERO, &mut original), Verdict::Drop(DropReason::Replayed));
     }
 
     #[test]
     fn a_captured_label_with_another_body_is_not_forwarded() {
         let mut table = table();
-        let hop = table.relay(egress());
+        let hop = table.relay(egress(), CHARGED);
         let mut captured = packet(&hop, 7, 1);
         let end = captured.len();
         captured[end - 30..].fill(2);
-        assert_eq!(table.decide(&mut captured), Verdict::Drop(DropReason::BadTag));
+        assert_eq!(table.decide(Time::ZERO, &mut captured), Verdict::Drop(DropReason::BadTag));
         let mut garbage = vec![0; 100];
-        assert_eq!(table.decide(&mut garbage), Verdict::Drop(DropReason::Malformed));
+        assert_eq!(table.decide(Time::ZERO, &mut garbage), Verdict::Drop(DropReason::Malformed));
         let mut unknown = packet(&Hop { label: Label(1), key: hop.key }, 1, 1);
-        assert_eq!(table.decide(&mut unknown), Verdict::Drop(DropReason::UnknownLabel));
+        assert_eq!(table.decide(Time::ZERO, &mut unknown), Verdict::Drop(DropReason::UnknownLabel));
         assert_eq!(table.counters.forwarded, 0);
+    }
+
+    #[test]
+    fn what_exceeds_the_rate_of_an_originator_or_a_neighbour_is_dropped_and_counted() {
+        let packet_bits = f64::from(8 * (24 + 60 + 28));
+        let per_originator =
+            Policing { relayed_bps_per_originator: Some(10.0 * packet_bits), ..Policing::default() };
+        let per_neighbour =
+            Policing { relayed_bps_per_neighbour: Some(10.0 * packet_bits), ..Policing::default() };
+        for policing in [per_originator, per_neighbour] {
+            let mut table = LabelTable::new(Random::from_seed([1; 32]), &policing);
+            let hop = table.relay(egress(), CHARGED);
+            for number in 0..30 {
+                table.decide(Time::ZERO, &mut packet(&hop, number, 1));
+            }
+            assert_eq!((table.counters.forwarded, table.counters.policed), (10, 20));
+        }
     }
 
     #[test]
     fn a_label_that_was_taken_back_is_unknown() {
         let mut table = table();
         let hop = table.terminate(CircuitId([1; 16]));
-        assert!(matches!(table.decide(&mut packet(&hop, 1, 1)), Verdict::Deliver(..)));
+        assert!(matches!(table.decide(Time::ZERO, &mut packet(&hop, 1, 1)), Verdict::Deliver(..)));
         table.remove(hop.label);
-        assert_eq!(table.decide(&mut packet(&hop, 2, 1)), Verdict::Drop(DropReason::UnknownLabel));
+        assert_eq!(
+            table.decide(Time::ZERO, &mut packet(&hop, 2, 1)),
+            Verdict::Drop(DropReason::UnknownLabel)
+        );
     }
 }

@@ -13,6 +13,7 @@
 //! again as soon as it is back. They end with a tear-down, with their lifetime, or when a neighbour was restarted.
 
 mod admission;
+mod bucket;
 mod labels;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -32,6 +33,8 @@ use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, Notice, SetUp, SetUpBody};
 use crate::wire::hop::Label;
 use admission::{Admitted, Quotas, Rejection, admit};
+use bucket::Buckets;
+use labels::Charged;
 
 /// How long a relay waits for the answer to a set-up that it passed on.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
@@ -57,6 +60,23 @@ pub(crate) enum CircuitEvent {
     },
 }
 
+/// How many circuits met which fate at this node, its own and those of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CircuitCounters {
+    /// Set-ups of others that were let in.
+    pub admitted: u64,
+    /// Set-ups of others that were refused.
+    pub refused: u64,
+    /// Circuits that were answered.
+    pub answered: u64,
+    /// Circuits that a notice ended, or that were ended here before their time.
+    pub torn_down: u64,
+    /// Circuits whose lifetime was over.
+    pub expired: u64,
+    /// Set-ups that nobody answered in time.
+    pub unanswered: u64,
+}
+
 /// The circuits of a node.
 #[derive(Debug)]
 pub(crate) struct Circuits {
@@ -67,6 +87,9 @@ pub(crate) struct Circuits {
     circuits: BTreeMap<CircuitId, Circuit>,
     expiry: BTreeSet<(Time, CircuitId)>,
     quotas: Quotas,
+    set_ups_by_originator: Buckets<MemberId>,
+    set_ups_by_neighbour: Buckets<MemberId>,
+    counters: CircuitCounters,
     events: VecDeque<CircuitEvent>,
     outbox: VecDeque<(Peer, CircuitMessage)>,
     random: Random,
@@ -92,11 +115,15 @@ impl Circuits {
         me: MemberId,
         mut random: Random,
     ) -> Circuits {
+        let policing = &config.policing;
         Circuits {
+            set_ups_by_originator: Buckets::new(policing.set_ups_per_originator),
+            set_ups_by_neighbour: Buckets::new(policing.set_ups_per_neighbour),
+            counters: CircuitCounters::default(),
+            labels: LabelTable::new(random.fork(), policing),
             overlay,
             config,
             me,
-            labels: LabelTable::new(random.fork()),
             circuits: BTreeMap::new(),
             expiry: BTreeSet::new(),
             quotas: Quotas::default(),
@@ -116,6 +143,10 @@ impl Circuits {
 
     pub(crate) fn len(&self) -> usize {
         self.circuits.len()
+    }
+
+    pub(crate) fn counters(&self) -> CircuitCounters {
+        self.counters
     }
 
     /// A number for a new circuit of ours.
@@ -177,6 +208,7 @@ impl Circuits {
     /// Ends a circuit here and tells its neighbours; no event follows.
     pub(crate) fn tear_down(&mut self, id: CircuitId, reason: &str) {
         if let Some(circuit) = self.remove(id) {
+            self.counters.torn_down += 1;
             let notice = self.notice(Cause::Other, reason);
             self.send_tear_down(circuit.previous, id, &notice);
             self.send_tear_down(circuit.next, id, &notice);
@@ -240,11 +272,13 @@ impl Circuits {
         let Some(circuit) = self.remove(id) else { return };
         let is_ours = circuit.previous.is_none();
         if circuit.answered {
+            self.counters.expired += 1;
             if is_ours || circuit.next.is_none() {
                 self.events.push_back(CircuitEvent::Ended { circuit: id, notice: None });
             }
             return;
         }
+        self.counters.unanswered += 1;
         self.send_tear_down(circuit.next, id, &self.notice(Cause::Other, "no answer came in time"));
         if is_ours {
             self.events.push_back(CircuitEvent::Unanswered { circuit: id });
@@ -269,7 +303,7 @@ impl Circuits {
         set_up: SetUp,
         next_hop: impl Fn(MemberId) -> Option<Peer>,
     ) {
-        let admitted = match admit(&self.overlay, self.me, &self.config, from.member, &set_up, now) {
+        let admitted = match self.admit(now, from.member, &set_up) {
             Ok(admitted) => admitted,
             Err(rejection) => return self.reject(from, &set_up, &rejection),
         };
@@ -286,7 +320,8 @@ impl Circuits {
         let egress = egress(from, &set_up.backward);
         match next.flatten() {
             Some(next) => {
-                let backward = self.labels.relay(egress);
+                let charged = Charged { originator: admitted.originator, neighbour: next.member };
+                let backward = self.labels.relay(egress, charged);
                 self.own_label(id, backward.label);
                 let message = CircuitMessage::SetUp(SetUp { backward, ..set_up });
                 self.outbox.push_back((next, message));
@@ -304,6 +339,23 @@ impl Circuits {
         }
     }
 
+    /// Checks a set-up against the rules and the rates. A neighbour that sends too many does not even get their
+    /// signatures checked.
+    fn admit(&mut self, now: Time, neighbour: MemberId, set_up: &SetUp) -> Result<Admitted, Rejection> {
+        let policing = &self.config.policing;
+        let too_fast = |member, rate: Option<f64>| {
+            Err(Rejection::TooFast(self.overlay.name(member), rate.unwrap_or_default()))
+        };
+        if !self.set_ups_by_neighbour.take(now, neighbour, 1.0) {
+            return too_fast(neighbour, policing.set_ups_per_neighbour);
+        }
+        let admitted = admit(&self.overlay, self.me, &self.config, neighbour, set_up, now)?;
+        if !self.set_ups_by_originator.take(now, admitted.originator, 1.0) {
+            return too_fast(admitted.originator, policing.set_ups_per_originator);
+        }
+        Ok(admitted)
+    }
+
     /// Enters a set-up into the table until it is answered.
     fn register(
         &mut self,
@@ -316,7 +368,8 @@ impl Circuits {
         if self.circuits.contains_key(&id) {
             return Err(Rejection::Replayed);
         }
-        self.quotas.charge(&self.overlay, &self.config, admitted.originator)?;
+        self.quotas.charge(&self.overlay, &self.config, admitted.originator, from.member)?;
+        self.counters.admitted += 1;
         let asked = Duration::from_secs(admitted.body.lifetime_s.into());
         let entry = Circuit {
             originator: admitted.originator,
@@ -333,6 +386,7 @@ impl Circuits {
 
     fn reject(&mut self, from: Peer, set_up: &SetUp, rejection: &Rejection) {
         tracing::debug!(from = %self.overlay.name(from.member), %rejection, "set-up refused");
+        self.counters.refused += 1;
         if let Some(circuit) = SetUpBody::circuit_of(&set_up.signed) {
             self.send_refusal(Some(from), circuit, self.notice(Cause::Other, &rejection.to_string()));
         }
@@ -348,13 +402,14 @@ impl Circuits {
             return;
         }
         let egress = egress(from, &forward);
-        let is_ours = self.circuits.get(&id).is_some_and(|circuit| circuit.previous.is_none());
-        if is_ours {
+        if circuit.previous.is_none() {
             self.prolong(now, id);
             self.events.push_back(CircuitEvent::Answered { circuit: id, payload, egress });
             return;
         }
-        let forward = self.labels.relay(egress);
+        let originator = circuit.originator;
+        let neighbour = circuit.previous.map_or(self.me, |peer| peer.member);
+        let forward = self.labels.relay(egress, Charged { originator, neighbour });
         if let Some(previous) = self.extend(now, id, forward.label) {
             self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
         }
@@ -378,6 +433,7 @@ impl Circuits {
         if let Some(circuit) = self.circuits.get_mut(&id) {
             self.expiry.remove(&(circuit.expires, id));
             circuit.answered = true;
+            self.counters.answered += 1;
             circuit.expires = now + circuit.lifetime;
             self.expiry.insert((circuit.expires, id));
         }
@@ -392,8 +448,8 @@ impl Circuits {
         let circuit = self.circuits.remove(&id)?;
         self.expiry.remove(&(circuit.expires, id));
         circuit.labels.iter().for_each(|label| self.labels.remove(*label));
-        if circuit.previous.is_some() {
-            self.quotas.release(circuit.originator);
+        if let Some(previous) = circuit.previous {
+            self.quotas.release(circuit.originator, previous.member);
         }
         Some(circuit)
     }
@@ -401,6 +457,7 @@ impl Circuits {
     /// Removes a circuit, tells the neighbour that `onward` names, and the node if the circuit ends here.
     fn end_from(&mut self, id: CircuitId, onward: impl Fn(&Circuit) -> Option<Peer>, notice: Notice) {
         let Some(circuit) = self.remove(id) else { return };
+        self.counters.torn_down += 1;
         self.send_tear_down(onward(&circuit), id, &notice);
         if circuit.previous.is_none() && !circuit.answered {
             self.events.push_back(CircuitEvent::Refused { circuit: id, notice });
@@ -433,3 +490,6 @@ impl Circuits {
 fn egress(neighbour: Peer, hop: &Hop) -> Egress {
     Egress { neighbour, label: hop.label, key: HopKey::new(hop.key) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ mod sessions;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::circuit::{Circuits, DatagramCounters, Verdict};
+use crate::circuit::{CircuitCounters, Circuits, DatagramCounters, Verdict};
 use crate::config::{Config, ConfigError};
 use crate::crypto::random::Random;
 use crate::event::{Event, SessionId, StreamError, StreamId};
@@ -169,7 +169,7 @@ impl Node {
     /// Nothing is ever answered on account of a datagram alone: what carries no right hop tag is dropped and counted.
     pub fn handle_datagram(&mut self, now: Time, datagram: &mut [u8]) -> Ingress {
         self.now = now;
-        match self.circuits.labels.decide(datagram) {
+        match self.circuits.labels.decide(now, datagram) {
             Verdict::Forward(next) => self.relay(next, datagram),
             Verdict::Deliver(circuit, header) => {
                 if let Some((session, path)) = self.carried.get(&circuit).copied() {
@@ -378,6 +378,11 @@ impl Node {
     /// What became of the datagrams that arrived.
     pub fn datagram_counters(&self) -> DatagramCounters {
         self.circuits.labels.counters
+    }
+
+    /// What became of circuits.
+    pub fn circuit_counters(&self) -> CircuitCounters {
+        self.circuits.counters()
     }
 
     /// How many circuits and labels the node keeps.

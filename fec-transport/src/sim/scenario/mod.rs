@@ -117,6 +117,7 @@ impl Scenario {
         });
         let expectations = bounds.collect::<Result<Vec<_>, _>>()?;
         let wrong = ScenarioError::wrong;
+        file.config.validate().map_err(|error| wrong(error.to_string()))?;
         let from = Time::ZERO + seconds(file.warm_up_s, "warm_up_s").map_err(wrong)?;
         let window = (from, from + seconds(file.duration_s, "duration_s").map_err(wrong)?);
         Ok(Scenario {

@@ -1,0 +1,131 @@
+//! The decoders of everything that comes off the wire or out of a file, for the fuzz targets in fec-transport/fuzz. No
+//! bytes may make one panic, and what parses must be written and parse as the same again.
+
+use crate::wire::circuit::{CircuitMessage, SetUpBody};
+use crate::wire::hop::HopHeader;
+use crate::wire::link::GreetingKey;
+use crate::wire::packet::{Kind, Probe, Renewal, emit_close, parse_close};
+use crate::wire::report::Report;
+use crate::wire::session::{Opening, SetUpPayload, Welcome, emit_join, parse_join};
+use crate::wire::stream_control::StreamControl;
+use crate::wire::symbol::SymbolHeader;
+
+/// A control message, its type byte first.
+pub fn control_message(bytes: &[u8]) {
+    let Some((message_type, body)) = bytes.split_first() else { return };
+    if let Ok(message) = CircuitMessage::parse(*message_type, body) {
+        let again = message.emit();
+        assert_eq!(CircuitMessage::parse(again[0], &again[1..]), Ok(message));
+    }
+    if let Ok(key) = GreetingKey::parse(body) {
+        assert_eq!(GreetingKey::parse(&key.emit()[1..]), Ok(key));
+    }
+}
+
+/// The signed part of a set-up.
+pub fn set_up(bytes: &[u8]) {
+    let circuit = SetUpBody::circuit_of(bytes);
+    if let Ok(body) = SetUpBody::parse(bytes) {
+        assert_eq!(circuit, Some(body.circuit));
+        assert_eq!(body.emit(), bytes);
+    }
+}
+
+/// The payload of a set-up, and what the handshake and a request to join carry.
+pub fn payload(bytes: &[u8]) {
+    if let Ok(payload) = SetUpPayload::parse(bytes) {
+        assert_eq!(payload.emit(), bytes);
+    }
+    if let Ok(opening) = Opening::parse(bytes) {
+        assert_eq!(opening.emit(), bytes);
+    }
+    if let Ok(welcome) = Welcome::parse(bytes) {
+        assert_eq!(welcome.emit(), bytes);
+    }
+    if let Ok(share) = parse_join(bytes) {
+        assert_eq!(emit_join(share), bytes);
+    }
+}
+
+/// A datagram's hop header.
+pub fn hop_header(bytes: &[u8]) {
+    if let Ok(header) = HopHeader::parse(bytes) {
+        let mut again = Vec::new();
+        header.emit(&mut again);
+        assert_eq!(again[..16], bytes[..16]);
+    }
+}
+
+/// A body that was opened.
+pub fn body(bytes: &[u8]) {
+    let Ok(kind) = Kind::of(bytes) else { return };
+    let mut again = Vec::new();
+    match kind {
+        Kind::Symbol => {
+            if let Ok((header, symbol)) = SymbolHeader::parse(bytes) {
+                header.emit(&mut again);
+                again.extend_from_slice(symbol);
+                assert_eq!(SymbolHeader::parse(&again), Ok((header, symbol)));
+            }
+        }
+        Kind::Report => {
+            if let Ok(report) = Report::parse(bytes) {
+                report.emit(&mut again);
+                assert_eq!(Report::parse(&again), Ok(report));
+            }
+        }
+        Kind::Probe | Kind::ProbeReply => {
+            if let Ok(probe) = Probe::parse(bytes) {
+                probe.emit(kind, &mut again);
+                assert_eq!(Probe::parse(&again), Ok(probe));
+            }
+        }
+        Kind::Close => {
+            if let Ok(reason) = parse_close(bytes) {
+                emit_close(reason, &mut again);
+                assert_eq!(parse_close(&again), Ok(reason));
+            }
+        }
+        Kind::Renewal | Kind::RenewalAnswer => {
+            if let Ok(renewal) = Renewal::parse(bytes) {
+                renewal.emit(kind, &mut again);
+                assert_eq!(Renewal::parse(&again), Ok(renewal));
+            }
+        }
+    }
+}
+
+/// What stream 0 carries.
+pub fn stream_control(bytes: &[u8]) {
+    let mut rest = bytes;
+    while let Ok(Some((message, length))) = StreamControl::take(rest) {
+        let mut again = Vec::new();
+        message.emit(&mut again);
+        assert_eq!(again, rest[..length]);
+        rest = &rest[length..];
+    }
+}
+
+/// An overlay file.
+pub fn overlay(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = crate::overlay::Overlay::parse(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_decoder_takes_any_bytes(first in 0u8..10, rest in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let bytes = [&[first][..], &rest].concat();
+            let decoders = [
+                super::control_message, super::set_up, super::payload, super::hop_header, super::body,
+                super::stream_control, super::overlay,
+            ];
+            decoders.iter().for_each(|decode| decode(&bytes));
+        }
+    }
+}
