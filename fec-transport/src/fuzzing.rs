@@ -101,7 +101,7 @@ pub fn stream_control(bytes: &[u8]) {
     while let Ok(Some((message, length))) = StreamControl::take(rest) {
         let mut again = Vec::new();
         message.emit(&mut again);
-        assert_eq!(again, rest[..length]);
+        assert_eq!(StreamControl::take(&again), Ok(Some((message, length))));
         rest = &rest[length..];
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Node;
 use super::detour::Health;
 use super::dialler::Loss;
+use crate::config::Config;
 use crate::event::{CloseReason, SessionId};
 use crate::overlay::MemberId;
 use crate::session::Session;
@@ -53,7 +54,8 @@ impl Node {
     fn go_around(&mut self, id: SessionId) {
         let (now, routing) = (self.now, &self.config.routing);
         let session = self.sessions.get(&id);
-        let health = |path| session.map_or(Health::Unknown, |session| health_of(now, session, path, routing));
+        let config = &self.config;
+        let health = |path| session.map_or(Health::Unknown, |session| health_of(now, session, path, config));
         let suspects = self.dialler.watch(now, id, &self.overlay, routing, health);
         let mut over = self.dialler.restore(now, id, routing.restore_after);
         if let (Some(suspects), Some(member)) = (suspects, self.dialler.member_of(id))
@@ -103,12 +105,17 @@ impl Node {
     }
 }
 
-fn health_of(now: Time, session: &Session, path: PathId, routing: &crate::config::Routing) -> Health {
+fn health_of(now: Time, session: &Session, path: PathId, config: &Config) -> Health {
+    let (routing, liveness) = (&config.routing, &config.liveness);
     let Some((state, last_heard)) = session.path_state(path) else { return Health::Unknown };
+    let silence = now.since(last_heard);
     match state {
+        // Two probes have brought no reply. If all paths are like this no report can tell that they are dead, and the
+        // session has a few seconds left.
+        PathState::Live if silence >= liveness.keep_alive + 2 * liveness.probe_interval => Health::Dead,
         PathState::Live => Health::Live,
         PathState::Dead { since } if now.since(since) >= routing.replan_after => Health::Dead,
-        PathState::Unconfirmed if now.since(last_heard) >= routing.set_up_timeout => Health::Dead,
+        PathState::Unconfirmed if silence >= routing.set_up_timeout => Health::Dead,
         PathState::Dead { .. } | PathState::Unconfirmed => Health::Unknown,
     }
 }
