@@ -94,6 +94,7 @@ impl Session {
 
     /// Acts on the timers that have run out.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.living_at = None;
         self.epochs.handle_timeout(now);
         let liveness = &self.config.liveness;
         match self.phase {
@@ -180,6 +181,7 @@ impl Session {
             let was_live = path.is_live();
             let wanted = path.on_probe_timer(now, &self.config.liveness);
             if was_live && !path.is_live() {
+                self.living_at = None;
                 self.sender.on_path_death(path.id);
             }
             if wanted {

@@ -56,6 +56,7 @@ impl Session {
         let size = body.len();
         let body = &*body;
         note_arrival(now, &mut self.paths[index], header.number);
+        self.living_at = None;
         self.last_heard = now;
         self.confirm();
         if let Err(misbehaviour) = self.on_body(now, index, body, size) {
@@ -144,7 +145,6 @@ impl Session {
                 self.sender.on_path_death(path.id);
             }
         }
-        self.living_at = None;
         let loss = self.mean_loss();
         let paths = &self.paths;
         let fate = |id, sent| {

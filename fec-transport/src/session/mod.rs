@@ -114,7 +114,7 @@ pub(crate) struct Session {
     last_heard: Time,
     /// The path whose turn it is to send.
     turn: usize,
-    /// What the sender knows of the paths in the schedule, and since when.
+    /// What the sender knows of the paths in the schedule, and since when; `None` once a path may have changed.
     living: Vec<LivingPath>,
     living_at: Option<Time>,
     /// Packets that did not open or did not parse.
@@ -297,6 +297,7 @@ impl Session {
 
     /// Removes a path whose circuit is gone.
     pub(crate) fn remove_path(&mut self, id: PathId) {
+        self.living_at = None;
         self.sender.on_path_death(id);
         self.paths.retain(|path| path.id != id);
     }
