@@ -277,6 +277,7 @@ impl Session {
     pub(crate) fn add_path(&mut self, path: Path) -> bool {
         // Twice the limit: a path that is replaced lives on for a while.
         if self.paths.len() < 2 * self.config.limits.paths && self.used_paths.mark(path.id.0.into()) {
+            self.living_at = None;
             self.paths.push(path);
             return true;
         }
