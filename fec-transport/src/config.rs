@@ -30,6 +30,8 @@ pub use validation::ConfigError;
 pub struct Config {
     /// How blocks are formed and protected.
     pub coding: Coding,
+    /// How fast a session sends.
+    pub pace: Pace,
     /// When a path counts as dead, and how it is asked whether it lives.
     pub liveness: Liveness,
     /// Bounds on memory and tables.
@@ -121,6 +123,15 @@ pub struct Protection {
     pub policy: Policy,
     /// How long written bytes wait for a full block. Default 2 ms for bulk, 0 for interactive.
     pub block_timer: Duration,
+}
+
+/// How fast a session sends.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pace {
+    /// Bytes per second on the wire, IP and UDP headers included, that all paths of a session together stay below; each
+    /// path keeps 45 kB/s to measure itself by. Default none: what the network carries.
+    pub limit: Option<u64>,
 }
 
 /// When a path counts as dead, and how it is asked whether it lives.

@@ -13,19 +13,46 @@ const MAX_REMEMBERED: usize = 16_384;
 pub(crate) struct Departures {
     first: u64,
     /// `None` marks a number that was skipped.
-    times: VecDeque<Option<Time>>,
+    departures: VecDeque<Option<Departure>>,
     /// Packets that had to be forgotten before anything was known of them; the next acknowledgement covers them too.
-    forgotten: u64,
+    forgotten: (u64, u64),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Departure {
+    time: Time,
+    bytes: u32,
+}
+
+/// What an acknowledgement covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Acknowledged {
+    /// When the acknowledged packet left; `None` if its number was skipped.
+    pub(crate) departure: Option<Time>,
+    /// How many packets left since the last acknowledged one, this one included.
+    pub(crate) packets: u64,
+    /// … and their bytes, IP headers included.
+    pub(crate) bytes: u64,
 }
 
 impl Departures {
     /// The next packet left at that time, or its number was skipped.
     pub(crate) fn push(&mut self, time: Option<Time>) {
-        if self.times.len() == MAX_REMEMBERED {
-            self.forgotten += u64::from(self.times.pop_front().flatten().is_some());
+        if self.departures.len() == MAX_REMEMBERED {
+            if let Some(departure) = self.departures.pop_front().flatten() {
+                self.forgotten.0 += 1;
+                self.forgotten.1 += u64::from(departure.bytes);
+            }
             self.first += 1;
         }
-        self.times.push_back(time);
+        self.departures.push_back(time.map(|time| Departure { time, bytes: 0 }));
+    }
+
+    /// So many bytes the last packet had, IP header included.
+    pub(crate) fn weigh_last(&mut self, bytes: usize) {
+        if let Some(Some(last)) = self.departures.back_mut() {
+            last.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        }
     }
 
     /// The first packet number that is not known to have arrived or to be lost.
@@ -33,23 +60,24 @@ impl Departures {
         self.first
     }
 
-    /// Forgets everything up to `highest`, which is at least [`first`](Self::first) and was pushed; gives when that packet
-    /// left (`None` if never) and how many packets left since the last acknowledged one.
-    pub(crate) fn acknowledge(&mut self, highest: u64) -> (Option<Time>, u64) {
+    /// Forgets everything up to `highest`, which is at least [`first`](Self::first) and was pushed.
+    pub(crate) fn acknowledge(&mut self, highest: u64) -> Acknowledged {
         let count = (highest - self.first + 1) as usize;
-        let mut departed = std::mem::take(&mut self.forgotten);
+        let (mut packets, mut bytes) = std::mem::take(&mut self.forgotten);
         let mut last = None;
-        for time in self.times.drain(..count) {
-            departed += u64::from(time.is_some());
-            last = time;
+        for departure in self.departures.drain(..count) {
+            packets += u64::from(departure.is_some());
+            bytes += departure.map_or(0, |departure| u64::from(departure.bytes));
+            last = departure;
         }
         self.first = highest + 1;
-        (last, departed)
+        Acknowledged { departure: last.map(|last| last.time), packets, bytes }
     }
 
     /// How many unacknowledged packets left longer ago than `age`.
     pub(crate) fn older_than(&self, now: Time, age: Duration) -> usize {
-        self.times.iter().flatten().take_while(|time| now.since(**time) >= age).count()
+        let is_older = |departure: &&Departure| now.since(departure.time) >= age;
+        self.departures.iter().flatten().take_while(is_older).count()
     }
 }
 
@@ -62,10 +90,15 @@ mod tests {
         // They once did not, so that a direction that is seldom reported on showed no loss at all.
         let mut departures = Departures::default();
         let sent = MAX_REMEMBERED as u64 + 1_000;
-        (0..sent).for_each(|_| departures.push(Some(Time::ZERO)));
-        assert_eq!(departures.acknowledge(sent - 1), (Some(Time::ZERO), sent));
+        let departure = Some(Time::ZERO);
+        for _ in 0..sent {
+            departures.push(departure);
+            departures.weigh_last(100);
+        }
+        let all = Acknowledged { departure, packets: sent, bytes: 100 * sent };
+        assert_eq!(departures.acknowledge(sent - 1), all);
         departures.push(None);
-        departures.push(Some(Time::ZERO));
-        assert_eq!(departures.acknowledge(sent + 1), (Some(Time::ZERO), 1));
+        departures.push(departure);
+        assert_eq!(departures.acknowledge(sent + 1), Acknowledged { departure, packets: 1, bytes: 0 });
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::epochs::Seal;
 use super::path::{Egress, Path, PathId, PathState};
+use super::rate::coupling::{CoupledPath, couple};
 use super::sender::LivingPath;
 use super::{Phase, Session};
 use crate::event::CloseReason;
@@ -128,14 +129,22 @@ impl Session {
 
     /// The rate of the living paths together, in bit/s.
     fn rate(&self) -> f64 {
-        self.paths.iter().filter(|path| path.is_live()).map(|path| path.rate.rate()).sum()
+        self.paths.iter().filter(|path| path.is_live()).map(|path| path.rate.mean_rate()).sum()
     }
 
     /// The loss of the living paths, weighted by their rates.
     pub(super) fn mean_loss(&self) -> f64 {
         let living = || self.paths.iter().filter(|path| path.is_live());
-        let rate: f64 = living().map(|path| path.rate.rate()).sum();
-        living().map(|path| path.rate.rate() * path.loss.share()).sum::<f64>() / rate.max(1.0)
+        let rate: f64 = living().map(|path| path.rate.mean_rate()).sum();
+        living().map(|path| path.rate.mean_rate() * path.loss.share()).sum::<f64>() / rate.max(1.0)
+    }
+
+    /// Lets the rates of the living paths agree on what they share: links, their capacities, the session's limit.
+    pub(super) fn couple_rates(&mut self, now: Time) {
+        let living = self.paths.iter_mut().filter(|path| path.is_live());
+        let mut coupled: Vec<CoupledPath<'_>> =
+            living.map(|path| CoupledPath { controller: &mut path.rate, links: &path.links }).collect();
+        couple(now, &mut coupled, self.config.pace.limit.map(|limit| limit as f64 * 8.0));
     }
 
     fn symbols_at(&self, now: Time) -> Option<Time> {
@@ -143,10 +152,10 @@ impl Session {
         let living = || self.paths.iter().filter(|path| path.is_live());
         let can_form = self.sender.can_form(now, self.rate());
         let busy = living().filter(|path| can_form || self.sender.has_symbols_for(path.id));
-        if let Some(ready) = busy.map(|path| path.ready_at(packet)).min() {
+        if let Some(ready) = busy.map(|path| path.ready_at(now, packet)).min() {
             return Some(ready);
         }
-        let ready = living().map(|path| path.ready_at(packet)).min()?;
+        let ready = living().map(|path| path.ready_at(now, packet)).min()?;
         self.sender.forms_at().map(|forms| forms.max(ready))
     }
 
@@ -292,7 +301,7 @@ impl Session {
         let look = |path: &Path| LivingPath {
             id: path.id,
             planned_share: path.planned_share,
-            rate: path.rate.rate(),
+            rate: path.rate.mean_rate(),
             loss: path.loss.share(),
             dispersion: path.loss.dispersion(),
             links: path.links.iter().map(|link| link.link).collect(),

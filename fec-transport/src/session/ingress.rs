@@ -139,6 +139,7 @@ impl Session {
                 path.on_report(now, entry, report.sent_us)?;
             }
         }
+        self.couple_rates(now);
         if self.config.liveness.removal {
             for path in self.paths.iter_mut().filter(|path| path.seems_dead(now, &self.config.liveness)) {
                 path.die(now, &self.config.liveness);

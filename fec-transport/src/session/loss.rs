@@ -50,11 +50,10 @@ impl Default for LossEstimate {
 }
 
 impl LossEstimate {
-    /// `expected` more packets have had their fate, and `received` have arrived in all; gives how many arrived anew.
-    pub(crate) fn observe(&mut self, now: Time, expected: u64, received: u64) -> u64 {
+    /// `expected` more packets have had their fate, and `received` have arrived in all.
+    pub(crate) fn observe(&mut self, now: Time, expected: u64, received: u64) {
         let lost_before = self.lost();
         self.known += expected;
-        let arrived = received.saturating_sub(self.received);
         self.received = self.received.max(received);
         // Packets that were overtaken arrive after they were counted as lost: then this is below zero.
         let lost = self.lost() as f64 - lost_before as f64;
@@ -62,7 +61,6 @@ impl LossEstimate {
         self.recent_known += expected as f64;
         self.recent_lost = (self.recent_lost + lost).max(0.0);
         self.bursts.observe(expected, lost);
-        arrived
     }
 
     /// How many packets are known to be lost, in all.
@@ -97,15 +95,21 @@ impl LossEstimate {
 }
 
 /// The variance of losses over windows of [`WINDOW`] packets or more, beside that of independent losses.
+///
+/// It is taken from the differences of successive windows (Allan 1966), because a mean that moves is no burst: half of
+/// their mean square is the variance.
 #[derive(Debug, Clone, Default)]
 struct Dispersion {
     /// The window that is being filled.
     packets: u64,
     losses: f64,
-    /// Sums over past windows, fading: windows, packets, losses, squared distance from the expected losses.
+    /// The share lost in the window before.
+    previous: Option<f64>,
+    /// Sums over past windows, fading: windows, their losses, and what those would vary by if they were independent and
+    /// do vary by, both as variances of a window's share times its packets.
     windows: f64,
-    all_packets: f64,
     all_losses: f64,
+    shares: f64,
     squares: f64,
 }
 
@@ -121,23 +125,24 @@ impl Dispersion {
     }
 
     fn end_window(&mut self, packets: f64, losses: f64) {
-        for sum in [&mut self.windows, &mut self.all_packets, &mut self.all_losses, &mut self.squares] {
+        let share = losses / packets;
+        let Some(previous) = self.previous.replace(share) else { return };
+        for sum in [&mut self.windows, &mut self.all_losses, &mut self.shares, &mut self.squares] {
             *sum *= WINDOW_DECAY;
         }
         self.windows += 1.0;
-        self.all_packets += packets;
         self.all_losses += losses;
-        let expected = packets * self.all_losses / self.all_packets;
-        self.squares += (losses - expected).powi(2);
+        self.shares += share;
+        self.squares += packets * (share - previous).powi(2) / 2.0;
     }
 
     fn ratio(&self) -> f64 {
-        let mean = self.all_losses / self.all_packets.max(1.0);
-        let binomial = self.all_packets * mean * (1.0 - mean);
-        // One lost packet in all says nothing of their spread.
-        if self.windows < 4.0 || self.all_losses < 2.0 || binomial <= 0.0 {
+        // One or two lost packets in all say nothing of their spread.
+        if self.windows < 4.0 || self.all_losses < 3.0 {
             return 1.0;
         }
+        let mean = self.shares / self.windows;
+        let binomial = self.windows * mean * (1.0 - mean).max(0.01);
         (self.squares / binomial).clamp(1.0, MAX_DISPERSION)
     }
 }

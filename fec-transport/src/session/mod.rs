@@ -309,7 +309,7 @@ impl Session {
             route: path.route.clone(),
             state: path.state,
             planned_share: path.planned_share,
-            rate_bps: path.rate.rate(),
+            rate_bps: path.rate.mean_rate(),
             round_trip: path.round_trip.smoothed(),
             loss: path.loss.share(),
             counters: path.counters,

@@ -90,9 +90,6 @@ pub(crate) struct Path {
     next_number: u64,
     departures: Departures,
     pacer: Pacer,
-    sent_bytes_since_feedback: f64,
-    /// Bytes of a packet, smoothed.
-    mean_packet: f64,
     pub(crate) probe: ProbeState,
     pub(crate) received: Arrivals,
 }
@@ -155,8 +152,6 @@ impl Path {
             next_number: 0,
             departures: Departures::default(),
             pacer: Pacer::new(now),
-            sent_bytes_since_feedback: 0.0,
-            mean_packet: 0.0,
             probe: ProbeState { due: Some(now), ..ProbeState::default() },
             received: Arrivals {
                 window: ReplayWindow::new(),
@@ -185,27 +180,26 @@ impl Path {
         number
     }
 
-    /// Charges a datagram of `length` bytes to the pacer.
+    /// Charges a datagram of `length` bytes, whose number was the last to be taken, to the pacer.
     pub(crate) fn charge(&mut self, now: Time, length: usize) {
-        let bytes = (length + IP_UDP_HEADERS) as f64;
-        self.pacer.charge(now, self.rate.rate(), bytes);
-        self.sent_bytes_since_feedback += bytes;
-        self.mean_packet += 0.1 * (bytes - self.mean_packet);
+        let bytes = length + IP_UDP_HEADERS;
+        self.pacer.charge(now, self.rate.rate(now), bytes as f64);
+        self.departures.weigh_last(bytes);
     }
 
     /// Whether the pacer lets a packet go.
     pub(crate) fn may_send(&mut self, now: Time) -> bool {
-        self.pacer.may_send(now, self.rate.rate())
+        self.pacer.may_send(now, self.rate.rate(now))
     }
 
     /// When the pacer will have the tokens for the next run of packets of `packet` bytes.
-    pub(crate) fn ready_at(&self, packet: usize) -> Time {
-        self.pacer.ready_at(self.rate.rate(), packet)
+    pub(crate) fn ready_at(&self, now: Time, packet: usize) -> Time {
+        self.pacer.ready_at(self.rate.rate(now), packet)
     }
 
     /// The most bytes of one run of packets of `packet` bytes.
     pub(crate) fn run_bytes(&self, packet: usize) -> usize {
-        pacer::run_bytes(self.rate.rate(), packet)
+        pacer::run_bytes(self.rate.mean_rate(), packet)
     }
 
     /// Takes the path's part of a report that the peer sent at `sent_us` of its clock.
@@ -224,20 +218,23 @@ impl Path {
         if report.highest < self.departures.first() {
             return Ok(());
         }
-        let (departure, expected) = self.departures.acknowledge(report.highest);
-        let departure = departure.ok_or(FalseClaim(report.highest))?;
+        let acknowledged = self.departures.acknowledge(report.highest);
+        let departed = acknowledged.departure.ok_or(FalseClaim(report.highest))?;
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
-        self.round_trip.observe(now.since(departure).saturating_sub(held));
-        let arrived = self.loss.observe(now, expected, report.received);
+        self.round_trip.observe(now.since(departed).saturating_sub(held));
+        let lost_before = self.loss.lost() as f64;
+        self.loss.observe(now, acknowledged.packets, report.received);
         self.counters.packets_lost = self.loss.lost();
         let feedback = Feedback {
-            one_way_us: report.arrival_us as i64 - departure.as_micros() as i64,
-            known_bytes: expected as f64 * self.mean_packet,
-            delivered_bytes: arrived as f64 * self.mean_packet,
-            sent_bytes: std::mem::take(&mut self.sent_bytes_since_feedback),
+            departed,
+            arrived_us: report.arrival_us,
+            packets: acknowledged.packets,
+            lost: self.loss.lost() as f64 - lost_before,
+            bytes: acknowledged.bytes as f64,
+            dispersion: self.loss.dispersion(),
             round_trip: self.round_trip.smoothed(),
         };
-        self.rate.on_feedback(now, feedback);
+        self.rate.on_feedback(now, &feedback);
         Ok(())
     }
 

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::ledger::{Ledger, Traffic};
+use super::ledger::{Ledger, Traffic, content};
 use crate::application::Application;
 use crate::event::{Event, SessionId, StreamId};
 use crate::node::Node;
 use crate::overlay::MemberId;
-use crate::session::{Class, Read};
-use crate::sim::content;
+use crate::session::Read;
 use crate::time::Time;
 
 /// After how long a flow whose session ended opens another one.
@@ -76,7 +75,7 @@ impl Load {
 
     fn open(&mut self, now: Time, node: &mut Node, flow: usize, session: SessionId) {
         let class = self.ledger.borrow().flows[flow].class;
-        let Ok(stream) = open_stream(now, node, session, class) else { return };
+        let Ok(stream) = open_stream(node, session, class) else { return };
         self.ledger.borrow_mut().stream_opened(flow, stream.number);
         if let Some(sending) = self.sending.get_mut(&flow) {
             sending.phase = Phase::Open(stream);
@@ -190,8 +189,6 @@ impl Load {
                 Ok(Read::Data { offset, bytes }) => {
                     self.ledger.borrow_mut().delivered(now, flow, offset, &bytes);
                 }
-                // What is lost stays missing from its messages.
-                Ok(Read::Lost { .. }) => {}
                 Ok(Read::Finished) => {
                     let _ = node.finish(now, stream);
                     return;
@@ -214,14 +211,11 @@ impl Load {
 
 /// Opens a stream of that class.
 fn open_stream(
-    now: Time,
     node: &mut Node,
     session: SessionId,
-    class: Class,
+    _class: super::FlowClass,
 ) -> Result<StreamId, crate::event::StreamError> {
-    let stream = node.open_stream(session)?;
-    node.set_class(now, stream, class)?;
-    Ok(stream)
+    node.open_stream(session)
 }
 
 impl Application for Load {

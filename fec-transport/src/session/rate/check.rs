@@ -1,0 +1,122 @@
+//! The experiment that tells a policer's drops from a link's own loss: send less, and see whether less is lost.
+
+use std::time::Duration;
+
+use super::Feedback;
+use super::watch::{LossWatch, log_likelihood_ratio};
+use crate::time::Time;
+
+/// "Policed" is believed at e^2 to one, because a mistake costs some per cent of the rate for a second or two. "Own
+/// loss" takes e^6, because each such mistake lets the rate climb further above what is policed …
+const POLICED: f64 = -2.0;
+const OWN_LOSS: f64 = 6.0;
+/// … unless the delay has lately told what the path carries.
+const OWN_LOSS_IF_TOLD: f64 = 3.0;
+const LEAST_PACKETS: f64 = 30.0;
+/// A loss that has grown by this factor (and three points) since the check began was still growing then.
+const HIGHER: f64 = 1.15;
+/// At latest after so long, it is "policed".
+const LONGEST: Duration = Duration::from_millis(1_500);
+
+/// What a check finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The loss has gone with the rate.
+    Policed,
+    /// The loss is the link's own.
+    OwnLoss,
+    /// It is higher than it was when the check began: nothing can be told but by a deeper check.
+    Deeper,
+}
+
+/// A check under way.
+#[derive(Debug, Clone)]
+pub(super) struct Check {
+    since: Time,
+    /// Of the rate.
+    share: f64,
+    /// The loss that would show a policer, and the loss that would show none.
+    low: f64,
+    high: f64,
+    sum: f64,
+    packets: f64,
+    lost: f64,
+    first_news: Option<Time>,
+    /// Whether the delay has lately told what the path carries.
+    is_told: bool,
+}
+
+impl Check {
+    /// Because the loss has risen.
+    pub(super) fn of_rise(now: Time, share: f64, watch: &LossWatch, is_told: bool) -> Check {
+        Check { is_told, ..Check::new(now, share, watch.risen_loss(), watch.own_loss()) }
+    }
+
+    /// Because this one found more loss than expected.
+    pub(super) fn deeper(&self, now: Time, rate: f64, watch: &LossWatch) -> Check {
+        let policed = (1.0 - self.loss()) / (1.0 - watch.own_loss());
+        let relative = (rate * policed).clamp(0.05, rate);
+        let check = Check::new(now, relative, self.loss(), watch.own_loss());
+        Check { is_told: self.is_told, share: (self.share * relative).max(0.01), ..check }
+    }
+
+    /// Because the loss may have been our own doing all along.
+    pub(super) fn of_doubt(now: Time, share: f64, watch: &LossWatch) -> Check {
+        Check::new(now, share, watch.own_loss(), watch.least_loss())
+    }
+
+    fn new(now: Time, share: f64, loss: f64, least: f64) -> Check {
+        let high = loss.max(0.01);
+        let policed = (1.0 - (1.0 - high) / share).max(least).clamp(0.0, 0.95 * high);
+        // Others who share the policer do not lower their rates: half of the fall is evidence enough.
+        let low = (0.5 * (high + policed)).max(0.002);
+        Check {
+            since: now,
+            share,
+            low,
+            high,
+            sum: 0.0,
+            packets: 0.0,
+            lost: 0.0,
+            first_news: None,
+            is_told: false,
+        }
+    }
+
+    pub(super) fn share(&self) -> f64 {
+        self.share
+    }
+
+    pub(super) fn packets(&self) -> f64 {
+        self.packets
+    }
+
+    /// The loss at the lower rate.
+    pub(super) fn loss(&self) -> f64 {
+        (self.lost / self.packets.max(1.0)).clamp(0.0, 0.9)
+    }
+
+    pub(super) fn observe(&mut self, now: Time, feedback: &Feedback) -> Option<Verdict> {
+        if feedback.departed <= self.since {
+            return None;
+        }
+        let begin = *self.first_news.get_or_insert(now);
+        self.packets += feedback.packets as f64;
+        self.lost += feedback.lost;
+        self.sum += log_likelihood_ratio(feedback.packets as f64, feedback.lost, self.low, self.high)
+            / feedback.dispersion;
+        if self.packets < LEAST_PACKETS {
+            return None;
+        }
+        let own_loss = if self.is_told { OWN_LOSS_IF_TOLD } else { OWN_LOSS };
+        let is_late = now.since(begin) >= LONGEST;
+        if self.sum > own_loss || (is_late && self.is_told && self.sum > 0.0) {
+            let is_higher = self.loss() > HIGHER * self.high + 0.03;
+            Some(if is_higher { Verdict::Deeper } else { Verdict::OwnLoss })
+        } else if self.sum < POLICED || is_late {
+            Some(Verdict::Policed)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! The rate of one path.
+//!
+//! Three things are told apart: a *queue* (the one-way delay grows above its floor), a *policer* or a queue too short to
+//! be seen (loss grows with the rate and goes away when the rate is lowered), and the link's *own loss* (it does not).
+//! Loss by itself is no signal (theory §5).
+//!
+//! ```text
+//!          queue > long, or a check says "policed"
+//!  Start ─────────────────────────────────────────▶ Cruise
+//!  doubling                                           │ queue ≷ target: proportional to what was delivered
+//!                                                     │ no queue: upwards, ever faster; slowly near a ceiling
+//!    ┌───────────────┬────────────────────────────────┤
+//!    │ every 4 s, or │ queue > long                   │ loss has risen
+//!    ▼               ▼                                ▼
+//!  Drain: half the rate for as long as          Check: the rate at which a policer would drop nothing;
+//!  the queue takes to empty                     the loss falls: keep it, remember the ceiling; it stays: go back
+//! ```
+//!
+//! docs/decisions/rate-control.md tells why it is so, what was tried, and what was measured.
+
+mod check;
+pub(crate) mod coupling;
+mod floor;
+mod round;
+mod watch;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::time::Time;
+use check::{Check, Verdict};
+use floor::DelayFloor;
+use round::Round;
+use watch::LossWatch;
+
+/// Before anything is known, bit/s: 40 full packets in 100 ms.
+const INITIAL_RATE: f64 = 4e6;
+/// A path is never paced below this, bit/s: 30 packets a second keep its measurements alive.
+pub(crate) const MIN_RATE: f64 = 360e3;
+/// Nor above this, bit/s.
+const MAX_RATE: f64 = 40e9;
+/// The standing queue of a session that sends [`TARGET_RATE`] over a link: long enough to be told from jitter, short
+/// enough for the 15 ms that design §6 allows.
+const TARGET_QUEUE: f64 = 0.005;
+/// Who sends more wants a shorter queue, who sends less a longer one; so sessions that see the same queue become equal.
+const TARGET_RATE: f64 = 50e6;
+const TARGET_BOUNDS: (f64, f64) = (0.002, 0.011);
+/// A queue of twice the target and this is too long: it is drained at once.
+const LONG_QUEUE: f64 = 0.004;
+/// The proportional gain of the queue's control, times the delay of the loop: 1/e is critically damped.
+const GAIN: f64 = 0.36;
+/// A round is half a round trip, but no shorter, because reports come every 2 to 10 ms …
+const SHORTEST_ROUND: Duration = Duration::from_millis(20);
+/// … nor of fewer packets than this.
+const LEAST_PACKETS: u64 = 16;
+/// A path that sends less than this share of its rate is not limited by it.
+const BUSY: f64 = 0.8;
+/// Growth without any sign of a limit, per second; it doubles every second from the first value up to the second …
+const CLIMB: (f64, f64) = (0.1, 1.5);
+/// … and is this near a rate at which packets were dropped.
+const CREEP: f64 = 0.02;
+/// Near is: above this share of it.
+const NEAR: f64 = 0.95;
+/// Beyond this share of it, the ceiling has moved.
+const BEYOND: f64 = 1.08;
+/// How often the queue is emptied to see the floor of the delay.
+const DRAIN_INTERVAL: Duration = Duration::from_secs(4);
+/// The rate while draining, as a share.
+const DRAIN_RATE: f64 = 0.5;
+/// For so long after the queue was as long as it should be, the delay tells what the path carries.
+const TELLING: Duration = Duration::from_secs(5);
+/// The rate of a check, as a share of what a policer would let pass: the loss must be seen to go.
+const CHECK_RATE: f64 = 0.9;
+/// A round's rate never changes by more than this upwards.
+const MAX_GROWTH: f64 = 0.25;
+/// Packets of a step of the doubling: a burst of losses among them must not look like a limit.
+const START_PACKETS: u64 = 64;
+/// By how much the delivery must grow when the rate has doubled.
+const LEAST_GROWTH: f64 = 1.4;
+/// How often a loss this much above the smallest one that was verified is put to the test.
+const DOUBT_INTERVAL: Duration = Duration::from_secs(5);
+const DOUBTFUL_LOSS: f64 = 0.04;
+
+/// What one report tells of a path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Feedback {
+    /// When the latest packet that arrived had left.
+    pub(crate) departed: Time,
+    /// Its arrival, µs of the peer's clock: only differences mean anything.
+    pub(crate) arrived_us: u64,
+    /// Packets whose fate this report tells.
+    pub(crate) packets: u64,
+    /// … those of them that are lost; below zero if packets come late that had been given up.
+    pub(crate) lost: f64,
+    /// … and their bytes, IP headers included.
+    pub(crate) bytes: f64,
+    /// How much losses come in bursts (`LossEstimate::dispersion`).
+    pub(crate) dispersion: f64,
+    /// The smoothed round trip.
+    pub(crate) round_trip: Duration,
+}
+
+/// What a controller has just begun, for the paths of its session that share a link with it to join in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Manoeuvre {
+    /// The queue is emptied for so long.
+    Drain(Duration),
+    /// The rate is lowered to this share to see whether the loss goes away.
+    Check(f64),
+}
+
+/// What the doubling has shown so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Start {
+    /// What arrived at half of the rate, bit/s.
+    delivered: Option<f64>,
+    /// Packets and losses at all rates that could be doubled.
+    packets: f64,
+    lost: f64,
+}
+
+/// The paced rate of one path.
+#[derive(Debug, Clone)]
+pub(crate) struct RateController {
+    /// The rate beside manoeuvres, bit/s.
+    rate: f64,
+    /// Rates of the last round trips, oldest first: what was sent in a round is compared with what was allowed.
+    history: VecDeque<(Time, f64)>,
+    start: Option<Start>,
+    floor: DelayFloor,
+    round: Round,
+    watch: LossWatch,
+    check: Option<Check>,
+    /// Until then the queue is being emptied.
+    draining_until: Time,
+    /// The next drain for the floor's sake.
+    drain_at: Time,
+    /// How many times the queue's length a drain lasts: above 1 where others fill it meanwhile.
+    drain_stretch: f64,
+    smallest_before_drain: i64,
+    /// What packets tell that left before this is no basis for the rate.
+    blind_until: Time,
+    /// A rate at which packets were dropped.
+    ceiling: Option<f64>,
+    lowered_at: Time,
+    climbing_since: Option<Time>,
+    /// When the queue last was as long as it should be.
+    told_at: Time,
+    doubted_at: Time,
+    /// What the session sends over the links that this path shares with others of its session, bit/s.
+    shared_rate: f64,
+    begun: Option<Manoeuvre>,
+}
+
+impl RateController {
+    pub(crate) fn new(now: Time) -> RateController {
+        RateController {
+            rate: INITIAL_RATE,
+            history: VecDeque::from([(now, INITIAL_RATE)]),
+            start: Some(Start::default()),
+            floor: DelayFloor::new(now),
+            round: Round::default(),
+            watch: LossWatch::default(),
+            check: None,
+            draining_until: now,
+            drain_at: now + DRAIN_INTERVAL,
+            drain_stretch: 1.0,
+            smallest_before_drain: i64::MAX,
+            blind_until: now,
+            ceiling: None,
+            lowered_at: now,
+            climbing_since: None,
+            told_at: now - TELLING,
+            doubted_at: now,
+            shared_rate: 0.0,
+            begun: None,
+        }
+    }
+
+    /// The rate to send at, in bit/s, IP headers included.
+    pub(crate) fn rate(&self, now: Time) -> f64 {
+        let share = if now < self.draining_until { DRAIN_RATE } else { 1.0 };
+        (self.rate * share * self.check.as_ref().map_or(1.0, Check::share)).clamp(MIN_RATE, MAX_RATE)
+    }
+
+    /// The rate beside manoeuvres, for quotas and people.
+    pub(crate) fn mean_rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// What the session sends over the links that this path shares with others, bit/s.
+    pub(crate) fn set_shared_rate(&mut self, rate: f64) {
+        self.shared_rate = rate;
+    }
+
+    /// Lowers the rate to `share` of it, because a known limit says so.
+    pub(crate) fn scale(&mut self, now: Time, share: f64) {
+        self.set_rate(now, self.rate * share);
+    }
+
+    /// What has begun since the last call.
+    pub(crate) fn take_begun(&mut self) -> Option<Manoeuvre> {
+        self.begun.take()
+    }
+
+    /// Joins in what another path over a shared link has begun.
+    pub(crate) fn join(&mut self, now: Time, manoeuvre: Manoeuvre) {
+        match manoeuvre {
+            Manoeuvre::Drain(span) => self.drain(now, span),
+            Manoeuvre::Check(share) => self.begin_check(now, share),
+        }
+        self.begun = None;
+    }
+
+    /// A path that came back starts at half its old rate.
+    pub(crate) fn restart(&mut self, now: Time) {
+        let rate = (self.rate / 2.0).max(MIN_RATE);
+        *self = RateController { rate, start: None, watch: self.watch.clone(), ..RateController::new(now) };
+        self.history = VecDeque::from([(now, rate)]);
+    }
+
+    /// Takes what a report tells and adjusts the rate.
+    pub(crate) fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
+        let delay_us = feedback.arrived_us as i64 - feedback.departed.as_micros() as i64;
+        self.floor.observe(now, delay_us);
+        let queue = self.floor.above(delay_us);
+        if self.check.is_some() {
+            return self.on_check_feedback(now, feedback);
+        }
+        let allowed = self.rate_at(feedback.departed);
+        let is_blind = feedback.departed < self.blind_until;
+        if is_blind {
+            self.round.restart(feedback);
+            return;
+        }
+        self.round.observe(feedback, queue, allowed);
+        if self.start.is_none()
+            && self.watch.observe(feedback, self.delay_tells(now, queue), self.is_near_ceiling())
+        {
+            let policed_rate = self.watch.share_if_policed() * allowed;
+            return self.begin_check(now, (CHECK_RATE * policed_rate / self.rate).min(CHECK_RATE));
+        }
+        match self.start {
+            Some(start) => self.double(now, feedback, queue, start),
+            None => self.cruise(now, feedback),
+        }
+    }
+
+    /// Whether a queue stands that is as long as it should be, so that it cannot be loss that limits the path.
+    fn delay_tells(&self, now: Time, queue: f64) -> bool {
+        queue > self.target() / 2.0 && now.since(self.told_at) < TELLING
+    }
+
+    /// Doubles the rate as soon as packets sent at it have arrived, until a queue grows or the delivery does not.
+    fn double(&mut self, now: Time, feedback: &Feedback, queue: f64, start: Start) {
+        if queue > self.long_queue() {
+            let delivered = self.round.number_rate_of_queue();
+            self.set_rate(now, delivered.clamp(self.rate / 4.0, self.rate));
+            return self.end_start(now, start);
+        }
+        if !self.round.is_over(SHORTEST_ROUND, START_PACKETS) {
+            return;
+        }
+        let round = self.round.clone();
+        self.round.restart(feedback);
+        if !round.is_busy() {
+            return;
+        }
+        let delivered = round.arrived_rate();
+        let growth = start.delivered.map_or(2.0, |before| delivered / before);
+        if growth < LEAST_GROWTH {
+            self.set_rate(now, self.rate / 2.0 * growth.max(0.5));
+            return self.end_start(now, start);
+        }
+        let (packets, lost) = round.packets_and_lost();
+        self.start = Some(Start {
+            delivered: Some(delivered),
+            packets: start.packets + packets,
+            lost: start.lost + lost,
+        });
+        self.set_rate(now, self.rate * 2.0);
+        self.be_blind(now);
+    }
+
+    fn end_start(&mut self, now: Time, start: Start) {
+        self.start = None;
+        self.watch.learn((start.lost / start.packets.max(1.0)).clamp(0.0, 0.9), start.packets);
+        self.be_blind(now);
+    }
+
+    fn cruise(&mut self, now: Time, feedback: &Feedback) {
+        let span = (feedback.round_trip / 2).max(SHORTEST_ROUND);
+        if !self.round.is_over(span, LEAST_PACKETS) {
+            return;
+        }
+        let round = self.round.clone();
+        self.round.restart(feedback);
+        let queue = round.mean_queue();
+        if queue > 0.9 * self.target() {
+            self.told_at = now;
+        }
+        if queue > self.long_queue() {
+            self.set_rate(now, self.carried(&round));
+            self.drain(now, Duration::from_secs_f64((queue - self.target()) / (1.0 - DRAIN_RATE)));
+            self.begun = Some(Manoeuvre::Drain(self.draining_until.since(now)));
+        } else {
+            let loop_delay = (feedback.round_trip + span).as_secs_f64();
+            self.control(now, &round, loop_delay);
+            self.manoeuvre_if_due(now, queue);
+        }
+    }
+
+    /// What the bottleneck has shown to carry, at most the rate at which we send.
+    fn carried(&self, round: &Round) -> f64 {
+        if !round.is_busy() {
+            return self.rate * round.stretch().min(1.0);
+        }
+        let received = round.arrived_rate() / (1.0 - self.watch.own_loss());
+        round.number_rate().min(received)
+    }
+
+    fn control(&mut self, now: Time, round: &Round, loop_delay: f64) {
+        let (queue, target) = (round.mean_queue(), self.target());
+        let push = GAIN / loop_delay * (target - queue);
+        let rate = if queue < target / 2.0 {
+            self.climb(now, round, loop_delay, push)
+        } else if round.is_busy() {
+            self.climbing_since = None;
+            round.number_rate() * (1.0 + push)
+        } else {
+            self.rate * (round.stretch() * (1.0 + push)).min(1.0)
+        };
+        let rate = match self.is_near_ceiling() {
+            true => rate.min(round.allowed_rate() * (1.0 + self.creep(now) * loop_delay)),
+            false => rate,
+        };
+        self.set_rate(now, rate);
+        if self.ceiling.is_some_and(|ceiling| self.rate > BEYOND * ceiling || queue > 1.2 * target) {
+            self.ceiling = None;
+            self.climbing_since = None;
+        }
+    }
+
+    /// Without a queue there is room for more, unless packets were dropped at this rate not long ago.
+    fn climb(&mut self, now: Time, round: &Round, loop_delay: f64, push: f64) -> f64 {
+        if !round.is_busy() {
+            self.climbing_since = None;
+            return self.rate;
+        }
+        let since = *self.climbing_since.get_or_insert(now);
+        let growth = (CLIMB.0 * now.since(since).as_secs_f64().exp2()).min(CLIMB.1) * loop_delay;
+        // What was allowed a round trip ago, not the rate of now: its effect is still to be seen.
+        round.allowed_rate() * (1.0 + growth.max(push).min(MAX_GROWTH))
+    }
+
+    /// Growth near a ceiling, per second.
+    fn creep(&self, now: Time) -> f64 {
+        CREEP * (now.since(self.lowered_at).as_secs_f64() / 1.5).exp2()
+    }
+
+    fn is_near_ceiling(&self) -> bool {
+        self.ceiling.is_some_and(|ceiling| self.rate > NEAR * ceiling)
+    }
+
+    /// Starts what is due: a look at the delay's floor, or at a loss that may be our own doing.
+    fn manoeuvre_if_due(&mut self, now: Time, queue: f64) {
+        if now >= self.drain_at {
+            self.drain_at = now + DRAIN_INTERVAL;
+            if queue > 0.001 {
+                self.judge_last_drain();
+                let span = self.drain_stretch * (queue + 0.001) / (1.0 - DRAIN_RATE);
+                self.drain(now, Duration::from_secs_f64(span));
+                self.begun = Some(Manoeuvre::Drain(self.draining_until.since(now)));
+            }
+        }
+        if now.since(self.told_at) < TELLING {
+            self.doubted_at = now;
+            self.watch.settle();
+        } else if now.since(self.doubted_at) > DOUBT_INTERVAL {
+            self.doubted_at = now;
+            if self.watch.own_loss() > self.watch.least_loss() + DOUBTFUL_LOSS {
+                self.begin_doubt(now);
+            }
+        }
+    }
+
+    fn judge_last_drain(&mut self) {
+        let reached = self.floor.latest();
+        if let Some(reached) = reached
+            && self.smallest_before_drain != i64::MAX
+        {
+            let off = (reached - self.smallest_before_drain).abs();
+            self.drain_stretch = if off > 700 { self.drain_stretch * 1.5 } else { self.drain_stretch * 0.85 };
+            self.drain_stretch = self.drain_stretch.clamp(1.0, 6.0);
+        }
+        self.smallest_before_drain = self.floor.smallest();
+        self.floor.forget_latest();
+    }
+
+    fn drain(&mut self, now: Time, span: Duration) {
+        self.draining_until = now + span.min(Duration::from_millis(150));
+        self.drain_at = self.drain_at.max(now + DRAIN_INTERVAL);
+        self.blind_until = self.draining_until;
+    }
+
+    fn begin_check(&mut self, now: Time, share: f64) {
+        if self.check.is_none() {
+            self.check = Some(Check::of_rise(now, share, &self.watch, now.since(self.told_at) < TELLING));
+            self.begun = Some(Manoeuvre::Check(share));
+        }
+    }
+
+    fn begin_doubt(&mut self, now: Time) {
+        if self.check.is_none() {
+            let policed = (1.0 - self.watch.own_loss()) / (1.0 - self.watch.least_loss());
+            let share = CHECK_RATE * policed;
+            self.check = Some(Check::of_doubt(now, share, &self.watch));
+            self.begun = Some(Manoeuvre::Check(share));
+        }
+    }
+
+    fn on_check_feedback(&mut self, now: Time, feedback: &Feedback) {
+        let Some(check) = &mut self.check else { return };
+        let Some(verdict) = check.observe(now, feedback) else { return };
+        let (share, loss, packets) = (check.share(), check.loss(), check.packets());
+        let deeper = check.deeper(now, CHECK_RATE, &self.watch);
+        self.check = None;
+        match verdict {
+            Verdict::Deeper => {
+                self.begun = Some(Manoeuvre::Check(deeper.share()));
+                self.check = Some(deeper);
+                return;
+            }
+            Verdict::Policed => {
+                // What arrived before the check, if the loss during the check is the link's own.
+                let carried = (1.0 - self.watch.risen_loss()) / (1.0 - loss);
+                self.set_rate(now, self.rate * carried.clamp(share, share / CHECK_RATE));
+                self.ceiling = Some(self.rate);
+                self.lowered_at = now;
+                self.watch.lowered(loss, packets);
+            }
+            Verdict::OwnLoss => self.watch.learn(loss, packets),
+        }
+        self.climbing_since = None;
+        self.be_blind(now);
+    }
+
+    /// The standing queue that this path aims at, in seconds.
+    fn target(&self) -> f64 {
+        let rate = self.shared_rate.max(self.rate);
+        (TARGET_QUEUE * (TARGET_RATE / rate).sqrt()).clamp(TARGET_BOUNDS.0, TARGET_BOUNDS.1)
+    }
+
+    fn long_queue(&self) -> f64 {
+        2.0 * self.target() + LONG_QUEUE
+    }
+
+    fn be_blind(&mut self, now: Time) {
+        self.blind_until = now;
+        self.round = Round::default();
+    }
+
+    fn set_rate(&mut self, now: Time, rate: f64) {
+        self.rate = rate.clamp(MIN_RATE, MAX_RATE);
+        self.history.push_back((now, self.rate));
+        while self.history.len() > 64 {
+            self.history.pop_front();
+        }
+    }
+
+    fn rate_at(&self, when: Time) -> f64 {
+        let before = self.history.iter().rev().find(|(since, _)| *since <= when);
+        before.or(self.history.front()).map_or(self.rate, |(_, rate)| *rate)
+    }
+}
+
+#[cfg(test)]
+mod tests;

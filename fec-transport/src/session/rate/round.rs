@@ -1,0 +1,106 @@
+//! What the reports of one round tell together.
+
+use std::time::Duration;
+
+use super::{BUSY, Feedback};
+use crate::time::Time;
+
+/// A queue of this many seconds stands.
+const STANDING: f64 = 0.002;
+
+/// Sums over reports; the first one only sets the marks from which it counts.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Round {
+    begin: Option<(Time, u64)>,
+    end: (Time, u64),
+    packets: u64,
+    lost: f64,
+    bytes: f64,
+    queue: f64,
+    allowed: f64,
+    reports: f64,
+    /// Since when a queue stands: arrival, µs, and bytes before it.
+    standing_from: Option<(u64, f64)>,
+}
+
+impl Round {
+    /// Begins anew behind this report.
+    pub(super) fn restart(&mut self, feedback: &Feedback) {
+        let mark = (feedback.departed, feedback.arrived_us);
+        *self = Round { begin: Some(mark), end: mark, ..Round::default() };
+    }
+
+    pub(super) fn observe(&mut self, feedback: &Feedback, queue: f64, allowed: f64) {
+        if self.begin.is_none() {
+            return self.restart(feedback);
+        }
+        self.end = (feedback.departed, feedback.arrived_us);
+        self.packets += feedback.packets;
+        self.lost += feedback.lost;
+        self.bytes += feedback.bytes;
+        self.queue += queue;
+        self.allowed += allowed;
+        self.reports += 1.0;
+        if queue < STANDING {
+            self.standing_from = None;
+        } else if self.standing_from.is_none() {
+            self.standing_from = Some((feedback.arrived_us, self.bytes));
+        }
+    }
+
+    pub(super) fn is_over(&self, span: Duration, packets: u64) -> bool {
+        self.arrival_span() >= span.as_secs_f64() && self.packets >= packets
+    }
+
+    fn arrival_span(&self) -> f64 {
+        self.begin.map_or(0.0, |(_, from)| self.end.1.saturating_sub(from) as f64 * 1e-6)
+    }
+
+    fn departure_span(&self) -> f64 {
+        self.begin.map_or(0.0, |(from, _)| self.end.0.since(from).as_secs_f64())
+    }
+
+    /// Bits per second at the bottleneck, those lost behind it included.
+    pub(super) fn number_rate(&self) -> f64 {
+        self.bytes * 8.0 / self.arrival_span().max(1e-4)
+    }
+
+    /// The same since a queue stands.
+    pub(super) fn number_rate_of_queue(&self) -> f64 {
+        match self.standing_from {
+            Some((from, bytes)) if self.end.1 > from + 1_000 => {
+                (self.bytes - bytes) * 8e6 / (self.end.1 - from) as f64
+            }
+            _ => self.number_rate(),
+        }
+    }
+
+    /// Bits per second that arrived.
+    pub(super) fn arrived_rate(&self) -> f64 {
+        self.number_rate() * (1.0 - self.lost / (self.packets as f64).max(1.0)).clamp(0.0, 1.0)
+    }
+
+    pub(super) fn packets_and_lost(&self) -> (f64, f64) {
+        (self.packets as f64, self.lost)
+    }
+
+    /// Departure over arrival time: below 1 while a queue grows.
+    pub(super) fn stretch(&self) -> f64 {
+        self.departure_span() / self.arrival_span().max(1e-4)
+    }
+
+    /// In seconds.
+    pub(super) fn mean_queue(&self) -> f64 {
+        self.queue / self.reports.max(1.0)
+    }
+
+    /// The mean of the rates that the packets were allowed.
+    pub(super) fn allowed_rate(&self) -> f64 {
+        self.allowed / self.reports.max(1.0)
+    }
+
+    /// Whether the path sent about what it was allowed.
+    pub(super) fn is_busy(&self) -> bool {
+        self.bytes * 8.0 > BUSY * self.allowed_rate() * self.departure_span()
+    }
+}

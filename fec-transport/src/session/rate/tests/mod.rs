@@ -1,0 +1,185 @@
+//! What the controller does on modelled links, which [`model`] has.
+//!
+//! Each test holds a row of the table in docs/decisions/rate-control.md. A link has 50 Mbit/s and a queue of 50 ms
+//! unless said.
+
+mod model;
+
+use super::*;
+use model::{Link, Load, Session, World};
+
+const LINK: f64 = 50e6;
+const ROUND_TRIPS: [f64; 4] = [10.0, 50.0, 100.0, 200.0];
+
+/// What a session did in the 30 s after its first 5 s.
+#[derive(Debug, Clone, Copy)]
+struct Steady {
+    /// Delivered over what the links can deliver.
+    utilisation: f64,
+    /// The mean queue of the fullest link.
+    queue_ms: f64,
+    /// Sent × (1 − loss) over delivered: above 1 by what was dropped in vain.
+    waste: f64,
+}
+
+/// A session over disjoint links of one round trip.
+fn steady(links: Vec<Link>, rtt_ms: f64, seed: u64) -> Steady {
+    let passes = |link: &Link| link.policer.map_or(link.rate, |policer| policer.0);
+    let capacity: f64 = links.iter().map(|link| passes(link) * (1.0 - link.loss)).sum();
+    let loss = links[0].loss;
+    let routes: Vec<[u16; 1]> = (0..links.len() as u16).map(|id| [id]).collect();
+    let routes: Vec<(&[u16], f64)> = routes.iter().map(|route| (&route[..], rtt_ms / 2.0)).collect();
+    let mut world = World::new(seed, links, vec![Session::new(0.0, &routes)]);
+    world.run_until(5.0);
+    world.forget_queues();
+    world.run_until(35.0);
+    let queue_ms = (0..world.links.len()).map(|link| world.mean_queue_ms(link)).fold(0.0, f64::max);
+    let (sent, goodput) = (world.sessions[0].sent(5.0, 35.0), world.sessions[0].goodput(5.0, 35.0));
+    Steady { utilisation: goodput / capacity, queue_ms, waste: sent * (1.0 - loss) / goodput }
+}
+
+/// What became of a session 15 s after its start, when its link changed.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    /// The worst second from the fifth to the tenth.
+    waste: f64,
+    /// From the tenth second on, goodput over the new limit.
+    utilisation: f64,
+}
+
+/// `change` gives the new limit, bit/s.
+fn step(rtt_ms: f64, loss: f64, seed: u64, change: impl Fn(f64, &mut Link) -> f64) -> Step {
+    let links = vec![Link::new(50.0, rtt_ms / 2.0, loss)];
+    let mut world = World::new(seed, links, vec![Session::new(0.0, &[(&[0], rtt_ms / 2.0)])]);
+    world.run_until(15.0);
+    let limit = change(15.0, &mut world.links[0]);
+    let loss = world.links[0].loss;
+    world.run_until(35.0);
+    let session = &world.sessions[0];
+    let waste = |second: f64| {
+        session.sent(second, second + 1.0) * (1.0 - loss) / session.goodput(second, second + 1.0)
+    };
+    let worst = (20..25).map(|second| waste(f64::from(second))).fold(0.0, f64::max);
+    Step { waste: worst, utilisation: session.goodput(25.0, 35.0) / limit }
+}
+
+#[test]
+fn random_loss_costs_nothing_beyond_itself() {
+    for rtt in ROUND_TRIPS {
+        for loss in [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] {
+            let steady = steady(vec![Link::new(50.0, rtt / 2.0, loss)], rtt, 1);
+            let context = format!("{rtt} ms, loss {loss}: {steady:?}");
+            assert!(steady.utilisation > 0.985 && steady.queue_ms < 9.0 && steady.waste < 1.02, "{context}");
+        }
+    }
+}
+
+#[test]
+fn many_and_unequal_paths_are_all_filled() {
+    for rtt in ROUND_TRIPS {
+        for links in [
+            vec![Link::new(50.0, rtt / 2.0, 0.05); 8],
+            [100.0, 10.0].map(|mbit| Link::new(mbit, rtt / 2.0, 0.01)).to_vec(),
+        ] {
+            let steady = steady(links, rtt, 2);
+            assert!(steady.utilisation > 0.985 && steady.queue_ms < 15.0, "{rtt} ms: {steady:?}");
+        }
+    }
+}
+
+#[test]
+fn bursts_and_jitter_are_not_taken_for_a_limit() {
+    for rtt in ROUND_TRIPS {
+        let bursts = Link { run: 8.0, ..Link::new(50.0, rtt / 2.0, 0.02) };
+        let jitter = Link { jitter: 0.004, ..Link::new(50.0, rtt / 2.0, 0.01) };
+        for link in [bursts, jitter] {
+            let steady = steady(vec![link], rtt, 3);
+            assert!(steady.utilisation > 0.94 && steady.queue_ms < 15.0, "{rtt} ms: {steady:?}");
+        }
+    }
+}
+
+#[test]
+fn a_queue_too_short_to_be_seen_and_a_policer_limit_the_rate() {
+    for rtt in ROUND_TRIPS {
+        for loss in [0.0, 0.02, 0.05] {
+            let short = Link { queue: 0.002, ..Link::new(50.0, rtt / 2.0, loss) };
+            let policed = Link { policer: Some((40e6, 50_000.0)), ..Link::new(100.0, rtt / 2.0, loss) };
+            for link in [short, policed] {
+                let steady = steady(vec![link], rtt, 4);
+                assert!(
+                    steady.utilisation > 0.93 && steady.waste < 1.05,
+                    "{rtt} ms, loss {loss}: {steady:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn half_the_capacity_and_more_loss_are_followed_within_seconds() {
+    let half = |now, link: &mut Link| {
+        link.set_rate(now, LINK / 2.0);
+        LINK / 2.0 * (1.0 - link.loss)
+    };
+    let lossy = |_, link: &mut Link| {
+        link.loss += 0.1;
+        LINK * (1.0 - link.loss)
+    };
+    for rtt in ROUND_TRIPS {
+        for step in [step(rtt, 0.05, 5, half), step(rtt, 0.05, 5, lossy)] {
+            assert!(step.waste < 1.1 && step.utilisation > 0.9, "{rtt} ms: {step:?}");
+        }
+    }
+}
+
+#[test]
+fn sessions_become_equal_whatever_their_paths() {
+    for rtt in [20.0, 100.0] {
+        let route: (&[u16], f64) = (&[0], rtt / 2.0);
+        let (first, second) = (Session::new(0.0, &[route]), Session::new(20.0, &[route; 3]));
+        let mut world = World::new(6, vec![Link::new(50.0, rtt / 2.0, 0.0)], vec![first, second]);
+        world.run_until(35.0);
+        world.forget_queues();
+        world.run_until(65.0);
+        let share = world.sessions[0].goodput(35.0, 65.0) / LINK;
+        assert!((0.4..0.6).contains(&share), "{rtt} ms: {share}");
+        assert!(world.mean_queue_ms(0) < 15.0);
+    }
+}
+
+#[test]
+fn messages_are_not_held_back() {
+    let mut session = Session::new(0.0, &[(&[0], 50.0), (&[1], 50.0), (&[2], 50.0)]);
+    session.load = Load::Messages(1_000.0, 1_100.0);
+    let mut world = World::new(7, vec![Link::new(10.0, 50.0, 0.05); 3], vec![session]);
+    world.run_until(20.0);
+    let wait = world.sessions[0].longest_wait;
+    assert!(wait < 0.001, "{wait} s");
+}
+
+#[test]
+fn a_limit_and_a_known_capacity_bound_all_paths_together() {
+    let route: (&[u16], f64) = (&[0], 10.0);
+    let mut limited = Session::new(0.0, &[route; 3]);
+    limited.limit = Some(20e6);
+    let mut known = Session::new(0.0, &[route; 3]);
+    known.paths.iter_mut().flat_map(|path| &mut path.links).for_each(|link| link.capacity_bps = Some(20e6));
+    for session in [limited, known] {
+        let mut world = World::new(8, vec![Link::new(50.0, 10.0, 0.0)], vec![session]);
+        world.run_until(20.0);
+        let sent = world.sessions[0].sent(5.0, 20.0);
+        assert!((19e6..20.2e6).contains(&sent), "{sent}");
+    }
+}
+
+#[test]
+fn a_path_that_returns_starts_at_half_its_rate() {
+    let mut world =
+        World::new(10, vec![Link::new(50.0, 10.0, 0.01)], vec![Session::new(0.0, &[(&[0], 10.0)])]);
+    world.run_until(5.0);
+    let controller = &mut world.sessions[0].paths[0].controller;
+    let before = controller.mean_rate();
+    controller.restart(Time::ZERO);
+    assert!((controller.mean_rate() - before / 2.0).abs() < 1.0);
+}

@@ -1,0 +1,404 @@
+//! A model of links and sessions for the controller alone: packets without content, reports without blocks.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use crate::overlay::{LinkId, RouteLink};
+use crate::session::loss::LossEstimate;
+use crate::session::pacer::Pacer;
+use crate::session::rate::coupling::{CoupledPath, couple};
+use crate::session::rate::{Feedback, RateController};
+use crate::time::Time;
+
+/// Bytes of a full packet with all headers.
+pub(super) const PACKET: f64 = 1_496.0;
+
+/// SplitMix64.
+#[derive(Debug, Clone)]
+pub(super) struct Draws(u64);
+
+impl Draws {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Policer, then queue, then rate, then delay, then loss.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    /// bit/s
+    pub(super) rate: f64,
+    /// How long the queue is, seconds.
+    pub(super) queue: f64,
+    pub(super) delay: f64,
+    pub(super) loss: f64,
+    /// Mean length of a run of losses; 0 for independent ones.
+    pub(super) run: f64,
+    /// Rate in bit/s and bucket in bytes.
+    pub(super) policer: Option<(f64, f64)>,
+    pub(super) jitter: f64,
+    pub(super) tokens: (f64, f64),
+    pub(super) idle_from: f64,
+    pub(super) last_arrival: f64,
+    pub(super) is_losing: bool,
+    /// Sum and number of the queueing delays that packets met in the window.
+    pub(super) met: (f64, f64),
+}
+
+impl Link {
+    pub(super) fn new(mbit: f64, delay_ms: f64, loss: f64) -> Link {
+        Link {
+            rate: mbit * 1e6,
+            queue: 0.05,
+            delay: delay_ms * 1e-3,
+            loss,
+            run: 0.0,
+            policer: None,
+            jitter: 0.0,
+            tokens: (f64::MAX, 0.0),
+            idle_from: 0.0,
+            last_arrival: 0.0,
+            is_losing: false,
+            met: (0.0, 0.0),
+        }
+    }
+
+    pub(super) fn set_rate(&mut self, now: f64, rate: f64) {
+        self.idle_from = now + (self.idle_from - now).max(0.0) * self.rate / rate;
+        self.rate = rate;
+    }
+
+    /// When a packet arrives at the other end, if it does.
+    fn carry(&mut self, now: f64, bytes: f64, draws: &mut Draws) -> Option<f64> {
+        if let Some((rate, bucket)) = self.policer {
+            let (tokens, at) = self.tokens;
+            let tokens = (tokens + (now - at) * rate / 8.0).min(bucket);
+            self.tokens = (tokens, now);
+            if tokens < bytes {
+                return None;
+            }
+            self.tokens.0 -= bytes;
+        }
+        let waits = (self.idle_from - now).max(0.0);
+        if waits > self.queue {
+            return None;
+        }
+        self.met = (self.met.0 + waits, self.met.1 + 1.0);
+        self.idle_from = now + waits + bytes * 8.0 / self.rate;
+        if self.loses(draws) {
+            return None;
+        }
+        self.last_arrival = (self.idle_from + self.delay + self.jitter * draws.unit()).max(self.last_arrival);
+        Some(self.last_arrival)
+    }
+
+    fn loses(&mut self, draws: &mut Draws) -> bool {
+        let draw = draws.unit();
+        if self.run == 0.0 {
+            return draw < self.loss;
+        }
+        let leave = 1.0 / self.run;
+        self.is_losing =
+            if self.is_losing { draw >= leave } else { draw < leave * self.loss / (1.0 - self.loss) };
+        self.is_losing
+    }
+}
+
+/// A path of a session.
+pub(super) struct Path {
+    pub(super) controller: RateController,
+    pub(super) links: Vec<RouteLink>,
+    /// Delay of the way back, seconds.
+    back: f64,
+    pacer: Pacer,
+    loss: LossEstimate,
+    /// First unacknowledged number; departure and bytes sent before and with it.
+    first: u64,
+    departures: VecDeque<(Time, f64)>,
+    sent_bytes: f64,
+    known_bytes: f64,
+    round_trip: Option<f64>,
+    received: u64,
+    highest: Option<(u64, f64)>,
+}
+
+/// How much a session has to send.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Load {
+    Bulk,
+    /// So many packets a second of so many bytes, shared equally by the paths.
+    Messages(f64, f64),
+}
+
+pub(super) struct Session {
+    pub(super) paths: Vec<Path>,
+    pub(super) start: f64,
+    pub(super) load: Load,
+    pub(super) limit: Option<f64>,
+    /// Packets sent and received in each tenth of a second.
+    pub(super) sent: Vec<f64>,
+    pub(super) received: Vec<f64>,
+    /// The longest time a message waited for the pacer.
+    pub(super) longest_wait: f64,
+    waiting: VecDeque<f64>,
+}
+
+impl Session {
+    /// `paths`: the links of each and the delay of its way back, ms.
+    pub(super) fn new(start: f64, paths: &[(&[u16], f64)]) -> Session {
+        let path = |(links, back_ms): &(&[u16], f64)| {
+            let now = time(start);
+            Path {
+                controller: RateController::new(now),
+                links: links.iter().map(|id| RouteLink { link: LinkId(*id), capacity_bps: None }).collect(),
+                back: back_ms * 1e-3,
+                pacer: Pacer::new(now),
+                loss: LossEstimate::default(),
+                first: 0,
+                departures: VecDeque::new(),
+                sent_bytes: 0.0,
+                known_bytes: 0.0,
+                round_trip: None,
+                received: 0,
+                highest: None,
+            }
+        };
+        Session {
+            paths: paths.iter().map(path).collect(),
+            start,
+            load: Load::Bulk,
+            limit: None,
+            sent: Vec::new(),
+            received: Vec::new(),
+            longest_wait: 0.0,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn note(series: &mut Vec<f64>, now: f64, bytes: f64) {
+        let slot = (now * 10.0) as usize;
+        if series.len() <= slot {
+            series.resize(slot + 1, 0.0);
+        }
+        series[slot] += bytes * 8.0;
+    }
+
+    /// bit/s in [from, to) of a series.
+    pub(super) fn mean(series: &[f64], from: f64, to: f64) -> f64 {
+        let range = (from * 10.0) as usize..((to * 10.0) as usize).min(series.len());
+        series.get(range).map_or(0.0, |slots| slots.iter().sum::<f64>()) / (to - from)
+    }
+
+    pub(super) fn goodput(&self, from: f64, to: f64) -> f64 {
+        Session::mean(&self.received, from, to)
+    }
+
+    pub(super) fn sent(&self, from: f64, to: f64) -> f64 {
+        Session::mean(&self.sent, from, to)
+    }
+}
+
+type Arrivals = Vec<(usize, u64, f64, u64)>;
+
+#[derive(Debug)]
+enum Event {
+    Send { session: usize, path: usize },
+    Message { session: usize },
+    Carry { session: usize, path: usize, hop: usize, number: u64, departed: f64, bytes: f64 },
+    MakeReport { session: usize },
+    Report { session: usize, made: f64, arrivals: Arrivals },
+}
+
+/// All links and sessions; the agenda names events by their place in `events`.
+pub(super) struct World {
+    pub(super) now: f64,
+    pub(super) links: Vec<Link>,
+    pub(super) sessions: Vec<Session>,
+    agenda: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    events: Vec<Option<Event>>,
+    free: Vec<usize>,
+    count: u64,
+    draws: Draws,
+}
+
+pub(super) fn time(seconds: f64) -> Time {
+    Time::ZERO + Duration::from_secs_f64(seconds)
+}
+
+impl World {
+    pub(super) fn new(seed: u64, links: Vec<Link>, sessions: Vec<Session>) -> World {
+        let mut world = World {
+            now: 0.0,
+            links,
+            sessions,
+            agenda: BinaryHeap::new(),
+            events: Vec::new(),
+            free: Vec::new(),
+            count: 0,
+            draws: Draws(seed),
+        };
+        for session in 0..world.sessions.len() {
+            let start = world.sessions[session].start;
+            for path in 0..world.sessions[session].paths.len() {
+                world.at(start, Event::Send { session, path });
+            }
+            if world.sessions[session].load != Load::Bulk {
+                world.at(start, Event::Message { session });
+            }
+            world.at(start, Event::MakeReport { session });
+        }
+        world
+    }
+
+    fn at(&mut self, when: f64, event: Event) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            self.events.len() - 1
+        });
+        self.events[slot] = Some(event);
+        self.count += 1;
+        self.agenda.push(Reverse(((when * 1e9) as u64, self.count, slot)));
+    }
+
+    pub(super) fn run_until(&mut self, end: f64) {
+        while let Some(Reverse((at, _, slot))) = self.agenda.peek().copied() {
+            if at as f64 * 1e-9 >= end {
+                break;
+            }
+            self.agenda.pop();
+            self.now = at as f64 * 1e-9;
+            let event = self.events[slot].take().expect("each slot on the agenda is filled");
+            self.free.push(slot);
+            self.handle(event);
+        }
+        self.now = end;
+    }
+
+    /// Forgets the queues that were met so far.
+    pub(super) fn forget_queues(&mut self) {
+        self.links.iter_mut().for_each(|link| link.met = (0.0, 0.0));
+    }
+
+    /// The mean queue that packets met, ms.
+    pub(super) fn mean_queue_ms(&self, link: usize) -> f64 {
+        let (sum, count) = self.links[link].met;
+        1e3 * sum / count.max(1.0)
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Send { session, path } => self.send(session, path),
+            Event::Message { session } => self.message(session),
+            Event::Carry { session, path, hop, number, departed, bytes } => {
+                self.carry(session, path, hop, number, departed, bytes);
+            }
+            Event::MakeReport { session } => self.make_report(session),
+            Event::Report { session, made, arrivals } => self.take_report(session, made, &arrivals),
+        }
+    }
+
+    fn send(&mut self, session: usize, path: usize) {
+        let now = time(self.now);
+        loop {
+            let this = &mut self.sessions[session];
+            let sender = &mut this.paths[path];
+            let rate = sender.controller.rate(now);
+            if !sender.pacer.may_send(now, rate) {
+                let ready = sender.pacer.ready_at(rate, PACKET as usize);
+                let when = ready.since(Time::ZERO).as_secs_f64().max(self.now + 1e-6);
+                return self.at(when, Event::Send { session, path });
+            }
+            let bytes = match this.load {
+                Load::Bulk => PACKET,
+                Load::Messages(_, bytes) => {
+                    let Some(since) = this.waiting.pop_front() else {
+                        return self.at(self.now + 2e-4, Event::Send { session, path });
+                    };
+                    this.longest_wait = this.longest_wait.max(self.now - since);
+                    bytes
+                }
+            };
+            sender.pacer.charge(now, rate, bytes);
+            sender.sent_bytes += bytes;
+            sender.departures.push_back((now, sender.sent_bytes));
+            let number = sender.first + sender.departures.len() as u64 - 1;
+            Session::note(&mut this.sent, self.now, bytes);
+            self.carry(session, path, 0, number, self.now, bytes);
+        }
+    }
+
+    fn message(&mut self, session: usize) {
+        let Load::Messages(per_second, _) = self.sessions[session].load else { return };
+        self.sessions[session].waiting.push_back(self.now);
+        self.at(self.now + 1.0 / per_second, Event::Message { session });
+    }
+
+    fn carry(&mut self, session: usize, path: usize, hop: usize, number: u64, departed: f64, bytes: f64) {
+        let route = &self.sessions[session].paths[path].links;
+        if let Some(link) = route.get(hop) {
+            let link = &mut self.links[usize::from(link.link.0)];
+            if let Some(arrives) = link.carry(self.now, bytes, &mut self.draws) {
+                self.at(arrives, Event::Carry { session, path, hop: hop + 1, number, departed, bytes });
+            }
+            return;
+        }
+        let this = &mut self.sessions[session];
+        let receiver = &mut this.paths[path];
+        receiver.received += 1;
+        if receiver.highest.is_none_or(|(highest, _)| number > highest) {
+            receiver.highest = Some((number, self.now));
+        }
+        Session::note(&mut this.received, self.now, bytes);
+    }
+
+    fn make_report(&mut self, session: usize) {
+        let this = &self.sessions[session];
+        let arrivals: Arrivals = (this.paths.iter().enumerate())
+            .filter_map(|(index, path)| path.highest.map(|(highest, at)| (index, highest, at, path.received)))
+            .collect();
+        let round_trip = this.paths[0].round_trip.unwrap_or(0.1);
+        let back = this.paths.iter().map(|path| path.back).fold(f64::MAX, f64::min);
+        let made = self.now;
+        self.at(made + back, Event::Report { session, made, arrivals });
+        self.at(made + (round_trip / 16.0).clamp(0.002, 0.01), Event::MakeReport { session });
+    }
+
+    fn take_report(&mut self, session: usize, made: f64, arrivals: &Arrivals) {
+        let now = time(self.now);
+        let this = &mut self.sessions[session];
+        for (index, highest, arrived, received) in arrivals {
+            let path = &mut this.paths[*index];
+            if *highest < path.first {
+                continue;
+            }
+            let packets = highest - path.first + 1;
+            let (departed, bytes) =
+                path.departures.drain(..packets as usize).next_back().expect("it was sent");
+            path.first = highest + 1;
+            let sample = now.since(departed).as_secs_f64() - (made - arrived);
+            path.round_trip = Some(path.round_trip.map_or(sample, |old| old + (sample - old) / 8.0));
+            let lost_before = path.loss.lost() as f64;
+            path.loss.observe(now, packets, *received);
+            let feedback = Feedback {
+                departed,
+                arrived_us: (arrived * 1e6) as u64,
+                packets,
+                lost: path.loss.lost() as f64 - lost_before,
+                bytes: bytes - path.known_bytes,
+                dispersion: path.loss.dispersion(),
+                round_trip: Duration::from_secs_f64(path.round_trip.unwrap_or(0.1)),
+            };
+            path.known_bytes = bytes;
+            path.controller.on_feedback(now, &feedback);
+        }
+        let mut coupled: Vec<CoupledPath<'_>> = (this.paths.iter_mut())
+            .map(|path| CoupledPath { controller: &mut path.controller, links: &path.links })
+            .collect();
+        couple(now, &mut coupled, this.limit);
+    }
+}

@@ -1,0 +1,127 @@
+//! The loss that a link has by itself, and a watch for more.
+//!
+//! A cumulative sum test (Page 1954): the log-likelihood ratio of "the loss has risen by some points" over "it is as
+//! before", kept at zero from below, raises an alarm at [`ALARM`]. It needs few packets for a large rise and more for a
+//! small one, whatever the rate is at which they come.
+
+use super::Feedback;
+
+/// e^9: some ten thousand to one.
+const ALARM: f64 = 9.0;
+const STRONG_ALARM: f64 = 30.0;
+/// Packets that show the loss of now.
+const LATELY: f64 = 100.0;
+/// The own loss falls when the average is so many standard deviations below it.
+const FALL: f64 = 2.0;
+/// What is learnt from a check weighs against so many packets.
+const WEIGHT: f64 = 300.0;
+/// What one report may add: a single burst is no rise.
+const ONE_REPORT: f64 = 3.0;
+/// No loss is taken for smaller than this: a few packets lost in a row on a clean link are no trend.
+const LEAST_LOSS: f64 = 0.003;
+/// The rise to be found: these points and this share of the loss.
+const RISE: (f64, f64) = (0.02, 0.15);
+/// Packets over which the own loss is averaged: so many that a rise is found before it is learnt.
+const MEMORY: f64 = 10_000.0;
+
+/// The own loss and the test.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LossWatch {
+    own_loss: f64,
+    /// The averages over [`MEMORY`] and over [`LATELY`].
+    recent: f64,
+    lately: f64,
+    known: f64,
+    sum: f64,
+    /// Packets and losses since the sum was last zero.
+    run_packets: f64,
+    run_lost: f64,
+    /// The smallest own loss that was ever verified.
+    least: Option<f64>,
+}
+
+impl LossWatch {
+    /// Takes a report; gives whether the loss has risen. While the `delay_tells` what the path carries, the loss is the
+    /// link's own, and only a strong rise is worth a check, unless the rate `is_near` one at which packets were dropped.
+    pub(super) fn observe(&mut self, feedback: &Feedback, delay_tells: bool, is_near: bool) -> bool {
+        let (packets, lost) = (feedback.packets as f64, feedback.lost);
+        let low = self.own_loss.max(LEAST_LOSS);
+        let high = (low + RISE.0 + RISE.1 * low).min(0.99);
+        let ratio = log_likelihood_ratio(packets, lost, low, high) / feedback.dispersion;
+        self.sum += ratio.min(ONE_REPORT);
+        self.run_packets += packets;
+        self.run_lost += lost;
+        if self.sum <= 0.0 {
+            (self.sum, self.run_packets, self.run_lost) = (0.0, 0.0, 0.0);
+        }
+        self.average(packets, lost, delay_tells);
+        self.sum > if delay_tells && !is_near { STRONG_ALARM } else { ALARM }
+    }
+
+    /// Without a queue to be seen, a slow rise may be our own doing: then the average only falls.
+    fn average(&mut self, packets: f64, lost: f64, delay_tells: bool) {
+        self.known = (self.known + packets).min(MEMORY);
+        let share = (lost / packets.max(1.0)).clamp(0.0, 1.0);
+        if delay_tells {
+            self.own_loss += packets / self.known.max(packets) * (share - self.own_loss);
+        }
+        self.lately += packets / packets.max(LATELY) * (share - self.lately);
+        self.recent += packets / self.known.max(packets) * (share - self.recent);
+        self.own_loss = self.own_loss.min(self.recent + FALL * (self.recent.max(LEAST_LOSS) / MEMORY).sqrt());
+    }
+
+    pub(super) fn own_loss(&self) -> f64 {
+        self.own_loss.min(0.9)
+    }
+
+    /// The loss since it began to rise, or of the last packets if that is far more.
+    pub(super) fn risen_loss(&self) -> f64 {
+        let run = self.run_lost / self.run_packets.max(1.0);
+        let risen = if self.lately > 1.5 * run + 0.1 { self.lately } else { run };
+        risen.clamp(self.own_loss(), 0.95)
+    }
+
+    /// The share of the rate at which a policer would drop nothing more, if one caused the rise.
+    pub(super) fn share_if_policed(&self) -> f64 {
+        (1.0 - self.risen_loss()) / (1.0 - self.own_loss())
+    }
+
+    /// The own loss turned out to be this, over so many `packets`.
+    pub(super) fn learn(&mut self, loss: f64, packets: f64) {
+        (self.own_loss, self.recent) = (loss, loss);
+        self.known = packets.min(MEMORY);
+        self.verified();
+    }
+
+    /// The rate was lowered, and of so many `packets` this share was lost.
+    pub(super) fn lowered(&mut self, loss: f64, packets: f64) {
+        let weight = packets / (packets + WEIGHT);
+        self.own_loss += weight * (loss - self.own_loss);
+        self.recent = self.own_loss;
+        self.verified();
+    }
+
+    /// The smallest own loss that was ever verified; zero if none was.
+    pub(super) fn least_loss(&self) -> f64 {
+        self.least.unwrap_or(0.0)
+    }
+
+    /// The loss of now is taken to be the link's own for certain.
+    pub(super) fn settle(&mut self) {
+        self.least = Some(self.own_loss);
+    }
+
+    fn verified(&mut self) {
+        self.least = Some(self.least.map_or(self.own_loss, |least| least.min(self.own_loss)));
+        self.quiet();
+    }
+
+    fn quiet(&mut self) {
+        (self.sum, self.run_packets, self.run_lost, self.lately) = (0.0, 0.0, 0.0, self.own_loss);
+    }
+}
+
+/// ln P(the losses | `high`) − ln P(… | `low`), for independent losses.
+pub(super) fn log_likelihood_ratio(packets: f64, lost: f64, low: f64, high: f64) -> f64 {
+    lost * (high / low).ln() + (packets - lost) * ((1.0 - high) / (1.0 - low)).ln()
+}
