@@ -4,6 +4,7 @@
 //! cargo run --release -p fec-transport --features sim --example scenarios -- --only "8 paths" --threads 2
 //! ```
 
+mod plot;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +35,12 @@ struct Arguments {
     /// How many run at once. Every one is a function of its file, however many there are.
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
+    /// Write a CSV file per scenario into this directory: what happened over time, a row every 100 ms.
+    #[arg(long, value_name = "DIR")]
+    series: Option<PathBuf>,
+    /// Write an SVG picture per scenario into this directory: the same, drawn.
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
     /// Print the names and stop.
     #[arg(long)]
     list: bool,
@@ -51,6 +58,12 @@ fn main() -> ExitCode {
     if arguments.list {
         scenarios.iter().for_each(|scenario| println!("{}", scenario.name()));
         return ExitCode::SUCCESS;
+    }
+    for directory in [&arguments.series, &arguments.plot].into_iter().flatten() {
+        if let Err(error) = std::fs::create_dir_all(directory) {
+            eprintln!("error: {}: {error}", directory.display());
+            return ExitCode::from(3);
+        }
     }
     if run(&arguments, &scenarios) { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
@@ -110,6 +123,9 @@ fn run(arguments: &Arguments, scenarios: &[Scenario]) -> bool {
                     let start = Instant::now();
                     let outcome = scenario.run();
                     let finished = (outcome, start.elapsed());
+                    if let Err(error) = write_pictures(arguments, &finished.0) {
+                        eprintln!("error: {error:#}");
+                    }
                     let mut results = results.lock().expect("no thread panics with the lock");
                     results[index.expect("it is one of them")] = Some(finished);
                     printer.lock().expect("no thread panics with the lock").print(&results);
@@ -122,6 +138,19 @@ fn run(arguments: &Arguments, scenarios: &[Scenario]) -> bool {
         println!("\n{} of {} scenarios are as expected", printer.passed, scenarios.len());
     }
     printer.passed == scenarios.len()
+}
+
+/// Writes what was asked for beside the table.
+fn write_pictures(arguments: &Arguments, outcome: &Outcome) -> anyhow::Result<()> {
+    let plain = |c: char| if c.is_alphanumeric() || "-.".contains(c) { c } else { '_' };
+    let name: String = outcome.name.chars().map(plain).collect();
+    let write = |directory: &Option<PathBuf>, extension: &str, text: &dyn Fn() -> String| {
+        let Some(directory) = directory else { return Ok(()) };
+        let path = directory.join(format!("{name}.{extension}"));
+        std::fs::write(&path, text()).with_context(|| format!("{}", path.display()))
+    };
+    write(&arguments.series, "csv", &|| plot::csv(&outcome.series))?;
+    write(&arguments.plot, "svg", &|| plot::svg(&outcome.name, &outcome.series))
 }
 
 struct Printer {

@@ -3,8 +3,12 @@
 //! A [`Scene`] lists members and links; a [`World`] runs one process of each member until something has happened or a
 //! time has come. A run is a function of the seed: [`World::trace_hash`] is equal for equal seeds.
 
+mod competitor;
+mod content;
+mod cubic;
 pub mod scenario;
 mod scene;
+pub mod swarm;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +22,7 @@ use crate::keys::Identity;
 use crate::node::Node;
 use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
 use crate::time::Time;
+use competitor::{CompetitorSpec, Competitors};
 pub use scenario::{Outcome, Scenario, ScenarioError};
 pub use scene::{LinkSpec, Scene};
 
@@ -38,6 +43,7 @@ pub struct World<A: Application> {
     processes: Vec<Process<A>>,
     make_application: MakeApplication<A>,
     outcomes: Vec<(MemberId, A::Outcome)>,
+    competitors: Competitors,
     /// Datagrams that were recorded on their way from one member to another.
     tap: Option<(MemberId, MemberId, Vec<Vec<u8>>)>,
     events_at_once: (Duration, u32),
@@ -81,6 +87,7 @@ impl<A: Application> World<A> {
             processes: Vec::new(),
             make_application: Box::new(make_application),
             outcomes: Vec::new(),
+            competitors: Competitors::default(),
             tap: None,
             events_at_once: (Duration::ZERO, 0),
             seed,
@@ -118,6 +125,11 @@ impl<A: Application> World<A> {
     /// The application of a member's process.
     pub fn application(&self, member: MemberId) -> &A {
         &self.processes[usize::from(member.0)].application
+    }
+
+    /// Whether a member's process is up.
+    pub fn is_up(&self, member: MemberId) -> bool {
+        self.processes[usize::from(member.0)].is_up
     }
 
     /// Lets a test act on a member's node and application.
@@ -167,6 +179,30 @@ impl<A: Application> World<A> {
     pub fn restart(&mut self, after: Duration, member: MemberId) {
         let node = self.simulator_node(member);
         self.simulator.schedule(self.simulator.now() + after, Change::NodeUp(node));
+    }
+
+    /// Adds a flow of somebody else, as TCP with CUBIC would be [RFC 9438], over the links between `over`, neighbours in
+    /// order. Its round trip without queues is `round_trip`, or that of the links if it is longer.
+    ///
+    /// # Panics
+    /// If `over` has fewer than two members, or two in a row are no neighbours.
+    pub fn add_competitor(
+        &mut self,
+        over: &[MemberId],
+        round_trip: Duration,
+        start: Time,
+        stop: Option<Time>,
+    ) {
+        assert!(over.len() >= 2, "a competitor crosses at least one link");
+        let links = over.windows(2).map(|pair| self.simulator_link(pair[0], pair[1])).collect();
+        let over = over.iter().map(|member| self.simulator_node(*member)).collect();
+        let spec = CompetitorSpec { over, links, round_trip, start, stop };
+        self.competitors.add(&mut self.simulator, spec);
+    }
+
+    /// Bytes that have arrived of all competing flows, IP and UDP headers counted.
+    pub fn competitors_delivered_bytes(&self) -> u64 {
+        self.competitors.delivered_bytes()
     }
 
     /// Puts a datagram onto a link, as somebody who sits on it could.
@@ -227,6 +263,7 @@ impl<A: Application> World<A> {
     fn handle(&mut self, event: netsim::Event) {
         self.refuse_to_spin();
         let now = self.now();
+        let Some(event) = self.competitors.take(&mut self.simulator, event) else { return };
         match event {
             netsim::Event::Packet { node, mut packet, .. } => self.on_process(node, |process| {
                 process.node.handle_datagram(now, &mut packet);

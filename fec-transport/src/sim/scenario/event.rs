@@ -37,23 +37,32 @@ pub(super) enum NetworkChange {
     },
 }
 
+/// Links by their ends.
+pub(super) type Pairs = Vec<[String; 2]>;
+
 /// All happenings, in the order of the file; the simulator sorts them by time.
-pub(super) fn happenings(events: &[EventTable], layout: &Layout) -> Result<Vec<Happening>, ScenarioError> {
+pub(super) fn happenings(
+    events: &[EventTable],
+    layout: &Layout,
+    planned: &Pairs,
+) -> Result<Vec<Happening>, ScenarioError> {
     let mut current = layout.clone();
     let mut all = Vec::new();
     let mut by_time: Vec<(usize, &EventTable)> = events.iter().enumerate().collect();
     by_time.sort_by(|(_, a), (_, b)| a.at_s.total_cmp(&b.at_s));
     for (index, event) in by_time {
         let wrong = |what: String| ScenarioError::wrong(format!("event {}: {what}", index + 1));
-        all.extend(happenings_of(event, &mut current).map_err(wrong)?);
+        all.extend(happenings_of(event, &mut current, planned).map_err(wrong)?);
     }
     Ok(all)
 }
 
-fn happenings_of(event: &EventTable, layout: &mut Layout) -> Result<Vec<Happening>, String> {
+fn happenings_of(event: &EventTable, layout: &mut Layout, planned: &Pairs) -> Result<Vec<Happening>, String> {
     let at = seconds(event.at_s, "at_s")?;
-    let until = event.for_s.map(|span| seconds(span, "for_s")).transpose()?.map(|span| at + span);
-    let links = concerned(&event.links, layout)?;
+    let span = event.for_s.map(|span| seconds(span, "for_s")).transpose()?;
+    let until = |at: Duration| span.map(|span| at + span);
+    let every = seconds(event.every_s.unwrap_or(0.0), "every_s")?;
+    let links = concerned(&event.links, layout, planned)?;
     if let Some(unknown) = event.members.iter().find(|name| !layout.has_member(name)) {
         return Err(format!("there is no member \"{unknown}\""));
     }
@@ -69,11 +78,11 @@ fn happenings_of(event: &EventTable, layout: &mut Layout) -> Result<Vec<Happenin
             return Err("a member can only fail: expected links".to_owned());
         }
         Some(set) => {
-            for (index, is_turned) in links {
+            for (at, (index, is_turned)) in times(at, every).zip(links) {
                 for way in ways(event.one_way, is_turned) {
                     let (before, after, a, b) = reshape(layout, index, way, set);
                     happen(at, model(&a, &b, &after)?);
-                    match until {
+                    match until(at) {
                         Some(until) => happen(until, model(&a, &b, &before)?),
                         None => layout.links[index].shapes[way] = after,
                     }
@@ -81,20 +90,24 @@ fn happenings_of(event: &EventTable, layout: &mut Layout) -> Result<Vec<Happenin
             }
         }
         None => {
-            for (index, _) in links {
+            for (at, (index, _)) in times(at, every).zip(links) {
                 let [a, b] = layout.links[index].ends.clone();
                 happen(at, NetworkChange::LinkDown { a: a.clone(), b: b.clone() });
-                until.into_iter().for_each(|until| {
+                until(at).into_iter().for_each(|until| {
                     happen(until, NetworkChange::LinkUp { a: a.clone(), b: b.clone() });
                 });
             }
             for name in &event.members {
                 happen(at, NetworkChange::Crash(name.clone()));
-                until.into_iter().for_each(|until| happen(until, NetworkChange::Restart(name.clone())));
+                until(at).into_iter().for_each(|until| happen(until, NetworkChange::Restart(name.clone())));
             }
         }
     }
     Ok(all)
+}
+
+fn times(at: Duration, every: Duration) -> impl Iterator<Item = Duration> {
+    (0..).map(move |number| at + every * number)
 }
 
 /// Which directions of a link an event concerns: 0 is the one in which the layout has it.
@@ -114,19 +127,17 @@ fn model(a: &str, b: &str, shape: &Shape) -> Result<NetworkChange, String> {
     Ok(NetworkChange::Model { a: a.to_owned(), b: b.to_owned(), model: Box::new(shape.model()?) })
 }
 
-fn concerned(links: &Links, layout: &Layout) -> Result<Vec<(usize, bool)>, String> {
+fn concerned(links: &Links, layout: &Layout, planned: &Pairs) -> Result<Vec<(usize, bool)>, String> {
+    let find =
+        |[a, b]: &[String; 2]| layout.find_link(a, b).ok_or_else(|| format!("there is no link {a} – {b}"));
     match links {
+        Links::Named(name) if name == "planned" => planned.iter().map(find).collect(),
         Links::Named(name) if name == "all" => {
             Ok((0..layout.links.len()).map(|index| (index, false)).collect())
         }
-        Links::Named(name) => {
-            Err(format!("links is \"{name}\": expected \"all\" or pairs such as [[\"client\", \"r1\"]]"))
-        }
-        Links::Pairs(pairs) => {
-            let find = |[a, b]: &[String; 2]| {
-                layout.find_link(a, b).ok_or_else(|| format!("there is no link {a} – {b}"))
-            };
-            pairs.iter().map(find).collect()
-        }
+        Links::Named(name) => Err(format!(
+            "links is \"{name}\": expected \"all\", \"planned\" or pairs such as [[\"client\", \"r1\"]]"
+        )),
+        Links::Pairs(pairs) => pairs.iter().map(find).collect(),
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct ScenarioFile {
     #[serde(default)]
     pub(super) flow: Vec<FlowTable>,
     #[serde(default)]
+    pub(super) competitor: Vec<CompetitorTable>,
+    #[serde(default)]
     pub(super) event: Vec<EventTable>,
     /// Metric to bound, as `ratio = ">= 0.95"`.
     #[serde(default)]
@@ -167,6 +169,9 @@ pub(super) struct FlowTable {
     pub(super) to: String,
     #[serde(default)]
     pub(super) class: FlowClass,
+    /// How long a real-time block may take.
+    #[serde(default = "default_deadline")]
+    pub(super) deadline_ms: f64,
     #[serde(default)]
     pub(super) start_s: f64,
     pub(super) stop_s: Option<f64>,
@@ -177,6 +182,10 @@ pub(super) struct FlowTable {
     /// Whether the receiver reads in order instead of by blocks.
     #[serde(default)]
     pub(super) in_order: bool,
+}
+
+fn default_deadline() -> f64 {
+    200.0
 }
 
 fn client() -> String {
@@ -190,7 +199,7 @@ fn server() -> String {
 /// The class of a flow's stream (design §6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum FlowClass {
+pub(super) enum FlowClass {
     /// Large blocks, small redundancy, repair.
     #[default]
     Bulk,
@@ -211,6 +220,18 @@ pub(super) struct MessagesTable {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct CompetitorTable {
+    /// The members whose links it crosses, in order.
+    pub(super) over: Vec<String>,
+    /// Its round trip without queues.
+    pub(super) round_trip_ms: f64,
+    #[serde(default)]
+    pub(super) start_s: f64,
+    pub(super) stop_s: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct EventTable {
     /// Seconds since the start of the run, warm-up included.
     pub(super) at_s: f64,
@@ -218,6 +239,8 @@ pub(super) struct EventTable {
     pub(super) for_s: Option<f64>,
     #[serde(default)]
     pub(super) links: Links,
+    /// The links are concerned one after the other, this many seconds apart.
+    pub(super) every_s: Option<f64>,
     #[serde(default)]
     pub(super) members: Vec<String>,
     /// The links die and the members crash.
@@ -234,7 +257,7 @@ pub(super) struct EventTable {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Links {
-    /// `"all"`.
+    /// `"all"`, or `"planned"`: those that the plans of the flows use.
     Named(String),
     /// Pairs of members.
     Pairs(Vec<[String; 2]>),

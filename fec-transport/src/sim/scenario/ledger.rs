@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::overlay::MemberId;
+use crate::session::Class;
+use crate::sim::content;
 use crate::time::Time;
 
 /// The width of the bins in which deliveries are counted.
@@ -15,7 +17,7 @@ pub(super) struct Flow {
     pub(super) name: String,
     pub(super) from: MemberId,
     pub(super) to: MemberId,
-    pub(super) class: super::FlowClass,
+    pub(super) class: Class,
     pub(super) start: Time,
     pub(super) stop: Option<Time>,
     pub(super) traffic: Traffic,
@@ -166,39 +168,6 @@ impl Record {
     }
 }
 
-/// The bytes of every simulated stream: known everywhere and cheap to compare.
-pub(super) mod content {
-    use std::sync::LazyLock;
-
-    /// A prime, so that no block, symbol or stripe begins alike.
-    const PERIOD: usize = 65_521;
-    /// The most that is asked for at once.
-    pub(in super::super) const PIECE: usize = 64 << 10;
-
-    static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
-        let at = |index: usize| ((index % PERIOD) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-        (0..PERIOD + PIECE).map(|index| at(index) as u8).collect()
-    });
-
-    /// The bytes from `offset` on, at most [`PIECE`] of them.
-    pub(in super::super) fn piece(offset: u64, length: usize) -> &'static [u8] {
-        let start = (offset % PERIOD as u64) as usize;
-        &BYTES[start..start + length.min(PIECE)]
-    }
-
-    /// How many of `bytes` are not those that a stream has at `offset`.
-    pub(in super::super) fn wrong_bytes(offset: u64, bytes: &[u8]) -> u64 {
-        let mut wrong = 0;
-        for (index, part) in bytes.chunks(PIECE).enumerate() {
-            let right = piece(offset + (index * PIECE) as u64, part.len());
-            if part != right {
-                wrong += part.iter().zip(right).filter(|(one, other)| one != other).count() as u64;
-            }
-        }
-        wrong
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,15 +198,5 @@ mod tests {
         record.messages_delivered(at(9), 0, 5, 10);
         let arrived: Vec<Option<Time>> = record.messages.iter().map(|message| message.arrived).collect();
         assert_eq!(arrived, [Some(at(9)), Some(at(5)), None]);
-    }
-
-    #[test]
-    fn a_wrong_byte_is_counted_wherever_it_stands() {
-        let mut bytes: Vec<u8> = content::piece(60_000, 50_000).to_vec();
-        bytes.extend_from_slice(content::piece(110_000, 40_000));
-        assert_eq!(content::wrong_bytes(60_000, &bytes), 0);
-        bytes[70_000] ^= 1;
-        bytes[0] ^= 1;
-        assert_eq!(content::wrong_bytes(60_000, &bytes), 2);
     }
 }

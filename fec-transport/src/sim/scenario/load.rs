@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::ledger::{Ledger, Traffic, content};
+use super::ledger::{Ledger, Traffic};
 use crate::application::Application;
 use crate::event::{Event, SessionId, StreamId};
 use crate::node::Node;
 use crate::overlay::MemberId;
-use crate::session::Read;
+use crate::session::{Class, Read};
+use crate::sim::content;
 use crate::time::Time;
 
 /// After how long a flow whose session ended opens another one.
@@ -75,7 +76,7 @@ impl Load {
 
     fn open(&mut self, now: Time, node: &mut Node, flow: usize, session: SessionId) {
         let class = self.ledger.borrow().flows[flow].class;
-        let Ok(stream) = open_stream(node, session, class) else { return };
+        let Ok(stream) = open_stream(now, node, session, class) else { return };
         self.ledger.borrow_mut().stream_opened(flow, stream.number);
         if let Some(sending) = self.sending.get_mut(&flow) {
             sending.phase = Phase::Open(stream);
@@ -189,6 +190,8 @@ impl Load {
                 Ok(Read::Data { offset, bytes }) => {
                     self.ledger.borrow_mut().delivered(now, flow, offset, &bytes);
                 }
+                // What is lost stays missing from its messages.
+                Ok(Read::Lost { .. }) => {}
                 Ok(Read::Finished) => {
                     let _ = node.finish(now, stream);
                     return;
@@ -211,11 +214,14 @@ impl Load {
 
 /// Opens a stream of that class.
 fn open_stream(
+    now: Time,
     node: &mut Node,
     session: SessionId,
-    _class: super::FlowClass,
+    class: Class,
 ) -> Result<StreamId, crate::event::StreamError> {
-    node.open_stream(session)
+    let stream = node.open_stream(session)?;
+    node.set_class(now, stream, class)?;
+    Ok(stream)
 }
 
 impl Application for Load {

@@ -44,10 +44,11 @@ use std::time::Duration;
 
 use super::{Scene, World};
 use crate::config::Config;
-use crate::overlay::Overlay;
+use crate::overlay::{LinkId, MemberId, Overlay};
+use crate::session::Class;
 use crate::time::Time;
 use event::{Happening, NetworkChange};
-use file::{FlowTable, ScenarioFile};
+use file::{CompetitorTable, FlowClass, FlowTable, ScenarioFile};
 use layout::Layout;
 use ledger::{Flow, Ledger, Traffic};
 use load::Load;
@@ -55,7 +56,6 @@ use outcome::Expectation;
 use sampler::{STRIDE, Sampler, TICK};
 use shape::seconds;
 
-pub use file::FlowClass;
 pub use outcome::{Check, Outcome};
 pub use sampler::{PathSample, Series, SeriesRow};
 
@@ -85,10 +85,20 @@ pub struct Scenario {
     scene: Scene,
     config: Config,
     flows: Vec<Flow>,
+    competitors: Vec<Competitor>,
     happenings: Vec<Happening>,
     expectations: Vec<Expectation>,
     /// The measured time, from the start of the run.
     window: (Time, Time),
+}
+
+/// A flow of somebody else.
+#[derive(Debug, Clone)]
+struct Competitor {
+    over: Vec<MemberId>,
+    round_trip: Duration,
+    start: Time,
+    stop: Option<Time>,
 }
 
 impl Scenario {
@@ -109,9 +119,12 @@ impl Scenario {
         let layout = Layout::new(file.topology, load)?;
         let scene = layout.scene()?;
         let (overlay, _) = scene.overlay();
-        let happenings = event::happenings(&file.event, &layout)?;
         let flow = |(index, table): (usize, FlowTable)| flow(&overlay, index, table);
         let flows = file.flow.into_iter().enumerate().map(flow).collect::<Result<Vec<_>, _>>()?;
+        let happenings =
+            event::happenings(&file.event, &layout, &planned_links(&overlay, &flows, &file.config))?;
+        let competitors = file.competitor.iter().map(|table| competitor(&overlay, table));
+        let competitors = competitors.collect::<Result<Vec<_>, _>>()?;
         let bounds = file.expect.iter().flat_map(|(metric, bounds)| {
             bounds.texts().iter().map(move |text| Expectation::parse(metric, text))
         });
@@ -120,6 +133,14 @@ impl Scenario {
         file.config.validate().map_err(|error| wrong(error.to_string()))?;
         let from = Time::ZERO + seconds(file.warm_up_s, "warm_up_s").map_err(wrong)?;
         let window = (from, from + seconds(file.duration_s, "duration_s").map_err(wrong)?);
+        if let Some(late) =
+            happenings.iter().map(|happening| happening.at).find(|at| *at > window.1.since_epoch())
+        {
+            return Err(ScenarioError::wrong(format!(
+                "an event at {late:?} comes after the end of the run, {:?}",
+                window.1.since_epoch()
+            )));
+        }
         Ok(Scenario {
             name: file.name,
             description: file.description,
@@ -127,6 +148,7 @@ impl Scenario {
             scene,
             config: file.config,
             flows,
+            competitors,
             happenings,
             expectations,
             window,
@@ -154,6 +176,9 @@ impl Scenario {
         let of_application = Rc::clone(&ledger);
         let make = move |_: &Overlay, member| Load::new(member, Rc::clone(&of_application));
         let mut world = World::new(&self.scene, self.config.clone(), self.seed, make);
+        for Competitor { over, round_trip, start, stop } in &self.competitors {
+            world.add_competitor(over, *round_trip, *start, *stop);
+        }
         for happening in &self.happenings {
             happening.schedule(&mut world);
         }
@@ -169,7 +194,9 @@ impl Scenario {
         let mut ledger = ledger.borrow_mut();
         ledger.close(world.now());
         let step = self.happenings.iter().map(|happening| Time::from_epoch(happening.at));
-        let metrics = outcome::metrics(&ledger, &sampler, step.filter(|at| *at >= self.window.0).min());
+        let step = step.filter(|at| *at >= self.window.0).min();
+        let mut metrics = outcome::metrics(&ledger, &sampler, step);
+        metrics.extend(self.slowest_return(&sampler.series).map(|back| ("back_s".to_owned(), back)));
         let checks = outcome::check_all(&self.expectations, &metrics);
         Outcome {
             name: self.name.clone(),
@@ -178,6 +205,17 @@ impl Scenario {
             series: sampler.series,
             trace_hash: world.trace_hash(),
         }
+    }
+}
+
+impl Scenario {
+    /// Of all links that came back, how long it took until a path over them carried data again, in seconds.
+    fn slowest_return(&self, series: &Series) -> Option<f64> {
+        let returns = self.happenings.iter().filter_map(|happening| match &happening.change {
+            NetworkChange::LinkUp { a, b } => Some((happening.at.as_secs_f64(), [a.as_str(), b.as_str()])),
+            _ => None,
+        });
+        returns.map(|(at, ends)| series.carries_again(at, ends)).max_by(f64::total_cmp)
     }
 }
 
@@ -194,6 +232,43 @@ impl Happening {
             }
         }
     }
+}
+
+/// The links that the plans of all flows use, each once, in the order of the overlay.
+fn planned_links(overlay: &Overlay, flows: &[Flow], config: &Config) -> event::Pairs {
+    let plan = |flow: &Flow| crate::plan::plan(overlay, flow.from, flow.to, config).unwrap_or_default();
+    let routes = flows.iter().flat_map(plan);
+    let links = routes.flat_map(|route| overlay.route_links(&route.members)).map(|crossed| crossed.link);
+    let links: std::collections::BTreeSet<_> = links.collect();
+    let ends = |link: LinkId| {
+        let link = &overlay.links()[usize::from(link.0)];
+        [overlay.name(link.a), overlay.name(link.b)]
+    };
+    links.into_iter().map(ends).collect()
+}
+
+fn competitor(overlay: &Overlay, table: &CompetitorTable) -> Result<Competitor, ScenarioError> {
+    let wrong = |what: String| ScenarioError::wrong(format!("competitor: {what}"));
+    let member =
+        |name: &String| overlay.find(name).ok_or_else(|| wrong(format!("there is no member \"{name}\"")));
+    let over = table.over.iter().map(member).collect::<Result<Vec<_>, _>>()?;
+    let is_joined = |pair: &[MemberId]| overlay.link_between(pair[0], pair[1]).is_some();
+    if over.len() < 2 || !over.windows(2).all(is_joined) {
+        return Err(wrong(format!(
+            "over is {:?}: expected at least two members, neighbours in order",
+            table.over
+        )));
+    }
+    Ok(Competitor {
+        over,
+        round_trip: seconds(table.round_trip_ms / 1e3, "round_trip_ms / 1000").map_err(&wrong)?,
+        start: Time::from_epoch(seconds(table.start_s, "start_s").map_err(&wrong)?),
+        stop: table
+            .stop_s
+            .map(|at| seconds(at, "stop_s").map(Time::from_epoch))
+            .transpose()
+            .map_err(&wrong)?,
+    })
 }
 
 fn flow(overlay: &Overlay, index: usize, table: FlowTable) -> Result<Flow, ScenarioError> {
@@ -222,7 +297,13 @@ fn flow(overlay: &Overlay, index: usize, table: FlowTable) -> Result<Flow, Scena
     Ok(Flow {
         from: member(&table.from)?,
         to: member(&table.to)?,
-        class: table.class,
+        class: match table.class {
+            FlowClass::Bulk => Class::Bulk,
+            FlowClass::Interactive => Class::Interactive,
+            FlowClass::RealTime => Class::RealTime {
+                deadline: seconds(table.deadline_ms / 1e3, "deadline_ms / 1000").map_err(&wrong)?,
+            },
+        },
         start: time(table.start_s, "start_s")?,
         stop: table.stop_s.map(|at| time(at, "stop_s")).transpose()?,
         traffic,

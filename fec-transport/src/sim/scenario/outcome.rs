@@ -147,12 +147,20 @@ fn throughput(metrics: &mut Metrics, ledger: &Ledger, sampler: &Sampler) {
     metrics.add("overhead", repair as f64 / source.max(1) as f64);
     metrics.add("wire_ratio", (after.sent_bytes - before.sent_bytes) as f64 / bytes.max(1) as f64);
     metrics.add("queue_ms", sampler.queue_ms());
+    let competitors = (after.competitors_bytes - before.competitors_bytes) as f64;
+    if competitors > 0.0 {
+        let ours = (after.sent_bytes - before.sent_bytes) as f64;
+        metrics.add("competitors_mbit", competitors * 8e-6 / seconds);
+        metrics.add("share_beside_competitors", ours / (ours + competitors));
+    }
     let bulk = ledger.flows.iter().zip(&ledger.records);
     let bulk = bulk.filter(|(flow, _)| matches!(flow.traffic, Traffic::Bulk { .. }));
     let stall = bulk.map(|(_, record)| record.stall).max().unwrap_or_default();
     metrics.add("stall_ms", stall.0.as_secs_f64() * 1e3);
     metrics.add("stall_ended_s", stall.1.since_epoch().as_secs_f64());
     metrics.add("deaths", (after.deaths - before.deaths) as f64);
+    metrics.add("repair_rounds", after.repair_rounds.saturating_sub(before.repair_rounds) as f64);
+    metrics.add("unmaskable_links", after.unmaskable as f64);
     let restarts: u32 = ledger.records.iter().map(|record| record.restarts).sum();
     metrics.add("restarts", f64::from(restarts));
     let wrong: u64 = ledger.records.iter().map(|record| record.wrong_bytes).sum();

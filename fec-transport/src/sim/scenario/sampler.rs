@@ -1,6 +1,6 @@
 //! Looks at a running scenario again and again: queues, counters, paths.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::ledger::Ledger;
@@ -18,6 +18,9 @@ pub(super) const TICK: Duration = Duration::from_millis(5);
 /// … and everything else.
 pub(super) const STRIDE: Duration = Duration::from_millis(100);
 
+/// Between the members of a route.
+const ROUTE_SEPARATOR: &str = " – ";
+
 /// What a scenario was like over time, one row every 100 ms.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
@@ -25,6 +28,26 @@ pub struct Series {
     pub rows: Vec<SeriesRow>,
     /// The routes of all paths that there were, in the order of [`SeriesRow::paths`].
     pub routes: Vec<String>,
+}
+
+/// A path with a smaller share of the packets carries probes and reports, not data.
+const LEAST_SHARE: f64 = 0.01;
+
+impl Series {
+    /// How many seconds after `at_s` a path over the link between `ends` carries data; infinite if none does.
+    pub(super) fn carries_again(&self, at_s: f64, ends: [&str; 2]) -> f64 {
+        let crosses = |route: &str| {
+            let members: Vec<&str> = route.split(ROUTE_SEPARATOR).collect();
+            members.windows(2).any(|pair| pair == ends || pair == [ends[1], ends[0]])
+        };
+        let columns = self.routes.iter().enumerate().filter(|(_, route)| crosses(route));
+        let columns: Vec<usize> = columns.map(|(column, _)| column).collect();
+        let carries = |row: &&SeriesRow| {
+            let samples = columns.iter().filter_map(|column| row.paths.get(*column));
+            row.at_s > at_s && samples.into_iter().any(|path| path.is_live && path.share > LEAST_SHARE)
+        };
+        self.rows.iter().find(carries).map_or(f64::INFINITY, |row| row.at_s - at_s)
+    }
 }
 
 /// 100 ms of a scenario.
@@ -65,10 +88,15 @@ pub(super) struct Totals {
     pub(super) source_symbols: u64,
     pub(super) repair_symbols: u64,
     pub(super) deaths: u64,
+    /// Rounds of repair over all blocks of the sessions that are open, and links that their masks do not cover.
+    pub(super) repair_rounds: u64,
+    pub(super) unmaskable: usize,
     /// Wire bytes that the senders put onto their links.
     pub(super) sent_bytes: u64,
     /// Packets that reached the members at which flows end.
     pub(super) arrived_packets: u64,
+    /// Wire bytes of the competing flows that arrived.
+    pub(super) competitors_bytes: u64,
     /// Packets that a queue or a policer dropped and that would have survived their link's loss.
     pub(super) overflowed_packets: f64,
 }
@@ -178,7 +206,8 @@ impl Sampler {
             limit_mbit: self.limit_bps / 1e6,
             overhead: if source > 0.0 { repair / source } else { 0.0 },
             queue_ms,
-            competitors_mbit: 0.0,
+            competitors_mbit: (totals.competitors_bytes - before.competitors_bytes) as f64 * 8e-6
+                / STRIDE.as_secs_f64(),
             paths,
         });
     }
@@ -244,7 +273,7 @@ impl Sampler {
                     let sent = latest[0] - known[0];
                     *known = latest;
                     let names: Vec<String> = path.route.iter().map(|id| world.overlay.name(*id)).collect();
-                    let column = self.column(names.join(" – "));
+                    let column = self.column(names.join(ROUTE_SEPARATOR));
                     samples.resize(samples.len().max(column + 1), Default::default());
                     let (sample, packets) = &mut samples[column];
                     *packets += sent;
@@ -274,6 +303,13 @@ impl Sampler {
         let sum = |index: usize| self.counters.values().map(|counters| counters[index]).sum();
         let mut totals =
             Totals { source_symbols: sum(1), repair_symbols: sum(2), deaths: sum(3), ..Totals::default() };
+        for member in ledger.flows.iter().map(|flow| flow.from).collect::<BTreeSet<_>>() {
+            let node = world.node(member);
+            for status in node.sessions().filter_map(|session| node.session_status(session)) {
+                totals.repair_rounds += status.sent.repair_rounds;
+                totals.unmaskable += status.unmaskable.len();
+            }
+        }
         let simulator = &world.simulator;
         let node = |member: MemberId| world.simulator_node(member);
         for Direction { link, from, .. } in &self.directions {
