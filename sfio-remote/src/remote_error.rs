@@ -68,6 +68,8 @@ error_kinds! {
     NotServing = 18, "this member is no I/O node";
     /// The caller gave the transfer up.
     Cancelled = 19, "cancelled";
+    /// Another session has claimed the subfile, and is still writing it.
+    Claimed = 20, "another process is writing it";
 }
 
 impl ErrorKind {

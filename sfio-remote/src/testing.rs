@@ -232,6 +232,12 @@ impl Transport for Port<'_> {
         directions.flat_map(|(_, directions)| directions).map(|direction| direction.read).sum()
     }
 
+    fn peer(&self, session: SessionId) -> Option<Peer> {
+        let ends = self.network.sessions.get(&session)?.ends;
+        let member = ends[1 - usize::from(ends[1] == self.me)];
+        Some(Peer { member, instance: InstanceId(1) })
+    }
+
     fn find_member(&self, name: &str) -> Option<MemberId> {
         self.network.names.iter().position(|other| other == name).map(|index| MemberId(index as u16))
     }

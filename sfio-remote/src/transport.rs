@@ -4,7 +4,7 @@
 //! in-memory one in its place, and another network module could stand here as well (design §9).
 
 use fec_transport::node::Node;
-use fec_transport::overlay::MemberId;
+use fec_transport::overlay::{MemberId, Peer};
 use fec_transport::{ConnectError, Read, SessionId, StreamError, StreamId, Time};
 
 /// Streams over authenticated sessions; most methods are those of [`Node`] with the same name.
@@ -45,6 +45,9 @@ pub trait Transport {
     /// A number that changes whenever the session carries data of its streams, in either direction.
     fn carried(&self, session: SessionId) -> u64;
 
+    /// Who is at the other end of a session; none if it has ended.
+    fn peer(&self, session: SessionId) -> Option<Peer>;
+
     /// The member of that name.
     fn find_member(&self, name: &str) -> Option<MemberId>;
 
@@ -81,6 +84,10 @@ impl Transport for Node {
         let Some(status) = self.session_status(session) else { return 0 };
         let sent: u64 = status.paths.iter().map(|path| path.counters.source_symbols).sum();
         sent + status.delivery.bytes
+    }
+
+    fn peer(&self, session: SessionId) -> Option<Peer> {
+        Node::peer(self, session)
     }
 
     fn find_member(&self, name: &str) -> Option<MemberId> {

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use fec_transport::io::{EndpointConfig, Sockets};
 use fec_transport::keys::{Identity, encode_key};
 use fec_transport::overlay::Overlay;
 use sfio_remote::client::{Durability, OpenMode, OperationError};
 use sfio_remote::distribution::{StripeUnit, Structure};
-use sfio_remote::io::{FileError, MemberConfig, OpenOptions, SfioMember, StripedFile};
+use sfio_remote::io::{FileError, MemberConfig, OpenOptions, SfioMember, StripedFile, Submission};
 use sfio_remote::name::FileName;
+use sfio_remote::request::{FileView, Granularity, Pattern, ReadList, WriteList};
 use tempfile::TempDir;
 
 /// Everything on this machine is fast; whoever waits for so long waits for ever.
@@ -149,6 +150,115 @@ fn megabytes_in_small_stripes_are_read_back_equal_by_a_process_of_its_own() {
         let file = StripedFile::open(cluster.client().client(), &file, unit(200)).await.expect("possible");
         assert_eq!(file.stat_when_opened().length(), data.len() as u64);
         assert_eq!(file.read_exact_at(0, data.len() as u64).await, Ok(data));
+    });
+}
+
+/// The deterministic permutation of a shuffled list's places.
+fn shuffled(count: u64) -> impl Iterator<Item = u64> + Clone {
+    (0..count).map(move |i| i * 7_919 % count)
+}
+
+#[test]
+fn lists_patterns_and_single_stripes_all_tell_the_same_bytes() {
+    run(async {
+        let cluster = Cluster::start().await;
+        let client = cluster.client().client();
+        let file = StripedFile::create(client, &name("io1,a;io2,a;io1,b"), unit(75)).await.expect("possible");
+        let content: Bytes = (0..60_000_u64).map(|i| (i * i % 251) as u8).collect();
+        let pieces = shuffled(6_000).map(|i| (i * 10, content.slice(i as usize * 10..i as usize * 10 + 10)));
+        file.write_list(pieces.clone()).await.expect("possible");
+        let read = file.read_list(shuffled(6_000).map(|i| (i * 10, 10))).await.expect("possible");
+        assert!(read.into_iter().eq(pieces.map(|(_, data)| data)));
+
+        // Every third byte of the file into every second of the memory.
+        let byte = Pattern::bytes(1).expect("possible");
+        let (third, second) =
+            (byte.clone().resized(3).expect("possible"), byte.resized(2).expect("possible"));
+        let view = FileView { origin: 0, pattern: &third, skipped: 100 };
+        let memory = BytesMut::from(&[b'.'; 2_000][..]);
+        let list = ReadList::patterned(&view, &second, 1_000, memory).expect("possible");
+        let (memory, present) = file.read(list).await.expect("possible").into_memory();
+        let expected = (0..2_000).map(|i| if i % 2 == 0 { content[300 + i / 2 * 3] } else { b'.' });
+        assert!(memory.iter().copied().eq(expected));
+        assert_eq!(present, 1_000);
+        let list = WriteList::patterned(&view, &second, 1_000, vec![b'!'; 2_000].into()).expect("possible");
+        file.write(list).await.expect("possible");
+        let mut expected = content.to_vec();
+        expected[300..3_300].iter_mut().step_by(3).for_each(|byte| *byte = b'!');
+        assert_eq!(file.read_exact_at(0, 60_000).await.expect("possible"), expected);
+
+        let list = WriteList::new([(1_003, content.slice(..30_000))]).expect("possible");
+        file.write(list.granularity(Granularity::Stripe)).await.expect("possible");
+        expected[1_003..31_003].copy_from_slice(&content[..30_000]);
+        let list = ReadList::new([(0, 70_000)]).expect("possible").granularity(Granularity::Stripe);
+        assert_eq!(file.read(list).await.expect("possible").into_vec(), [expected]);
+        assert_eq!(file.fsck().await.expect("possible"), Structure::Intact { length: 60_000 });
+    });
+}
+
+#[test]
+fn submissions_end_by_themselves_and_cancelled_ones_leave_nothing_at_the_io_nodes() {
+    run(async {
+        let cluster = Cluster::start().await;
+        let file = StripedFile::create(cluster.client().client(), &name("io1,a;io2,a"), unit(200)).await;
+        let file = file.expect("possible");
+        let list = |i: u64, bytes: usize| {
+            WriteList::new([(i << 20, vec![i as u8; bytes].into())]).expect("possible")
+        };
+        let mut writes: Vec<_> = (0..8).map(|i| file.submit_write(list(i, 1_000))).collect();
+        let mut done = 0;
+        while done < writes.len() {
+            for (index, result) in Submission::test_some(&mut writes).await {
+                assert_eq!(result, Ok(()), "write {index}");
+                done += 1;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert!(writes.iter().all(Submission::is_taken));
+        let cancelled = file.submit_write(list(9, 64 << 20)).cancel().await.expect_err("64 MiB take longer");
+        assert_eq!(cancelled, FileError::Operation(OperationError::Cancelled));
+        assert_eq!(file.read_exact_at(3 << 20, 1_000).await.expect("possible"), [3; 1_000][..]);
+        for io_node in ["io1", "io2"] {
+            let member = &cluster.members.iter().find(|(name, _)| *name == io_node).expect("it runs").1;
+            let rest = || {
+                member
+                    .endpoint()
+                    .handle()
+                    .inspect(|_, app| app.io_node().map(|node| (node.transfer_count(), node.memory_used())))
+            };
+            // The resets are on their way.
+            while rest().await.expect("it runs") != Some((0, 0)) {
+                tokio::task::yield_now().await;
+            }
+        }
+        let counters = file.error_counters(true).await.expect("possible");
+        assert_eq!(counters.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["io1", "io2"]);
+    });
+}
+
+#[test]
+fn three_processes_that_write_at_once_lie_on_the_disks_as_in_the_paper() {
+    run(async {
+        let mut cluster = Cluster::start().await;
+        cluster.run("client", None, None).await;
+        cluster.run("client", None, None).await;
+        let clients = cluster.members.iter().filter(|(name, _)| *name == "client");
+        let mut writes = tokio::task::JoinSet::new();
+        for (rank, (_, member)) in (0..).zip(clients) {
+            let client = member.client().clone();
+            writes.spawn(async move {
+                let options = OpenOptions::new().mode(OpenMode::Create).stripe_unit(unit(5));
+                let file = options.open(&client, &name("io1,/tmp/a.dat;io2,/tmp/a.dat;")).await?;
+                file.write_at(13 * rank, "Hello*World!*").await
+            });
+        }
+        assert_eq!(writes.len(), 3);
+        while let Some(written) = writes.join_next().await {
+            written.expect("no panic").expect("possible");
+        }
+        let subfile = |member: &str| std::fs::read(cluster.export(member).join("tmp/a.dat")).expect("there");
+        assert_eq!(subfile("io1"), b"Hellod!*Heorld!o*Wor");
+        assert_eq!(subfile("io2"), b"*Worlllo*W*Hellld!*");
     });
 }
 

@@ -1,13 +1,13 @@
 //! What a caller asks of a client, and what it is told.
 
-use bytes::Bytes;
+use std::sync::Arc;
 
-use super::file::FileStat;
+use super::file::{FileStat, Layout};
 use super::{OperationError, OperationId};
 use crate::distribution::StripeUnit;
 use crate::io_node::ErrorCounters;
 use crate::name::FileName;
-use crate::request::{ReadList, WriteList};
+use crate::request::{ReadList, RegionsRead, WriteList};
 
 /// A striped file that the client has open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,6 +100,9 @@ pub enum OpenMode {
     Create,
     /// The same, and what there is becomes empty.
     Truncate,
+    /// The same, and nobody else may change the subfiles until this process gives them another name, removes them, or
+    /// ends: of several that want to write one file, one does.
+    Claim,
 }
 
 /// When changes survive a power loss of an I/O node.
@@ -134,10 +137,12 @@ pub enum Answer {
         file: FileId,
         /// What there was when it was opened; after [`OpenMode::Truncate`] nothing.
         stat: FileStat,
+        /// Where its bytes are.
+        layout: Arc<Layout>,
     },
     /// The bytes of each region, in the order of the list. A region that reaches beyond the first byte that the file
     /// lacks is cut there.
-    Data(Vec<Bytes>),
+    Data(RegionsRead),
     /// The sizes of all subfiles.
     Stat(FileStat),
     /// The counters.

@@ -1,5 +1,7 @@
 //! Striped files that are open.
 
+use std::sync::Arc;
+
 use fec_transport::overlay::MemberId;
 
 use super::action::Durability;
@@ -44,12 +46,12 @@ impl FileStat {
     }
 }
 
-/// Where the bytes of a striped file are.
-#[derive(Debug, Clone)]
-pub(super) struct Layout {
+/// Where the bytes of a striped file are: whoever has it can plan lists for the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
     pub(super) name: FileName,
     pub(super) distribution: Distribution,
-    pub(super) holders: Vec<MemberId>,
+    pub(super) holders: Arc<[MemberId]>,
 }
 
 impl Layout {
@@ -69,6 +71,21 @@ impl Layout {
         Ok(Layout { name, distribution, holders })
     }
 
+    /// The name of the file.
+    pub fn name(&self) -> &FileName {
+        &self.name
+    }
+
+    /// How it is dealt out.
+    pub fn distribution(&self) -> Distribution {
+        self.distribution
+    }
+
+    /// The I/O nodes that hold the subfiles, in the order of striping.
+    pub fn holders(&self) -> &Arc<[MemberId]> {
+        &self.holders
+    }
+
     /// Each subfile with its holder and its path.
     pub(super) fn subfiles(&self) -> impl Iterator<Item = (SubfileIndex, MemberId, &SubfilePath)> + '_ {
         self.distribution
@@ -84,7 +101,7 @@ impl Layout {
 /// A striped file that is open.
 #[derive(Debug, Clone)]
 pub(super) struct OpenFile {
-    pub(super) layout: Layout,
+    pub(super) layout: Arc<Layout>,
     pub(super) durability: Durability,
     /// The logical file had at least this length when we last heard of it; see [`growth`](super::growth).
     pub(super) known_length: u64,

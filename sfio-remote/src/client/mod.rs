@@ -28,9 +28,10 @@ mod transfer;
 pub use action::{Action, Answer, Completion, Durability, FileId, OpenMode};
 pub use config::ClientConfig;
 pub use error::{OperationError, ProtocolError};
-pub use file::FileStat;
+pub use file::{FileStat, Layout};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use fec_transport::overlay::MemberId;
 use fec_transport::{CloseReason, Event, SessionId, StreamId, Time};
@@ -198,8 +199,9 @@ impl Client {
                 let file = FileId(self.next_file);
                 self.next_file += 1;
                 let known_length = stat.length();
-                self.files.insert(file, OpenFile { layout, durability, known_length });
-                Err(Ok(Answer::Opened { file, stat }))
+                let open = OpenFile { layout: Arc::clone(&layout), durability, known_length };
+                self.files.insert(file, open);
+                Err(Ok(Answer::Opened { file, stat, layout }))
             }
         }
     }
@@ -237,8 +239,11 @@ impl Client {
         let Some(transfer) = Transfer::next(now, id, part, operation, limit) else { return };
         let link = self.links.entry(member).or_default();
         link.in_flight += transfer.weight();
-        if operation.parts[part].has_more() {
-            link.wait((id, part), &operation.parts[part]);
+        let begun = &mut operation.parts[part];
+        if begun.has_more() && begun.may_begin() {
+            link.wait((id, part), begun);
+        } else {
+            begun.held_back = begun.has_more();
         }
         self.transfers.insert(stream, (member, transfer));
         self.schedule_check(now);
@@ -285,9 +290,12 @@ impl Client {
     /// One transfer of a part is done; perhaps the part is, perhaps the operation.
     fn part_ended<T: Transport>(&mut self, now: Time, transport: &mut T, id: OperationId, part: usize) {
         let Some(operation) = self.operations.get_mut(&id) else { return };
-        let part = &mut operation.parts[part];
-        part.running -= 1;
-        if part.running == 0 && !part.has_more() {
+        let ended = &mut operation.parts[part];
+        ended.running -= 1;
+        if std::mem::take(&mut ended.held_back) {
+            self.links.entry(ended.member).or_default().wait((id, part), ended);
+        }
+        if ended.running == 0 && !ended.has_more() {
             operation.unfinished -= 1;
         }
         if operation.unfinished == 0

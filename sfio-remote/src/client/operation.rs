@@ -1,5 +1,7 @@
 //! One operation: what it transfers to and from each I/O node, in stages, and its answer.
 
+use std::sync::Arc;
+
 use fec_transport::overlay::MemberId;
 
 use super::action::{Answer, Durability, FileId};
@@ -30,11 +32,11 @@ pub(super) enum Goal {
     /// Each part did something, and that is all.
     Done,
     /// The file can be opened if its subfiles are there.
-    Open { layout: Layout, durability: Durability, truncated: bool },
+    Open { layout: Arc<Layout>, durability: Durability, truncated: bool },
     /// The sizes of all subfiles.
-    Stat(Layout),
+    Stat(Arc<Layout>),
     /// Bytes for the caller.
-    Read { layout: Layout, buffer: ReadBuffer },
+    Read { layout: Arc<Layout>, buffer: ReadBuffer },
     /// Bytes of the caller; a part without payload asks for the size of the witness (see [`growth`]).
     Write(WriteGoal),
     /// The write's data is there; subfiles that it did not touch grow.
@@ -51,7 +53,7 @@ pub(super) enum Goal {
 #[derive(Debug)]
 pub(super) struct WriteGoal {
     pub(super) file: FileId,
-    pub(super) layout: Layout,
+    pub(super) layout: Arc<Layout>,
     pub(super) known_length: u64,
     /// Where it ends in the logical file.
     pub(super) end: u64,
@@ -66,6 +68,10 @@ pub(super) struct Part {
     pub(super) work: Work,
     /// Transfers under way.
     pub(super) running: usize,
+    /// If each stripe is a transfer of its own: how many may be under way at once.
+    pub(super) stripes_at_once: Option<usize>,
+    /// Whether it waits for one of its own transfers to end, and for nothing else.
+    pub(super) held_back: bool,
     /// The smallest size that a reply told; none before the first reply, or if the subfile does not exist.
     pub(super) size: Option<u64>,
     /// The offset in the subfile of the first byte that a read did not get.
@@ -88,7 +94,7 @@ pub(super) enum Outcome {
     /// The operation has an answer.
     Answered(Result<Answer, OperationError>),
     /// The file is open from now on.
-    Opened { layout: Layout, durability: Durability, stat: FileStat },
+    Opened { layout: Arc<Layout>, durability: Durability, stat: FileStat },
     /// There is a further stage.
     Continue(Operation),
 }
@@ -98,12 +104,22 @@ impl Part {
         Part::new(member, Work::Single { kind, sent: false })
     }
 
-    pub(super) fn access(access: SubfileAccess, path: SubfilePath) -> Part {
-        Part::new(access.member(), Work::Access { path, access, next: Cursor::default() })
+    pub(super) fn access(access: SubfileAccess, path: SubfilePath, stripes_at_once: Option<usize>) -> Part {
+        let part = Part::new(access.member(), Work::Access { path, access, next: Cursor::default() });
+        Part { stripes_at_once, ..part }
     }
 
     fn new(member: MemberId, work: Work) -> Part {
-        Part { member, work, running: 0, size: None, end_of_subfile: None, payload: Vec::new() }
+        Part {
+            member,
+            work,
+            running: 0,
+            stripes_at_once: None,
+            held_back: false,
+            size: None,
+            end_of_subfile: None,
+            payload: Vec::new(),
+        }
     }
 
     /// The request of the next transfer, of at most `limit` bytes of payload; none if all have begun.
@@ -115,6 +131,10 @@ impl Part {
                 (kind.clone(), None)
             }
             Work::Access { path, access, next } => {
+                let limit = match self.stripes_at_once {
+                    Some(_) => access.stripe_rest(*next).min(limit),
+                    None => limit,
+                };
                 let batch = access.next_batch(next, limit)?;
                 let (path, runs) = (path.clone(), batch.runs.clone());
                 let kind =
@@ -132,6 +152,11 @@ impl Part {
             Work::Single { sent, .. } => !sent,
             Work::Access { access, next, .. } => !access.is_finished(*next),
         }
+    }
+
+    /// Whether it may begin another transfer while those are under way that are.
+    pub(super) fn may_begin(&self) -> bool {
+        self.stripes_at_once.is_none_or(|most| self.running < most)
     }
 
     /// The path of the subfile; none for requests to the I/O node itself.
@@ -180,7 +205,9 @@ impl Part {
 
 impl Operation {
     pub(super) fn new(goal: Goal, durable: bool, parts: Vec<Part>) -> Operation {
-        Operation { goal, durable, unfinished: parts.len(), parts, next_transfer: 0 }
+        // A file has far fewer subfiles than there are numbers.
+        let next_transfer = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        Operation { goal, durable, unfinished: parts.len(), parts, next_transfer }
     }
 
     /// Whether the operation can live with that failure of one part.
@@ -222,7 +249,7 @@ fn found(layout: &Layout, sizes: Vec<Option<u64>>) -> Result<FileStat, Operation
     Ok(FileStat::new(layout, sizes))
 }
 
-fn opened(layout: Layout, durability: Durability, sizes: Vec<Option<u64>>) -> Outcome {
+fn opened(layout: Arc<Layout>, durability: Durability, sizes: Vec<Option<u64>>) -> Outcome {
     let stat = match found(&layout, sizes) {
         Ok(stat) => stat,
         Err(error) => return Outcome::Answered(Err(error)),

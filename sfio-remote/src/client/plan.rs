@@ -1,5 +1,7 @@
 //! From an action to an operation: which subfiles it concerns, and what it does at each.
 
+use std::sync::Arc;
+
 use super::action::{Action, Answer, Durability, OpenMode};
 use super::error::OperationError;
 use super::file::{Layout, OpenFile};
@@ -7,9 +9,12 @@ use super::operation::{Goal, Operation, Part, WriteGoal};
 use super::{Client, FileId, growth};
 use crate::distribution::{Region, StripeUnit, SubfileIndex};
 use crate::name::{FileName, SubfilePath};
-use crate::request::{ReadBuffer, ReadList, RequestCache, WriteList};
+use crate::request::{ReadBuffer, ReadList, SubfileAccess, WriteList};
 use crate::transport::Transport;
 use crate::wire::RequestKind;
+
+/// How many requests a call has under way that makes one of each stripe.
+const STRIPES_AT_ONCE: usize = 64;
 
 /// What an action becomes.
 pub(super) enum Planned {
@@ -28,7 +33,7 @@ impl Client {
     ) -> Result<Planned, OperationError> {
         let operation = match action {
             Action::Open { name, stripe_unit, mode, durability } => {
-                open(Layout::resolve(name, stripe_unit, transport)?, mode, durability)
+                open(Arc::new(Layout::resolve(name, stripe_unit, transport)?), mode, durability)
             }
             Action::Close { file } => {
                 self.files.remove(&file).ok_or(OperationError::NotOpen)?;
@@ -39,7 +44,7 @@ impl Client {
             Action::SetLength { file, length } => set_length(file, self.file(file)?, length)?,
             Action::Stat { file } => {
                 let layout = &self.file(file)?.layout;
-                each(layout, Goal::Stat(layout.clone()), false, |_, path| RequestKind::Stat { path })
+                each(layout, Goal::Stat(Arc::clone(layout)), false, |_, path| RequestKind::Stat { path })
             }
             Action::Sync { file } => match self.file(file)? {
                 OpenFile { durability: Durability::None, .. } => return Ok(Planned::Answer(Answer::Done)),
@@ -49,7 +54,7 @@ impl Client {
             },
             Action::Remove { name, durability } => {
                 let goal = Goal::Remove { name: name.to_string() };
-                let layout = Layout::resolve(name, StripeUnit::DEFAULT, transport)?;
+                let layout = Arc::new(Layout::resolve(name, StripeUnit::DEFAULT, transport)?);
                 each(&layout, goal, is_durable(durability), |_, path| RequestKind::Remove { path })
             }
             Action::Rename { name, target, replace, durability } => {
@@ -71,7 +76,7 @@ fn is_durable(durability: Durability) -> bool {
 
 /// One request to each subfile.
 fn each(
-    layout: &Layout,
+    layout: &Arc<Layout>,
     goal: Goal,
     durable: bool,
     kind: impl Fn(SubfileIndex, SubfilePath) -> RequestKind,
@@ -83,36 +88,41 @@ fn each(
     Operation::new(goal, durable, parts)
 }
 
-fn open(layout: Layout, mode: OpenMode, durability: Durability) -> Operation {
-    let truncate = mode == OpenMode::Truncate;
-    let goal = Goal::Open { layout: layout.clone(), durability, truncated: truncate };
+fn open(layout: Arc<Layout>, mode: OpenMode, durability: Durability) -> Operation {
+    let claim = mode == OpenMode::Claim;
+    let truncate = claim || mode == OpenMode::Truncate;
+    let goal = Goal::Open { layout: Arc::clone(&layout), durability, truncated: truncate };
     each(&layout, goal, is_durable(durability), |_, path| match mode {
         OpenMode::Existing => RequestKind::Stat { path },
-        OpenMode::Create | OpenMode::Truncate => RequestKind::Create { path, truncate },
+        OpenMode::Create | OpenMode::Truncate | OpenMode::Claim => {
+            RequestKind::Create { path, truncate, claim }
+        }
     })
 }
 
-/// The parts that read or write `regions`.
-fn accesses(layout: &Layout, regions: &[Region]) -> Vec<Part> {
-    let mut cache = RequestCache::new(layout.distribution, &layout.holders);
-    cache.insert_all(regions);
-    let part = |access: crate::request::SubfileAccess| {
+/// The parts that carry `accesses` out; `single` if each stripe is to be a request of its own.
+fn parts(layout: &Layout, accesses: Vec<SubfileAccess>, single: bool) -> Vec<Part> {
+    // As many as the optimised calls are compared with, over all subfiles.
+    let at_once = (STRIPES_AT_ONCE / accesses.len().max(1)).max(1);
+    let part = |access: SubfileAccess| {
         let path = layout.path(access.subfile()).clone();
-        Part::access(access, path)
+        Part::access(access, path, single.then_some(at_once))
     };
-    cache.flush().into_iter().map(part).collect()
+    accesses.into_iter().map(part).collect()
 }
 
-fn read(file: &OpenFile, list: ReadList, limit: u64) -> Result<Operation, OperationError> {
-    let layout = file.layout.clone();
-    let parts = accesses(&layout, list.regions());
+fn read(file: &OpenFile, mut list: ReadList, limit: u64) -> Result<Operation, OperationError> {
+    let layout = Arc::clone(&file.layout);
+    let accesses = list.take_accesses(layout.distribution, &layout.holders);
+    let parts = parts(&layout, accesses, list.is_stripe_by_stripe());
     let buffer = ReadBuffer::new(list, limit)?;
     Ok(Operation::new(Goal::Read { layout, buffer }, false, parts))
 }
 
-fn write(id: FileId, file: &OpenFile, list: WriteList) -> Operation {
-    let layout = file.layout.clone();
-    let mut parts = accesses(&layout, list.regions());
+fn write(id: FileId, file: &OpenFile, mut list: WriteList) -> Operation {
+    let layout = Arc::clone(&file.layout);
+    let accesses = list.take_accesses(layout.distribution, &layout.holders);
+    let mut parts = parts(&layout, accesses, list.is_stripe_by_stripe());
     // Writing nothing extends nothing, wherever it is.
     let written = list.regions().iter().filter(|region| region.length() > 0);
     let end = written.map(|region| region.end()).max().unwrap_or(0);
@@ -151,7 +161,7 @@ fn rename(
     if members(&name) != members(target) {
         return Err(OperationError::OtherMembers { name: name.to_string(), target: target.to_string() });
     }
-    let layout = Layout::resolve(name, StripeUnit::DEFAULT, transport)?;
+    let layout = Arc::new(Layout::resolve(name, StripeUnit::DEFAULT, transport)?);
     Ok(each(&layout, Goal::Done, is_durable(durability), |subfile, path| RequestKind::Rename {
         path,
         target: target.subfiles()[subfile.index()].path().clone(),

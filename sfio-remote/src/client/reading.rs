@@ -1,16 +1,14 @@
 //! Putting together what was read.
 
-use bytes::Bytes;
-
 use super::action::Answer;
 use super::file::Layout;
 use super::operation::Part;
 use crate::distribution::{Distribution, Region, SubfileIndex};
 use crate::io_node::{ERROR_COUNTERS_BYTES, ErrorCounters};
-use crate::request::ReadBuffer;
+use crate::request::{ReadBuffer, RegionsRead};
 
 /// The bytes of each region, cut at the first byte that the file lacks.
-pub(super) fn finish(layout: &Layout, mut buffer: ReadBuffer, parts: &[Part]) -> Vec<Bytes> {
+pub(super) fn finish(layout: &Layout, mut buffer: ReadBuffer, parts: &[Part]) -> RegionsRead {
     let mut ends = Vec::new();
     for part in parts {
         if let Some(access) = part.subfile_access() {
@@ -18,9 +16,7 @@ pub(super) fn finish(layout: &Layout, mut buffer: ReadBuffer, parts: &[Part]) ->
             ends.extend(part.end_of_subfile.map(|end| (access.subfile(), end)));
         }
     }
-    let present = |region: &Region| present_length(&layout.distribution, *region, &ends);
-    let lengths: Vec<u64> = buffer.regions().iter().map(present).collect();
-    buffer.into_regions(lengths)
+    buffer.finish(|region| present_length(&layout.distribution, region, &ends))
 }
 
 /// How much of `region` is there before the first byte that lies behind the end of its subfile.

@@ -74,8 +74,16 @@ impl Transfer {
     ) -> Option<Transfer> {
         let writes = matches!(operation.goal, Goal::Write(_));
         let (kind, batch) = operation.parts[part].next_request(writes, limit)?;
-        let request_id = RequestId { operation: id.0, transfer: operation.next_transfer };
-        operation.next_transfer = operation.next_transfer.wrapping_add(1);
+        // A request without payload is named by its part, so that an operation that is repeated under its number repeats
+        // the same requests; those with payload follow.
+        let transfer = match batch {
+            None => u32::try_from(part).unwrap_or(u32::MAX),
+            Some(_) => {
+                operation.next_transfer = operation.next_transfer.wrapping_add(1);
+                operation.next_transfer
+            }
+        };
+        let request_id = RequestId { operation: id.0, transfer };
         let unsent = kind.payload();
         let request = Request { id: request_id, durable: operation.durable, kind };
         Some(Transfer {

@@ -1,13 +1,22 @@
 //! Striped files as programs use them.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use bytes::Bytes;
+use fec_transport::overlay::MemberId;
 
 use super::client::{FileError, SfioClient};
+use super::submission::Submission;
 use crate::application::Command;
-use crate::client::{Action, Answer, Durability, FileId, FileStat, OpenMode, OperationError};
-use crate::distribution::StripeUnit;
+use crate::client::{Action, Answer, Durability, FileId, FileStat, Layout, OpenMode, OperationError};
+use crate::distribution::{Distribution, StripeUnit, Structure};
+use crate::io_node::ErrorCounters;
 use crate::name::FileName;
-use crate::request::{ReadList, WriteList};
+use crate::request::{ReadList, RegionsRead, WriteList};
+
+/// Lists of at most so many regions are planned where they are made; that takes less than a millisecond.
+const PLANNED_AT_ONCE: usize = 4_096;
 
 type Result<T> = std::result::Result<T, FileError>;
 
@@ -30,14 +39,21 @@ pub struct OpenOptions {
     durability: Durability,
 }
 
-/// A striped file. Its methods may be called at once, from any task; whoever wants one after the other waits.
+/// A striped file. Its methods may be called at once, from any task; whoever wants one after the other waits. Clones are
+/// the same open file.
 ///
-/// Dropping it closes it, without a sync.
-#[derive(Debug)]
+/// Dropping the last of them closes it, without a sync.
+#[derive(Debug, Clone)]
 pub struct StripedFile {
+    open: Arc<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
     client: SfioClient,
     file: FileId,
     stat: FileStat,
+    layout: Arc<Layout>,
 }
 
 impl OpenOptions {
@@ -74,7 +90,9 @@ impl OpenOptions {
         let OpenOptions { stripe_unit, mode, durability } = *self;
         let action = Action::Open { name: name.clone(), stripe_unit, mode, durability };
         match client.call(action).await? {
-            Answer::Opened { file, stat } => Ok(StripedFile { client: client.clone(), file, stat }),
+            Answer::Opened { file, stat, layout } => {
+                Ok(StripedFile { open: Arc::new(Open { client: client.clone(), file, stat, layout }) })
+            }
             other => unreachable!("a file was to be opened, not {other:?}"),
         }
     }
@@ -109,7 +127,12 @@ impl StripedFile {
 
     /// What there was when the file was opened.
     pub fn stat_when_opened(&self) -> &FileStat {
-        &self.stat
+        &self.open.stat
+    }
+
+    /// Where the file's bytes are.
+    pub fn layout(&self) -> &Layout {
+        &self.open.layout
     }
 
     /// Reads up to `length` bytes from `offset` on; fewer if the file ends before.
@@ -139,7 +162,16 @@ impl StripedFile {
     /// If an I/O node fails, or a region is not possible.
     pub async fn read_list(&self, regions: impl IntoIterator<Item = (u64, u64)>) -> Result<Vec<Bytes>> {
         let list = ReadList::new(regions).map_err(OperationError::from)?;
-        match self.client.call(Action::Read { file: self.file, list }).await? {
+        self.read(list).await.map(RegionsRead::into_vec)
+    }
+
+    /// Reads what a list says: patterns, or each stripe by a request of its own.
+    ///
+    /// # Errors
+    /// If an I/O node fails.
+    pub async fn read(&self, list: ReadList) -> Result<RegionsRead> {
+        let list = self.planned(list, |list| list.regions().len(), ReadList::plan).await;
+        match self.open.client.call(Action::Read { file: self.open.file, list }).await? {
             Answer::Data(data) => Ok(data),
             other => unreachable!("data was asked for, not {other:?}"),
         }
@@ -159,8 +191,68 @@ impl StripedFile {
     /// # Errors
     /// As [`write_at`](Self::write_at).
     pub async fn write_list(&self, pieces: impl IntoIterator<Item = (u64, Bytes)>) -> Result<()> {
-        let list = WriteList::new(pieces).map_err(OperationError::from)?;
-        self.client.call(Action::Write { file: self.file, list }).await.map(drop)
+        self.write(WriteList::new(pieces).map_err(OperationError::from)?).await
+    }
+
+    /// Writes what a list says: patterns, packed memory, or each stripe by a request of its own.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    pub async fn write(&self, list: WriteList) -> Result<()> {
+        let list = self.planned(list, |list| list.regions().len(), WriteList::plan).await;
+        self.open.client.call(Action::Write { file: self.open.file, list }).await.map(drop)
+    }
+
+    /// Begins to read and comes back; the [`Submission`] tells when it is done.
+    pub fn submit_read(&self, list: ReadList) -> Submission<RegionsRead> {
+        let file = self.clone();
+        Submission::begin(async move { file.read(list).await })
+    }
+
+    /// Begins to write and comes back.
+    pub fn submit_write(&self, list: WriteList) -> Submission<()> {
+        let file = self.clone();
+        Submission::begin(async move { file.write(list).await })
+    }
+
+    /// Begins a sync and comes back.
+    pub fn submit_sync(&self) -> Submission<()> {
+        let file = self.clone();
+        Submission::begin(async move { file.sync_all().await })
+    }
+
+    /// The error counters of all I/O nodes that hold subfiles, each once.
+    ///
+    /// # Errors
+    /// If one of them cannot be reached; with `reset`, those before it have been reset nevertheless.
+    pub async fn error_counters(&self, reset: bool) -> Result<Vec<(String, ErrorCounters)>> {
+        let names = self.open.layout.name().subfiles().iter().map(|subfile| subfile.member().to_owned());
+        let names: BTreeSet<String> = names.collect();
+        let mut counters = Vec::new();
+        for name in names {
+            let of_one = self.open.client.error_counters(&name, reset).await?;
+            counters.push((name, of_one));
+        }
+        Ok(counters)
+    }
+
+    /// Plans a list before the member's task gets it; a long one on a thread that may compute.
+    async fn planned<L: Send + 'static>(
+        &self,
+        mut list: L,
+        regions: impl Fn(&L) -> usize,
+        plan: impl Fn(&mut L, Distribution, &Arc<[MemberId]>) + Send + 'static,
+    ) -> L {
+        let layout = Arc::clone(&self.open.layout);
+        if regions(&list) <= PLANNED_AT_ONCE {
+            plan(&mut list, layout.distribution(), layout.holders());
+            return list;
+        }
+        let planning = tokio::task::spawn_blocking(move || {
+            plan(&mut list, layout.distribution(), layout.holders());
+            list
+        });
+        planning.await.expect("planning does not panic, and nobody aborts it")
     }
 
     /// Cuts the file, or extends it with zeros.
@@ -168,7 +260,7 @@ impl StripedFile {
     /// # Errors
     /// If an I/O node fails. Then the file may be torn, which [`stat`](Self::stat) tells.
     pub async fn set_len(&self, length: u64) -> Result<()> {
-        self.client.call(Action::SetLength { file: self.file, length }).await.map(drop)
+        self.open.client.call(Action::SetLength { file: self.open.file, length }).await.map(drop)
     }
 
     /// The sizes of all subfiles, and what they say about the file.
@@ -176,9 +268,22 @@ impl StripedFile {
     /// # Errors
     /// If an I/O node fails.
     pub async fn stat(&self) -> Result<FileStat> {
-        match self.client.call(Action::Stat { file: self.file }).await? {
+        match self.open.client.call(Action::Stat { file: self.open.file }).await? {
             Answer::Stat(stat) => Ok(stat),
             other => unreachable!("sizes were asked for, not {other:?}"),
+        }
+    }
+
+    /// The structural check: whether the sizes of the subfiles fit together to one length, and if not, up to where the
+    /// file is whole, and which subfiles are short or long. It says nothing about content. `[theory §4]`
+    ///
+    /// # Errors
+    /// If subfiles are missing, or an I/O node fails.
+    pub async fn fsck(&self) -> Result<Structure> {
+        let stat = self.stat().await?;
+        match stat.missing() {
+            missing if missing.is_empty() => Ok(stat.structure()),
+            missing => Err(OperationError::Incomplete { missing }.into()),
         }
     }
 
@@ -204,11 +309,11 @@ impl StripedFile {
     /// If an I/O node fails. After a failed sync all later ones of that subfile fail, too: what was written before may
     /// be lost, and nothing can tell.
     pub async fn sync_all(&self) -> Result<()> {
-        self.client.call(Action::Sync { file: self.file }).await.map(drop)
+        self.open.client.call(Action::Sync { file: self.open.file }).await.map(drop)
     }
 }
 
-impl Drop for StripedFile {
+impl Drop for Open {
     fn drop(&mut self) {
         let close = Action::Close { file: self.file };
         self.client.send_later(Command::Start(self.client.unattended(), close));

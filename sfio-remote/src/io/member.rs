@@ -12,7 +12,7 @@ use super::disk::{DiskStore, ExportError};
 use crate::application::{Command, Outcome, SfioApplication};
 use crate::client::ClientConfig;
 use crate::io_node::IoNodeConfig;
-use crate::store::DiskOperation;
+use crate::store::{DiskOperation, Elevator};
 
 /// What a member does with striped files.
 #[derive(Debug, Clone)]
@@ -36,6 +36,9 @@ pub enum StartError {
     /// It cannot serve what it should.
     #[error(transparent)]
     Export(#[from] ExportError),
+    /// The threads of a blocking member cannot be started.
+    #[error("cannot start threads")]
+    Threads(#[source] std::io::Error),
 }
 
 /// A member's process. It relays for others as the overlay says, serves subfiles if it has an export root, and is a
@@ -143,15 +146,24 @@ async fn serve_disk(
     threads: usize,
 ) {
     let free = Arc::new(Semaphore::new(threads.max(1)));
+    let mut elevator = Elevator::default();
     while let Some(operation) = operations.recv().await {
-        // The semaphore is never closed.
-        let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return };
-        let (store, handle) = (store.clone(), handle.clone());
-        tokio::task::spawn_blocking(move || {
-            let result = store.perform(&operation);
-            // An endpoint that has ended needs no results.
-            let _ = handle.command_blocking(Command::Disk(result));
-            drop(permit);
-        });
+        elevator.push(operation);
+        while !elevator.is_empty() {
+            // The semaphore is never closed.
+            let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return };
+            while let Ok(operation) = operations.try_recv() {
+                elevator.push(operation);
+            }
+            let Some(errand) = elevator.pop() else { break };
+            let (store, handle) = (store.clone(), handle.clone());
+            tokio::task::spawn_blocking(move || {
+                for result in errand.perform(|operation| store.perform(operation)) {
+                    // An endpoint that has ended needs no results.
+                    let _ = handle.command_blocking(Command::Disk(result));
+                }
+                drop(permit);
+            });
+        }
     }
 }

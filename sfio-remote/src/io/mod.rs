@@ -25,12 +25,17 @@
 //! # }
 //! ```
 
+pub mod blocking;
 mod client;
 mod disk;
 mod file;
 mod member;
+#[cfg(feature = "config")]
+pub mod membership;
+mod submission;
 
 pub use client::{FileError, SfioClient};
 pub use disk::{DiskStore, ExportError};
 pub use file::{OpenOptions, StripedFile};
 pub use member::{MemberConfig, SfioMember, StartError};
+pub use submission::Submission;

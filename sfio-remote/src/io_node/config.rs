@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::AccessRules;
+
 /// Every limit of an I/O node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IoNodeConfig {
@@ -21,6 +23,8 @@ pub struct IoNodeConfig {
     /// After this time without any progress a transfer is given up, if nothing else of its session moves either. The
     /// disk may take longer. Default 30 s.
     pub idle_timeout: Duration,
+    /// What each member may do. Default: everything, for all members of the overlay.
+    pub access: AccessRules,
 }
 
 impl Default for IoNodeConfig {
@@ -32,6 +36,7 @@ impl Default for IoNodeConfig {
             operations_per_transfer: 4,
             transfers_per_session: 256,
             idle_timeout: Duration::from_secs(30),
+            access: AccessRules::default(),
         }
     }
 }

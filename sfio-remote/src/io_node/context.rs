@@ -3,12 +3,15 @@
 use fec_transport::{Read, StreamError, StreamId, Time};
 
 use super::IoNodeConfig;
+use super::admission::Claims;
 use super::budget::Budget;
 use super::disk_queue::DiskQueue;
+use super::past::Seen;
 use crate::name::SubfilePath;
 use crate::remote_error::RemoteError;
-use crate::store::{DiskAction, Ticket};
+use crate::store::{DiskAction, DiskReply, Ticket};
 use crate::transport::Transport;
+use crate::wire::{RequestId, RequestKind};
 
 /// What all transfers share.
 #[derive(Debug)]
@@ -16,6 +19,7 @@ pub(super) struct Shared {
     pub(super) config: IoNodeConfig,
     pub(super) budget: Budget,
     pub(super) disk: DiskQueue,
+    pub(super) claims: Claims,
 }
 
 /// What all transfers share, the transport, the time, and which transfer takes the step.
@@ -33,6 +37,33 @@ impl<T: Transport> Context<'_, T> {
 
     pub(super) fn submit(&mut self, path: &SubfilePath, action: DiskAction, reserved: u64) -> Ticket {
         self.shared.disk.submit(self.stream, path, action, reserved)
+    }
+
+    /// Refuses what the client may not do, or not now.
+    pub(super) fn admit(&mut self, request: &RequestKind) -> Result<(), RemoteError> {
+        let session = self.stream.session;
+        // A session that has just ended gets no answer whatever it is.
+        if let Some(peer) = self.transport.peer(session) {
+            self.shared.config.access.check(&self.transport.member_name(peer.member), request)?;
+        }
+        self.shared.claims.admit(session, request)
+    }
+
+    /// Carries out a request once, however often it comes. Gives the outcome if it was carried out before.
+    pub(super) fn submit_once(
+        &mut self,
+        request: (RequestId, &RequestKind),
+        path: &SubfilePath,
+        action: DiskAction,
+    ) -> Option<Result<DiskReply, RemoteError>> {
+        let (id, kind) = request;
+        let id = (self.transport.peer(self.stream.session)?, id);
+        match self.shared.disk.past.look_up(id, kind, self.stream) {
+            Seen::New => self.shared.disk.submit_once(self.stream, path, action, id),
+            Seen::Running => {}
+            Seen::Done(outcome) => return Some(outcome.map_err(|error| error.error)),
+        }
+        None
     }
 
     pub(super) fn sync(&mut self, path: &SubfilePath) -> Result<(), RemoteError> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use fec_transport::StreamId;
 
 use super::ErrorCounters;
+use super::past::{Past, PastId};
 use super::syncs::{Aftermath, Syncs};
 use crate::name::SubfilePath;
 use crate::store::{DiskAction, DiskError, DiskOperation, DiskReply, DiskResult, Ticket};
@@ -17,6 +18,7 @@ pub(super) struct DiskQueue {
     pending: BTreeMap<Ticket, Pending>,
     syncs: Syncs,
     pub(super) counters: ErrorCounters,
+    pub(super) past: Past,
 }
 
 /// What must be known of an operation when its result comes.
@@ -26,6 +28,8 @@ struct Pending {
     path: SubfilePath,
     aftermath: Aftermath,
     reserved: u64,
+    /// If its outcome is to be remembered.
+    once: Option<PastId>,
 }
 
 /// A result with the transfer that it belongs to.
@@ -51,9 +55,23 @@ impl DiskQueue {
         let aftermath = Aftermath::of(&action);
         let operation = self.operation(path, action);
         let ticket = operation.ticket;
-        self.pending.insert(ticket, Pending { stream, path: path.clone(), aftermath, reserved });
+        self.pending.insert(ticket, Pending { stream, path: path.clone(), aftermath, reserved, once: None });
         self.outgoing.push_back(operation);
         ticket
+    }
+
+    /// The same for a request that is carried out once, and whose outcome is remembered.
+    pub(super) fn submit_once(
+        &mut self,
+        stream: StreamId,
+        path: &SubfilePath,
+        action: DiskAction,
+        id: PastId,
+    ) {
+        let ticket = self.submit(stream, path, action, 0);
+        if let Some(pending) = self.pending.get_mut(&ticket) {
+            pending.once = Some(id);
+        }
     }
 
     /// Queues a sync, behind the others of that subfile.
@@ -64,7 +82,8 @@ impl DiskQueue {
         let operation = self.operation(path, DiskAction::Sync);
         let ticket = operation.ticket;
         self.outgoing.extend(self.syncs.admit(operation)?);
-        let pending = Pending { stream, path: path.clone(), aftermath: Aftermath::Sync, reserved: 0 };
+        let pending =
+            Pending { stream, path: path.clone(), aftermath: Aftermath::Sync, reserved: 0, once: None };
         self.pending.insert(ticket, pending);
         Ok(())
     }
@@ -107,8 +126,12 @@ impl DiskQueue {
         } else if outcome.is_ok() {
             self.syncs.succeeded(&pending.path, pending.aftermath);
         }
-        let Pending { stream, reserved, .. } = pending;
-        completed.insert(0, Completed { stream, ticket: result.ticket, reserved, outcome });
+        let Pending { stream, reserved, once, .. } = pending;
+        let repeated = once.map(|id| self.past.done(id, &outcome)).unwrap_or_default();
+        let ticket = result.ticket;
+        completed.insert(0, Completed { stream, ticket, reserved, outcome: outcome.clone() });
+        let repeat = |stream| Completed { stream, ticket, reserved: 0, outcome: outcome.clone() };
+        completed.extend(repeated.into_iter().map(repeat));
         completed
     }
 

@@ -13,6 +13,7 @@
 //! at most [`IoNodeConfig::memory_bytes`]. A transfer that gets no memory does not read its stream, which holds back the
 //! sender alone.
 
+mod admission;
 mod budget;
 mod config;
 mod context;
@@ -21,10 +22,12 @@ mod disk_queue;
 mod emission;
 mod extents;
 mod outbox;
+mod past;
 mod reception;
 mod syncs;
 mod transfer;
 
+pub use admission::{AccessRules, Right};
 pub use config::IoNodeConfig;
 pub use counters::{ERROR_COUNTERS_BYTES, ErrorCounters};
 
@@ -36,6 +39,7 @@ use crate::progress::SessionProgress;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskOperation, DiskResult};
 use crate::transport::Transport;
+use admission::Claims;
 use budget::Budget;
 use context::{Context, Shared};
 use disk_queue::{Completed, DiskQueue};
@@ -53,7 +57,7 @@ impl IoNode {
     /// An I/O node without transfers.
     pub fn new(config: IoNodeConfig) -> IoNode {
         let budget = Budget::new(config.memory_bytes, config.session_memory_bytes);
-        let shared = Shared { config, budget, disk: DiskQueue::default() };
+        let shared = Shared { config, budget, disk: DiskQueue::default(), claims: Claims::default() };
         IoNode { transfers: BTreeMap::new(), shared, progress: SessionProgress::default() }
     }
 
@@ -66,6 +70,7 @@ impl IoNode {
             Event::SessionClosed { session, .. } => {
                 let streams: Vec<StreamId> = self.streams_of(session).collect();
                 streams.into_iter().for_each(|stream| self.remove(now, transport, stream));
+                self.shared.claims.session_ended(session);
             }
             Event::SessionOpened { .. } | Event::StreamsAvailable { .. } | Event::Delivered { .. } => {}
         }

@@ -151,7 +151,7 @@ impl Bench {
     }
 
     fn create(&mut self) {
-        self.call(RequestKind::Create { path: path("a"), truncate: true }).expect("possible");
+        self.call(RequestKind::Create { path: path("a"), truncate: true, claim: false }).expect("possible");
     }
 
     /// What must hold whenever all is done.
@@ -179,6 +179,7 @@ fn small() -> IoNodeConfig {
         operations_per_transfer: 3,
         transfers_per_session: 40,
         idle_timeout: Duration::from_secs(30),
+        access: AccessRules::default(),
     }
 }
 
@@ -265,7 +266,7 @@ fn every_kind_of_request_does_what_it_says() {
     bench.create();
     assert_eq!(bench.write(runs(&[(3, 4)]), b"data"), Ok(0));
     assert_eq!(bench.call(RequestKind::Stat { path: path("a") }), Ok(7));
-    assert_eq!(bench.call(RequestKind::Create { path: path("a"), truncate: false }), Ok(7));
+    assert_eq!(bench.call(RequestKind::Create { path: path("a"), truncate: false, claim: false }), Ok(7));
     assert_eq!(bench.call(RequestKind::Grow { path: path("a"), length: 5 }), Ok(7));
     assert_eq!(bench.call(RequestKind::Grow { path: path("a"), length: 9 }), Ok(7));
     assert_eq!(bench.call(RequestKind::SetLength { path: path("a"), length: 5 }), Ok(9));
@@ -317,7 +318,7 @@ fn a_failed_sync_is_never_made_good_by_a_later_one() {
 fn a_full_disk_is_told_to_the_right_caller_and_counted() {
     let mut bench = Bench::new(small(), 3);
     bench.create();
-    bench.call(RequestKind::Create { path: path("b"), truncate: true }).expect("possible");
+    bench.call(RequestKind::Create { path: path("b"), truncate: true, claim: false }).expect("possible");
     bench.store.inner_mut().set_capacity(5 * 4_096);
     let begin = |bench: &mut Bench, name: &str, length: u64| {
         let kind = RequestKind::Write { path: path(name), runs: runs(&[(0, length)]) };

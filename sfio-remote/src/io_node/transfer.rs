@@ -14,12 +14,13 @@ use super::context::Context;
 use super::disk_queue::Completed;
 use super::emission::Emission;
 use super::outbox::Outbox;
+use super::past::is_once_only;
 use super::reception::Reception;
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskAction, DiskReply};
 use crate::transport::Transport;
-use crate::wire::{Assembler, Reply, Request, RequestKind, RunTable, WireError};
+use crate::wire::{Assembler, Reply, Request, RequestId, RequestKind, RunTable, WireError};
 
 /// How much is read at once while a request arrives, or while input is discarded.
 const READ_BYTES: u64 = 16 << 10;
@@ -60,7 +61,8 @@ enum Work {
     /// The payload of a read is sent.
     Emission(Emission),
     /// The disk works; `size_before` is what an operation before this one told.
-    Waiting { path: SubfilePath, then_sync: bool, size_before: Option<u64> },
+    /// `moves` if the subfile does not have this path afterwards.
+    Waiting { path: SubfilePath, then_sync: bool, size_before: Option<u64>, moves: bool },
     /// The reply is on its way, or a failed one is.
     Replied,
 }
@@ -188,7 +190,11 @@ impl Transfer {
     fn begin<T: Transport>(&mut self, request: Request, rest: Bytes, cx: &mut Context<'_, T>) {
         let durable = request.durable;
         tracing::trace!(stream = ?cx.stream, id = ?request.id, kind = request.kind.name(), "request");
+        if let Err(error) = cx.admit(&request.kind) {
+            return self.fail(error, cx);
+        }
         match request.kind {
+            kind if is_once_only(&kind) => self.once(request.id, &kind, durable, cx),
             RequestKind::Write { path, runs } => {
                 let mut reception = Reception::new(path, &runs);
                 reception.arrived(rest, cx);
@@ -198,7 +204,7 @@ impl Transfer {
                 cx.submit(&path, DiskAction::Size, 0);
                 self.work = Work::Sizing { path, runs };
             }
-            RequestKind::Create { path, truncate } => {
+            RequestKind::Create { path, truncate, .. } => {
                 self.wait(path, DiskAction::Create { truncate, durable }, false, cx);
             }
             RequestKind::SetLength { path, length } => {
@@ -207,11 +213,33 @@ impl Transfer {
             RequestKind::Grow { path, length } => self.wait(path, DiskAction::Grow { length }, durable, cx),
             RequestKind::Stat { path } => self.wait(path, DiskAction::Size, false, cx),
             RequestKind::Sync { path } => self.sync(path, None, cx),
-            RequestKind::Remove { path } => self.wait(path, DiskAction::Remove { durable }, false, cx),
-            RequestKind::Rename { path, target, replace } => {
-                self.wait(path, DiskAction::Rename { target, replace, durable }, false, cx);
-            }
             RequestKind::ErrorCounters { reset } => self.tell_counters(reset, cx),
+            RequestKind::Remove { .. } | RequestKind::Rename { .. } => {}
+        }
+    }
+
+    /// Carries out what must not be carried out twice.
+    fn once<T: Transport>(
+        &mut self,
+        id: RequestId,
+        kind: &RequestKind,
+        durable: bool,
+        cx: &mut Context<'_, T>,
+    ) {
+        let (path, action) = match kind {
+            RequestKind::Rename { path, target, replace } => {
+                (path, DiskAction::Rename { target: target.clone(), replace: *replace, durable })
+            }
+            other => match other.path() {
+                Some(path) => (path, DiskAction::Remove { durable }),
+                None => return,
+            },
+        };
+        self.work = Work::Waiting { path: path.clone(), then_sync: false, size_before: None, moves: true };
+        match cx.submit_once((id, kind), path, action) {
+            None => {}
+            Some(Ok(reply)) => self.reply(&Reply::done(reply.size_before)),
+            Some(Err(error)) => self.fail(error, cx),
         }
     }
 
@@ -223,12 +251,12 @@ impl Transfer {
         cx: &mut Context<'_, T>,
     ) {
         cx.submit(&path, action, 0);
-        self.work = Work::Waiting { path, then_sync, size_before: None };
+        self.work = Work::Waiting { path, then_sync, size_before: None, moves: false };
     }
 
     fn sync<T: Transport>(&mut self, path: SubfilePath, size_before: Option<u64>, cx: &mut Context<'_, T>) {
         match cx.sync(&path) {
-            Ok(()) => self.work = Work::Waiting { path, then_sync: false, size_before },
+            Ok(()) => self.work = Work::Waiting { path, then_sync: false, size_before, moves: false },
             Err(error) => self.fail(error, cx),
         }
     }
@@ -242,7 +270,10 @@ impl Transfer {
                 self.outbox.push(header.emit().into(), 0);
                 self.work = Work::Emission(Emission::new(path.clone(), runs, payload));
             }
-            Work::Waiting { path, then_sync, size_before } => {
+            Work::Waiting { path, then_sync, size_before, moves } => {
+                if *moves {
+                    cx.shared.claims.release(path);
+                }
                 let size = size_before.unwrap_or(reply.size_before);
                 match then_sync {
                     true => {

@@ -41,6 +41,13 @@ impl SubfileAccess {
         Some(Batch { start, runs })
     }
 
+    /// How many bytes from `cursor` on belong to one stripe.
+    pub(crate) fn stripe_rest(&self, cursor: Cursor) -> u64 {
+        let unit = self.distribution().stripe_unit().bytes();
+        let segment = self.segments.get(cursor.segment);
+        segment.map_or(unit, |segment| unit - (segment.start + cursor.within) % unit)
+    }
+
     /// Whether `cursor` is at the end.
     pub fn is_finished(&self, cursor: Cursor) -> bool {
         cursor.segment >= self.segments.len()

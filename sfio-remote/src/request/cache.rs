@@ -1,7 +1,5 @@
 //! The request cache: one entry per (I/O node, subfile). It caches requests, never data.
 
-use std::collections::BTreeMap;
-
 use fec_transport::overlay::MemberId;
 
 use super::{RegionIndex, Segment, merge, sort};
@@ -27,11 +25,12 @@ use crate::distribution::{Distribution, Region, SubfileIndex};
 pub struct RequestCache<'a> {
     distribution: Distribution,
     holders: &'a [MemberId],
-    entries: BTreeMap<(MemberId, SubfileIndex), Vec<Segment>>,
+    /// One per subfile, in the order of striping; which I/O node it belongs to, `holders` tells.
+    entries: Vec<Vec<Segment>>,
 }
 
 /// All that one call does to one subfile: disjoint segments in ascending order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SubfileAccess {
     member: MemberId,
     subfile: SubfileIndex,
@@ -48,7 +47,7 @@ impl<'a> RequestCache<'a> {
     /// If there is not one holder per subfile.
     pub fn new(distribution: Distribution, holders: &'a [MemberId]) -> RequestCache<'a> {
         assert_eq!(holders.len(), distribution.subfile_count(), "one holder per subfile");
-        RequestCache { distribution, holders, entries: BTreeMap::new() }
+        RequestCache { distribution, holders, entries: vec![Vec::new(); holders.len()] }
     }
 
     /// Adds the requests of all regions of a list.
@@ -59,23 +58,25 @@ impl<'a> RequestCache<'a> {
         for (index, region) in regions.iter().enumerate() {
             let index = RegionIndex(u32::try_from(index).expect("lists have fewer than 2^32 regions"));
             for (subfile, extent) in self.distribution.extents(*region) {
-                let holder = self.holders[subfile.index()];
                 let segment = Segment { start: extent.offset(), length: extent.length(), region: index };
-                self.entries.entry((holder, subfile)).or_default().push(segment);
+                self.entries[subfile.index()].push(segment);
             }
         }
     }
 
-    /// Sorts and merges every entry.
+    /// Sorts and merges every entry; those of one I/O node follow one another.
     pub fn flush(self) -> Vec<SubfileAccess> {
-        let distribution = self.distribution;
-        let flush = |((member, subfile), mut requests): (_, Vec<Segment>)| {
+        let RequestCache { distribution, holders, entries } = self;
+        let entries = distribution.subfiles().zip(entries).filter(|(_, requests)| !requests.is_empty());
+        let flush = |(subfile, mut requests): (SubfileIndex, Vec<Segment>)| {
             sort::sort(&mut requests);
             let overlapping = if merge::overlap(&requests) { requests.clone() } else { Vec::new() };
             let segments = merge::resolve_overlaps(requests);
-            SubfileAccess { member, subfile, distribution, segments, overlapping }
+            SubfileAccess { member: holders[subfile.index()], subfile, distribution, segments, overlapping }
         };
-        self.entries.into_iter().map(flush).collect()
+        let mut accesses: Vec<SubfileAccess> = entries.map(flush).collect();
+        accesses.sort_by_key(|access| access.member);
+        accesses
     }
 }
 

@@ -1,7 +1,8 @@
 //! From a caller's list of regions to transfers: the request path of the paper's figure 3.
 //!
 //! ```text
-//!  regions of the logical file, in the caller's memory          the paper's names
+//!  patterns, or regions of the logical file, in the caller's memory
+//!    │                                                           the paper's names
 //!    │  distribution::extents                                    mrw
 //!    ▼
 //!  RequestCache: one entry per (I/O node, subfile)               sfp_rdwrc, 2D cache
@@ -22,13 +23,17 @@ mod cache;
 mod gather;
 mod list;
 mod merge;
+mod pattern;
+mod plan;
 mod run;
 mod sort;
 
 pub use batch::{Batch, Cursor};
 pub use cache::{RequestCache, SubfileAccess};
 pub use gather::{DIRECT_BYTES, STAGING_BYTES, Staging, gather};
-pub use list::{ListError, ReadBuffer, ReadList, WriteList};
+pub use list::{FileView, Granularity, ListError, ReadBuffer, ReadList, RegionsRead, WriteList};
+pub use pattern::{Joined, Pattern, PatternError, Pieces};
+pub use plan::Plan;
 pub use run::Run;
 
 /// The position of a region in the caller's list.

@@ -62,7 +62,6 @@ impl Files {
     }
 
     fn read(&self, list: ReadList, limit: u64, take: usize) -> Vec<Bytes> {
-        let lengths: Vec<u64> = list.regions().iter().map(|region| region.length()).collect();
         let accesses = self.accesses(list.regions());
         let mut buffer = ReadBuffer::new(list, 1 << 30).expect("small");
         for access in &accesses {
@@ -78,7 +77,7 @@ impl Files {
             }
             access.fill_overlaps(&mut buffer);
         }
-        buffer.into_regions(lengths)
+        buffer.finish(|region| region.length()).into_vec()
     }
 }
 

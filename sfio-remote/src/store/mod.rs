@@ -1,9 +1,11 @@
 //! What holds the subfiles of an I/O node: the operations that an [`IoNode`](crate::io_node::IoNode) asks for, and stores
 //! that carry them out in memory. The store on disks is in `io::disk`, because it does I/O.
 
+mod elevator;
 mod faulty;
 mod memory;
 
+pub use elevator::{Elevator, Errand};
 pub use faulty::{Fault, FaultyStore};
 pub use memory::MemoryStore;
 

@@ -38,6 +38,7 @@ const DURABLE: u16 = 1;
 const TRUNCATE: u16 = 2;
 const REPLACE: u16 = 4;
 const RESET: u16 = 8;
+const CLAIM: u16 = 16;
 
 /// What a client asks of an I/O node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +83,8 @@ pub enum RequestKind {
         path: SubfilePath,
         /// Whether one that exists becomes empty.
         truncate: bool,
+        /// Whether nobody else may change it until this session removes it, gives it another path, or ends.
+        claim: bool,
     },
     /// Cut or extend with zeros to this size.
     SetLength {
@@ -177,7 +180,9 @@ impl RequestKind {
 
     fn flags(&self) -> u16 {
         match self {
-            RequestKind::Create { truncate: true, .. } => TRUNCATE,
+            RequestKind::Create { truncate, claim, .. } => {
+                u16::from(*truncate) * TRUNCATE | u16::from(*claim) * CLAIM
+            }
             RequestKind::Rename { replace: true, .. } => REPLACE,
             RequestKind::ErrorCounters { reset: true } => RESET,
             _ => 0,
@@ -226,7 +231,11 @@ impl Request {
         let kind = match view.kind {
             1 => RequestKind::Read { path: path()?, runs: expected.run_table(runs)? },
             2 => RequestKind::Write { path: path()?, runs: expected.run_table(runs)? },
-            3 => RequestKind::Create { path: path()?, truncate: expected.flag(&view, TRUNCATE) },
+            3 => RequestKind::Create {
+                path: path()?,
+                truncate: expected.flag(&view, TRUNCATE),
+                claim: expected.flag(&view, CLAIM),
+            },
             4 => RequestKind::SetLength { path: path()?, length: expected.length(&view)? },
             5 => RequestKind::Grow { path: path()?, length: expected.length(&view)? },
             6 => RequestKind::Stat { path: path()? },
@@ -414,7 +423,8 @@ mod tests {
         prop_oneof![
             (any_path(), any_runs()).prop_map(|(path, runs)| RequestKind::Read { path, runs }),
             (any_path(), any_runs()).prop_map(|(path, runs)| RequestKind::Write { path, runs }),
-            (any_path(), any::<bool>()).prop_map(|(path, truncate)| RequestKind::Create { path, truncate }),
+            (any_path(), any::<bool>(), any::<bool>())
+                .prop_map(|(path, truncate, claim)| RequestKind::Create { path, truncate, claim }),
             (any_path(), length.clone()).prop_map(|(path, length)| RequestKind::SetLength { path, length }),
             (any_path(), length).prop_map(|(path, length)| RequestKind::Grow { path, length }),
             any_path().prop_map(|path| RequestKind::Stat { path }),

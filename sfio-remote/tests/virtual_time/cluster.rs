@@ -165,7 +165,7 @@ impl Cluster {
     pub(crate) fn read(&mut self, member: &str, file: FileId, regions: Vec<(u64, u64)>) -> Vec<Bytes> {
         let list = ReadList::new(regions).expect("a possible list");
         match self.call(member, Action::Read { file, list }) {
-            Answer::Data(data) => data,
+            Answer::Data(data) => data.into_vec(),
             other => panic!("{other:?}"),
         }
     }

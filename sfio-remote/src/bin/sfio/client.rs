@@ -10,11 +10,11 @@ use sfio_remote::name::FileName;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::config::Membership;
 use crate::exit::{Exit, Failure, exit_of};
 use crate::overlay::Folder;
 use crate::signals::StopSignals;
 use crate::{block_on, member};
+use sfio_remote::io::membership::Membership;
 
 /// Bytes of the file that one call reads or writes: with [`CALLS`], twice what a path of 1 Gbit/s and 200 ms holds.
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;

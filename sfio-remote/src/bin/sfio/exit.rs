@@ -4,6 +4,7 @@ use std::fmt;
 
 use sfio_remote::client::OperationError;
 use sfio_remote::io::FileError;
+use sfio_remote::io::membership::ConfigError;
 use sfio_remote::remote_error::ErrorKind;
 
 /// The exit codes; `sfio --help` lists them.
@@ -30,6 +31,8 @@ pub(crate) enum Exit {
     Partial = 7,
     /// Interrupted by the user.
     Interrupted = 8,
+    /// Another process is at it.
+    Locked = 9,
 }
 
 /// What the user reads when something went wrong: one line, and the exit code.
@@ -42,6 +45,12 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl fmt::Display) -> Failure {
         Failure { exit, message: message.to_string().replace('\n', ", ") }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::new(Exit::Input, error)
     }
 }
 
@@ -73,6 +82,7 @@ fn exit_of_io_node(kind: ErrorKind) -> Exit {
     match kind {
         ErrorKind::NoSpace | ErrorKind::FileTooLarge => Exit::NoSpace,
         ErrorKind::SyncLost | ErrorKind::Changed => Exit::Integrity,
+        ErrorKind::Claimed => Exit::Locked,
         ErrorKind::Overloaded | ErrorKind::Idle => Exit::Network,
         // The name is wrong: nothing that holds bytes is there.
         ErrorKind::NotFound

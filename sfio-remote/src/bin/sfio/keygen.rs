@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use fec_transport::keys::encode_key;
 
+use sfio_remote::io::membership::key_file;
+
 use crate::exit::Failure;
-use crate::key_file;
 
 /// Make a member's key and print its public half
 ///

@@ -3,12 +3,10 @@
 #![allow(clippy::disallowed_methods, reason = "a program may look at the clock; the protocol does not")]
 
 mod client;
-mod config;
 #[cfg(feature = "demo")]
 mod demo;
 mod exit;
 mod get;
-mod key_file;
 mod keygen;
 mod member;
 mod overlay;
@@ -18,7 +16,6 @@ mod put;
 mod rm;
 mod signals;
 mod stat;
-mod toml_file;
 
 use std::process::ExitCode;
 use std::time::Duration;

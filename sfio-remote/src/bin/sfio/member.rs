@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use fec_transport::io::{EndpointConfig, EndpointError};
 use sd_notify::NotifyState;
 use sfio_remote::io::{MemberConfig, SfioMember, StartError};
+use sfio_remote::io_node::IoNodeConfig;
 use tokio::io::AsyncReadExt as _;
 use tracing_subscriber::EnvFilter;
 
 use crate::block_on;
-use crate::config::Membership;
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::signals::{StopSignals, survive_file_size_limit};
+use sfio_remote::io::membership::Membership;
 
 /// What is logged unless RUST_LOG says otherwise: who comes and goes, who is refused, what fails.
 const LOG: &str = "info";
@@ -63,9 +64,10 @@ async fn serve(membership: Membership, until_stdin_ends: bool) -> Result<(), Fai
 
 /// Starts the process of a member, a client's too.
 pub(crate) async fn start(membership: Membership) -> Result<SfioMember, Failure> {
-    let Membership { overlay, identity, member, export } = membership;
+    let Membership { overlay, identity, member, export, access } = membership;
     let place = format!("member {}", overlay.name(member));
-    let config = MemberConfig { export, ..MemberConfig::default() };
+    let io_node = IoNodeConfig { access, ..IoNodeConfig::default() };
+    let config = MemberConfig { export, io_node, ..MemberConfig::default() };
     let member = SfioMember::start(EndpointConfig::new(overlay, identity), config).await;
     member.map_err(|error| {
         let exit = match error {

@@ -1,7 +1,7 @@
 //! `sfio put`: a local file becomes a striped one.
 //!
 //! ```text
-//! write PATH.part on all I/O nodes ─▶ sync ─▶ remove the old subfiles (--replace) ─▶ rename to PATH
+//! claim and write PATH.part on all I/O nodes ─▶ sync ─▶ remove the old subfiles (--replace) ─▶ rename to PATH
 //! ```
 //!
 //! Until the first rename nothing has the file's name. A crash among the renames leaves subfiles missing, which `stat`
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use sfio_remote::client::Durability;
-use sfio_remote::io::{FileError, StripedFile};
+use sfio_remote::client::{Durability, OpenMode};
+use sfio_remote::io::{FileError, OpenOptions, StripedFile};
 use sfio_remote::name::{FileName, SubfileName};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::task::{JoinError, JoinSet};
@@ -24,8 +24,7 @@ use crate::progress::Progress;
 
 /// Store a file, striped over I/O nodes
 ///
-/// The file appears under its name when all of it is safe on the disks. Two puts to one name at once are not kept
-/// apart.
+/// The file appears under its name when all of it is safe on the disks. Of two puts to one name at once, one is refused.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The file to store; - for standard input
@@ -73,7 +72,8 @@ async fn put(
     let progress = Progress::new("storing", size);
     let unit = options.striping.stripe_unit;
     unfinished.set(true);
-    let file = Arc::new(StripedFile::create(client, part, unit).await.map_err(told)?);
+    let part_options = OpenOptions::new().mode(OpenMode::Claim).stripe_unit(unit);
+    let file = Arc::new(part_options.open(client, part).await.map_err(told)?);
     write(source, &file, &progress).await?;
     progress.phase("waiting for the disks");
     file.sync_all().await.map_err(told)?;

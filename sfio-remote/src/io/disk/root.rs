@@ -54,6 +54,14 @@ pub enum ExportError {
         /// What the operating system says.
         error: io::Error,
     },
+    /// It lies on a file system of the kernel, such as /proc, where files are not bytes at offsets.
+    #[error("export root {}: a file system of the kernel, not of a disk (type {kind:#x})", path.display())]
+    NotADisk {
+        /// The directory.
+        path: PathBuf,
+        /// The type of the file system, as `statfs` tells it.
+        kind: u64,
+    },
     /// The kernel has no openat2 (Linux has it since 5.6), or a sandbox forbids it.
     #[error("export root {}: the system cannot confine paths to it: openat2: {error}", path.display())]
     NotConfined {
@@ -88,6 +96,9 @@ impl ExportRoot {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = sys::open(path, flags, Mode::empty())
             .map_err(|errno| ExportError::Open { path: owned(), error: because(errno) })?;
+        if let Some(kind) = kernel_file_system(&directory) {
+            return Err(ExportError::NotADisk { path: owned(), kind });
+        }
         sys::accessat(&directory, ".", sys::Access::WRITE_OK | sys::Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|errno| ExportError::NotWritable { path: owned(), error: because(errno) })?;
         let root = ExportRoot { directory, unsynced: Mutex::default() };
@@ -196,7 +207,12 @@ impl ExportRoot {
         // Opening a device can have effects; a path does not open it.
         let file = self.resolve(path.as_str(), OFlags::PATH).map_err(at(call, path))?;
         let stat = fstat(&file).map_err(at(call, path))?;
-        refuse_type(FileType::from_raw_mode(stat.st_mode), path, call)
+        refuse_type(FileType::from_raw_mode(stat.st_mode), path, call)?;
+        // One may be mounted somewhere beneath the root.
+        match kernel_file_system(&file) {
+            Some(_) => Err(DiskError::new(call, ErrorKind::NotAFile, path.to_string())),
+            None => Ok(()),
+        }
     }
 
     fn resolve(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -263,6 +279,35 @@ impl ExportRoot {
 /// The directory of a path, empty for the root itself, and the name in it.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// File systems that the kernel makes up (`linux/magic.h`): proc, sysfs, debugfs, tracefs, securityfs, configfs, devpts,
+/// cgroup, cgroup2, bpf, pstore, efivarfs, selinuxfs, mqueue, binfmt_misc, nsfs.
+const KERNEL_FILE_SYSTEMS: [u64; 16] = [
+    0x9fa0,
+    0x6265_6572,
+    0x6462_6720,
+    0x7472_6163,
+    0x7363_6673,
+    0x6265_6570,
+    0x1cd1,
+    0x0027_e0eb,
+    0x6367_7270,
+    0xcafe_4a11,
+    0x6165_676c,
+    0xde5e_81e4,
+    0xf97c_ff8c,
+    0x1980_0202,
+    0x4249_4e4d,
+    0x6e73_6673,
+];
+
+/// The type of the file system that `file` is on, if the kernel makes it up.
+fn kernel_file_system(file: &OwnedFd) -> Option<u64> {
+    // The type is a number of 32 bits, in a field whose sign and width depend on the machine.
+    #[allow(clippy::unnecessary_cast, reason = "the field's type depends on the machine")]
+    let kind = u64::from(sys::fstatfs(file).ok()?.f_type as u32);
+    KERNEL_FILE_SYSTEMS.contains(&kind).then_some(kind)
 }
 
 fn refuse_type(file_type: FileType, path: &SubfilePath, call: SystemCall) -> Result<(), DiskError> {

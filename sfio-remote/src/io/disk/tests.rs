@@ -210,6 +210,62 @@ fn more_subfiles_than_stay_open_all_keep_their_content() {
 }
 
 #[test]
+fn a_file_system_of_the_kernel_is_no_export_root() {
+    for path in ["/proc", "/sys"].map(Path::new).into_iter().filter(|path| path.is_dir()) {
+        let error = DiskStore::open(path).expect_err("not a disk");
+        assert!(matches!(error, ExportError::NotADisk { .. }), "{error}");
+    }
+}
+
+#[test]
+fn names_that_are_swapped_during_the_call_never_lead_out() {
+    let (directory, store) = store();
+    let (root, outside) = (directory.path().join("export"), directory.path().join("outside"));
+    for (folder, content) in [(&outside, "secret"), (&root.join("inside"), "public")] {
+        fs::create_dir(folder).expect("possible");
+        fs::write(folder.join("a"), content).expect("possible");
+    }
+    // "d" is a directory beneath the root at one moment and a link out of it at the next, "f" a file, a link, a FIFO.
+    symlink(&outside, root.join("link")).expect("possible");
+    fs::create_dir(root.join("d")).expect("possible");
+    fs::write(root.join("d/a"), "public").expect("possible");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let exchange = || {
+        let directory = fs::File::open(&root).expect("it is there");
+        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            let flags = rustix::fs::RenameFlags::EXCHANGE;
+            rustix::fs::renameat_with(&directory, "d", &directory, "link", flags).expect("both are there");
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(exchange);
+        let mut reached = [0; 2];
+        for round in 0..3_000 {
+            let action = match round % 4 {
+                0 => DiskAction::Read { extents: vec![Extent::between(0, 6)] },
+                1 => write(vec![Extent::between(0, 6)], 1, 6),
+                2 => DiskAction::SetLength { length: 6 },
+                _ => DiskAction::Create { truncate: false, durable: false },
+            };
+            match perform(&store, "d/a", action) {
+                Ok(reply) => {
+                    assert_ne!(reply.data, Bytes::from_static(b"secret"));
+                    reached[0] += 1;
+                }
+                Err(ErrorKind::OutsideRoot | ErrorKind::NotFound | ErrorKind::Disk) => reached[1] += 1,
+                Err(other) => panic!("{other}"),
+            }
+            // What the store keeps open must not hide the race.
+            store.forget(&path("d/a"));
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(reached[0] > 0, "{reached:?}");
+    });
+    assert_eq!(fs::read(outside.join("a")).expect("untouched"), b"secret");
+    assert_eq!(fs::read_dir(&outside).expect("a directory").count(), 1);
+}
+
+#[test]
 fn impossible_export_roots_say_what_is_wrong() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("file");

@@ -7,8 +7,8 @@ use fec_transport::overlay::{LinkId, MemberId, Overlay};
 use fec_transport::plan::{minimum_cut, plan};
 use sfio_remote::distribution::StripeUnit;
 
-use crate::config::read_overlay;
 use crate::exit::{Exit, Failure};
+use sfio_remote::io::membership::read_overlay;
 
 /// Check an overlay file
 ///

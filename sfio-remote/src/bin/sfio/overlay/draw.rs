@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 use fec_transport::overlay::{Link, Member, MemberId, Overlay};
 
-use crate::config::read_overlay;
 use crate::exit::{Exit, Failure, OrFail as _};
+use sfio_remote::io::membership::read_overlay;
 
 /// Draw an overlay file as SVG
 ///

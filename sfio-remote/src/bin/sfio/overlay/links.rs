@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use sfio_remote::io::membership::read_toml;
+
 use crate::exit::{Exit, Failure};
-use crate::toml_file;
 
 /// All emulated links, and the seed of their losses.
 #[derive(Debug, Default, Deserialize)]
@@ -36,7 +37,7 @@ impl Links {
         if !path.exists() {
             return Ok(Links::default());
         }
-        let links: Links = toml_file::read("links file", path)?;
+        let links: Links = read_toml("links file", path)?;
         let check = |link: &Link| {
             link.check().map_err(|what| {
                 let (path, name) = (path.display(), link.name());

@@ -14,8 +14,9 @@ use fec_transport::keys::encode_key;
 use super::folder::{CLIENT, Folder};
 use super::links::Link;
 use super::ports::Ports;
+use sfio_remote::io::membership::key_file;
+
 use crate::exit::{Exit, Failure, OrFail as _};
-use crate::key_file;
 
 /// Write the files of an overlay on this machine
 ///
@@ -219,7 +220,7 @@ impl Addresses {
 mod tests {
     use super::super::links::Links;
     use super::*;
-    use crate::config::Membership;
+    use sfio_remote::io::membership::Membership;
 
     fn options(dir: PathBuf, relays: u16, plain: bool) -> Options {
         Options { dir, relays, io_nodes: 3, plain, rate_mbit: 50.0, delay_ms: 5.0, loss: 0.02 }

@@ -10,9 +10,9 @@ use super::folder::Folder;
 use super::links::Links;
 use super::supervisor::{News, Supervisor};
 use crate::block_on;
-use crate::config::read_overlay;
 use crate::exit::{Exit, Failure};
 use crate::signals::StopSignals;
+use sfio_remote::io::membership::read_overlay;
 
 /// Run the members of a local overlay until Ctrl-C
 ///

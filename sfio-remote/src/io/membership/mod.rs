@@ -5,28 +5,47 @@
 //! member = "io1"
 //! key = "key"
 //! export = "export"        # only for an I/O node: the folder beneath which it serves subfiles
+//!
+//! [access]                 # who may do what there: none, read-only, read-write; by default everybody everything
+//! backup = "read-only"
+//! "*" = "read-write"
 //! ```
 //!
 //! Paths are relative to the config file, so that a folder with everything in it can be moved.
 
+mod error;
+pub mod key_file;
+mod toml_file;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fec_transport::io::EndpointConfig;
 use fec_transport::keys::{Identity, PublicKeys, encode_key};
 use fec_transport::overlay::{MemberId, Overlay};
 use serde::Deserialize;
 
-use crate::exit::{Exit, Failure, OrFail as _};
-use crate::{key_file, toml_file};
+use crate::io_node::{AccessRules, Right};
+
+pub use error::ConfigError;
+pub use toml_file::read as read_toml;
+
+use error::About as _;
 
 /// Everything that a process needs to be a member.
 #[derive(Debug)]
-pub(crate) struct Membership {
-    pub(crate) overlay: Arc<Overlay>,
-    pub(crate) identity: Identity,
-    pub(crate) member: MemberId,
+pub struct Membership {
+    /// Who is who.
+    pub overlay: Arc<Overlay>,
+    /// The member's key.
+    pub identity: Identity,
+    /// Which member it is.
+    pub member: MemberId,
     /// The folder beneath which it serves subfiles, if any.
-    pub(crate) export: Option<PathBuf>,
+    pub export: Option<PathBuf>,
+    /// What each member may do with them.
+    pub access: AccessRules,
 }
 
 #[derive(Debug, Deserialize)]
@@ -36,11 +55,22 @@ struct File {
     member: String,
     key: PathBuf,
     export: Option<PathBuf>,
+    #[serde(default)]
+    access: BTreeMap<String, Access>,
+}
+
+/// A right as the file has it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Access {
+    None,
+    ReadOnly,
+    ReadWrite,
 }
 
 impl Membership {
     /// Reads a config file and the files that it names, and checks that they fit together.
-    pub(crate) fn load(path: &Path) -> Result<Membership, Failure> {
+    pub fn load(path: &Path) -> Result<Membership, ConfigError> {
         let file: File = toml_file::read("config file", path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let overlay_file = folder.join(&file.overlay);
@@ -53,7 +83,7 @@ impl Membership {
                 file.member,
                 names.join(", ")
             );
-            Failure::new(Exit::Input, message)
+            ConfigError::new(message)
         })?;
         let key = folder.join(&file.key);
         let identity = key_file::read(&key)?;
@@ -62,23 +92,54 @@ impl Membership {
             return Err(wrong_key(&key, &file.member, &overlay_file, identity.public(), expected));
         }
         let export = file.export.map(|export| folder.join(export));
-        Ok(Membership { overlay: Arc::new(overlay), identity, member, export })
+        let access = access_rules(&file.access, &overlay)
+            .map_err(|message| ConfigError::new(format!("config file {}: {message}", path.display())))?;
+        Ok(Membership { overlay: Arc::new(overlay), identity, member, export, access })
+    }
+
+    /// What an endpoint of this member is made of, with the default limits and policies.
+    pub fn endpoint(&self) -> EndpointConfig {
+        EndpointConfig::new(Arc::clone(&self.overlay), self.identity.clone())
     }
 
     /// The member's name.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.overlay.member(self.member).name
     }
 }
 
-/// Reads an overlay file.
-pub(crate) fn read_overlay(path: &Path) -> Result<Overlay, Failure> {
-    let place = format!("overlay file {}", path.display());
-    let text = std::fs::read_to_string(path).or_fail(Exit::Input, &place)?;
-    Overlay::parse(&text).or_fail(Exit::Input, place)
+/// The rights of the members; `*` stands for all that are not named.
+fn access_rules(entries: &BTreeMap<String, Access>, overlay: &Overlay) -> Result<AccessRules, String> {
+    let mut rules = AccessRules::default();
+    for (name, access) in entries {
+        let right = match access {
+            Access::None => Right::None,
+            Access::ReadOnly => Right::ReadOnly,
+            Access::ReadWrite => Right::ReadWrite,
+        };
+        match name.as_str() {
+            "*" => rules.others = right,
+            name if overlay.find(name).is_some() => drop(rules.members.insert(name.to_owned(), right)),
+            name => return Err(format!("access: the overlay has no member \"{name}\"")),
+        }
+    }
+    Ok(rules)
 }
 
-fn wrong_key(key: &Path, member: &str, overlay: &Path, found: PublicKeys, expected: PublicKeys) -> Failure {
+/// Reads an overlay file.
+pub fn read_overlay(path: &Path) -> Result<Overlay, ConfigError> {
+    let place = format!("overlay file {}", path.display());
+    let text = std::fs::read_to_string(path).about(&place)?;
+    Overlay::parse(&text).about(place)
+}
+
+fn wrong_key(
+    key: &Path,
+    member: &str,
+    overlay: &Path,
+    found: PublicKeys,
+    expected: PublicKeys,
+) -> ConfigError {
     let (what, found, expected) = if found.ed25519 == expected.ed25519 {
         ("x25519", found.x25519, expected.x25519)
     } else {
@@ -89,7 +150,7 @@ fn wrong_key(key: &Path, member: &str, overlay: &Path, found: PublicKeys, expect
     let message = format!(
         "key file {key} is not the key of member \"{member}\": its {what} is {found}, {overlay} lists {expected}"
     );
-    Failure::new(Exit::Input, message)
+    ConfigError::new(message)
 }
 
 #[cfg(test)]
@@ -115,10 +176,7 @@ mod tests {
     }
 
     fn load(folder: &tempfile::TempDir) -> Result<Membership, String> {
-        Membership::load(&folder.path().join("config.toml")).map_err(|failure| {
-            assert_eq!(failure.exit, Exit::Input);
-            failure.to_string()
-        })
+        Membership::load(&folder.path().join("config.toml")).map_err(|failure| failure.to_string())
     }
 
     #[test]

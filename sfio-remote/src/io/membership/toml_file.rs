@@ -4,15 +4,15 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use crate::exit::{Exit, Failure, OrFail as _};
+use super::error::{About as _, ConfigError};
 
 /// Reads the file at `path`; `what` it is begins every complaint.
-pub(crate) fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, Failure> {
+pub fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, ConfigError> {
     let place = format!("{what} {}", path.display());
-    let text = std::fs::read_to_string(path).or_fail(Exit::Input, &place)?;
+    let text = std::fs::read_to_string(path).about(&place)?;
     toml::from_str(&text).map_err(|error| {
         let message = format!("{place}, line {}: {}", line(&text, &error), error.message());
-        Failure::new(Exit::Input, message)
+        ConfigError::new(message)
     })
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use fec_transport::keys::Identity;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use crate::exit::{Exit, Failure, OrFail as _};
+use super::error::{About as _, ConfigError};
 
 /// Read and write for the owner, nothing for anybody else.
 const MODE: u32 = 0o600;
@@ -17,10 +17,10 @@ const MODE: u32 = 0o600;
 const MAX_BYTES: u64 = 256;
 
 /// Makes a new identity and writes it to `path`, where nothing may be yet.
-pub(crate) fn create(path: &Path) -> Result<Identity, Failure> {
+pub fn create(path: &Path) -> Result<Identity, ConfigError> {
     let mut seed = [0; 32];
     let random = SystemRandom::new().fill(&mut seed);
-    random.map_err(|_| Failure::new(Exit::Failed, "the operating system gives no random numbers"))?;
+    random.map_err(|_| ConfigError::new("the operating system gives no random numbers"))?;
     let identity = Identity::from_seed(seed);
     let place = format!("key file {}", path.display());
     let mut file =
@@ -29,39 +29,37 @@ pub(crate) fn create(path: &Path) -> Result<Identity, Failure> {
                 ErrorKind::AlreadyExists => "it exists already; a key that is overwritten is lost".to_owned(),
                 _ => error.to_string(),
             };
-            Failure::new(Exit::Input, format!("{place}: {hint}"))
+            ConfigError::new(format!("{place}: {hint}"))
         })?;
     let written = writeln!(file, "{}", *identity.to_text()).and_then(|()| file.sync_all());
-    written.or_fail(Exit::Failed, &place)?;
+    written.about(&place)?;
     Ok(identity)
 }
 
 /// Reads the identity at `path`, and refuses one that others can read too.
-pub(crate) fn read(path: &Path) -> Result<Identity, Failure> {
+pub fn read(path: &Path) -> Result<Identity, ConfigError> {
     let place = format!("key file {}", path.display());
-    let file = File::open(path).or_fail(Exit::Input, &place)?;
+    let file = File::open(path).about(&place)?;
     refuse_public(&file, path, &place)?;
     let mut text = String::new();
-    file.take(MAX_BYTES).read_to_string(&mut text).or_fail(Exit::Input, &place)?;
-    Identity::from_text(&text)
-        .or_fail(Exit::Input, format!("{place} holds no key as `sfio keygen` writes it"))
+    file.take(MAX_BYTES).read_to_string(&mut text).about(&place)?;
+    Identity::from_text(&text).about(format!("{place} holds no key as `sfio keygen` writes it"))
 }
 
 /// Asks the open file and not the path, which may lead elsewhere a moment later.
-fn refuse_public(file: &File, path: &Path, place: &str) -> Result<(), Failure> {
-    let metadata = file.metadata().or_fail(Exit::Input, place)?;
+fn refuse_public(file: &File, path: &Path, place: &str) -> Result<(), ConfigError> {
+    let metadata = file.metadata().about(place)?;
     if !metadata.is_file() {
-        return Err(Failure::new(Exit::Input, format!("{place} is not a regular file")));
+        return Err(ConfigError::new(format!("{place} is not a regular file")));
     }
     let mode = metadata.permissions().mode() & 0o777;
     if mode & !MODE == 0 {
         return Ok(());
     }
     let path = path.display();
-    Err(Failure::new(
-        Exit::Input,
-        format!("{place} has mode {mode:04o}; it is a secret and must have 0600 (chmod 600 {path})"),
-    ))
+    Err(ConfigError::new(format!(
+        "{place} has mode {mode:04o}; it is a secret and must have 0600 (chmod 600 {path})"
+    )))
 }
 
 #[cfg(test)]
@@ -72,7 +70,6 @@ mod tests {
 
     fn refusal(path: &Path) -> String {
         let failure = read(path).expect_err("it is refused");
-        assert_eq!(failure.exit, Exit::Input);
         failure.to_string()
     }
 

@@ -1,0 +1,150 @@
+//! Opening, closing, creating, removing files, and changing their length.
+
+use std::ffi::{c_char, c_int};
+
+use sfio_remote::client::{Durability, OpenMode};
+use sfio_remote::distribution::{StripeUnit, Structure};
+use sfio_remote::io::{OpenOptions, blocking};
+use sfio_remote::name::FileName;
+
+use crate::error::{Failure, Outcome, call, pointer};
+use crate::process::{current, text};
+
+/// A striped file that is open.
+pub struct File {
+    pub file: blocking::StripedFile,
+}
+
+/// Opens a striped file, "member,path;member,path;…", and creates what does not exist of it. Gives NULL if that fails;
+/// m_errno says why.
+///
+/// # Safety
+/// `name` is null or a text that ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mopen(name: *const c_char, stripe_unit: i64) -> *mut File {
+    pointer(|| {
+        // SAFETY: as this function's.
+        let name = unsafe { file_name(name) }?;
+        let unit = u64::try_from(stripe_unit).ok().and_then(|unit| StripeUnit::new(unit).ok());
+        let unit = unit.ok_or_else(|| Failure::argument(format!("a stripe unit of {stripe_unit} bytes")))?;
+        open(&name, OpenOptions::new().mode(OpenMode::Create).stripe_unit(unit)).map(Box::new)
+    })
+}
+
+/// Closes a file, which must not be used any more, whatever the result. Waits until nothing of it is under way: what was
+/// written has reached the I/O nodes.
+///
+/// # Safety
+/// `f` came from mopen and was not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mclose(f: *mut File) -> c_int {
+    call(|| {
+        if f.is_null() {
+            return Err(Failure::argument("the file is a null pointer"));
+        }
+        // SAFETY: mopen made it from a box, and the caller gives it up.
+        drop(unsafe { Box::from_raw(f) });
+        Ok(())
+    })
+}
+
+/// Cuts a file, or extends it with zeros.
+///
+/// # Safety
+/// `f` came from mopen and was not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mchsize(f: *mut File, size: i64) -> c_int {
+    call(|| {
+        // SAFETY: as this function's.
+        let file = unsafe { opened(f) }?;
+        Ok(file.set_len(not_negative(size, "the size")?)?)
+    })
+}
+
+/// Makes everything that was written survive a power loss of the I/O nodes.
+///
+/// # Safety
+/// `f` came from mopen and was not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn msync_file(f: *mut File) -> c_int {
+    call(|| {
+        // SAFETY: as this function's.
+        Ok(unsafe { opened(f) }?.sync_all()?)
+    })
+}
+
+/// The length up to which a file is whole, and whether its subfiles fit together: 1 in `intact` if they do. Either
+/// pointer may be NULL.
+///
+/// # Safety
+/// `f` came from mopen and was not closed; the pointers are null or can be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn m_check(f: *mut File, length: *mut i64, intact: *mut c_int) -> c_int {
+    call(|| {
+        // SAFETY: as this function's.
+        let structure = unsafe { opened(f) }?.fsck()?;
+        // SAFETY: as this function's.
+        if let Some(length) = unsafe { length.as_mut() } {
+            *length = i64::try_from(structure.whole_length()).unwrap_or(i64::MAX);
+        }
+        // SAFETY: as this function's.
+        if let Some(intact) = unsafe { intact.as_mut() } {
+            *intact = c_int::from(matches!(structure, Structure::Intact { .. }));
+        }
+        Ok(())
+    })
+}
+
+/// Removes those subfiles of a file that there are.
+///
+/// # Safety
+/// `name` is null or a text that ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdelete(name: *const c_char) -> c_int {
+    call(|| {
+        // SAFETY: as this function's.
+        let name = unsafe { file_name(name) }?;
+        let process = current()?;
+        process.note(&name);
+        Ok(process.member.remove(&name, Durability::OnFlush)?)
+    })
+}
+
+/// Creates a file; one that exists becomes empty.
+///
+/// # Safety
+/// `name` is null or a text that ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcreate(name: *const c_char) -> c_int {
+    call(|| {
+        // SAFETY: as this function's.
+        let name = unsafe { file_name(name) }?;
+        open(&name, OpenOptions::new().mode(OpenMode::Truncate)).map(drop)
+    })
+}
+
+fn open(name: &FileName, options: OpenOptions) -> Outcome<File> {
+    let process = current()?;
+    process.note(name);
+    Ok(File { file: process.member.open(&options, name)? })
+}
+
+/// # Safety
+/// `name` is null or a text that ends with a NUL.
+unsafe fn file_name(name: *const c_char) -> Outcome<FileName> {
+    // SAFETY: as this function's.
+    let name = unsafe { text(name, "the name") }?;
+    name.parse().map_err(Failure::argument)
+}
+
+/// # Safety
+/// `f` is null, or came from mopen and is not closed while the result is used.
+pub unsafe fn opened<'a>(f: *mut File) -> Outcome<&'a blocking::StripedFile> {
+    // SAFETY: mopen made it; nothing but mclose takes it away.
+    let file = unsafe { f.as_ref() };
+    file.map(|file| &file.file).ok_or_else(|| Failure::argument("the file is a null pointer"))
+}
+
+pub fn not_negative(number: i64, what: &str) -> Outcome<u64> {
+    u64::try_from(number).map_err(|_| Failure::argument(format!("{what} is {number}")))
+}

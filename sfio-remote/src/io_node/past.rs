@@ -1,0 +1,135 @@
+//! The outcomes of requests that must not be carried out twice, for clients that lost the reply and ask again.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use fec_transport::StreamId;
+use fec_transport::overlay::Peer;
+
+use crate::store::{DiskError, DiskReply};
+use crate::wire::{RequestId, RequestKind};
+
+/// The most outcomes that are remembered, over all clients; the oldest are forgotten first.
+const MAX_REMEMBERED: usize = 4_096;
+
+/// One request of one client's process.
+pub(super) type PastId = (Peer, RequestId);
+
+/// What came of past requests, and who waits for those that are not done.
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    requests: BTreeMap<PastId, Entry>,
+    /// In the order of their arrival.
+    order: VecDeque<PastId>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    kind: RequestKind,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The disk works on it; repetitions wait.
+    Running(Vec<StreamId>),
+    Done(Result<DiskReply, DiskError>),
+}
+
+/// What is known of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Nothing; it is remembered from now on.
+    New,
+    /// It is being carried out; the stream will be told.
+    Running,
+    /// It was carried out.
+    Done(Result<DiskReply, DiskError>),
+}
+
+/// Whether carrying a request out again could do harm, or fail although it had succeeded.
+pub(super) fn is_once_only(kind: &RequestKind) -> bool {
+    matches!(kind, RequestKind::Remove { .. } | RequestKind::Rename { .. })
+}
+
+impl Past {
+    /// A request that must not be carried out twice has arrived on `stream`.
+    pub(super) fn look_up(&mut self, id: PastId, kind: &RequestKind, stream: StreamId) -> Seen {
+        match self.requests.get_mut(&id).filter(|entry| entry.kind == *kind) {
+            Some(Entry { state: State::Done(outcome), .. }) => Seen::Done(outcome.clone()),
+            Some(Entry { state: State::Running(waiting), .. }) => {
+                waiting.push(stream);
+                Seen::Running
+            }
+            None => {
+                self.remember(id, kind.clone());
+                Seen::New
+            }
+        }
+    }
+
+    /// A request was carried out. Gives the streams on which it was repeated meanwhile.
+    pub(super) fn done(&mut self, id: PastId, outcome: &Result<DiskReply, DiskError>) -> Vec<StreamId> {
+        let Some(entry) = self.requests.get_mut(&id) else { return Vec::new() };
+        match std::mem::replace(&mut entry.state, State::Done(outcome.clone())) {
+            State::Running(waiting) => waiting,
+            State::Done(_) => Vec::new(),
+        }
+    }
+
+    fn remember(&mut self, id: PastId, kind: RequestKind) {
+        let entry = Entry { kind, state: State::Running(Vec::new()) };
+        if self.requests.insert(id, entry).is_none() {
+            self.order.push_back(id);
+        }
+        while self.order.len() > MAX_REMEMBERED {
+            if let Some(oldest) = self.order.pop_front() {
+                self.requests.remove(&oldest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::SubfilePath;
+    use fec_transport::SessionId;
+    use fec_transport::overlay::{InstanceId, MemberId};
+
+    fn id(operation: u64) -> PastId {
+        let peer = Peer { member: MemberId(1), instance: InstanceId(7) };
+        (peer, RequestId { operation, transfer: 0 })
+    }
+
+    fn remove(path: &str) -> RequestKind {
+        RequestKind::Remove { path: SubfilePath::new(path).expect("a right path") }
+    }
+
+    fn stream(number: u32) -> StreamId {
+        StreamId { session: SessionId(1), number }
+    }
+
+    #[test]
+    fn a_repetition_gets_the_outcome_of_the_first() {
+        let mut past = Past::default();
+        let outcome = Ok(DiskReply { size_before: 9, ..DiskReply::default() });
+        assert_eq!(past.look_up(id(1), &remove("a"), stream(2)), Seen::New);
+        assert_eq!(past.look_up(id(1), &remove("a"), stream(4)), Seen::Running);
+        assert_eq!(past.done(id(1), &outcome), [stream(4)]);
+        assert_eq!(past.look_up(id(1), &remove("a"), stream(6)), Seen::Done(outcome));
+        // The same number for something else is no repetition.
+        assert_eq!(past.look_up(id(1), &remove("b"), stream(8)), Seen::New);
+    }
+
+    #[test]
+    fn the_memory_is_bounded_and_the_oldest_is_forgotten_first() {
+        let mut past = Past::default();
+        for operation in 0..=MAX_REMEMBERED as u64 {
+            assert_eq!(past.look_up(id(operation), &remove("a"), stream(2)), Seen::New);
+            past.done(id(operation), &Ok(DiskReply::default()));
+        }
+        assert_eq!((past.requests.len(), past.order.len()), (MAX_REMEMBERED, MAX_REMEMBERED));
+        assert!(matches!(past.look_up(id(1), &remove("a"), stream(2)), Seen::Done(_)));
+        assert_eq!(past.look_up(id(0), &remove("a"), stream(2)), Seen::New);
+    }
+}
