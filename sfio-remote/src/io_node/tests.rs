@@ -28,6 +28,7 @@ struct Bench {
     dice: Dice,
     now: Time,
     most_memory: u64,
+    next_operation: u64,
 }
 
 /// One transfer as the client sees it.
@@ -52,11 +53,17 @@ impl Bench {
             dice: Dice::new(seed),
             now: Time::ZERO,
             most_memory: 0,
+            next_operation: 1,
         }
     }
 
     fn begin(&mut self, kind: RequestKind, durable: bool, payload: &[u8]) -> Call {
-        let id = RequestId { operation: 1, transfer: 1 };
+        self.next_operation += 1;
+        self.begin_as(self.next_operation, kind, durable, payload)
+    }
+
+    fn begin_as(&mut self, operation: u64, kind: RequestKind, durable: bool, payload: &[u8]) -> Call {
+        let id = RequestId { operation, transfer: 1 };
         let mut bytes = Request { id, durable, kind }.emit();
         bytes.extend_from_slice(payload);
         self.begin_bytes(bytes.into())
@@ -404,4 +411,43 @@ fn a_session_that_ends_leaves_no_memory_behind_though_the_disk_is_still_busy() {
     bench.disk_stands_still = false;
     while bench.step() {}
     assert_eq!(bench.node.memory_used(), 0);
+}
+
+#[test]
+fn a_request_that_comes_twice_is_carried_out_once() {
+    let mut bench = Bench::new(small(), 1);
+    let create =
+        |path_text: &str| RequestKind::Create { path: path(path_text), truncate: false, claim: false };
+    bench.call(create("a")).expect("possible");
+    let remove = || RequestKind::Remove { path: path("a") };
+    // The second comes while the disk works on the first.
+    bench.disk_stands_still = true;
+    let mut calls = [bench.begin_as(77, remove(), false, &[]), bench.begin_as(77, remove(), false, &[])];
+    bench.run(&mut calls);
+    bench.disk_stands_still = false;
+    bench.run(&mut calls);
+    for call in calls {
+        assert_eq!(call.header.expect("a reply").result, Ok(()));
+    }
+    // The third when it is done, and somebody has made a new one: that one stays.
+    bench.call(create("a")).expect("possible");
+    let call = bench.begin_as(77, remove(), false, &[]);
+    assert_eq!(bench.finish(call).0.result, Ok(()));
+    assert_eq!(bench.store.inner().content("a"), Some(Vec::new()));
+    assert_eq!(bench.node.error_counters(), ErrorCounters::default());
+}
+
+#[test]
+fn a_member_may_do_what_its_rights_say() {
+    let access = AccessRules {
+        members: BTreeMap::from([("client".to_owned(), Right::ReadOnly)]),
+        others: Right::None,
+    };
+    let mut bench = Bench::new(IoNodeConfig { access, ..small() }, 1);
+    let create = DiskAction::Create { truncate: true, durable: true };
+    bench.store.perform(&path("a"), &create).expect("possible");
+    assert_eq!(bench.call(RequestKind::Stat { path: path("a") }), Ok(0));
+    let error = bench.call(RequestKind::SetLength { path: path("a"), length: 5 }).expect_err("read-only");
+    assert_eq!((error.kind, error.text.as_str()), (ErrorKind::ReadOnly, "for member client"));
+    assert_eq!(bench.write(runs(&[(0, 3)]), b"abc").expect_err("read-only").kind, ErrorKind::ReadOnly);
 }

@@ -54,7 +54,7 @@ impl Elevator {
         if let Some(operation) = self.others.pop_front() {
             return Some(Errand(vec![operation]));
         }
-        let above = self.position.take().and_then(|position| self.placed.range(position..).next());
+        let above = self.position.as_ref().and_then(|position| self.placed.range(position..).next());
         let next = above.or_else(|| self.placed.iter().next()).map(|(place, _)| place.clone())?;
         let first = self.placed.remove(&next)?;
         self.position = Some(next);
