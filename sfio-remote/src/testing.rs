@@ -7,7 +7,7 @@ use bytes::Bytes;
 use fec_transport::overlay::{InstanceId, MemberId, Peer};
 use fec_transport::{CloseReason, ConnectError, Event, Read, SessionId, StreamError, StreamId, Time};
 
-use crate::transport::Transport;
+use crate::transport::{Flow, Transport};
 
 /// A small generator of numbers (xorshift64*), enough for choosing where to cut.
 #[derive(Debug, Clone)]
@@ -37,6 +37,7 @@ pub(crate) struct Network {
     next_number: u32,
     /// The most bytes on their way in one direction of a stream.
     pub(crate) stream_capacity: usize,
+    pub(crate) flow: Flow,
     /// The most streams of a session.
     pub(crate) max_streams: usize,
     dice: Dice,
@@ -68,6 +69,7 @@ impl Network {
             events: BTreeMap::new(),
             next_number: 1,
             stream_capacity: 5_000,
+            flow: Flow::default(),
             max_streams: 64,
             dice: Dice::new(seed),
         }
@@ -170,6 +172,8 @@ impl Transport for Port<'_> {
         Ok(stream)
     }
 
+    fn set_interactive(&mut self, _: Time, _: StreamId) {}
+
     fn write(&mut self, _: Time, stream: StreamId, data: &[u8]) -> Result<usize, StreamError> {
         let capacity = self.network.stream_capacity;
         let other = self.network.other_end(stream, self.me)?;
@@ -230,6 +234,10 @@ impl Transport for Port<'_> {
     fn carried(&self, session: SessionId) -> u64 {
         let directions = self.network.streams.iter().filter(|(stream, _)| stream.session == session);
         directions.flat_map(|(_, directions)| directions).map(|direction| direction.read).sum()
+    }
+
+    fn flow(&self, _: SessionId) -> Flow {
+        self.network.flow
     }
 
     fn peer(&self, session: SessionId) -> Option<Peer> {

@@ -3,9 +3,11 @@
 //! In production and in simulations this is a [`Node`] of fec-transport. Tests of the two state machines put an
 //! in-memory one in its place, and another network module could stand here as well (design §9).
 
+use std::time::Duration;
+
 use fec_transport::node::Node;
 use fec_transport::overlay::{MemberId, Peer};
-use fec_transport::{ConnectError, Read, SessionId, StreamError, StreamId, Time};
+use fec_transport::{Class, ConnectError, PathState, Read, SessionId, StreamError, StreamId, Time};
 
 /// Streams over authenticated sessions; most methods are those of [`Node`] with the same name.
 pub trait Transport {
@@ -20,6 +22,9 @@ pub trait Transport {
     /// # Errors
     /// If the session is gone, or has too many.
     fn open_stream(&mut self, session: SessionId) -> Result<StreamId, StreamError>;
+
+    /// Our direction of a stream carries messages that somebody waits for, no bulk.
+    fn set_interactive(&mut self, now: Time, stream: StreamId);
 
     /// Takes as much of `data` as there is room for, and says how much.
     ///
@@ -45,6 +50,9 @@ pub trait Transport {
     /// A number that changes whenever the session carries data of its streams, in either direction.
     fn carried(&self, session: SessionId) -> u64;
 
+    /// How much a session carries, and how far.
+    fn flow(&self, session: SessionId) -> Flow;
+
     /// Who is at the other end of a session; none if it has ended.
     fn peer(&self, session: SessionId) -> Option<Peer>;
 
@@ -55,6 +63,17 @@ pub trait Transport {
     fn member_name(&self, member: MemberId) -> String;
 }
 
+/// How much a session carries, and how far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Flow {
+    /// What its paths may send, in bit/s.
+    pub send_bps: f64,
+    /// The round trip of the slowest of these paths.
+    pub round_trip: Duration,
+    /// What has arrived of streams so far.
+    pub received_bytes: u64,
+}
+
 impl Transport for Node {
     fn connect(&mut self, now: Time, member: MemberId) -> Result<SessionId, ConnectError> {
         Node::connect(self, now, member)
@@ -62,6 +81,11 @@ impl Transport for Node {
 
     fn open_stream(&mut self, session: SessionId) -> Result<StreamId, StreamError> {
         Node::open_stream(self, session)
+    }
+
+    fn set_interactive(&mut self, now: Time, stream: StreamId) {
+        // A stream that is gone tells so when it is written to.
+        let _ = Node::set_class(self, now, stream, Class::Interactive);
     }
 
     fn write(&mut self, now: Time, stream: StreamId, data: &[u8]) -> Result<usize, StreamError> {
@@ -84,6 +108,16 @@ impl Transport for Node {
         let Some(status) = self.session_status(session) else { return 0 };
         let sent: u64 = status.paths.iter().map(|path| path.counters.source_symbols).sum();
         sent + status.delivery.bytes
+    }
+
+    fn flow(&self, session: SessionId) -> Flow {
+        let Some(status) = self.session_status(session) else { return Flow::default() };
+        let paths = || status.paths.iter().filter(|path| path.state == PathState::Live);
+        Flow {
+            send_bps: paths().map(|path| path.rate_bps).sum(),
+            round_trip: paths().map(|path| path.round_trip).max().unwrap_or_default(),
+            received_bytes: status.delivery.bytes,
+        }
     }
 
     fn peer(&self, session: SessionId) -> Option<Peer> {

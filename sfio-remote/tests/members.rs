@@ -73,13 +73,15 @@ fn an_io_node_that_is_killed_is_named_leaves_nothing_whole_and_works_again_when_
     assert_eq!(overlay.exported_names("io1"), [""; 0], "the part is removed where that is possible");
     overlay.wait_for_words("io2 has died (signal: 9 (SIGKILL))");
     let _member = overlay.start_by_hand("io2");
-    overlay.put(&bytes(100_000), name, &[]).succeeds();
+    let again = bytes(3_000_000);
+    overlay.put(&again, name, &[]).succeeds();
+    assert!(overlay.get(name, &[]).stdout() == again, "the bytes differ");
 }
 
 #[test]
 fn a_relay_that_is_killed_does_not_disturb_a_put() {
     let overlay =
-        LocalOverlay::up(&["--relays", "3", "--io-nodes", "1", "--rate-mbit", "20", "--delay-ms", "1"]);
+        LocalOverlay::up(&["--relays", "3", "--io-nodes", "1", "--rate-mbit", "10", "--delay-ms", "1"]);
     let data = bytes(8_000_000);
     let put = overlay.begin_put(&data, "io1,x");
     overlay.wait_for_file("io1", "x.part");
@@ -203,4 +205,50 @@ fn bytes(count: usize) -> Vec<u8> {
     let mut output = vec![0; count];
     blake3::Hasher::new_keyed(&[count as u8; 32]).finalize_xof().fill(&mut output);
     output
+}
+
+#[test]
+fn of_two_puts_to_one_name_at_once_one_is_refused_and_the_file_is_that_of_the_other() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "10", "--delay-ms", "1"]);
+    let name = "io1,x;io2,x";
+    let first = bytes(10_000_000);
+    let put = overlay.begin_put(&first, name);
+    overlay.wait_for_file("io1", "x.part");
+    overlay.put(&bytes(1_000), name, &[]).fails_with(9, "another process is writing it");
+    put.succeeds();
+    assert!(overlay.get(name, &[]).stdout() == first, "the bytes differ");
+    assert_eq!(overlay.exported_names("io1"), ["x"]);
+}
+
+#[test]
+fn a_member_that_may_only_read_writes_nothing() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let config = overlay.folder().join("io2/config.toml");
+    let text = fs::read_to_string(&config).expect("it is there");
+    overlay.put(&bytes(1_000), "io1,x;io2,x", &[]).succeeds();
+    fs::write(&config, text + "\n[access]\nclient = \"read-only\"\n").expect("it can be written");
+    overlay.signal("io2", "-KILL");
+    overlay.wait_for_words("io2 has died");
+    let _member = overlay.start_by_hand("io2");
+    overlay.put(&bytes(1_000), "io1,y;io2,y", &[]).fails_with(1, "io2,y.part: read-only: for member client");
+    assert!(overlay.get("io1,x;io2,x", &[]).stdout() == bytes(1_000), "the bytes differ");
+}
+
+#[test]
+fn a_bench_measures_every_pattern_and_leaves_nothing_behind() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "3"]);
+    let picture = overlay.folder().join("bench.svg").to_string_lossy().into_owned();
+    let options = ["--size", "300000", "--stripe-units", "75,64KiB", "--unoptimised", "3000", "--json"];
+    let patterns = ["--patterns", "contiguous,strided,random,tile,small,fragments", "--svg", &picture];
+    let bench = [&["bench", "io1,b;io2,b;io3,b"][..], &options, &patterns].concat();
+    let rows: serde_json::Value = serde_json::from_slice(&overlay.client(&bench).stdout()).expect("JSON");
+    let rows = rows.as_array().expect("a list");
+    // Six patterns, the last with nine sizes of fragments, and two stripe units.
+    assert_eq!(rows.len(), (5 + 9) * 2);
+    let positive = |row: &serde_json::Value, key: &str| row[key].as_f64().is_some_and(|rate| rate > 0.0);
+    assert!(rows.iter().all(|row| ["write", "read", "local_write"].iter().all(|key| positive(row, key))));
+    assert!(positive(&rows[0], "unoptimised_write"));
+    assert!(fs::read_to_string(&picture).expect("it was drawn").contains("<polyline"));
+    assert_eq!(overlay.exported_names("io1"), [""; 0]);
 }

@@ -237,6 +237,27 @@ fn submissions_end_by_themselves_and_cancelled_ones_leave_nothing_at_the_io_node
 }
 
 #[test]
+fn six_gibibytes_of_almost_nothing_take_little_disk() {
+    run(async {
+        let cluster = Cluster::start().await;
+        let file = StripedFile::create(cluster.client().client(), &name("io1,a;io2,a"), unit(200)).await;
+        let file = file.expect("possible");
+        const FAR: u64 = 6 << 30;
+        file.write_list([(FAR, "far".into()), ((4 << 30) - 2, "four".into())]).await.expect("possible");
+        assert_eq!(file.fsck().await.expect("possible"), Structure::Intact { length: FAR + 3 });
+        let read = file.read_list([((4 << 30) - 4, 8), (FAR - 2, 10), (5 << 30, 3)]).await.expect("possible");
+        assert_eq!(read, ["\0\0four\0\0", "\0\0far", "\0\0\0"]);
+        let on_disk = |member: &str| {
+            let metadata = std::fs::metadata(cluster.export(member).join("a")).expect("it is there");
+            (metadata.len(), std::os::unix::fs::MetadataExt::blocks(&metadata) * 512)
+        };
+        for (size, used) in ["io1", "io2"].map(on_disk) {
+            assert!(size > 3 << 30 && used < 1 << 20, "{used} bytes on the disk for {size}");
+        }
+    });
+}
+
+#[test]
 fn three_processes_that_write_at_once_lie_on_the_disks_as_in_the_paper() {
     run(async {
         let mut cluster = Cluster::start().await;

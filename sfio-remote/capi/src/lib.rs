@@ -11,6 +11,7 @@
 //!
 //! The header `include/sfio.h` is written by cbindgen from these files.
 
+#![allow(unreachable_pub, reason = "C sees the functions, whatever the modules are called")]
 #![allow(unsafe_code, reason = "what C hands over are pointers; each use says what makes it sound")]
 
 mod access;

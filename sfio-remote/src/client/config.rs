@@ -5,11 +5,12 @@ use std::time::Duration;
 /// Every limit of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// The most bytes of payload on the way to and from one I/O node, over all operations. Default 32 MiB: twice what a
-    /// path of 1 Gbit/s and 130 ms holds. A window of 2 MiB would give 21 MB/s at 100 ms.
+    /// The most bytes of payload on the way to and from one I/O node, over all operations. The window is twice what the
+    /// paths to it hold (bandwidth times delay), at least four transfers, and at most this. Default 256 MiB: twice what
+    /// 10 Gbit/s at 100 ms hold. A fixed window of 2 MiB would give 21 MB/s at 100 ms.
     pub window_bytes: u64,
-    /// The most bytes of payload of one transfer. Default 4 MiB: an eighth of the window, so that the next ones are on
-    /// their way while one waits for its reply.
+    /// The most bytes of payload of one transfer. Default 4 MiB: four of them are always on their way, so that the next
+    /// ones travel while one waits for its reply.
     pub transfer_bytes: u64,
     /// The most bytes that one read may ask for, because they are all held in memory. Default 4 GiB.
     pub read_bytes: u64,
@@ -21,10 +22,17 @@ pub struct ClientConfig {
     pub reply_timeout: Duration,
 }
 
+impl ClientConfig {
+    /// The window of a path that holds next to nothing, in bytes.
+    pub(super) fn least_window_bytes(&self) -> u64 {
+        (4 * self.transfer_bytes).min(self.window_bytes)
+    }
+}
+
 impl Default for ClientConfig {
     fn default() -> ClientConfig {
         ClientConfig {
-            window_bytes: 32 << 20,
+            window_bytes: 256 << 20,
             transfer_bytes: 4 << 20,
             read_bytes: 4 << 30,
             progress_timeout: Duration::from_secs(30),

@@ -6,6 +6,7 @@ use fec_transport::overlay::MemberId;
 use fec_transport::{CloseReason, SessionId, StreamError, StreamId, Time};
 
 use super::operation::{Operation, Part, Work};
+use super::window::Window;
 use super::{OperationError, OperationId};
 use crate::transport::Transport;
 
@@ -18,6 +19,7 @@ pub(super) struct Link {
     pub(super) session: Option<SessionId>,
     /// Whether that session has been open, so that its end is not the failure to open it.
     pub(super) was_open: bool,
+    pub(super) window: Window,
     /// Payload bytes of the transfers under way.
     pub(super) in_flight: u64,
     /// Parts without payload that have not begun.

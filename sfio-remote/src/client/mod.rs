@@ -24,6 +24,7 @@ mod operation;
 mod plan;
 mod reading;
 mod transfer;
+mod window;
 
 pub use action::{Action, Answer, Completion, Durability, FileId, OpenMode};
 pub use config::ClientConfig;
@@ -214,9 +215,13 @@ impl Client {
 
     /// Begins as many transfers to `member` as window and streams allow.
     fn pump<T: Transport>(&mut self, now: Time, transport: &mut T, member: MemberId) {
-        let (window, limit) = (self.config.window_bytes, self.config.transfer_bytes);
+        let limit = self.config.transfer_bytes;
         loop {
             let Some(link) = self.links.get_mut(&member) else { return };
+            let window = match link.session {
+                Some(session) => link.window.bytes(now, transport, session, &self.config),
+                None => self.config.least_window_bytes(),
+            };
             let Some((id, part)) = link.next_part(&self.operations, window, limit) else { return };
             match link.open_stream(now, transport, member) {
                 Ok(stream) => self.begin(now, transport, member, stream, (id, part)),
@@ -244,6 +249,9 @@ impl Client {
             link.wait((id, part), begun);
         } else {
             begun.held_back = begun.has_more();
+        }
+        if transfer.sends_no_payload() {
+            transport.set_interactive(now, stream);
         }
         self.transfers.insert(stream, (member, transfer));
         self.schedule_check(now);

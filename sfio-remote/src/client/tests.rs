@@ -1,5 +1,7 @@
 //! Clients and I/O nodes together, over a transport in memory, against a file in memory.
 
+mod crashes;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -27,6 +29,8 @@ struct Cluster {
     stores: Vec<FaultyStore<MemoryStore>>,
     /// Disk operations under way; any may end next.
     running: Vec<(usize, DiskOperation)>,
+    /// How many were carried out.
+    disk_operations: u64,
     frozen: Option<usize>,
     results: BTreeMap<OperationId, Result<Answer, OperationError>>,
     next_operation: u64,
@@ -55,6 +59,7 @@ impl Cluster {
             members: NAMES.iter().map(member).collect(),
             stores: NAMES.iter().map(|_| FaultyStore::new(MemoryStore::default())).collect(),
             running: Vec::new(),
+            disk_operations: 0,
             frozen: None,
             results: BTreeMap::new(),
             next_operation: 1,
@@ -92,6 +97,7 @@ impl Cluster {
         if !self.running.is_empty() {
             let (index, operation) = self.running.swap_remove(self.dice.below(self.running.len()));
             let result = operation.perform_on(&mut self.stores[index]);
+            self.disk_operations += 1;
             self.command(MemberId(index as u16), Command::Disk(result));
             self.collect(index);
             busy = true;

@@ -107,6 +107,11 @@ impl Transfer {
         self.batch.as_ref().map_or(0, |batch| batch.runs.payload())
     }
 
+    /// Whether all it sends is a request, for which somebody waits.
+    pub(super) fn sends_no_payload(&self) -> bool {
+        self.unsent == 0
+    }
+
     /// Goes on as far as possible; tells how it ended, if it did.
     pub(super) fn advance<T: Transport>(
         &mut self,

@@ -61,7 +61,7 @@ impl SfioClient {
     /// # Errors
     /// If there is none, or an I/O node fails; the others have been removed nevertheless.
     pub async fn remove(&self, name: &FileName, durability: Durability) -> Result<()> {
-        self.call(Action::Remove { name: name.clone(), durability }).await.map(drop)
+        self.call_again(|| Action::Remove { name: name.clone(), durability }).await.map(drop)
     }
 
     /// Gives each subfile of a file the path that `target` has for it; `target` has the same members in the same order.
@@ -77,8 +77,8 @@ impl SfioClient {
         replace: bool,
         durability: Durability,
     ) -> Result<()> {
-        let (name, target) = (name.clone(), target.clone());
-        self.call(Action::Rename { name, target, replace, durability }).await.map(drop)
+        let rename = || Action::Rename { name: name.clone(), target: target.clone(), replace, durability };
+        self.call_again(rename).await.map(drop)
     }
 
     /// SFIO's eight error counters of one I/O node; with `reset` they start again from zero.
@@ -99,7 +99,23 @@ impl SfioClient {
 
     /// Carries out one operation. If the future is dropped before it ends, the operation is cancelled.
     pub(super) async fn call(&self, action: Action) -> Result<Answer> {
-        let (id, answer) = self.calls.enter()?;
+        self.call_as(self.calls.next_id(), action).await
+    }
+
+    /// The same for what an I/O node carries out once, however often it is asked: if a session ends before the reply, it
+    /// is asked once more, under the same number.
+    async fn call_again(&self, action: impl Fn() -> Action) -> Result<Answer> {
+        let id = self.calls.next_id();
+        match self.call_as(id, action()).await {
+            Err(FileError::Operation(OperationError::SessionClosed { .. })) => {
+                self.call_as(id, action()).await
+            }
+            result => result,
+        }
+    }
+
+    async fn call_as(&self, id: OperationId, action: Action) -> Result<Answer> {
+        let answer = self.calls.enter(id)?;
         let cancel = CancelOnDrop { client: self, id: Some(id) };
         self.handle.command(Command::Start(id, action)).await?;
         let result = answer.await.map_err(|_| EndpointEnded);
@@ -151,14 +167,12 @@ impl Calls {
 
     fn enter(
         &self,
-    ) -> std::result::Result<
-        (OperationId, oneshot::Receiver<std::result::Result<Answer, OperationError>>),
-        EndpointEnded,
-    > {
+        id: OperationId,
+    ) -> std::result::Result<oneshot::Receiver<std::result::Result<Answer, OperationError>>, EndpointEnded>
+    {
         let (answer, answered) = oneshot::channel();
-        let id = self.next_id();
         self.waiting().as_mut().ok_or(EndpointEnded)?.insert(id, answer);
-        Ok((id, answered))
+        Ok(answered)
     }
 
     fn next_id(&self) -> OperationId {

@@ -193,6 +193,9 @@ impl Transfer {
         if let Err(error) = cx.admit(&request.kind) {
             return self.fail(error, cx);
         }
+        if !matches!(request.kind, RequestKind::Read { .. }) {
+            cx.transport.set_interactive(cx.now, cx.stream);
+        }
         match request.kind {
             kind if is_once_only(&kind) => self.once(request.id, &kind, durable, cx),
             RequestKind::Write { path, runs } => {

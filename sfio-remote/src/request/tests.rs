@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::distribution::{Distribution, StripeUnit};
+use crate::name::SubfilePath;
+use crate::wire::{Request, RequestId, RequestKind};
 
 /// A logical file and its subfiles, all in memory.
 struct Files {
@@ -170,29 +172,32 @@ fn regions_that_touch_in_the_subfile_travel_as_one_extent() {
     assert_eq!(batch.runs.payload(), 1_000);
 }
 
-/// Bytes of all run tables for regions of 8 bytes at the given offsets, over three subfiles of 64 KiB stripes.
-fn run_table_bytes(offsets: impl Iterator<Item = u64>) -> usize {
+/// Bytes of all requests for regions of 8 bytes at the given offsets, over three subfiles of 64 KiB stripes.
+fn request_bytes(offsets: impl Iterator<Item = u64>) -> usize {
     let distribution = Distribution::new(StripeUnit::DEFAULT, 3).expect("in range");
     let list = ReadList::new(offsets.map(|offset| (offset, 8))).expect("possible");
     let mut cache = RequestCache::new(distribution, &[MemberId(0), MemberId(1), MemberId(2)]);
     cache.insert_all(list.regions());
-    let mut bytes = 0;
+    let (mut bytes, path) = (0, SubfilePath::new("some/where/a.dat").expect("a right path"));
     for access in cache.flush() {
         let mut cursor = Cursor::default();
         while let Some(batch) = access.next_batch(&mut cursor, 4 << 20) {
-            bytes += batch.runs.as_bytes().len();
+            let kind = RequestKind::Read { path: path.clone(), runs: batch.runs };
+            let id = RequestId { operation: 1, transfer: 1 };
+            bytes += Request { id, durable: false, kind }.emit().len();
         }
     }
     bytes
 }
 
 #[test]
-fn a_hundred_thousand_small_regions_are_a_few_bytes_each() {
-    let evenly = run_table_bytes((0..100_000).map(|i| i * 1_000));
-    assert!(evenly < 6_500, "{evenly} bytes for evenly spaced regions");
-    // A permutation of the places, as a stand-in for random ones.
-    let random = run_table_bytes((0..100_000_u64).map(|i| (i * 7_919 % 100_000) * 1_000 + i * i % 900));
-    assert!(random < 400_000, "{random} bytes for random regions");
+fn a_million_small_regions_are_a_few_bytes_each_on_the_wire() {
+    let evenly = request_bytes((0..1_000_000).map(|i| i * 1_000));
+    assert!(evenly < 64 << 10, "{evenly} bytes for evenly spaced regions");
+    // A multiplicative sequence draws places all over 1 GB.
+    let random =
+        request_bytes((1..=1_000_000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 1_000_000_000));
+    assert!(random < 4 << 20, "{random} bytes for regions at random places");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a program may look at the clock; the protocol does not")]
 
+mod bench;
 mod client;
 #[cfg(feature = "demo")]
 mod demo;
@@ -49,6 +50,7 @@ enum Command {
     Stat(stat::Options),
     Rm(rm::Options),
     Ping(ping::Options),
+    Bench(bench::Options),
     Keygen(keygen::Options),
     Member(member::Options),
     #[command(subcommand)]
@@ -75,6 +77,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Stat(options) => stat::run(&options),
         Command::Rm(options) => rm::run(&options),
         Command::Ping(options) => ping::run(&options),
+        Command::Bench(options) => bench::run(&options),
         Command::Keygen(options) => keygen::run(&options),
         Command::Member(options) => member::run(&options),
         Command::Overlay(command) => overlay::run(command),

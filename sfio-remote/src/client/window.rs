@@ -1,0 +1,78 @@
+//! How much may be on the way to and from one I/O node: twice what its paths hold (design §8).
+
+use std::time::Duration;
+
+use fec_transport::{SessionId, Time};
+
+use super::ClientConfig;
+use crate::transport::Transport;
+
+/// How often the paths are looked at.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The window of one I/O node.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Window {
+    /// What was found last, and when; none before the first look.
+    looked: Option<Look>,
+    bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at: Time,
+    session: SessionId,
+    received_bytes: u64,
+}
+
+impl Window {
+    /// Its size in bytes: twice the product of bandwidth and delay, in the direction that has more of it, within the
+    /// config's limits.
+    pub(super) fn bytes(
+        &mut self,
+        now: Time,
+        transport: &impl Transport,
+        session: SessionId,
+        config: &ClientConfig,
+    ) -> u64 {
+        let before = self.looked.filter(|look| look.session == session);
+        if before.is_none_or(|look| now.since(look.at) >= INTERVAL) {
+            let flow = transport.flow(session);
+            let since = before.map_or(Duration::ZERO, |look| now.since(look.at)).as_secs_f64();
+            let received = before.map_or(0, |look| flow.received_bytes.saturating_sub(look.received_bytes));
+            let received_rate = if since > 0.0 { received as f64 / since } else { 0.0 };
+            let held = (flow.send_bps / 8.0).max(received_rate) * flow.round_trip.as_secs_f64();
+            // A product that no number can tell is beyond every limit.
+            self.bytes = ((2.0 * held) as u64).clamp(config.least_window_bytes(), config.window_bytes);
+            self.looked = Some(Look { at: now, session, received_bytes: flow.received_bytes });
+        }
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Network;
+    use fec_transport::overlay::MemberId;
+
+    #[test]
+    fn the_window_is_twice_what_the_paths_hold_within_its_limits() {
+        let mut network = Network::new(&["client", "io1"], 1);
+        let (config, session) = (ClientConfig::default(), SessionId(1));
+        let (mut window, mut now) = (Window::default(), Time::ZERO);
+        // 1 Gbit/s at 200 ms holds 25 MB.
+        for (bps, expected) in
+            [(0.0, config.least_window_bytes()), (1e9, 50_000_000), (1e15, config.window_bytes)]
+        {
+            network.flow.send_bps = bps;
+            network.flow.round_trip = Duration::from_millis(200);
+            now = now + INTERVAL;
+            assert_eq!(window.bytes(now, &network.port(MemberId(0)), session, &config), expected);
+        }
+        // What comes counts as well: 10 MB within 100 ms.
+        network.flow = crate::transport::Flow { received_bytes: 10_000_000, send_bps: 0.0, ..network.flow };
+        let bytes = window.bytes(now + INTERVAL, &network.port(MemberId(0)), session, &config);
+        assert_eq!(bytes, 40_000_000);
+    }
+}
