@@ -67,7 +67,7 @@ mod tests {
         {
             network.flow.send_bps = bps;
             network.flow.round_trip = Duration::from_millis(200);
-            now = now + INTERVAL;
+            now += INTERVAL;
             assert_eq!(window.bytes(now, &network.port(MemberId(0)), session, &config), expected);
         }
         // What comes counts as well: 10 MB within 100 ms.

@@ -369,7 +369,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_pattern_has_the_bytes_of_its_definition((pattern, bytes) in any_pattern()) {
-            prop_assert_eq!(bytes_of(pattern.pieces()), bytes.clone());
+            prop_assert_eq!(&bytes_of(pattern.pieces()), &bytes);
             prop_assert_eq!(pattern.size(), bytes.len() as u64);
             prop_assert_eq!(pattern.end(), bytes.iter().max().map_or(0, |last| last + 1));
             let pieces: Vec<_> = pattern.pieces().collect();

@@ -181,7 +181,7 @@ impl RequestKind {
     fn flags(&self) -> u16 {
         match self {
             RequestKind::Create { truncate, claim, .. } => {
-                u16::from(*truncate) * TRUNCATE | u16::from(*claim) * CLAIM
+                (u16::from(*truncate) * TRUNCATE) | (u16::from(*claim) * CLAIM)
             }
             RequestKind::Rename { replace: true, .. } => REPLACE,
             RequestKind::ErrorCounters { reset: true } => RESET,

@@ -14,7 +14,7 @@ static void check_at(int line, int holds, const char *what)
     exit(1);
 }
 
-#define CHECK(condition) check_at(__LINE__, (condition), #condition)
+#define CHECK(condition) check_at(__LINE__, !!(condition), #condition)
 
 static void blocks(MFILE *f)
 {
