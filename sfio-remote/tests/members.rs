@@ -208,20 +208,6 @@ fn bytes(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn of_two_puts_to_one_name_at_once_one_is_refused_and_the_file_is_that_of_the_other() {
-    let overlay =
-        LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "10", "--delay-ms", "1"]);
-    let name = "io1,x;io2,x";
-    let first = bytes(10_000_000);
-    let put = overlay.begin_put(&first, name);
-    overlay.wait_for_file("io1", "x.part");
-    overlay.put(&bytes(1_000), name, &[]).fails_with(9, "another process is writing it");
-    put.succeeds();
-    assert!(overlay.get(name, &[]).stdout() == first, "the bytes differ");
-    assert_eq!(overlay.exported_names("io1"), ["x"]);
-}
-
-#[test]
 fn a_member_that_may_only_read_writes_nothing() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
     let config = overlay.folder().join("io2/config.toml");
