@@ -133,7 +133,11 @@ fn chart(title: &str, curves: &[(String, Vec<f64>)], top: f64, end: f64) -> Stri
 }
 
 fn short(value: f64) -> String {
-    if value >= 10.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+    match value {
+        value if value >= 10.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        value if value >= 1.0 => format!("{value:.1}"),
+        value => format!("{value:.3}"),
+    }
 }
 
 fn escaped(text: &str) -> String {

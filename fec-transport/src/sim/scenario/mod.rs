@@ -116,6 +116,7 @@ impl Scenario {
 
     fn parse(text: &str, load: &dyn Fn(&str) -> Result<String, String>) -> Result<Scenario, ScenarioError> {
         let file: ScenarioFile = toml::from_str(text).map_err(|error| ScenarioError::syntax(text, &error))?;
+        file.config.validate().map_err(|error| ScenarioError::wrong(format!("config: {error}")))?;
         let layout = Layout::new(file.topology, load)?;
         let scene = layout.scene()?;
         let (overlay, _) = scene.overlay();

@@ -303,6 +303,7 @@ impl Sampler {
         let sum = |index: usize| self.counters.values().map(|counters| counters[index]).sum();
         let mut totals =
             Totals { source_symbols: sum(1), repair_symbols: sum(2), deaths: sum(3), ..Totals::default() };
+        totals.competitors_bytes = world.competitors_delivered_bytes();
         for member in ledger.flows.iter().map(|flow| flow.from).collect::<BTreeSet<_>>() {
             let node = world.node(member);
             for status in node.sessions().filter_map(|session| node.session_status(session)) {

@@ -188,7 +188,8 @@ fn config(draw: &mut Draw) -> Config {
     config.limits.send_buffer = draw.pick(&[64 << 10, 256 << 10, 1 << 20]);
     config.limits.streams = draw.pick(&[4, 16, 128]);
     config.limits.initial_window = draw.pick(&[64 << 10, 128 << 10]);
-    let aside = config.limits.streams as usize * config.limits.initial_window as usize;
+    // The least that a config allows.
+    let aside = 2 * config.limits.streams as usize * config.limits.initial_window as usize;
     config.limits.receive_memory = aside + draw.pick(&[256 << 10, 4 << 20, 64 << 20]);
     config.limits.max_window = draw.pick(&[256 << 10, 1 << 20, 8 << 20]);
     config.limits.open_blocks = draw.pick(&[32, 256, 2_048]);

@@ -1,0 +1,22 @@
+//! Some hundred seeds of the swarm; `--example swarm` runs as many as wanted.
+
+use fec_transport::sim::swarm;
+
+const SEEDS: u64 = 300;
+
+#[test]
+fn whatever_fails_for_a_while_nothing_wrong_arrives_and_in_the_end_everything_does() {
+    for seed in 0..SEEDS {
+        let result = std::panic::catch_unwind(|| swarm::run(seed));
+        match result {
+            Ok(Ok(_)) => {}
+            Ok(Err(failure)) => panic!("{failure}"),
+            Err(_) => panic!("seed {seed} panicked; {}", swarm::replay_command(seed)),
+        }
+    }
+}
+
+#[test]
+fn a_seed_is_a_whole_run() {
+    assert_eq!(swarm::run(7), swarm::run(7));
+}
