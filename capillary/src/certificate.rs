@@ -1,10 +1,12 @@
 //! Why a routing is the capillary routing, in a form that can be checked without trusting the solver.
 
+mod proof;
+
 use std::ops::Range;
 
 use thiserror::Error;
 
-use crate::routing::{EQUAL_LOADS, Routing};
+use crate::routing::{EQUAL_LOADS, Routing, RoutingError};
 use crate::topology::{LinkId, NodeId, Orientation, Topology};
 
 /// The cuts that hold the loads of a capillary routing where they are.
@@ -43,6 +45,17 @@ pub struct Step {
 /// What a certificate fails to show.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum CertificateError {
+    /// What is to be proved is no routing of the topology at all.
+    #[error(transparent)]
+    NoRouting(#[from] RoutingError),
+    /// A link of the largest load in its part of the network, around which more could flow.
+    #[error("{link} has load {load}, but a detour around it has room")]
+    Detour {
+        /// The link.
+        link: LinkId,
+        /// Its load.
+        load: f64,
+    },
     /// Ranges or counts that do not fit together or do not fit the topology.
     #[error("the certificate does not describe this topology: {what}")]
     Malformed {
@@ -109,13 +122,23 @@ impl Certificate {
     ///
     /// Complexity: O(links × depth of the steps).
     pub fn verify(&self, topology: &Topology, routing: &Routing) -> Result<(), CertificateError> {
+        self.verify_within(EQUAL_LOADS, topology, routing)
+    }
+
+    /// The same for loads that may be off by `tolerance`, relative to those of their step.
+    fn verify_within(
+        &self,
+        tolerance: f64,
+        topology: &Topology,
+        routing: &Routing,
+    ) -> Result<(), CertificateError> {
         self.check_shape(topology, routing)?;
         self.check_fall(topology.smallest_capacity().unwrap_or(1.0))?;
         let place = self.places();
         let innermost = self.innermost_steps();
-        for (id, from, to, _) in topology.links().filter(|(_, from, to, _)| from != to) {
+        for (id, from, to, _) in topology.links() {
             let ends = (place[from.index()], place[to.index()]);
-            self.check_link(topology.orientation(), routing, id, ends, &innermost)?;
+            self.check_link(tolerance, topology.orientation(), routing, id, ends, &innermost)?;
         }
         Ok(())
     }
@@ -211,6 +234,7 @@ impl Certificate {
 
     fn check_link(
         &self,
+        tolerance: f64,
         orientation: Orientation,
         routing: &Routing,
         link: LinkId,
@@ -222,9 +246,11 @@ impl Certificate {
             Some(step) if from < to => (step, self.steps[step].load),
             Some(step) if orientation == Orientation::Undirected => (step, -self.steps[step].load),
             Some(step) => (step, 0.0),
-            None => return self.check_unseparated(link, actual, innermost[from as usize] as usize),
+            None => {
+                return self.check_unseparated(tolerance, link, actual, innermost[from as usize] as usize);
+            }
         };
-        if (actual - expected).abs() > EQUAL_LOADS * self.steps[step].load {
+        if (actual - expected).abs() > tolerance * self.steps[step].load {
             return Err(CertificateError::WrongLoad { link, step, load: actual, expected });
         }
         Ok(())
@@ -242,9 +268,15 @@ impl Certificate {
     }
 
     /// A link within a child that no step goes into: nothing is left to carry there, unless the solver stopped early.
-    fn check_unseparated(&self, link: LinkId, actual: f64, step: usize) -> Result<(), CertificateError> {
+    fn check_unseparated(
+        &self,
+        tolerance: f64,
+        link: LinkId,
+        actual: f64,
+        step: usize,
+    ) -> Result<(), CertificateError> {
         let allowed = self.stopped_at.unwrap_or(0.0);
-        if actual.abs() > allowed + EQUAL_LOADS * self.steps[step].load {
+        if actual.abs() > allowed + tolerance * self.steps[step].load {
             return Err(CertificateError::WrongLoad { link, step, load: actual, expected: allowed });
         }
         Ok(())

@@ -1,13 +1,17 @@
 //! A network and a routing as a picture: SVG text, line width by load, colour by layer.
 
+mod labels;
 mod layout;
+mod legend;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::routing::Routing;
 use crate::topology::{LinkId, NodeId, Topology};
+use labels::draw_labels;
 use layout::{Layout, Point};
+use legend::{draw_legend, legend_width};
 
 /// Colours of the layers, the largest load first: from ColorBrewer's and Okabe and Ito's sets, dark enough for lines
 /// on white. Layers beyond the last share its colour.
@@ -135,154 +139,6 @@ fn draw_nodes(out: &mut String, topology: &Topology, routing: Option<&Routing>, 
             out,
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"#111827\" stroke-width=\"1.4\"/>"
         );
-    }
-}
-
-/// A rectangle on the drawing.
-#[derive(Debug, Clone, Copy)]
-struct Area {
-    left: f64,
-    top: f64,
-    width: f64,
-    height: f64,
-}
-
-impl Area {
-    fn around(point: Point, radius: f64) -> Self {
-        Self { left: point.x - radius, top: point.y - radius, width: 2.0 * radius, height: 2.0 * radius }
-    }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        let apart = |a: f64, size_a: f64, b: f64, size_b: f64| a + size_a <= b || b + size_b <= a;
-        !apart(self.left, self.width, other.left, other.width)
-            && !apart(self.top, self.height, other.top, other.height)
-    }
-
-    fn contains(&self, point: Point) -> bool {
-        (self.left..self.left + self.width).contains(&point.x)
-            && (self.top..self.top + self.height).contains(&point.y)
-    }
-}
-
-/// Puts each label where it hides the least: beside its node, where neither nodes nor labels are and few links pass.
-/// A label that would cover another is left out; the node's title still tells its name.
-fn draw_labels(out: &mut String, topology: &Topology, routing: Option<&Routing>, layout: &Layout) {
-    let is_end =
-        |node: NodeId| routing.is_some_and(|routing| [routing.source(), routing.target()].contains(&node));
-    let radius = |node: NodeId| 1.0 + if is_end(node) { END_RADIUS } else { NODE_RADIUS };
-    let dot = |(id, _)| Area::around(layout.points[NodeId::index(id)], radius(id));
-    let mut taken: Vec<Area> = topology.nodes().map(dot).collect();
-    let links: Vec<(Point, Point)> = topology
-        .links()
-        .map(|(_, from, to, _)| (layout.points[from.index()], layout.points[to.index()]))
-        .collect();
-    for (id, node) in topology.nodes() {
-        let places = label_places(layout.points[id.index()], radius(id) + 3.0, node.name());
-        let inside = |area: &&Area| {
-            area.left >= 0.0
-                && area.top >= 0.0
-                && area.left + area.width <= layout.width
-                && area.top + area.height <= layout.height
-        };
-        let free =
-            places.iter().filter(inside).filter(|area| !taken.iter().any(|other| other.overlaps(area)));
-        let Some(best) = free.min_by_key(|area| links.iter().filter(|link| crosses(area, link)).count())
-        else {
-            continue;
-        };
-        taken.push(*best);
-        let (x, y) = (best.left, best.top + best.height * 0.78);
-        let _ = writeln!(
-            out,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"#111827\" stroke=\"white\" stroke-width=\"3\" \
-             paint-order=\"stroke\" stroke-linejoin=\"round\">{}</text>",
-            escape(node.name())
-        );
-    }
-}
-
-fn label_places(point: Point, gap: f64, text: &str) -> Vec<Area> {
-    let (width, height) = (text.chars().count() as f64 * FONT_SIZE * LETTER, FONT_SIZE * 1.15);
-    let beside = [point.x + gap, point.x - gap - width, point.x - width / 2.0];
-    let level = [point.y - height / 2.0, point.y - gap - height, point.y + gap];
-    let mut places = Vec::new();
-    for (column, row) in [(0, 0), (1, 0), (2, 1), (2, 2), (0, 1), (0, 2), (1, 1), (1, 2)] {
-        places.push(Area { left: beside[column], top: level[row], width, height });
-    }
-    places
-}
-
-/// Whether a link passes through an area, looked at in steps of a few units.
-fn crosses(area: &Area, (a, b): &(Point, Point)) -> bool {
-    let steps = ((b.x - a.x).hypot(b.y - a.y) / 4.0).ceil().max(1.0) as u32;
-    (0..=steps).any(|step| {
-        let part = f64::from(step) / f64::from(steps);
-        area.contains(Point { x: a.x + (b.x - a.x) * part, y: a.y + (b.y - a.y) * part })
-    })
-}
-
-/// The legend's lines: colour, width, text.
-fn legend(topology: &Topology, routing: &Routing) -> Vec<(&'static str, f64, String)> {
-    let largest = routing.largest_load();
-    let width = |load: f64| THINNEST + (THICKEST - THINNEST) * load / largest;
-    let shown = LAYER_COLOURS.len() - 1;
-    let mut lines: Vec<(&'static str, f64, String)> = Vec::new();
-    for layer in routing.layers().iter().take(shown) {
-        let text = format!("layer {}: load {:.4}", layer.number, layer.load);
-        lines.push((colour(Some(layer.number)), width(layer.load), text));
-    }
-    if let Some(next) = routing.layers().get(shown) {
-        let last = routing.layers().len();
-        let text = if last == shown + 1 {
-            format!("layer {last}")
-        } else {
-            format!("layers {}–{last}", shown + 1)
-        };
-        lines.push((colour(Some(next.number)), width(next.load), format!("{text}: ≤ {:.4}", next.load)));
-    }
-    if routing.used_links().any(|(_, link)| link.layer.is_none()) {
-        lines.push((NO_LAYER, THINNEST * 2.0, "in no layer".into()));
-    }
-    if routing.used_links().count() < topology.link_count() {
-        lines.push((UNUSED, THINNEST, "unused".into()));
-    }
-    lines
-}
-
-/// The legend's title in two lines.
-fn titles(topology: &Topology, routing: &Routing) -> [String; 2] {
-    let name = |node| topology.node_weight(node).name();
-    let network = if topology.name().is_empty() { "Capillary routing" } else { topology.name() };
-    [network.into(), format!("{} → {}", name(routing.source()), name(routing.target()))]
-}
-
-const SAMPLE: f64 = 36.0;
-
-fn legend_width(topology: &Topology, routing: &Routing) -> f64 {
-    let lines = legend(topology, routing).into_iter().map(|(.., text)| text.chars().count() as f64 + 1.0);
-    let samples = SAMPLE / (FONT_SIZE * LETTER);
-    let widest = lines.map(|letters| letters + samples).fold(0.0, f64::max);
-    let titles = titles(topology, routing).into_iter().map(|title| title.chars().count() as f64 * 1.1);
-    titles.fold(widest, f64::max) * FONT_SIZE * LETTER + 32.0
-}
-
-fn draw_legend(out: &mut String, topology: &Topology, routing: &Routing, left: f64) {
-    let mut y = 32.0;
-    for title in titles(topology, routing) {
-        let _ =
-            writeln!(out, "<text x=\"{left:.1}\" y=\"{y}\" font-weight=\"bold\">{}</text>", escape(&title));
-        y += 18.0;
-    }
-    for (colour, width, text) in legend(topology, routing) {
-        y += 4.0;
-        let (right, line) = (left + SAMPLE - 8.0, y - 4.0);
-        let _ = writeln!(
-            out,
-            "<path d=\"M{left:.1} {line}L{right:.1} {line}\" stroke=\"{colour}\" stroke-width=\"{width:.2}\"/>\
-             <text x=\"{:.1}\" y=\"{y}\">{text}</text>",
-            left + SAMPLE
-        );
-        y += 17.0;
     }
 }
 

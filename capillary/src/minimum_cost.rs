@@ -35,6 +35,11 @@ impl MinimumCostFlow {
         Self { arcs: Vec::new(), outgoing, excess: supply, price: vec![0.0; nodes], tolerance }
     }
 
+    /// Makes room for so many arcs, and no more.
+    pub(crate) fn reserve(&mut self, arcs: usize) {
+        self.arcs.reserve_exact(2 * arcs);
+    }
+
     /// Adds an arc; of equally cheap ways those over earlier arcs are filled first.
     pub(crate) fn add(&mut self, tail: u32, head: u32, capacity: f64, cost: f64) {
         for (from, arc) in [

@@ -42,7 +42,7 @@ pub struct Layer {
 /// A unit flow from a source to a target: per link the share of the demand that it carries.
 ///
 /// Flow conservation is checked when a routing is made. [`Routing::verify`] checks it against a topology, whoever
-/// made it; that it is the *capillary* routing is what [`Certificate::verify`](crate::Certificate::verify) checks.
+/// made it; that it is the *capillary* routing is what [`Certificate::prove`](crate::Certificate::prove) shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Routing {
     source: NodeId,

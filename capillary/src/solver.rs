@@ -5,7 +5,7 @@
 
 mod balance;
 mod components;
-mod part;
+mod recursion;
 
 use std::num::NonZeroU32;
 
@@ -15,7 +15,7 @@ use crate::certificate::Certificate;
 use crate::routing::{Routing, RoutingError};
 use crate::topology::{NodeId, Topology, TopologyError};
 
-pub(crate) use part::Recursion;
+pub(crate) use recursion::Recursion;
 
 /// Why there is no routing.
 #[derive(Debug, Clone, PartialEq, Error)]

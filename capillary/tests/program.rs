@@ -54,6 +54,9 @@ fn all_solvers_plan_the_same() {
     let lp = json(&[&pair[..], &["--solver", "lp"]].concat());
     assert_eq!(exact["layers"][2]["load"], "1/8");
     assert_eq!(lp["solver"]["suspects"].as_array().unwrap().len(), 3);
+    for plan in [&plan, &exact, &lp] {
+        assert_eq!(plan["solver"]["proved"], true);
+    }
     for index in 0..14 {
         let fraction = exact["links"][index]["flow"].as_str().unwrap();
         let (over, under) = fraction.split_once('/').unwrap_or((fraction, "1"));

@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::num::NonZeroU32;
 
 use capillary::{
-    LinkId, Node, NodeId, Orientation, Routing, Solution, SolveError, Topology, exact, lp, solve_certified,
-    solve_layers,
+    Certificate, CertificateError, LinkId, Node, NodeId, Orientation, Routing, Solution, SolveError,
+    Topology, baseline, exact, lp, solve_certified, solve_layers,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -104,6 +104,8 @@ proptest! {
         };
         solution.certificate.verify(&topology, &solution.routing).unwrap();
         let exact = exact::solve(&topology, source, target).unwrap();
+        Certificate::prove(&topology, &solution.routing, 1e-9).unwrap();
+        Certificate::prove(&topology, &exact.routing, 1e-9).unwrap();
         for (link, expected) in solution.routing.links().iter().zip(&exact.flows) {
             assert_close(link.flow, exact::to_f64(expected), "maximum flow");
         }
@@ -166,6 +168,7 @@ proptest! {
             return Ok(());
         };
         let lp::LpSolution { routing, hunts } = by_program.unwrap();
+        Certificate::prove(&topology, &routing, 1e-6).unwrap();
         prop_assert_eq!(layer_counts(&routing), layer_counts(&pattern.routing));
         prop_assert_eq!(hunts.iter().map(lp::Hunt::bottlenecks).collect::<Vec<_>>(), layer_counts(&routing));
         for (link, other) in pattern.routing.links().iter().zip(routing.links()) {
@@ -268,12 +271,40 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(NETWORKS))]
+
+    #[test]
+    fn only_the_capillary_routing_can_be_proved(scene in scene(), share in 0.0..1.0f64) {
+        // Oracle: the capillary routing is unique, so whatever differs from it by more than round-off is another.
+        let topology = scene.topology();
+        let (source, target) = (NodeId(0), NodeId(scene.nodes - 1));
+        let Some(solution) = scene.solve() else { return Ok(()) };
+        let (flows, loads): (Vec<f64>, Vec<f64>) =
+            solution.routing.links().iter().map(|link| (link.flow, link.load)).unzip();
+        for other in [baseline::maximum_flow_split, baseline::shortest_path, baseline::equal_cost_multipath] {
+            let other = other(&topology, source, target).unwrap();
+            let mixed: Vec<f64> = other.links().iter().zip(&flows)
+                .map(|(link, flow)| share * link.flow + (1.0 - share) * flow).collect();
+            let routing = Routing::new(&topology, source, target, &mixed).unwrap();
+            let farthest = routing.links().iter().zip(&loads)
+                .fold(0.0, |farthest: f64, (link, own)| farthest.max((link.load - own).abs()));
+            match Certificate::prove(&topology, &routing, 1e-9) {
+                Ok(_) => prop_assert!(farthest < 1e-6, "{mixed:?} is proved, but {flows:?} is the routing"),
+                Err(CertificateError::NoRouting(error)) => panic!("{error}"),
+                Err(error) => prop_assert!(farthest > 1e-15, "{mixed:?}: {error}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn a_deep_recursion_keeps_its_precision() {
     // Of all of the benchmark's kinds of networks, the one with the most layers for its size.
     let networks::Scene { topology, source, target, .. } = networks::barabasi_albert(3_000, 3, 1);
     let Solution { routing, certificate, .. } = solve_certified(&topology, source, target).unwrap();
     certificate.verify(&topology, &routing).unwrap();
+    Certificate::prove(&topology, &routing, 1e-9).unwrap();
     assert!(routing.layers().len() > 2_000, "{}", routing.layers().len());
 }
 
@@ -292,6 +323,7 @@ proptest! {
         let layers = NonZeroU32::new(layers).unwrap();
         let pattern = solve_layers(&topology, NodeId(0), NodeId(scene.nodes - 1), layers).unwrap();
         pattern.certificate.verify(&topology, &pattern.routing).unwrap();
+        Certificate::prove(&topology, &pattern.routing, 1e-9).unwrap();
         let count = routing.layers().len().min(layers.get() as usize);
         prop_assert_eq!(pattern.routing.layers(), &routing.layers()[..count]);
         let last = routing.layers()[count - 1].load;

@@ -1,0 +1,200 @@
+//! The recursion: a part of the network is solved by one tight cut and falls apart along all cuts that are tight
+//! with it.
+
+mod divide;
+mod rest;
+mod tight_cut;
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+use crate::certificate::{Certificate, Step};
+use crate::network::Network;
+use crate::routing::EQUAL_LOADS;
+use crate::solver::Effort;
+use crate::solver::balance::Balance;
+use crate::solver::components::Components;
+use crate::topology::{NodeId, Topology};
+use tight_cut::TightCut;
+
+/// Round-off is reckoned in units of this, relative.
+const EPSILON: f64 = f64::EPSILON;
+
+/// How many times the reckoned round-off a number must exceed to count as more than round-off.
+const SAFETY: f64 = 256.0;
+
+/// Ratios of parts are at least 1, but for round-off.
+const LEAST_GROWTH: f64 = 0.5;
+
+/// A part still to be solved: an independent problem of its own [theory §1.3, Divide].
+#[derive(Debug, Clone)]
+struct Part {
+    /// Its nodes, as positions in the order.
+    nodes: Range<u32>,
+    /// The step that it comes from.
+    parent: Option<u32>,
+    /// F¹·F²·…: flows in the original problem times this are flows here.
+    scale: f64,
+    /// What round-off may have done to a supply so far: each step multiplies it by its ratio and adds its own.
+    noise: f64,
+}
+
+/// A part in the queue: by the smallest scale that a link in it can be fixed at, that is by the largest load.
+#[derive(Debug, Clone)]
+struct Pending {
+    part: Part,
+    /// The part's tight cut; `None`: not yet looked for.
+    cut: Option<TightCut>,
+}
+
+/// The state of the recursion. The vectors are indexed by node, save where a field says otherwise.
+#[derive(Debug)]
+pub(crate) struct Recursion {
+    balance: Balance,
+    components: Components,
+    /// What each node must send (negative: receive) in its part's problem; the flow in the network sends as much.
+    supply: Vec<f64>,
+    /// Whether the node is on the source side of the last cut that a flow was stuck at.
+    source_side: Vec<bool>,
+    /// The nodes; each part and each child of a part is a range of it.
+    order: Vec<u32>,
+    /// Flow per link (index: link), 0 until a step fixes it.
+    flows: Vec<f64>,
+    smallest_capacity: f64,
+    pending: BinaryHeap<Pending>,
+    /// How many layers there are so far, and the scale of the last: capacity over flow of its links.
+    layers: u32,
+    last_scale: f64,
+    steps: Vec<Step>,
+    children: Vec<u32>,
+    max_flows: usize,
+    unreachable: bool,
+    /// Working space of the split: nodes by component.
+    sorted: Vec<u32>,
+    /// Working space of the split: where each component starts.
+    starts: Vec<u32>,
+}
+
+impl Recursion {
+    pub(crate) fn new(topology: &Topology, source: NodeId, target: NodeId) -> Self {
+        let nodes = topology.node_count();
+        let mut supply = vec![0.0; nodes];
+        supply[source.index()] = 1.0;
+        supply[target.index()] = -1.0;
+        let whole = Part { nodes: 0..nodes as u32, parent: None, scale: 1.0, noise: EPSILON };
+        Self {
+            balance: Balance::new(Network::new(topology), nodes),
+            components: Components::new(nodes),
+            supply,
+            source_side: vec![false; nodes],
+            order: (0..nodes as u32).collect(),
+            flows: vec![0.0; topology.link_count()],
+            smallest_capacity: topology.smallest_capacity().unwrap_or(1.0),
+            pending: BinaryHeap::from([Pending { part: whole, cut: None }]),
+            layers: 0,
+            last_scale: 0.0,
+            steps: Vec::new(),
+            children: Vec::new(),
+            max_flows: 0,
+            unreachable: false,
+            sorted: Vec::new(),
+            starts: Vec::new(),
+        }
+    }
+
+    /// Solves part after part, in the order of the layers, until no supply is left anywhere or layer `limit` is done.
+    pub(crate) fn run(&mut self, limit: Option<NonZeroU32>) {
+        while let Some(Pending { part, cut }) = self.pending.pop() {
+            let Some(cut) = cut else {
+                let cut = self.tight_cut(&part);
+                if part.parent.is_none() && cut.ratio <= 0.0 {
+                    self.unreachable = true;
+                    return;
+                }
+                // A flow meets the supplies of every part but the first, so that they can only grow. Supplies that
+                // must shrink are round-off; what they are worth, the check of the routing will tell.
+                if part.parent.is_some() && cut.ratio < LEAST_GROWTH {
+                    continue;
+                }
+                self.pending.push(Pending { part, cut: Some(cut) });
+                continue;
+            };
+            if !self.is_within(limit, part.scale * cut.ratio) {
+                self.pending.push(Pending { part, cut: Some(cut) });
+                return;
+            }
+            self.divide(&part, &cut);
+        }
+    }
+
+    /// Counts the layer of a scale; parts come by rising scale.
+    fn is_within(&mut self, limit: Option<NonZeroU32>, scale: f64) -> bool {
+        if scale <= self.last_scale * (1.0 + EQUAL_LOADS) {
+            return true;
+        }
+        if limit.is_some_and(|limit| self.layers == limit.get()) {
+            return false;
+        }
+        self.layers += 1;
+        self.last_scale = scale;
+        true
+    }
+
+    /// Whether the very first cut had no capacity.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.unreachable
+    }
+
+    /// The signed flow of each link.
+    pub(crate) fn flows(&self) -> &[f64] {
+        &self.flows
+    }
+
+    pub(crate) fn effort(&self) -> Effort {
+        Effort { steps: self.steps.len(), max_flows: self.max_flows, rounds: self.balance.rounds }
+    }
+
+    /// The cuts so far; the recursion is done with them.
+    pub(crate) fn certificate(&mut self) -> Certificate {
+        Certificate {
+            order: self.order.iter().copied().map(NodeId).collect(),
+            steps: std::mem::take(&mut self.steps),
+            children: std::mem::take(&mut self.children),
+            stopped_at: (!self.pending.is_empty()).then_some(self.smallest_capacity / self.last_scale),
+        }
+    }
+
+    fn nodes(&self, part: &Part) -> &[u32] {
+        &self.order[part.nodes.start as usize..part.nodes.end as usize]
+    }
+}
+
+impl Pending {
+    fn scale(&self) -> f64 {
+        self.part.scale * self.cut.map_or(1.0, |cut| cut.ratio)
+    }
+}
+
+impl PartialEq for Pending {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Pending {}
+
+impl Ord for Pending {
+    /// The greatest is the next to be solved.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_scale = other.scale().total_cmp(&self.scale());
+        by_scale.then_with(|| other.part.nodes.start.cmp(&self.part.nodes.start))
+    }
+}
+
+impl PartialOrd for Pending {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
