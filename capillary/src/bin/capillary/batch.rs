@@ -12,6 +12,7 @@ use crate::Output;
 use crate::failure::Failure;
 use crate::plan::{Plan, solve};
 use crate::source::Network;
+use crate::table::quote;
 
 /// Pairs that are solved before their rows are written: enough to keep threads busy, few enough to see rows soon.
 const CHUNK: usize = 256;
@@ -90,8 +91,4 @@ fn row(plan: &Plan, network: &Network, (from, to): Pair, csv: bool) -> String {
         }
         Err(error) => json!({ "from": id(from), "to": id(to), "error": error.to_string() }).to_string(),
     }
-}
-
-fn quote(text: &str) -> String {
-    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }

@@ -30,7 +30,7 @@ impl Inspect {
         if let (Some(from), Some(to)) = (&self.from, &self.to) {
             let (from, to) = (network.find(from)?, network.find(to)?);
             let cut = minimum_cut(&network.topology, from, to).map_err(|error| network.unsolvable(error))?;
-            let links: Vec<String> = cut.links.iter().map(|&link| link_name(&network, link)).collect();
+            let links: Vec<String> = cut.links.iter().map(|&link| network.link_name(link)).collect();
             facts.push(("minimum cut", json!(cut.capacity)));
             facts.push(("links of the cut", json!(links)));
         }
@@ -51,7 +51,7 @@ fn facts(network: &Network) -> Vec<(&'static str, Value)> {
     let degrees = degrees(topology);
     let capacities: Vec<f64> = topology.links().map(|(.., link)| link.capacity).collect();
     let placed = topology.nodes().filter(|(_, node)| node.position.is_some()).count();
-    let bridges: Vec<String> = bridges(topology).into_iter().map(|link| link_name(network, link)).collect();
+    let bridges: Vec<String> = bridges(topology).into_iter().map(|link| network.link_name(link)).collect();
     vec![
         ("name", json!(topology.name())),
         ("format", json!(network.format.name())),
@@ -119,11 +119,6 @@ fn bridges(topology: &Topology) -> Vec<LinkId> {
         .collect();
     bridges.sort_unstable();
     bridges
-}
-
-fn link_name(network: &Network, link: LinkId) -> String {
-    let (from, to) = network.topology.ends(link);
-    format!("{} ({} – {})", link.0, network.name(from), network.name(to))
 }
 
 fn shown(value: &Value) -> String {

@@ -72,6 +72,12 @@ impl Network {
         self.topology.node_weight(node).name()
     }
 
+    /// A link's position and the names of its ends.
+    pub(crate) fn link_name(&self, link: LinkId) -> String {
+        let (from, to) = self.topology.ends(link);
+        format!("{} ({} – {})", link.0, self.name(from), self.name(to))
+    }
+
     /// A link by its position, its id, or its ends as `A--B` or `A->B` (then all links between the two).
     pub(crate) fn find_links(&self, name: &str) -> Result<Vec<LinkId>, Failure> {
         let count = self.topology.link_count() as u32;

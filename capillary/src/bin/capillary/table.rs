@@ -19,13 +19,6 @@ impl Table {
     }
 
     pub(crate) fn csv(&self) -> String {
-        let quote = |cell: &str| {
-            if cell.contains([',', '"', '\n']) {
-                format!("\"{}\"", cell.replace('"', "\"\""))
-            } else {
-                cell.into()
-            }
-        };
         let mut out = self.header.join(",") + "\n";
         for row in &self.rows {
             out += &(row.iter().map(|cell| quote(cell)).collect::<Vec<_>>().join(",") + "\n");
@@ -65,6 +58,11 @@ impl fmt::Display for Table {
         writeln!(f, "  {}", rules.join("  ").trim_end())?;
         self.rows.iter().try_for_each(|row| self.line(f, row))
     }
+}
+
+/// A cell of CSV.
+pub(crate) fn quote(cell: &str) -> String {
+    if cell.contains([',', '"', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.into() }
 }
 
 /// A load, flow or share to read: four digits behind the point.

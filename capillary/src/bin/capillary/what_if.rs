@@ -132,7 +132,7 @@ fn case(
         Err(SolveError::Unreachable { .. }) => None,
         Err(error) => return Err(network.unsolvable(error)),
     };
-    let names: Vec<String> = failed.iter().map(|&link| name(network, link)).collect();
+    let names: Vec<String> = failed.iter().map(|&link| network.link_name(link)).collect();
     Ok(Case { name: names.join(", "), lost: lost(before, failed), after })
 }
 
@@ -153,11 +153,6 @@ fn lost(before: &Routing, failed: &BTreeSet<LinkId>) -> f64 {
         }
     }
     lost
-}
-
-fn name(network: &Network, link: LinkId) -> String {
-    let (from, to) = network.topology.ends(link);
-    format!("{} ({} – {})", link.0, network.name(from), network.name(to))
 }
 
 fn table(cases: &[Case]) -> Table {
