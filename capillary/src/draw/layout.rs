@@ -6,7 +6,8 @@ use crate::topology::{Position, Topology};
 const SMALLEST_SIDE: f64 = 720.0;
 const LARGEST_SIDE: f64 = 2_400.0;
 
-const MARGIN: f64 = 60.0;
+/// Room for a label beside a node at the edge.
+const MARGIN: f64 = 80.0;
 
 /// Rounds of the spring layout; it has settled long before on networks that can be read at all.
 const ROUNDS: u32 = 300;
