@@ -58,9 +58,7 @@ impl Job {
                 let repair = code(geometry.codec, geometry.source_symbols).prepare(&source);
                 Done::Encoded { block, repair }
             }
-            Work::Decode(block) => {
-                Done::Decoded { block: block.header.id, bytes: block.decode().map_err(Box::new) }
-            }
+            Work::Decode(block) => Done::Decoded { block: block.header.id, bytes: block.decode() },
         };
         JobResult { session: self.session, done }
     }

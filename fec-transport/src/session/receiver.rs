@@ -157,7 +157,7 @@ impl Receiver {
         match block.decode() {
             Ok(bytes) => self.deliver(now, &header, bytes),
             Err(block) => {
-                self.blocks.insert(id, block);
+                self.blocks.insert(id, *block);
                 Progress::Closer
             }
         }

@@ -87,7 +87,7 @@ impl ReceiveBlock {
     ///
     /// # Errors
     /// The block itself, if its symbols do not determine it: it needs one more.
-    pub(crate) fn decode(mut self) -> Result<Vec<u8>, ReceiveBlock> {
+    pub(crate) fn decode(mut self) -> Result<Vec<u8>, Box<ReceiveBlock>> {
         match code(self.header.codec, self.symbols.present.len()).decode(&mut self.symbols) {
             Ok(()) => {
                 let mut bytes = self.symbols.source;
@@ -96,7 +96,7 @@ impl ReceiveBlock {
             }
             Err(_) => {
                 self.enough = self.symbols.count() + 1;
-                Err(self)
+                Err(Box::new(self))
             }
         }
     }

@@ -44,7 +44,7 @@ fn arrives(data: &[u8], order: &[usize]) -> Result<(), TestCaseError> {
                 }
                 Err(more) => {
                     prop_assert_eq!(more.rank() + 1, Geometry::of(data.len(), LARGEST).source_symbols);
-                    received = more;
+                    received = *more;
                 }
             }
         }

@@ -80,9 +80,8 @@ fn the_static_tolerance_is_a_floor() {
 #[test]
 fn random_spreading_follows_the_thesis() {
     let coding = Coding { spread: Spreading::Random, ..Coding::default() };
-    let protection =
-        Protection { residual: 1e-5, tolerance: 0.036, prior_loss: 0.0, ..coding.interactive.clone() };
     let mut redundancy = Redundancy::new(&coding);
+    let protection = Protection { residual: 1e-5, tolerance: 0.036, prior_loss: 0.0, ..coding.interactive };
     // Theory §2: FEC(20) is 27 at 3.6 %, and 40 at 20 %, which the cache rounds to 20.4 %.
     assert_eq!(redundancy.first_sending(20, true, &protection, &paths(2, 0.0)), 27);
     assert!((40..=41).contains(&redundancy.first_sending(20, true, &protection, &paths(2, 0.2))));
