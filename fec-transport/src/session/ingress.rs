@@ -145,6 +145,8 @@ impl Session {
                 path.die(now, &self.config.liveness);
                 self.sender.on_path_death(path.id);
             }
+        } else {
+            self.paths.iter_mut().for_each(|path| path.give_up_old_packets(now));
         }
         let loss = self.mean_loss();
         let paths = &self.paths;

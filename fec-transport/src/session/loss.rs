@@ -63,6 +63,17 @@ impl LossEstimate {
         self.bursts.observe(expected, lost);
     }
 
+    /// The same for packets that left before a dead path returned: they are counted, but say nothing of its loss.
+    pub(crate) fn pass_over(&mut self, expected: u64, received: u64) {
+        self.known += expected;
+        self.received = self.received.max(received);
+    }
+
+    /// How many packets have arrived in all.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
     /// How many packets are known to be lost, in all.
     pub(crate) fn lost(&self) -> u64 {
         self.known.saturating_sub(self.received)
@@ -81,6 +92,11 @@ impl LossEstimate {
     /// window.
     pub(crate) fn dispersion(&self) -> f64 {
         self.bursts.ratio()
+    }
+
+    /// How many losses come together, in the mean, at least 1.
+    pub(crate) fn mean_burst(&self) -> f64 {
+        (self.dispersion() + 1.0) / 2.0
     }
 
     /// Lets the past fade up to `now`.

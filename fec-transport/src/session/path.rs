@@ -90,6 +90,8 @@ pub(crate) struct Path {
     next_number: u64,
     departures: Departures,
     pacer: Pacer,
+    /// When it came back from the dead, until something that left afterwards was heard of.
+    returned: Option<Time>,
     pub(crate) probe: ProbeState,
     pub(crate) received: Arrivals,
 }
@@ -152,6 +154,7 @@ impl Path {
             next_number: 0,
             departures: Departures::default(),
             pacer: Pacer::new(now),
+            returned: None,
             probe: ProbeState { due: Some(now), ..ProbeState::default() },
             received: Arrivals {
                 window: ReplayWindow::new(),
@@ -222,6 +225,12 @@ impl Path {
         let departed = acknowledged.departure.ok_or(FalseClaim(report.highest))?;
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
         self.round_trip.observe(now.since(departed).saturating_sub(held));
+        if let Some(returned) = self.returned {
+            // What went down with the path says nothing of what it can carry.
+            self.loss.pass_over(acknowledged.packets, report.received);
+            self.returned = Some(returned).filter(|returned| departed < *returned);
+            return Ok(());
+        }
         let lost_before = self.loss.lost() as f64;
         self.loss.observe(now, acknowledged.packets, report.received);
         self.counters.packets_lost = self.loss.lost();
@@ -257,7 +266,16 @@ impl Path {
         let patience = self.round_trip.smoothed() + 2 * self.round_trip.deviation() + liveness.silence;
         let missing = self.departures.older_than(now, patience);
         let loss = self.loss.share().max(PRIOR_LOSS);
-        loss.powi(i32::try_from(missing).unwrap_or(i32::MAX)) <= liveness.doubt
+        loss.powf(missing as f64 / self.loss.mean_burst()) <= liveness.doubt
+    }
+
+    /// Counts as lost what should have been heard of long ago. Where dead paths stay in the schedule, nothing else shows
+    /// their loss.
+    pub(crate) fn give_up_old_packets(&mut self, now: Time) {
+        let packets = self.departures.give_up(now, 2 * self.loss_timeout());
+        if packets > 0 {
+            self.loss.observe(now, packets, self.loss.received());
+        }
     }
 
     /// Takes the path out of the schedule.
@@ -280,6 +298,7 @@ impl Path {
             self.rate.restart(now);
         }
         if !self.is_live() {
+            self.returned = matches!(self.state, PathState::Dead { .. }).then_some(now);
             self.state = PathState::Live;
             self.pacer = Pacer::new(now);
         }

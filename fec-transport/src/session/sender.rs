@@ -49,6 +49,8 @@ pub(crate) struct Sender {
     send_memory: usize,
     redundancy: Redundancy,
     spread: Spread,
+    /// Symbols of the first sending of the latest bulk block over its source symbols.
+    expansion: f64,
     streams: BTreeMap<u32, SendStream>,
     blocks: BTreeMap<u32, SendBlock>,
     /// Bytes of the blocks' sources.
@@ -125,6 +127,7 @@ impl Sender {
             open_blocks: config.limits.open_blocks,
             send_memory: config.limits.send_memory,
             spread: Spread::default(),
+            expansion: 1.0,
             streams: BTreeMap::from([(CONTROL_STREAM, SendStream::new(u64::MAX, Class::Interactive))]),
             blocks: BTreeMap::new(),
             source_bytes: 0,

@@ -41,7 +41,8 @@ impl Sender {
         if !raptorq {
             return MAX_REED_SOLOMON;
         }
-        let packet = (self.coding.symbol_size + HEADERS) as f64 * 8.0;
+        // The time of a block is that of all its symbols.
+        let packet = (self.coding.symbol_size + HEADERS) as f64 * 8.0 * self.expansion;
         let symbols = rate * self.coding.block_time.as_secs_f64() / packet;
         (symbols as usize).clamp(*self.coding.bulk_symbols.start(), *self.coding.bulk_symbols.end())
     }
@@ -137,6 +138,9 @@ impl Sender {
         let repairs = block.unsent() > block.source_symbols();
         if repairs && block.geometry().codec == Codec::RaptorQ {
             self.to_prepare.push_back(id);
+        }
+        if block.class == Class::Bulk {
+            self.expansion = (block.unsent() as f64 / block.source_symbols() as f64).max(1.0);
         }
         self.source_bytes += block.source_bytes();
         self.counters.blocks += 1;
