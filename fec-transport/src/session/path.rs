@@ -225,10 +225,11 @@ impl Path {
         let departed = acknowledged.departure.ok_or(FalseClaim(report.highest))?;
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
         self.round_trip.observe(now.since(departed).saturating_sub(held));
-        if let Some(returned) = self.returned {
+        let is_over = self.returned.is_some_and(|returned| departed >= returned);
+        if self.returned.is_some() || matches!(self.state, PathState::Dead { .. }) {
             // What went down with the path says nothing of what it can carry.
             self.loss.pass_over(acknowledged.packets, report.received);
-            self.returned = Some(returned).filter(|returned| departed < *returned);
+            self.returned = self.returned.filter(|_| !is_over);
             return Ok(());
         }
         let lost_before = self.loss.lost() as f64;
