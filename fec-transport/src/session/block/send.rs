@@ -185,6 +185,14 @@ impl SendBlock {
         }
     }
 
+    /// Nothing more goes over `path`, and what went over it counts as lost; gives what it was still to carry.
+    pub(crate) fn forget_path(&mut self, path: PathId) -> u16 {
+        let dropped = self.quotas.iter().filter(|(id, _)| *id == path).map(|(_, count)| count).sum();
+        self.quotas.retain(|(id, _)| *id != path);
+        self.flights.retain(|flight| flight.path != path);
+        dropped
+    }
+
     /// Notes the rank that the peer reported; ranks never fall, so an older report changes nothing.
     pub(crate) fn reported(&mut self, rank: u16) {
         self.rank = self.rank.max(usize::from(rank)).min(self.geometry.source_symbols);

@@ -98,12 +98,16 @@ impl Lane {
         Take::Symbol(id)
     }
 
-    /// What a dead path was to carry of first sendings is owed by any path.
+    /// What a dead path was to carry of first sendings is owed by the others: all of it if somebody waits for the blocks,
+    /// else as much as they cannot do without.
     pub(super) fn on_path_death(&mut self, blocks: &mut BTreeMap<u32, SendBlock>, path: PathId) {
         for id in &self.sending {
             let Some(block) = blocks.get_mut(id) else { continue };
-            for (_, count) in block.quotas.iter_mut().filter(|(owner, count)| *owner == path && *count > 0) {
-                block.owed += std::mem::take(count);
+            let dropped = block.forget_path(path);
+            let deficit = u16::try_from(block.deficit()).unwrap_or(u16::MAX);
+            let owed = if block.class.is_urgent() { dropped } else { deficit.min(dropped) };
+            if owed > 0 {
+                block.owed = block.owed.saturating_add(owed);
                 self.owing.insert(*id);
             }
         }

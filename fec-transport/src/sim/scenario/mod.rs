@@ -194,9 +194,10 @@ impl Scenario {
         }
         let mut ledger = ledger.borrow_mut();
         ledger.close(world.now());
-        let step = self.happenings.iter().map(|happening| Time::from_epoch(happening.at));
-        let step = step.filter(|at| *at >= self.window.0).min();
-        let mut metrics = outcome::metrics(&ledger, &sampler, step);
+        let changes = self.happenings.iter().map(|happening| Time::from_epoch(happening.at));
+        let changes = changes.filter(|at| *at >= self.window.0);
+        let changes = changes.clone().min().zip(changes.max());
+        let mut metrics = outcome::metrics(&ledger, &sampler, changes);
         metrics.extend(self.slowest_return(&sampler.series).map(|back| ("back_s".to_owned(), back)));
         let checks = outcome::check_all(&self.expectations, &metrics);
         Outcome {

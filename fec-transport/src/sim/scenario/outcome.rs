@@ -114,12 +114,17 @@ pub(super) fn check_all(expectations: &[Expectation], metrics: &[(String, f64)])
     expectations.iter().map(|expectation| expectation.check(metrics)).collect()
 }
 
-/// All metrics of a run; `step` is when the network changed, if it did.
-pub(super) fn metrics(ledger: &Ledger, sampler: &Sampler, step: Option<Time>) -> Vec<(String, f64)> {
+/// All metrics of a run; `changes` are when the network changed first and last, if it did.
+pub(super) fn metrics(
+    ledger: &Ledger,
+    sampler: &Sampler,
+    changes: Option<(Time, Time)>,
+) -> Vec<(String, f64)> {
     let mut metrics = Metrics(Vec::new());
     throughput(&mut metrics, ledger, sampler);
-    if let Some(step) = step.filter(|step| *step >= ledger.window.0) {
-        after_step(&mut metrics, ledger, sampler, step);
+    if let Some((first, last)) = changes.filter(|(first, _)| *first >= ledger.window.0) {
+        after_step(&mut metrics, ledger, sampler, first);
+        after_last_change(&mut metrics, ledger, sampler, last);
     }
     messages(&mut metrics, ledger);
     flows(&mut metrics, ledger);
@@ -175,8 +180,6 @@ fn after_step(metrics: &mut Metrics, ledger: &Ledger, sampler: &Sampler, step: T
     let overflowed = after.overflowed_packets - before.overflowed_packets;
     // Sent × (1 − loss) is what arrived and what would have arrived had no queue and no policer dropped it.
     metrics.add("excess", (arrived + overflowed) / arrived);
-    let source = (after.source_symbols - before.source_symbols).max(1) as f64;
-    metrics.add("overhead_after", (after.repair_symbols - before.repair_symbols) as f64 / source);
     let enough = RECOVERED * sampler.limit_bps / 8.0;
     let goodput = |from: Time, to: Time| {
         let bytes: u64 = ledger.records.iter().map(|record| record.bytes_between(from, to)).sum();
@@ -191,7 +194,14 @@ fn after_step(metrics: &mut Metrics, ledger: &Ledger, sampler: &Sampler, step: T
     metrics.add("recovery_s", recovery);
 }
 
-/// Latencies of the messages that were due in the window.
+/// What the redundancy costs once it had time to fall again.
+fn after_last_change(metrics: &mut Metrics, ledger: &Ledger, sampler: &Sampler, last: Time) {
+    let (before, after) = (sampler.totals_at(last + SETTLING), sampler.totals_at(ledger.window.1));
+    let source = (after.source_symbols - before.source_symbols).max(1) as f64;
+    metrics.add("overhead_after", (after.repair_symbols - before.repair_symbols) as f64 / source);
+}
+
+/// Latencies of the messages that were due in the window, and whose time was up in it.
 fn messages(metrics: &mut Metrics, ledger: &Ledger) {
     let (from, to) = ledger.window;
     let mut latencies = Vec::new();
@@ -199,9 +209,8 @@ fn messages(metrics: &mut Metrics, ledger: &Ledger) {
     for (flow, record) in ledger.flows.iter().zip(&ledger.records) {
         let Traffic::Messages { within, .. } = flow.traffic else { continue };
         has_deadline |= within.is_some();
-        for message in
-            record.messages.iter().filter(|message| message.written >= from && message.written < to)
-        {
+        let judged = from..to - within.unwrap_or_default();
+        for message in record.messages.iter().filter(|message| judged.contains(&message.written)) {
             due += 1;
             let latency = message.arrived.map(|at| at.since(message.written));
             in_time +=
