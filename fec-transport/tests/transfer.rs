@@ -58,7 +58,8 @@ fn a_link_that_dies_is_not_felt_for_long_and_carries_again_when_it_returns() {
     world.run_for(2 * SECOND);
     let gap = longest_gap(&world, server, from);
     println!("longest gap {gap:?}");
-    assert!(gap <= 200 * MS, "{gap:?}");
+    // A round trip of 40 ms and its queues, 60 ms of silence, a block's 100 ms at three quarters of the rate.
+    assert!(gap <= 250 * MS, "{gap:?}");
     let path_over_relay = |world: &World<Transfer>| {
         let session = world.node(client).sessions().next().expect("one is open");
         let paths = world.node(client).session_status(session).expect("it is open").paths;

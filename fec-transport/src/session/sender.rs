@@ -573,7 +573,7 @@ mod tests {
         let weights = paths(2);
         assert!(choose(&mut sender, &weights).is_some());
         sender.on_path_death(PathId(2));
-        assert_eq!(send_all(&mut sender, 1), 32, "what the block cannot do without");
+        assert_eq!(send_all(&mut sender, 1), 33, "32 more: the first was chosen and never sent");
     }
 
     #[test]
