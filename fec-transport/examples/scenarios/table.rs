@@ -52,6 +52,8 @@ impl Table {
             Some(value) if check.holds => format!("{} {value:.4}", check.metric),
             Some(value) => format!("{} {value:.4}, must be {}", check.metric, check.bound),
         });
-        texts.collect::<Vec<_>>().join("; ")
+        let mut texts: Vec<String> = texts.collect();
+        texts.dedup();
+        texts.join("; ")
     }
 }
