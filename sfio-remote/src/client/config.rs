@@ -2,15 +2,23 @@
 
 use std::time::Duration;
 
+/// What the disk of an I/O node takes a few milliseconds for, at the rate of a fast link: below it the window would wait for
+/// the disk.
+const LEAST_WINDOW_BYTES: u64 = 4 << 20;
+
+/// How many transfers of full size share a window.
+const TRANSFERS_PER_WINDOW: u64 = 4;
+
 /// Every limit of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
     /// The most bytes of payload on the way to and from one I/O node, over all operations. The window is twice what the
-    /// paths to it hold (bandwidth times delay), at least four transfers, and at most this. Default 256 MiB: twice what
-    /// 10 Gbit/s at 100 ms hold. A fixed window of 2 MiB would give 21 MB/s at 100 ms.
+    /// paths to it hold (bandwidth times delay), at least 4 MiB, and at most this. Default 256 MiB: twice what 10 Gbit/s at
+    /// 100 ms hold. A fixed window of 2 MiB would give 21 MB/s at 100 ms.
     pub window_bytes: u64,
-    /// The most bytes of payload of one transfer. Default 4 MiB: four of them are always on their way, so that the next
-    /// ones travel while one waits for its reply.
+    /// The most bytes of payload of one transfer. Default 4 MiB. A transfer is a quarter of the window if that is less, so
+    /// that the next ones travel while one waits for its reply, and a slow link does not share itself among many megabytes
+    /// of which none is complete for seconds.
     pub transfer_bytes: u64,
     /// The most bytes that one read may ask for, because they are all held in memory. Default 4 GiB.
     pub read_bytes: u64,
@@ -25,7 +33,12 @@ pub struct ClientConfig {
 impl ClientConfig {
     /// The window of a path that holds next to nothing, in bytes.
     pub(super) fn least_window_bytes(&self) -> u64 {
-        (4 * self.transfer_bytes).min(self.window_bytes)
+        LEAST_WINDOW_BYTES.min(self.window_bytes)
+    }
+
+    /// The most bytes of payload of one transfer within a window of that size.
+    pub(super) fn transfer_limit(&self, window: u64) -> u64 {
+        (window / TRANSFERS_PER_WINDOW).clamp(1, self.transfer_bytes)
     }
 }
 

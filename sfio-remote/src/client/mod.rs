@@ -215,16 +215,16 @@ impl Client {
 
     /// Begins as many transfers to `member` as window and streams allow.
     fn pump<T: Transport>(&mut self, now: Time, transport: &mut T, member: MemberId) {
-        let limit = self.config.transfer_bytes;
         loop {
             let Some(link) = self.links.get_mut(&member) else { return };
             let window = match link.session {
                 Some(session) => link.window.bytes(now, transport, session, &self.config),
                 None => self.config.least_window_bytes(),
             };
+            let limit = self.config.transfer_limit(window);
             let Some((id, part)) = link.next_part(&self.operations, window, limit) else { return };
             match link.open_stream(now, transport, member) {
-                Ok(stream) => self.begin(now, transport, member, stream, (id, part)),
+                Ok(stream) => self.begin(now, transport, member, stream, (id, part), limit),
                 Err(None) => return link.wait_in_front((id, part), &self.operations[&id].parts[part]),
                 Err(Some(error)) => self.fail(now, transport, id, error),
             }
@@ -238,8 +238,8 @@ impl Client {
         member: MemberId,
         stream: StreamId,
         (id, part): link::PartId,
+        limit: u64,
     ) {
-        let limit = self.config.transfer_bytes;
         let Some(operation) = self.operations.get_mut(&id) else { return };
         let Some(transfer) = Transfer::next(now, id, part, operation, limit) else { return };
         let link = self.links.entry(member).or_default();
