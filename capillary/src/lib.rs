@@ -26,6 +26,8 @@
 
 pub mod baseline;
 mod certificate;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod convert;
 mod cut;
 pub mod draw;

@@ -110,14 +110,10 @@ impl Session {
     }
 
     fn on_progress(&mut self, now: Time, progress: Progress) -> Result<(), Misbehaviour> {
-        match progress {
-            Progress::Complete(CONTROL_STREAM) => self.read_control(now)?,
-            Progress::Complete(number) => {
-                let stream = self.stream_id(number);
-                self.events.push_back(Event::Readable { stream });
-            }
-            Progress::Closer | Progress::Redundant => {}
+        if progress == Progress::Complete(CONTROL_STREAM) {
+            return self.read_control(now);
         }
+        self.tell_reader(progress);
         Ok(())
     }
 
@@ -193,10 +189,8 @@ impl Session {
                 self.on_peer_stream(stream)?;
                 // The codec does not matter any more.
                 let header = BlockHeader { id, stream, offset, length, last, codec: Codec::ReedSolomon };
-                if let Progress::Complete(number) = self.receiver.abandon(&header)? {
-                    let stream = self.stream_id(number);
-                    self.events.push_back(Event::Readable { stream });
-                }
+                let progress = self.receiver.abandon(&header)?;
+                self.tell_reader(progress);
             }
             StreamControl::StreamLimit { count } => {
                 self.streams.allow(count);

@@ -246,12 +246,17 @@ impl Session {
             Done::Decoded { block, bytes } => {
                 let progress = self.receiver.on_decoded(now, block, bytes);
                 // The control stream has no blocks that large.
-                if let Progress::Complete(number) = progress {
-                    let stream = self.stream_id(number);
-                    self.events.push_back(Event::Readable { stream });
-                }
+                self.tell_reader(progress);
                 self.reporting.hurry(now);
             }
+        }
+    }
+
+    /// Tells the reader of a stream that there is more.
+    fn tell_reader(&mut self, progress: Progress) {
+        if let Progress::Complete(number) = progress {
+            let stream = self.stream_id(number);
+            self.events.push_back(Event::Readable { stream });
         }
     }
 

@@ -12,7 +12,7 @@ use crate::Output;
 use crate::failure::Failure;
 use crate::plan::{Plan, solve};
 use crate::source::Network;
-use crate::table::quote;
+use capillary::cli::quote;
 
 /// Pairs that are solved before their rows are written: enough to keep threads busy, few enough to see rows soon.
 const CHUNK: usize = 256;

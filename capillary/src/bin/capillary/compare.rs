@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::source::{Network, Source};
-use crate::table::{Table, number};
 use crate::{Output, put};
+use capillary::cli::{Table, number};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compare {
@@ -79,7 +79,7 @@ fn mean_path_length(routing: &Routing) -> f64 {
 }
 
 fn table(routings: &[(String, Routing)]) -> Table {
-    let mut table = Table::new(&["routing", "largest load", "links used", "critical", "mean path length"]);
+    let mut table = Table::new(["routing", "largest load", "links used", "critical", "mean path length"]);
     for (name, routing) in routings {
         table.push(vec![
             name.clone(),

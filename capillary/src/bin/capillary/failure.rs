@@ -1,9 +1,10 @@
 //! How the program fails: one line and an exit code [design §8].
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use capillary::cli::LoadError;
 use capillary::format::ReadError;
 use capillary::{CertificateError, SolveError};
 use thiserror::Error;
@@ -29,6 +30,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Why the topology file at `path` was not loaded.
+    pub(crate) fn of_load(path: &Path, error: LoadError) -> Self {
+        match error {
+            LoadError::File(error) => Self::File(path.to_path_buf(), error),
+            LoadError::Read(error) => Self::Read(path.to_path_buf(), error),
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Usage(_) => 2,

@@ -6,7 +6,6 @@ mod failure;
 mod inspect;
 mod plan;
 mod source;
-mod table;
 mod what_if;
 
 use std::io::Write as _;

@@ -2,36 +2,16 @@
 
 use std::path::PathBuf;
 
-use capillary::format::{Format, Loaded, ReadOptions, read};
+use capillary::cli::TopologyFile;
+use capillary::format::{Format, Loaded};
 use capillary::{LinkId, NodeId, Orientation, SolveError, Topology, find_node};
 
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Source {
-    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV
-    #[arg(value_name = "FILE")]
-    path: PathBuf,
-    /// The file's format, if its content does not tell
-    #[arg(long)]
-    format: Option<Format>,
-    /// The attribute that holds the links' capacity; without it every link has capacity 1
-    #[arg(long, value_name = "ATTR")]
-    capacity: Option<String>,
-    /// The capacity of links that have none, or one of 0 or less
-    #[arg(long, value_name = "X", requires = "capacity", value_parser = positive)]
-    default_capacity: Option<f64>,
-    /// Read links as one-way, whatever the file says
-    #[arg(long, conflicts_with = "undirected")]
-    directed: bool,
-    /// Read links as two-way, whatever the file says
-    #[arg(long)]
-    undirected: bool,
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
-    value.ok_or_else(|| "expected a number above 0".into())
+    #[command(flatten)]
+    file: TopologyFile,
 }
 
 /// A topology with the file that it came from.
@@ -45,20 +25,13 @@ pub(crate) struct Network {
 impl Source {
     /// Reads the file, and says on standard error what is odd about it.
     pub(crate) fn load(&self) -> Result<Network, Failure> {
-        let bytes = std::fs::read(&self.path).map_err(|error| Failure::File(self.path.clone(), error))?;
-        let orientation = match (self.directed, self.undirected) {
-            (true, _) => Some(Orientation::Directed),
-            (_, true) => Some(Orientation::Undirected),
-            _ => None,
-        };
-        let (format, capacity) = (self.format, self.capacity.clone());
-        let options = ReadOptions { format, capacity, default_capacity: self.default_capacity, orientation };
-        let loaded = read(&bytes, &options).map_err(|error| Failure::Read(self.path.clone(), error))?;
+        let path = self.file.path().to_path_buf();
+        let loaded = self.file.load().map_err(|error| Failure::of_load(&path, error))?;
         let Loaded { topology, format, warnings } = loaded;
         for warning in warnings {
-            eprintln!("capillary: {}: warning: {warning}", self.path.display());
+            eprintln!("capillary: {}: warning: {warning}", path.display());
         }
-        Ok(Network { topology, format, path: self.path.clone() })
+        Ok(Network { topology, format, path })
     }
 }
 

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::source::{Network, Source};
-use crate::table::{Table, number};
 use crate::{Output, put};
+use capillary::cli::{Table, number};
 
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("failing").required(true).multiple(true).args(["fail", "fail_node", "fail_group", "each"]))]
@@ -156,7 +156,7 @@ fn lost(before: &Routing, failed: &BTreeSet<LinkId>) -> f64 {
 }
 
 fn table(cases: &[Case]) -> Table {
-    let mut table = Table::new(&["lost", "largest load after", "critical after", "failed"]);
+    let mut table = Table::new(["lost", "largest load after", "critical after", "failed"]);
     for case in cases {
         let (load, critical) = match case.after {
             Some((load, critical)) => (number(load), critical.to_string()),

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::rated::{Rated, mean_path_length, rated};
 use crate::source::{Coding, Network, Source};
-use crate::table::{Table, number};
 use crate::{Format, Output, put};
+use capillary::cli::{Table, number};
 
 #[derive(Debug, clap::Args)]
 #[command(

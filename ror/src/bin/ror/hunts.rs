@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::columns::Columns;
 use crate::statistics::Estimate;
-use crate::table::Table;
+use capillary::cli::Table;
 
 /// By layer, from the first.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::chart;
 use crate::failure::Failure;
 use crate::picture;
-use crate::table::Table;
 use crate::{Format, Output, put};
+use capillary::cli::Table;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  ror law --m 20 --der 1e-5 --p 0.01,0.05,0.2\n  \

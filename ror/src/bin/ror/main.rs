@@ -23,7 +23,6 @@ mod scenario;
 mod source;
 mod statistics;
 mod sweep;
-mod table;
 
 use std::io::Write as _;
 use std::process::ExitCode;

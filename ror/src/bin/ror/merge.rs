@@ -13,8 +13,8 @@ use crate::law::Point;
 use crate::plan::{Measure, Plan};
 use crate::ratings::Ratings;
 use crate::rows_file::{RowsReader, RowsWriter};
-use crate::table::Table;
 use crate::{Format, Output, put};
+use capillary::cli::Table;
 
 #[derive(Debug, clap::Args)]
 #[command(

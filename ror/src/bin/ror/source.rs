@@ -2,38 +2,22 @@
 
 use std::path::PathBuf;
 
-use capillary::format::{Format, ReadOptions, read};
-use capillary::{NodeId, Orientation, SolveError, Topology, find_node};
+use capillary::cli::{LoadError, TopologyFile};
+use capillary::{NodeId, SolveError, Topology, find_node};
 use ror::{BlockError, BlockLaw, DEFAULT_DECODING_ERROR_RATE, DEFAULT_SOURCE_PACKETS};
 
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Source {
-    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV
-    #[arg(value_name = "FILE")]
-    path: PathBuf,
+    #[command(flatten)]
+    file: TopologyFile,
     /// Where the demand comes from: an id, else a label; id:X and label:X force one
     #[arg(long)]
     from: String,
     /// Where the demand goes
     #[arg(long)]
     to: String,
-    /// The file's format, if its content does not tell
-    #[arg(long)]
-    format: Option<Format>,
-    /// The attribute that holds the links' capacity; without it every link has capacity 1
-    #[arg(long, value_name = "ATTR")]
-    capacity: Option<String>,
-    /// The capacity of links that have none, or one of 0 or less
-    #[arg(long, value_name = "X", requires = "capacity", value_parser = positive)]
-    default_capacity: Option<f64>,
-    /// Read links as one-way, whatever the file says
-    #[arg(long, conflicts_with = "undirected")]
-    directed: bool,
-    /// Read links as two-way, whatever the file says
-    #[arg(long)]
-    undirected: bool,
 }
 
 /// The block that a stream is coded in, and what it bears at all times.
@@ -59,11 +43,6 @@ impl Coding {
     }
 }
 
-fn positive(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
-    value.ok_or_else(|| "expected a number above 0".into())
-}
-
 /// A topology with the file that it came from, and the pair in question.
 #[derive(Debug)]
 pub(crate) struct Network {
@@ -76,25 +55,20 @@ pub(crate) struct Network {
 impl Source {
     /// Reads the file, and says on standard error what is odd about it.
     pub(crate) fn load(&self) -> Result<Network, Failure> {
-        let bytes = std::fs::read(&self.path).map_err(Failure::at(&self.path))?;
-        let orientation = match (self.directed, self.undirected) {
-            (true, _) => Some(Orientation::Directed),
-            (_, true) => Some(Orientation::Undirected),
-            _ => None,
-        };
-        let (format, capacity) = (self.format, self.capacity.clone());
-        let options = ReadOptions { format, capacity, default_capacity: self.default_capacity, orientation };
-        let loaded = read(&bytes, &options).map_err(|error| Failure::Read(self.path.clone(), error))?;
+        let path = self.file.path().to_path_buf();
+        let loaded = self.file.load().map_err(|error| match error {
+            LoadError::File(error) => Failure::File(path.clone(), error),
+            LoadError::Read(error) => Failure::Read(path.clone(), error),
+        })?;
         for warning in loaded.warnings {
-            eprintln!("ror: {}: warning: {warning}", self.path.display());
+            eprintln!("ror: {}: warning: {warning}", path.display());
         }
         let topology = loaded.topology;
         let find = |name: &str| {
-            find_node(&topology, name)
-                .map_err(|error| Failure::Usage(format!("{}: {error}", self.path.display())))
+            find_node(&topology, name).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
         };
         let (from, to) = (find(&self.from)?, find(&self.to)?);
-        Ok(Network { topology, from, to, path: self.path.clone() })
+        Ok(Network { topology, from, to, path })
     }
 }
 

@@ -6,7 +6,7 @@ use capillary::{LinkId, NodeId, Paths, Routing, Splits};
 use serde_json::{Value, json};
 
 use crate::source::Network;
-use crate::table::{Table, number};
+use capillary::cli::{Table, number};
 
 /// A solved pair with all that can be said of it.
 pub(super) struct Answer<'n> {
@@ -32,7 +32,7 @@ impl Answer<'_> {
 
     /// The used links by falling load.
     pub(super) fn links(&self) -> Table {
-        let mut table = Table::new(&["layer", "load", "flow", "link", "from", "to", ""]);
+        let mut table = Table::new(["layer", "load", "flow", "link", "from", "to", ""]);
         let mut used: Vec<_> = self.routing.used_links().collect();
         used.sort_by(|a, b| b.1.load.total_cmp(&a.1.load).then(a.0.cmp(&b.0)));
         for (id, link) in used {
@@ -73,7 +73,7 @@ impl Answer<'_> {
     }
 
     fn path_table(&self) -> String {
-        let mut table = Table::new(&["weight", "path"]);
+        let mut table = Table::new(["weight", "path"]);
         for path in &self.paths.paths {
             let names: Vec<&str> = path.nodes.iter().map(|&node| self.name(node)).collect();
             table.push(vec![number(path.weight), names.join(" → ")]);
@@ -88,7 +88,7 @@ impl Answer<'_> {
 
     fn split_table(&self) -> String {
         let Some(splits) = &self.splits else { return String::new() };
-        let mut table = Table::new(&["node", "sends"]);
+        let mut table = Table::new(["node", "sends"]);
         for split in splits.splits().iter().filter(|split| split.shares.len() > 1) {
             let shares: Vec<String> =
                 split.shares.iter().map(|(link, share)| self.share(*link, *share)).collect();

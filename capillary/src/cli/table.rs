@@ -4,28 +4,24 @@ use std::fmt;
 
 /// A table with a header; columns whose cells are all numbers are aligned to the right.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(header: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    /// A table without rows.
+    pub fn new(header: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { header: header.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 
-    pub(crate) fn push(&mut self, row: Vec<String>) {
+    /// Adds a row with as many cells as the header.
+    pub fn push(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }
 
-    pub(crate) fn csv(&self) -> String {
-        let quote = |cell: &str| {
-            if cell.contains([',', '"', '\n']) {
-                format!("\"{}\"", cell.replace('"', "\"\""))
-            } else {
-                cell.into()
-            }
-        };
+    /// The table as comma-separated values.
+    pub fn csv(&self) -> String {
         let mut out = self.header.join(",") + "\n";
         for row in &self.rows {
             out += &(row.iter().map(|cell| quote(cell)).collect::<Vec<_>>().join(",") + "\n");
@@ -62,12 +58,17 @@ impl fmt::Display for Table {
         self.line(f, &self.header)?;
         let rules: Vec<String> =
             (0..self.header.len()).map(|column| "─".repeat(self.width(column))).collect();
-        writeln!(f, "  {}", rules.join("  "))?;
+        writeln!(f, "  {}", rules.join("  ").trim_end())?;
         self.rows.iter().try_for_each(|row| self.line(f, row))
     }
 }
 
+/// A cell of CSV.
+pub fn quote(cell: &str) -> String {
+    if cell.contains([',', '"', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.into() }
+}
+
 /// A load, flow or share to read: four digits behind the point.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     format!("{value:.4}")
 }

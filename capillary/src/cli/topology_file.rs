@@ -1,0 +1,69 @@
+//! The arguments that name a topology file and say how to read it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Orientation;
+use crate::format::{Format, Loaded, ReadError, ReadOptions, read};
+
+/// A topology file on the command line.
+#[derive(Debug, clap::Args)]
+pub struct TopologyFile {
+    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// The file's format, if its content does not tell
+    #[arg(long)]
+    format: Option<Format>,
+    /// The attribute that holds the links' capacity; without it every link has capacity 1
+    #[arg(long, value_name = "ATTR")]
+    capacity: Option<String>,
+    /// The capacity of links that have none, or one of 0 or less
+    #[arg(long, value_name = "X", requires = "capacity", value_parser = positive)]
+    default_capacity: Option<f64>,
+    /// Read links as one-way, whatever the file says
+    #[arg(long, conflicts_with = "undirected")]
+    directed: bool,
+    /// Read links as two-way, whatever the file says
+    #[arg(long)]
+    undirected: bool,
+}
+
+/// Why there is no topology.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// It is no topology.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl TopologyFile {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`LoadError`] if it cannot be read or is no topology.
+    pub fn load(&self) -> Result<Loaded, LoadError> {
+        let bytes = std::fs::read(&self.path)?;
+        let orientation = match (self.directed, self.undirected) {
+            (true, _) => Some(Orientation::Directed),
+            (_, true) => Some(Orientation::Undirected),
+            _ => None,
+        };
+        let (format, capacity) = (self.format, self.capacity.clone());
+        let options = ReadOptions { format, capacity, default_capacity: self.default_capacity, orientation };
+        Ok(read(&bytes, &options)?)
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
+    value.ok_or_else(|| "expected a number above 0".into())
+}
