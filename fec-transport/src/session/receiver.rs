@@ -29,11 +29,19 @@ pub(crate) struct Receiver {
     /// One past the highest block of which a symbol has arrived.
     end: u32,
     /// Blocks that are being decoded elsewhere, and those that wait for somebody to take them.
-    decoding: BTreeMap<u32, BlockHeader>,
+    decoding: BTreeMap<u32, Decoding>,
     to_decode: VecDeque<ReceiveBlock>,
     windows: Windows,
     delivery: Delivery,
     counters: ReceiveCounters,
+}
+
+/// A block that is being decoded elsewhere.
+#[derive(Debug)]
+struct Decoding {
+    header: BlockHeader,
+    /// Whether the sender has given it up meanwhile: no more symbols will come if these do not suffice.
+    is_abandoned: bool,
 }
 
 /// What became of the symbols that a session received.
@@ -150,7 +158,7 @@ impl Receiver {
             self.counters.decoded_blocks += 1;
         }
         if !block.is_whole() && block.header.codec == Codec::RaptorQ {
-            self.decoding.insert(id, block.header);
+            self.decoding.insert(id, Decoding { header, is_abandoned: false });
             self.to_decode.push_back(block);
             return Progress::Closer;
         }
@@ -175,9 +183,12 @@ impl Receiver {
         id: u32,
         bytes: Result<Vec<u8>, Box<ReceiveBlock>>,
     ) -> Progress {
-        let Some(header) = self.decoding.remove(&id) else { return Progress::Redundant };
+        let Some(Decoding { header, is_abandoned }) = self.decoding.remove(&id) else {
+            return Progress::Redundant;
+        };
         match bytes {
             Ok(bytes) => self.deliver(now, &header, bytes),
+            Err(_) if is_abandoned => self.lose(&header),
             Err(block) => {
                 self.blocks.insert(id, *block);
                 Progress::Closer
@@ -191,8 +202,11 @@ impl Receiver {
     /// [`BadData`] if there can be no such block.
     pub(crate) fn abandon(&mut self, header: &BlockHeader) -> Result<Progress, BadData> {
         let id = header.id;
-        let is_over = id < self.floor || self.complete.contains(&id) || self.decoding.contains_key(&id);
-        if is_over {
+        if id < self.floor || self.complete.contains(&id) {
+            return Ok(Progress::Redundant);
+        }
+        if let Some(decoding) = self.decoding.get_mut(&id) {
+            decoding.is_abandoned = true;
             return Ok(Progress::Redundant);
         }
         if id - self.floor >= MAX_BLOCK_SPAN {
@@ -209,11 +223,18 @@ impl Receiver {
                 Some(_) => {}
                 None => stream.claim(header.offset, header.end(), header.last)?,
             }
+        }
+        Ok(self.lose(header))
+    }
+
+    /// A block that has its place in its stream will never be whole.
+    fn lose(&mut self, header: &BlockHeader) -> Progress {
+        if let Some(stream) = self.streams.get_mut(&header.stream) {
             stream.lose(header.offset, u64::from(header.length));
             self.counters.lost_blocks += 1;
         }
-        self.mark_complete(id);
-        Ok(self.news(header.stream))
+        self.mark_complete(header.id);
+        self.news(header.stream)
     }
 
     /// Whether the reader of a stream must be told that there is more.
@@ -382,6 +403,25 @@ mod tests {
         receiver.close(STREAM);
         assert_eq!(take(&mut receiver, &single(0, 0, 10)), Ok(Progress::Redundant));
         assert_eq!(receiver.report(), (1, blocks(&[])));
+    }
+
+    #[test]
+    fn a_block_that_is_given_up_while_it_is_decoded_in_vain_is_lost() {
+        let mut receiver = receiver();
+        let length = 1408 * 80;
+        let header =
+            BlockHeader { id: 0, stream: STREAM, offset: 0, length, last: false, codec: Codec::RaptorQ };
+        for encoding_id in 1..=80 {
+            let header = SymbolHeader { encoding_id, block: header };
+            receiver.on_symbol(Time::ZERO, &header, &[1; 1408]).expect("right");
+        }
+        let block = receiver.poll_job().expect("there are as many symbols as source symbols");
+        assert_eq!(receiver.abandon(&header), Ok(Progress::Redundant));
+        let undecodable = Err(Box::new(block));
+        assert_eq!(receiver.on_decoded(Time::ZERO, 0, undecodable), Progress::Complete(STREAM));
+        let lost = Read::Lost { offset: 0, length: u64::from(length) };
+        assert_eq!(receiver.read(STREAM, usize::MAX), Some(lost));
+        assert!(!receiver.is_waiting(), "no hole stays in the numbering");
     }
 
     #[test]

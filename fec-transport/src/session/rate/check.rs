@@ -15,8 +15,11 @@ const OWN_LOSS_IF_TOLD: f64 = 3.0;
 const LEAST_PACKETS: f64 = 30.0;
 /// A loss that has grown by this factor (and three points) since the check began was still growing then.
 const HIGHER: f64 = 1.15;
-/// At latest after so long, it is "policed".
-const LONGEST: Duration = Duration::from_millis(1_500);
+/// A check is late after so long and so many packets, or after the second time whatever has come: then what is more
+/// likely is believed of a doubt, and "policed" of a rise. Fewer packets would tell nothing, and a verdict by default
+/// would lower a slow path again and again.
+const LONGEST: (Duration, Duration) = (Duration::from_millis(1_500), Duration::from_secs(6));
+const LATE_PACKETS: f64 = 300.0;
 
 /// What a check finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub(super) struct Check {
     first_news: Option<Time>,
     /// Whether the delay has lately told what the path carries.
     is_told: bool,
+    /// Whether nothing has risen, and the loss is only put to the test.
+    pub(super) is_doubt: bool,
 }
 
 impl Check {
@@ -57,12 +62,17 @@ impl Check {
         let policed = (1.0 - self.loss()) / (1.0 - watch.own_loss());
         let relative = (rate * policed).clamp(0.05, rate);
         let check = Check::new(now, relative, self.loss(), watch.own_loss());
-        Check { is_told: self.is_told, share: (self.share * relative).max(0.01), ..check }
+        Check {
+            is_told: self.is_told,
+            is_doubt: self.is_doubt,
+            share: (self.share * relative).max(0.01),
+            ..check
+        }
     }
 
     /// Because the loss may have been our own doing all along.
     pub(super) fn of_doubt(now: Time, share: f64, watch: &LossWatch) -> Check {
-        Check::new(now, share, watch.own_loss(), watch.least_loss())
+        Check { is_doubt: true, ..Check::new(now, share, watch.own_loss(), watch.least_loss()) }
     }
 
     fn new(now: Time, share: f64, loss: f64, least: f64) -> Check {
@@ -80,6 +90,7 @@ impl Check {
             lost: 0.0,
             first_news: None,
             is_told: false,
+            is_doubt: false,
         }
     }
 
@@ -109,8 +120,9 @@ impl Check {
             return None;
         }
         let own_loss = if self.is_told { OWN_LOSS_IF_TOLD } else { OWN_LOSS };
-        let is_late = now.since(begin) >= LONGEST;
-        if self.sum > own_loss || (is_late && self.is_told && self.sum > 0.0) {
+        let span = now.since(begin);
+        let is_late = span >= LONGEST.1 || (span >= LONGEST.0 && self.packets >= LATE_PACKETS);
+        if self.sum > own_loss || (is_late && (self.is_told || self.is_doubt) && self.sum > 0.0) {
             let is_higher = self.loss() > HIGHER * self.high + 0.03;
             Some(if is_higher { Verdict::Deeper } else { Verdict::OwnLoss })
         } else if self.sum < POLICED || is_late {

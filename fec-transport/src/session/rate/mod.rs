@@ -422,7 +422,7 @@ impl RateController {
     fn on_check_feedback(&mut self, now: Time, feedback: &Feedback) {
         let Some(check) = &mut self.check else { return };
         let Some(verdict) = check.observe(now, feedback) else { return };
-        let (share, loss, packets) = (check.share(), check.loss(), check.packets());
+        let (share, loss, packets, is_doubt) = (check.share(), check.loss(), check.packets(), check.is_doubt);
         let deeper = check.deeper(now, CHECK_RATE, &self.watch);
         self.check = None;
         match verdict {
@@ -439,7 +439,12 @@ impl RateController {
                 self.lowered_at = now;
                 self.watch.lowered(loss, packets);
             }
-            Verdict::OwnLoss => self.watch.learn(loss, packets),
+            Verdict::OwnLoss => {
+                self.watch.learn(loss, packets);
+                if is_doubt {
+                    self.watch.settle();
+                }
+            }
         }
         self.climbing_since = None;
         self.be_blind(now);
