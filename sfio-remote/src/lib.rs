@@ -65,6 +65,8 @@ pub mod io_node;
 pub mod name;
 mod progress;
 pub mod remote_error;
+#[cfg(feature = "replication")]
+pub mod replication;
 pub mod request;
 pub mod store;
 #[cfg(test)]

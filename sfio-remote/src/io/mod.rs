@@ -32,6 +32,8 @@ mod file;
 mod member;
 #[cfg(feature = "config")]
 pub mod membership;
+#[cfg(feature = "replication")]
+pub mod replication;
 mod submission;
 
 pub use client::{FileError, SfioClient};

@@ -1,8 +1,10 @@
 //! What the commands that use striped files have in common.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use fec_transport::overlay::Overlay;
 use sfio_remote::client::OperationError;
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::{FileError, OpenOptions, SfioClient, SfioMember};
@@ -57,6 +59,8 @@ pub(crate) struct Striping {
 /// A member's process for the time of one command.
 pub(crate) struct Session {
     member: SfioMember,
+    overlay: Arc<Overlay>,
+    name: String,
 }
 
 impl Identification {
@@ -78,7 +82,8 @@ impl Identification {
         let membership = Membership::load(&self.config_file()?)?;
         block_on(async {
             let mut signals = StopSignals::install()?;
-            let session = Session { member: member::start(membership).await? };
+            let (overlay, name) = (Arc::clone(&membership.overlay), membership.name().to_owned());
+            let session = Session { member: member::start(membership).await?, overlay, name };
             let result = tokio::select! {
                 result = work(&session) => result,
                 () = signals.received() => Err(Failure::new(Exit::Interrupted, "interrupted")),
@@ -107,6 +112,16 @@ impl Identification {
 impl Session {
     pub(crate) fn client(&self) -> &SfioClient {
         self.member.client()
+    }
+
+    /// Who is who.
+    pub(crate) fn overlay(&self) -> &Overlay {
+        &self.overlay
+    }
+
+    /// The name of the member that this process is.
+    pub(crate) fn member_name(&self) -> &str {
+        &self.name
     }
 
     /// The size of each subfile of a file, in the order of striping; none for one that does not exist.

@@ -4,6 +4,7 @@
 
 mod bench;
 mod client;
+mod dataset;
 #[cfg(feature = "demo")]
 mod demo;
 mod exit;
@@ -21,7 +22,7 @@ mod stat;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use exit::{Exit, Failure, OrFail as _};
 
@@ -37,6 +38,7 @@ const AFTER_HELP: &str = r#"Examples:
   sfio demo                 a whole overlay in one process: replicate, kill a link, read back, compare
   sfio overlay new try      an overlay on this machine to try things with (docs/quickstart.md) ...
   sfio overlay up try       ... and its members, until Ctrl-C
+  sfio sync --overlay try photos local:photos
   sfio put --overlay try notes.txt "io1,notes.txt;io2,notes.txt"
 
 Exit codes:
@@ -45,6 +47,9 @@ Exit codes:
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Sync(Box<dataset::sync::Options>),
+    #[command(flatten)]
+    Dataset(dataset::Command),
     Put(put::Options),
     Get(get::Options),
     Stat(stat::Options),
@@ -60,8 +65,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match run(cli.command) {
+    match run(parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("sfio: {failure}");
@@ -70,8 +74,20 @@ fn main() -> ExitCode {
     }
 }
 
+/// The command line; of `sync` the order of its patterns counts, too.
+fn parse() -> Cli {
+    let matches = Cli::command().get_matches();
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let (Command::Sync(options), Some(matches)) = (&mut cli.command, matches.subcommand_matches("sync")) {
+        options.order_patterns(matches);
+    }
+    cli
+}
+
 fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Sync(options) => dataset::sync::run(&options),
+        Command::Dataset(command) => dataset::run(&command),
         Command::Put(options) => put::run(&options),
         Command::Get(options) => get::run(&options),
         Command::Stat(options) => stat::run(&options),

@@ -85,10 +85,10 @@ impl Progress {
 
 /// How far things were at each look in the last [`WINDOW`]: times since the start, and bytes.
 #[derive(Debug, Default)]
-struct Recent(VecDeque<(Duration, u64)>);
+pub(crate) struct Recent(VecDeque<(Duration, u64)>);
 
 impl Recent {
-    fn note(&mut self, now: Duration, bytes: u64) {
+    pub(crate) fn note(&mut self, now: Duration, bytes: u64) {
         self.0.push_back((now, bytes));
         while self.0.len() > 2 && self.0.front().is_some_and(|(then, _)| now - *then > WINDOW) {
             self.0.pop_front();
@@ -103,7 +103,7 @@ impl Recent {
     }
 
     /// The rate, and how long the rest takes at that rate.
-    fn describe(&self, left: Option<u64>, line: &mut dyn fmt::Write) -> fmt::Result {
+    pub(crate) fn describe(&self, left: Option<u64>, line: &mut dyn fmt::Write) -> fmt::Result {
         let Some(rate) = self.rate() else { return Ok(()) };
         write!(line, ", {}/s", BinaryBytes(rate as u64))?;
         match left {

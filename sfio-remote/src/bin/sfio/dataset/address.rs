@@ -1,0 +1,106 @@
+//! What users call a data set: `SITE:NAME`.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use sfio_remote::distribution::StripeUnit;
+use sfio_remote::name::SubfilePath;
+
+use crate::client::Session;
+use crate::exit::{Exit, Failure, OrFail as _};
+
+/// The name of a data set on a site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    site: String,
+    dataset: String,
+}
+
+/// A tree: on this machine, or a data set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Local(PathBuf),
+    Remote(Address),
+}
+
+/// Where a data set is kept.
+pub(super) struct Site {
+    pub(super) io_nodes: Vec<String>,
+    pub(super) stripe_unit: StripeUnit,
+}
+
+impl Address {
+    pub(super) fn dataset(&self) -> &str {
+        &self.dataset
+    }
+
+    /// The site of that name in the overlay.
+    pub(super) fn site(&self, session: &Session) -> Result<Site, Failure> {
+        let overlay = session.overlay();
+        let Some(site) = overlay.sites().iter().find(|site| site.name == self.site) else {
+            let known: Vec<&str> = overlay.sites().iter().map(|site| site.name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let message = format!(
+                "{self}: the overlay file has no site \"{}\" (sites: {known}); a local path with a colon needs ./ before it",
+                self.site
+            );
+            return Err(Failure::new(Exit::Usage, message));
+        };
+        let stripe_unit = site.stripe_unit.as_deref().map(str::parse).transpose();
+        let stripe_unit =
+            stripe_unit.or_fail(Exit::Input, format!("site \"{}\" of the overlay file", site.name))?;
+        let io_nodes = site.io_nodes.iter().map(|member| overlay.name(*member)).collect();
+        Ok(Site { io_nodes, stripe_unit: stripe_unit.unwrap_or_default() })
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Address, String> {
+        let expected = || format!("\"{text}\" is no data set; expected SITE:NAME, as \"local:photos\"");
+        let (site, dataset) = text.split_once(':').ok_or_else(expected)?;
+        if site.is_empty() || site.contains('/') || dataset.is_empty() {
+            return Err(expected());
+        }
+        let dataset = SubfilePath::new(dataset).map_err(|error| format!("\"{text}\": {error}"))?;
+        Ok(Address { site: site.to_owned(), dataset: dataset.as_str().to_owned() })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.site, self.dataset)
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    /// As with rsync: a colon before the first slash makes it remote.
+    fn from_str(text: &str) -> Result<Place, String> {
+        match text.split('/').next() {
+            Some(first) if first.contains(':') => text.parse().map(Place::Remote),
+            _ if text.is_empty() => Err("an empty path".to_owned()),
+            _ => Ok(Place::Local(text.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_colon_before_the_first_slash_makes_a_place_remote() {
+        let remote = |site: &str, dataset: &str| {
+            Ok(Place::Remote(Address { site: site.to_owned(), dataset: dataset.to_owned() }))
+        };
+        assert_eq!("local:photos/2026".parse(), remote("local", "photos/2026"));
+        assert_eq!("./a:b".parse(), Ok(Place::Local("./a:b".into())));
+        assert_eq!("/srv/a:b".parse(), Ok(Place::Local("/srv/a:b".into())));
+        assert!("local:".parse::<Place>().is_err());
+        assert!("local:../up".parse::<Place>().is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! The block of lines that a terminal shows while a data set is sent or fetched. In a pipe there is nothing of it.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
+use sfio_remote::io::replication::{Meter, Phase};
+use tokio::task::JoinHandle;
+
+use crate::progress::Recent;
+
+/// How often the block is drawn: calm, and never behind.
+const TICK: Duration = Duration::from_millis(250);
+const BAR: usize = 20;
+
+/// The block, drawn by a task of its own until it is dropped.
+pub(super) struct Board {
+    bar: ProgressBar,
+    drawing: JoinHandle<()>,
+}
+
+impl Board {
+    /// `verb` is what is done to the bytes: "sending", "fetching".
+    pub(super) fn new(verb: &'static str, meter: Arc<Meter>) -> Board {
+        let bar = ProgressBar::new_spinner();
+        bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is right"));
+        let drawn = bar.clone();
+        let drawing = tokio::spawn(async move {
+            let (started, mut recent) = (Instant::now(), Recent::default());
+            loop {
+                recent.note(started.elapsed(), Meter::get(&meter.bytes_done));
+                drawn.set_message(block(verb, &meter, &recent));
+                drawn.tick();
+                tokio::time::sleep(TICK).await;
+            }
+        });
+        Board { bar, drawing }
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        self.drawing.abort();
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Two lines, each shorter than 80 columns.
+fn block(verb: &str, meter: &Meter, recent: &Recent) -> String {
+    let [walked, files, files_done, bytes, done, moved, known] = [
+        &meter.walked,
+        &meter.files,
+        &meter.files_done,
+        &meter.bytes,
+        &meter.bytes_done,
+        &meter.moved,
+        &meter.known,
+    ]
+    .map(Meter::get);
+    match meter.phase() {
+        Phase::Connect => "connecting".to_owned(),
+        Phase::Compare => format!("comparing: {} entries", HumanCount(walked)),
+        Phase::Drain => "waiting until everything is safe on the disks".to_owned(),
+        Phase::Publish => "publishing".to_owned(),
+        Phase::Transfer => {
+            let filled = if bytes == 0 { BAR } else { (done as f64 / bytes as f64 * BAR as f64) as usize };
+            let mut text = format!("{verb} [{:<BAR$}] ", "=".repeat(filled.min(BAR)));
+            let _ = write!(text, "{}/{}", BinaryBytes(done), BinaryBytes(bytes));
+            // A text takes everything.
+            let _ = recent.describe(Some(bytes.saturating_sub(done)), &mut text);
+            let _ = write!(text, "\n  {}/{} files", HumanCount(files_done), HumanCount(files));
+            let _ = write!(text, "; moved {}, known {}", BinaryBytes(moved), BinaryBytes(known));
+            text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn the_block_fits_a_narrow_terminal() {
+        let meter = Meter::default();
+        let large = [&meter.bytes, &meter.bytes_done, &meter.moved, &meter.known];
+        large.iter().for_each(|counter| counter.store(1_099_511_627_775, Ordering::Relaxed));
+        [&meter.files, &meter.files_done]
+            .iter()
+            .for_each(|counter| counter.store(12_345_678, Ordering::Relaxed));
+        meter.enter(Phase::Transfer);
+        let mut recent = Recent::default();
+        recent.note(Duration::ZERO, 0);
+        recent.note(Duration::from_secs(10), 1_099_511_627_775);
+        let text = block("fetching", &meter, &recent);
+        assert_eq!(text.lines().count(), 2);
+        assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
+    }
+}

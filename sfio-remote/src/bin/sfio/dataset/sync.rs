@@ -1,0 +1,330 @@
+//! `sfio sync`: a tree becomes a data set's next generation, or a generation becomes a tree.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use clap::ArgMatches;
+use indicatif::{BinaryBytes, HumanCount};
+use sfio_remote::io::replication::{
+    Attributes, Change, Deletion, Filter, Meter, RestoreOptions, SendOptions, Sent, Summary, restore, send,
+};
+use sfio_remote::replication::{Compression, Token, TreePath};
+
+use super::address::{Address, Place};
+use super::board::Board;
+use super::{cache, choose, existing, failure, manifest};
+use crate::client::{Identification, Session};
+use crate::exit::{Exit, Failure, OrFail as _};
+
+/// Replicate a tree of files to a site, or back
+///
+/// Exactly one of SOURCE and TARGET is a data set, SITE:NAME, where SITE is a site of the overlay file. Sending makes a
+/// new generation of it: readers see all of it or nothing of it, whatever fails, and what is unchanged is neither sent nor
+/// stored again. An interrupted run goes on where it was when it is started again.
+///
+/// Files that are gone from the source stay in the new generation unless --delete is given.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  sfio sync --overlay try photos local:photos           send
+  sfio sync --overlay try local:photos restored         fetch
+  sfio sync --overlay try --dry-run --delete photos local:photos
+  sfio generations --overlay try local:photos")]
+pub(crate) struct Options {
+    /// What to replicate: a directory, or SITE:NAME
+    source: Place,
+
+    /// Where to: SITE:NAME, or a directory
+    target: Place,
+
+    /// Leave out what matches, as in .gitignore; of several patterns the last that matches counts
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+
+    /// Take part after all, as a line with ! in .gitignore
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+
+    /// Delete what the source does not have
+    #[arg(long)]
+    delete: bool,
+
+    /// Change nothing if more than so many entries would be deleted
+    #[arg(long, value_name = "N", requires = "delete")]
+    max_delete: Option<u64>,
+
+    /// Say what would change, and change nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+
+    /// Compare content even where size and time are the same
+    #[arg(long)]
+    checksum: bool,
+
+    /// How to compress: auto tries a sample of each chunk first
+    #[arg(long, value_enum, default_value_t)]
+    compress: Compress,
+
+    /// Replicate extended attributes of files and directories
+    #[arg(long)]
+    xattrs: bool,
+
+    /// How many generations to keep, the new one included
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    keep: u16,
+
+    /// Fetch this generation and not the current one
+    #[arg(long, value_name = "NUMBER")]
+    generation: Option<u64>,
+
+    /// Say each change
+    #[arg(long, short)]
+    verbose: bool,
+
+    /// Print JSON: an object for each change, and one in the end
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    identification: Identification,
+
+    /// The patterns in the order in which they were given.
+    #[arg(skip)]
+    patterns: Vec<(bool, String)>,
+}
+
+/// How to compress chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum Compress {
+    /// Zstandard where a sample shrinks
+    #[default]
+    Auto,
+    /// Zstandard
+    Zstd,
+    /// LZ4
+    Lz4,
+    /// Not at all
+    None,
+}
+
+impl Options {
+    /// clap keeps the order within an option, and between options only by position.
+    pub(crate) fn order_patterns(&mut self, matches: &ArgMatches) {
+        let of = |name: &str, excludes: bool| {
+            let indices = matches.indices_of(name).into_iter().flatten();
+            let values = matches.get_many::<String>(name).into_iter().flatten();
+            indices
+                .zip(values)
+                .map(move |(index, value)| (index, excludes, value.clone()))
+                .collect::<Vec<_>>()
+        };
+        let mut all = [of("exclude", true), of("include", false)].concat();
+        all.sort_by_key(|(index, ..)| *index);
+        self.patterns = all.into_iter().map(|(_, excludes, value)| (excludes, value)).collect();
+    }
+
+    fn filter(&self) -> Result<Filter, Failure> {
+        Filter::new(self.patterns.iter().cloned()).or_fail(Exit::Usage, "--exclude or --include")
+    }
+
+    fn attributes(&self) -> Attributes {
+        if self.xattrs { Attributes::Kept } else { Attributes::Ignored }
+    }
+
+    fn says_changes(&self) -> bool {
+        self.dry_run || self.verbose || self.json
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let filter = options.filter()?;
+    match (&options.source, &options.target) {
+        (Place::Local(source), Place::Remote(target)) => options
+            .identification
+            .work(async |session| upload(session, source, target, options, filter).await),
+        (Place::Remote(source), Place::Local(target)) => options
+            .identification
+            .work(async |session| download(session, source, target, options, filter).await),
+        _ => Err(Failure::new(Exit::Usage, "exactly one of SOURCE and TARGET must be a data set, SITE:NAME")),
+    }
+}
+
+async fn upload(
+    session: &Session,
+    source: &Path,
+    target: &Address,
+    options: &Options,
+    filter: Filter,
+) -> Result<(), Failure> {
+    let mut store = if options.dry_run { target.reading(session)? } else { target.writing(session).await? };
+    let meter = Arc::<Meter>::default();
+    let how = SendOptions {
+        member: session.member_name().to_owned(),
+        filter,
+        attributes: options.attributes(),
+        compression: match options.compress {
+            Compress::Auto => Compression::Auto,
+            Compress::Zstd => Compression::Zstd,
+            Compress::Lz4 => Compression::Lz4,
+            Compress::None => Compression::None,
+        },
+        deletion: match options.delete {
+            true => Deletion::AtMost(options.max_delete.unwrap_or(u64::MAX)),
+            false => Deletion::Never,
+        },
+        distrusts_times: options.checksum,
+        keep: options.keep.into(),
+        now_ms: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
+        token: random_token()?,
+        is_dry_run: options.dry_run,
+    };
+    let (started, board) = (Instant::now(), Board::new("sending", Arc::clone(&meter)));
+    let sent = send(&mut store, source, &how, &cache(), &meter, teller(options)).await;
+    drop(board);
+    store.close().await;
+    let sent = sent.map_err(|error| failure(target, &error))?;
+    let generation = sent.generation;
+    let line = match &sent {
+        Sent { generation: None, .. } => "nothing was changed".to_owned(),
+        Sent { generation: Some(number), is_new: true, .. } => {
+            format!("{target} is at generation {number} now")
+        }
+        Sent { generation: Some(number), .. } => {
+            format!("{target} stays at generation {number}: nothing has changed")
+        }
+    };
+    report(&sent.summary, &meter, started, generation, sent.resumed_bytes, &line, options)
+}
+
+async fn download(
+    session: &Session,
+    source: &Address,
+    target: &Path,
+    options: &Options,
+    filter: Filter,
+) -> Result<(), Failure> {
+    let mut store = source.reading(session)?;
+    let meter = Arc::<Meter>::default();
+    let (started, board) = (Instant::now(), Board::new("fetching", Arc::clone(&meter)));
+    let commit = existing(&mut store, source).await?;
+    let generation = choose(&commit, options.generation).map_err(|error| failure(source, &error))?;
+    let manifest = manifest(&store, &commit, generation, source, &meter).await?;
+    let mut how = RestoreOptions {
+        filter,
+        attributes: options.attributes(),
+        deletes: options.delete,
+        distrusts_times: options.checksum,
+        owners: rustix::process::geteuid().is_root(),
+        is_dry_run: options.dry_run,
+    };
+    if let Some(allowed) = options.max_delete {
+        how.is_dry_run = true;
+        let counted = restore(&store, &manifest, target, &how, &Arc::default(), |_, _| {}).await;
+        let found = counted.map_err(|error| failure(source, &error))?.deleted;
+        if found > allowed {
+            let message = format!("{found} entries would be deleted; --max-delete allows {allowed}");
+            return Err(Failure::new(Exit::Failed, message));
+        }
+        how.is_dry_run = options.dry_run;
+    }
+    let restored = restore(&store, &manifest, target, &how, &meter, teller(options)).await;
+    drop(board);
+    let summary = restored.map_err(|error| failure(source, &error))?;
+    let line = match options.dry_run {
+        true => "nothing was changed".to_owned(),
+        false => format!("{} is generation {} of {source} now", target.display(), generation.number),
+    };
+    report(&summary, &meter, started, Some(generation.number), 0, &line, options)
+}
+
+/// Says each change, on standard output.
+fn teller(options: &Options) -> impl FnMut(Change, &TreePath) + Send + use<> {
+    let (says, json) = (options.says_changes(), options.json);
+    move |change, path| {
+        let word = match change {
+            Change::New => "new",
+            Change::Changed => "changed",
+            Change::Touched => "touched",
+            Change::Deleted => "deleted",
+        };
+        if !says {
+            return;
+        }
+        // Whoever reads may have gone.
+        let _ = match json {
+            true => {
+                let path = String::from_utf8_lossy(path.as_bytes());
+                let event = serde_json::json!({ "event": "change", "change": word, "path": path });
+                writeln!(std::io::stdout(), "{event}")
+            }
+            false => writeln!(std::io::stdout(), "{word:8} {path}"),
+        };
+    }
+}
+
+/// The final summary, and a line for each thing that did not work.
+fn report(
+    summary: &Summary,
+    meter: &Meter,
+    started: Instant,
+    generation: Option<u64>,
+    resumed: u64,
+    line: &str,
+    options: &Options,
+) -> Result<(), Failure> {
+    let seconds = started.elapsed().as_secs_f64();
+    let [done, moved, known] = [&meter.bytes_done, &meter.moved, &meter.known].map(Meter::get);
+    for problem in &summary.problems {
+        eprintln!("sfio: {problem}");
+    }
+    let Summary { new, changed, touched, unchanged, deleted, retained, files, .. } = summary;
+    if options.json {
+        let event = serde_json::json!({
+            "event": "summary", "generation": generation, "new": new, "changed": changed, "touched": touched,
+            "unchanged": unchanged, "deleted": deleted, "retained": retained, "files": files, "bytes": done,
+            "network_bytes": moved, "known_bytes": known, "resumed_bytes": resumed, "seconds": seconds,
+            "problems": summary.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        });
+        println!("{event}");
+    } else {
+        let count = |number: &u64| HumanCount(*number);
+        println!(
+            "{} new, {} changed, {} touched, {} unchanged, {} deleted, {} retained",
+            count(new),
+            count(changed),
+            count(touched),
+            count(unchanged),
+            count(deleted),
+            count(retained)
+        );
+        let resumed = if resumed > 0 {
+            format!(", {} from an interrupted run", BinaryBytes(resumed))
+        } else {
+            String::new()
+        };
+        println!(
+            "{} in {} files, {} over the network, {} known already{resumed}; {seconds:.1} s",
+            BinaryBytes(done),
+            count(files),
+            BinaryBytes(moved),
+            BinaryBytes(known)
+        );
+        println!("{line}");
+    }
+    match summary.problems.len() {
+        0 => Ok(()),
+        count => Err(Failure::new(
+            Exit::Partial,
+            format!("{count} entries were left out; everything else is done"),
+        )),
+    }
+}
+
+fn random_token() -> Result<Token, Failure> {
+    let mut token = [0; 16];
+    let random = ring::rand::SystemRandom::new();
+    ring::rand::SecureRandom::fill(&random, &mut token)
+        .map_err(|_| Failure::new(Exit::Failed, "the operating system gives no random numbers"))?;
+    Ok(Token(token))
+}

@@ -1,0 +1,259 @@
+//! Files become chunks, and chunks that nobody has yet become bytes to send. Runs on a thread of its own.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fastcdc::v2020::StreamCDC;
+use rustix::fs::{Mode, OFlags, SeekFrom, fstat, openat, seek};
+use tokio::sync::mpsc;
+
+use super::meter::Meter;
+use super::spool::{ManifestFile, Spool};
+use super::survey::Planned;
+use super::tree::Tree;
+use super::walk::{Problem, modified, words};
+use crate::replication::{
+    ChunkIndex, ChunkRef, Compression, Entry, EntryKind, FILE_CHUNKS, Hash, MANIFEST_CHUNKS, Packed, Piece,
+};
+
+/// How often a file is read anew that changes while it is read.
+const ATTEMPTS: usize = 3;
+
+/// A chunk that is new.
+#[derive(Debug)]
+pub(super) struct NewChunk {
+    pub(super) chunk: ChunkRef,
+    /// What is stored of it.
+    pub(super) bytes: Bytes,
+}
+
+/// Cuts files, in the order of a plan.
+#[derive(Debug)]
+pub(super) struct Cutter {
+    pub(super) tree: Tree,
+    pub(super) index: ChunkIndex,
+    pub(super) compression: Compression,
+    /// The object that new chunks go to, and where it ends.
+    pub(super) object: u32,
+    pub(super) offset: u64,
+    pub(super) to: mpsc::Sender<NewChunk>,
+    pub(super) meter: Arc<Meter>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Cutting {
+    pub(super) manifest: ManifestFile,
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+    /// The list of the manifest's chunks, in chunks.
+    pub(super) index: Vec<ChunkRef>,
+    /// All objects that hold something of it.
+    pub(super) objects: BTreeSet<u32>,
+    /// Where the object ends.
+    pub(super) offset: u64,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Why a file was not read.
+enum Unread {
+    /// Something about this file.
+    File(String),
+    /// Nobody wants chunks any more.
+    Stopped,
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Unread {
+        Unread::File(words(&error))
+    }
+}
+
+impl Cutter {
+    /// Cuts what is to be read and writes the manifest. None if nobody wants the chunks any more.
+    pub(super) fn run(mut self, planned: &Spool<Planned>) -> io::Result<Option<Cutting>> {
+        let mut manifest = ManifestFile::writer()?;
+        let (mut objects, mut problems) = (BTreeSet::new(), Vec::new());
+        for planned in planned.read()? {
+            let entry = match planned? {
+                Planned::Keep(entry) => Some(entry),
+                Planned::Read { entry, old } => match self.read(entry.clone()) {
+                    Ok(entry) => Some(entry),
+                    Err(Unread::Stopped) => return Ok(None),
+                    Err(Unread::File(what)) => {
+                        problems.push(Problem { path: entry.path, what });
+                        old
+                    }
+                },
+            };
+            if let Some(entry) = entry {
+                objects.extend(entry.chunks().map(|chunk| chunk.object));
+                manifest.write(&entry)?;
+            }
+        }
+        let (entries, bytes) = (manifest.entries, manifest.bytes);
+        let manifest = ManifestFile::written(manifest)?;
+        let Some(index) = self.keep_manifest(&manifest, &mut objects)? else { return Ok(None) };
+        Ok(Some(Cutting { manifest, entries, bytes, index, objects, offset: self.offset, problems }))
+    }
+
+    /// Manifest, list of its chunks: both as chunks.
+    fn keep_manifest(
+        &mut self,
+        manifest: &ManifestFile,
+        objects: &mut BTreeSet<u32>,
+    ) -> io::Result<Option<Vec<ChunkRef>>> {
+        let (least, average, most) = MANIFEST_CHUNKS;
+        let mut list = Vec::new();
+        for chunk in StreamCDC::new(manifest.bytes()?, least, average, most) {
+            let bytes = chunk.map_err(io::Error::from)?.data;
+            let Some(chunk) = self.keep(bytes.into(), Compression::Zstd) else { return Ok(None) };
+            list.push(chunk);
+        }
+        let list = postcard::to_stdvec(&list).map_err(io::Error::other)?;
+        let mut index = Vec::new();
+        for part in list.chunks(FILE_CHUNKS.2) {
+            let Some(chunk) = self.keep(Bytes::copy_from_slice(part), Compression::Zstd) else {
+                return Ok(None);
+            };
+            index.push(chunk);
+        }
+        objects.extend(index.iter().map(|chunk| chunk.object));
+        let parts: Vec<ChunkRef> = postcard::from_bytes(&list).map_err(io::Error::other)?;
+        objects.extend(parts.iter().map(|chunk| chunk.object));
+        Ok(Some(index))
+    }
+
+    fn read(&mut self, entry: Entry) -> Result<Entry, Unread> {
+        let expected = entry.size();
+        for _ in 0..ATTEMPTS {
+            let before = Meter::get(&self.meter.bytes_done);
+            match self.read_once(entry.clone())? {
+                Some(entry) => {
+                    let counted = Meter::get(&self.meter.bytes_done) - before;
+                    Meter::add(&self.meter.bytes_done, expected.saturating_sub(counted));
+                    Meter::add(&self.meter.files_done, 1);
+                    return Ok(entry);
+                }
+                None => continue,
+            }
+        }
+        Err(Unread::File("it changes while it is read".to_owned()))
+    }
+
+    /// Reads a file as it is now; none if it changed meanwhile.
+    fn read_once(&mut self, mut entry: Entry) -> Result<Option<Entry>, Unread> {
+        let (directory, name) = self.tree.place(&entry.path)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(directory, name, flags, Mode::empty()).map_err(io::Error::from)?;
+        let before = fstat(&file).map_err(io::Error::from)?;
+        if !rustix::fs::FileType::from_raw_mode(before.st_mode).is_file() {
+            return Err(Unread::File("it is no file any more".to_owned()));
+        }
+        let size = before.st_size as u64;
+        let is_sparse = (before.st_blocks as u64) * 512 < size;
+        let mut pieces = Vec::new();
+        for (hole, length) in segments(&file, size, is_sparse)? {
+            if hole {
+                pieces.push(Piece::Hole(length));
+            } else {
+                self.cut(&file, length, &mut pieces)?;
+            }
+        }
+        let after = fstat(&file).map_err(io::Error::from)?;
+        let read: u64 = pieces.iter().map(length_of).sum();
+        if modified(&after) != modified(&before) || after.st_size != before.st_size || read != size {
+            return Ok(None);
+        }
+        entry.modified = modified(&before);
+        entry.kind = EntryKind::File { size, pieces };
+        Ok(Some(entry))
+    }
+
+    /// Cuts the next `length` bytes of a file.
+    fn cut(&mut self, file: &OwnedFd, length: u64, pieces: &mut Vec<Piece>) -> Result<(), Unread> {
+        let file = File::from(file.try_clone()?);
+        let (least, average, most) = FILE_CHUNKS;
+        let mut source = file.take(length);
+        if length <= least as u64 {
+            let mut bytes = Vec::with_capacity(length as usize + 1);
+            source.read_to_end(&mut bytes)?;
+            return if bytes.is_empty() { Ok(()) } else { self.push(bytes, pieces) };
+        }
+        for chunk in StreamCDC::new(source, least, average, most) {
+            self.push(chunk.map_err(io::Error::from)?.data, pieces)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, bytes: Vec<u8>, pieces: &mut Vec<Piece>) -> Result<(), Unread> {
+        Meter::add(&self.meter.bytes_done, bytes.len() as u64);
+        pieces.push(Piece::Chunk(self.keep(bytes.into(), self.compression).ok_or(Unread::Stopped)?));
+        Ok(())
+    }
+
+    /// Sees to it that a chunk is there; none if nobody wants it any more.
+    fn keep(&mut self, bytes: Bytes, compression: Compression) -> Option<ChunkRef> {
+        let (hash, length) = (Hash::of(&bytes), bytes.len() as u32);
+        if let Some(known) = self.index.find(&hash) {
+            Meter::add(&self.meter.known, u64::from(length));
+            return Some(known);
+        }
+        let Packed { codec, bytes } = Packed::new(bytes, compression);
+        let stored = bytes.len() as u32;
+        let chunk = ChunkRef { hash, length, object: self.object, offset: self.offset, stored, codec };
+        self.offset += u64::from(stored);
+        self.index.insert(chunk);
+        self.to.blocking_send(NewChunk { chunk, bytes }).ok()?;
+        Some(chunk)
+    }
+}
+
+fn length_of(piece: &Piece) -> u64 {
+    match piece {
+        Piece::Hole(length) => *length,
+        Piece::Chunk(chunk) => u64::from(chunk.length),
+    }
+}
+
+/// Data and holes of a file in turn: whether it is a hole, and its length. The file's position is at each in its turn.
+fn segments(file: &OwnedFd, size: u64, is_sparse: bool) -> io::Result<Segments<'_>> {
+    Ok(Segments { file, size, offset: 0, is_sparse })
+}
+
+struct Segments<'a> {
+    file: &'a OwnedFd,
+    size: u64,
+    offset: u64,
+    is_sparse: bool,
+}
+
+impl Iterator for Segments<'_> {
+    type Item = (bool, u64);
+
+    fn next(&mut self) -> Option<(bool, u64)> {
+        if self.offset >= self.size {
+            return None;
+        }
+        let from = self.offset;
+        // A file system that cannot tell, and a file that was cut meanwhile, have data up to the end.
+        let data = if self.is_sparse { seek(self.file, SeekFrom::Data(from)) } else { Ok(from) };
+        let (is_hole, end) = match data {
+            Err(rustix::io::Errno::NXIO) => (true, self.size),
+            Ok(data) if data > from => (true, data.min(self.size)),
+            _ if !self.is_sparse => (false, self.size),
+            _ => {
+                (false, seek(self.file, SeekFrom::Hole(from)).unwrap_or(self.size).clamp(from + 1, self.size))
+            }
+        };
+        if !is_hole {
+            seek(self.file, SeekFrom::Start(from)).ok()?;
+        }
+        self.offset = end;
+        Some((is_hole, end - from))
+    }
+}

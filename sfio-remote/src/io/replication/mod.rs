@@ -1,0 +1,36 @@
+//! Data sets between trees on disks and sites in an overlay: what `sfio sync` does.
+//!
+//! ```text
+//! Walk ─▶ Survey (what has changed) ─▶ Cutter (a thread) ─▶ send ─▶ SiteStore ─▶ commit record
+//! Walk of the target ─▶ Survey ─▶ restore ◀─ ReadAhead ◀─ SiteStore
+//! ```
+
+mod cache;
+mod cutter;
+mod filter;
+mod memory_store;
+mod meter;
+mod planting;
+mod read_ahead;
+mod restore;
+mod send;
+mod site_store;
+mod spool;
+mod store;
+mod survey;
+mod tree;
+mod walk;
+
+pub use cache::ManifestCache;
+pub use filter::{BadPattern, Filter};
+pub use memory_store::{MemoryStore, MemoryStoreError};
+pub use meter::{Meter, Phase};
+pub use read_ahead::ReadAhead;
+pub use restore::{RestoreOptions, restore};
+pub use send::{Deletion, SendOptions, Sent, send};
+pub use site_store::{Place, SiteStore, SiteStoreError};
+pub use spool::ManifestFile;
+pub use store::{Objects, ReplicationError, Store, fetch_manifest, load_commit};
+pub use survey::{Change, Summary};
+pub use tree::Tree;
+pub use walk::{Attributes, Problem, Walk};

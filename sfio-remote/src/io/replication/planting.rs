@@ -1,0 +1,385 @@
+//! Entries appear in a tree.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+
+use rustix::fs::{
+    AtFlags, Dir, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown,
+    fsetxattr, fstat, ftruncate, futimens, linkat, mkdirat, openat, renameat, symlinkat, unlinkat, utimensat,
+};
+use serde::{Deserialize, Serialize};
+
+use super::restore::RestoreOptions;
+use super::tree::{Tree, open_directory};
+use super::walk::{Attributes, Problem, words};
+use crate::replication::{ChunkRef, Entry, EntryKind, Hash, Owner, Piece, Timestamp, TreePath};
+
+/// Under such a name a file is written until all of it is there; the rest is a hash of its own name.
+const PART: &str = ".sfio-part-";
+
+/// Something to do in a tree, in the order of a walk.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Step {
+    /// Remove what is there, with all that is in it.
+    Remove {
+        /// Where.
+        path: TreePath,
+        /// Whether it is a directory.
+        is_directory: bool,
+    },
+    /// See to it that the directory is there; its metadata are set when it is left.
+    Enter(Entry),
+    /// Make a link, in the place of what is there.
+    Link(Entry),
+    /// Set the metadata of a file.
+    Touch(Entry),
+    /// Make a file.
+    File {
+        /// What it is to be.
+        entry: Entry,
+        /// Where each of its chunks is.
+        sources: Vec<Source>,
+    },
+}
+
+/// Where a chunk comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Source {
+    /// From the site.
+    Site,
+    /// It is in the part that an interrupted run has left.
+    Part,
+    /// It is in the file that has the name now, at the same place.
+    Old,
+}
+
+impl Step {
+    pub(super) fn file(entry: Entry, sources: Vec<Source>) -> Step {
+        Step::File { entry, sources }
+    }
+
+    pub(super) fn path(&self) -> &TreePath {
+        match self {
+            Step::Remove { path, .. } => path,
+            Step::Enter(entry) | Step::Link(entry) | Step::Touch(entry) | Step::File { entry, .. } => {
+                &entry.path
+            }
+        }
+    }
+
+    /// The chunks that come from the site.
+    pub(super) fn missing(&self) -> Box<dyn Iterator<Item = &ChunkRef> + '_> {
+        match self {
+            Step::File { entry, sources } => {
+                let sources = sources.iter().copied().chain(std::iter::repeat(Source::Site));
+                let missing = entry.chunks().zip(sources).filter(|(_, source)| *source == Source::Site);
+                Box::new(missing.map(|(chunk, _)| chunk))
+            }
+            _ => Box::new(std::iter::empty()),
+        }
+    }
+}
+
+/// Whether a path is that of a part.
+pub(crate) fn is_part(path: &TreePath) -> bool {
+    path.components().next_back().is_some_and(|name| name.starts_with(PART.as_bytes()))
+}
+
+fn part_name(name: &[u8]) -> Vec<u8> {
+    format!("{PART}{}", Hash::of(name)).into_bytes()
+}
+
+impl Tree {
+    /// Where each chunk of a file can be had: in a part, in the file of that name, else from the site.
+    pub(super) fn chunks_here(&mut self, entry: &Entry, has_old: bool) -> Vec<Source> {
+        let Ok((directory, name)) = self.place(&entry.path) else { return Vec::new() };
+        let part = open_file(directory, &part_name(name)).ok();
+        let old = if has_old { open_file(directory, name).ok() } else { None };
+        if part.is_none() && old.is_none() {
+            return Vec::new();
+        }
+        let source = |(offset, chunk): (u64, &ChunkRef)| {
+            let is_in = |file: &Option<File>| file.as_ref().is_some_and(|file| holds(file, offset, chunk));
+            match () {
+                () if is_in(&part) => Source::Part,
+                () if is_in(&old) => Source::Old,
+                () => Source::Site,
+            }
+        };
+        placed_chunks(entry).map(source).collect()
+    }
+}
+
+/// The chunks of a file and where they begin in it.
+fn placed_chunks(entry: &Entry) -> impl Iterator<Item = (u64, &ChunkRef)> {
+    let pieces = if let EntryKind::File { pieces, .. } = &entry.kind { pieces.as_slice() } else { &[] };
+    let mut offset = 0;
+    pieces.iter().filter_map(move |piece| {
+        let from = offset;
+        match piece {
+            Piece::Hole(length) => {
+                offset += length;
+                None
+            }
+            Piece::Chunk(chunk) => {
+                offset += u64::from(chunk.length);
+                Some((from, chunk))
+            }
+        }
+    })
+}
+
+fn open_file(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(directory, name, flags, Mode::empty())?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("no file")) }
+}
+
+fn holds(file: &File, offset: u64, chunk: &ChunkRef) -> bool {
+    let mut bytes = vec![0; chunk.length as usize];
+    file.read_exact_at(&mut bytes, offset).is_ok() && Hash::of(&bytes) == chunk.hash
+}
+
+/// Takes steps in a tree.
+#[derive(Debug)]
+pub(super) struct Planter<'a> {
+    tree: Tree,
+    options: &'a RestoreOptions,
+    /// The directories that were entered and not yet left, from the top.
+    entered: Vec<Entry>,
+    file: Option<FileUnderWay>,
+    problems: Vec<Problem>,
+}
+
+#[derive(Debug)]
+struct FileUnderWay {
+    entry: Entry,
+    part: File,
+    /// Where the chunks go that come from the site, in order.
+    places: VecDeque<u64>,
+}
+
+impl<'a> Planter<'a> {
+    pub(super) fn new(tree: Tree, options: &'a RestoreOptions) -> Planter<'a> {
+        Planter { tree, options, entered: Vec::new(), file: None, problems: Vec::new() }
+    }
+
+    /// Begins a step; of a file, the chunks that are missing come next, and then [`finish`](Self::finish).
+    pub(super) fn begin(&mut self, step: Step) -> io::Result<()> {
+        self.leave_others(step.path());
+        match step {
+            Step::Remove { path, is_directory } => self.remove(&path, is_directory),
+            Step::Enter(entry) => self.enter(entry),
+            Step::Link(entry) => self.link(&entry),
+            Step::Touch(entry) => {
+                let (directory, name) = self.tree.place(&entry.path)?;
+                let file = open_file(directory, name)?;
+                set_metadata(file.as_fd(), &entry, self.options)
+            }
+            Step::File { entry, sources } => self.begin_file(entry, &sources),
+        }
+    }
+
+    /// The next chunk of the file that was begun.
+    pub(super) fn write(&mut self, chunk: &ChunkRef, bytes: &[u8]) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(place) = file.places.pop_front() else { return Ok(()) };
+        debug_assert_eq!(chunk.length as usize, bytes.len());
+        file.part.write_all_at(bytes, place)
+    }
+
+    /// The file has all its chunks: it gets its name.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        let Some(FileUnderWay { entry, part, .. }) = self.file.take() else { return Ok(()) };
+        set_metadata(part.as_fd(), &entry, self.options)?;
+        let (directory, name) = self.tree.place(&entry.path)?;
+        Ok(renameat(directory, part_name(name).as_slice(), directory, name)?)
+    }
+
+    /// The file that was begun will not be whole. Its part stays, for the next run.
+    pub(super) fn give_up(&mut self) {
+        self.file = None;
+    }
+
+    /// Leaves all directories; gives what could not be set.
+    pub(super) fn leave_all(mut self) -> Vec<Problem> {
+        while let Some(entry) = self.entered.pop() {
+            self.leave(entry);
+        }
+        self.problems
+    }
+
+    fn leave_others(&mut self, path: &TreePath) {
+        while let Some(entry) = self.entered.pop_if(|entry| !path.is_within(&entry.path)) {
+            self.leave(entry);
+        }
+    }
+
+    fn leave(&mut self, entry: Entry) {
+        let directory = self.tree.directory(Some(&entry.path));
+        let set = directory.and_then(|directory| set_metadata(directory, &entry, self.options));
+        if let Err(error) = set {
+            self.problems.push(Problem { path: entry.path, what: words(&error) });
+        }
+    }
+
+    fn enter(&mut self, entry: Entry) -> io::Result<()> {
+        let (directory, name) = self.tree.place(&entry.path)?;
+        match mkdirat(directory, name, Mode::RWXU) {
+            Err(rustix::io::Errno::EXIST) => {
+                let directory = open_directory(directory, name)?;
+                let mode = Mode::from_raw_mode(fstat(&directory)?.st_mode & 0o7777);
+                if !mode.contains(Mode::RWXU) {
+                    fchmod(&directory, mode | Mode::RWXU)?;
+                }
+            }
+            made => made?,
+        }
+        self.entered.push(entry);
+        Ok(())
+    }
+
+    fn link(&mut self, entry: &Entry) -> io::Result<()> {
+        let part;
+        {
+            let (directory, name) = self.tree.place(&entry.path)?;
+            part = part_name(name);
+            // What an interrupted run has left.
+            let _ = unlinkat(directory, part.as_slice(), AtFlags::empty());
+        }
+        if let EntryKind::HardLink { to } = &entry.kind {
+            let (from, first) = self.tree.place(to)?;
+            let from: OwnedFd = from.try_clone_to_owned()?;
+            let (directory, _) = self.tree.place(&entry.path)?;
+            linkat(from, first, directory, part.as_slice(), AtFlags::empty())?;
+        }
+        let (directory, name) = self.tree.place(&entry.path)?;
+        if let EntryKind::Symlink { target } = &entry.kind {
+            symlinkat(target.as_slice(), directory, part.as_slice())?;
+            utimensat(directory, part.as_slice(), &times(entry.modified), AtFlags::SYMLINK_NOFOLLOW)?;
+            if self.options.owners {
+                let (user, group) = ids(entry.owner);
+                chownat(directory, part.as_slice(), Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+        }
+        renameat(directory, part.as_slice(), directory, name)?;
+        // Of two names of one file, renaming one to the other does nothing, and the part is still there.
+        let _ = unlinkat(directory, part.as_slice(), AtFlags::empty());
+        Ok(())
+    }
+
+    fn remove(&mut self, path: &TreePath, is_directory: bool) -> io::Result<()> {
+        self.tree.forget(path);
+        let (directory, name) = self.tree.place(path)?;
+        remove(directory, name, is_directory)
+    }
+
+    fn begin_file(&mut self, entry: Entry, sources: &[Source]) -> io::Result<()> {
+        let (directory, name) = self.tree.place(&entry.path)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let part = File::from(openat(directory, part_name(name).as_slice(), flags, Mode::RUSR | Mode::WUSR)?);
+        let uses_part = sources.contains(&Source::Part);
+        if !uses_part {
+            // Holes are where nothing was ever written.
+            ftruncate(&part, 0)?;
+        }
+        ftruncate(&part, entry.size())?;
+        let mut places = VecDeque::new();
+        let mut old = None;
+        let all_sources = sources.iter().copied().chain(std::iter::repeat(Source::Site));
+        for ((offset, chunk), source) in placed_chunks(&entry).zip(all_sources) {
+            match source {
+                Source::Part => {}
+                Source::Site => places.push_back(offset),
+                Source::Old => {
+                    let old = match &old {
+                        Some(old) => old,
+                        None => old.insert(open_file(directory, name)?),
+                    };
+                    let mut bytes = vec![0; chunk.length as usize];
+                    old.read_exact_at(&mut bytes, offset)?;
+                    if Hash::of(&bytes) != chunk.hash {
+                        return Err(io::Error::other("it changes while it is restored"));
+                    }
+                    part.write_all_at(&bytes, offset)?;
+                }
+            }
+        }
+        if uses_part {
+            punch_holes(&part, &entry)?;
+        }
+        self.file = Some(FileUnderWay { entry, part, places });
+        Ok(())
+    }
+}
+
+/// A part of an earlier run may have had data where holes are now.
+fn punch_holes(part: &File, entry: &Entry) -> io::Result<()> {
+    let mut offset = 0;
+    let EntryKind::File { pieces, .. } = &entry.kind else { return Ok(()) };
+    for piece in pieces {
+        match piece {
+            Piece::Chunk(chunk) => offset += u64::from(chunk.length),
+            Piece::Hole(length) => {
+                let zeros = [0; 64 << 10];
+                let mut found = [0; 64 << 10];
+                for from in (offset..offset + length).step_by(zeros.len()) {
+                    let size = ((offset + length - from) as usize).min(zeros.len());
+                    part.read_exact_at(&mut found[..size], from)?;
+                    if found[..size] != zeros[..size] {
+                        part.write_all_at(&zeros[..size], from)?;
+                    }
+                }
+                offset += length;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove(within: BorrowedFd<'_>, name: &[u8], is_directory: bool) -> io::Result<()> {
+    if !is_directory {
+        return Ok(unlinkat(within, name, AtFlags::empty())?);
+    }
+    let directory = open_directory(within, name)?;
+    for entry in Dir::read_from(&directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            let is_directory = match entry.file_type() {
+                rustix::fs::FileType::Unknown => open_directory(directory.as_fd(), name).is_ok(),
+                known => known.is_dir(),
+            };
+            remove(directory.as_fd(), name, is_directory)?;
+        }
+    }
+    Ok(unlinkat(within, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Owner first: changing it clears the bits that `mode` may set.
+fn set_metadata(file: BorrowedFd<'_>, entry: &Entry, options: &RestoreOptions) -> io::Result<()> {
+    let stat: Stat = fstat(file)?;
+    if options.owners && (stat.st_uid, stat.st_gid) != (entry.owner.user, entry.owner.group) {
+        let (user, group) = ids(entry.owner);
+        fchown(file, Some(user), Some(group))?;
+    }
+    if options.attributes == Attributes::Kept {
+        for (name, value) in &entry.attributes {
+            fsetxattr(file, name.as_slice(), value, XattrFlags::empty())?;
+        }
+    }
+    fchmod(file, Mode::from_raw_mode(entry.mode.into()))?;
+    Ok(futimens(file, &times(entry.modified))?)
+}
+
+fn ids(owner: Owner) -> (Uid, Gid) {
+    (Uid::from_raw(owner.user), Gid::from_raw(owner.group))
+}
+
+fn times(modified: Timestamp) -> Timestamps {
+    let time = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.into() };
+    Timestamps { last_access: time, last_modification: time }
+}

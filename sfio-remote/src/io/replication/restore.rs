@@ -1,0 +1,252 @@
+//! A generation of a data set becomes a tree.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::syncfs;
+
+use super::filter::Filter;
+use super::meter::{Meter, Phase};
+use super::planting::Planter;
+use super::read_ahead::ReadAhead;
+use super::spool::{ManifestFile, Spool, SpoolWriter};
+use super::store::{Outcome, Store, local};
+use super::survey::{Change, Summary};
+use super::tree::Tree;
+use super::walk::{Attributes, Problem, Walk, words};
+use crate::replication::{ChunkRef, Difference, Entry, EntryKind, Merge, TreePath};
+
+pub(super) use super::planting::{Step, is_part};
+
+/// How a tree is to be restored.
+#[derive(Debug, Clone)]
+pub struct RestoreOptions {
+    /// What takes part.
+    pub filter: Filter,
+    /// Whether extended attributes do.
+    pub attributes: Attributes,
+    /// Whether entries of the target that the generation does not have are deleted.
+    pub deletes: bool,
+    /// Whether files are compared although size and time are right.
+    pub distrusts_times: bool,
+    /// Whether entries get the owners that they had.
+    pub owners: bool,
+    /// Whether to stop before anything is changed.
+    pub is_dry_run: bool,
+}
+
+/// Makes the tree below `target` what the manifest says; `tell` hears of each change.
+///
+/// Each file appears as a whole. A run that is interrupted leaves files `.sfio-part-…`, whose content the next one uses.
+///
+/// # Errors
+/// If the site fails, or the target as a whole. What fails for single entries is in the summary.
+pub async fn restore<S: Store>(
+    store: &S,
+    manifest: &ManifestFile,
+    target: &Path,
+    options: &RestoreOptions,
+    meter: &Arc<Meter>,
+    tell: impl FnMut(Change, &TreePath),
+) -> Outcome<Summary, S> {
+    meter.enter(Phase::Compare);
+    let here = |error| local(target.display(), error);
+    if !options.is_dry_run {
+        std::fs::create_dir_all(target).map_err(here)?;
+    }
+    let (mut summary, steps) = plan(manifest, target, options, meter, tell).map_err(here)?;
+    if options.is_dry_run {
+        return Ok(summary);
+    }
+    meter.enter(Phase::Transfer);
+    let missing = missing_chunks(&steps).map_err(here)?;
+    let mut chunks = ReadAhead::<S, _>::new(store.objects(), missing);
+    let mut planter = Planter::new(Tree::open(target).map_err(here)?, options);
+    for step in steps.read().map_err(here)? {
+        let step = step.map_err(here)?;
+        let path = step.path().clone();
+        let missing = step.missing().count();
+        let mut done = planter.begin(step);
+        for _ in 0..missing {
+            match chunks.next(meter).await {
+                Ok(Some((chunk, bytes))) => {
+                    Meter::add(&meter.bytes_done, bytes.len() as u64);
+                    done = done.and_then(|()| planter.write(&chunk, &bytes));
+                }
+                Ok(None) => break,
+                // One damaged chunk spoils one file.
+                Err(error @ super::store::ReplicationError::Chunk { .. }) => {
+                    done = Err(io::Error::other(error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Err(error) = done.and_then(|()| planter.finish()) {
+            planter.give_up();
+            summary.problems.push(Problem { path, what: words(&error) });
+        }
+    }
+    meter.enter(Phase::Publish);
+    summary.problems.extend(planter.leave_all());
+    meter.enter(Phase::Drain);
+    let mut top = Tree::open(target).map_err(here)?;
+    syncfs(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
+    Ok(summary)
+}
+
+/// The chunks to be fetched, in the order in which they are written.
+fn missing_chunks(steps: &Spool<Step>) -> io::Result<impl Iterator<Item = ChunkRef> + use<>> {
+    // What cannot be read here fails once more, with an error, where the steps are taken.
+    Ok(steps.read()?.map_while(Result::ok).flat_map(|step| step.missing().copied().collect::<Vec<_>>()))
+}
+
+/// Compares the target with the manifest.
+fn plan(
+    manifest: &ManifestFile,
+    target: &Path,
+    options: &RestoreOptions,
+    meter: &Arc<Meter>,
+    tell: impl FnMut(Change, &TreePath),
+) -> io::Result<(Summary, Spool<Step>)> {
+    let everything = Filter::new([]).map_err(io::Error::other)?;
+    let exists = target.exists();
+    let mut walk =
+        exists.then(|| Walk::new(target, &everything, options.attributes)).transpose()?.into_iter().flatten();
+    let mut wanted = manifest.entries()?;
+    let tree = exists.then(|| Tree::open(target)).transpose()?;
+    let mut planning = Planning {
+        options,
+        tree,
+        summary: Summary::default(),
+        steps: SpoolWriter::new()?,
+        removed: None,
+        remade: BTreeSet::new(),
+        meter,
+        tell,
+    };
+    let merge = Merge { distrusts_times: options.distrusts_times };
+    let (mut before, mut next) = (None, None);
+    loop {
+        while before.is_none() {
+            match walk.next() {
+                None => break,
+                Some(Ok(entry)) => before = Some(entry),
+                Some(Err(problem)) => planning.summary.problems.push(problem),
+            }
+        }
+        while next.is_none() {
+            let Some(entry) = wanted.read().map_err(io::Error::other)? else { break };
+            Meter::add(&meter.walked, 1);
+            let is_directory = entry.kind == EntryKind::Directory;
+            next = options.filter.admits_with_parents(&entry.path, is_directory).then_some(entry);
+        }
+        let Some(difference) = merge.next(&mut before, &mut next) else { break };
+        planning.take(difference)?;
+    }
+    Ok((planning.summary, planning.steps.finish()?))
+}
+
+struct Planning<'a, F> {
+    options: &'a RestoreOptions,
+    tree: Option<Tree>,
+    summary: Summary,
+    steps: SpoolWriter<Step>,
+    /// The last directory that goes with all that is in it.
+    removed: Option<TreePath>,
+    /// Files that are made anew in the place of others: their other names lead to the old ones.
+    remade: BTreeSet<TreePath>,
+    meter: &'a Meter,
+    tell: F,
+}
+
+impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
+    fn take(&mut self, difference: Difference) -> io::Result<()> {
+        match difference {
+            Difference::Gone(entry) => self.gone(entry),
+            Difference::New(entry) => {
+                self.summary.new += 1;
+                (self.tell)(Change::New, &entry.path);
+                self.make(entry, None)
+            }
+            Difference::Changed { old, new } => {
+                let is_directory = old.kind == EntryKind::Directory;
+                if is_directory {
+                    self.removed = Some(old.path.clone());
+                }
+                self.summary.changed += 1;
+                (self.tell)(Change::Changed, &new.path);
+                let is_file = matches!(old.kind, EntryKind::File { .. });
+                if is_file {
+                    self.remade.insert(old.path.clone());
+                }
+                if is_directory || new.kind == EntryKind::Directory {
+                    self.steps.push(&Step::Remove { path: old.path.clone(), is_directory })?;
+                }
+                self.make(new, is_file.then_some(old))
+            }
+            Difference::Kept { entry, is_touched } => {
+                if is_touched {
+                    self.summary.touched += 1;
+                    (self.tell)(Change::Touched, &entry.path);
+                } else {
+                    self.summary.unchanged += 1;
+                }
+                match &entry.kind {
+                    EntryKind::Directory => self.steps.push(&Step::Enter(entry)),
+                    EntryKind::File { .. } if is_touched => self.steps.push(&Step::Touch(entry)),
+                    EntryKind::HardLink { to } if self.remade.contains(to) => {
+                        self.steps.push(&Step::Link(entry))
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn gone(&mut self, entry: Entry) -> io::Result<()> {
+        let path = entry.path;
+        if self.removed.as_ref().is_some_and(|removed| path.is_within(removed)) {
+            self.summary.deleted += 1;
+            return Ok(());
+        }
+        let is_directory = entry.kind == EntryKind::Directory;
+        let is_ours = is_part(&path);
+        let is_to_go =
+            || self.options.deletes && self.options.filter.admits_with_parents(&path, is_directory);
+        if !is_ours && !is_to_go() {
+            self.summary.retained += 1;
+            return Ok(());
+        }
+        if !is_ours {
+            self.summary.deleted += 1;
+            (self.tell)(Change::Deleted, &path);
+        }
+        if is_directory {
+            self.removed = Some(path.clone());
+        }
+        self.steps.push(&Step::Remove { path, is_directory })
+    }
+
+    fn make(&mut self, entry: Entry, old: Option<Entry>) -> io::Result<()> {
+        match &entry.kind {
+            EntryKind::Directory => self.steps.push(&Step::Enter(entry)),
+            EntryKind::File { .. } => {
+                let have = self
+                    .tree
+                    .as_mut()
+                    .map(|tree| tree.chunks_here(&entry, old.is_some()))
+                    .unwrap_or_default();
+                let step = Step::file(entry, have);
+                let missing: u64 = step.missing().map(|chunk| u64::from(chunk.length)).sum();
+                self.summary.files += 1;
+                self.summary.bytes += missing;
+                Meter::add(&self.meter.files, 1);
+                Meter::add(&self.meter.bytes, missing);
+                self.steps.push(&step)
+            }
+            EntryKind::Symlink { .. } | EntryKind::HardLink { .. } => self.steps.push(&Step::Link(entry)),
+        }
+    }
+}

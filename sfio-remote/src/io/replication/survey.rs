@@ -1,0 +1,185 @@
+//! What has to be done, before it is done: a walk compared with the last generation.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::filter::Filter;
+use super::spool::{Spool, SpoolWriter};
+use super::walk::Problem;
+use crate::replication::{Difference, Entry, EntryKind, Merge, TreePath};
+
+/// A run in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Entries that were not there before.
+    pub new: u64,
+    /// Entries whose content may be another one.
+    pub changed: u64,
+    /// Entries of which only mode, time, owner or attributes are others.
+    pub touched: u64,
+    /// Entries that are as they were.
+    pub unchanged: u64,
+    /// Entries that are gone, and are deleted on the other side.
+    pub deleted: u64,
+    /// Entries that are gone, and stay on the other side.
+    pub retained: u64,
+    /// Files to be read or fetched.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What did not work; everything else did.
+    pub problems: Vec<Problem>,
+}
+
+/// What happens to a path on the other side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It appears.
+    New,
+    /// It gets other content.
+    Changed,
+    /// It gets other metadata.
+    Touched,
+    /// It is deleted.
+    Deleted,
+}
+
+/// What is to become of an entry of the new generation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Planned {
+    /// It is complete.
+    Keep(Entry),
+    /// Its file is to be read.
+    Read {
+        /// As the walk found it.
+        entry: Entry,
+        /// As the last generation has it.
+        old: Option<Entry>,
+    },
+}
+
+/// What has changed, and the plan that follows.
+#[derive(Debug)]
+pub(super) struct Survey {
+    /// In numbers.
+    pub(super) summary: Summary,
+    pub(super) planned: Spool<Planned>,
+}
+
+/// By which rules a survey is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules<'a> {
+    /// Whether entries that are gone are deleted on the other side.
+    pub(super) deletes: bool,
+    /// Whether files of equal size and time may differ.
+    pub(super) distrusts_times: bool,
+    pub(super) filter: &'a Filter,
+}
+
+impl Survey {
+    /// Compares `walk` with the entries `old`; `tell` hears of each change.
+    pub(super) fn make(
+        walk: impl Iterator<Item = Result<Entry, Problem>>,
+        old: impl Iterator<Item = io::Result<Entry>>,
+        rules: Rules<'_>,
+        tell: &mut dyn FnMut(Change, &TreePath),
+    ) -> io::Result<Survey> {
+        let mut surveyor = Surveyor {
+            rules,
+            summary: Summary::default(),
+            planned: SpoolWriter::new()?,
+            replaced: None,
+            tell,
+        };
+        surveyor.run(walk, old)?;
+        Ok(Survey { summary: surveyor.summary, planned: surveyor.planned.finish()? })
+    }
+}
+
+struct Surveyor<'a> {
+    rules: Rules<'a>,
+    summary: Summary,
+    planned: SpoolWriter<Planned>,
+    /// The last path that is no directory any more: what was in it cannot stay.
+    replaced: Option<TreePath>,
+    tell: &'a mut dyn FnMut(Change, &TreePath),
+}
+
+impl Surveyor<'_> {
+    fn run(
+        &mut self,
+        mut walk: impl Iterator<Item = Result<Entry, Problem>>,
+        mut old: impl Iterator<Item = io::Result<Entry>>,
+    ) -> io::Result<()> {
+        let merge = Merge { distrusts_times: self.rules.distrusts_times };
+        let (mut before, mut now) = (None, None);
+        loop {
+            while now.is_none() {
+                match walk.next() {
+                    None => break,
+                    Some(Ok(entry)) => now = Some(entry),
+                    Some(Err(problem)) => self.summary.problems.push(problem),
+                }
+            }
+            if before.is_none() {
+                before = old.next().transpose()?;
+            }
+            let Some(difference) = merge.next(&mut before, &mut now) else { return Ok(()) };
+            self.take(difference)?;
+        }
+    }
+
+    fn take(&mut self, difference: Difference) -> io::Result<()> {
+        match difference {
+            Difference::Gone(entry) => self.gone(entry),
+            Difference::New(entry) => {
+                self.summary.new += 1;
+                (self.tell)(Change::New, &entry.path);
+                self.read(entry, None)
+            }
+            Difference::Changed { old, new } => {
+                self.summary.changed += 1;
+                (self.tell)(Change::Changed, &new.path);
+                if old.kind == EntryKind::Directory {
+                    self.replaced = Some(old.path.clone());
+                }
+                self.read(new, Some(old))
+            }
+            Difference::Kept { entry, is_touched } => {
+                if is_touched {
+                    self.summary.touched += 1;
+                    (self.tell)(Change::Touched, &entry.path);
+                } else {
+                    self.summary.unchanged += 1;
+                }
+                self.planned.push(&Planned::Keep(entry))
+            }
+        }
+    }
+
+    /// What could not be looked at, and what does not take part, is not gone for all we know.
+    fn gone(&mut self, entry: Entry) -> io::Result<()> {
+        let path = &entry.path;
+        let is_homeless = self.replaced.as_ref().is_some_and(|replaced| path.is_within(replaced));
+        let is_unknown = || self.summary.problems.iter().any(|problem| path.is_within(&problem.path));
+        let is_directory = entry.kind == EntryKind::Directory;
+        let takes_part = || self.rules.filter.admits_with_parents(path, is_directory);
+        if is_homeless || (self.rules.deletes && takes_part() && !is_unknown()) {
+            self.summary.deleted += 1;
+            (self.tell)(Change::Deleted, path);
+            return Ok(());
+        }
+        self.summary.retained += 1;
+        self.planned.push(&Planned::Keep(entry))
+    }
+
+    fn read(&mut self, entry: Entry, old: Option<Entry>) -> io::Result<()> {
+        if entry.size() == 0 {
+            return self.planned.push(&Planned::Keep(entry));
+        }
+        self.summary.files += 1;
+        self.summary.bytes += entry.size();
+        self.planned.push(&Planned::Read { entry, old })
+    }
+}

@@ -1,0 +1,210 @@
+//! A tree on a disk as a series of entries.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::vec;
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, fgetxattr, flistxattr, openat, readlinkat, statat,
+};
+
+use super::filter::Filter;
+use super::tree::{Tree, open_directory};
+use crate::replication::{Entry, EntryKind, Owner, Timestamp, TreePath};
+
+/// The largest value of an extended attribute on Linux, and the longest list of names.
+const MAX_ATTRIBUTE: usize = 64 << 10;
+
+/// Something about one path that did not work. Everything else goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub path: TreePath,
+    /// What.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.what)
+    }
+}
+
+/// Whether extended attributes take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Attributes {
+    /// They do not.
+    #[default]
+    Ignored,
+    /// Those of files and directories do.
+    Kept,
+}
+
+/// Walks a tree in the order of manifests. Files have no pieces yet; sockets, pipes and devices are problems.
+#[derive(Debug)]
+pub struct Walk<'a> {
+    levels: Vec<Level>,
+    filter: &'a Filter,
+    attributes: Attributes,
+    /// The first names of files that have several, by device and number.
+    first_names: BTreeMap<(u64, u64), TreePath>,
+}
+
+#[derive(Debug)]
+struct Level {
+    directory: OwnedFd,
+    path: Option<TreePath>,
+    names: vec::IntoIter<Vec<u8>>,
+}
+
+impl<'a> Walk<'a> {
+    /// Begins at the top of the tree below `path`.
+    ///
+    /// # Errors
+    /// If it is no directory that can be read.
+    pub fn new(path: &Path, filter: &'a Filter, attributes: Attributes) -> io::Result<Walk<'a>> {
+        let directory = Tree::open(path)?.directory(None)?.try_clone_to_owned()?;
+        let levels = vec![Level::new(directory, None)?];
+        Ok(Walk { levels, filter, attributes, first_names: BTreeMap::new() })
+    }
+
+    fn look(&mut self, path: TreePath, name: &[u8]) -> io::Result<Option<Entry>> {
+        let Some(level) = self.levels.last() else { return Ok(None) };
+        let stat = match statat(&level.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            // It vanished since its name was read: as if it had never been.
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            stat => stat?,
+        };
+        let file_type = FileType::from_raw_mode(stat.st_mode);
+        if !self.filter.admits(&path, file_type == FileType::Directory) {
+            return Ok(None);
+        }
+        let kind = match file_type {
+            FileType::Directory => EntryKind::Directory,
+            FileType::Symlink => {
+                let target = readlinkat(&level.directory, name, Vec::new())?.into_bytes();
+                EntryKind::Symlink { target }
+            }
+            FileType::RegularFile => file(&mut self.first_names, &path, &stat),
+            other => {
+                let what = format!("{} is not replicated", name_of(other));
+                return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+            }
+        };
+        let attributes = match (self.attributes, &kind) {
+            (Attributes::Kept, EntryKind::File { .. } | EntryKind::Directory) => {
+                attributes(level.directory.as_fd(), name)?
+            }
+            _ => Vec::new(),
+        };
+        if file_type == FileType::Directory {
+            let directory = open_directory(level.directory.as_fd(), name)?;
+            self.levels.push(Level::new(directory, Some(path.clone()))?);
+        }
+        Ok(Some(entry(path, kind, &stat, attributes)))
+    }
+}
+
+/// A file, or one more name of a file that has been seen.
+fn file(first_names: &mut BTreeMap<(u64, u64), TreePath>, path: &TreePath, stat: &Stat) -> EntryKind {
+    if stat.st_nlink > 1 {
+        let identity = (stat.st_dev, stat.st_ino);
+        if let Some(first) = first_names.get(&identity) {
+            return EntryKind::HardLink { to: first.clone() };
+        }
+        first_names.insert(identity, path.clone());
+    }
+    EntryKind::File { size: stat.st_size as u64, pieces: Vec::new() }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Result<Entry, Problem>;
+
+    fn next(&mut self) -> Option<Result<Entry, Problem>> {
+        loop {
+            let level = self.levels.last_mut()?;
+            let Some(name) = level.names.next() else {
+                self.levels.pop();
+                continue;
+            };
+            let path = TreePath::within(level.path.as_ref(), &name).expect("a directory's names are names");
+            match self.look(path.clone(), &name) {
+                Ok(None) => {}
+                Ok(Some(entry)) => return Some(Ok(entry)),
+                Err(error) => return Some(Err(Problem { path, what: words(&error) })),
+            }
+        }
+    }
+}
+
+impl Level {
+    fn new(directory: OwnedFd, path: Option<TreePath>) -> io::Result<Level> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&directory)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if name != b"." && name != b".." {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(Level { directory, path, names: names.into_iter() })
+    }
+}
+
+/// The entry of something that was looked at.
+pub(super) fn entry(
+    path: TreePath,
+    kind: EntryKind,
+    stat: &Stat,
+    attributes: Vec<(Vec<u8>, Vec<u8>)>,
+) -> Entry {
+    Entry {
+        path,
+        kind,
+        mode: (stat.st_mode & 0o7777) as u16,
+        modified: modified(stat),
+        owner: Owner { user: stat.st_uid, group: stat.st_gid },
+        attributes,
+    }
+}
+
+pub(super) fn modified(stat: &Stat) -> Timestamp {
+    Timestamp { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 }
+}
+
+/// What the operating system says, without its number.
+pub(super) fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+fn name_of(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        _ => "what is neither file, directory nor link",
+    }
+}
+
+fn attributes(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(directory, name, flags, Mode::empty())?;
+    let mut list = Vec::with_capacity(MAX_ATTRIBUTE);
+    match flistxattr(&file, rustix::buffer::spare_capacity(&mut list)) {
+        Err(rustix::io::Errno::NOTSUP) => return Ok(Vec::new()),
+        length => length?,
+    };
+    let mut attributes = Vec::new();
+    for name in list.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let mut value = Vec::with_capacity(MAX_ATTRIBUTE);
+        fgetxattr(&file, name, rustix::buffer::spare_capacity(&mut value))?;
+        value.shrink_to_fit();
+        attributes.push((name.to_vec(), value));
+    }
+    attributes.sort_unstable();
+    Ok(attributes)
+}

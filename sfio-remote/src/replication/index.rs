@@ -1,0 +1,54 @@
+//! Which chunks are there already.
+
+use std::collections::BTreeMap;
+
+use super::chunk::{ChunkRef, Hash};
+
+/// Chunks by hash. A million of them take 60 MB: a sorted list of those known from the start, and a tree of new ones.
+#[derive(Debug, Default)]
+pub struct ChunkIndex {
+    known: Vec<ChunkRef>,
+    new: BTreeMap<Hash, ChunkRef>,
+}
+
+impl ChunkIndex {
+    /// An index of these chunks; of several with one hash, one.
+    pub fn new(chunks: impl IntoIterator<Item = ChunkRef>) -> ChunkIndex {
+        let mut known: Vec<ChunkRef> = chunks.into_iter().collect();
+        known.sort_unstable_by_key(|chunk| (chunk.hash, chunk.object, chunk.offset));
+        known.dedup_by_key(|chunk| chunk.hash);
+        known.shrink_to_fit();
+        ChunkIndex { known, new: BTreeMap::new() }
+    }
+
+    /// The chunk with this hash.
+    pub fn find(&self, hash: &Hash) -> Option<ChunkRef> {
+        let known = self.known.binary_search_by_key(hash, |chunk| chunk.hash).ok();
+        known.map(|index| self.known[index]).or_else(|| self.new.get(hash).copied())
+    }
+
+    /// One more.
+    pub fn insert(&mut self, chunk: ChunkRef) {
+        self.new.insert(chunk.hash, chunk);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replication::Codec;
+
+    fn chunk(content: u8, offset: u64) -> ChunkRef {
+        ChunkRef { hash: Hash::of(&[content]), length: 1, object: 1, offset, stored: 1, codec: Codec::Plain }
+    }
+
+    #[test]
+    fn known_and_new_chunks_are_found_once() {
+        let mut index = ChunkIndex::new([chunk(3, 30), chunk(1, 10), chunk(1, 50)]);
+        index.insert(chunk(2, 20));
+        assert_eq!(index.find(&Hash::of(&[1])), Some(chunk(1, 10)));
+        assert_eq!(index.find(&Hash::of(&[2])), Some(chunk(2, 20)));
+        assert_eq!(index.find(&Hash::of(&[3])), Some(chunk(3, 30)));
+        assert_eq!(index.find(&Hash::of(&[4])), None);
+    }
+}
