@@ -237,6 +237,28 @@ mod tests {
         assert_eq!((sender.counts().sent, receiver.counts().received), (150, 150));
     }
 
+    /// The driver asks the clock while a batch is handed on: no datagram of it may have been sent later.
+    #[tokio::test]
+    async fn a_batch_is_handed_on_when_the_kernel_has_given_it() {
+        let mut socket = DataSocket::new(loopback()).expect("a socket");
+        let (to, peer) = (socket.local_addr().expect("bound"), loopback());
+        peer.send_to(&[0], to).expect("sent");
+        let batches = async {
+            let mut batches = Vec::new();
+            while batches.len() < 3 {
+                socket.readable().await;
+                let mut batch = Vec::new();
+                socket.receive(|_, datagram| {
+                    batch.push(datagram[0]);
+                    peer.send_to(&[datagram[0] + 1], to).expect("sent");
+                });
+                batches.extend((!batch.is_empty()).then_some(batch));
+            }
+            batches
+        };
+        assert_eq!(timeout(PATIENCE, batches).await.expect("in time"), [[0], [1], [2]]);
+    }
+
     #[tokio::test]
     async fn an_ipv6_socket_reaches_ipv4_neighbours() {
         let Ok(socket) = StdUdpSocket::bind("[::]:0") else {

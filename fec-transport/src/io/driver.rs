@@ -138,7 +138,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         let now = self.clock.now();
         match wake {
             Wake::Control(event) => self.feed_control(now, event),
-            Wake::Readable => self.feed_datagrams(now),
+            Wake::Readable => self.feed_datagrams(),
             Wake::Writable => self.data.flush(),
             Wake::Request(request) => self.feed_requests(now, request),
             Wake::Coded(result) => self.node.handle_job(now, result),
@@ -176,9 +176,14 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         tracing::info!(neighbour, instance = format_args!("{:016x}", peer.instance.0), "{news}");
     }
 
-    fn feed_datagrams(&mut self, now: Time) {
-        let Driver { data, node, addresses, .. } = self;
+    /// The clock is asked when the kernel has given the batch. If it were asked before, and this task kept from running
+    /// in between, datagrams would have arrived before they were sent: the floor of the one-way delay would be too low for
+    /// twenty seconds, everything would look like a queue, and the path's rate would fall to nothing.
+    fn feed_datagrams(&mut self) {
+        let Driver { clock, data, node, addresses, .. } = self;
+        let mut arrival = None;
         data.receive(|from, datagram| {
+            let now = *arrival.get_or_insert_with(|| clock.now());
             if let Ingress::Greeted(peer) = node.handle_datagram(now, datagram) {
                 addresses.learn(now, peer, from);
             }
