@@ -1,5 +1,7 @@
 //! A local overlay in a temporary folder, with its members as processes, which end with it.
 
+#![allow(dead_code, reason = "each file of tests uses its part")]
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::UdpSocket;
@@ -21,6 +23,7 @@ pub(crate) fn sfio(arguments: &[&str]) -> Run {
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sfio"));
     command.args(arguments).env_remove("SFIO_CONFIG").env_remove("RUST_LOG");
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
@@ -54,6 +57,13 @@ impl Run {
         assert_eq!(complaints, usize::from(code != 2), "{stderr}");
     }
 
+    /// It ended with that code, and among its words are these.
+    pub(crate) fn ends_with(self, code: i32, words: &str) {
+        let stderr = self.stderr();
+        assert_eq!(self.0.status.code(), Some(code), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
+    }
+
     fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.0.stderr).into_owned()
     }
@@ -69,6 +79,18 @@ impl Running {
 
     pub(crate) fn succeeds(self) {
         self.end().succeeds();
+    }
+
+    /// Kills it; gives whether it had already ended well by then.
+    pub(crate) fn kill(mut self) -> bool {
+        // It may have ended.
+        let _ = self.0.kill();
+        self.0.wait().expect("it was started").success()
+    }
+
+    /// Whether it ends well.
+    pub(crate) fn ends_well(self) -> bool {
+        self.end().0.status.success()
     }
 
     pub(crate) fn fails_with(self, code: i32, words: &str) {
@@ -113,18 +135,29 @@ impl Words {
 
     /// Waits for a line with these words.
     fn wait_for(&self, words: &str) -> String {
+        self.wait_for_one(&[words])
+    }
+
+    /// Waits for a line with some of these words.
+    fn wait_for_one(&self, words: &[&str]) -> String {
         let lines = self.lines.lock().expect("nobody panics");
-        let missing = |lines: &mut Vec<String>| !lines.iter().any(|line| line.contains(words));
+        let has = |line: &&String| words.iter().any(|words| line.contains(words));
+        let missing = |lines: &mut Vec<String>| !lines.iter().any(|line| has(&line));
         let (lines, waited) = self.more.wait_timeout_while(lines, PATIENCE, missing).expect("nobody panics");
-        assert!(!waited.timed_out(), "\"{words}\" is not in {lines:#?}");
-        let line = lines.iter().find(|line| line.contains(words));
-        line.expect("it was waited for").clone()
+        assert!(!waited.timed_out(), "{words:?} is not in {lines:#?}");
+        lines.iter().find(has).expect("it was waited for").clone()
     }
 }
 
 impl LocalOverlay {
-    /// Makes an overlay and waits until all of its members are ready.
+    /// Makes an overlay and waits until all of its members are ready. Somebody else on this machine may take one of its
+    /// ports meanwhile; then another one is made.
     pub(crate) fn up(options: &[&str]) -> LocalOverlay {
+        let mut attempts = (0..5).filter_map(|_| LocalOverlay::try_up(options));
+        attempts.next().expect("not all ports are taken again and again")
+    }
+
+    fn try_up(options: &[&str]) -> Option<LocalOverlay> {
         let folder = tempfile::tempdir().expect("a folder");
         let dir = folder.path().to_string_lossy().into_owned();
         sfio(&[&["overlay", "new", &dir], options].concat()).succeeds();
@@ -138,8 +171,8 @@ impl LocalOverlay {
         words.collect(up.stdout.take().expect("it is piped"));
         words.collect(up.stderr.take().expect("it is piped"));
         let overlay = LocalOverlay { folder, up, words };
-        overlay.wait_for_words("ready: ");
-        overlay
+        let first = overlay.words.wait_for_one(&["ready: ", "Address already in use"]);
+        first.contains("ready: ").then_some(overlay)
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -154,6 +187,14 @@ impl LocalOverlay {
     /// A command as the overlay's client.
     pub(crate) fn client(&self, arguments: &[&str]) -> Run {
         sfio(&[arguments, &["--overlay", &self.folder().to_string_lossy()]].concat())
+    }
+
+    /// The same, going on.
+    pub(crate) fn begin(&self, arguments: &[&str]) -> Running {
+        let folder = self.folder().to_string_lossy();
+        let mut command = command(&[arguments, &["--overlay", &folder]].concat());
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(command.spawn().expect("the program is there"))
     }
 
     pub(crate) fn put(&self, data: &[u8], name: &str, options: &[&str]) -> Run {

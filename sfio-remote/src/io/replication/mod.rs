@@ -18,6 +18,7 @@ mod site_store;
 mod spool;
 mod store;
 mod survey;
+mod throttle;
 mod tree;
 mod walk;
 
@@ -32,5 +33,6 @@ pub use site_store::{Place, SiteStore, SiteStoreError};
 pub use spool::ManifestFile;
 pub use store::{Objects, ReplicationError, Store, fetch_manifest, load_commit};
 pub use survey::{Change, Summary};
+pub use throttle::Throttle;
 pub use tree::Tree;
 pub use walk::{Attributes, Problem, Walk};

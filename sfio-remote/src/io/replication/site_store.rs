@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::store::{Objects, Store};
+use super::throttle::Throttle;
 use crate::client::{Durability, OpenMode, OperationError};
 use crate::distribution::StripeUnit;
 use crate::io::{FileError, OpenOptions, SfioClient, StripedFile};
@@ -69,6 +70,7 @@ pub struct Place {
     stripe_unit: StripeUnit,
     name: String,
     open: Arc<Mutex<BTreeMap<u32, StripedFile>>>,
+    throttle: Arc<Throttle>,
 }
 
 impl SiteStore {
@@ -85,6 +87,7 @@ impl SiteStore {
             stripe_unit,
             name: name.to_owned(),
             open: Arc::default(),
+            throttle: Arc::default(),
         };
         SiteStore {
             place,
@@ -120,6 +123,11 @@ impl SiteStore {
         }
     }
 
+    /// What limits the rate of appends and reads.
+    pub fn throttle(&self) -> Arc<Throttle> {
+        Arc::clone(&self.place.throttle)
+    }
+
     /// Lets others write.
     pub async fn close(self) {
         if self.lock.is_some() {
@@ -130,7 +138,8 @@ impl SiteStore {
 
     /// Sends on what waits to become a full write.
     async fn flush(&mut self) -> Result<()> {
-        let Some((object, offset, pieces, _)) = self.waiting.take() else { return Ok(()) };
+        let Some((object, offset, pieces, bytes)) = self.waiting.take() else { return Ok(()) };
+        self.place.throttle.pass(bytes as u64).await;
         let file = self.place.object_for_writing(object).await?;
         let permit = Arc::clone(&self.permits).acquire_owned().await.expect("nobody closes it");
         let mut at = offset;
@@ -277,7 +286,10 @@ impl Objects for Place {
         length: u64,
     ) -> impl Future<Output = Result<Bytes>> + Send + 'static {
         let place = self.clone();
-        async move { Ok(place.object(object, OpenMode::Existing).await?.read_exact_at(offset, length).await?) }
+        async move {
+            place.throttle.pass(length).await;
+            Ok(place.object(object, OpenMode::Existing).await?.read_exact_at(offset, length).await?)
+        }
     }
 }
 

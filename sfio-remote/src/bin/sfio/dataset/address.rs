@@ -45,7 +45,7 @@ impl Address {
                 "{self}: the overlay file has no site \"{}\" (sites: {known}); a local path with a colon needs ./ before it",
                 self.site
             );
-            return Err(Failure::new(Exit::Usage, message));
+            return Err(Failure::new(Exit::Input, message));
         };
         let stripe_unit = site.stripe_unit.as_deref().map(str::parse).transpose();
         let stripe_unit =

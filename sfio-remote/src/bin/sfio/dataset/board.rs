@@ -46,6 +46,41 @@ impl Drop for Board {
     }
 }
 
+/// Between two runs of `--watch`: how old the remote copy is, on a terminal.
+pub(super) struct Age {
+    bar: ProgressBar,
+    drawing: JoinHandle<()>,
+}
+
+impl Age {
+    /// `fresh` is when the last run began that came to its end.
+    pub(super) fn new(fresh: Option<Instant>) -> Age {
+        let bar = ProgressBar::new_spinner();
+        bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is right"));
+        let drawn = bar.clone();
+        let drawing = tokio::spawn(async move {
+            loop {
+                drawn.set_message(match fresh {
+                    Some(fresh) => {
+                        format!("watching; the remote copy is {} s old", fresh.elapsed().as_secs())
+                    }
+                    None => "watching; nothing has been sent yet".to_owned(),
+                });
+                drawn.tick();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+        Age { bar, drawing }
+    }
+}
+
+impl Drop for Age {
+    fn drop(&mut self) {
+        self.drawing.abort();
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Two lines, each shorter than 80 columns.
 fn block(verb: &str, meter: &Meter, recent: &Recent) -> String {
     let [walked, files, files_done, bytes, done, moved, known] = [

@@ -6,8 +6,10 @@ mod cat;
 mod du;
 mod generations;
 mod ls;
+mod rate;
 pub(crate) mod sync;
 mod verify;
+mod wait;
 
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ pub(crate) enum Command {
     Cat(cat::Options),
     Du(du::Options),
     Verify(verify::Options),
+    Wait(wait::Options),
 }
 
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
@@ -41,6 +44,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Cat(options) => cat::run(options),
         Command::Du(options) => du::run(options),
         Command::Verify(options) => verify::run(options),
+        Command::Wait(options) => wait::run(options),
     }
 }
 

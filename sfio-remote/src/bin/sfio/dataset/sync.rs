@@ -3,17 +3,20 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::ArgMatches;
 use indicatif::{BinaryBytes, HumanCount};
 use sfio_remote::io::replication::{
-    Attributes, Change, Deletion, Filter, Meter, RestoreOptions, SendOptions, Sent, Summary, restore, send,
+    Attributes, Change, Deletion, Filter, Meter, RestoreOptions, SendOptions, Sent, SiteStore, Summary,
+    restore, send,
 };
 use sfio_remote::replication::{Compression, Token, TreePath};
+use tokio::task::JoinHandle;
 
 use super::address::{Address, Place};
-use super::board::Board;
+use super::board::{Age, Board};
+use super::rate::Limit;
 use super::{cache, choose, existing, failure, manifest};
 use crate::client::{Identification, Session};
 use crate::exit::{Exit, Failure, OrFail as _};
@@ -74,6 +77,18 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     keep: u16,
 
+    /// Send or fetch no faster than this: 100Mbit/s, 12MiB/s, none
+    ///
+    /// A timetable is a list of rates, 10Mbit/s@08:00-18:00,100Mbit/s: the first that applies counts. @FILE reads either
+    /// from a file, every second, so that it can be changed while it runs.
+    #[arg(long, value_name = "RATE")]
+    bwlimit: Option<Limit>,
+
+    /// Go on: look for changes every so many seconds and send them
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "5", require_equals = true,
+          conflicts_with = "dry_run", value_parser = clap::value_parser!(u64).range(1..))]
+    watch: Option<u64>,
+
     /// Fetch this generation and not the current one
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
@@ -132,21 +147,63 @@ impl Options {
         if self.xattrs { Attributes::Kept } else { Attributes::Ignored }
     }
 
+    /// Keeps the store at the limit, as long as what it gives lives.
+    fn limit(&self, store: &SiteStore) -> Option<Limiting> {
+        Some(Limiting(self.bwlimit.as_ref()?.keep(store.throttle())))
+    }
+
     fn says_changes(&self) -> bool {
         self.dry_run || self.verbose || self.json
+    }
+}
+
+/// The task that keeps a limit; it ends with this.
+struct Limiting(JoinHandle<()>);
+
+impl Drop for Limiting {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let filter = options.filter()?;
     match (&options.source, &options.target) {
-        (Place::Local(source), Place::Remote(target)) => options
-            .identification
-            .work(async |session| upload(session, source, target, options, filter).await),
+        (Place::Local(source), Place::Remote(target)) => {
+            options.identification.work(async |session| match options.watch {
+                None => upload(session, source, target, options, filter).await,
+                Some(seconds) => watch(session, source, target, options, filter, seconds).await,
+            })
+        }
         (Place::Remote(source), Place::Local(target)) => options
             .identification
             .work(async |session| download(session, source, target, options, filter).await),
         _ => Err(Failure::new(Exit::Usage, "exactly one of SOURCE and TARGET must be a data set, SITE:NAME")),
+    }
+}
+
+/// Sends again and again. What fails for a while, the network or a file, is said and tried again.
+async fn watch(
+    session: &Session,
+    source: &Path,
+    target: &Address,
+    options: &Options,
+    filter: Filter,
+    seconds: u64,
+) -> Result<(), Failure> {
+    let mut fresh: Option<Instant> = None;
+    loop {
+        let began = Instant::now();
+        match upload(session, source, target, options, filter.clone()).await {
+            Ok(()) => fresh = Some(began),
+            Err(failure) if matches!(failure.exit, Exit::Network | Exit::Partial | Exit::Locked) => {
+                eprintln!("sfio: {failure}");
+            }
+            Err(failure) => return Err(failure),
+        }
+        let age = Age::new(fresh);
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        drop(age);
     }
 }
 
@@ -179,9 +236,10 @@ async fn upload(
         token: random_token()?,
         is_dry_run: options.dry_run,
     };
+    let limiting = options.limit(&store);
     let (started, board) = (Instant::now(), Board::new("sending", Arc::clone(&meter)));
     let sent = send(&mut store, source, &how, &cache(), &meter, teller(options)).await;
-    drop(board);
+    drop((board, limiting));
     store.close().await;
     let sent = sent.map_err(|error| failure(target, &error))?;
     let generation = sent.generation;
@@ -206,6 +264,7 @@ async fn download(
 ) -> Result<(), Failure> {
     let mut store = source.reading(session)?;
     let meter = Arc::<Meter>::default();
+    let limiting = options.limit(&store);
     let (started, board) = (Instant::now(), Board::new("fetching", Arc::clone(&meter)));
     let commit = existing(&mut store, source).await?;
     let generation = choose(&commit, options.generation).map_err(|error| failure(source, &error))?;
@@ -229,7 +288,7 @@ async fn download(
         how.is_dry_run = options.dry_run;
     }
     let restored = restore(&store, &manifest, target, &how, &meter, teller(options)).await;
-    drop(board);
+    drop((board, limiting));
     let summary = restored.map_err(|error| failure(source, &error))?;
     let line = match options.dry_run {
         true => "nothing was changed".to_owned(),

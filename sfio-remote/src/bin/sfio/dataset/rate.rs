@@ -1,0 +1,160 @@
+//! `--bwlimit`: a rate with its unit, a timetable of rates, or a file with one of them.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::civil::Time;
+use sfio_remote::io::replication::Throttle;
+use tokio::task::JoinHandle;
+
+/// Names of units and bytes per second; bits have decimal prefixes.
+const UNITS: [(&str, f64); 10] = [
+    ("Gbit/s", 1e9 / 8.0),
+    ("Mbit/s", 1e6 / 8.0),
+    ("kbit/s", 1e3 / 8.0),
+    ("GiB/s", (1_u64 << 30) as f64),
+    ("MiB/s", (1_u64 << 20) as f64),
+    ("KiB/s", 1024.0),
+    ("GB/s", 1e9),
+    ("MB/s", 1e6),
+    ("kB/s", 1e3),
+    ("B/s", 1.0),
+];
+/// How often the clock and the file are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What limits a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Limit {
+    Timetable(Timetable),
+    /// Where the timetable is; read again and again.
+    File(PathBuf),
+}
+
+/// Rates by time of day; the first that applies counts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Timetable(Vec<Entry>);
+
+/// From when to when, if not always, and bytes per second, if there is a limit.
+type Entry = (Option<(Time, Time)>, Option<u64>);
+
+impl FromStr for Limit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Limit, String> {
+        match text.strip_prefix('@') {
+            Some(path) => {
+                let limit = Limit::File(path.into());
+                limit.now().map(|_| limit)
+            }
+            None => text.parse().map(Limit::Timetable),
+        }
+    }
+}
+
+impl FromStr for Timetable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Timetable, String> {
+        text.trim().split(',').map(|entry| parse_entry(entry.trim())).collect::<Result<_, _>>().map(Timetable)
+    }
+}
+
+fn parse_entry(text: &str) -> Result<Entry, String> {
+    let (rate, span) = text.split_once('@').map_or((text, None), |(rate, span)| (rate, Some(span)));
+    let span = span.map(|span| {
+        let expected = || format!("\"{span}\" is no time of day; expected HH:MM-HH:MM, as 08:00-18:30");
+        let (from, to) = span.split_once('-').ok_or_else(expected)?;
+        let time = |text: &str| Time::strptime("%H:%M", text).map_err(|_| expected());
+        Ok::<_, String>((time(from)?, time(to)?))
+    });
+    Ok((span.transpose()?, parse_rate(rate)?))
+}
+
+fn parse_rate(text: &str) -> Result<Option<u64>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let expected = || {
+        format!("\"{text}\" is no rate; expected a number and Mbit/s, MiB/s, kbit/s, … as 100Mbit/s, or none")
+    };
+    let unit = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
+    let (number, unit) = unit.ok_or_else(expected)?;
+    let number: f64 = number.trim().parse().map_err(|_| expected())?;
+    let rate = number * unit;
+    if rate.is_finite() && rate >= 1.0 { Ok(Some(rate as u64)) } else { Err(expected()) }
+}
+
+impl Timetable {
+    fn at(&self, now: Time) -> Option<u64> {
+        let applies = |span: &Option<(Time, Time)>| match span {
+            None => true,
+            Some((from, to)) if from <= to => (*from..*to).contains(&now),
+            // Over midnight.
+            Some((from, to)) => now >= *from || now < *to,
+        };
+        self.0.iter().find(|(span, _)| applies(span)).and_then(|(_, rate)| *rate)
+    }
+}
+
+impl Limit {
+    /// The limit of now, bytes per second.
+    fn now(&self) -> Result<Option<u64>, String> {
+        let now = jiff::Zoned::now().time();
+        match self {
+            Limit::Timetable(timetable) => Ok(timetable.at(now)),
+            Limit::File(path) => {
+                let place = path.display();
+                let text = std::fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
+                let timetable: Timetable = text.parse().map_err(|error| format!("{place}: {error}"))?;
+                Ok(timetable.at(now))
+            }
+        }
+    }
+
+    /// Keeps `throttle` at the limit until the task is aborted. A file that cannot be read changes nothing.
+    pub(super) fn keep(&self, throttle: Arc<Throttle>) -> JoinHandle<()> {
+        let limit = self.clone();
+        // From the first byte on.
+        throttle.set(limit.now().unwrap_or_default());
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                if let Ok(rate) = limit.now() {
+                    throttle.set(rate);
+                }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_is_part_of_the_value() {
+        assert_eq!(parse_rate("100Mbit/s"), Ok(Some(12_500_000)));
+        assert_eq!(parse_rate("12MiB/s"), Ok(Some(12 << 20)));
+        assert_eq!(parse_rate("1.5 MB/s"), Ok(Some(1_500_000)));
+        assert_eq!(parse_rate("none"), Ok(None));
+        for wrong in ["100", "100M", "Mbit/s", "-1MB/s", "0MB/s", "infMB/s"] {
+            let error = parse_rate(wrong).expect_err(wrong);
+            assert!(error.contains("as 100Mbit/s"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_first_entry_that_applies_counts() {
+        let timetable: Timetable =
+            "10MB/s@08:00-18:00, none@22:00-06:00, 50MB/s".parse().expect("a timetable");
+        let at = |hour| timetable.at(Time::constant(hour, 30, 0, 0));
+        assert_eq!(
+            [at(8), at(18), at(23), at(5), at(6)],
+            [10, 50, 0, 0, 50].map(|mb| (mb > 0).then_some(mb * 1_000_000))
+        );
+        assert!("10MB/s@8-18".parse::<Timetable>().is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! `sfio sync` and its companions with members as processes of their own.
+
+#![cfg(feature = "cli")]
+
+#[path = "members/overlay.rs"]
+mod overlay;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, symlink};
+use std::path::Path;
+use std::time::Duration;
+
+use overlay::{LocalOverlay, Member};
+
+fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// Everything about a tree by path.
+fn picture(root: &Path) -> BTreeMap<String, String> {
+    fn add(root: &Path, path: &Path, picture: &mut BTreeMap<String, String>) {
+        for entry in fs::read_dir(path).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let metadata = path.symlink_metadata().expect("it is there");
+            let content = match () {
+                () if metadata.is_symlink() => format!("{:?}", fs::read_link(&path).expect("a link")),
+                () if metadata.is_file() => blake3::hash(&fs::read(&path).expect("readable")).to_string(),
+                () => {
+                    add(root, &path, picture);
+                    String::new()
+                }
+            };
+            let name = path.strip_prefix(root).expect("below").to_string_lossy().into_owned();
+            let time = (metadata.mtime(), metadata.mtime_nsec());
+            picture.insert(name, format!("{:o} {time:?} {content}", metadata.mode()));
+        }
+    }
+    let mut all = BTreeMap::new();
+    add(root, root, &mut all);
+    all
+}
+
+/// A folder with a tree in it, and places beside it.
+fn scene() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("tree");
+    fs::create_dir_all(tree.join("a/b")).expect("folders");
+    fs::write(tree.join("a/large"), noise(3_000_000, 1)).expect("a file");
+    for number in 0..50 {
+        fs::write(tree.join(format!("a/b/{number}")), noise(2_000, number)).expect("a file");
+    }
+    symlink("a/large", tree.join("link")).expect("a link");
+    folder
+}
+
+fn path(folder: &tempfile::TempDir, name: &str) -> String {
+    folder.path().join(name).to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_tree_goes_there_and_back_and_generations_can_be_gone_back_to() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "3", "--delay-ms", "1", "--loss", "0.02"]);
+    let folder = scene();
+    let (tree, back) = (path(&folder, "tree"), path(&folder, "back"));
+    let first = picture(tree.as_ref());
+    overlay.client(&["sync", &tree, "local:trees/t"]).succeeds();
+    overlay.client(&["sync", "local:trees/t", &back]).succeeds();
+    assert_eq!(picture(back.as_ref()), first);
+
+    let again = overlay.client(&["sync", "--json", &tree, "local:trees/t"]).stdout();
+    let summary: serde_json::Value = serde_json::from_slice(&again).expect("one object");
+    assert_eq!((&summary["generation"], &summary["network_bytes"]), (&1.into(), &0.into()));
+
+    fs::remove_file(folder.path().join("tree/a/large")).expect("it is there");
+    fs::write(folder.path().join("tree/new"), b"new").expect("a file");
+    let dry = overlay.client(&["sync", "-n", "--delete", &tree, "local:trees/t"]).stdout();
+    let dry = String::from_utf8(dry).expect("text");
+    assert!(dry.contains("deleted  a/large\n") && dry.contains("new      new\n"), "{dry}");
+    overlay
+        .client(&["sync", "--delete", "--max-delete", "0", &tree, "local:trees/t"])
+        .fails_with(1, "--max-delete");
+    overlay.client(&["sync", "--delete", &tree, "local:trees/t"]).succeeds();
+    overlay.client(&["sync", "--delete", "local:trees/t", &back]).succeeds();
+    assert_eq!(picture(back.as_ref()), picture(tree.as_ref()));
+
+    let listed = overlay.client(&["generations", "--json", "local:trees/t"]).stdout();
+    assert_eq!(String::from_utf8(listed).expect("text").lines().count(), 2);
+    overlay.client(&["rollback", "local:trees/t", "1"]).succeeds();
+    overlay.client(&["sync", "--delete", "local:trees/t", &back]).succeeds();
+    assert_eq!(picture(back.as_ref()), first);
+    overlay.client(&["rollback", "local:trees/t", "7"]).fails_with(3, "kept are 1, 2");
+
+    assert_eq!(overlay.client(&["cat", "local:trees/t", "a/b/7"]).stdout(), noise(2_000, 7));
+    let listed = String::from_utf8(overlay.client(&["ls", "local:trees/t", "a/b"]).stdout()).expect("text");
+    assert_eq!(listed.lines().count(), 51, "the folder and what is in it");
+    overlay.client(&["du", "local:trees/t"]).succeeds();
+    overlay.client(&["verify", "local:trees/t"]).succeeds();
+    overlay.client(&["ls", "local:nothing"]).fails_with(3, "no data set of that name");
+    overlay.client(&["ls", "elsewhere:t"]).fails_with(3, "sites: local");
+}
+
+#[test]
+fn verify_names_what_a_disk_has_changed() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let folder = scene();
+    overlay.client(&["sync", "--compress", "none", &path(&folder, "tree"), "local:t"]).succeeds();
+    let object = overlay.export("io1").join("t/objects/00000000");
+    let file = fs::File::options().write(true).read(true).open(object).expect("it is there");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 700_000).expect("it is long enough");
+    file.write_all_at(&[byte[0] ^ 1], 700_000).expect("written");
+    overlay.client(&["verify", "local:t"]).fails_with(5, "1 files are damaged");
+    let back = path(&folder, "back");
+    overlay.client(&["sync", "local:t", &back]).ends_with(7, "a/large");
+    assert!(!Path::new(&back).join("a/large").exists() && Path::new(&back).join("a/b/7").exists());
+}
+
+/// Kills the client or an I/O node while a tree is sent, `rounds` times. Whatever was killed, what the site has is a whole
+/// generation, and the next run finishes the work.
+fn kill_while_syncing(rounds: u64) {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "3", "--delay-ms", "1", "--rate-mbit", "100"]);
+    let folder = scene();
+    let (tree, back) = (path(&folder, "tree"), path(&folder, "back"));
+    let mut by_hand: BTreeMap<String, Member> = BTreeMap::new();
+    overlay.client(&["sync", &tree, "local:t"]).succeeds();
+    let mut whole = vec![picture(tree.as_ref())];
+    let (mut finished, mut resumed) = (0, 0);
+    for round in 0..rounds {
+        let dice = noise(8, 1_000 + round);
+        fs::write(folder.path().join(format!("tree/a/{}", dice[0] % 8)), noise(8_000_000, round))
+            .expect("a file");
+        whole.push(picture(tree.as_ref()));
+        let sync = overlay.begin(&["sync", &tree, "local:t"]);
+        std::thread::sleep(Duration::from_millis(u64::from(dice[1]) * 3));
+        let ended_well = match dice[2] % 4 {
+            0 => {
+                let name = format!("io{}", 1 + dice[3] % 3);
+                match by_hand.remove(&name) {
+                    Some(member) => drop(member),
+                    None => overlay.signal(&name, "-KILL"),
+                }
+                let ended_well = sync.ends_well();
+                by_hand.insert(name.clone(), overlay.start_by_hand(&name));
+                ended_well
+            }
+            _ => sync.kill(),
+        };
+        finished += u64::from(ended_well);
+        overlay.client(&["sync", "--delete", "local:t", &back]).succeeds();
+        let found = picture(back.as_ref());
+        let known = whole.iter().rposition(|whole| *whole == found).expect("no mixture of generations");
+        assert!(known + 2 >= whole.len(), "round {round}: an older generation than the last but one");
+        let again = overlay.client(&["sync", "--json", &tree, "local:t"]).stdout();
+        let again = String::from_utf8(again).expect("text");
+        let last = again.lines().last().expect("a summary");
+        let summary: serde_json::Value = serde_json::from_str(last).expect("an object");
+        resumed += u64::from(summary["resumed_bytes"].as_u64() > Some(0));
+        overlay.client(&["sync", "--delete", "local:t", &back]).succeeds();
+        assert_eq!(&picture(back.as_ref()), whole.last().expect("one"), "round {round}");
+        whole.drain(..whole.len() - 1);
+    }
+    println!("{rounds} kills: {finished} runs had ended before, {resumed} were resumed from the journal");
+}
+
+#[test]
+fn a_killed_sync_leaves_whole_generations() {
+    kill_while_syncing(5);
+}
+
+/// `cargo test --release -p sfio-remote --test sync -- --ignored --nocapture`
+#[test]
+#[ignore = "takes ten minutes"]
+fn two_hundred_kills() {
+    kill_while_syncing(200);
+}
