@@ -544,6 +544,19 @@ mod tests {
         assert!(!sender.has_symbols(Time::ZERO, RATE), "the repair is on its way");
     }
 
+    /// RaptorQ now and then needs one symbol more than K. The sender once held on to the K that it was told during the
+    /// decoding, and the block, its stream and the transfer waited for ever.
+    #[test]
+    fn a_block_that_was_decoded_in_vain_owes_another_symbol() {
+        let mut sender = sender_with(1408 * 32);
+        send_all(&mut sender, 0);
+        let over = |_, _| FlightFate::Over;
+        sender.on_report(Time::ZERO, &report(1, 0, vec![Some(32)]), over, 0.0);
+        assert!(!sender.has_symbols(Time::ZERO, RATE), "it is being decoded");
+        sender.on_report(Time::ZERO, &report(2, 0, vec![Some(31)]), over, 0.0);
+        assert!(sender.has_symbols(Time::ZERO, RATE));
+    }
+
     #[test]
     fn an_older_report_changes_nothing() {
         let mut sender = sender_with(1408 * 32);

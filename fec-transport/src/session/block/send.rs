@@ -193,9 +193,10 @@ impl SendBlock {
         dropped
     }
 
-    /// Notes the rank that the peer reported; ranks never fall, so an older report changes nothing.
+    /// Notes the rank that the peer reported last. It falls when K symbols turn out not to determine the block: the peer
+    /// reports K while it decodes, and less when that was in vain.
     pub(crate) fn reported(&mut self, rank: u16) {
-        self.rank = self.rank.max(usize::from(rank)).min(self.geometry.source_symbols);
+        self.rank = usize::from(rank).min(self.geometry.source_symbols);
     }
 
     /// Forgets the flights that have ended, as far as `fate(path, time of sending)` knows.
