@@ -205,15 +205,7 @@ async fn transfer<S: Store>(
 ) -> Outcome<Cutting, S> {
     let object = standing.commit.next_object;
     let header = JournalHeader { token: standing.commit.token, member: options.member.clone(), object };
-    let mut journal_end = match &standing.journal {
-        Some(journal) => journal.end,
-        None => {
-            let frame = Journal::begin(&header);
-            let end = frame.len() as u64;
-            store.begin_journal(frame).await.map_err(ReplicationError::Store)?;
-            end
-        }
-    };
+    let mut journal_end = standing.journal.as_ref().map(|journal| journal.end);
     let tree = Tree::open(source).map_err(|error| local(source.display(), error))?;
     let (to, mut new_chunks) = mpsc::channel(CHUNKS_AHEAD);
     let cutter = Cutter {
@@ -232,15 +224,26 @@ async fn transfer<S: Store>(
         store.append(object, chunk.offset, bytes).await.map_err(ReplicationError::Store)?;
         unsaved.push(chunk);
         if store.checkpoint_is_due() {
+            let from = match journal_end {
+                Some(end) => end,
+                None => begin_journal::<S>(store, &header).await?,
+            };
             let frame = Journal::frame(&std::mem::take(&mut unsaved));
-            let length = frame.len() as u64;
-            store.checkpoint(journal_end, frame).await.map_err(ReplicationError::Store)?;
-            journal_end += length;
+            journal_end = Some(from + frame.len() as u64);
+            store.checkpoint(from, frame).await.map_err(ReplicationError::Store)?;
         }
     }
     let cutting = cutting.await.expect("cutting does not panic");
     let cutting = cutting.map_err(|error| local(source.display(), error))?;
     Ok(cutting.expect("somebody wanted all chunks"))
+}
+
+/// Begins the journal of this run, and gives where it goes on.
+async fn begin_journal<S: Store>(store: &mut S, header: &JournalHeader) -> Outcome<u64, S> {
+    let frame = Journal::begin(header);
+    let end = frame.len() as u64;
+    store.begin_journal(frame).await.map_err(ReplicationError::Store)?;
+    Ok(end)
 }
 
 /// What need not be sent: what the current generation has, and what an interrupted run has stored.
