@@ -99,6 +99,9 @@ pub enum CloseReason {
     /// The peer sent what it must not.
     #[error("the peer broke the protocol: {0}")]
     Misbehaved(String),
+    /// A newer overlay file does not list the member any more, or leaves no way to it.
+    #[error("the overlay file of serial {0} does not list it any more, or leaves no path to it")]
+    Revoked(u64),
     /// The session's key has sealed as many packets as it may; a new session has a new one.
     #[error("its key is used up after 2^28 packets; open a new session")]
     KeyUsedUp,

@@ -81,9 +81,10 @@ pub mod time;
 mod wire;
 
 pub use application::Application;
-pub use circuit::{CircuitCounters, DatagramCounters};
+pub use circuit::{CircuitCounters, CircuitPart, CircuitStatus, DatagramCounters};
 pub use config::{Config, ConfigError};
 pub use event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
+pub use neighbour::NeighbourStatus;
 pub use node::{Ingress, Node, SessionStatus, Transmit};
 pub use session::{
     Class, Delivery, Gap, Job, JobResult, PathCounters, PathId, PathState, PathStatus, Read, ReceiveCounters,

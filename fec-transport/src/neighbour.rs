@@ -56,7 +56,25 @@ pub(crate) struct Gone {
     pub(crate) label: Option<Label>,
 }
 
+/// A neighbour's process, for people and programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeighbourStatus {
+    /// Which one.
+    pub peer: Peer,
+    /// Whether its control connection is up.
+    pub is_up: bool,
+    /// Since when it has been so.
+    pub since: Time,
+}
+
 impl Neighbours {
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = NeighbourStatus> + '_ {
+        self.processes.iter().map(|(peer, process)| match process.state {
+            Connection::Up { since } => NeighbourStatus { peer: *peer, is_up: true, since },
+            Connection::Down { since } => NeighbourStatus { peer: *peer, is_up: false, since },
+        })
+    }
+
     /// A control connection came up. Of a member with an address of its own only one process can be there, so older
     /// ones are gone; gives them.
     pub(crate) fn up(&mut self, now: Time, overlay: &Overlay, peer: Peer) -> Vec<Gone> {
@@ -85,6 +103,12 @@ impl Neighbours {
         let gone =
             self.processes.iter().filter(|(_, process)| is_over(process)).map(|(peer, _)| *peer).collect();
         self.remove(gone)
+    }
+
+    /// Forgets the processes of members that are no neighbours any more; gives them.
+    pub(crate) fn revoke(&mut self, is_neighbour: impl Fn(MemberId) -> bool) -> Vec<Gone> {
+        let revoked = self.processes.keys().filter(|peer| !is_neighbour(peer.member)).copied().collect();
+        self.remove(revoked)
     }
 
     fn remove(&mut self, peers: Vec<Peer>) -> Vec<Gone> {

@@ -9,6 +9,12 @@ use serde::Deserialize;
 use crate::keys::{PublicKeys, decode_key};
 use crate::wire::circuit::MAX_NAME;
 
+mod signature;
+mod succession;
+
+pub use signature::{OperatorKey, SignatureError, sign};
+pub use succession::{OverlayChange, SuccessionError};
+
 /// A member's position in the overlay file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(pub u16);
@@ -241,12 +247,13 @@ impl Overlay {
         Ok(overlay)
     }
 
-    /// All members, in the order of the file.
+    /// All members, in the order of the file; in a process that has read several files, those of the first one that
+    /// are not listed any more keep their places ([`contains`](Self::contains) tells).
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// All links, in the order of the file.
+    /// All links, in the order of the file, places kept as with [`members`](Self::members).
     pub fn links(&self) -> &[Link] {
         &self.links
     }
@@ -264,9 +271,20 @@ impl Overlay {
         &self.members[usize::from(id.0)]
     }
 
-    /// Whether `id` is a position in this overlay.
+    /// Whether `id` is the position of a member that the file lists.
     pub fn contains(&self, id: MemberId) -> bool {
-        usize::from(id.0) < self.members.len()
+        let member = self.members.get(usize::from(id.0));
+        member.is_some_and(|member| self.by_name.get(&member.name) == Some(&id))
+    }
+
+    /// Whether a circuit may take this route: its members are listed, links join each to the next, and those on the way
+    /// relay for the first one.
+    pub fn allows_route(&self, route: &[MemberId]) -> bool {
+        let is_joined = |pair: &[MemberId]| self.link_between(pair[0], pair[1]).is_some();
+        let relays = route.get(1..route.len().saturating_sub(1)).unwrap_or_default();
+        route.iter().all(|member| self.contains(*member))
+            && route.windows(2).all(is_joined)
+            && relays.iter().all(|relay| self.relays_for(*relay, route[0]))
     }
 
     /// The name of a member, or its number if it is none of this overlay's.
@@ -281,12 +299,18 @@ impl Overlay {
 
     /// The member that owns an Ed25519 key.
     pub fn find_by_ed25519(&self, key: &[u8; 32]) -> Option<MemberId> {
-        self.members.iter().position(|member| member.keys.ed25519 == *key).map(member_id)
+        self.listed_members().find(|(_, member)| member.keys.ed25519 == *key).map(|(id, _)| id)
     }
 
     /// The member that owns an X25519 key.
     pub fn find_by_x25519(&self, key: &[u8; 32]) -> Option<MemberId> {
-        self.members.iter().position(|member| member.keys.x25519 == *key).map(member_id)
+        self.listed_members().find(|(_, member)| member.keys.x25519 == *key).map(|(id, _)| id)
+    }
+
+    /// The members that the file lists, with their numbers.
+    pub fn listed_members(&self) -> impl Iterator<Item = (MemberId, &Member)> + '_ {
+        let members = self.members.iter().enumerate().map(|(index, member)| (member_id(index), member));
+        members.filter(|(id, _)| self.contains(*id))
     }
 
     /// The link that joins two members, in either order.
@@ -304,14 +328,17 @@ impl Overlay {
 
     /// The links of a member: each with the neighbour at its other end.
     pub fn links_of(&self, member: MemberId) -> impl Iterator<Item = (LinkId, MemberId)> + '_ {
-        self.links.iter().enumerate().filter_map(move |(index, link)| {
-            let id = link_id(index);
-            match (link.a == member, link.b == member) {
-                (true, _) => Some((id, link.b)),
-                (_, true) => Some((id, link.a)),
-                _ => None,
-            }
-        })
+        let ends = move |link: &Link| match (link.a == member, link.b == member) {
+            (true, _) => Some(link.b),
+            (_, true) => Some(link.a),
+            _ => None,
+        };
+        let at = self
+            .links
+            .iter()
+            .enumerate()
+            .filter_map(move |(index, link)| Some((link_id(index), ends(link)?)));
+        at.filter(move |(id, other)| self.link_between(member, *other) == Some(*id))
     }
 
     /// Who opens the control connection of a link: the end without a control address, else the one listed first.

@@ -92,7 +92,7 @@ fn usable_topology(
     to: MemberId,
     avoided: &BTreeSet<LinkId>,
 ) -> Option<(Topology, Vec<MemberId>)> {
-    let capacities_known = overlay.links().iter().all(|link| link.capacity_mbit.is_some());
+    let capacities_known = overlay.listed_links().all(|(_, link)| link.capacity_mbit.is_some());
     let capacity = |link: &OverlayLink| link.capacity_mbit.filter(|_| capacities_known).unwrap_or(1.0);
     weighted_topology(overlay, from, to, avoided, capacity)
 }
@@ -104,15 +104,14 @@ fn weighted_topology(
     avoided: &BTreeSet<LinkId>,
     weight: impl Fn(&OverlayLink) -> f64,
 ) -> Option<(Topology, Vec<MemberId>)> {
-    let all = || (0..overlay.members().len()).map(|index| MemberId(index as u16));
     let usable = |member: MemberId| member == from || member == to || overlay.relays_for(member, from);
-    let members: Vec<MemberId> = all().filter(|member| usable(*member)).collect();
+    let all = overlay.listed_members().map(|(member, _)| member);
+    let members: Vec<MemberId> = all.filter(|member| usable(*member)).collect();
     let mut topology = Topology::new(Orientation::Undirected);
     for member in &members {
         topology.add_node(Node::new(overlay.name(*member))).ok()?;
     }
-    let links =
-        overlay.links().iter().enumerate().filter(|(index, _)| !avoided.contains(&LinkId(*index as u16)));
+    let links = overlay.listed_links().filter(|(link, _)| !avoided.contains(link));
     for (_, link) in links.filter(|(_, link)| usable(link.a) && usable(link.b)) {
         let (a, b) = (topology.node(&overlay.name(link.a))?, topology.node(&overlay.name(link.b))?);
         topology.add_link(a, b, Link::with_capacity(weight(link))).ok()?;

@@ -12,6 +12,7 @@ use crate::wire::circuit::{SetUp, SetUpBody};
 pub(crate) struct Admitted {
     pub(crate) body: SetUpBody,
     pub(crate) originator: MemberId,
+    pub(crate) route: Vec<MemberId>,
     /// The next member of the route; none at its end.
     pub(crate) next: Option<MemberId>,
 }
@@ -75,7 +76,7 @@ pub(crate) fn admit(
     if next.is_some() && !overlay.relays_for(me, originator) {
         return Err(Rejection::NotRelaying(body.route[0].clone()));
     }
-    Ok(Admitted { body, originator, next })
+    Ok(Admitted { body, originator, route, next })
 }
 
 fn resolve(overlay: &Overlay, names: &[String], max_route: usize) -> Result<Vec<MemberId>, Rejection> {

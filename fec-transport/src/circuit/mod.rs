@@ -39,6 +39,9 @@ use labels::Charged;
 /// How long a relay waits for the answer to a set-up that it passed on.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
+/// What a relay says that is about to end.
+const LEAVING: &str = "I am shutting down";
+
 /// What happened to a circuit.
 #[derive(Debug)]
 pub(crate) enum CircuitEvent {
@@ -77,6 +80,30 @@ pub struct CircuitCounters {
     pub unanswered: u64,
 }
 
+/// A circuit as one node knows it, for people and programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CircuitStatus {
+    /// All of its members, the originator first.
+    pub route: Vec<MemberId>,
+    /// Which part this node plays.
+    pub part: CircuitPart,
+    /// Whether its set-up was answered.
+    pub answered: bool,
+    /// When it ends unless it is replaced before.
+    pub expires: Time,
+}
+
+/// Which part a node plays in a circuit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CircuitPart {
+    /// It set the circuit up.
+    Originator,
+    /// It passes packets on.
+    Relay,
+    /// The circuit ends here.
+    Responder,
+}
+
 /// The circuits of a node.
 #[derive(Debug)]
 pub(crate) struct Circuits {
@@ -93,10 +120,14 @@ pub(crate) struct Circuits {
     events: VecDeque<CircuitEvent>,
     outbox: VecDeque<(Peer, CircuitMessage)>,
     random: Random,
+    /// Whether nothing more is relayed.
+    is_draining: bool,
 }
 
 #[derive(Debug)]
 struct Circuit {
+    /// All of its members, the originator first.
+    route: Vec<MemberId>,
     originator: MemberId,
     /// The neighbour towards the originator, and the one towards the responder.
     previous: Option<Peer>,
@@ -106,6 +137,16 @@ struct Circuit {
     lifetime: Duration,
     expires: Time,
     answered: bool,
+}
+
+impl Circuit {
+    fn part(&self) -> CircuitPart {
+        match (self.previous, self.next) {
+            (None, _) => CircuitPart::Originator,
+            (Some(_), Some(_)) => CircuitPart::Relay,
+            (Some(_), None) => CircuitPart::Responder,
+        }
+    }
 }
 
 impl Circuits {
@@ -130,6 +171,7 @@ impl Circuits {
             events: VecDeque::new(),
             outbox: VecDeque::new(),
             random,
+            is_draining: false,
         }
     }
 
@@ -143,6 +185,15 @@ impl Circuits {
 
     pub(crate) fn len(&self) -> usize {
         self.circuits.len()
+    }
+
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = CircuitStatus> + '_ {
+        self.circuits.values().map(|circuit| CircuitStatus {
+            route: circuit.route.clone(),
+            part: circuit.part(),
+            answered: circuit.answered,
+            expires: circuit.expires,
+        })
     }
 
     pub(crate) fn counters(&self) -> CircuitCounters {
@@ -176,6 +227,7 @@ impl Circuits {
         let signature = identity.sign(&signed);
         let backward = self.labels.terminate(circuit);
         let entry = Circuit {
+            route: route.to_vec(),
             originator: self.me,
             previous: None,
             next: Some(first_hop),
@@ -253,6 +305,33 @@ impl Circuits {
         }
     }
 
+    /// A newer overlay file: what it does not allow any more is torn down, on both sides.
+    pub(crate) fn succeed(&mut self, overlay: Arc<Overlay>) {
+        self.overlay = overlay;
+        let revoked = self.circuits.iter().filter(|(_, circuit)| !self.overlay.allows_route(&circuit.route));
+        let revoked: Vec<CircuitId> = revoked.map(|(id, _)| *id).collect();
+        let reason = format!("my overlay file of serial {} does not allow it any more", self.overlay.serial);
+        let notice = self.notice(Cause::Other, &reason);
+        for id in revoked {
+            let previous = self.circuits.get(&id).and_then(|circuit| circuit.previous);
+            self.send_tear_down(previous, id, &notice);
+            self.end_from(id, |circuit| circuit.next, notice.clone());
+        }
+    }
+
+    /// Relays nothing from now on, and says so in words on which originators go around this node.
+    pub(crate) fn drain(&mut self) {
+        self.is_draining = true;
+        let relayed = self.circuits.iter().filter(|(_, circuit)| circuit.part() == CircuitPart::Relay);
+        let relayed: Vec<CircuitId> = relayed.map(|(id, _)| *id).collect();
+        let notice = self.notice(Cause::LinkDown, LEAVING);
+        for id in relayed {
+            let previous = self.circuits.get(&id).and_then(|circuit| circuit.previous);
+            self.send_tear_down(previous, id, &notice);
+            self.end_from(id, |circuit| circuit.next, notice.clone());
+        }
+    }
+
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.expiry.first().map(|(at, _)| *at)
     }
@@ -314,6 +393,9 @@ impl Circuits {
             let notice = self.notice(Cause::LinkDown, &format!("{missing} is not connected to me"));
             return self.send_refusal(Some(from), id, notice);
         }
+        if self.is_draining && next.is_some() {
+            return self.send_refusal(Some(from), id, self.notice(Cause::LinkDown, LEAVING));
+        }
         if let Err(rejection) = self.register(now, from, &admitted, next.flatten()) {
             return self.reject(from, &set_up, &rejection);
         }
@@ -327,11 +409,10 @@ impl Circuits {
                 self.outbox.push_back((next, message));
             }
             None => {
-                let known = admitted.body.route.iter().filter_map(|name| self.overlay.find(name));
                 self.events.push_back(CircuitEvent::Offered {
                     circuit: id,
                     originator: admitted.originator,
-                    route: known.collect(),
+                    route: admitted.route,
                     payload: admitted.body.payload,
                     egress,
                 });
@@ -372,6 +453,7 @@ impl Circuits {
         self.counters.admitted += 1;
         let asked = Duration::from_secs(admitted.body.lifetime_s.into());
         let entry = Circuit {
+            route: admitted.route.clone(),
             originator: admitted.originator,
             previous: Some(from),
             next,

@@ -25,10 +25,21 @@ const MAX_LEARNED: usize = 2048;
 impl AddressBook {
     /// The addresses that the overlay file fixes for the neighbours of `member`.
     pub(super) fn of(overlay: &Overlay, member: MemberId) -> AddressBook {
+        let mut book = AddressBook { fixed: BTreeMap::new(), learned: BTreeMap::new() };
+        book.reload(overlay, member);
+        book
+    }
+
+    /// Takes the fixed addresses from a newer overlay file, and forgets what it learned of others than neighbours.
+    pub(super) fn reload(&mut self, overlay: &Overlay, member: MemberId) {
         let fixed = overlay
             .links_of(member)
             .filter_map(|(link, neighbour)| Some((neighbour, overlay.reach(link, member).1?)));
-        AddressBook { fixed: fixed.collect(), learned: BTreeMap::new() }
+        self.fixed = fixed.collect();
+        let Self { fixed, learned } = self;
+        learned.retain(|peer, _| {
+            overlay.link_between(member, peer.member).is_some() && !fixed.contains_key(&peer.member)
+        });
     }
 
     /// Where to send what is for `peer`.

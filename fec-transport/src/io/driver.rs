@@ -10,6 +10,7 @@
 //! A round is: wait for one of the inputs, feed it, then pass on what comes out until nothing more does.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -21,10 +22,12 @@ use super::clock::Clock;
 use super::codec_pool::CodecPool;
 use super::control::{ControlEvent, ControlPlane};
 use super::data::{DataCounts, DataSocket};
+use super::drop_log::DropLog;
+use super::endpoint::{EndpointError, ReloadError};
 use crate::application::Application;
 use crate::event::SessionId;
 use crate::node::{Ingress, Node};
-use crate::overlay::Peer;
+use crate::overlay::{Overlay, OverlayChange, Peer};
 use crate::session::JobResult;
 use crate::time::Time;
 
@@ -56,6 +59,10 @@ pub(super) enum Request<A: Application> {
     Inspect(Look<A>),
     /// Tell what has passed the data socket.
     Count(oneshot::Sender<DataCounts>),
+    /// Go on with a newer overlay file.
+    Reload(Arc<Overlay>, oneshot::Sender<Result<OverlayChange, ReloadError>>),
+    /// Take nothing new; the process is to end soon.
+    Drain,
 }
 
 /// Owns the node and the application.
@@ -75,6 +82,8 @@ pub(super) struct Driver<A: Application, H> {
     pub(super) requests: mpsc::Receiver<Request<A>>,
     /// Fires when the endpoint is to shut down.
     pub(super) stop: oneshot::Receiver<()>,
+    /// Tells the log now and then what is dropped.
+    pub(super) drops: DropLog,
     /// Until when the sessions may end, if the endpoint is shutting down.
     pub(super) closing_until: Option<Time>,
 }
@@ -206,7 +215,17 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             Request::Inspect(look) => look(&self.node, &self.app),
             // Whoever asked may have given up waiting.
             Request::Count(answer) => drop(answer.send(self.data.counts())),
+            Request::Reload(newer, answer) => drop(answer.send(self.reload(now, &newer))),
+            Request::Drain => self.node.drain(now),
         }
+    }
+
+    fn reload(&mut self, now: Time, newer: &Overlay) -> Result<OverlayChange, ReloadError> {
+        let change = self.node.reload(now, newer)?;
+        let overlay = self.node.shared_overlay();
+        self.addresses.reload(&overlay, self.node.member());
+        self.control.reload(overlay).map_err(EndpointError::from)?;
+        Ok(change)
     }
 
     fn begin_closing(&mut self, now: Time) {
@@ -238,6 +257,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     }
 
     fn fire_timers(&mut self, now: Time) {
+        self.drops.look(now, || self.node.datagram_counters());
         if self.node.next_timeout().is_some_and(|time| time <= now) {
             self.node.handle_timeout(now);
         }

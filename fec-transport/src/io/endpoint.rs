@@ -14,13 +14,14 @@ use super::codec_pool::CodecPool;
 use super::control::{ControlConfig, ControlError, ControlPlane};
 use super::data::{DataCounts, DataSocket};
 use super::driver::{Driver, Request};
+use super::drop_log::DropLog;
 use super::sockets::{BindError, Sockets};
 use super::tls::TlsError;
 use crate::application::Application;
 use crate::config::{Config, ConfigError};
 use crate::keys::{Identity, encode_key};
 use crate::node::Node;
-use crate::overlay::{InstanceId, MemberId, Overlay, Peer, Reach};
+use crate::overlay::{InstanceId, MemberId, Overlay, OverlayChange, Peer, Reach, SuccessionError};
 
 /// Commands and questions that may wait for the driver; whoever brings more waits.
 const MAX_WAITING_REQUESTS: usize = 256;
@@ -72,6 +73,20 @@ pub enum EndpointError {
     /// The operating system has no random numbers.
     #[error("the operating system gives no random numbers")]
     NoRandomness,
+}
+
+/// Why a newer overlay file is not in use.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// It cannot take the place of the one in use, which stays.
+    #[error(transparent)]
+    Overlay(#[from] SuccessionError),
+    /// The control plane cannot dial the new neighbours.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The endpoint has ended.
+    #[error(transparent)]
+    Ended(#[from] EndpointEnded),
 }
 
 /// The endpoint has ended: it was shut down or dropped, or its task panicked.
@@ -211,6 +226,24 @@ impl<A: Application + 'static> Handle<A> {
         self.ask(Request::Count(answer), answered).await
     }
 
+    /// Goes on with a newer overlay file, whose signature was checked; see [`Node::reload`]. The sockets stay where they
+    /// are bound, whatever the file says of this member's own addresses.
+    ///
+    /// # Errors
+    /// If the file cannot take the place of the one in use, which stays.
+    pub async fn reload(&self, newer: Arc<Overlay>) -> Result<OverlayChange, ReloadError> {
+        let (answer, answered) = oneshot::channel();
+        self.ask(Request::Reload(newer, answer), answered).await?
+    }
+
+    /// Takes nothing new from now on, so that the process can end without harm; see [`Node::drain`].
+    ///
+    /// # Errors
+    /// If the endpoint has ended.
+    pub async fn drain(&self) -> Result<(), EndpointEnded> {
+        self.requests.send(Request::Drain).await.map_err(|_| EndpointEnded)
+    }
+
     async fn ask<R>(&self, request: Request<A>, answered: oneshot::Receiver<R>) -> Result<R, EndpointEnded> {
         self.requests.send(request).await.map_err(|_| EndpointEnded)?;
         answered.await.map_err(|_| EndpointEnded)
@@ -257,7 +290,7 @@ fn driver<A: Application, H>(
     Ok(Driver {
         app,
         host,
-        control: ControlPlane::start(sockets.control, &control)?,
+        control: ControlPlane::start(sockets.control, control)?,
         data: DataSocket::new(sockets.data)?,
         addresses: AddressBook::of(&overlay, own.member),
         codecs: CodecPool::new(),
@@ -266,6 +299,7 @@ fn driver<A: Application, H>(
         clock,
         requests,
         stop,
+        drops: DropLog::default(),
         closing_until: None,
     })
 }

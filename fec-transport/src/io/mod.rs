@@ -25,6 +25,7 @@ mod codec_pool;
 mod control;
 mod data;
 mod driver;
+mod drop_log;
 mod endpoint;
 mod outbox;
 mod sockets;
@@ -33,6 +34,6 @@ mod testing;
 mod tls;
 
 pub use data::DataCounts;
-pub use endpoint::{Endpoint, EndpointConfig, EndpointEnded, EndpointError, Handle};
+pub use endpoint::{Endpoint, EndpointConfig, EndpointEnded, EndpointError, Handle, ReloadError};
 pub use sockets::{BindError, Plane, Sockets};
 pub use tls::TlsError;

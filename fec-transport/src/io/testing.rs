@@ -11,7 +11,7 @@ use crate::overlay::{MemberId, Overlay, Reach};
 pub(super) struct Scene {
     /// As each of its members knows it.
     pub(super) overlay: Arc<Overlay>,
-    text: String,
+    pub(super) text: String,
     sockets: Vec<(UdpSocket, UdpSocket)>,
 }
 
@@ -45,6 +45,17 @@ impl Scene {
         self.text = self.text.replace(&link, &way);
         self.overlay = parse(&self.text);
         self
+    }
+
+    /// The next overlay file, with the same members and these links, as a process takes it that runs with this one.
+    pub(super) fn next(&self, links: &[(&str, &str)]) -> (Arc<Overlay>, String) {
+        let members = self.text.split("[[link]]").next().unwrap_or_default();
+        let mut text = format!("serial = {}\n{members}", self.overlay.serial + 1);
+        for (a, b) in links {
+            write!(text, "[[link]]\na = \"{a}\"\nb = \"{b}\"\n").expect("into a string");
+        }
+        let merged = self.overlay.succeeded_by(&parse(&text)).expect("it is newer");
+        (Arc::new(merged), text)
     }
 
     /// The member of that name.

@@ -5,7 +5,7 @@
 //! the one of the neighbour it dials, the acceptor with those of all its neighbours.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -19,7 +19,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme,
 };
 
-use crate::keys::Identity;
+use crate::keys::{Identity, PublicKeys};
 use crate::overlay::{MemberId, Overlay};
 
 /// Names the control protocol and its version; two sides without a common one do not talk (ALPN).
@@ -39,31 +39,47 @@ pub enum TlsError {
     NoInitialCipherSuite(#[from] NoInitialCipherSuite),
 }
 
-/// The keys that may be at the other end of a connection, each with the member that owns it.
+/// The keys that may be at the other end of a connection, each with the member that owns it. Clones share them, so that
+/// a newer overlay file holds for handshakes under way, too.
 #[derive(Debug, Clone)]
 pub(super) struct PinnedKeys {
-    members: BTreeMap<Vec<u8>, MemberId>,
+    members: Arc<RwLock<BTreeMap<Vec<u8>, MemberId>>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl PinnedKeys {
     /// The keys of `members`, as `overlay` lists them.
     pub(super) fn of(overlay: &Overlay, members: impl IntoIterator<Item = MemberId>) -> PinnedKeys {
+        let pinned =
+            PinnedKeys { members: Arc::default(), algorithms: provider().signature_verification_algorithms };
+        pinned.replace(overlay, members);
+        pinned
+    }
+
+    /// From now on these are the keys.
+    pub(super) fn replace(&self, overlay: &Overlay, members: impl IntoIterator<Item = MemberId>) {
         let spki = |member| overlay.member(member).keys.ed25519_spki();
-        PinnedKeys {
-            members: members.into_iter().map(|member| (spki(member), member)).collect(),
-            algorithms: provider().signature_verification_algorithms,
-        }
+        *self.members.write().unwrap_or_else(PoisonError::into_inner) =
+            members.into_iter().map(|member| (spki(member), member)).collect();
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<Vec<u8>, MemberId>> {
+        self.members.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who is at the other end of a connection that these keys let through.
     pub(super) fn member_at(&self, connection: &quinn::Connection) -> Option<MemberId> {
         let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
-        self.members.get(chain.first()?.as_ref()).copied()
+        self.read().get(chain.first()?.as_ref()).copied()
     }
 
     fn check(&self, key: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Result<(), Error> {
-        if others.is_empty() && self.members.contains_key(key.as_ref()) {
+        if others.is_empty() && self.read().contains_key(key.as_ref()) {
             return Ok(());
         }
         // Told to the peer as the alert access_denied.
@@ -163,11 +179,15 @@ impl ClientCertVerifier for PinnedKeys {
 
 /// What a dialler brings to a handshake with one of `expected`.
 pub(super) fn client_config(identity: &Identity, expected: PinnedKeys) -> Result<QuicClientConfig, TlsError> {
+    client_config_with(own_key(identity)?, expected)
+}
+
+fn client_config_with(key: Arc<CertifiedKey>, expected: PinnedKeys) -> Result<QuicClientConfig, TlsError> {
     let mut config = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(expected))
-        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(own_key(identity)?)));
+        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(key)));
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     config.enable_sni = false;
     // A resumed session would skip the check of the key. Without resumption there is no 0-RTT either.
@@ -177,10 +197,14 @@ pub(super) fn client_config(identity: &Identity, expected: PinnedKeys) -> Result
 
 /// What an acceptor brings to a handshake with any of `expected`.
 pub(super) fn server_config(identity: &Identity, expected: PinnedKeys) -> Result<QuicServerConfig, TlsError> {
+    server_config_with(own_key(identity)?, expected)
+}
+
+fn server_config_with(key: Arc<CertifiedKey>, expected: PinnedKeys) -> Result<QuicServerConfig, TlsError> {
     let mut config = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(Arc::new(expected))
-        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own_key(identity)?)));
+        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
@@ -193,8 +217,36 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 fn own_key(identity: &Identity) -> Result<Arc<CertifiedKey>, Error> {
-    let secret = identity.ed25519_pkcs8();
+    key_pair(identity.public(), identity)
+}
+
+/// A public key to present and the secret to sign with.
+fn key_pair(public: PublicKeys, signer: &Identity) -> Result<Arc<CertifiedKey>, Error> {
+    let secret = signer.ed25519_pkcs8();
     let signing = rustls::crypto::ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(&secret[..]))?;
-    let public = CertificateDer::from(identity.public().ed25519_spki());
-    Ok(Arc::new(CertifiedKey::new(vec![public], signing)))
+    Ok(Arc::new(CertifiedKey::new(vec![CertificateDer::from(public.ed25519_spki())], signing)))
+}
+
+/// Somebody who presents another's public key, with no secret but his own.
+#[cfg(test)]
+pub(super) mod impostor {
+    use super::*;
+
+    /// As a dialler.
+    pub(in crate::io) fn client(
+        claims: PublicKeys,
+        owns: &Identity,
+        expected: PinnedKeys,
+    ) -> Result<QuicClientConfig, TlsError> {
+        client_config_with(key_pair(claims, owns)?, expected)
+    }
+
+    /// As an acceptor.
+    pub(in crate::io) fn server(
+        claims: PublicKeys,
+        owns: &Identity,
+        expected: PinnedKeys,
+    ) -> Result<QuicServerConfig, TlsError> {
+        server_config_with(key_pair(claims, owns)?, expected)
+    }
 }

@@ -16,6 +16,9 @@ impl Node {
     /// A control connection to a process of a neighbour is up; its identity is proven.
     pub fn neighbour_up(&mut self, now: Time, peer: Peer) {
         self.now = now;
+        if self.overlay.link_between(self.me.member, peer.member).is_none() {
+            return;
+        }
         let is_known = self.neighbours.greets_with(peer).is_some();
         if !is_known && self.neighbours.count() >= self.config.limits.neighbours {
             tracing::warn!(member = %self.overlay.name(peer.member), "too many neighbours are connected");
@@ -36,11 +39,19 @@ impl Node {
     }
 
     /// Takes a control message of a neighbour. One that is malformed is dropped: it can only be a fault of the
-    /// neighbour's, and what it was about times out.
+    /// neighbour's, and what it was about times out. So is what comes from nobody who is [up](Self::neighbour_up).
     pub fn handle_control(&mut self, now: Time, from: Peer, message: &[u8]) {
         self.now = now;
+        if !self.neighbours.is_up(from) {
+            return;
+        }
         if let Err(malformed) = self.take_control(now, from, message) {
-            tracing::warn!(from = %self.overlay.name(from.member), %malformed, "control message dropped");
+            self.malformed_control += 1;
+            // The first ones, and ever fewer of those that follow: a neighbour must not fill the log.
+            if self.malformed_control.is_power_of_two() {
+                let (from, so_far) = (self.overlay.name(from.member), self.malformed_control);
+                tracing::warn!(%from, %malformed, so_far, "control message dropped");
+            }
         }
         self.handle_circuit_events();
     }

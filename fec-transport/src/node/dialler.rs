@@ -287,6 +287,32 @@ impl Dialler {
         route.map_or(&[], |route| &route.planned.members)
     }
 
+    /// A newer overlay file: `plan` takes the place of a session's planned routes. Routes that are still allowed and not
+    /// planned any more are detours from now on, given up when the plan carries data. Says whether any route is left.
+    pub(super) fn replan(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        plan: Vec<PlannedRoute>,
+        is_allowed: impl Fn(&[MemberId]) -> bool,
+    ) -> bool {
+        let Some(outgoing) = self.outgoing.get_mut(&session) else { return false };
+        outgoing.routes.retain(|_, route| is_allowed(&route.planned.members));
+        for route in outgoing.routes.values_mut() {
+            let planned = plan.iter().find(|planned| planned.members == route.planned.members);
+            route.is_detour = planned.is_none();
+            route.planned.share = planned.map_or(route.planned.share, |planned| planned.share);
+        }
+        for planned in plan {
+            if outgoing.routes.values().all(|route| route.planned.members != planned.members) {
+                outgoing.add(now, planned, false);
+            }
+        }
+        outgoing.suspects = Suspects::default();
+        outgoing.whole_since = None;
+        !outgoing.routes.is_empty()
+    }
+
     // --- detours ----------------------------------------------------------------------------------------------------
 
     /// The sessions with routes.

@@ -16,18 +16,20 @@
 mod control;
 mod detour;
 mod dialler;
+mod drain;
+mod reload;
 mod routes;
 mod sessions;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::circuit::{CircuitCounters, Circuits, DatagramCounters, Verdict};
+use crate::circuit::{CircuitCounters, CircuitStatus, Circuits, DatagramCounters, Verdict};
 use crate::config::{Config, ConfigError};
 use crate::crypto::random::Random;
 use crate::event::{Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
-use crate::neighbour::Neighbours;
+use crate::neighbour::{NeighbourStatus, Neighbours};
 use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
 use crate::session::path::PathId;
 use crate::session::{
@@ -83,6 +85,9 @@ pub struct Node {
     events: VecDeque<Event>,
     /// The session whose turn it is to send.
     turn: SessionId,
+    malformed_control: u64,
+    /// Whether the process is to end soon.
+    is_draining: bool,
 }
 
 /// What a session looks like from outside.
@@ -92,6 +97,10 @@ pub struct SessionStatus {
     pub peer: Peer,
     /// How many handshakes have renewed its keys.
     pub epoch: u32,
+    /// Whether the peer opened it.
+    pub incoming: bool,
+    /// Streams that are open in either direction.
+    pub streams: usize,
     /// Its paths.
     pub paths: Vec<PathStatus>,
     /// What it has received. A pause may mean that the peer had nothing to send.
@@ -102,6 +111,8 @@ pub struct SessionStatus {
     pub sent: SendCounters,
     /// What became of the symbols that it received.
     pub received: ReceiveCounters,
+    /// Packets that came over a right label and did not open.
+    pub dropped: u64,
     /// Bytes of memory for data on its way in and out.
     pub memory: usize,
     /// Links that carry too large a share of what is masked to be masked themselves.
@@ -144,6 +155,8 @@ impl Node {
             relayed: VecDeque::new(),
             events: VecDeque::new(),
             turn: SessionId(0),
+            malformed_control: 0,
+            is_draining: false,
         })
     }
 
@@ -152,9 +165,24 @@ impl Node {
         &self.overlay
     }
 
+    /// The same, to be kept.
+    pub fn shared_overlay(&self) -> Arc<Overlay> {
+        Arc::clone(&self.overlay)
+    }
+
     /// Its limits and policies.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The latest time that it was told.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Whether it takes nothing new.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining
     }
 
     /// Which member it is.
@@ -365,6 +393,9 @@ impl Node {
         self.sessions.get(&session).map(|session| SessionStatus {
             peer: session.peer,
             epoch: session.epoch(),
+            incoming: !session.is_initiator(),
+            streams: session.stream_count(),
+            dropped: session.dropped(),
             paths: session.path_statuses(),
             delivery: session.delivery(),
             acknowledged: session.acknowledged(),
@@ -388,6 +419,21 @@ impl Node {
     /// How many circuits and labels the node keeps.
     pub fn table_sizes(&self) -> (usize, usize) {
         (self.circuits.len(), self.circuits.labels.len())
+    }
+
+    /// The circuits that this node knows: its own, those that it relays, and those that end here.
+    pub fn circuits(&self) -> impl Iterator<Item = CircuitStatus> + '_ {
+        self.circuits.statuses()
+    }
+
+    /// The neighbours' processes that are connected or were lately: whether, and since when.
+    pub fn neighbours(&self) -> impl Iterator<Item = NeighbourStatus> + '_ {
+        self.neighbours.statuses()
+    }
+
+    /// Control messages of neighbours that were malformed.
+    pub fn malformed_control(&self) -> u64 {
+        self.malformed_control
     }
 
     /// How many neighbours' processes are connected or were lately.

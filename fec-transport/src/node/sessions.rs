@@ -156,7 +156,7 @@ impl Node {
         Some((SetUpPayload::Join { token, path, sealed }, None))
     }
 
-    fn give_up_opening(&mut self, session: SessionId, member: MemberId, reason: CloseReason) {
+    pub(super) fn give_up_opening(&mut self, session: SessionId, member: MemberId, reason: CloseReason) {
         for circuit in self.dialler.forget(session) {
             self.circuits.tear_down(circuit, "the session is given up");
         }
@@ -239,6 +239,9 @@ impl Node {
     }
 
     fn on_handshake(&mut self, offer: Offer, message: &[u8]) -> Result<(), &'static str> {
+        if self.is_draining {
+            return Err("it is shutting down");
+        }
         if self.sessions.len() >= self.config.limits.sessions {
             return Err("too many sessions are open here");
         }
@@ -313,7 +316,10 @@ impl Node {
     ) {
         let (random, identity) = (self.random.fork(), Arc::clone(&self.identity));
         let peer_key = self.overlay.member(peer.member).keys.x25519;
-        let set_up = SessionSetUp { id, token, peer, role, keys, identity, peer_key, peer_limits, random };
+        let name = self.overlay.name(peer.member);
+        let span = tracing::info_span!("session", id = id.0, peer = name, incoming = role == Role::Responder);
+        let set_up =
+            SessionSetUp { id, token, peer, role, keys, identity, peer_key, peer_limits, random, span };
         self.sessions.insert(id, Session::new(set_up, Arc::clone(&self.config), self.now));
     }
 }

@@ -68,6 +68,7 @@ impl Session {
     fn confirm(&mut self) {
         if matches!(self.phase, Phase::Unconfirmed { .. }) {
             self.phase = Phase::Open;
+            tracing::info!(parent: &self.span, "the session is open");
             let incoming = !self.is_initiator();
             self.events.push_back(Event::SessionOpened { session: self.id, peer: self.peer, incoming });
         }

@@ -29,6 +29,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::Span;
+
 pub(crate) use code::{MAX_RAPTORQ, MAX_REED_SOLOMON, MIN_RAPTORQ};
 pub use delivery::{Delivery, Gap};
 pub use job::{Job, JobResult};
@@ -45,7 +47,7 @@ use crate::crypto::replay::ReplayWindow;
 use crate::crypto::seal::SealKey;
 use crate::event::{CloseReason, Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
-use crate::overlay::{LinkId, MemberId, Peer};
+use crate::overlay::{LinkId, MemberId, Overlay, Peer};
 use crate::time::Time;
 use crate::wire::report::Report;
 use crate::wire::stream_control::StreamControl;
@@ -81,6 +83,8 @@ pub(crate) struct SessionSetUp {
     pub(crate) peer_key: [u8; 32],
     pub(crate) peer_limits: PeerLimits,
     pub(crate) random: Random,
+    /// What is logged of the session is logged within it.
+    pub(crate) span: Span,
 }
 
 /// A session.
@@ -121,6 +125,7 @@ pub(crate) struct Session {
     dropped: u64,
     /// Whether an open was refused for the peer's limit.
     opener_waits: bool,
+    span: Span,
 }
 
 /// ```text
@@ -168,6 +173,8 @@ pub struct PathStatus {
     pub round_trip: Duration,
     /// The share of packets that it loses, as measured lately.
     pub loss: f64,
+    /// For how long the latest packet that was reported had stood in queues on the way.
+    pub queue: Duration,
     /// Its counters.
     pub counters: PathCounters,
 }
@@ -205,6 +212,7 @@ impl Session {
             living_at: None,
             dropped: 0,
             opener_waits: false,
+            span: set_up.span,
             config,
         }
     }
@@ -273,16 +281,27 @@ impl Session {
         self.receiver.counters()
     }
 
+    /// Streams that are open in either direction.
+    pub(crate) fn stream_count(&self) -> usize {
+        self.streams.count()
+    }
+
+    /// Packets that did not open, or came for a path that is not there.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
     pub(crate) fn unmaskable_links(&self) -> Vec<LinkId> {
         self.sender.unmaskable().collect()
     }
 
     /// Adds a path; it carries data once a probe has come back over it. Gives false, and adds nothing, if its number was
     /// used before or there are too many paths.
-    pub(crate) fn add_path(&mut self, path: Path) -> bool {
+    pub(crate) fn add_path(&mut self, mut path: Path) -> bool {
         // Twice the limit: a path that is replaced lives on for a while.
         if self.paths.len() < 2 * self.config.limits.paths && self.used_paths.mark(path.id.0.into()) {
             self.living_at = None;
+            path.span = tracing::info_span!(parent: &self.span, "path", id = path.id.0);
             self.paths.push(path);
             return true;
         }
@@ -308,6 +327,14 @@ impl Session {
         self.paths.retain(|path| path.id != id);
     }
 
+    /// A newer overlay file may have given links other capacities.
+    pub(crate) fn recount_links(&mut self, overlay: &Overlay) {
+        for path in &mut self.paths {
+            path.links = overlay.route_links(&path.route);
+        }
+        self.living_at = None;
+    }
+
     pub(crate) fn path_statuses(&self) -> Vec<PathStatus> {
         let status = |path: &Path| PathStatus {
             id: path.id,
@@ -317,6 +344,7 @@ impl Session {
             rate_bps: path.rate.mean_rate(),
             round_trip: path.round_trip.smoothed(),
             loss: path.loss.share(),
+            queue: path.rate.queue(),
             counters: path.counters,
         };
         self.paths.iter().map(status).collect()
@@ -342,8 +370,15 @@ impl Session {
         }
     }
 
+    /// Ends the session at once and without a word.
+    pub(crate) fn drop_dead(&mut self, reason: CloseReason) {
+        self.end(reason);
+        self.phase = Phase::Over;
+    }
+
     fn end(&mut self, reason: CloseReason) {
         if matches!(self.phase, Phase::Unconfirmed { .. } | Phase::Open) {
+            tracing::info!(parent: &self.span, %reason, "the session is over");
             let event = Event::SessionClosed { session: self.id, member: self.peer.member, reason };
             self.events.push_back(event);
             self.phase = Phase::Over;

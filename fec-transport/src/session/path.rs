@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use tracing::Span;
+
 use super::departures::Departures;
 use super::loss::{LossEstimate, PRIOR_LOSS};
 use super::pacer::{self, Pacer};
@@ -94,6 +96,8 @@ pub(crate) struct Path {
     returned: Option<Time>,
     pub(crate) probe: ProbeState,
     pub(crate) received: Arrivals,
+    /// What is logged of the path is logged within it.
+    pub(crate) span: Span,
 }
 
 /// What has arrived over a path.
@@ -163,6 +167,7 @@ impl Path {
                 count: 0,
                 last_heard: now,
             },
+            span: Span::none(),
         }
     }
 
@@ -281,6 +286,7 @@ impl Path {
 
     /// Takes the path out of the schedule.
     pub(crate) fn die(&mut self, now: Time, liveness: &Liveness) {
+        tracing::debug!(parent: &self.span, "the path is dead");
         self.state = PathState::Dead { since: now };
         self.counters.deaths += 1;
         self.probe.pending.clear();
@@ -301,6 +307,7 @@ impl Path {
         if !self.is_live() {
             self.returned = matches!(self.state, PathState::Dead { .. }).then_some(now);
             self.state = PathState::Live;
+            tracing::debug!(parent: &self.span, round_trip = ?self.round_trip.smoothed(), "the path is live");
             self.pacer = Pacer::new(now);
         }
         self.probe.due = Some(now + liveness.keep_alive);

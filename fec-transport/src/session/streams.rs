@@ -67,6 +67,11 @@ impl Streams {
         Some(number)
     }
 
+    /// How many are open in either direction.
+    pub(crate) fn count(&self) -> usize {
+        self.open.len()
+    }
+
     pub(crate) fn is_open(&self, number: u32) -> bool {
         self.open.contains_key(&number)
     }

@@ -46,6 +46,7 @@ fn pair(config: Config) -> Pair {
             peer_key: keys[1 - number],
             peer_limits: limits,
             random: random(5 + number as u8),
+            span: Span::none(),
         };
         let mut session = Session::new(set_up, Arc::clone(&config), Time::ZERO);
         for id in [1, 2] {

@@ -20,7 +20,7 @@ use crate::application::Application;
 use crate::config::Config;
 use crate::keys::Identity;
 use crate::node::Node;
-use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
+use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, OverlayChange, Peer, SuccessionError};
 use crate::time::Time;
 use competitor::{CompetitorSpec, Competitors};
 pub use scenario::{Outcome, Scenario, ScenarioError};
@@ -144,6 +144,14 @@ impl<A: Application> World<A> {
     /// Gives a member's application a command.
     pub fn command(&mut self, member: MemberId, command: A::Command) {
         self.act(member, |now, node, application| application.handle_command(now, node, command));
+    }
+
+    /// Gives a member's node a newer overlay file, whose members the scene has too.
+    ///
+    /// # Errors
+    /// As [`Node::reload`].
+    pub fn reload(&mut self, member: MemberId, newer: &Overlay) -> Result<OverlayChange, SuccessionError> {
+        self.act(member, |now, node, _| node.reload(now, newer))
     }
 
     /// What the applications have told since the last call.

@@ -23,6 +23,8 @@ pub struct Scene {
     members: Vec<(String, Kind)>,
     links: Vec<(String, String, LinkSpec)>,
     known_capacities: bool,
+    /// How many overlay files there were before this one.
+    earlier: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +92,16 @@ impl Scene {
         Scene { known_capacities: true, ..self }
     }
 
+    /// The next overlay file: with a larger serial, and without some members and their links.
+    #[must_use]
+    pub fn next_without(&self, gone: &[&str]) -> Scene {
+        let mut next = Scene { earlier: self.earlier + 1, ..self.clone() };
+        let stays = |name: &String| !gone.contains(&name.as_str());
+        next.members.retain(|(name, _)| stays(name));
+        next.links.retain(|(a, b, _)| stays(a) && stays(b));
+        next
+    }
+
     fn member(mut self, name: &str, kind: Kind) -> Scene {
         self.members.push((name.to_owned(), kind));
         self
@@ -118,7 +130,7 @@ impl Scene {
     }
 
     fn parse(&self) -> Result<Overlay, OverlayError> {
-        let mut text = String::from("serial = 1\n");
+        let mut text = format!("serial = {}\n", self.earlier + 1);
         for (number, ((name, kind), identity)) in self.members.iter().zip(self.identities()).enumerate() {
             text += &member_text(name, *kind, number, &identity);
         }

@@ -12,6 +12,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+/// What `overlay up` says when all members are.
+const READY: &str = "members; stop them with Ctrl-C";
+
 /// For whatever should happen at once; only a fault lets anybody wait for so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -99,7 +102,7 @@ impl Running {
 }
 
 /// A member that was started by hand; it is killed when dropped.
-pub(crate) struct Member(Child);
+pub(crate) struct Member(pub(crate) Child);
 
 impl Drop for Member {
     fn drop(&mut self) {
@@ -171,8 +174,8 @@ impl LocalOverlay {
         words.collect(up.stdout.take().expect("it is piped"));
         words.collect(up.stderr.take().expect("it is piped"));
         let overlay = LocalOverlay { folder, up, words };
-        let first = overlay.words.wait_for_one(&["ready: ", "Address already in use"]);
-        first.contains("ready: ").then_some(overlay)
+        let first = overlay.words.wait_for_one(&[READY, "Address already in use"]);
+        first.contains(READY).then_some(overlay)
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -265,8 +268,13 @@ impl LocalOverlay {
 
     /// Starts a member that is not running, and waits until it is ready.
     pub(crate) fn start_by_hand(&self, name: &str) -> Member {
-        let config = self.folder().join(name).join("config.toml");
-        let mut member = command(&["member", "--config", &config.to_string_lossy()])
+        self.start_with(name, &[]).0
+    }
+
+    /// The same with further options; also gives what it says when it is ready.
+    pub(crate) fn start_with(&self, name: &str, options: &[&str]) -> (Member, String) {
+        let config = self.config(name);
+        let mut member = command(&[&["member", "--config", &config], options].concat())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -275,8 +283,20 @@ impl LocalOverlay {
         let words = Arc::new(Words::default());
         words.collect(member.stdout.take().expect("it is piped"));
         let member = Member(member);
-        words.wait_for("is ready");
-        member
+        let ready = words.wait_for("is ready");
+        (member, ready)
+    }
+
+    /// The config file of a member.
+    pub(crate) fn config(&self, name: &str) -> String {
+        self.folder().join(name).join("config.toml").to_string_lossy().into_owned()
+    }
+
+    /// Changes the overlay file.
+    pub(crate) fn edit_overlay(&self, edit: impl FnOnce(String) -> String) {
+        let file = self.folder().join("overlay.toml");
+        let text = fs::read_to_string(&file).expect("it is there");
+        fs::write(file, edit(text)).expect("it can be written");
     }
 }
 

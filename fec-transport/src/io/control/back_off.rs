@@ -8,10 +8,11 @@ use rand_core::{RngCore as _, SeedableRng as _};
 /// The first pause: a neighbour that was restarted is back within about this time.
 const SHORTEST: Duration = Duration::from_millis(250);
 
-/// The longest pause: what a link that comes back after a long time costs before it is used again.
-const LONGEST: Duration = Duration::from_secs(2);
+/// The longest pause: what a link that comes back after a long time costs before it is used again, beside what the
+/// attempt that is under way then still takes.
+const LONGEST: Duration = Duration::from_millis(500);
 
-/// Pauses that double from 250 ms to 2 s, each with up to a quarter more or less, so that the many neighbours of a
+/// Pauses that double from 250 ms to 500 ms, each with up to a quarter more or less, so that the many neighbours of a
 /// member that was restarted do not all dial it in the same millisecond.
 #[derive(Debug)]
 pub(super) struct BackOff {
@@ -46,7 +47,7 @@ mod tests {
     #[test]
     fn pauses_double_up_to_the_longest_and_start_anew_after_a_success() {
         let mut back_off = BackOff::new([1; 32]);
-        for middle_ms in [250, 500, 1000, 2000, 2000] {
+        for middle_ms in [250, 500, 500, 500] {
             let middle = Duration::from_millis(middle_ms);
             let pause = back_off.pause();
             assert!(pause >= middle.mul_f64(0.75) && pause <= middle.mul_f64(1.25), "{pause:?}");

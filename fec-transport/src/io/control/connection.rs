@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quinn::{Connection, ConnectionError, RecvStream, SendStream, WriteError};
+use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, WriteError};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -66,6 +66,8 @@ pub(super) enum Farewell {
     BadMessage = 3,
     /// There are too many neighbours.
     Crowded = 4,
+    /// A newer overlay file joins the two by no link.
+    Revoked = 5,
 }
 
 /// Why a connection was not established.
@@ -86,12 +88,35 @@ pub(super) enum HandshakeError {
     /// The other side finished its stream before its Hello.
     #[error("the stream ended before the Hello")]
     Ended,
+    /// Nobody is there, or far away.
+    #[error("no answer")]
+    Silent,
     /// Everything together took too long.
     #[error("the handshake took longer than {HANDSHAKE_LIMIT:?}")]
     TooSlow,
     /// The key belongs to no neighbour; the check within TLS makes this impossible.
     #[error("the key at the other end belongs to no neighbour")]
     Stranger,
+}
+
+/// What TLS says to a key that is not listed: the alert access_denied (RFC 8446 §6.2), as an error of QUIC (RFC 9001
+/// §4.8).
+const ACCESS_DENIED: u64 = 0x100 + 49;
+
+impl HandshakeError {
+    /// Whether the other side does not know this member's key.
+    pub(super) fn is_for_the_key(&self) -> bool {
+        let of = |error: &ConnectionError| match error {
+            ConnectionError::ConnectionClosed(close) => u64::from(close.error_code) == ACCESS_DENIED,
+            _ => false,
+        };
+        match self {
+            HandshakeError::Refused(error)
+            | HandshakeError::Unsent(WriteError::ConnectionLost(error))
+            | HandshakeError::NoHello(MessageError::Broken(ReadError::ConnectionLost(error))) => of(error),
+            _ => false,
+        }
+    }
 }
 
 impl Shared {
@@ -204,6 +229,7 @@ fn say_farewell(connection: &Connection, farewell: Farewell) {
         Farewell::Overrun => b"messages pile up",
         Farewell::BadMessage => b"not a message",
         Farewell::Crowded => b"too many neighbours",
+        Farewell::Revoked => b"my overlay file does not list you as a neighbour",
     };
     connection.close(quinn::VarInt::from_u32(farewell as u32), reason);
 }

@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
@@ -29,12 +30,19 @@ pub(super) struct Dialler {
     pub(super) back_off: BackOff,
 }
 
+/// How long the other side's first word may take: that is two round trips, of 500 ms or, at every fourth attempt, more.
+/// An attempt to reach a dead neighbour must not last, since what it has sent does not come again when the neighbour
+/// does.
+const FIRST_WORD: Duration = Duration::from_secs(1);
+const FIRST_WORD_FROM_AFAR: Duration = Duration::from_millis(2_500);
+
 impl Dialler {
     /// Runs until it is aborted.
     pub(super) async fn keep_connected(mut self) {
         let mut failures = 0_u32;
         loop {
-            match timeout(HANDSHAKE_LIMIT, self.dial()).await.unwrap_or(Err(HandshakeError::TooSlow)) {
+            match timeout(HANDSHAKE_LIMIT, self.dial(failures)).await.unwrap_or(Err(HandshakeError::TooSlow))
+            {
                 Ok(established) => {
                     failures = 0;
                     self.back_off.reset();
@@ -49,8 +57,13 @@ impl Dialler {
         }
     }
 
-    async fn dial(&self) -> Result<Established, HandshakeError> {
-        let connecting = self.endpoint.connect_with(self.config.clone(), self.address, SERVER_NAME)?;
+    async fn dial(&self, failures: u32) -> Result<Established, HandshakeError> {
+        let mut connecting = self.endpoint.connect_with(self.config.clone(), self.address, SERVER_NAME)?;
+        let patience = if failures % 4 == 3 { FIRST_WORD_FROM_AFAR } else { FIRST_WORD };
+        match timeout(patience, connecting.handshake_data()).await {
+            Ok(word) => drop(word?),
+            Err(_) => return Err(HandshakeError::Silent),
+        }
         Established::open(connecting.await?, self.neighbour, &self.shared).await
     }
 
@@ -66,7 +79,13 @@ impl Dialler {
     /// The first failure is worth a warning, its repetitions every two seconds are not.
     fn log(&self, error: &HandshakeError, failures: u32) {
         let (neighbour, address, cause) = (&self.name, self.address, error.source());
-        if failures == 0 {
+        if error.is_for_the_key() && failures <= 1 {
+            tracing::warn!(
+                neighbour,
+                %address,
+                "a neighbour does not know this member's key: its overlay file is another one"
+            );
+        } else if failures == 0 {
             tracing::warn!(neighbour, %address, cause, "cannot reach a neighbour ({error}); trying again");
         } else {
             tracing::debug!(neighbour, %address, cause, failures, "still cannot reach a neighbour ({error})");

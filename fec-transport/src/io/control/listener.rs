@@ -22,8 +22,8 @@ const MAX_REMEMBERED_STRANGERS: usize = 1024;
 pub(super) struct Listener {
     /// The QUIC endpoint of this member.
     pub(super) endpoint: quinn::Endpoint,
-    /// The neighbours, or none for a member that dials all of them itself: it answers nobody.
-    pub(super) neighbours: Option<Arc<PinnedKeys>>,
+    /// The neighbours; none for a member that dials all of them itself: it answers nobody.
+    pub(super) neighbours: PinnedKeys,
     /// Of all connections.
     pub(super) shared: Arc<Shared>,
     /// Who was refused.
@@ -48,17 +48,16 @@ impl Listener {
     }
 
     fn admit(&self, incoming: Incoming, handshakes: &mut JoinSet<Handshake>) {
-        let Some(neighbours) = &self.neighbours else {
-            return incoming.ignore();
-        };
-        if !incoming.remote_address_validated() {
+        if self.neighbours.is_empty() {
+            incoming.ignore();
+        } else if !incoming.remote_address_validated() {
             // It cannot fail for an address that is not validated.
             let _ = incoming.retry();
         } else if handshakes.len() >= MAX_HANDSHAKES {
             incoming.ignore();
         } else {
             let from = incoming.remote_address().ip();
-            let handshake = welcome(incoming, Arc::clone(neighbours), Arc::clone(&self.shared));
+            let handshake = welcome(incoming, self.neighbours.clone(), Arc::clone(&self.shared));
             handshakes.spawn(async move {
                 let limited = timeout(HANDSHAKE_LIMIT, handshake).await;
                 limited.unwrap_or(Err(HandshakeError::TooSlow)).map_err(|error| (from, error))
@@ -84,7 +83,7 @@ impl Listener {
 
 async fn welcome(
     incoming: Incoming,
-    neighbours: Arc<PinnedKeys>,
+    neighbours: PinnedKeys,
     shared: Arc<Shared>,
 ) -> Result<(), HandshakeError> {
     let connection = incoming.accept()?.await?;

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use quinn::{EndpointConfig, IdleTimeout, TokioRuntime, TransportConfig, VarInt};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use self::back_off::BackOff;
 use self::connection::{ConnectionId, Farewell, Outlet, Shared, Signal};
@@ -37,6 +37,10 @@ const IDLE_LIMIT_MS: u32 = 3_000;
 
 /// Often enough that two of three may be lost before a living connection counts as broken.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+/// Until one is measured: a first packet is repeated after three times this, so that a neighbour that has just come back
+/// is found soon (RFC 9002 §6.2.2 has 333 ms).
+const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(100);
 
 /// What a neighbour may send before the node has taken it: a few dozen messages of the usual few hundred bytes.
 const RECEIVE_WINDOW: u32 = 64 * 1024;
@@ -92,8 +96,14 @@ pub(super) enum ControlEvent {
 
 /// All control connections of a process.
 pub(super) struct ControlPlane {
+    config: ControlConfig,
+    shared: Arc<Shared>,
     endpoint: quinn::Endpoint,
+    /// Whose connections are accepted; the listener looks at the same.
+    accepted: PinnedKeys,
     tasks: JoinSet<()>,
+    /// The tasks that dial, with where they do.
+    diallers: BTreeMap<MemberId, (SocketAddr, AbortHandle)>,
     signals: mpsc::Receiver<Signal>,
     outlets: BTreeMap<Peer, Outlet>,
     peers: BTreeMap<ConnectionId, Peer>,
@@ -105,30 +115,81 @@ impl ControlPlane {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub(super) fn start(socket: UdpSocket, config: &ControlConfig) -> Result<ControlPlane, ControlError> {
+    pub(super) fn start(socket: UdpSocket, config: ControlConfig) -> Result<ControlPlane, ControlError> {
         let (sender, signals) = mpsc::channel(MAX_WAITING_SIGNALS);
         let shared = Arc::new(Shared::new(config.own.instance, sender));
-        let neighbours = config.overlay.links_of(config.own.member).map(|(_, neighbour)| neighbour);
-        let pinned = PinnedKeys::of(&config.overlay, neighbours);
+        let accepted = PinnedKeys::of(&config.overlay, accepted(&config.overlay, config.own.member));
         let endpoint = quinn::Endpoint::new(
             EndpointConfig::default(),
-            Some(server_config(&config.identity, pinned.clone())?),
+            Some(server_config(&config.identity, accepted.clone())?),
             socket,
             Arc::new(TokioRuntime),
         )?;
         let mut tasks = JoinSet::new();
         let listener = Listener {
             endpoint: endpoint.clone(),
-            neighbours: is_dialled(&config.overlay, config.own.member).then(|| Arc::new(pinned)),
+            neighbours: accepted.clone(),
             shared: Arc::clone(&shared),
             strangers: Strangers::default(),
         };
         tasks.spawn(listener.listen());
-        for dialler in diallers(config, &endpoint, &shared)? {
-            tasks.spawn(dialler.keep_connected());
+        let mut plane = ControlPlane {
+            config,
+            shared,
+            endpoint,
+            accepted,
+            tasks,
+            diallers: BTreeMap::new(),
+            signals,
+            outlets: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            ready: VecDeque::new(),
+        };
+        plane.dial_neighbours()?;
+        Ok(plane)
+    }
+
+    /// Goes on with a newer overlay file: connections to those who are no neighbours any more end, new neighbours are
+    /// dialled, the others notice nothing.
+    pub(super) fn reload(&mut self, overlay: Arc<Overlay>) -> Result<(), ControlError> {
+        self.accepted.replace(&overlay, accepted(&overlay, self.config.own.member));
+        self.config.overlay = overlay;
+        let revoked: Vec<Peer> =
+            self.outlets.keys().filter(|peer| !self.is_neighbour(peer.member)).copied().collect();
+        for peer in revoked {
+            if let Some(outlet) = self.outlets.remove(&peer) {
+                outlet.close(Farewell::Revoked);
+                self.peers.remove(&outlet.id);
+                self.ready.push_back(ControlEvent::Down(peer));
+            }
         }
-        let (outlets, peers) = (BTreeMap::new(), BTreeMap::new());
-        Ok(ControlPlane { endpoint, tasks, signals, outlets, peers, ready: VecDeque::new() })
+        self.dial_neighbours()
+    }
+
+    fn is_neighbour(&self, member: MemberId) -> bool {
+        self.config.overlay.link_between(self.config.own.member, member).is_some()
+    }
+
+    /// One task for each neighbour that is this member's to dial, at its address; others end.
+    fn dial_neighbours(&mut self) -> Result<(), ControlError> {
+        let wanted = dialled(&self.config.overlay, self.config.own.member);
+        // Those that have ended are not remembered for ever.
+        while self.tasks.try_join_next().is_some() {}
+        self.diallers.retain(|neighbour, (address, task)| {
+            let stays = wanted.get(neighbour).is_some_and(|(_, wanted)| wanted == address);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for (neighbour, (link, address)) in wanted {
+            if !self.diallers.contains_key(&neighbour) {
+                let dialler = dialler(&self.config, &self.endpoint, &self.shared, neighbour, link, address)?;
+                let task = self.tasks.spawn(dialler.keep_connected());
+                self.diallers.insert(neighbour, (address, task));
+            }
+        }
+        Ok(())
     }
 
     /// Where the socket is bound.
@@ -203,6 +264,10 @@ impl ControlPlane {
     /// The newer connection of a process replaces the older: its dialler only dials again when it has given up the
     /// older one, which this side may not have noticed yet.
     fn connected(&mut self, peer: Peer, outlet: Outlet) {
+        // Its handshake may have begun under an older overlay file.
+        if !self.is_neighbour(peer.member) {
+            return outlet.close(Farewell::Revoked);
+        }
         if let Some(old) = self.outlets.remove(&peer) {
             old.close(Farewell::Replaced);
             self.peers.remove(&old.id);
@@ -221,31 +286,39 @@ fn is_dialled(overlay: &Overlay, member: MemberId) -> bool {
     overlay.links_of(member).any(|(link, _)| overlay.dialler(link) != member)
 }
 
-fn diallers(
+/// Who may dial this member: its neighbours, or nobody if it is its own part to dial all of them.
+fn accepted(overlay: &Overlay, member: MemberId) -> Vec<MemberId> {
+    let neighbours = overlay.links_of(member).map(|(_, neighbour)| neighbour);
+    if is_dialled(overlay, member) { neighbours.collect() } else { Vec::new() }
+}
+
+/// Whom this member dials, over which link, and where.
+fn dialled(overlay: &Overlay, member: MemberId) -> BTreeMap<MemberId, (LinkId, SocketAddr)> {
+    let ours = overlay.links_of(member).filter(|(link, _)| overlay.dialler(*link) == member);
+    ours.filter_map(|(link, neighbour)| Some((neighbour, (link, overlay.reach(link, member).0?)))).collect()
+}
+
+fn dialler(
     config: &ControlConfig,
     endpoint: &quinn::Endpoint,
     shared: &Arc<Shared>,
-) -> Result<Vec<Dialler>, ControlError> {
-    let overlay = &config.overlay;
-    let ours =
-        overlay.links_of(config.own.member).filter(|(link, _)| overlay.dialler(*link) == config.own.member);
-    ours.filter_map(|(link, neighbour)| Some((link, neighbour, overlay.reach(link, config.own.member).0?)))
-        .map(|(link, neighbour, address)| {
-            let pinned = PinnedKeys::of(overlay, [neighbour]);
-            let tls = tls::client_config(&config.identity, pinned)?;
-            let mut quic = quinn::ClientConfig::new(Arc::new(tls));
-            quic.transport_config(Arc::new(transport_config(Streams::Open)));
-            Ok(Dialler {
-                endpoint: endpoint.clone(),
-                config: quic,
-                neighbour,
-                name: overlay.name(neighbour),
-                address,
-                shared: Arc::clone(shared),
-                back_off: BackOff::new(link_seed(config.seed, link)),
-            })
-        })
-        .collect()
+    neighbour: MemberId,
+    link: LinkId,
+    address: SocketAddr,
+) -> Result<Dialler, ControlError> {
+    let pinned = PinnedKeys::of(&config.overlay, [neighbour]);
+    let tls = tls::client_config(&config.identity, pinned)?;
+    let mut quic = quinn::ClientConfig::new(Arc::new(tls));
+    quic.transport_config(Arc::new(transport_config(Streams::Open)));
+    Ok(Dialler {
+        endpoint: endpoint.clone(),
+        config: quic,
+        neighbour,
+        name: config.overlay.name(neighbour),
+        address,
+        shared: Arc::clone(shared),
+        back_off: BackOff::new(link_seed(config.seed, link)),
+    })
 }
 
 fn link_seed(seed: [u8; 32], link: LinkId) -> [u8; 32] {
@@ -276,6 +349,7 @@ fn transport_config(streams: Streams) -> TransportConfig {
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_LIMIT_MS))))
         .keep_alive_interval(Some(KEEP_ALIVE))
+        .initial_rtt(INITIAL_ROUND_TRIP)
         .stream_receive_window(VarInt::from_u32(RECEIVE_WINDOW))
         .receive_window(VarInt::from_u32(RECEIVE_WINDOW));
     config

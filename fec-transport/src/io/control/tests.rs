@@ -21,7 +21,7 @@ fn start_as(scene: &Scene, name: &str, instance: u64, socket: UdpSocket, keys: I
         identity: keys,
         seed: [7; 32],
     };
-    ControlPlane::start(socket, &config).expect("a control plane")
+    ControlPlane::start(socket, config).expect("a control plane")
 }
 
 /// A process of a listening member on its socket, or of a client on any.
@@ -260,6 +260,63 @@ async fn a_dialler_refuses_whoever_has_another_key_than_the_neighbour() {
         assert!(is_alert(&reason, AlertDescription::AccessDenied), "{reason}");
     }
     assert_eq!(client.try_next_event(), None);
+}
+
+#[tokio::test]
+async fn a_dialler_that_presents_a_members_public_key_without_owning_it_is_refused() {
+    let scene = client_and_relay();
+    let mut relay = start(&scene, "relay", 1);
+    let raw = RawClient::new(identity("impostor"));
+    let pinned = PinnedKeys::of(&scene.overlay, [scene.member("relay")]);
+    let tls = tls::impostor::client(identity("client").public(), &raw.identity, pinned).expect("a config");
+    let config = quinn::ClientConfig::new(Arc::new(tls));
+    let address = scene.overlay.member(scene.member("relay")).control.expect("it listens");
+    let connecting = raw.endpoint.connect_with(config, address, tls::SERVER_NAME).expect("an attempt");
+    let connection = connecting.await.expect("in TLS 1.3 the client is done first");
+    let reason = timeout(PATIENCE, connection.closed()).await.expect("a close");
+    assert!(is_alert(&reason, AlertDescription::DecryptError), "{reason}");
+    expect_first(&mut relay, &scene, "client").await;
+}
+
+#[tokio::test]
+async fn an_acceptor_that_presents_the_neighbours_public_key_without_owning_it_is_refused() {
+    let scene = client_and_relay();
+    let pinned = PinnedKeys::of(&scene.overlay, [scene.member("client")]);
+    let claims = identity("relay").public();
+    let tls = tls::impostor::server(claims, &identity("impostor"), pinned).expect("a config");
+    let config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    let (quic, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
+    let impostor = quinn::Endpoint::new(quic, Some(config), scene.control_socket("relay"), runtime);
+    let impostor = impostor.expect("an endpoint");
+    let mut client = start(&scene, "client", 2);
+    let incoming = timeout(PATIENCE, impostor.accept()).await.expect("an attempt").expect("open");
+    let reason = incoming.await.expect_err("the client refuses");
+    assert!(is_alert(&reason, AlertDescription::DecryptError), "{reason}");
+    assert_eq!(client.try_next_event(), None);
+}
+
+#[tokio::test]
+async fn a_reload_cuts_the_removed_neighbour_off_lets_the_new_one_in_and_leaves_the_third_alone() {
+    let links = [("removed", "relay"), ("kept", "relay")];
+    let before = Scene::new(&["relay"], &["removed", "kept", "new"], &links);
+    let (overlay, text) = before.next(&[("kept", "relay"), ("new", "relay")]);
+    let mut relay = start(&before, "relay", 1);
+    let mut removed = start(&before, "removed", 2);
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&before, "removed", 2)));
+    let mut kept = start(&before, "kept", 3);
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&before, "kept", 3)));
+    assert_eq!(next(&mut removed).await, ControlEvent::Up(peer(&before, "relay", 1)));
+    assert_eq!(next(&mut kept).await, ControlEvent::Up(peer(&before, "relay", 1)));
+
+    relay.reload(Arc::clone(&overlay)).expect("it can be dialled");
+    assert_eq!(next(&mut relay).await, ControlEvent::Down(peer(&before, "removed", 2)));
+    assert_eq!(next(&mut removed).await, ControlEvent::Down(peer(&before, "relay", 1)));
+    let after = Scene { overlay, text, ..before };
+    let _new = start(&after, "new", 4);
+    assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&after, "new", 4)));
+    relay.send(peer(&after, "kept", 3), vec![7]);
+    assert_eq!(next(&mut kept).await, ControlEvent::Message(peer(&after, "relay", 1), vec![7]));
+    assert_eq!(removed.try_next_event(), None, "it is not let in again");
 }
 
 #[tokio::test]

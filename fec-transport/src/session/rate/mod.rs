@@ -128,6 +128,8 @@ pub(crate) struct RateController {
     history: VecDeque<(Time, f64)>,
     start: Option<Start>,
     floor: DelayFloor,
+    /// How far the latest delay was above the floor.
+    queue: Duration,
     round: Round,
     watch: LossWatch,
     check: Option<Check>,
@@ -159,6 +161,7 @@ impl RateController {
             history: VecDeque::from([(now, INITIAL_RATE)]),
             start: Some(Start::default()),
             floor: DelayFloor::new(now),
+            queue: Duration::ZERO,
             round: Round::default(),
             watch: LossWatch::default(),
             check: None,
@@ -186,6 +189,11 @@ impl RateController {
     /// The rate beside manoeuvres, for quotas and people.
     pub(crate) fn mean_rate(&self) -> f64 {
         self.rate
+    }
+
+    /// For how long the latest packet that was reported had stood in queues.
+    pub(crate) fn queue(&self) -> Duration {
+        self.queue
     }
 
     /// What the session sends over the links that this path shares with others, bit/s.
@@ -224,6 +232,7 @@ impl RateController {
         let delay_us = feedback.arrived_us as i64 - feedback.departed.as_micros() as i64;
         self.floor.observe(now, delay_us);
         let queue = self.floor.above(delay_us);
+        self.queue = Duration::from_secs_f64(queue);
         if self.check.is_some() {
             return self.on_check_feedback(now, feedback);
         }

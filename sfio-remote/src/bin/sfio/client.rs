@@ -83,7 +83,7 @@ impl Identification {
         block_on(async {
             let mut signals = StopSignals::install()?;
             let (overlay, name) = (Arc::clone(&membership.overlay), membership.name().to_owned());
-            let session = Session { member: member::start(membership).await?, overlay, name };
+            let session = Session { member: member::start(&membership).await?, overlay, name };
             let result = tokio::select! {
                 result = work(&session) => result,
                 () = signals.received() => Err(Failure::new(Exit::Interrupted, "interrupted")),

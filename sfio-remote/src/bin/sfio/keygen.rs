@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use fec_transport::keys::encode_key;
+use fec_transport::overlay::OperatorKey;
 
 use sfio_remote::io::membership::key_file;
 
@@ -20,11 +21,19 @@ pub(crate) struct Options {
     /// Print the public half of the key that FILE holds already
     #[arg(long)]
     show: bool,
+
+    /// Make the key of an operator, who signs overlay files; what is printed belongs into the members' config files
+    #[arg(long)]
+    operator: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let identity =
         if options.show { key_file::read(&options.file)? } else { key_file::create(&options.file)? };
+    if options.operator {
+        println!("operator = \"{}\"", OperatorKey::of(&identity).to_text());
+        return Ok(());
+    }
     let keys = identity.public();
     println!("ed25519 = \"{}\"", encode_key(&keys.ed25519));
     println!("x25519 = \"{}\"", encode_key(&keys.x25519));

@@ -11,6 +11,7 @@ mod exit;
 mod get;
 mod keygen;
 mod member;
+mod operations;
 mod overlay;
 mod ping;
 mod progress;
@@ -18,6 +19,7 @@ mod put;
 mod rm;
 mod signals;
 mod stat;
+mod status;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -58,6 +60,8 @@ enum Command {
     Bench(bench::Options),
     Keygen(keygen::Options),
     Member(member::Options),
+    Status(status::Options),
+    Reload(status::ReloadOptions),
     #[command(subcommand)]
     Overlay(overlay::Command),
     #[cfg(feature = "demo")]
@@ -96,6 +100,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(options) => bench::run(&options),
         Command::Keygen(options) => keygen::run(&options),
         Command::Member(options) => member::run(&options),
+        Command::Status(options) => status::run(&options),
+        Command::Reload(options) => status::reload(&options),
         Command::Overlay(command) => overlay::run(command),
         #[cfg(feature = "demo")]
         Command::Demo(options) => demo::run(options),

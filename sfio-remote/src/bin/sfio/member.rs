@@ -1,7 +1,10 @@
 //! `sfio member`: one member of an overlay as a process.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use fec_transport::io::{EndpointConfig, EndpointError};
 use sd_notify::NotifyState;
@@ -12,21 +15,40 @@ use tracing_subscriber::EnvFilter;
 
 use crate::block_on;
 use crate::exit::{Exit, Failure, OrFail as _};
-use crate::signals::{StopSignals, survive_file_size_limit};
+use crate::operations::{Observer, Operations, Reloader};
+use crate::signals::{ReloadSignal, StopSignals, survive_file_size_limit};
 use sfio_remote::io::membership::Membership;
 
 /// What is logged unless RUST_LOG says otherwise: who comes and goes, who is refused, what fails.
 const LOG: &str = "info";
 
+/// While the member ends: how often it looks for transfers under way, and how many looks must find none.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const CALM_LOOKS: u32 = 3;
+
 /// Run a member of an overlay: it relays, and serves subfiles if its config names an export folder
 ///
 /// It runs in the foreground until Ctrl-C or SIGTERM, says on standard output when it is ready, logs to standard error
-/// (RUST_LOG=debug for more), and tells systemd if that started it (Type=notify).
+/// (RUST_LOG=debug for more), and tells systemd if that started it (Type=notify). SIGHUP, or `sfio reload`, has it read
+/// the overlay file again; `sfio status` shows how it is.
+///
+/// Asked to end, it takes nothing new, lets the circuits that it relays go around it, and waits for transfers under way
+/// for as long as --grace says; a second signal ends it at once. Exit code 0: nothing was cut off; 8: transfers were.
+///
+/// Example: sfio member --config io1/config.toml --metrics 127.0.0.1:9100
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The member's config file
     #[arg(long, value_name = "FILE", env = "SFIO_CONFIG")]
     config: PathBuf,
+
+    /// Serve a page of metrics for Prometheus at http://ADDR/metrics, to whoever can reach that address
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
+
+    /// Seconds that transfers under way may take to end when the member is asked to
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    grace: u32,
 
     /// End when standard input does: `overlay up` holds the other end, and lets go of it when it ends in whatever way
     #[arg(long, hide = true)]
@@ -36,7 +58,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     log_to_stderr(LOG);
     let membership = Membership::load(&options.config)?;
-    block_on(serve(membership, options.until_stdin_ends))
+    block_on(serve(membership, options))
 }
 
 /// Logs what RUST_LOG asks for, or `usual` without it.
@@ -46,29 +68,75 @@ pub(crate) fn log_to_stderr(usual: &str) {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).init();
 }
 
-async fn serve(membership: Membership, until_stdin_ends: bool) -> Result<(), Failure> {
-    let mut signals = StopSignals::install()?;
+async fn serve(membership: Membership, options: &Options) -> Result<(), Failure> {
+    let mut signals = StopSignals::of_a_service()?;
+    let mut reload = ReloadSignal::install()?;
     survive_file_size_limit()?;
     let name = membership.name().to_owned();
-    let member = start(membership).await?;
-    announce(&name, &member);
+    let member = start(&membership).await?;
+    let reloader = Reloader::new(&membership, member.endpoint().handle().clone());
+    let observer = Observer::of(&membership, &member);
+    let operations = Operations::start(&membership, &observer, &reloader, options.metrics).await?;
+    announce(&name, &member, &operations);
     notify(&[NotifyState::Ready]);
-    tokio::select! {
-        () = signals.received() => {}
-        () = end_of_stdin(), if until_stdin_ends => {}
-    }
+    let grace = loop {
+        tokio::select! {
+            () = signals.received() => break Duration::from_secs(options.grace.into()),
+            () = end_of_stdin(), if options.until_stdin_ends => break Duration::ZERO,
+            () = reload.received() => {
+                if let Err(failure) = reloader.reload().await {
+                    tracing::error!("the overlay file in use stays: {failure}");
+                }
+            }
+        }
+    };
     tracing::info!("shutting down");
     notify(&[NotifyState::Stopping]);
-    member.shutdown().await.or_fail(Exit::Failed, format!("member {name}"))
+    let cut_off = drain(&member, grace, &mut signals).await?;
+    drop(operations);
+    member.shutdown().await.or_fail(Exit::Failed, format!("member {name}"))?;
+    match cut_off {
+        0 => Ok(()),
+        sessions => {
+            let message = format!("member {name}: {sessions} sessions with transfers under way were cut off");
+            Err(Failure::new(Exit::Interrupted, message))
+        }
+    }
+}
+
+/// Takes nothing new and waits until no session has anything under way, for `grace` at most or until a second signal.
+/// Gives how many sessions were not done.
+async fn drain(member: &SfioMember, grace: Duration, signals: &mut StopSignals) -> Result<usize, Failure> {
+    let handle = member.endpoint().handle();
+    handle.drain().await.or_fail(Exit::Failed, "shutting down")?;
+    let busy = async || {
+        let count = handle.inspect(|node, _| node.busy_sessions().count()).await;
+        count.or_fail(Exit::Failed, "shutting down")
+    };
+    let done = async {
+        let mut calm = 0;
+        // A transfer is many streams, one after the other.
+        while calm < CALM_LOOKS {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            calm = if busy().await? == 0 { calm + 1 } else { 0 };
+        }
+        Ok(())
+    };
+    tokio::select! {
+        done = done => done.map(|()| 0),
+        () = tokio::time::sleep(grace) => busy().await,
+        () = signals.received() => busy().await,
+    }
 }
 
 /// Starts the process of a member, a client's too.
-pub(crate) async fn start(membership: Membership) -> Result<SfioMember, Failure> {
-    let Membership { overlay, identity, member, export, access } = membership;
-    let place = format!("member {}", overlay.name(member));
-    let io_node = IoNodeConfig { access, ..IoNodeConfig::default() };
-    let config = MemberConfig { export, io_node, ..MemberConfig::default() };
-    let member = SfioMember::start(EndpointConfig::new(overlay, identity), config).await;
+pub(crate) async fn start(membership: &Membership) -> Result<SfioMember, Failure> {
+    let Membership { overlay, identity, member, export, access, .. } = membership;
+    let place = format!("member {}", overlay.name(*member));
+    let io_node = IoNodeConfig { access: access.clone(), ..IoNodeConfig::default() };
+    let config = MemberConfig { export: export.clone(), io_node, ..MemberConfig::default() };
+    let endpoint = EndpointConfig::new(Arc::clone(overlay), identity.clone());
+    let member = SfioMember::start(endpoint, config).await;
     member.map_err(|error| {
         let exit = match error {
             StartError::Endpoint(EndpointError::NoRandomness | EndpointError::Socket(_)) => Exit::Failed,
@@ -78,15 +146,17 @@ pub(crate) async fn start(membership: Membership) -> Result<SfioMember, Failure>
     })
 }
 
-fn announce(name: &str, member: &SfioMember) {
+fn announce(name: &str, member: &SfioMember, operations: &Operations) {
     let addresses = member.endpoint().addresses();
+    let metrics = operations.metrics.map(|address| format!(", metrics http://{address}/metrics"));
     // Whoever started it may not want to know.
     let _ = writeln!(
         std::io::stdout(),
-        "{name} is ready: process {}, control {}, data {}",
+        "{name} is ready: process {}, control {}, data {}{}",
         std::process::id(),
         addresses.control,
-        addresses.data
+        addresses.data,
+        metrics.unwrap_or_default()
     );
 }
 

@@ -5,6 +5,8 @@
 //! member = "io1"
 //! key = "key"
 //! export = "export"        # only for an I/O node: the folder beneath which it serves subfiles
+//! operator = "base64…"     # whose signature the overlay file must bear, in overlay.toml.sig; without it none is asked for
+//! admin = "admin.sock"     # where `sfio status` finds the running member; this is the default
 //!
 //! [access]                 # who may do what there: none, read-only, read-write; by default everybody everything
 //! backup = "read-only"
@@ -23,7 +25,7 @@ use std::sync::Arc;
 
 use fec_transport::io::EndpointConfig;
 use fec_transport::keys::{Identity, PublicKeys, encode_key};
-use fec_transport::overlay::{MemberId, Overlay};
+use fec_transport::overlay::{MemberId, OperatorKey, Overlay};
 use serde::Deserialize;
 
 use crate::io_node::{AccessRules, Right};
@@ -32,6 +34,9 @@ pub use error::ConfigError;
 pub use toml_file::read as read_toml;
 
 use error::About as _;
+
+/// The admin socket, beside the config file, unless that names another place.
+const ADMIN_SOCKET: &str = "admin.sock";
 
 /// Everything that a process needs to be a member.
 #[derive(Debug)]
@@ -46,6 +51,53 @@ pub struct Membership {
     pub export: Option<PathBuf>,
     /// What each member may do with them.
     pub access: AccessRules,
+    /// Where the overlay file is, and whose signature it must bear.
+    pub source: OverlaySource,
+    /// The admin socket of the running member.
+    pub admin: PathBuf,
+}
+
+/// Where a member's overlay file comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverlaySource {
+    /// The file.
+    pub path: PathBuf,
+    /// Whose signature it must bear, in a file of the same name with `.sig` behind; none if any file will do.
+    pub operator: Option<OperatorKey>,
+}
+
+impl OverlaySource {
+    /// Reads the file as it is now and checks the signature.
+    ///
+    /// # Errors
+    /// If it cannot be read, is not the operator's, or is no overlay file.
+    pub fn read(&self) -> Result<Overlay, ConfigError> {
+        let place = format!("overlay file {}", self.path.display());
+        let text = std::fs::read_to_string(&self.path).about(&place)?;
+        if let Some(operator) = self.operator {
+            let file = signature_file(&self.path);
+            let place = format!("signature {}", file.display());
+            let signature = std::fs::read_to_string(&file).about(&place)?;
+            operator.check(text.as_bytes(), &signature).about(place)?;
+        }
+        Overlay::parse(&text).about(place)
+    }
+}
+
+/// Where the signature of an overlay file is.
+pub fn signature_file(overlay: &Path) -> PathBuf {
+    let mut name = overlay.as_os_str().to_owned();
+    name.push(".sig");
+    PathBuf::from(name)
+}
+
+/// The admin socket of the member whose config file this is.
+///
+/// # Errors
+/// If it is no config file.
+pub fn admin_socket(config: &Path) -> Result<PathBuf, ConfigError> {
+    let file: File = toml_file::read("config file", config)?;
+    Ok(file.admin_beside(config))
 }
 
 #[derive(Debug, Deserialize)]
@@ -55,6 +107,8 @@ struct File {
     member: String,
     key: PathBuf,
     export: Option<PathBuf>,
+    operator: Option<String>,
+    admin: Option<PathBuf>,
     #[serde(default)]
     access: BTreeMap<String, Access>,
 }
@@ -68,13 +122,24 @@ enum Access {
     ReadWrite,
 }
 
+impl File {
+    fn admin_beside(&self, config: &Path) -> PathBuf {
+        let folder = config.parent().unwrap_or(Path::new(""));
+        folder.join(self.admin.as_deref().unwrap_or(Path::new(ADMIN_SOCKET)))
+    }
+}
+
 impl Membership {
     /// Reads a config file and the files that it names, and checks that they fit together.
     pub fn load(path: &Path) -> Result<Membership, ConfigError> {
         let file: File = toml_file::read("config file", path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let overlay_file = folder.join(&file.overlay);
-        let overlay = read_overlay(&overlay_file)?;
+        let operator = file.operator.as_deref().map(OperatorKey::from_text).transpose();
+        let operator = operator.about(format!("config file {}: operator", path.display()))?;
+        let source = OverlaySource { path: overlay_file.clone(), operator };
+        let overlay = source.read()?;
+        let admin = file.admin_beside(path);
         let member = overlay.find(&file.member).ok_or_else(|| {
             let names: Vec<&str> = overlay.members().iter().map(|member| member.name.as_str()).collect();
             let (path, listed) = (path.display(), overlay_file.display());
@@ -94,7 +159,7 @@ impl Membership {
         let export = file.export.map(|export| folder.join(export));
         let access = access_rules(&file.access, &overlay)
             .map_err(|message| ConfigError::new(format!("config file {}: {message}", path.display())))?;
-        Ok(Membership { overlay: Arc::new(overlay), identity, member, export, access })
+        Ok(Membership { overlay: Arc::new(overlay), identity, member, export, access, source, admin })
     }
 
     /// What an endpoint of this member is made of, with the default limits and policies.
@@ -186,6 +251,26 @@ mod tests {
         let membership = load(&folder).expect("all of it fits");
         assert_eq!(membership.name(), "io1");
         assert_eq!(membership.export, Some(folder.path().join("data")));
+    }
+
+    #[test]
+    fn where_an_operator_is_named_the_overlay_file_must_bear_its_signature() {
+        let folder = scene();
+        let operator = Identity::from_seed([7; 32]);
+        let overlay = folder.path().join("overlay.toml");
+        let text = std::fs::read(&overlay).expect("it is there");
+        configure(&folder, &format!("operator = \"{}\"\n", OperatorKey::of(&operator).to_text()));
+        assert!(load(&folder).unwrap_err().contains("overlay.toml.sig: No such file"));
+        let sign = |text: &[u8]| {
+            let signature = fec_transport::overlay::sign(&operator, text);
+            write(signature_file(&overlay), signature).expect("it can be written");
+        };
+        sign(b"another file");
+        assert!(load(&folder).unwrap_err().contains("is not the signature of operator"));
+        sign(&text);
+        load(&folder).expect("signed by the operator");
+        write(&overlay, [&text[..], b"\n"].concat()).expect("it can be written");
+        assert!(load(&folder).is_err(), "one byte more is another file");
     }
 
     #[test]

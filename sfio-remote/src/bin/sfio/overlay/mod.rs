@@ -1,4 +1,4 @@
-//! `sfio overlay`: make, run, check and draw overlays.
+//! `sfio overlay`: make, run, check, draw and sign overlays.
 
 mod check;
 mod draw;
@@ -8,6 +8,7 @@ mod folder;
 mod links;
 mod new;
 mod ports;
+mod sign;
 mod supervisor;
 mod up;
 
@@ -17,13 +18,14 @@ use clap::Subcommand;
 
 use crate::exit::Failure;
 
-/// Make, run, check and draw overlays
+/// Make, run, check, draw and sign overlays
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     New(new::Options),
     Up(up::Options),
     Check(check::Options),
     Draw(draw::Options),
+    Sign(sign::Options),
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
@@ -32,5 +34,6 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Up(options) => up::run(&options),
         Command::Check(options) => check::run(&options),
         Command::Draw(options) => draw::run(&options),
+        Command::Sign(options) => sign::run(&options),
     }
 }

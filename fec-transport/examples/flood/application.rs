@@ -1,0 +1,62 @@
+//! Sends without end, or receives and counts.
+
+use fec_transport::{Application, Event, Node, Read, StreamId, Time};
+
+/// The sender has a stream, the receiver a count.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    stream: Option<StreamId>,
+    pub(crate) received: u64,
+}
+
+/// Begin to send to the receiver.
+pub(crate) struct Begin;
+
+impl Flow {
+    fn write(&self, now: Time, node: &mut Node) {
+        let chunk = [7; 65_536];
+        while let Some(stream) = self.stream {
+            match node.write(now, stream, &chunk) {
+                Ok(taken) if taken == chunk.len() => {}
+                _ => return,
+            }
+        }
+    }
+}
+
+impl Application for Flow {
+    type Command = Begin;
+    type Outcome = ();
+
+    fn handle_event(&mut self, now: Time, node: &mut Node, event: Event) {
+        match event {
+            Event::SessionOpened { session, incoming: false, .. } => {
+                self.stream = node.open_stream(session).ok();
+                self.write(now, node);
+            }
+            Event::SessionClosed { reason, .. } => eprintln!("the session is over: {reason}"),
+            Event::Writable { .. } => self.write(now, node),
+            Event::Readable { stream } => {
+                while let Ok(Read::Data { bytes, .. }) = node.read_block(now, stream) {
+                    self.received += bytes.len() as u64;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_command(&mut self, now: Time, node: &mut Node, _: Begin) {
+        let receiver = node.overlay().find("receiver").expect("it is listed");
+        node.connect(now, receiver).expect("there is a path");
+    }
+
+    fn handle_timeout(&mut self, _: Time, _: &mut Node) {}
+
+    fn next_timeout(&self) -> Option<Time> {
+        None
+    }
+
+    fn poll_outcome(&mut self) -> Option<()> {
+        None
+    }
+}

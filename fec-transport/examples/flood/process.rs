@@ -1,0 +1,76 @@
+//! The sender's and the receiver's processes.
+
+use std::io::BufRead as _;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use fec_transport::Config;
+use fec_transport::io::{Endpoint, EndpointConfig, Sockets};
+use serde_json::json;
+
+use crate::application::{Begin, Flow};
+use crate::scene::{Ports, identity};
+
+/// Packets that are captured.
+const CAPTURED: usize = 2_000;
+/// Bytes of a packet with a symbol of 1,408 bytes (design §8).
+const PACKET_BYTES: usize = 1_468;
+
+/// Is that part until standard input ends.
+pub(crate) fn run(part: &str, ports: &Ports, limit: u64) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut config = EndpointConfig::new(ports.overlay()?, identity(part));
+    let mut node = Config::default();
+    node.pace.limit = Some(limit);
+    config.config = node;
+    let (sockets, tap) = sockets(&config)?;
+    config.sockets = Some(sockets);
+    let endpoint = runtime.block_on(Endpoint::start(config, Flow::default(), |()| {}))?;
+    if part == "sender" {
+        runtime.block_on(endpoint.handle().command(Begin))?;
+    }
+    let started = Instant::now();
+    for question in std::io::stdin().lock().lines() {
+        match question?.as_str() {
+            "capture" => println!("{}", serde_json::to_string(&capture(&tap)?)?),
+            _ => {
+                let look = endpoint.handle().inspect(|node, flow| {
+                    let counters = node.datagram_counters();
+                    let sessions = node.sessions().filter_map(|session| node.session_status(session));
+                    let not_opened: u64 = sessions.map(|status| status.dropped).sum();
+                    json!({
+                        "bytes": flow.received, "malformed": counters.malformed, "not_opened": not_opened,
+                        "unknown_label": counters.unknown_label, "bad_tag": counters.bad_tag,
+                    })
+                });
+                let mut look = runtime.block_on(look)?;
+                look["seconds"] = json!(started.elapsed().as_secs_f64());
+                println!("{look}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The member's sockets, and a second handle on the data socket.
+fn sockets(config: &EndpointConfig) -> anyhow::Result<(Sockets, UdpSocket)> {
+    let keys = config.identity.public();
+    let own = config.overlay.find_by_ed25519(&keys.ed25519).expect("it is listed");
+    let sockets = Sockets::for_member(&config.overlay, own)?;
+    let tap = sockets.data.try_clone()?;
+    Ok((sockets, tap))
+}
+
+/// Peeks at what waits in the socket. What the kernel has joined is cut into its packets again.
+fn capture(tap: &UdpSocket) -> anyhow::Result<Vec<Vec<u8>>> {
+    let (mut packets, mut buffer) = (Vec::new(), vec![0; 65_536]);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while packets.len() < CAPTURED && Instant::now() < deadline {
+        // The socket does not block; mostly nothing waits in it.
+        let Ok(length) = tap.peek(&mut buffer) else { continue };
+        let full = buffer[..length].chunks(PACKET_BYTES).filter(|packet| packet.len() == PACKET_BYTES);
+        packets.extend(full.map(<[u8]>::to_vec));
+    }
+    anyhow::ensure!(!packets.is_empty(), "nothing of the transfer was seen");
+    Ok(packets)
+}

@@ -1,0 +1,71 @@
+//! What an operator sees of a running member, and tells it: the admin socket and the metrics page.
+
+mod admin;
+mod metrics;
+mod observation;
+mod reload;
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use fec_transport::io::Handle;
+use sfio_remote::application::SfioApplication;
+use sfio_remote::io::SfioMember;
+use sfio_remote::io::membership::Membership;
+use tokio::task::JoinSet;
+
+use crate::exit::Failure;
+
+pub(crate) use admin::{AdminRequest, ask};
+pub(crate) use observation::{IoNode, Member, Observation, Path, Session};
+pub(crate) use reload::{Reloaded, Reloader};
+
+/// Looks at a running member.
+#[derive(Debug, Clone)]
+pub(crate) struct Observer {
+    handle: Handle<SfioApplication>,
+    name: String,
+    addresses: [String; 2],
+    started: Instant,
+}
+
+/// The tasks that serve operators; they end when it is dropped.
+pub(crate) struct Operations {
+    /// Where the metrics page is, if there is one.
+    pub(crate) metrics: Option<SocketAddr>,
+    _tasks: JoinSet<()>,
+    _socket: admin::SocketFile,
+}
+
+impl Observer {
+    pub(crate) fn of(membership: &Membership, member: &SfioMember) -> Observer {
+        let addresses = member.endpoint().addresses();
+        Observer {
+            handle: member.endpoint().handle().clone(),
+            name: membership.name().to_owned(),
+            addresses: [addresses.control.to_string(), addresses.data.to_string()],
+            started: Instant::now(),
+        }
+    }
+}
+
+impl Operations {
+    /// Listens on the admin socket and, if asked to, for requests of the metrics page.
+    pub(crate) async fn start(
+        membership: &Membership,
+        observer: &Observer,
+        reloader: &Reloader,
+        metrics: Option<SocketAddr>,
+    ) -> Result<Operations, Failure> {
+        let mut tasks = JoinSet::new();
+        let (listener, socket) = admin::bind(&membership.admin)?;
+        tasks.spawn(admin::serve(listener, observer.clone(), reloader.clone()));
+        let mut bound = None;
+        if let Some(address) = metrics {
+            let listener = metrics::bind(address).await?;
+            bound = listener.local_addr().ok();
+            tasks.spawn(metrics::serve(listener, observer.clone()));
+        }
+        Ok(Operations { metrics: bound, _tasks: tasks, _socket: socket })
+    }
+}

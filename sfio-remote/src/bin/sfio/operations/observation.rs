@@ -1,0 +1,283 @@
+//! How a member is at one moment, as people and programs see it.
+
+use std::collections::BTreeMap;
+
+use fec_transport::io::{DataCounts, EndpointEnded};
+use fec_transport::overlay::MemberId;
+use fec_transport::{CircuitPart, Node, PathState, PathStatus, SessionStatus};
+use serde::{Deserialize, Serialize};
+use sfio_remote::application::SfioApplication;
+
+use super::Observer;
+
+/// How a member is. Rates are in Mbit/s, times in what their names end with, shares in [0, 1].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Observation {
+    pub(crate) member: String,
+    pub(crate) version: String,
+    pub(crate) process: u32,
+    pub(crate) up_s: f64,
+    pub(crate) control: String,
+    pub(crate) data: String,
+    pub(crate) overlay_serial: u64,
+    pub(crate) shutting_down: bool,
+    pub(crate) members: Vec<Member>,
+    pub(crate) circuits: Vec<Circuit>,
+    pub(crate) sessions: Vec<Session>,
+    /// Datagrams by what became of them at the socket, and at the labels.
+    pub(crate) socket: BTreeMap<String, u64>,
+    pub(crate) datagrams: BTreeMap<String, u64>,
+    pub(crate) circuit_counts: BTreeMap<String, u64>,
+    pub(crate) io_node: Option<IoNode>,
+}
+
+/// A member of the overlay.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) is_neighbour: bool,
+    /// Its processes whose control connection is up.
+    pub(crate) connected: usize,
+    /// For how long the latest of them has been connected.
+    pub(crate) connected_s: Option<f64>,
+}
+
+/// A circuit that the member knows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Circuit {
+    /// `originator`, `relay` or `responder`.
+    pub(crate) part: String,
+    pub(crate) route: Vec<String>,
+    pub(crate) answered: bool,
+    pub(crate) expires_s: f64,
+}
+
+/// A session.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Session {
+    pub(crate) id: u64,
+    pub(crate) peer: String,
+    /// Which of the peer's processes it is.
+    pub(crate) instance: String,
+    /// Whether the peer opened it.
+    pub(crate) incoming: bool,
+    pub(crate) epoch: u32,
+    pub(crate) streams: usize,
+    pub(crate) received_bytes: u64,
+    pub(crate) acknowledged_bytes: u64,
+    /// Bytes on their way in and out.
+    pub(crate) queued_bytes: usize,
+    pub(crate) source_symbols: u64,
+    /// Symbols beyond the source, sent at first and as repairs, over source symbols.
+    pub(crate) overhead: f64,
+    pub(crate) repaired_blocks: u64,
+    pub(crate) blocks: u64,
+    /// Packets that came over a right label and did not open.
+    pub(crate) not_opened: u64,
+    pub(crate) paths: Vec<Path>,
+}
+
+/// A path of a session.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Path {
+    pub(crate) id: u32,
+    pub(crate) route: Vec<String>,
+    /// `unconfirmed`, `live` or `dead`.
+    pub(crate) state: String,
+    /// At which it is paced.
+    pub(crate) rate_mbit: f64,
+    pub(crate) round_trip_ms: f64,
+    /// How long the latest packet stood in queues.
+    pub(crate) queue_ms: f64,
+    pub(crate) loss: f64,
+    pub(crate) planned_share: f64,
+    /// Of the symbols that this side has sent.
+    pub(crate) share: f64,
+    /// Repair symbols over source symbols sent on it.
+    pub(crate) redundancy: f64,
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_received: u64,
+    pub(crate) packets_lost: u64,
+    pub(crate) deaths: u64,
+}
+
+/// The part that serves subfiles.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct IoNode {
+    pub(crate) transfers: usize,
+    pub(crate) memory_bytes: u64,
+    /// Failed system calls by kind.
+    pub(crate) errors: BTreeMap<String, u64>,
+}
+
+impl Observer {
+    /// Looks at the member.
+    pub(crate) async fn observe(&self) -> Result<Observation, EndpointEnded> {
+        let mut observation = self.handle.inspect(look).await?;
+        observation.socket = socket_counts(self.handle.data_counts().await?);
+        observation.member.clone_from(&self.name);
+        observation.up_s = self.started.elapsed().as_secs_f64();
+        let [control, data] = &self.addresses;
+        observation.control.clone_from(control);
+        observation.data.clone_from(data);
+        Ok(observation)
+    }
+}
+
+/// What can be seen from within the endpoint; the rest is filled in by the caller.
+fn look(node: &Node, application: &SfioApplication) -> Observation {
+    let sessions = node.sessions().filter_map(|id| Some((id.0, node.session_status(id)?)));
+    Observation {
+        member: String::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        process: std::process::id(),
+        up_s: 0.0,
+        control: String::new(),
+        data: String::new(),
+        overlay_serial: node.overlay().serial,
+        shutting_down: node.is_draining(),
+        members: members(node),
+        circuits: circuits(node),
+        sessions: sessions.map(|(id, status)| session(node, id, &status)).collect(),
+        socket: BTreeMap::new(),
+        datagrams: datagram_counts(node),
+        circuit_counts: circuit_counts(node),
+        io_node: application.io_node().map(|io_node| IoNode {
+            transfers: io_node.transfer_count(),
+            memory_bytes: io_node.memory_used(),
+            errors: io_node
+                .error_counters()
+                .iter()
+                .map(|(call, count)| (format!("{call:?}").to_lowercase(), count))
+                .collect(),
+        }),
+    }
+}
+
+fn members(node: &Node) -> Vec<Member> {
+    let overlay = node.overlay();
+    let member = |(id, member): (MemberId, &fec_transport::overlay::Member)| {
+        let processes = node.neighbours().filter(|neighbour| neighbour.peer.member == id && neighbour.is_up);
+        let connected: Vec<f64> =
+            processes.map(|neighbour| node.now().since(neighbour.since).as_secs_f64()).collect();
+        Member {
+            name: member.name.clone(),
+            is_neighbour: overlay.link_between(node.member(), id).is_some(),
+            connected: connected.len(),
+            connected_s: connected.into_iter().reduce(f64::min),
+        }
+    };
+    overlay.listed_members().filter(|(id, _)| *id != node.member()).map(member).collect()
+}
+
+fn names(node: &Node, route: &[MemberId]) -> Vec<String> {
+    route.iter().map(|member| node.overlay().name(*member)).collect()
+}
+
+fn circuits(node: &Node) -> Vec<Circuit> {
+    let part = |part| match part {
+        CircuitPart::Originator => "originator",
+        CircuitPart::Relay => "relay",
+        CircuitPart::Responder => "responder",
+    };
+    let circuit = |status: fec_transport::CircuitStatus| Circuit {
+        part: part(status.part).to_owned(),
+        route: names(node, &status.route),
+        answered: status.answered,
+        expires_s: status.expires.since(node.now()).as_secs_f64(),
+    };
+    node.circuits().map(circuit).collect()
+}
+
+fn session(node: &Node, id: u64, status: &SessionStatus) -> Session {
+    let sent = &status.sent;
+    let symbols = |path: &PathStatus| path.counters.source_symbols + path.counters.repair_symbols;
+    let all: u64 = status.paths.iter().map(symbols).sum();
+    Session {
+        id,
+        peer: node.overlay().name(status.peer.member),
+        instance: format!("{:016x}", status.peer.instance.0),
+        incoming: status.incoming,
+        epoch: status.epoch,
+        streams: status.streams,
+        received_bytes: status.delivery.bytes,
+        acknowledged_bytes: status.acknowledged.bytes,
+        queued_bytes: status.memory,
+        source_symbols: sent.source_symbols,
+        overhead: ratio(sent.redundancy_symbols + sent.repair_symbols, sent.source_symbols),
+        repaired_blocks: sent.repaired_blocks,
+        blocks: sent.blocks,
+        not_opened: status.dropped,
+        paths: status.paths.iter().map(|path| describe(node, path, ratio(symbols(path), all))).collect(),
+    }
+}
+
+fn describe(node: &Node, path: &PathStatus, share: f64) -> Path {
+    let state = match path.state {
+        PathState::Unconfirmed => "unconfirmed",
+        PathState::Live => "live",
+        PathState::Dead { .. } => "dead",
+    };
+    let counters = &path.counters;
+    Path {
+        id: path.id.0,
+        route: names(node, &path.route),
+        state: state.to_owned(),
+        rate_mbit: path.rate_bps / 1e6,
+        round_trip_ms: path.round_trip.as_secs_f64() * 1e3,
+        queue_ms: path.queue.as_secs_f64() * 1e3,
+        loss: path.loss,
+        planned_share: path.planned_share,
+        share,
+        redundancy: ratio(counters.repair_symbols, counters.source_symbols),
+        packets_sent: counters.packets_sent,
+        packets_received: counters.packets_received,
+        packets_lost: counters.packets_lost,
+        deaths: counters.deaths,
+    }
+}
+
+/// One number over another; 0 over nothing is 0.
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+fn named<const N: usize>(counts: [(&str, u64); N]) -> BTreeMap<String, u64> {
+    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+fn socket_counts(counts: DataCounts) -> BTreeMap<String, u64> {
+    named([
+        ("sent", counts.sent),
+        ("received", counts.received),
+        ("without_address", counts.without_address),
+        ("refused", counts.refused),
+    ])
+}
+
+fn datagram_counts(node: &Node) -> BTreeMap<String, u64> {
+    let counters = node.datagram_counters();
+    named([
+        ("forwarded", counters.forwarded),
+        ("delivered", counters.delivered),
+        ("malformed", counters.malformed),
+        ("unknown_label", counters.unknown_label),
+        ("bad_tag", counters.bad_tag),
+        ("replayed", counters.replayed),
+        ("policed", counters.policed),
+        ("queue_full", counters.queue_full),
+    ])
+}
+
+fn circuit_counts(node: &Node) -> BTreeMap<String, u64> {
+    let counters = node.circuit_counters();
+    named([
+        ("admitted", counters.admitted),
+        ("refused", counters.refused),
+        ("answered", counters.answered),
+        ("torn_down", counters.torn_down),
+        ("expired", counters.expired),
+        ("unanswered", counters.unanswered),
+        ("malformed_control", node.malformed_control()),
+    ])
+}

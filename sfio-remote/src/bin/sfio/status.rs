@@ -1,0 +1,258 @@
+//! `sfio status` and `sfio reload`: looking at a running member, and telling it to read its overlay file again.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use console::{Term, truncate_str};
+use sfio_remote::io::membership::admin_socket;
+
+use crate::block_on;
+use crate::exit::{Exit, Failure, OrFail as _};
+use crate::operations::{self, AdminRequest, Observation, Reloaded, Session, ask};
+use crate::signals::StopSignals;
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Which running member is meant.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Target {
+    /// The config file that the member runs with
+    #[arg(long, value_name = "FILE", env = "SFIO_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// The member's admin socket
+    #[arg(long, value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+}
+
+/// Show how a running member is: neighbours, circuits, sessions, and their paths
+///
+/// On a terminal it shows a new picture every second until Ctrl-C; in a pipe, with --once or --json it looks once. For
+/// each path: the rate at which it is paced, its round trip, how long packets stand in queues, the share of packets that
+/// it loses, the share of the session's symbols that it carries (and should by the plan), and its redundancy (repair
+/// symbols over source symbols).
+///
+/// Example: sfio status --config /tmp/try/io1/config.toml
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    target: Target,
+
+    /// Look once, also on a terminal
+    #[arg(long)]
+    once: bool,
+
+    /// One JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Have a running member read its overlay file again, as SIGHUP does, and tell what has changed
+///
+/// The file must have a larger serial than the one in use and, if the member's config names an operator, that
+/// operator's signature. Members that it does not list any more are cut off at once; everything else goes on.
+///
+/// Example: sfio reload --config /tmp/try/io1/config.toml
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReloadOptions {
+    #[command(flatten)]
+    target: Target,
+
+    /// One JSON object instead of words
+    #[arg(long)]
+    json: bool,
+}
+
+impl Target {
+    fn socket(&self) -> Result<PathBuf, Failure> {
+        match (&self.socket, &self.config) {
+            (Some(socket), _) => Ok(socket.clone()),
+            (None, Some(config)) => Ok(admin_socket(config)?),
+            (None, None) => Err(Failure::new(Exit::Usage, "give --config FILE or --socket SOCKET")),
+        }
+    }
+}
+
+pub(crate) fn reload(options: &ReloadOptions) -> Result<(), Failure> {
+    let socket = options.target.socket()?;
+    let reloaded: Reloaded = block_on(ask(&socket, AdminRequest::Reload))?;
+    if options.json {
+        println!("{}", serde_json::to_string(&reloaded).or_fail(Exit::Failed, "JSON")?);
+    } else {
+        println!("{reloaded}");
+    }
+    Ok(())
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let socket = options.target.socket()?;
+    let terminal = Term::stdout();
+    if terminal.is_term() && !options.once && !options.json {
+        return block_on(watch(&socket, terminal));
+    }
+    let observation: Observation = block_on(ask(&socket, AdminRequest::Status))?;
+    if options.json {
+        println!("{}", serde_json::to_string(&observation).or_fail(Exit::Failed, "JSON")?);
+    } else {
+        lines(&observation, &Rates::default()).iter().for_each(|line| println!("{line}"));
+    }
+    Ok(())
+}
+
+/// Draws the picture anew every second, in its place.
+async fn watch(socket: &Path, terminal: Term) -> Result<(), Failure> {
+    let mut signals = StopSignals::install()?;
+    let mut drawn = 0;
+    let mut before: Option<(Instant, Observation)> = None;
+    loop {
+        let observation: Observation = ask(socket, AdminRequest::Status).await?;
+        let rates = before.as_ref().map(|(at, earlier)| Rates::since(*at, earlier, &observation));
+        let lines = lines(&observation, &rates.unwrap_or_default());
+        drawn = draw(&terminal, &lines, drawn).or_fail(Exit::Failed, "the terminal")?;
+        before = Some((Instant::now(), observation));
+        tokio::select! {
+            () = tokio::time::sleep(INTERVAL) => {}
+            () = signals.received() => return Ok(()),
+        }
+    }
+}
+
+/// Writes all lines at once over those of last time, so that nothing flickers. Gives how many there are now.
+fn draw(mut terminal: &Term, lines: &[String], drawn: usize) -> std::io::Result<usize> {
+    let (height, width) = terminal.size();
+    let room = usize::from(height).saturating_sub(1).max(1);
+    let mut text = if drawn > 0 { format!("\x1b[{drawn}A") } else { String::new() };
+    let shown = lines.len().min(room);
+    for (index, line) in lines[..shown].iter().enumerate() {
+        let is_cut = index + 1 == shown && shown < lines.len();
+        let line = if is_cut { format!("… {} more lines", lines.len() - index) } else { line.clone() };
+        text += &format!("{}\x1b[K\n", truncate_str(&line, usize::from(width), "…"));
+    }
+    text += "\x1b[J";
+    terminal.write_all(text.as_bytes())?;
+    terminal.flush()?;
+    Ok(shown)
+}
+
+/// What sessions have received and got acknowledged between two looks, in Mbit/s.
+#[derive(Debug, Default)]
+struct Rates(BTreeMap<u64, (f64, f64)>);
+
+impl Rates {
+    fn since(at: Instant, earlier: &Observation, now: &Observation) -> Rates {
+        let seconds = at.elapsed().as_secs_f64().max(1e-3);
+        let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 * 8e-6 / seconds;
+        let known = |id| earlier.sessions.iter().find(|session| session.id == id);
+        let rates = now.sessions.iter().filter_map(|session| {
+            let then = known(session.id)?;
+            let received = rate(session.received_bytes, then.received_bytes);
+            Some((session.id, (received, rate(session.acknowledged_bytes, then.acknowledged_bytes))))
+        });
+        Rates(rates.collect())
+    }
+}
+
+fn lines(observation: &Observation, rates: &Rates) -> Vec<String> {
+    let mut lines = vec![headline(observation), neighbours(observation), circuits(observation)];
+    lines.extend(dropped(observation));
+    lines.extend(observation.io_node.as_ref().map(io_node));
+    for session in &observation.sessions {
+        lines.push(String::new());
+        lines.push(describe(session, rates));
+        if !session.paths.is_empty() {
+            lines.push(format!(
+                "  {:>4} {:<11} {:>12} {:>10} {:>9} {:>7} {:>7} {:>7} {:>10}  route",
+                "path", "state", "rate Mbit/s", "round trip", "queue", "loss", "share", "plan", "redundancy"
+            ));
+        }
+        lines.extend(session.paths.iter().map(path));
+    }
+    lines
+}
+
+fn headline(observation: &Observation) -> String {
+    let Observation { member, overlay_serial, process, control, data, .. } = observation;
+    let up = Duration::from_secs(observation.up_s as u64);
+    let end = if observation.shutting_down { ", shutting down" } else { "" };
+    format!(
+        "{member}: up {}{end}, process {process}, overlay file of serial {overlay_serial}, control {control}, data {data}",
+        indicatif::HumanDuration(up)
+    )
+}
+
+fn neighbours(observation: &Observation) -> String {
+    let neighbours = observation.members.iter().filter(|member| member.is_neighbour);
+    let word = |member: &operations::Member| match member.connected {
+        0 => format!("{} (not connected)", member.name),
+        1 => member.name.clone(),
+        processes => format!("{} ({processes} processes)", member.name),
+    };
+    let words: Vec<String> = neighbours.map(word).collect();
+    format!("{} members besides it; neighbours: {}", observation.members.len(), words.join(", "))
+}
+
+fn circuits(observation: &Observation) -> String {
+    let count = |part: &str| observation.circuits.iter().filter(|circuit| circuit.part == part).count();
+    let forwarded = observation.datagrams.get("forwarded").copied().unwrap_or_default();
+    format!(
+        "circuits: {} of its own, {} relayed, {} that end here; {forwarded} datagrams relayed",
+        count("originator"),
+        count("relay"),
+        count("responder")
+    )
+}
+
+fn dropped(observation: &Observation) -> Option<String> {
+    let is_drop = |name: &str| name != "forwarded" && name != "delivered";
+    let drops = observation.datagrams.iter().filter(|(name, count)| is_drop(name) && **count > 0);
+    let words: Vec<String> =
+        drops.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    (!words.is_empty()).then(|| format!("datagrams dropped: {}", words.join(", ")))
+}
+
+fn io_node(io_node: &operations::IoNode) -> String {
+    let errors: u64 = io_node.errors.values().sum();
+    let memory = indicatif::BinaryBytes(io_node.memory_bytes);
+    format!("I/O node: {} transfers, {memory} in memory, {errors} failed system calls", io_node.transfers)
+}
+
+fn describe(session: &Session, rates: &Rates) -> String {
+    let direction = if session.incoming { "from" } else { "to" };
+    let Session { id, peer, instance, streams, epoch, .. } = session;
+    let rate = match rates.0.get(id) {
+        Some((received, acknowledged)) => format!("in {received:.1}, out {acknowledged:.1} Mbit/s"),
+        None => {
+            let [received, acknowledged] =
+                [session.received_bytes, session.acknowledged_bytes].map(indicatif::BinaryBytes);
+            format!("in {received}, out {acknowledged}")
+        }
+    };
+    let queued = indicatif::BinaryBytes(session.queued_bytes as u64);
+    let overhead = session.overhead * 100.0;
+    format!(
+        "session {id} {direction} {peer} ({instance}): {streams} streams, {rate}, {queued} queued, \
+         overhead {overhead:.1} %, epoch {epoch}"
+    )
+}
+
+fn path(path: &operations::Path) -> String {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let milliseconds = |time: f64| format!("{time:.1} ms");
+    format!(
+        "  {:>4} {:<11} {:>12.1} {:>10} {:>9} {:>7} {:>7} {:>7} {:>10}  {}",
+        path.id,
+        path.state,
+        path.rate_mbit,
+        milliseconds(path.round_trip_ms),
+        milliseconds(path.queue_ms),
+        percent(path.loss),
+        percent(path.share),
+        percent(path.planned_share),
+        percent(path.redundancy),
+        path.route.join(" – ")
+    )
+}
