@@ -177,6 +177,9 @@ pub struct Limits {
     /// Bytes that all streams of a session may receive unread. Default 96 MiB, of which `streams × initial_window` are
     /// set aside for new streams.
     pub receive_memory: usize,
+    /// Bytes by which the windows of all sessions of a node together may grow beyond their initial ones. Default 1 GiB:
+    /// many sessions share it, and few do not notice.
+    pub node_receive_memory: usize,
     /// Streams that the peer may have open at once. Default 128: so many small requests share a round trip.
     pub streams: u32,
     /// Paths of a session at once. Default 16: what a report can describe.
@@ -311,6 +314,7 @@ impl Default for Limits {
             initial_window: 128 << 10,
             max_window: 32 << 20,
             receive_memory: 96 << 20,
+            node_receive_memory: 1 << 30,
             streams: 128,
             paths: 16,
             sessions: 1_024,

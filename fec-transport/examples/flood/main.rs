@@ -8,6 +8,8 @@
 //! of these over other bodies. Each phase is compared with one in quiet. Captured packets are peeked at on the
 //! receiver's socket, as somebody on its wire could.
 
+#![allow(clippy::disallowed_methods, reason = "a program may look at the clock; the protocol does not")]
+
 mod application;
 mod attacker;
 mod process;

@@ -234,3 +234,52 @@ fn set_ups_are_policed_when_the_config_says_so() {
         assert_eq!(row.overlay.members().len(), 3);
     }
 }
+
+/// A set-up by hand: its body, and who signs it.
+fn forged(route: &[&str], time_s: u64, signer: usize) -> (CircuitId, CircuitMessage) {
+    let circuit = CircuitId([9; 16]);
+    let route = route.iter().map(|name| (*name).to_owned()).collect();
+    let signed = SetUpBody { circuit, time_s, lifetime_s: 60, route, payload: Vec::new() }.emit();
+    let signature = identity(signer).sign(&signed);
+    let backward = Hop { label: Label(1), key: [1; 16] };
+    (circuit, CircuitMessage::SetUp(SetUp { signed, signature, backward }))
+}
+
+#[test]
+fn a_set_up_that_breaks_a_rule_is_refused_with_the_reason_and_leaves_nothing_behind() {
+    let whole = ["client", "relay", "server"];
+    let rules: [(&[&str], u64, usize, &str); 6] = [
+        (&whole, 1_000, RELAY, "the signature is not that of \"client\""),
+        (&whole, 1_000 - 121, ORIGINATOR, "set the clocks"),
+        (&whole, 1_000 + 121, ORIGINATOR, "set the clocks"),
+        (&["client", "stranger", "relay"], 1_000, ORIGINATOR, "names \"stranger\""),
+        (&["client", "relay", "client"], 1_000, ORIGINATOR, "visits \"client\" twice"),
+        (&["client", "server", "relay"], 1_000, ORIGINATOR, "does not lead from \"client\" to me"),
+    ];
+    for (route, time_s, signer, words) in rules {
+        let mut row = row(Config::default());
+        let (circuit, message) = forged(route, time_s, signer);
+        row.hear(RELAY, ORIGINATOR, message);
+        let (to, answer) = row.nodes[RELAY].poll_message().expect("a refusal");
+        let CircuitMessage::Refusal { circuit: refused, notice } = answer else { panic!("{answer:?}") };
+        assert_eq!((to, refused), (peer(ORIGINATOR), circuit));
+        assert!(notice.reason.contains(words), "{}", notice.reason);
+        assert_eq!(row.sizes(), EMPTY);
+    }
+}
+
+#[test]
+fn a_relay_that_is_about_to_end_tells_both_sides_and_relays_nothing_more() {
+    let mut row = row(Config::default());
+    let circuit = row.established();
+    row.nodes[RELAY].drain();
+    row.settle();
+    for end in [ORIGINATOR, RESPONDER] {
+        let CircuitEvent::Ended { circuit: ended, notice: Some(notice) } = row.event(end) else {
+            panic!("it is told")
+        };
+        assert_eq!((ended, notice.by.as_str(), notice.cause), (circuit, "relay", Cause::LinkDown));
+    }
+    assert!(refusal(&mut row).contains("shutting down"));
+    assert_eq!(row.sizes(), EMPTY);
+}

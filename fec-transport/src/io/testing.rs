@@ -12,7 +12,7 @@ pub(super) struct Scene {
     /// As each of its members knows it.
     pub(super) overlay: Arc<Overlay>,
     pub(super) text: String,
-    sockets: Vec<(UdpSocket, UdpSocket)>,
+    pub(super) sockets: Vec<(UdpSocket, UdpSocket)>,
 }
 
 impl Scene {

@@ -5,6 +5,7 @@
 //! the one of the neighbour it dials, the acceptor with those of all its neighbours.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
@@ -19,7 +20,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme,
 };
 
-use crate::keys::{Identity, PublicKeys};
+use crate::keys::{Identity, PublicKeys, encode_key};
 use crate::overlay::{MemberId, Overlay};
 
 /// Names the control protocol and its version; two sides without a common one do not talk (ALPN).
@@ -27,6 +28,9 @@ const PROTOCOL: &[u8] = b"fec-transport/1";
 
 /// TLS wants a name for the server; nothing looks at it and it is not sent.
 pub(super) const SERVER_NAME: &str = "member.invalid";
+
+/// Refused keys of which each is named in the log.
+const NAMED_KEYS: u64 = 64;
 
 /// Why the TLS configuration could not be made: never the overlay's fault, so a fault of the build.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +49,18 @@ pub enum TlsError {
 pub(super) struct PinnedKeys {
     members: Arc<RwLock<BTreeMap<Vec<u8>, MemberId>>>,
     algorithms: WebPkiSupportedAlgorithms,
+    /// How many were refused.
+    refused: Arc<AtomicU64>,
 }
 
 impl PinnedKeys {
     /// The keys of `members`, as `overlay` lists them.
     pub(super) fn of(overlay: &Overlay, members: impl IntoIterator<Item = MemberId>) -> PinnedKeys {
-        let pinned =
-            PinnedKeys { members: Arc::default(), algorithms: provider().signature_verification_algorithms };
+        let pinned = PinnedKeys {
+            members: Arc::default(),
+            algorithms: provider().signature_verification_algorithms,
+            refused: Arc::default(),
+        };
         pinned.replace(overlay, members);
         pinned
     }
@@ -82,8 +91,19 @@ impl PinnedKeys {
         if others.is_empty() && self.read().contains_key(key.as_ref()) {
             return Ok(());
         }
+        self.note_refused(key);
         // Told to the peer as the alert access_denied.
         Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+    }
+
+    /// Names the first keys that are refused, and ever fewer of those that follow.
+    fn note_refused(&self, key: &CertificateDer<'_>) {
+        let so_far = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
+        if so_far <= NAMED_KEYS || so_far.is_power_of_two() {
+            let key: &[u8] = key.as_ref();
+            let key = key.last_chunk().map(encode_key);
+            tracing::info!(ed25519 = key, so_far, "a key that is no neighbour's was presented");
+        }
     }
 
     fn check_signature(

@@ -33,7 +33,7 @@ use crate::neighbour::{NeighbourStatus, Neighbours};
 use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
 use crate::session::path::PathId;
 use crate::session::{
-    Class, Delivery, Job, JobResult, PathStatus, Read, ReceiveCounters, SendCounters, Session,
+    Class, Delivery, Job, JobResult, PathStatus, Read, ReceiveCounters, SendCounters, Session, SharedPool,
 };
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
@@ -86,6 +86,7 @@ pub struct Node {
     /// The session whose turn it is to send.
     turn: SessionId,
     malformed_control: u64,
+    window_pool: SharedPool,
     /// Whether the process is to end soon.
     is_draining: bool,
 }
@@ -135,6 +136,7 @@ impl Node {
     ) -> Result<Node, ConfigError> {
         config.validate()?;
         let mut random = Random::from_seed(seed);
+        let window_pool = SharedPool::new(config.limits.node_receive_memory);
         let config = Arc::new(config);
         Ok(Node {
             circuits: Circuits::new(Arc::clone(&overlay), Arc::clone(&config), member, random.fork()),
@@ -156,6 +158,7 @@ impl Node {
             events: VecDeque::new(),
             turn: SessionId(0),
             malformed_control: 0,
+            window_pool,
             is_draining: false,
         })
     }

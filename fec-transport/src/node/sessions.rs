@@ -318,8 +318,19 @@ impl Node {
         let peer_key = self.overlay.member(peer.member).keys.x25519;
         let name = self.overlay.name(peer.member);
         let span = tracing::info_span!("session", id = id.0, peer = name, incoming = role == Role::Responder);
-        let set_up =
-            SessionSetUp { id, token, peer, role, keys, identity, peer_key, peer_limits, random, span };
+        let set_up = SessionSetUp {
+            id,
+            token,
+            peer,
+            role,
+            keys,
+            identity,
+            peer_key,
+            peer_limits,
+            random,
+            span,
+            pool: self.window_pool.clone(),
+        };
         self.sessions.insert(id, Session::new(set_up, Arc::clone(&self.config), self.now));
     }
 }

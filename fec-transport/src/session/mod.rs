@@ -36,6 +36,7 @@ pub use delivery::{Delivery, Gap};
 pub use job::{Job, JobResult};
 pub use path::{PathCounters, PathId, PathState};
 pub use receiver::ReceiveCounters;
+pub(crate) use receiver::SharedPool;
 pub(crate) use sender::MAX_BLOCK_SPAN;
 pub use sender::SendCounters;
 pub use stream::{Class, Read};
@@ -85,6 +86,8 @@ pub(crate) struct SessionSetUp {
     pub(crate) random: Random,
     /// What is logged of the session is logged within it.
     pub(crate) span: Span,
+    /// What windows may grow by, with the other sessions of the node.
+    pub(crate) pool: SharedPool,
 }
 
 /// A session.
@@ -198,7 +201,7 @@ impl Session {
             paths: Vec::new(),
             used_paths: ReplayWindow::new(),
             sender: Sender::new(&config, now),
-            receiver: Receiver::new(&config.limits),
+            receiver: Receiver::new(&config.limits, set_up.pool),
             streams,
             reporting: Reporting::new(now),
             pending_report: None,

@@ -1,6 +1,8 @@
 //! The receiving side of a session: symbols become blocks, blocks become streams, and credit bounds what may come.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
@@ -80,7 +82,7 @@ pub(crate) enum BadData {
 }
 
 impl Receiver {
-    pub(crate) fn new(limits: &Limits) -> Receiver {
+    pub(crate) fn new(limits: &Limits, shared: SharedPool) -> Receiver {
         Receiver {
             streams: BTreeMap::from([(CONTROL_STREAM, ReceiveStream::new(CONTROL_WINDOW))]),
             blocks: BTreeMap::new(),
@@ -89,7 +91,7 @@ impl Receiver {
             end: 0,
             decoding: BTreeMap::new(),
             to_decode: VecDeque::new(),
-            windows: Windows::new(limits),
+            windows: Windows::new(limits, shared),
             delivery: Delivery::default(),
             counters: ReceiveCounters::default(),
         }
@@ -329,26 +331,61 @@ struct Windows {
     largest: u64,
     /// What is left for growth, after the initial windows of all streams that may be open at once.
     pool: u64,
+    /// What is left for all sessions of the node, and how much of it this one has.
+    shared: SharedPool,
+    taken: u64,
+}
+
+/// By how many bytes the windows of all sessions of a node together may still grow.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedPool(Arc<AtomicU64>);
+
+impl SharedPool {
+    pub(crate) fn new(bytes: usize) -> SharedPool {
+        SharedPool(Arc::new(AtomicU64::new(bytes as u64)))
+    }
+
+    /// Takes up to `wanted`; gives how much it was. One thread drives all sessions of a node, so nobody comes between.
+    fn take(&self, wanted: u64) -> u64 {
+        let left = self.0.load(Ordering::Relaxed);
+        let taken = wanted.min(left);
+        self.0.store(left - taken, Ordering::Relaxed);
+        taken
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Windows {
+    fn drop(&mut self) {
+        self.shared.give_back(self.taken);
+    }
 }
 
 impl Windows {
-    fn new(limits: &Limits) -> Windows {
+    fn new(limits: &Limits, shared: SharedPool) -> Windows {
         let initial = u64::from(limits.initial_window);
         // Both sides may have that many streams open.
         let set_aside = initial * u64::from(limits.streams) * 2;
         let pool = (limits.receive_memory as u64).saturating_sub(set_aside);
-        Windows { initial, largest: u64::from(limits.max_window), pool }
+        Windows { initial, largest: u64::from(limits.max_window), pool, shared, taken: 0 }
     }
 
     /// What a window may grow to: twice its size, within its own limit and what the pool has left.
     fn grow(&mut self, window: u64) -> u64 {
-        let growth = window.min(self.largest.saturating_sub(window)).min(self.pool);
+        let growth = self.shared.take(window.min(self.largest.saturating_sub(window)).min(self.pool));
         self.pool -= growth;
+        self.taken += growth;
         window + growth
     }
 
     fn release(&mut self, window: u64) {
-        self.pool += window.saturating_sub(self.initial);
+        let grown = window.saturating_sub(self.initial).min(self.taken);
+        self.pool += grown;
+        self.taken -= grown;
+        self.shared.give_back(grown);
     }
 }
 
@@ -359,7 +396,7 @@ mod tests {
     const STREAM: u32 = 2;
 
     fn receiver() -> Receiver {
-        let mut receiver = Receiver::new(&Limits::default());
+        let mut receiver = Receiver::new(&Limits::default(), SharedPool::new(1 << 30));
         receiver.open(STREAM);
         receiver
     }
@@ -437,11 +474,25 @@ mod tests {
     fn windows_grow_out_of_a_bounded_pool() {
         let limits =
             Limits { receive_memory: 4 << 20, initial_window: 1 << 20, streams: 1, ..Limits::default() };
-        let mut windows = Windows::new(&limits);
+        let shared = SharedPool::new(1 << 30);
+        let mut windows = Windows::new(&limits, shared.clone());
         assert_eq!(windows.grow(1 << 20), 2 << 20);
         assert_eq!(windows.grow(1 << 20), 2 << 20);
         assert_eq!(windows.grow(1 << 20), 1 << 20);
         windows.release(2 << 20);
         assert_eq!(windows.grow(1 << 20), 2 << 20);
+        drop(windows);
+        assert_eq!(shared.take(u64::MAX), 1 << 30, "a session that ends gives everything back");
+    }
+
+    #[test]
+    fn sessions_of_one_node_share_what_windows_may_grow_by() {
+        let limits = Limits { initial_window: 1 << 20, streams: 1, ..Limits::default() };
+        let shared = SharedPool::new(3 << 20);
+        let [mut one, mut other] = [(); 2].map(|()| Windows::new(&limits, shared.clone()));
+        assert_eq!((one.grow(2 << 20), other.grow(2 << 20)), (4 << 20, 3 << 20));
+        assert_eq!(other.grow(1 << 20), 1 << 20, "nothing is left");
+        drop(one);
+        assert_eq!(other.grow(1 << 20), 2 << 20);
     }
 }

@@ -47,6 +47,7 @@ fn pair(config: Config) -> Pair {
             peer_limits: limits,
             random: random(5 + number as u8),
             span: Span::none(),
+            pool: SharedPool::new(1 << 30),
         };
         let mut session = Session::new(set_up, Arc::clone(&config), Time::ZERO);
         for id in [1, 2] {
