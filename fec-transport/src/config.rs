@@ -17,6 +17,7 @@
 
 mod validation;
 
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -143,7 +144,8 @@ pub struct Liveness {
     pub silence: Duration,
     /// … if the probability that mere loss explains it is below this. Default 1e-6.
     pub doubt: f64,
-    /// Whether dead paths leave the schedule at all. Default true; false is for experiments.
+    /// Whether dead paths leave the schedule at all. Default true; with false they keep their share of every block, all of
+    /// it counted as lost, as in the thesis (§4.3.1): for experiments.
     pub removal: bool,
     /// How often a dead path is probed in its first minute; then the interval doubles up to 10 s. Default 250 ms.
     #[serde(deserialize_with = "time")]
@@ -208,6 +210,9 @@ pub struct Routing {
     pub max_paths: usize,
     /// The share of the planned flow that the paths must carry; the rest is left out. Default 0.97.
     pub cover: f64,
+    /// How many layers of the capillary routing a plan follows; what they leave open goes the cheapest way (theory §1.5).
+    /// Default none: all of them. Fewer layers make for fewer and shorter paths, with more on each link.
+    pub layers: Option<NonZeroU32>,
     /// How long a circuit lives; it is replaced at four fifths of it. Default 10 min.
     #[serde(deserialize_with = "time")]
     pub circuit_lifetime: Duration,
@@ -333,6 +338,7 @@ impl Default for Routing {
         Routing {
             max_paths: 8,
             cover: 0.97,
+            layers: None,
             circuit_lifetime: Duration::from_secs(600),
             set_up_timeout: Duration::from_secs(2),
             retry: Duration::from_millis(500),

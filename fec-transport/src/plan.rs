@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use capillary::{Link, Node, Orientation, Topology};
+use capillary::{Link, Node, NodeId, Orientation, Routing, SolveError, Topology};
 
 use crate::config::Config;
 use crate::event::ConnectError;
@@ -47,7 +47,7 @@ pub fn plan_around(
     let no_path = || ConnectError::NoPath { from: overlay.name(from), to: overlay.name(to) };
     let (topology, members) = usable_topology(overlay, from, to, avoided).ok_or_else(no_path)?;
     let node = |member: MemberId| topology.node(&overlay.name(member)).ok_or_else(no_path);
-    let routing = capillary::solve(&topology, node(from)?, node(to)?).map_err(|_| no_path())?;
+    let routing = pattern(&topology, node(from)?, node(to)?, config).map_err(|_| no_path())?;
     let paths = routing.paths(config.routing.max_paths.min(config.limits.paths), config.routing.cover);
     let short = paths.paths.into_iter().filter(|path| path.nodes.len() <= config.limits.max_route);
     let mut routes: Vec<PlannedRoute> = short
@@ -59,6 +59,14 @@ pub fn plan_around(
     let total: f64 = routes.iter().map(|route| route.share).sum();
     routes.iter_mut().for_each(|route| route.share /= total);
     if routes.is_empty() { Err(no_path()) } else { Ok(routes) }
+}
+
+/// The capillary routing, or its pattern of as many layers as the config asks for.
+fn pattern(topology: &Topology, from: NodeId, to: NodeId, config: &Config) -> Result<Routing, SolveError> {
+    match config.routing.layers {
+        None => capillary::solve(topology, from, to),
+        Some(layers) => capillary::solve_layers(topology, from, to, layers).map(|solution| solution.routing),
+    }
 }
 
 /// The links without which `from` cannot reach `to` and whose weights sum to the least, and that sum. With a weight of
@@ -166,6 +174,21 @@ mod tests {
         let routes = around(&[2]).expect("one route is left");
         assert_eq!(routes, [PlannedRoute { members: vec![c, r2, io], share: 1.0 }]);
         assert!(around(&[2, 1]).is_err());
+    }
+
+    #[test]
+    fn a_plan_of_one_layer_leaves_the_rest_to_the_cheapest_way() {
+        // From b the second layer splits between the direct link and the way over x.
+        let members = [("c", false), ("a", true), ("b", true), ("x", true), ("io", false)];
+        let links = [("c", "a"), ("c", "b"), ("a", "io"), ("b", "x"), ("x", "io"), ("b", "io")];
+        let overlay = overlay(&members, &links);
+        let [c, io] = ["c", "io"].map(|name| overlay.find(name).expect("listed"));
+        let routes = |layers| {
+            let mut config = Config::default();
+            config.routing.layers = layers;
+            plan(&overlay, c, io, &config).expect("there are routes").len()
+        };
+        assert_eq!((routes(std::num::NonZeroU32::new(1)), routes(None)), (2, 3));
     }
 
     #[test]

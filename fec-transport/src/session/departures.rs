@@ -74,14 +74,6 @@ impl Departures {
         Acknowledged { departure: last.map(|last| last.time), packets, bytes }
     }
 
-    /// Gives up the packets that left longer ago than `age`; says how many.
-    pub(crate) fn give_up(&mut self, now: Time, age: Duration) -> u64 {
-        let is_old = |departure: &Option<Departure>| departure.is_none_or(|one| now.since(one.time) >= age);
-        let count = self.departures.iter().take_while(|departure| is_old(departure)).count();
-        self.first += count as u64;
-        self.departures.drain(..count).flatten().count() as u64
-    }
-
     /// How many unacknowledged packets left longer ago than `age`.
     pub(crate) fn older_than(&self, now: Time, age: Duration) -> usize {
         let is_older = |departure: &&Departure| now.since(departure.time) >= age;

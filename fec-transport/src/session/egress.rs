@@ -136,7 +136,7 @@ impl Session {
     pub(super) fn mean_loss(&self) -> f64 {
         let living = || self.paths.iter().filter(|path| path.is_live());
         let rate: f64 = living().map(|path| path.rate.mean_rate()).sum();
-        living().map(|path| path.rate.mean_rate() * path.loss.share()).sum::<f64>() / rate.max(1.0)
+        living().map(|path| path.rate.mean_rate() * path.loss_share()).sum::<f64>() / rate.max(1.0)
     }
 
     /// Lets the rates of the living paths agree on what they share: links, their capacities, the session's limit.
@@ -302,8 +302,8 @@ impl Session {
             id: path.id,
             planned_share: path.planned_share,
             rate: path.rate.mean_rate(),
-            loss: path.loss.share(),
-            dispersion: path.loss.dispersion(),
+            loss: path.loss_share(),
+            dispersion: path.dispersion(),
             links: path.links.iter().map(|link| link.link).collect(),
         };
         self.living.clear();

@@ -137,13 +137,11 @@ impl Session {
             }
         }
         self.couple_rates(now);
-        if self.config.liveness.removal {
-            for path in self.paths.iter_mut().filter(|path| path.seems_dead(now, &self.config.liveness)) {
-                path.die(now, &self.config.liveness);
+        for path in self.paths.iter_mut().filter(|path| path.seems_dead(now, &self.config.liveness)) {
+            path.found_dead(now, &self.config.liveness);
+            if !path.is_live() {
                 self.sender.on_path_death(path.id);
             }
-        } else {
-            self.paths.iter_mut().for_each(|path| path.give_up_old_packets(now));
         }
         let loss = self.mean_loss();
         let paths = &self.paths;

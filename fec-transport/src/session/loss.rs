@@ -69,11 +69,6 @@ impl LossEstimate {
         self.received = self.received.max(received);
     }
 
-    /// How many packets have arrived in all.
-    pub(crate) fn received(&self) -> u64 {
-        self.received
-    }
-
     /// How many packets are known to be lost, in all.
     pub(crate) fn lost(&self) -> u64 {
         self.known.saturating_sub(self.received)

@@ -346,7 +346,7 @@ impl Session {
             planned_share: path.planned_share,
             rate_bps: path.rate.mean_rate(),
             round_trip: path.round_trip.smoothed(),
-            loss: path.loss.share(),
+            loss: path.loss_share(),
             queue: path.rate.queue(),
             counters: path.counters,
         };

@@ -94,6 +94,8 @@ pub(crate) struct Path {
     pacer: Pacer,
     /// When it came back from the dead, until something that left afterwards was heard of.
     returned: Option<Time>,
+    /// Whether nothing comes through, but it stays in the schedule because dead paths do.
+    is_silent: bool,
     pub(crate) probe: ProbeState,
     pub(crate) received: Arrivals,
     /// What is logged of the path is logged within it.
@@ -159,6 +161,7 @@ impl Path {
             departures: Departures::default(),
             pacer: Pacer::new(now),
             returned: None,
+            is_silent: false,
             probe: ProbeState { due: Some(now), ..ProbeState::default() },
             received: Arrivals {
                 window: ReplayWindow::new(),
@@ -173,6 +176,16 @@ impl Path {
 
     pub(crate) fn is_live(&self) -> bool {
         self.state == PathState::Live
+    }
+
+    /// The share of packets that it loses: all of them while it is silent.
+    pub(crate) fn loss_share(&self) -> f64 {
+        if self.is_silent { 1.0 } else { self.loss.share() }
+    }
+
+    /// The variance of its losses over that of independent ones; a silent path's losses do not vary.
+    pub(crate) fn dispersion(&self) -> f64 {
+        if self.is_silent { 1.0 } else { self.loss.dispersion() }
     }
 
     /// Gives the next packet its number. Now and then one is skipped: who acknowledges it has not received anything.
@@ -231,7 +244,8 @@ impl Path {
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
         self.round_trip.observe(now.since(departed).saturating_sub(held));
         let is_over = self.returned.is_some_and(|returned| departed >= returned);
-        if self.returned.is_some() || matches!(self.state, PathState::Dead { .. }) {
+        let was_silent = std::mem::take(&mut self.is_silent);
+        if was_silent || self.returned.is_some() || matches!(self.state, PathState::Dead { .. }) {
             // What went down with the path says nothing of what it can carry.
             self.loss.pass_over(acknowledged.packets, report.received);
             self.returned = self.returned.filter(|_| !is_over);
@@ -266,7 +280,7 @@ impl Path {
     /// Whether a fresh report (which shows that the way back works) leaves no doubt that this path is dead: packets are
     /// missing for longer than their round trip and `silence`, too many for loss to explain it.
     pub(crate) fn seems_dead(&self, now: Time, liveness: &Liveness) -> bool {
-        if !self.is_live() {
+        if !self.is_live() || self.is_silent {
             return false;
         }
         let patience = self.round_trip.smoothed() + 2 * self.round_trip.deviation() + liveness.silence;
@@ -275,17 +289,12 @@ impl Path {
         loss.powf(missing as f64 / self.loss.mean_burst()) <= liveness.doubt
     }
 
-    /// Counts as lost what should have been heard of long ago. Where dead paths stay in the schedule, nothing else shows
-    /// their loss.
-    pub(crate) fn give_up_old_packets(&mut self, now: Time) {
-        let packets = self.departures.give_up(now, 2 * self.loss_timeout());
-        if packets > 0 {
-            self.loss.observe(now, packets, self.loss.received());
-        }
+    /// Notes that the path is dead: it leaves the schedule, unless dead paths stay there.
+    pub(crate) fn found_dead(&mut self, now: Time, liveness: &Liveness) {
+        if liveness.removal { self.die(now, liveness) } else { self.is_silent = true }
     }
 
-    /// Takes the path out of the schedule.
-    pub(crate) fn die(&mut self, now: Time, liveness: &Liveness) {
+    fn die(&mut self, now: Time, liveness: &Liveness) {
         tracing::debug!(parent: &self.span, "the path is dead");
         self.state = PathState::Dead { since: now };
         self.counters.deaths += 1;
@@ -303,6 +312,9 @@ impl Path {
         self.round_trip.observe(now.since(sent));
         if matches!(self.state, PathState::Dead { .. }) {
             self.rate.restart(now);
+        }
+        if std::mem::take(&mut self.is_silent) {
+            self.returned = Some(now);
         }
         if !self.is_live() {
             self.returned = matches!(self.state, PathState::Dead { .. }).then_some(now);
@@ -322,7 +334,7 @@ impl Path {
             return false;
         }
         if self.is_live() && self.probe.pending.len() >= UNANSWERED_PROBES {
-            self.die(now, liveness);
+            self.found_dead(now, liveness);
         }
         self.probe.due = Some(now + self.probe_interval(now, liveness));
         true

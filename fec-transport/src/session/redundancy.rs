@@ -31,7 +31,7 @@ pub(crate) struct PathOutlook {
     pub(crate) id: PathId,
     /// The share of the block that it is to carry; all shares sum to 1.
     pub(crate) share: f64,
-    /// The share of packets that it loses.
+    /// The share of packets that it loses; 1 if nothing at all comes through.
     pub(crate) loss: f64,
     /// The variance of its losses over that of independent ones, at least 1.
     pub(crate) dispersion: f64,
@@ -71,6 +71,9 @@ impl Redundancy {
         protection: &Protection,
         paths: &[PathOutlook],
     ) -> u16 {
+        if self.spread == Spreading::Random {
+            return self.by_law(source_symbols, urgent, protection, paths);
+        }
         let rounded: Vec<PathOutlook> =
             paths.iter().map(|path| rounded(path, protection.prior_loss)).collect();
         let situation = Situation::of(source_symbols, urgent, &rounded);
@@ -85,23 +88,22 @@ impl Redundancy {
         symbols
     }
 
+    /// The thesis's rule [theory §2]: FEC(K, p), p what the paths lose in the mean or the static tolerance. Every symbol
+    /// draws its path, so that no more than the mean matters; it is taken as it is, because FEC rises in steps.
+    fn by_law(&self, k: usize, urgent: bool, protection: &Protection, paths: &[PathOutlook]) -> u16 {
+        let loss = |path: &PathOutlook| path.share * path.loss.max(protection.prior_loss);
+        let mean: f64 = paths.iter().map(loss).sum();
+        let symbols = law(k, residual(k, urgent, protection), mean.max(protection.tolerance));
+        u16::try_from(symbols).unwrap_or(u16::MAX)
+    }
+
     fn symbols(&self, k: usize, urgent: bool, protection: &Protection, paths: &[PathOutlook]) -> u16 {
-        let is_small = !urgent && k < SMALL_BLOCK;
-        let residual = if is_small { protection.residual.min(SMALL_RESIDUAL) } else { protection.residual };
-        let symbols = match self.spread {
-            Spreading::Random => {
-                let mean: f64 = paths.iter().map(|path| path.share * path.loss).sum();
-                law(k, residual, mean.max(protection.tolerance))
-            }
-            Spreading::Quotas => {
-                let tolerated =
-                    |path: &PathOutlook| PathOutlook { loss: protection.tolerance, ..path.clone() };
-                let tolerated: Vec<PathOutlook> = paths.iter().map(tolerated).collect();
-                let masked = protection.mask > 0;
-                self.by_quotas(k, residual, masked, paths)
-                    .max(self.by_quotas(k, residual, masked, &tolerated))
-            }
-        };
+        let residual = residual(k, urgent, protection);
+        let masked = protection.mask > 0;
+        let tolerated = |path: &PathOutlook| PathOutlook { loss: protection.tolerance, ..path.clone() };
+        let tolerated: Vec<PathOutlook> = paths.iter().map(tolerated).collect();
+        let measured = self.by_quotas(k, residual, masked, paths);
+        let symbols = measured.max(self.by_quotas(k, residual, masked, &tolerated));
         u16::try_from(symbols).unwrap_or(u16::MAX)
     }
 
@@ -114,7 +116,7 @@ impl Redundancy {
         };
         let largest = links.iter().map(|link| share_over(paths, *link)).fold(0.0, f64::max);
         let mean: f64 = paths.iter().map(|path| path.share * path.loss).sum();
-        let least = k as f64 / (1.0 - mean) / (1.0 - largest);
+        let least = (k as f64 / (1.0 - mean) / (1.0 - largest)).min(most(k) as f64);
         let n = smallest(k.max(least.floor() as usize), most(k), survives);
         if k < BURST_BLOCK {
             return n;
@@ -148,9 +150,9 @@ fn smallest(from: usize, to: usize, holds: impl Fn(usize) -> bool) -> usize {
 }
 
 /// P(fewer than K of N symbols arrive), if all that cross `dead` are lost. Quotas are the shares of N rounded down or up;
-/// the dead link is taken to carry those rounded up.
+/// paths that are dead are taken to carry those rounded up.
 fn shortfall(n: usize, k: usize, paths: &[PathOutlook], dead: Option<LinkId>) -> f64 {
-    let dies = |path: &&PathOutlook| dead.is_some_and(|link| path.links.contains(&link));
+    let dies = |path: &&PathOutlook| path.loss >= 1.0 || dead.is_some_and(|link| path.links.contains(&link));
     let total: f64 = paths.iter().map(|path| path.share).sum();
     let symbols = |path: &PathOutlook| n as f64 * path.share / total;
     let taken: usize = paths.iter().filter(dies).map(|path| (symbols(path) - 1e-9).ceil() as usize).sum();
@@ -193,10 +195,19 @@ fn law(k: usize, residual: f64, loss: f64) -> usize {
     length.map_or(most(k), |length| (length as usize).min(most(k)))
 }
 
+/// The residual of a block: small bulk blocks are messages that somebody waits for.
+fn residual(k: usize, urgent: bool, protection: &Protection) -> f64 {
+    let is_small = !urgent && k < SMALL_BLOCK;
+    if is_small { protection.residual.min(SMALL_RESIDUAL) } else { protection.residual }
+}
+
 /// The path as the cache sees it.
 fn rounded(path: &PathOutlook, prior: f64) -> PathOutlook {
-    let loss = path.loss.max(prior).min(MAX_LOSS);
-    let loss = if loss < SMALLEST_LOSS { 0.0 } else { LOSS_STEP.powi(loss_step(loss)) };
+    let loss = match path.loss.max(prior) {
+        dead if dead >= 1.0 => 1.0,
+        clean if clean < SMALLEST_LOSS => 0.0,
+        loss => LOSS_STEP.powi(loss_step(loss.min(MAX_LOSS))),
+    };
     let share = (path.share * SHARE_STEPS).round().max(1.0) / SHARE_STEPS;
     let dispersion = (path.dispersion * 4.0).round() / 4.0;
     PathOutlook { loss, share, dispersion, ..path.clone() }

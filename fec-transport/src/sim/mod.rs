@@ -6,6 +6,7 @@
 mod competitor;
 mod content;
 mod cubic;
+pub mod failures;
 pub mod scenario;
 mod scene;
 pub mod swarm;

@@ -45,6 +45,22 @@ fn a_message_survives_a_link_only_if_masked() {
     assert_eq!((unmasked, masked), (5, 8));
 }
 
+/// One of four equal paths is dead; the others lose nothing.
+fn first_sending_beside_a_dead_path(spread: Spreading) -> u16 {
+    let mut paths = paths(4, 0.0);
+    paths[2].loss = 1.0;
+    let coding = Coding { spread, ..Coding::default() };
+    let protection = Protection { residual: 1e-5, prior_loss: 0.0, mask: 0, ..coding.interactive.clone() };
+    Redundancy::new(&coding).first_sending(20, true, &protection, &paths)
+}
+
+#[test]
+fn a_dead_path_that_keeps_its_share_counts_whole() {
+    // It once counted as losing half of its packets. FEC(20, 1/4) = 44, and 27 if it takes a known number [theory §3].
+    assert_eq!(first_sending_beside_a_dead_path(Spreading::Random), 44);
+    assert_eq!(first_sending_beside_a_dead_path(Spreading::Quotas), 27);
+}
+
 #[test]
 fn masking_one_of_eight_equal_links_costs_a_seventh() {
     let sent = first_sending(700, false, |protection| protection.mask = 1, &paths(8, 0.0));

@@ -1,0 +1,250 @@
+//! The thesis's claim on packets: whether the redundancy that a sender adds while links fail is what ROR says. What is
+//! compared stands in `fec_transport::sim::failures`; docs/evaluation.md has results.
+//!
+//! ```text
+//! cargo run --release -p fec-transport --features sim --example failures -- --samples 5 --threads 2 --plot pictures
+//! ```
+
+mod plot;
+mod table;
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context as _, ensure};
+use clap::{Parser, ValueEnum};
+use fec_transport::config::Spreading;
+use fec_transport::sim::failures::{Row, Sample, Settings, run, summarise};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Lets each link of many plans fail in turn and compares the redundancy that is sent with ROR.
+///
+/// Plans follow the layers of the capillary routing over mobile ad-hoc networks; dead paths keep their share of every
+/// block, so that redundancy is the only answer to a failure.
+#[derive(Debug, Parser)]
+#[command(
+    name = "failures",
+    after_help = "Example: failures --samples 5 --threads 2 --plot pictures\n\nExit codes: 0 the claim holds (with random spreading: a median correlation of at least 0.9, every ratio within 0.7 to 1.3, late blocks lost within the decoding error rate; with quotas it is only looked at), 1 it does not, 2 usage, 3 a value out of its range, or no such network."
+)]
+struct Arguments {
+    /// How many networks.
+    #[arg(long, default_value_t = 30, value_name = "N")]
+    samples: u64,
+    /// The first of them.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    from: u64,
+    /// Layers of the capillary routing.
+    #[arg(long, value_delimiter = ',', default_values_t = 1..=10, value_name = "L,…")]
+    layers: Vec<u32>,
+    /// Static tolerances.
+    #[arg(long, value_delimiter = ',', default_values_t = [0.057, 0.078], value_name = "P,…")]
+    tolerances: Vec<f64>,
+    /// Source symbols of a block: 1 to 32, real-time with a deadline, or 64 to 1024, bulk that is repaired.
+    #[arg(long, default_value_t = 20, value_name = "M")]
+    source_symbols: usize,
+    /// The share of blocks for which the first sending may fall short.
+    #[arg(long, default_value_t = 1e-5, value_name = "P")]
+    decoding_error_rate: f64,
+    /// How symbols are spread over the paths.
+    #[arg(long, value_enum, default_value_t = Spread::Random)]
+    spread: Spread,
+    /// Nodes of a network.
+    #[arg(long, default_value_t = 115, value_name = "N")]
+    nodes: usize,
+    /// Neighbours of a node in the mean.
+    #[arg(long, default_value_t = 7.6, value_name = "N")]
+    mean_degree: f64,
+    /// Blocks per second.
+    #[arg(long, default_value_t = 10.0, value_name = "N")]
+    blocks_per_s: f64,
+    /// Let every link fail, instead of one for all that the same paths cross.
+    #[arg(long)]
+    every_link: bool,
+    /// The seed of networks and sessions.
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    seed: u64,
+    /// One JSON object per plan instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Write a picture of sent over predicted into this directory.
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
+    /// How many plans run at once; each is a function of its arguments, however many there are.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    threads: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Spread {
+    /// Each symbol draws its path, and FEC(M, p) says how many there are: the thesis's rule, against eq. 8.
+    Random,
+    /// Each path gets its share of every block, to the nearest symbol; against eq. 11.
+    Quotas,
+}
+
+impl Spread {
+    /// The prediction that belongs to it.
+    fn predicted(self, row: &Row) -> f64 {
+        match self {
+            Spread::Random => row.ror,
+            Spread::Quotas => row.ror_large,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Spread::Random => "random",
+            Spread::Quotas => "quotas",
+        }
+    }
+
+    fn prediction_name(self) -> &'static str {
+        match self {
+            Spread::Random => "ROR (eq. 8)",
+            Spread::Quotas => "ROR (eq. 11)",
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match evaluate(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+/// Runs all plans; whether the claim holds.
+fn evaluate(arguments: &Arguments) -> anyhow::Result<bool> {
+    let rows = run_all(arguments)?;
+    let mut holds = true;
+    if !arguments.json {
+        table::print(&rows, arguments.spread);
+    }
+    for tolerance in &arguments.tolerances {
+        let own: Vec<Row> = rows.iter().filter(|row| row.tolerance == *tolerance).cloned().collect();
+        let summary = summarise(&own, |row| arguments.spread.predicted(row));
+        if !arguments.json {
+            table::summary(*tolerance, &summary);
+        }
+        holds &= arguments.spread == Spread::Quotas || table::holds(&summary, arguments.decoding_error_rate);
+    }
+    if let Some(directory) = &arguments.plot {
+        std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
+        let file = directory.join(format!("failures-{}.svg", arguments.spread.name()));
+        let picture = plot::svg(&rows, &arguments.tolerances, arguments.spread);
+        std::fs::write(&file, picture).with_context(|| format!("{}", file.display()))?;
+    }
+    Ok(holds)
+}
+
+/// One plan to try.
+#[derive(Debug, Clone, Copy)]
+struct Task {
+    sample: u64,
+    layer: NonZeroU32,
+    tolerance: f64,
+}
+
+fn tasks(arguments: &Arguments) -> anyhow::Result<Vec<Task>> {
+    ensure!(
+        matches!(arguments.source_symbols, 1..=32 | 64..=1024),
+        "--source-symbols is {}; expected 1 to 32 or 64 to 1024",
+        arguments.source_symbols
+    );
+    ensure!(
+        arguments.blocks_per_s > 0.0,
+        "--blocks-per-s is {}; expected more than 0",
+        arguments.blocks_per_s
+    );
+    let mut tasks = Vec::new();
+    for sample in arguments.from..arguments.from + arguments.samples {
+        for layer in &arguments.layers {
+            let layer = NonZeroU32::new(*layer).context("--layers has a 0; the first layer is 1")?;
+            tasks.extend(arguments.tolerances.iter().map(|tolerance| Task {
+                sample,
+                layer,
+                tolerance: *tolerance,
+            }));
+        }
+    }
+    Ok(tasks)
+}
+
+/// Runs all plans, prints JSON as soon as the rows before are printed, and gives the rows in order.
+fn run_all(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
+    let tasks = tasks(arguments)?;
+    let style = ProgressStyle::with_template("{bar:30} {pos} of {len} plans, {per_sec}, {eta} left")?;
+    let progress = ProgressBar::new(tasks.len() as u64).with_style(style);
+    let next = AtomicUsize::new(0);
+    let done: Mutex<(Vec<Option<Row>>, usize)> = Mutex::new((vec![None; tasks.len()], 0));
+    let failure: Mutex<Option<anyhow::Error>> = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads.clamp(1, tasks.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(task) = tasks.get(index) else { return };
+                    match measure(arguments, task) {
+                        Ok(row) => note(arguments, &done, index, row, &progress),
+                        Err(error) => {
+                            next.store(tasks.len(), Ordering::Relaxed);
+                            *failure.lock().expect("no thread panics with the lock") = Some(error);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    progress.finish_and_clear();
+    if let Some(error) = failure.into_inner().expect("no thread panics with the lock") {
+        return Err(error);
+    }
+    let (rows, _) = done.into_inner().expect("no thread panics with the lock");
+    Ok(rows.into_iter().flatten().collect())
+}
+
+fn measure(arguments: &Arguments, task: &Task) -> anyhow::Result<Row> {
+    let sample = Sample::draw(arguments.seed, task.sample, arguments.nodes, arguments.mean_degree)?;
+    let spread = match arguments.spread {
+        Spread::Random => Spreading::Random,
+        Spread::Quotas => Spreading::Quotas,
+    };
+    let settings = Settings {
+        tolerance: task.tolerance,
+        spread,
+        source_symbols: arguments.source_symbols,
+        decoding_error_rate: arguments.decoding_error_rate,
+        blocks_per_s: arguments.blocks_per_s,
+        every_link: arguments.every_link,
+        seed: arguments.seed,
+        ..Settings::default()
+    };
+    Ok(run(&sample, task.layer, &settings)?)
+}
+
+fn note(
+    arguments: &Arguments,
+    done: &Mutex<(Vec<Option<Row>>, usize)>,
+    index: usize,
+    row: Row,
+    progress: &ProgressBar,
+) {
+    let mut done = done.lock().expect("no thread panics with the lock");
+    let (rows, printed) = &mut *done;
+    rows[index] = Some(row);
+    while let Some(Some(row)) = rows.get(*printed) {
+        if arguments.json {
+            progress.suspend(|| println!("{}", table::json(row, arguments.spread)));
+        }
+        *printed += 1;
+    }
+    progress.inc(1);
+}
