@@ -184,7 +184,7 @@ pub struct Limits {
     pub node_receive_memory: usize,
     /// Streams that the peer may have open at once. Default 128: so many small requests share a round trip.
     pub streams: u32,
-    /// Paths of a session at once. Default 16: what a report can describe.
+    /// Paths of a session at once, at most 32: what a report can describe. Default 16.
     pub paths: usize,
     /// Sessions of a node at once. Default 1,024.
     pub sessions: usize,

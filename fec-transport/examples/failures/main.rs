@@ -48,6 +48,9 @@ struct Arguments {
     /// The share of blocks for which the first sending may fall short.
     #[arg(long, default_value_t = 1e-5, value_name = "P")]
     decoding_error_rate: f64,
+    /// The most paths of a plan, 1 to 32. What they leave of the flow is spread over them.
+    #[arg(long, default_value_t = 32, value_name = "N")]
+    paths: usize,
     /// How symbols are spread over the paths.
     #[arg(long, value_enum, default_value_t = Spread::Random)]
     spread: Spread,
@@ -69,6 +72,9 @@ struct Arguments {
     /// One JSON object per plan instead of a table.
     #[arg(long)]
     json: bool,
+    /// Look at rows of earlier runs, files of what --json prints, instead of running anything.
+    #[arg(long, num_args = 1.., value_name = "FILE", conflicts_with = "json")]
+    rows: Vec<PathBuf>,
     /// Write a picture of sent over predicted into this directory.
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
@@ -123,7 +129,7 @@ fn main() -> ExitCode {
 
 /// Runs all plans; whether the claim holds.
 fn evaluate(arguments: &Arguments) -> anyhow::Result<bool> {
-    let rows = run_all(arguments)?;
+    let rows = if arguments.rows.is_empty() { run_all(arguments)? } else { read(arguments)? };
     let mut holds = true;
     if !arguments.json {
         table::print(&rows, arguments.spread);
@@ -145,6 +151,32 @@ fn evaluate(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(holds)
 }
 
+/// The rows of files, in the order of their plans.
+fn read(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for file in &arguments.rows {
+        let text = std::fs::read_to_string(file).with_context(|| format!("{}", file.display()))?;
+        for (number, line) in text.lines().enumerate() {
+            let place =
+                || format!("{}, line {}: expected a row as --json prints it", file.display(), number + 1);
+            let object: serde_json::Value = serde_json::from_str(line).with_context(place)?;
+            let spread = object["spread"].as_str().unwrap_or("random");
+            ensure!(
+                spread == arguments.spread.name(),
+                "{}, line {}: spread is \"{spread}\"; expected \"{}\", as --spread says",
+                file.display(),
+                number + 1,
+                arguments.spread.name()
+            );
+            rows.push(serde_json::from_value::<Row>(object).with_context(place)?);
+        }
+    }
+    rows.sort_by(|a, b| {
+        (a.sample, a.layer).cmp(&(b.sample, b.layer)).then(a.tolerance.total_cmp(&b.tolerance))
+    });
+    Ok(rows)
+}
+
 /// One plan to try.
 #[derive(Debug, Clone, Copy)]
 struct Task {
@@ -159,6 +191,7 @@ fn tasks(arguments: &Arguments) -> anyhow::Result<Vec<Task>> {
         "--source-symbols is {}; expected 1 to 32 or 64 to 1024",
         arguments.source_symbols
     );
+    ensure!((1..=32).contains(&arguments.paths), "--paths is {}; expected 1 to 32", arguments.paths);
     ensure!(
         arguments.blocks_per_s > 0.0,
         "--blocks-per-s is {}; expected more than 0",
@@ -222,6 +255,7 @@ fn measure(arguments: &Arguments, task: &Task) -> anyhow::Result<Row> {
         spread,
         source_symbols: arguments.source_symbols,
         decoding_error_rate: arguments.decoding_error_rate,
+        max_paths: arguments.paths,
         blocks_per_s: arguments.blocks_per_s,
         every_link: arguments.every_link,
         seed: arguments.seed,

@@ -79,13 +79,10 @@ pub(crate) fn holds(summary: &Summary, decoding_error_rate: f64) -> bool {
     summary.median_correlation.is_none_or(|median| median >= 0.9) && summary.within == 1.0 && few_lost
 }
 
+/// A row as JSON: its fields, how symbols were spread, and sent over predicted.
 pub(crate) fn json(row: &Row, spread: Spread) -> serde_json::Value {
-    serde_json::json!({
-        "spread": spread.name(), "sample": row.sample, "layer": row.layer, "tolerance": row.tolerance,
-        "paths": row.paths, "covered": row.covered, "links": row.links, "failures": row.failures,
-        "ror": row.ror, "ror_large": row.ror_large, "planned_ror": row.planned_ror,
-        "planned_ror_large": row.planned_ror_large, "sent": row.sent, "ratio": row.sent / spread.predicted(row),
-        "usual_symbols": row.usual_symbols, "late_blocks": row.late_blocks, "late_lost": row.late_lost,
-        "late_repaired": row.late_repaired, "early_blocks": row.early_blocks, "early_lost": row.early_lost,
-    })
+    let mut object = serde_json::json!(row);
+    object["spread"] = spread.name().into();
+    object["ratio"] = (row.sent / spread.predicted(row)).into();
+    object
 }

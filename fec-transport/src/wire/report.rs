@@ -13,11 +13,11 @@ use super::packet::Kind;
 use super::{Malformed, Reader, Writer};
 
 /// The most paths that one report describes.
-pub(crate) const MAX_REPORTED_PATHS: usize = 16;
+pub(crate) const MAX_REPORTED_PATHS: usize = 32;
 /// The most blocks that one report describes.
 pub(crate) const MAX_REPORTED_BLOCKS: usize = 480;
-/// Bytes for the ranks of one report: with 16 paths, it fits into 1,200 bytes.
-const MAX_RANK_BYTES: usize = 480;
+/// Bytes for the ranks of one report: with all its paths and blocks it has 1,200 bytes.
+const MAX_RANK_BYTES: usize = 352;
 const CUT: u16 = 0x8000;
 /// Ranks from here on take two bytes.
 const LONG_RANK: u16 = 0x80;

@@ -50,8 +50,9 @@ fn first_sending_beside_a_dead_path(spread: Spreading) -> u16 {
     let mut paths = paths(4, 0.0);
     paths[2].loss = 1.0;
     let coding = Coding { spread, ..Coding::default() };
-    let protection = Protection { residual: 1e-5, prior_loss: 0.0, mask: 0, ..coding.interactive.clone() };
-    Redundancy::new(&coding).first_sending(20, true, &protection, &paths)
+    let mut redundancy = Redundancy::new(&coding);
+    let protection = Protection { residual: 1e-5, prior_loss: 0.0, mask: 0, ..coding.interactive };
+    redundancy.first_sending(20, true, &protection, &paths)
 }
 
 #[test]

@@ -30,6 +30,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use capillary::Routing;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Policy, Protection, Spreading};
 use crate::overlay::{MemberId, Overlay};
@@ -66,6 +67,8 @@ pub struct Settings {
     pub tolerance: f64,
     /// How symbols are spread, and which law says how many there are.
     pub spread: Spreading,
+    /// The most paths of a plan, up to 32. What they leave of the flow is spread over them.
+    pub max_paths: usize,
     /// Blocks per second.
     pub blocks_per_s: f64,
     /// After how long a block is worth nothing.
@@ -89,6 +92,7 @@ impl Default for Settings {
             decoding_error_rate: ror::DEFAULT_DECODING_ERROR_RATE,
             tolerance: 0.057,
             spread: Spreading::Random,
+            max_paths: 32,
             blocks_per_s: 10.0,
             deadline: Duration::from_millis(400),
             failure: Duration::from_secs(10),
@@ -110,7 +114,7 @@ impl Settings {
 }
 
 /// What one plan has shown.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The number of its sample.
     pub sample: u64,
@@ -263,7 +267,8 @@ fn config(layer: NonZeroU32, settings: &Settings) -> Config {
     config.liveness.removal = false;
     config.limits.max_route = 64;
     config.routing.layers = Some(layer);
-    config.routing.max_paths = config.limits.paths;
+    config.limits.paths = settings.max_paths;
+    config.routing.max_paths = settings.max_paths;
     config.routing.cover = 1.0;
     config.routing.replan = false;
     // Longer than any run: a circuit that is replaced is another matter.

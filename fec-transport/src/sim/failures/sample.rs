@@ -75,7 +75,7 @@ pub(super) fn member_name(node: NodeId) -> String {
 
 fn draw_pair(topology: &Topology, random: &mut impl RngCore) -> Option<(NodeId, NodeId)> {
     let count = u32::try_from(topology.nodes().count()).expect("node numbers have 32 bits");
-    let mut node = || NodeId((u64::from(random.next_u32()) * u64::from(count) >> 32) as u32);
+    let mut node = || NodeId(((u64::from(random.next_u32()) * u64::from(count)) >> 32) as u32);
     let pairs = std::iter::repeat_with(|| (node(), node())).take(TRIES).filter(|(from, to)| from != to);
     let is_joined_twice = |(from, to): &(NodeId, NodeId)| {
         capillary::minimum_cut(topology, *from, *to).is_ok_and(|cut| cut.capacity >= 2.0 - 1e-9)
