@@ -186,19 +186,9 @@ struct Task {
 }
 
 fn tasks(arguments: &Arguments) -> anyhow::Result<Vec<Task>> {
-    ensure!(
-        matches!(arguments.source_symbols, 1..=32 | 64..=1024),
-        "--source-symbols is {}; expected 1 to 32 or 64 to 1024",
-        arguments.source_symbols
-    );
-    ensure!((1..=32).contains(&arguments.paths), "--paths is {}; expected 1 to 32", arguments.paths);
-    ensure!(
-        arguments.blocks_per_s > 0.0,
-        "--blocks-per-s is {}; expected more than 0",
-        arguments.blocks_per_s
-    );
+    check(arguments)?;
     let mut tasks = Vec::new();
-    for sample in arguments.from..arguments.from + arguments.samples {
+    for sample in arguments.from..arguments.from.saturating_add(arguments.samples) {
         for layer in &arguments.layers {
             let layer = NonZeroU32::new(*layer).context("--layers has a 0; the first layer is 1")?;
             tasks.extend(arguments.tolerances.iter().map(|tolerance| Task {
@@ -209,6 +199,21 @@ fn tasks(arguments: &Arguments) -> anyhow::Result<Vec<Task>> {
         }
     }
     Ok(tasks)
+}
+
+/// Names the first value that is out of its range.
+fn check(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { source_symbols, decoding_error_rate, paths, blocks_per_s, .. } = arguments;
+    let fits = matches!(source_symbols, 1..=32 | 64..=1024);
+    ensure!(fits, "--source-symbols is {source_symbols}; expected 1 to 32 or 64 to 1024");
+    let fits = (1e-12..1.0).contains(decoding_error_rate);
+    ensure!(fits, "--decoding-error-rate is {decoding_error_rate}; expected 1e-12 to below 1");
+    ensure!((1..=32).contains(paths), "--paths is {paths}; expected 1 to 32");
+    ensure!((0.1..=1e3).contains(blocks_per_s), "--blocks-per-s is {blocks_per_s}; expected 0.1 to 1000");
+    for tolerance in &arguments.tolerances {
+        ensure!((0.0..=0.9).contains(tolerance), "--tolerances has {tolerance}; expected 0 to 0.9");
+    }
+    Ok(())
 }
 
 /// Runs all plans, prints JSON as soon as the rows before are printed, and gives the rows in order.
