@@ -276,3 +276,48 @@ async fn wherever_the_power_fails_there_is_one_whole_generation() {
     }
     assert!(failures > 10, "{failures} operations");
 }
+
+/// Paths of 20,000 bytes cannot be given to the system, which takes 4,096.
+#[tokio::test]
+async fn a_tree_may_be_deeper_than_the_longest_path() {
+    let shell = |folder: &Path, work: &str| {
+        let script = format!("for i in $(seq 200); do n=$(printf '%0100d' $i); {work}; done");
+        let output = std::process::Command::new("sh").args(["-ec", &script]).current_dir(folder).output();
+        let output = output.expect("there is a shell");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let source = tempfile::tempdir().expect("a folder");
+    shell(source.path(), "mkdir $n; cd -P $n; echo $i > file");
+    let mut store = MemoryStore::default();
+    let sent = send_tree(&mut store, source.path()).await.expect("sent");
+    assert_eq!((sent.summary.new, sent.summary.problems), (400, vec![]));
+    let target = restored(&mut store).await;
+    let numbers: String = (1..=200).map(|number| format!("{number}\n")).collect();
+    assert_eq!(String::from_utf8(shell(target.path(), "cd -P $n; cat file")).expect("text"), numbers);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_named_and_everything_else_is_sent() {
+    let (source, mut store) = (tree(), MemoryStore::default());
+    send_tree(&mut store, source.path()).await.expect("sent");
+    let status = std::process::Command::new("mkfifo").arg(source.path().join("pipe")).status();
+    assert!(status.expect("there is a mkfifo").success());
+    fs::write(source.path().join("zz"), b"later").expect("a file");
+    // A file that vanishes between the walk and the reading: told by the walk itself, which comes before.
+    let vanishing = source.path().join("vanishing");
+    fs::write(&vanishing, noise(10_000, 3)).expect("a file");
+    let tell = move |_: Change, path: &sfio_remote::replication::TreePath| {
+        if path.to_string() == "zz" {
+            fs::remove_file(&vanishing).expect("it was there");
+        }
+    };
+    let sent =
+        send(&mut store, source.path(), &send_options(), &ManifestCache::none(), &Arc::default(), tell).await;
+    let sent = sent.expect("sent");
+    let problems: Vec<String> = sent.summary.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems, ["pipe: a pipe is not replicated", "vanishing: No such file or directory"]);
+    assert_eq!(sent.generation, Some(2));
+    fs::remove_file(source.path().join("pipe")).expect("it is there");
+    assert_eq!(picture(restored(&mut store).await.path()), picture(source.path()));
+}
