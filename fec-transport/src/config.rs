@@ -131,8 +131,12 @@ pub struct Protection {
 #[serde(default, deny_unknown_fields)]
 pub struct Pace {
     /// Bytes per second on the wire, IP and UDP headers included, that all paths of a session together stay below; each
-    /// path keeps 45 kB/s to measure itself by. Default none: what the network carries.
+    /// path keeps 45 kB/s to measure itself by, which is the least that may stand here. Default none: what the network
+    /// carries.
     pub limit: Option<u64>,
+    /// Whether to compete for a link as a TCP flow with CUBIC does. Default false: beside a flow that fills the queue a
+    /// session takes about a quarter, and alone or beside others of its kind it keeps the queue short either way.
+    pub fair: bool,
 }
 
 /// When a path counts as dead, and how it is asked whether it lives.

@@ -3,7 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::time::Duration;
 
-use super::{Coding, Config, Limits, Liveness, Policing, Protection, Routing, Sealing};
+use super::{Coding, Config, Limits, Liveness, Pace, Policing, Protection, Routing, Sealing};
 use crate::session::{MAX_BLOCK_SPAN, MAX_RAPTORQ, MAX_REED_SOLOMON, MIN_RAPTORQ};
 use crate::wire::circuit::MAX_ROUTE;
 use crate::wire::report::MAX_REPORTED_PATHS;
@@ -11,6 +11,8 @@ use crate::wire::report::MAX_REPORTED_PATHS;
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Bytes per second that one path keeps whatever the limit is.
+const LEAST_LIMIT: u64 = (crate::session::MIN_RATE / 8.0) as u64;
 
 /// A value of a [`Config`] that is out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +39,7 @@ impl Config {
     /// ```
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.coding.validate()?;
+        self.pace.validate()?;
         self.liveness.validate()?;
         self.limits.validate()?;
         self.routing.validate(&self.limits)?;
@@ -79,6 +82,12 @@ impl Protection {
         within(keys[2], self.prior_loss, 0.0, 0.9)?;
         within(keys[3], self.mask, 0, 1)?;
         time(keys[4], self.block_timer, Duration::ZERO, 10 * SECOND)
+    }
+}
+
+impl Pace {
+    fn validate(&self) -> Result<(), ConfigError> {
+        within("pace.limit", self.limit.unwrap_or(u64::MAX), LEAST_LIMIT, u64::MAX)
     }
 }
 
@@ -195,6 +204,8 @@ mod tests {
         assert_eq!(message, "liveness.session_silence is 1ms; expected 1s to 86400s");
         let message = refusal(|config| config.routing.cover = f64::NAN);
         assert!(message.starts_with("routing.cover is NaN"), "{message}");
+        let message = refusal(|config| config.pace.limit = Some(0));
+        assert_eq!(message, format!("pace.limit is 0; expected 45000 to {}", u64::MAX));
         let message = refusal(|config| config.policing.set_ups_per_neighbour = Some(0.0));
         assert_eq!(message, "policing.set_ups_per_neighbour is 0; expected a number above 0");
     }

@@ -35,6 +35,7 @@ pub(crate) use code::{MAX_RAPTORQ, MAX_REED_SOLOMON, MIN_RAPTORQ};
 pub use delivery::{Delivery, Gap};
 pub use job::{Job, JobResult};
 pub use path::{PathCounters, PathId, PathState};
+pub(crate) use rate::MIN_RATE;
 pub use receiver::ReceiveCounters;
 pub(crate) use receiver::SharedPool;
 pub(crate) use sender::MAX_BLOCK_SPAN;
@@ -305,6 +306,7 @@ impl Session {
         if self.paths.len() < 2 * self.config.limits.paths && self.used_paths.mark(path.id.0.into()) {
             self.living_at = None;
             path.span = tracing::info_span!(parent: &self.span, "path", id = path.id.0);
+            path.rate.set_fair(self.config.pace.fair);
             self.paths.push(path);
             return true;
         }

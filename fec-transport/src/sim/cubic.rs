@@ -13,7 +13,7 @@ const LEAST_WINDOW: f64 = 2.0;
 
 /// The congestion window.
 #[derive(Debug, Clone)]
-pub(super) struct Cubic {
+pub(crate) struct Cubic {
     window: f64,
     slow_start_threshold: f64,
     /// The window before the latest reduction, W_max.
@@ -27,7 +27,7 @@ pub(super) struct Cubic {
 }
 
 impl Cubic {
-    pub(super) fn new() -> Cubic {
+    pub(crate) fn new() -> Cubic {
         Cubic {
             window: INITIAL_WINDOW,
             slow_start_threshold: f64::INFINITY,
@@ -39,12 +39,12 @@ impl Cubic {
     }
 
     /// Segments that may be in flight.
-    pub(super) fn segments(&self) -> f64 {
+    pub(crate) fn segments(&self) -> f64 {
         self.window
     }
 
     /// A segment was acknowledged.
-    pub(super) fn on_ack(&mut self, now: Time, round_trip_s: f64) {
+    pub(crate) fn on_ack(&mut self, now: Time, round_trip_s: f64) {
         if self.window < self.slow_start_threshold {
             self.window += 1.0;
             return;
@@ -68,7 +68,7 @@ impl Cubic {
     }
 
     /// Something sent since the latest reduction was lost.
-    pub(super) fn on_loss(&mut self, now: Time) {
+    pub(crate) fn on_loss(&mut self, now: Time) {
         // Fast convergence [RFC 9438 §4.7]: a flow that did not get back to its plateau leaves room to others.
         let was_below = self.window < self.greatest;
         self.greatest = if was_below { self.window * (1.0 + BETA) / 2.0 } else { self.window };
@@ -80,7 +80,7 @@ impl Cubic {
     }
 
     /// Nothing was acknowledged for long.
-    pub(super) fn on_timeout(&mut self, now: Time) {
+    pub(crate) fn on_timeout(&mut self, now: Time) {
         self.on_loss(now);
         self.window = 1.0;
         self.epoch = None;

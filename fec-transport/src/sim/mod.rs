@@ -5,7 +5,7 @@
 
 mod competitor;
 mod content;
-mod cubic;
+pub(crate) mod cubic;
 pub mod failures;
 pub mod scenario;
 mod scene;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Feedback;
 use super::watch::{LossWatch, log_likelihood_ratio};
+use super::{Feedback, Manoeuvre, RateController, TELLING};
 use crate::time::Time;
 
 /// "Policed" is believed at e^2 to one, because a mistake costs some per cent of the rate for a second or two. "Own
@@ -12,6 +12,8 @@ const POLICED: f64 = -2.0;
 const OWN_LOSS: f64 = 6.0;
 /// … unless the delay has lately told what the path carries.
 const OWN_LOSS_IF_TOLD: f64 = 3.0;
+/// The rate of a check, as a share of what a policer would let pass: the loss must be seen to go.
+pub(super) const CHECK_RATE: f64 = 0.9;
 const LEAST_PACKETS: f64 = 30.0;
 /// A loss that has grown by this factor (and three points) since the check began was still growing then.
 const HIGHER: f64 = 1.15;
@@ -45,6 +47,8 @@ pub(super) struct Check {
     packets: f64,
     lost: f64,
     first_news: Option<Time>,
+    /// What had left before it began and was heard of since: the loss at the full rate.
+    before: (f64, f64),
     /// Whether the delay has lately told what the path carries.
     is_told: bool,
     /// Whether nothing has risen, and the loss is only put to the test.
@@ -57,17 +61,15 @@ impl Check {
         Check { is_told, ..Check::new(now, share, watch.risen_loss(), watch.own_loss()) }
     }
 
-    /// Because this one found more loss than expected.
+    /// Because there is more loss than expected; `rate` is the share of what a policer would let pass.
     pub(super) fn deeper(&self, now: Time, rate: f64, watch: &LossWatch) -> Check {
-        let policed = (1.0 - self.loss()) / (1.0 - watch.own_loss());
+        let is_at_once = self.packets == 0.0;
+        let loss = if is_at_once { (self.before.1 / self.before.0).clamp(0.0, 0.9) } else { self.loss() };
+        let policed = (1.0 - loss) / (1.0 - watch.own_loss());
         let relative = (rate * policed).clamp(0.05, rate);
-        let check = Check::new(now, relative, self.loss(), watch.own_loss());
-        Check {
-            is_told: self.is_told,
-            is_doubt: self.is_doubt,
-            share: (self.share * relative).max(0.01),
-            ..check
-        }
+        let share = if is_at_once { relative } else { self.share * relative };
+        let check = Check::new(now, relative, loss, watch.own_loss());
+        Check { is_told: self.is_told, is_doubt: self.is_doubt, share: share.max(0.01), ..check }
     }
 
     /// Because the loss may have been our own doing all along.
@@ -89,6 +91,7 @@ impl Check {
             packets: 0.0,
             lost: 0.0,
             first_news: None,
+            before: (0.0, 0.0),
             is_told: false,
             is_doubt: false,
         }
@@ -107,9 +110,21 @@ impl Check {
         (self.lost / self.packets.max(1.0)).clamp(0.0, 0.9)
     }
 
+    /// Whether more was lost at the full rate than was known when the check began: an alarm raised by the first few
+    /// packets after a change cannot tell how far the loss has risen.
+    fn is_too_shallow(&self) -> bool {
+        let (packets, lost) = self.before;
+        packets >= LEAST_PACKETS && lost / packets > HIGHER * self.high + 0.03
+    }
+
     pub(super) fn observe(&mut self, now: Time, feedback: &Feedback) -> Option<Verdict> {
         if feedback.departed <= self.since {
+            self.before.0 += feedback.packets as f64;
+            self.before.1 += feedback.lost;
             return None;
+        }
+        if self.first_news.is_none() && self.is_too_shallow() {
+            return Some(Verdict::Deeper);
         }
         let begin = *self.first_news.get_or_insert(now);
         self.packets += feedback.packets as f64;
@@ -130,5 +145,54 @@ impl Check {
         } else {
             None
         }
+    }
+}
+
+impl RateController {
+    pub(super) fn begin_check(&mut self, now: Time, share: f64) {
+        if self.check.is_none() {
+            self.check = Some(Check::of_rise(now, share, &self.watch, now.since(self.told_at) < TELLING));
+            self.begun = Some(Manoeuvre::Check(share));
+        }
+    }
+
+    pub(super) fn begin_doubt(&mut self, now: Time) {
+        if self.check.is_none() {
+            let policed = (1.0 - self.watch.own_loss()) / (1.0 - self.watch.least_loss());
+            let share = CHECK_RATE * policed;
+            self.check = Some(Check::of_doubt(now, share, &self.watch));
+            self.begun = Some(Manoeuvre::Check(share));
+        }
+    }
+
+    pub(super) fn on_check_feedback(&mut self, now: Time, feedback: &Feedback) {
+        let Some(check) = &mut self.check else { return };
+        let Some(verdict) = check.observe(now, feedback) else { return };
+        let (share, loss, packets, is_doubt) = (check.share(), check.loss(), check.packets(), check.is_doubt);
+        let deeper = check.deeper(now, CHECK_RATE, &self.watch);
+        self.check = None;
+        match verdict {
+            Verdict::Deeper => {
+                self.begun = Some(Manoeuvre::Check(deeper.share()));
+                self.check = Some(deeper);
+                return;
+            }
+            Verdict::Policed => {
+                // What arrived before the check, if the loss during the check is the link's own.
+                let carried = (1.0 - self.watch.risen_loss()) / (1.0 - loss);
+                self.set_rate(now, self.rate * carried.clamp(share, share / CHECK_RATE));
+                self.ceiling = Some(self.rate);
+                self.lowered_at = now;
+                self.watch.lowered(loss, packets);
+            }
+            Verdict::OwnLoss => {
+                self.watch.learn(loss, packets);
+                if is_doubt {
+                    self.watch.settle();
+                }
+            }
+        }
+        self.climbing_since = None;
+        self.be_blind(now);
     }
 }

@@ -42,6 +42,11 @@ impl DelayFloor {
         self.latest = i64::MAX;
     }
 
+    /// The way has become longer: nothing below this delay counts any more.
+    pub(super) fn rise(&mut self, now: Time, delay_us: i64) {
+        *self = DelayFloor { current: delay_us, ..DelayFloor::new(now) };
+    }
+
     /// How far a delay is above the floor, in seconds.
     pub(super) fn above(&self, delay_us: i64) -> f64 {
         delay_us.saturating_sub(self.smallest()).max(0) as f64 * 1e-6

@@ -14,23 +14,33 @@
 //!    ▼               ▼                                ▼
 //!  Drain: half the rate for as long as          Check: the rate at which a policer would drop nothing;
 //!  the queue takes to empty                     the loss falls: keep it, remember the ceiling; it stays: go back
+//!    │ others fill it again, three times
+//!    ▼
+//!  Contention: a window as theirs, until a drain empties the queue
 //! ```
 //!
 //! docs/decisions/rate-control.md tells why it is so, what was tried, and what was measured.
 
 mod check;
+mod contention;
 pub(crate) mod coupling;
+mod drain;
 mod floor;
 mod round;
+mod start;
 mod watch;
+mod window;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::time::Time;
-use check::{Check, Verdict};
+use check::Check;
+use contention::Contention;
+use drain::{DRAIN_RATE, Drain};
 use floor::DelayFloor;
 use round::Round;
+use start::Start;
 use watch::LossWatch;
 
 /// Before anything is known, bit/s: 40 full packets in 100 ms.
@@ -47,6 +57,8 @@ const TARGET_RATE: f64 = 50e6;
 const TARGET_BOUNDS: (f64, f64) = (0.002, 0.011);
 /// A queue of twice the target and this is too long: it is drained at once.
 const LONG_QUEUE: f64 = 0.004;
+/// … or longer than this, in seconds: no session of ours wants such a queue.
+const TOO_LONG: f64 = 0.014;
 /// The proportional gain of the queue's control, times the delay of the loop: 1/e is critically damped.
 const GAIN: f64 = 0.36;
 /// A round is half a round trip, but no shorter, because reports come every 2 to 10 ms …
@@ -65,18 +77,10 @@ const NEAR: f64 = 0.95;
 const BEYOND: f64 = 1.08;
 /// How often the queue is emptied to see the floor of the delay.
 const DRAIN_INTERVAL: Duration = Duration::from_secs(4);
-/// The rate while draining, as a share.
-const DRAIN_RATE: f64 = 0.5;
 /// For so long after the queue was as long as it should be, the delay tells what the path carries.
 const TELLING: Duration = Duration::from_secs(5);
-/// The rate of a check, as a share of what a policer would let pass: the loss must be seen to go.
-const CHECK_RATE: f64 = 0.9;
 /// A round's rate never changes by more than this upwards.
 const MAX_GROWTH: f64 = 0.25;
-/// Packets of a step of the doubling: a burst of losses among them must not look like a limit.
-const START_PACKETS: u64 = 64;
-/// By how much the delivery must grow when the rate has doubled.
-const LEAST_GROWTH: f64 = 1.4;
 /// How often a loss this much above the smallest one that was verified is put to the test.
 const DOUBT_INTERVAL: Duration = Duration::from_secs(5);
 const DOUBTFUL_LOSS: f64 = 0.04;
@@ -105,18 +109,10 @@ pub(crate) struct Feedback {
 pub(crate) enum Manoeuvre {
     /// The queue is emptied for so long.
     Drain(Duration),
+    /// The same, because the queue has fallen from its peak or overflowed: windows shrink.
+    BackOff(Duration),
     /// The rate is lowered to this share to see whether the loss goes away.
     Check(f64),
-}
-
-/// What the doubling has shown so far.
-#[derive(Debug, Clone, Copy, Default)]
-struct Start {
-    /// What arrived at half of the rate, bit/s.
-    delivered: Option<f64>,
-    /// Packets and losses at all rates that could be doubled.
-    packets: f64,
-    lost: f64,
 }
 
 /// The paced rate of one path.
@@ -133,8 +129,10 @@ pub(crate) struct RateController {
     round: Round,
     watch: LossWatch,
     check: Option<Check>,
-    /// Until then the queue is being emptied.
-    draining_until: Time,
+    drain: Drain,
+    contention: Contention,
+    /// Whether to compete as others do.
+    is_fair: bool,
     /// The next drain for the floor's sake.
     drain_at: Time,
     /// How many times the queue's length a drain lasts: above 1 where others fill it meanwhile.
@@ -165,7 +163,9 @@ impl RateController {
             round: Round::default(),
             watch: LossWatch::default(),
             check: None,
-            draining_until: now,
+            drain: Drain::none(now),
+            contention: Contention::default(),
+            is_fair: false,
             drain_at: now + DRAIN_INTERVAL,
             drain_stretch: 1.0,
             smallest_before_drain: i64::MAX,
@@ -182,7 +182,7 @@ impl RateController {
 
     /// The rate to send at, in bit/s, IP headers included.
     pub(crate) fn rate(&self, now: Time) -> f64 {
-        let share = if now < self.draining_until { DRAIN_RATE } else { 1.0 };
+        let share = if now < self.drain.until() { DRAIN_RATE } else { 1.0 };
         (self.rate * share * self.check.as_ref().map_or(1.0, Check::share)).clamp(MIN_RATE, MAX_RATE)
     }
 
@@ -201,6 +201,11 @@ impl RateController {
         self.shared_rate = rate;
     }
 
+    /// Whether to compete with other flows as CUBIC does, or to leave them more than half.
+    pub(crate) fn set_fair(&mut self, is_fair: bool) {
+        self.is_fair = is_fair;
+    }
+
     /// Lowers the rate to `share` of it, because a known limit says so.
     pub(crate) fn scale(&mut self, now: Time, share: f64) {
         self.set_rate(now, self.rate * share);
@@ -215,6 +220,10 @@ impl RateController {
     pub(crate) fn join(&mut self, now: Time, manoeuvre: Manoeuvre) {
         match manoeuvre {
             Manoeuvre::Drain(span) => self.drain(now, span),
+            Manoeuvre::BackOff(span) => {
+                self.contention.shrink(now);
+                self.drain(now, span);
+            }
             Manoeuvre::Check(share) => self.begin_check(now, share),
         }
         self.begun = None;
@@ -223,7 +232,8 @@ impl RateController {
     /// A path that came back starts at half its old rate.
     pub(crate) fn restart(&mut self, now: Time) {
         let rate = (self.rate / 2.0).max(MIN_RATE);
-        *self = RateController { rate, start: None, watch: self.watch.clone(), ..RateController::new(now) };
+        let (watch, is_fair) = (self.watch.clone(), self.is_fair);
+        *self = RateController { rate, start: None, watch, is_fair, ..RateController::new(now) };
         self.history = VecDeque::from([(now, rate)]);
     }
 
@@ -231,6 +241,7 @@ impl RateController {
     pub(crate) fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
         let delay_us = feedback.arrived_us as i64 - feedback.departed.as_micros() as i64;
         self.floor.observe(now, delay_us);
+        self.drain.observe(feedback, delay_us);
         let queue = self.floor.above(delay_us);
         self.queue = Duration::from_secs_f64(queue);
         if self.check.is_some() {
@@ -242,12 +253,18 @@ impl RateController {
             self.round.restart(feedback);
             return;
         }
+        if let Some(drained) = self.drain.take_effect() {
+            self.on_drained(now, drained, feedback);
+        }
         self.round.observe(feedback, queue, allowed);
-        if self.start.is_none()
+        // What a long queue drops is told by the queue.
+        let may_be_policed = self.start.is_none() && !self.contention.is_open() && queue <= self.long_queue();
+        if may_be_policed
             && self.watch.observe(feedback, self.delay_tells(now, queue), self.is_near_ceiling())
         {
             let policed_rate = self.watch.share_if_policed() * allowed;
-            return self.begin_check(now, (CHECK_RATE * policed_rate / self.rate).min(CHECK_RATE));
+            return self
+                .begin_check(now, (check::CHECK_RATE * policed_rate / self.rate).min(check::CHECK_RATE));
         }
         match self.start {
             Some(start) => self.double(now, feedback, queue, start),
@@ -260,43 +277,6 @@ impl RateController {
         queue > self.target() / 2.0 && now.since(self.told_at) < TELLING
     }
 
-    /// Doubles the rate as soon as packets sent at it have arrived, until a queue grows or the delivery does not.
-    fn double(&mut self, now: Time, feedback: &Feedback, queue: f64, start: Start) {
-        if queue > self.long_queue() {
-            let delivered = self.round.number_rate_of_queue();
-            self.set_rate(now, delivered.clamp(self.rate / 4.0, self.rate));
-            return self.end_start(now, start);
-        }
-        if !self.round.is_over(SHORTEST_ROUND, START_PACKETS) {
-            return;
-        }
-        let round = self.round.clone();
-        self.round.restart(feedback);
-        if !round.is_busy() {
-            return;
-        }
-        let delivered = round.arrived_rate();
-        let growth = start.delivered.map_or(2.0, |before| delivered / before);
-        if growth < LEAST_GROWTH {
-            self.set_rate(now, self.rate / 2.0 * growth.max(0.5));
-            return self.end_start(now, start);
-        }
-        let (packets, lost) = round.packets_and_lost();
-        self.start = Some(Start {
-            delivered: Some(delivered),
-            packets: start.packets + packets,
-            lost: start.lost + lost,
-        });
-        self.set_rate(now, self.rate * 2.0);
-        self.be_blind(now);
-    }
-
-    fn end_start(&mut self, now: Time, start: Start) {
-        self.start = None;
-        self.watch.learn((start.lost / start.packets.max(1.0)).clamp(0.0, 0.9), start.packets);
-        self.be_blind(now);
-    }
-
     fn cruise(&mut self, now: Time, feedback: &Feedback) {
         let span = (feedback.round_trip / 2).max(SHORTEST_ROUND);
         if !self.round.is_over(span, LEAST_PACKETS) {
@@ -305,13 +285,17 @@ impl RateController {
         let round = self.round.clone();
         self.round.restart(feedback);
         let queue = round.mean_queue();
+        if self.contention.is_open() {
+            return self.contend(now, &round, feedback);
+        }
         if queue > 0.9 * self.target() {
             self.told_at = now;
         }
+        self.note_queue(now, queue);
         if queue > self.long_queue() {
             self.set_rate(now, self.carried(&round));
-            self.drain(now, Duration::from_secs_f64((queue - self.target()) / (1.0 - DRAIN_RATE)));
-            self.begun = Some(Manoeuvre::Drain(self.draining_until.since(now)));
+            self.drain(now, drain::span(queue - self.target(), self.contention.failures()));
+            self.begun = Some(Manoeuvre::Drain(self.drain.until().since(now)));
         } else {
             let loop_delay = (feedback.round_trip + span).as_secs_f64();
             self.control(now, &round, loop_delay);
@@ -358,6 +342,8 @@ impl RateController {
         }
         let since = *self.climbing_since.get_or_insert(now);
         let growth = (CLIMB.0 * now.since(since).as_secs_f64().exp2()).min(CLIMB.1) * loop_delay;
+        // Where no queue was seen for long, something else may limit the path: the way up is then a slow one.
+        let push = if now.since(self.told_at) < TELLING { push } else { 0.0 };
         // What was allowed a round trip ago, not the rate of now: its effect is still to be seen.
         round.allowed_rate() * (1.0 + growth.max(push).min(MAX_GROWTH))
     }
@@ -377,14 +363,16 @@ impl RateController {
             self.drain_at = now + DRAIN_INTERVAL;
             if queue > 0.001 {
                 self.judge_last_drain();
-                let span = self.drain_stretch * (queue + 0.001) / (1.0 - DRAIN_RATE);
-                self.drain(now, Duration::from_secs_f64(span));
-                self.begun = Some(Manoeuvre::Drain(self.draining_until.since(now)));
+                let failures = self.contention.failures() + u32::from(self.is_fair);
+                self.drain(now, drain::span(self.drain_stretch * (queue + 0.001), failures));
+                self.begun = Some(Manoeuvre::Drain(self.drain.until().since(now)));
             }
         }
         if now.since(self.told_at) < TELLING {
             self.doubted_at = now;
-            self.watch.settle();
+            if self.told_at == now {
+                self.watch.settle();
+            }
         } else if now.since(self.doubted_at) > DOUBT_INTERVAL {
             self.doubted_at = now;
             if self.watch.own_loss() > self.watch.least_loss() + DOUBTFUL_LOSS {
@@ -407,56 +395,9 @@ impl RateController {
     }
 
     fn drain(&mut self, now: Time, span: Duration) {
-        self.draining_until = now + span.min(Duration::from_millis(150));
         self.drain_at = self.drain_at.max(now + DRAIN_INTERVAL);
-        self.blind_until = self.draining_until;
-    }
-
-    fn begin_check(&mut self, now: Time, share: f64) {
-        if self.check.is_none() {
-            self.check = Some(Check::of_rise(now, share, &self.watch, now.since(self.told_at) < TELLING));
-            self.begun = Some(Manoeuvre::Check(share));
-        }
-    }
-
-    fn begin_doubt(&mut self, now: Time) {
-        if self.check.is_none() {
-            let policed = (1.0 - self.watch.own_loss()) / (1.0 - self.watch.least_loss());
-            let share = CHECK_RATE * policed;
-            self.check = Some(Check::of_doubt(now, share, &self.watch));
-            self.begun = Some(Manoeuvre::Check(share));
-        }
-    }
-
-    fn on_check_feedback(&mut self, now: Time, feedback: &Feedback) {
-        let Some(check) = &mut self.check else { return };
-        let Some(verdict) = check.observe(now, feedback) else { return };
-        let (share, loss, packets, is_doubt) = (check.share(), check.loss(), check.packets(), check.is_doubt);
-        let deeper = check.deeper(now, CHECK_RATE, &self.watch);
-        self.check = None;
-        match verdict {
-            Verdict::Deeper => {
-                self.begun = Some(Manoeuvre::Check(deeper.share()));
-                self.check = Some(deeper);
-                return;
-            }
-            Verdict::Policed => {
-                // What arrived before the check, if the loss during the check is the link's own.
-                let carried = (1.0 - self.watch.risen_loss()) / (1.0 - loss);
-                self.set_rate(now, self.rate * carried.clamp(share, share / CHECK_RATE));
-                self.ceiling = Some(self.rate);
-                self.lowered_at = now;
-                self.watch.lowered(loss, packets);
-            }
-            Verdict::OwnLoss => {
-                self.watch.learn(loss, packets);
-                if is_doubt {
-                    self.watch.settle();
-                }
-            }
-        }
-        self.climbing_since = None;
-        self.be_blind(now);
+        self.drain.begin(now, span);
+        self.blind_until = self.drain.until();
     }
 
     /// The standing queue that this path aims at, in seconds.
@@ -466,7 +407,7 @@ impl RateController {
     }
 
     fn long_queue(&self) -> f64 {
-        2.0 * self.target() + LONG_QUEUE
+        (2.0 * self.target() + LONG_QUEUE).min(TOO_LONG)
     }
 
     fn be_blind(&mut self, now: Time) {

@@ -9,6 +9,7 @@ use crate::session::loss::LossEstimate;
 use crate::session::pacer::Pacer;
 use crate::session::rate::coupling::{CoupledPath, couple};
 use crate::session::rate::{Feedback, RateController};
+use crate::sim::cubic::Cubic;
 use crate::time::Time;
 
 /// Bytes of a full packet with all headers.
@@ -203,6 +204,69 @@ impl Session {
     }
 }
 
+/// A flow of somebody else, as TCP with CUBIC would be: ack-clocked and not paced.
+pub(super) struct Competitor {
+    start: f64,
+    /// From then on it sends nothing new.
+    pub(super) stop: f64,
+    link: usize,
+    /// Delay of the way back, seconds.
+    back: f64,
+    cubic: Cubic,
+    next: u64,
+    flying: VecDeque<(u64, f64)>,
+    recovered_from: u64,
+    round_trip: f64,
+    last_progress: f64,
+    /// As in [`Session`].
+    pub(super) received: Vec<f64>,
+}
+
+impl Competitor {
+    pub(super) fn new(start: f64, link: usize, back_ms: f64) -> Competitor {
+        Competitor {
+            start,
+            stop: f64::MAX,
+            link,
+            back: back_ms * 1e-3,
+            cubic: Cubic::new(),
+            next: 1,
+            flying: VecDeque::new(),
+            recovered_from: 0,
+            round_trip: 0.1,
+            last_progress: start,
+            received: Vec::new(),
+        }
+    }
+
+    /// Packet `number` was acknowledged: the link keeps the order, so what left well before it is lost.
+    fn on_ack(&mut self, now: f64, number: u64) {
+        let Some(place) = self.flying.iter().position(|(flying, _)| *flying == number) else { return };
+        let (_, departed) = self.flying.remove(place).expect("it is there");
+        self.round_trip += (now - departed - self.round_trip) / 8.0;
+        self.last_progress = now;
+        if number >= self.recovered_from {
+            self.cubic.on_ack(time(now), self.round_trip);
+        }
+        while let Some((lost, _)) = self.flying.front().copied().filter(|(lost, _)| lost + 3 <= number) {
+            self.flying.pop_front();
+            if lost >= self.recovered_from {
+                self.recovered_from = self.next;
+                self.cubic.on_loss(time(now));
+            }
+        }
+    }
+
+    fn on_timer(&mut self, now: f64) {
+        if !self.flying.is_empty() && now - self.last_progress > 2.0 * self.round_trip + 0.2 {
+            self.flying.clear();
+            self.recovered_from = self.next;
+            self.last_progress = now;
+            self.cubic.on_timeout(time(now));
+        }
+    }
+}
+
 type Arrivals = Vec<(usize, u64, f64, u64)>;
 
 #[derive(Debug)]
@@ -212,6 +276,8 @@ enum Event {
     Carry { session: usize, path: usize, hop: usize, number: u64, departed: f64, bytes: f64 },
     MakeReport { session: usize },
     Report { session: usize, made: f64, arrivals: Arrivals },
+    Acknowledge { competitor: usize, number: u64 },
+    CompetitorTimer { competitor: usize },
 }
 
 /// All links and sessions; the agenda names events by their place in `events`.
@@ -219,6 +285,7 @@ pub(super) struct World {
     pub(super) now: f64,
     pub(super) links: Vec<Link>,
     pub(super) sessions: Vec<Session>,
+    pub(super) competitors: Vec<Competitor>,
     agenda: BinaryHeap<Reverse<(u64, u64, usize)>>,
     events: Vec<Option<Event>>,
     free: Vec<usize>,
@@ -236,6 +303,7 @@ impl World {
             now: 0.0,
             links,
             sessions,
+            competitors: Vec::new(),
             agenda: BinaryHeap::new(),
             events: Vec::new(),
             free: Vec::new(),
@@ -253,6 +321,12 @@ impl World {
             world.at(start, Event::MakeReport { session });
         }
         world
+    }
+
+    /// Adds a flow of somebody else.
+    pub(super) fn compete(&mut self, flow: Competitor) {
+        self.at(flow.start, Event::CompetitorTimer { competitor: self.competitors.len() });
+        self.competitors.push(flow);
     }
 
     fn at(&mut self, when: f64, event: Event) {
@@ -299,6 +373,15 @@ impl World {
             }
             Event::MakeReport { session } => self.make_report(session),
             Event::Report { session, made, arrivals } => self.take_report(session, made, &arrivals),
+            Event::Acknowledge { competitor, number } => {
+                self.competitors[competitor].on_ack(self.now, number);
+                self.send_competitor(competitor);
+            }
+            Event::CompetitorTimer { competitor } => {
+                self.competitors[competitor].on_timer(self.now);
+                self.send_competitor(competitor);
+                self.at(self.now + 0.1, Event::CompetitorTimer { competitor });
+            }
         }
     }
 
@@ -354,6 +437,23 @@ impl World {
             receiver.highest = Some((number, self.now));
         }
         Session::note(&mut this.received, self.now, bytes);
+    }
+
+    fn send_competitor(&mut self, competitor: usize) {
+        loop {
+            let flow = &mut self.competitors[competitor];
+            if self.now >= flow.stop || flow.flying.len() as f64 >= flow.cubic.segments().floor() {
+                return;
+            }
+            let number = flow.next;
+            flow.next += 1;
+            flow.flying.push_back((number, self.now));
+            let link = &mut self.links[flow.link];
+            let Some(arrives) = link.carry(self.now, PACKET, &mut self.draws) else { continue };
+            Session::note(&mut flow.received, arrives, PACKET);
+            let (when, event) = (arrives + flow.back, Event::Acknowledge { competitor, number });
+            self.at(when, event);
+        }
     }
 
     fn make_report(&mut self, session: usize) {

@@ -1,0 +1,204 @@
+//! Beside flows that fill the queue: a window as TCP with CUBIC would have it [RFC 9438].
+//!
+//! Two windows over one queue share the link as their sizes are, so the rate is the window over the measured round trip.
+//! The window shrinks when the queue has fallen from its peak, because then the others have shrunk theirs, or when
+//! packets are lost while the queue is at its peak. Loss at other times is the link's own. How far the queue falls when we
+//! drain it shows our share of the link, which keeps the growth in bounds.
+
+use std::time::Duration;
+
+use super::watch::log_likelihood_ratio;
+use crate::time::Time;
+
+/// Bytes of a full packet: windows grow by packets.
+const PACKET: f64 = 1_500.0;
+/// What remains of the window after it shrank. CUBIC has 0.7, but shrinks only for its own losses; we do so with every
+/// fall of the queue.
+const BETA: f64 = 0.8;
+/// How fast it grows again, packets/s³ [RFC 9438 §5].
+const C: f64 = 0.4;
+/// How fast, in packets a round trip, Reno's window would grow: below its last maximum, and above it.
+const RENO: (f64, f64) = (3.0 * (1.0 - BETA) / (1.0 + BETA), 1.0);
+/// How fast the window of a session that is not `fair` grows, as a share: it is to leave others more than half …
+const MODEST: f64 = 0.33;
+/// … and by what growth is multiplied or divided at most while our share of the link is far from the one that the weight
+/// stands for, half of it beside one flow: among many flows a session never weighs more than this many.
+const BOOST: f64 = 2.0;
+/// The smallest window, bytes.
+const LEAST_WINDOW: f64 = 4.0 * PACKET;
+/// A fall of the queue that shows that others sent less: this share of the round trip, and at least so many seconds.
+const FALL: (f64, f64) = (0.06, 0.0015);
+/// Losses tell only while the queue is at least this share of its peak …
+const NEAR_PEAK: f64 = 0.85;
+/// … and if they are e^4 times as probable with this much more loss than the link's own.
+const EVIDENCE: f64 = 4.0;
+const RISE: f64 = 0.02;
+const LEAST_LOSS: f64 = 0.003;
+/// So many round trips after the window shrank, and at least so long, a drain tries whether the others are still there.
+const TRIAL_ROUND_TRIPS: f64 = 3.0;
+const LEAST_PAUSE: f64 = 0.3;
+/// The longest time between trials.
+const TRIAL_INTERVAL: Duration = Duration::from_secs(4);
+/// If the queue falls by this share of what it would if we were alone, the others are gone.
+const ALONE: f64 = 0.7;
+/// Packets over which the link's own loss is averaged.
+const MEMORY: f64 = 2_000.0;
+
+/// What a round shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Signs {
+    /// Seconds.
+    pub(super) queue: f64,
+    pub(super) round_trip: f64,
+    pub(super) packets: f64,
+    pub(super) lost: f64,
+    pub(super) dispersion: f64,
+    /// Whether the path sent what it was allowed.
+    pub(super) is_busy: bool,
+    /// The path's share of what its session sends over the shared links.
+    pub(super) path_share: f64,
+}
+
+/// The window.
+#[derive(Debug, Clone)]
+pub(super) struct Window {
+    /// In bytes, as all windows here.
+    bytes: f64,
+    /// The window before it last shrank and thereafter, and when that was.
+    greatest: f64,
+    least: f64,
+    since: Time,
+    /// What Reno's window would be.
+    reno: f64,
+    observed_at: Time,
+    /// The longest queue since then, seconds.
+    peak: f64,
+    evidence: f64,
+    /// When to try whether the others still fill the queue, and whether that is being tried.
+    trial_at: Time,
+    is_trying: bool,
+    /// Our share of the link, as the latest trial showed it, and the round trip.
+    link_share: f64,
+    round_trip: f64,
+    /// The loss while the queue is below its peak.
+    own_loss: f64,
+}
+
+impl Window {
+    /// Begins at this rate, bit/s; a drain showed this response on a link that loses this share by itself.
+    pub(super) fn new(now: Time, rate: f64, round_trip: f64, response: f64, own_loss: f64) -> Window {
+        let bytes = (rate * round_trip / 8.0).max(LEAST_WINDOW);
+        Window {
+            bytes,
+            greatest: bytes,
+            least: bytes,
+            since: now,
+            reno: bytes,
+            observed_at: now,
+            peak: 0.0,
+            evidence: 0.0,
+            trial_at: now + pause(round_trip),
+            is_trying: false,
+            link_share: share_of(response),
+            round_trip,
+            own_loss,
+        }
+    }
+
+    /// The loss of the link itself.
+    pub(super) fn own_loss(&self) -> f64 {
+        self.own_loss
+    }
+
+    /// The rate of the window, bit/s.
+    pub(super) fn rate(&self, round_trip: f64) -> f64 {
+        self.bytes * 8.0 / round_trip
+    }
+
+    /// Takes what a round shows; gives whether the window has shrunk.
+    pub(super) fn observe(&mut self, now: Time, is_fair: bool, signs: &Signs) -> bool {
+        self.peak = self.peak.max(signs.queue);
+        self.round_trip = signs.round_trip;
+        if !signs.is_busy {
+            // The window is not what limits us.
+            (self.peak, self.observed_at) = (signs.queue, now);
+            return false;
+        }
+        let fall = FALL.1.max(FALL.0 * signs.round_trip);
+        if self.peak - signs.queue > fall || self.is_dropped(signs) {
+            self.shrink(now);
+            return true;
+        }
+        self.grow(now, is_fair, signs);
+        self.observed_at = now;
+        false
+    }
+
+    fn is_dropped(&mut self, signs: &Signs) -> bool {
+        if signs.queue < NEAR_PEAK * self.peak {
+            self.evidence = 0.0;
+            let share = (signs.lost / signs.packets.max(1.0)).clamp(0.0, 0.9);
+            self.own_loss += signs.packets / (signs.packets + MEMORY) * (share - self.own_loss);
+            return false;
+        }
+        let low = self.own_loss.max(LEAST_LOSS);
+        let ratio = log_likelihood_ratio(signs.packets, signs.lost, low, (low + RISE).min(0.99));
+        self.evidence = (self.evidence + ratio / signs.dispersion).max(0.0);
+        self.evidence > EVIDENCE
+    }
+
+    /// The window shrinks: the others have shrunk theirs, or the queue has overflowed.
+    pub(super) fn shrink(&mut self, now: Time) {
+        self.trial_at = now + pause(self.round_trip);
+        // Fast convergence [RFC 9438 §4.7].
+        let was_below = self.bytes < self.greatest;
+        self.greatest = if was_below { self.bytes * (1.0 + BETA) / 2.0 } else { self.bytes };
+        self.bytes = (self.bytes * BETA).max(LEAST_WINDOW);
+        (self.least, self.reno) = (self.bytes, self.bytes);
+        (self.since, self.observed_at) = (now, now);
+        (self.peak, self.evidence) = (0.0, 0.0);
+    }
+
+    fn grow(&mut self, now: Time, is_fair: bool, signs: &Signs) {
+        let weight = if is_fair { 1.0 } else { MODEST };
+        let boost = (weight / 2.0 / self.link_share).clamp(1.0 / BOOST, BOOST);
+        let weight = signs.path_share * weight * boost;
+        let growth = if self.reno < self.greatest { RENO.0 } else { RENO.1 };
+        let round_trips = now.since(self.observed_at).as_secs_f64() / signs.round_trip;
+        self.reno += weight * growth * round_trips * PACKET;
+        let c = weight * C * PACKET;
+        let plateau = ((self.greatest - self.least).max(0.0) / c).cbrt();
+        let cubic = c * (now.since(self.since).as_secs_f64() - plateau).powi(3) + self.greatest;
+        self.bytes = cubic.max(self.reno).clamp(self.bytes, 1.5 * self.bytes);
+    }
+
+    /// Whether it is time to try whether the others still fill the queue.
+    pub(super) fn is_trial_due(&mut self, now: Time) -> bool {
+        let is_due = now >= self.trial_at;
+        if is_due {
+            (self.trial_at, self.is_trying) = (now + TRIAL_INTERVAL, true);
+            self.peak = 0.0;
+        }
+        is_due
+    }
+
+    /// A drain showed this response; gives whether the others are gone.
+    pub(super) fn on_drained(&mut self, response: f64) -> bool {
+        self.peak = 0.0;
+        let is_trial = std::mem::take(&mut self.is_trying);
+        if is_trial {
+            self.link_share = share_of(response);
+        }
+        is_trial && response > ALONE
+    }
+}
+
+/// From a change of the window to the trial after it.
+fn pause(round_trip: f64) -> Duration {
+    Duration::from_secs_f64((TRIAL_ROUND_TRIPS * round_trip).max(LEAST_PAUSE))
+}
+
+/// Our share of the link, by what a drain showed.
+fn share_of(response: f64) -> f64 {
+    response.clamp(0.01, 1.0)
+}
