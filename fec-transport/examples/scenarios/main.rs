@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
+use fec_transport::sim::scenario::LinkDeath;
 use fec_transport::sim::{Outcome, Scenario};
 
 /// Runs scenarios in virtual time: a network, flows, and what happens to them.
@@ -106,6 +107,7 @@ fn run(arguments: &Arguments, scenarios: &[Scenario]) -> bool {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Finished>>> = Mutex::new(scenarios.iter().map(|_| None).collect());
     let printer = Mutex::new(Printer {
+        scenarios,
         table: table::Table::new(scenarios),
         json: arguments.json,
         printed: 0,
@@ -153,20 +155,31 @@ fn write_pictures(arguments: &Arguments, outcome: &Outcome) -> anyhow::Result<()
     write(&arguments.plot, "svg", &|| plot::svg(&outcome.name, &outcome.series))
 }
 
-struct Printer {
+struct Printer<'a> {
+    scenarios: &'a [Scenario],
     table: table::Table,
     json: bool,
     printed: usize,
     passed: usize,
 }
 
-impl Printer {
+impl Printer<'_> {
+    /// Prints what is finished, in order; a masked scenario waits for the unmasked one that it is compared with.
     fn print(&mut self, results: &[Option<Finished>]) {
         while let Some(Some((outcome, took))) = results.get(self.printed) {
+            let unmasked = self.scenarios[self.printed].unmasked();
+            let compared = unmasked
+                .and_then(|name| self.scenarios.iter().position(|scenario| scenario.name() == name))
+                .map(|index| &results[index]);
+            let mask_overhead = match compared {
+                Some(None) => return,
+                Some(Some((unmasked, _))) => mask_overhead(outcome, unmasked),
+                None => None,
+            };
             if self.json {
-                println!("{}", json(outcome, *took));
+                println!("{}", json(outcome, mask_overhead, *took));
             } else {
-                self.table.print(self.printed, outcome, *took);
+                self.table.print(self.printed, outcome, mask_overhead, *took);
             }
             self.printed += 1;
             self.passed += usize::from(outcome.passes());
@@ -174,7 +187,12 @@ impl Printer {
     }
 }
 
-fn json(outcome: &Outcome, took: Duration) -> serde_json::Value {
+/// What masking costs: the overhead with it minus that without it.
+fn mask_overhead(masked: &Outcome, unmasked: &Outcome) -> Option<f64> {
+    Some(masked.metric("overhead")? - unmasked.metric("overhead")?)
+}
+
+fn json(outcome: &Outcome, mask_overhead: Option<f64>, took: Duration) -> serde_json::Value {
     let mut object = serde_json::Map::new();
     object.insert("name".into(), outcome.name.clone().into());
     object.insert("pass".into(), outcome.passes().into());
@@ -186,6 +204,18 @@ fn json(outcome: &Outcome, took: Duration) -> serde_json::Value {
             "metric": check.metric, "bound": check.bound, "value": check.value, "holds": check.holds,
         })
     };
+    if let Some(overhead) = mask_overhead {
+        object.insert("mask_overhead".into(), overhead.into());
+    }
+    object.insert("unmasked_links".into(), outcome.unmasked_links().into());
+    let death = |death: &LinkDeath| {
+        serde_json::json!({
+            "link": death.link, "at_s": death.at_s, "planned_share": death.planned_share,
+            "masked": death.is_masked, "gap_ms": death.gap_ms, "bound_ms": death.bound_ms,
+            "repair_rounds": death.repair_rounds,
+        })
+    };
+    object.insert("link_deaths".into(), outcome.deaths.iter().map(death).collect());
     object.insert("checks".into(), outcome.checks.iter().map(check).collect());
     object.insert("trace".into(), outcome.trace_hash.clone().into());
     object.insert("seconds".into(), took.as_secs_f64().into());

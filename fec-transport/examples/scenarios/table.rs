@@ -26,7 +26,7 @@ impl Table {
     }
 
     /// Prints one scenario; the first one brings the headings.
-    pub(crate) fn print(&self, index: usize, outcome: &Outcome, took: Duration) {
+    pub(crate) fn print(&self, index: usize, outcome: &Outcome, mask_overhead: Option<f64>, took: Duration) {
         if index == 0 {
             let headings: String = COLUMNS.iter().map(|(heading, _, _)| format!(" {heading:>8}")).collect();
             println!("{:4} {:<2$}{headings} {3:>6}  also", "", "scenario", self.name_width, "took");
@@ -38,12 +38,13 @@ impl Table {
         };
         let cells: String = COLUMNS.iter().map(cell).collect();
         let took = took.as_secs_f64();
-        let also = Table::also(outcome);
+        let also = Table::also(outcome, mask_overhead);
         println!("{verdict} {:<1$}{cells} {took:>5.1}s  {also}", outcome.name, self.name_width);
     }
 
-    /// What was expected of metrics without a column, and everything that does not hold.
-    fn also(outcome: &Outcome) -> String {
+    /// What was expected of metrics without a column, everything that does not hold, what masking costs, and which links
+    /// it does not cover.
+    fn also(outcome: &Outcome, mask_overhead: Option<f64>) -> String {
         let has_column =
             |metric: &str| metric == "wrong_bytes" || COLUMNS.iter().any(|(_, column, _)| *column == metric);
         let relevant = outcome.checks.iter().filter(|check| !check.holds || !has_column(&check.metric));
@@ -54,6 +55,11 @@ impl Table {
         });
         let mut texts: Vec<String> = texts.collect();
         texts.dedup();
+        texts.extend(mask_overhead.map(|overhead| format!("masking costs {overhead:.3}")));
+        let unmasked = outcome.unmasked_links();
+        if !unmasked.is_empty() {
+            texts.push(format!("not masked: {}", unmasked.join(", ")));
+        }
         texts.join("; ")
     }
 }

@@ -12,6 +12,8 @@ pub(super) struct ScenarioFile {
     pub(super) name: String,
     #[serde(default)]
     pub(super) description: String,
+    /// The name of the same scenario without masks: what masking costs is the difference.
+    pub(super) unmasked: Option<String>,
     #[serde(default = "first_seed")]
     pub(super) seed: u64,
     /// Seconds before anything is measured.

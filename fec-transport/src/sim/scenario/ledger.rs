@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::overlay::MemberId;
-use crate::session::Class;
+use crate::session::{Class, Gap};
 use crate::sim::content;
 use crate::time::Time;
 
 /// The width of the bins in which deliveries are counted.
 pub(super) const BIN: Duration = Duration::from_millis(10);
+
+/// Shorter pauses in a delivery are not remembered.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// A flow of a scenario, checked.
 #[derive(Debug, Clone)]
@@ -55,6 +58,8 @@ pub(super) struct Record {
     pub(super) bins: Vec<u64>,
     /// The longest pause in the window, and when it ended.
     pub(super) stall: (Duration, Time),
+    /// All pauses of at least [`SHORTEST_PAUSE`], in order.
+    pauses: Vec<Gap>,
     last: Option<Time>,
     /// When everything of a flow with an end had arrived.
     pub(super) completed: Option<Time>,
@@ -140,9 +145,18 @@ impl Record {
     pub(super) fn pause_until(&mut self, now: Time, (from, to): (Time, Time)) {
         let since = self.last.map_or(from, |last| last.max(from));
         let length = now.min(to).since(since);
+        if length >= SHORTEST_PAUSE {
+            self.pauses.push(Gap { ended: now, length });
+        }
         if length > self.stall.0 {
             self.stall = (length, now);
         }
+    }
+
+    /// The longest pause that began before `to` and ended after `from`.
+    pub(super) fn longest_pause(&self, from: Time, to: Time) -> Duration {
+        let around = self.pauses.iter().filter(|gap| gap.ended > from && gap.ended - gap.length < to);
+        around.map(|gap| gap.length).max().unwrap_or_default()
     }
 
     fn messages_delivered(&mut self, now: Time, offset: u64, length: u64, size: u64) {

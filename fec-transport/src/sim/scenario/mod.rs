@@ -27,6 +27,7 @@
 //! # Ok::<(), fec_transport::sim::ScenarioError>(())
 //! ```
 
+mod deaths;
 mod event;
 mod file;
 mod grid;
@@ -47,6 +48,7 @@ use crate::config::Config;
 use crate::overlay::{LinkId, MemberId, Overlay};
 use crate::session::Class;
 use crate::time::Time;
+use deaths::Deaths;
 use event::{Happening, NetworkChange};
 use file::{CompetitorTable, FlowClass, FlowTable, ScenarioFile};
 use layout::Layout;
@@ -56,6 +58,7 @@ use outcome::Expectation;
 use sampler::{STRIDE, Sampler, TICK};
 use shape::seconds;
 
+pub use deaths::LinkDeath;
 pub use outcome::{Check, Outcome};
 pub use sampler::{PathSample, Series, SeriesRow};
 
@@ -81,6 +84,7 @@ impl ScenarioError {
 pub struct Scenario {
     name: String,
     description: String,
+    unmasked: Option<String>,
     seed: u64,
     scene: Scene,
     config: Config,
@@ -145,6 +149,7 @@ impl Scenario {
         Ok(Scenario {
             name: file.name,
             description: file.description,
+            unmasked: file.unmasked,
             seed: file.seed,
             scene,
             config: file.config,
@@ -166,6 +171,11 @@ impl Scenario {
         &self.description
     }
 
+    /// The name of the same scenario without masks, if it is to be compared with one.
+    pub fn unmasked(&self) -> Option<&str> {
+        self.unmasked.as_deref()
+    }
+
     /// How much virtual time it takes.
     pub fn length(&self) -> Duration {
         self.window.1.since_epoch()
@@ -184,6 +194,7 @@ impl Scenario {
             happening.schedule(&mut world);
         }
         let mut sampler = Sampler::new(&world, &ledger.borrow(), self.config.coding.symbol_size);
+        let mut deaths = Deaths::new(&world, &self.flows, &self.happenings);
         let strides = self.length().as_nanos().div_ceil(STRIDE.as_nanos());
         for _ in 0..strides {
             for _ in 0..STRIDE.as_nanos() / TICK.as_nanos() {
@@ -191,19 +202,22 @@ impl Scenario {
                 sampler.tick(&mut world);
             }
             sampler.stride(&world, &ledger.borrow());
+            deaths.stride(&world, sampler.repair_rounds());
         }
         let mut ledger = ledger.borrow_mut();
         ledger.close(world.now());
         let changes = self.happenings.iter().map(|happening| Time::from_epoch(happening.at));
         let changes = changes.filter(|at| *at >= self.window.0);
         let changes = changes.clone().min().zip(changes.max());
-        let mut metrics = outcome::metrics(&ledger, &sampler, changes);
+        let deaths = deaths.outcome(&world, &ledger);
+        let mut metrics = outcome::metrics(&ledger, &sampler, &deaths, changes);
         metrics.extend(self.slowest_return(&sampler.series).map(|back| ("back_s".to_owned(), back)));
         let checks = outcome::check_all(&self.expectations, &metrics);
         Outcome {
             name: self.name.clone(),
             metrics,
             checks,
+            deaths,
             series: sampler.series,
             trace_hash: world.trace_hash(),
         }

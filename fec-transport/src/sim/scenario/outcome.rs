@@ -1,9 +1,11 @@
 //! What a scenario has shown, and whether it is what was expected.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use super::ScenarioError;
+use super::deaths::LinkDeath;
 use super::ledger::{Ledger, Traffic};
 use super::sampler::{Sampler, Series};
 use crate::time::Time;
@@ -24,6 +26,8 @@ pub struct Outcome {
     pub metrics: Vec<(String, f64)>,
     /// The expectations of the file.
     pub checks: Vec<Check>,
+    /// The links that died, by time.
+    pub deaths: Vec<LinkDeath>,
     /// How it went over time.
     pub series: Series,
     /// The hash of everything that happened on the network.
@@ -47,6 +51,12 @@ impl Outcome {
     /// A metric by its name.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.iter().find(|(metric, _)| metric == name).map(|(_, value)| *value)
+    }
+
+    /// The links that died while masks were on and did not cover them, each once.
+    pub fn unmasked_links(&self) -> Vec<&str> {
+        let unmasked = self.deaths.iter().filter(|death| death.has_mask && !death.is_masked);
+        unmasked.map(|death| death.link.as_str()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Whether all expectations hold.
@@ -118,6 +128,7 @@ pub(super) fn check_all(expectations: &[Expectation], metrics: &[(String, f64)])
 pub(super) fn metrics(
     ledger: &Ledger,
     sampler: &Sampler,
+    deaths: &[LinkDeath],
     changes: Option<(Time, Time)>,
 ) -> Vec<(String, f64)> {
     let mut metrics = Metrics(Vec::new());
@@ -126,6 +137,7 @@ pub(super) fn metrics(
         after_step(&mut metrics, ledger, sampler, first);
         after_last_change(&mut metrics, ledger, sampler, last);
     }
+    links(&mut metrics, deaths);
     messages(&mut metrics, ledger);
     flows(&mut metrics, ledger);
     metrics.0
@@ -199,6 +211,17 @@ fn after_last_change(metrics: &mut Metrics, ledger: &Ledger, sampler: &Sampler, 
     let (before, after) = (sampler.totals_at(last + SETTLING), sampler.totals_at(ledger.window.1));
     let source = (after.source_symbols - before.source_symbols).max(1) as f64;
     metrics.add("overhead_after", (after.repair_symbols - before.repair_symbols) as f64 / source);
+}
+
+/// How the deaths of links were felt.
+fn links(metrics: &mut Metrics, deaths: &[LinkDeath]) {
+    let Some(excess) = deaths.iter().map(|death| death.gap_ms - death.bound_ms).max_by(f64::total_cmp) else {
+        return;
+    };
+    metrics.add("gap_over_bound_ms", excess);
+    let masked = || deaths.iter().filter(|death| death.is_masked);
+    metrics.add("masked_links", masked().count() as f64);
+    metrics.add("masked_repair_rounds", masked().map(|death| death.repair_rounds).sum::<u64>() as f64);
 }
 
 /// Latencies of the messages that were due in the window, and whose time was up in it.

@@ -328,6 +328,11 @@ impl Sampler {
         totals
     }
 
+    /// Rounds of repair of the sessions that are open, as of the last stride.
+    pub(super) fn repair_rounds(&self) -> u64 {
+        self.totals.last().map_or(0, |(_, totals)| totals.repair_rounds)
+    }
+
     /// The longest queue of a link, averaged over the window.
     pub(super) fn queue_ms(&self) -> f64 {
         let ticks = self.ticks_in_window.max(1) as f64;
