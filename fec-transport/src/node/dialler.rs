@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::detour::{Health, Suspects};
-use crate::config::{Liveness, Routing};
+use crate::config::{Config, Liveness, Routing};
 use crate::crypto::handshake::Initiator;
 use crate::event::{CloseReason, SessionId};
 use crate::overlay::{MemberId, Overlay};
@@ -67,6 +67,8 @@ struct Opening {
 #[derive(Debug)]
 struct Route {
     planned: PlannedRoute,
+    /// Its share of the flow in the latest plan that has it: the one around a dead link, while there is one.
+    share: f64,
     /// Whether it leads around a dead link and is given up later.
     is_detour: bool,
     state: RouteState,
@@ -253,7 +255,7 @@ impl Dialler {
         route.failures = 0;
         route.trouble = None;
         route.state = RouteState::Open { circuit, path, refresh_at: now + routing.circuit_lifetime * 4 / 5 };
-        let planned = route.planned.clone();
+        let planned = route.as_shared();
         if let Some((old, _)) = replaces {
             self.retiring.push((now + RETIREMENT, old));
         }
@@ -349,40 +351,55 @@ impl Dialler {
         (!suspects.is_empty()).then_some(suspects)
     }
 
-    /// Adds the routes of a plan that are not there yet as detours, up to `limit` routes in all; gives the circuits of
-    /// older detours, which are given up unless they carry data.
+    /// Adds the routes of a plan around dead links that are not there yet as detours, and shares the flow by it. Gives the
+    /// circuits of older detours, which are given up unless they carry data. No more routes carry data than a plan may
+    /// have: each of them probes for its rate, and those over one link crowd each other out.
     pub(super) fn detour(
         &mut self,
         now: Time,
         session: SessionId,
-        plan: Vec<PlannedRoute>,
-        limit: usize,
+        plan: &[PlannedRoute],
+        config: &Config,
         carries: impl Fn(PathId) -> bool,
     ) -> Vec<CircuitId> {
         let Some(outgoing) = self.outgoing.get_mut(&session) else { return Vec::new() };
+        let most_carrying = config.routing.max_paths;
+        let is_crowded = outgoing.carrying(&carries) > most_carrying;
         let is_planned = |route: &Route| plan.iter().any(|planned| planned.members == route.planned.members);
         let is_wanted = |route: &Route| {
             let is_under_way = matches!(route.state, RouteState::SettingUp { .. });
-            is_planned(route) || is_under_way || route.path().is_some_and(&carries)
+            is_planned(route) || is_under_way || !is_crowded && route.path().is_some_and(&carries)
         };
         let given_up = outgoing.drop_detours(is_wanted);
-        for planned in plan {
-            let known = outgoing.routes.values().any(|route| route.planned.members == planned.members);
-            if !known && outgoing.routes.len() < limit {
-                outgoing.add(now, planned, true);
-            }
-        }
+        outgoing.share_by(plan);
+        let carrying = outgoing.carrying(&carries);
+        let is_known = |planned: &&PlannedRoute| {
+            outgoing.routes.values().any(|route| route.planned.members == planned.members)
+        };
+        let room = config.limits.paths.saturating_sub(outgoing.routes.len());
+        let new = plan.iter().filter(|planned| !is_known(planned));
+        let new: Vec<PlannedRoute> =
+            new.take(room.min(most_carrying.saturating_sub(carrying))).cloned().collect();
+        new.into_iter().for_each(|planned| outgoing.add(now, planned, true));
         given_up
     }
 
-    /// If all planned routes of a session have carried data for `patience`, its detours are over; gives their circuits.
+    /// If all planned routes of a session have carried data for `patience`, its detours are over and its first plan
+    /// holds again; gives their circuits.
     pub(super) fn restore(&mut self, now: Time, session: SessionId, patience: Duration) -> Vec<CircuitId> {
         match self.outgoing.get_mut(&session) {
             Some(outgoing) if outgoing.whole_since.is_some_and(|since| now.since(since) >= patience) => {
+                outgoing.routes.values_mut().for_each(|route| route.share = route.planned.share);
                 outgoing.drop_detours(|_| false)
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The shares of the flow of a session's paths.
+    pub(super) fn shares(&self, session: SessionId) -> impl Iterator<Item = (PathId, f64)> + '_ {
+        let routes = self.outgoing.get(&session).into_iter().flat_map(|outgoing| outgoing.routes.values());
+        routes.filter_map(|route| Some((route.path()?, route.share)))
     }
 }
 
@@ -391,7 +408,21 @@ impl Outgoing {
         let state = RouteState::Idle { retry_at: now };
         let id = RouteId(self.next_route);
         self.next_route += 1;
-        self.routes.insert(id, Route { planned, is_detour, state, failures: 0, trouble: None });
+        let share = planned.share;
+        self.routes.insert(id, Route { planned, share, is_detour, state, failures: 0, trouble: None });
+    }
+
+    /// Gives the routes of a plan its shares; the others keep theirs.
+    fn share_by(&mut self, plan: &[PlannedRoute]) {
+        for route in self.routes.values_mut() {
+            let planned = plan.iter().find(|planned| planned.members == route.planned.members);
+            route.share = planned.map_or(route.share, |planned| planned.share);
+        }
+    }
+
+    /// How many routes carry data.
+    fn carrying(&self, carries: impl Fn(PathId) -> bool) -> usize {
+        self.routes.values().filter(|route| route.path().is_some_and(&carries)).count()
     }
 
     /// Drops the detours that are not to be kept; gives their circuits. One that is being set up is torn down when it is
@@ -419,7 +450,7 @@ impl Outgoing {
             .routes
             .iter()
             .find(|(_, route)| is_due(route))
-            .map(|(id, route)| (*id, route.planned.clone()))?;
+            .map(|(id, route)| (*id, route.as_shared()))?;
         let path = PathId(self.next_path);
         self.next_path += 1;
         let opens = self.opening.is_some();
@@ -444,6 +475,11 @@ impl Route {
             RouteState::Open { refresh_at, .. } => Some(refresh_at),
             RouteState::SettingUp { .. } => None,
         }
+    }
+
+    /// The route with its present share.
+    fn as_shared(&self) -> PlannedRoute {
+        PlannedRoute { share: self.share, members: self.planned.members.clone() }
     }
 
     /// The circuit and the path that it has now, if any.

@@ -116,7 +116,7 @@ pub struct SessionStatus {
     pub dropped: u64,
     /// Bytes of memory for data on its way in and out.
     pub memory: usize,
-    /// Links that carry too large a share of what is masked to be masked themselves.
+    /// Links that carry too large a share of what is masked now to be masked themselves.
     pub unmaskable: Vec<LinkId>,
 }
 

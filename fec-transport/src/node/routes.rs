@@ -62,13 +62,14 @@ impl Node {
             && let Some(plan) = suspects.plan(&self.overlay, self.me.member, member, &self.config)
         {
             let carries = |path| health(path) == Health::Live;
-            let limit = self.config.limits.paths;
             tracing::debug!(to = %self.overlay.name(member), routes = plan.len(), "planned around dead links");
-            over.extend(self.dialler.detour(now, id, plan, limit, carries));
+            over.extend(self.dialler.detour(now, id, &plan, &self.config, carries));
         }
         for circuit in over {
             self.end_circuit(circuit, "the way around is not needed any more");
         }
+        let shares: Vec<(PathId, f64)> = self.dialler.shares(id).collect();
+        self.with_session(id, |session| session.share_by_plan(&shares));
     }
 
     /// What a notice about a circuit of ours says: a link of its route, or nothing.

@@ -74,10 +74,17 @@ impl Departures {
         Acknowledged { departure: last.map(|last| last.time), packets, bytes }
     }
 
-    /// How many unacknowledged packets left longer ago than `age`.
-    pub(crate) fn older_than(&self, now: Time, age: Duration) -> usize {
+    /// How many unacknowledged packets left longer ago than `age`, but not before `since`.
+    pub(crate) fn older_than(&self, now: Time, age: Duration, since: Time) -> usize {
         let is_older = |departure: &&Departure| now.since(departure.time) >= age;
-        self.departures.iter().flatten().take_while(is_older).count()
+        let older = self.departures.iter().flatten().take_while(is_older);
+        older.filter(|departure| departure.time >= since).count()
+    }
+
+    /// When the first packet left that is not known to have arrived or to be lost, of those from `since` on.
+    pub(crate) fn unheard_since(&self, since: Time) -> Option<Time> {
+        let times = self.departures.iter().flatten().map(|departure| departure.time);
+        times.into_iter().find(|time| *time >= since)
     }
 }
 

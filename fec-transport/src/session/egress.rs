@@ -22,8 +22,9 @@ const SKIP_ONE_IN: u32 = 1_024;
 /// On how many paths a report travels, and how many close packets are sent.
 const REPORT_COPIES: usize = 2;
 const CLOSE_COPIES: usize = 3;
-/// A path on which something was heard so recently carries reports before others do.
-const HEARD_RECENTLY: Duration = Duration::from_millis(200);
+/// A path on which something was heard so recently carries reports before others do: one that carries data and was not
+/// heard for longer is probably dead, in both directions.
+const HEARD_RECENTLY: Duration = Duration::from_millis(40);
 
 /// A session that says goodbye.
 #[derive(Debug)]
@@ -127,9 +128,16 @@ impl Session {
         self.write_control(now);
     }
 
-    /// The rate of the living paths together, in bit/s.
+    /// The rate of the trusted paths together, in bit/s.
     fn rate(&self) -> f64 {
-        self.paths.iter().filter(|path| path.is_live()).map(|path| path.rate.mean_rate()).sum()
+        let some_trusted = self.trusts_some();
+        let trusted = self.paths.iter().filter(|path| path.is_live() && (path.is_trusted() || !some_trusted));
+        trusted.map(|path| path.rate.mean_rate()).sum()
+    }
+
+    /// Whether any path is beyond suspicion. If none is, there is nothing to be gained by telling them apart.
+    fn trusts_some(&self) -> bool {
+        self.paths.iter().any(Path::is_trusted)
     }
 
     /// The loss of the living paths, weighted by their rates.
@@ -151,11 +159,17 @@ impl Session {
         let packet = HOP_HEADER + SYMBOL_HEADER + self.config.coding.symbol_size + AEAD_TAG;
         let living = || self.paths.iter().filter(|path| path.is_live());
         let can_form = self.sender.can_form(now, self.rate());
-        let busy = living().filter(|path| can_form || self.sender.has_symbols_for(path.id));
+        let some_trusted = self.trusts_some();
+        let has_symbols = |path: &&Path| {
+            let is_trusted = path.is_trusted() || !some_trusted;
+            is_trusted && can_form || self.sender.has_symbols_for(path.id, is_trusted)
+        };
+        let busy = living().filter(has_symbols);
         if let Some(ready) = busy.map(|path| path.ready_at(now, packet)).min() {
             return Some(ready);
         }
-        let ready = living().map(|path| path.ready_at(now, packet)).min()?;
+        let trusted = living().filter(|path| path.is_trusted() || !some_trusted);
+        let ready = trusted.map(|path| path.ready_at(now, packet)).min()?;
         self.sender.forms_at().map(|forms| forms.max(ready))
     }
 
@@ -233,14 +247,19 @@ impl Session {
         Report { sequence, sent_us: now.as_micros(), paths, floor, blocks }
     }
 
-    /// The two best paths for a report: those heard lately, the faster first.
+    /// The two best paths for a report: those heard lately, the faster first, and the second one over other links than
+    /// the first, because a link that dies must not take the news of it along.
     fn report_paths(&self, now: Time) -> VecDeque<PathId> {
-        let mut paths: Vec<&Path> = self.paths.iter().collect();
-        paths.sort_by_key(|path| {
-            let silent = now.since(path.received.last_heard) > HEARD_RECENTLY;
-            (!path.is_live(), silent, path.round_trip.smoothed())
-        });
-        paths.into_iter().take(REPORT_COPIES).map(|path| path.id).collect()
+        let mut chosen: Vec<&Path> = Vec::new();
+        for _ in 0..REPORT_COPIES {
+            let left = self.paths.iter().filter(|path| chosen.iter().all(|other| other.id != path.id));
+            chosen.extend(left.min_by_key(|path| {
+                let is_silent = now.since(path.received.last_heard) > HEARD_RECENTLY;
+                let shared = chosen.iter().map(|other| path.links_shared_with(other)).sum::<usize>();
+                (!path.is_live(), is_silent, shared, path.round_trip.smoothed())
+            }));
+        }
+        chosen.into_iter().map(|path| path.id).collect()
     }
 
     /// Writes a run of symbols for the path whose turn it is.
@@ -297,6 +316,7 @@ impl Session {
             return;
         }
         self.living_at = Some(now);
+        let some_trusted = self.trusts_some();
         let living = self.paths.iter().filter(|path| path.is_live());
         let look = |path: &Path| LivingPath {
             id: path.id,
@@ -304,6 +324,7 @@ impl Session {
             rate: path.rate.mean_rate(),
             loss: path.loss_share(),
             dispersion: path.dispersion(),
+            is_trusted: path.is_trusted() || !some_trusted,
             links: path.links.iter().map(|link| link.link).collect(),
         };
         self.living.clear();

@@ -5,6 +5,7 @@ use super::path::{Path, PathId};
 use super::receiver::Progress;
 use super::sender::CONTROL_STREAM;
 use super::stream::Read;
+use super::suspicion::{Evidence, Suspicion, judge};
 use super::{Phase, Session};
 use crate::event::{CloseReason, Event};
 use crate::time::Time;
@@ -15,6 +16,8 @@ use crate::wire::report::Report;
 use crate::wire::stream_control::StreamControl;
 use crate::wire::symbol::{BlockHeader, Codec, SymbolHeader};
 
+/// The part of the silence that makes a path suspect (docs/decisions/failure.md).
+const SUSPICION: u32 = 4;
 /// For how many round trips of the slowest path the keys of the epoch before are kept (design §6).
 const KEPT_ROUND_TRIPS: u32 = 3;
 
@@ -137,12 +140,7 @@ impl Session {
             }
         }
         self.couple_rates(now);
-        for path in self.paths.iter_mut().filter(|path| path.seems_dead(now, &self.config.liveness)) {
-            path.found_dead(now, &self.config.liveness);
-            if !path.is_live() {
-                self.sender.on_path_death(path.id);
-            }
-        }
+        self.judge_paths(now, report.sent_us);
         let loss = self.mean_loss();
         let paths = &self.paths;
         let fate = |id, sent| {
@@ -153,6 +151,33 @@ impl Session {
         }
         self.write_control(now);
         Ok(())
+    }
+
+    /// Takes silent paths out of the schedule, now that the peer has sent a report at `sent_us` of its clock.
+    ///
+    /// A quarter of the silence is enough for suspicion: a path under suspicion gets nothing that somebody waits for, and
+    /// what flies on it counts as lost if it is itself silent.
+    fn judge_paths(&mut self, now: Time, sent_us: u64) {
+        let liveness = &self.config.liveness;
+        let verdicts = |paths: &[Path], silence, with_bursts| {
+            let evidence = paths.iter().map(|path| path.evidence(now, sent_us, silence, with_bursts));
+            judge(&evidence.collect::<Vec<Evidence<'_>>>(), liveness.doubt)
+        };
+        let dead = verdicts(&self.paths, liveness.silence, true);
+        let suspected = verdicts(&self.paths, liveness.silence / SUSPICION, false);
+        for ((path, dead), suspicion) in self.paths.iter_mut().zip(dead).zip(suspected) {
+            if !path.is_live() {
+                continue;
+            }
+            if dead == Suspicion::Silent {
+                path.found_dead(now, liveness);
+            } else if liveness.removal {
+                path.suspect(now, suspicion);
+            }
+            if !path.is_live() {
+                self.sender.on_path_death(path.id);
+            }
+        }
     }
 
     fn read_control(&mut self, now: Time) -> Result<(), Misbehaviour> {
@@ -215,7 +240,7 @@ fn note_arrival(now: Time, path: &mut Path, number: u64) {
 
 /// What is known of packets that left on `path` at `sent`.
 fn fate(now: Time, path: &Path, sent: Time) -> FlightFate {
-    if !path.is_live() || now.since(sent) > path.loss_timeout() {
+    if !path.is_live() || path.suspicion == Suspicion::Silent || now.since(sent) > path.loss_timeout() {
         return FlightFate::Over;
     }
     path.known_up_to().map_or(FlightFate::Flying, FlightFate::KnownUpTo)

@@ -24,6 +24,7 @@ mod sender;
 mod spread;
 mod stream;
 pub(crate) mod streams;
+mod suspicion;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -296,7 +297,7 @@ impl Session {
     }
 
     pub(crate) fn unmaskable_links(&self) -> Vec<LinkId> {
-        self.sender.unmaskable().collect()
+        self.sender.unmaskable().into_iter().collect()
     }
 
     /// Adds a path; it carries data once a probe has come back over it. Gives false, and adds nothing, if its number was
@@ -323,6 +324,16 @@ impl Session {
     pub(crate) fn path_state(&self, id: PathId) -> Option<(PathState, Time)> {
         let path = self.paths.iter().find(|path| path.id == id)?;
         Some((path.state, path.received.last_heard))
+    }
+
+    /// Gives paths the shares of the flow that the present plan has for them.
+    pub(crate) fn share_by_plan(&mut self, shares: &[(PathId, f64)]) {
+        self.living_at = None;
+        for (id, share) in shares {
+            if let Some(path) = self.paths.iter_mut().find(|path| path.id == *id) {
+                path.planned_share = *share;
+            }
+        }
     }
 
     /// Removes a path whose circuit is gone.

@@ -11,6 +11,7 @@ use super::loss::{LossEstimate, PRIOR_LOSS};
 use super::pacer::{self, Pacer};
 use super::rate::{Feedback, RateController};
 use super::round_trip::RoundTrip;
+use super::suspicion::{Evidence, Suspicion};
 use crate::config::Liveness;
 use crate::crypto::hop_key::HopKey;
 use crate::crypto::replay::ReplayWindow;
@@ -31,6 +32,8 @@ const UNANSWERED_PROBES: usize = 6;
 const MAX_PENDING_PROBES: usize = 8;
 /// Echoes that we owe at most; a peer sends far fewer at once.
 const MAX_PROBE_REPLIES: usize = 8;
+/// As how many missing packets the death of a path counts for others over the same links: no chance explains it.
+const MISSING_OF_DEAD: usize = 1_000;
 /// For how long a dead path is probed at the full rate, and the longest interval afterwards (design §6).
 const PROBE_PATIENCE: Duration = Duration::from_secs(60);
 const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(10);
@@ -96,6 +99,14 @@ pub(crate) struct Path {
     returned: Option<Time>,
     /// Whether nothing comes through, but it stays in the schedule because dead paths do.
     is_silent: bool,
+    /// What the latest report makes of its silence.
+    pub(crate) suspicion: Suspicion,
+    /// When the latest packet left that is known to have arrived.
+    heard_of: Option<Time>,
+    /// What the clocks differed by when it arrived, in µs: its time on the way, and what the peer's clock is ahead.
+    transit_us: Option<i64>,
+    /// When the first packet left whose silence made it dead.
+    fell_silent: Option<Time>,
     pub(crate) probe: ProbeState,
     pub(crate) received: Arrivals,
     /// What is logged of the path is logged within it.
@@ -119,6 +130,8 @@ pub(crate) struct ProbeState {
     pub(crate) pending: VecDeque<(u64, Time)>,
     /// When to send the next one.
     pub(crate) due: Option<Time>,
+    /// Whether it is sent even on a path that was heard lately: what we send may not arrive all the same.
+    pub(crate) is_asked: bool,
     /// Echoes that we owe the peer.
     pub(crate) replies: VecDeque<u64>,
 }
@@ -162,6 +175,10 @@ impl Path {
             pacer: Pacer::new(now),
             returned: None,
             is_silent: false,
+            suspicion: Suspicion::None,
+            heard_of: None,
+            transit_us: None,
+            fell_silent: None,
             probe: ProbeState { due: Some(now), ..ProbeState::default() },
             received: Arrivals {
                 window: ReplayWindow::new(),
@@ -186,6 +203,17 @@ impl Path {
     /// The variance of its losses over that of independent ones; a silent path's losses do not vary.
     pub(crate) fn dispersion(&self) -> f64 {
         if self.is_silent { 1.0 } else { self.loss.dispersion() }
+    }
+
+    /// Whether it is in the schedule and nothing speaks against it.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.is_live() && self.suspicion == Suspicion::None
+    }
+
+    /// How many links it has in common with `other`.
+    pub(crate) fn links_shared_with(&self, other: &Path) -> usize {
+        let crosses = |link: &&RouteLink| other.links.iter().any(|own| own.link == link.link);
+        self.links.iter().filter(crosses).count()
     }
 
     /// Gives the next packet its number. Now and then one is skipped: who acknowledges it has not received anything.
@@ -243,6 +271,8 @@ impl Path {
         let departed = acknowledged.departure.ok_or(FalseClaim(report.highest))?;
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
         self.round_trip.observe(now.since(departed).saturating_sub(held));
+        self.heard_of = self.heard_of.max(Some(departed));
+        self.transit_us = Some(report.arrival_us as i64 - departed.as_micros() as i64);
         let is_over = self.returned.is_some_and(|returned| departed >= returned);
         let was_silent = std::mem::take(&mut self.is_silent);
         if was_silent || self.returned.is_some() || matches!(self.state, PathState::Dead { .. }) {
@@ -277,16 +307,48 @@ impl Path {
         self.round_trip.smoothed() + 4 * self.round_trip.deviation() + Duration::from_millis(30)
     }
 
-    /// Whether a fresh report (which shows that the way back works) leaves no doubt that this path is dead: packets are
-    /// missing for longer than their round trip and `silence`, too many for loss to explain it.
-    pub(crate) fn seems_dead(&self, now: Time, liveness: &Liveness) -> bool {
-        if !self.is_live() || self.is_silent {
-            return false;
-        }
-        let patience = self.round_trip.smoothed() + 2 * self.round_trip.deviation() + liveness.silence;
-        let missing = self.departures.older_than(now, patience);
+    /// What speaks for its being dead, now that the peer has sent a report at `sent_us` of its clock: packets that had been
+    /// due there for `silence`. Of a dead path, what made it so.
+    ///
+    /// Bursts of losses count only where `with_bursts`: suspicion must be quick, and may be wrong.
+    pub(crate) fn evidence(
+        &self,
+        now: Time,
+        sent_us: u64,
+        silence: Duration,
+        with_bursts: bool,
+    ) -> Evidence<'_> {
+        let since = self.returned.unwrap_or(Time::ZERO);
+        let patience = self.age_of_news(now, sent_us) + silence;
+        let (missing, unheard_since) = match self.state {
+            PathState::Live => {
+                let missing = self.departures.older_than(now, patience, since);
+                (missing, self.departures.unheard_since(since))
+            }
+            PathState::Dead { .. } => (MISSING_OF_DEAD, self.fell_silent),
+            PathState::Unconfirmed => (0, None),
+        };
         let loss = self.loss.share().max(PRIOR_LOSS);
-        loss.powf(missing as f64 / self.loss.mean_burst()) <= liveness.doubt
+        let burst = if with_bursts { self.loss.mean_burst() } else { 1.0 };
+        Evidence {
+            links: &self.links,
+            round_trip: self.round_trip.smoothed(),
+            missing,
+            log_loss: loss.ln() / burst,
+            unheard_since,
+            heard_of: self.heard_of,
+        }
+    }
+
+    /// How long ago a packet left of which a report that the peer sent at `sent_us` could just tell. It does not depend on the
+    /// path that the report has taken.
+    fn age_of_news(&self, now: Time, sent_us: u64) -> Duration {
+        let Some(transit_us) = self.transit_us else {
+            return self.round_trip.smoothed() + 2 * self.round_trip.deviation();
+        };
+        let latest_us = (sent_us as i64).saturating_sub(transit_us);
+        let age_us = (now.as_micros() as i64).saturating_sub(latest_us);
+        Duration::from_micros(u64::try_from(age_us).unwrap_or(0))
     }
 
     /// Notes that the path is dead: it leaves the schedule, unless dead paths stay there.
@@ -297,6 +359,8 @@ impl Path {
     fn die(&mut self, now: Time, liveness: &Liveness) {
         tracing::debug!(parent: &self.span, "the path is dead");
         self.state = PathState::Dead { since: now };
+        self.suspicion = Suspicion::None;
+        self.fell_silent = self.departures.unheard_since(self.returned.unwrap_or(Time::ZERO));
         self.counters.deaths += 1;
         self.probe.pending.clear();
         self.probe.due = Some(now + liveness.probe_interval / 4);
@@ -310,6 +374,7 @@ impl Path {
         let (_, sent) = self.probe.pending[place];
         self.probe.pending.clear();
         self.round_trip.observe(now.since(sent));
+        self.heard_of = self.heard_of.max(Some(sent));
         if matches!(self.state, PathState::Dead { .. }) {
             self.rate.restart(now);
         }
@@ -328,7 +393,8 @@ impl Path {
     /// The probe timer: gives whether to send a probe now. A living path that was heard of needs none; one that leaves
     /// too many unanswered is dead.
     pub(crate) fn on_probe_timer(&mut self, now: Time, liveness: &Liveness) -> bool {
-        if self.is_live() && now.since(self.received.last_heard) < liveness.keep_alive {
+        let is_asked = std::mem::take(&mut self.probe.is_asked);
+        if !is_asked && self.is_live() && now.since(self.received.last_heard) < liveness.keep_alive {
             self.probe.pending.clear();
             self.probe.due = Some(self.received.last_heard + liveness.keep_alive);
             return false;
@@ -338,6 +404,15 @@ impl Path {
         }
         self.probe.due = Some(now + self.probe_interval(now, liveness));
         true
+    }
+
+    /// Takes what a report makes of its silence; who falls under suspicion is asked at once.
+    pub(crate) fn suspect(&mut self, now: Time, suspicion: Suspicion) {
+        if suspicion != Suspicion::None && self.suspicion == Suspicion::None {
+            self.probe.is_asked = true;
+            self.probe.due = Some(now);
+        }
+        self.suspicion = suspicion;
     }
 
     /// Notes that a probe left.

@@ -14,6 +14,8 @@ use shortfall::shortfall_probability;
 /// Blocks below so many symbols are messages that somebody waits for: a bulk stream's are protected like this.
 const SMALL_BLOCK: usize = 8;
 const SMALL_RESIDUAL: f64 = 1e-3;
+/// A mask is there to spare the repair: with a link dead, no more blocks than this need one.
+const MASKED_RESIDUAL: f64 = 1e-3;
 /// Blocks from so many symbols on are made longer where losses come in bursts; smaller ones are spread over the paths.
 const BURST_BLOCK: usize = 16;
 /// A path that loses more than this is not made up for by redundancy: repair follows it better.
@@ -24,6 +26,11 @@ const SMALLEST_LOSS: f64 = 0.0005;
 /// Shares of paths are told apart in so many steps.
 const SHARE_STEPS: f64 = 64.0;
 const CACHED: usize = 1_024;
+/// By how much a link's share may be off because its paths' shares are rounded.
+const ROUNDING: f64 = 4.0 / SHARE_STEPS;
+/// Links with a larger share than the mask's limit are held back to it, so that they can be masked, up to this share: the
+/// one that the other of two equal paths has when a path comes back at half its rate (design §6).
+const HELD_BACK: f64 = 2.0 / 3.0 + 1e-9;
 
 /// What the sender knows of a living path when it forms a block.
 #[derive(Debug, Clone)]
@@ -77,14 +84,20 @@ impl Redundancy {
         let rounded: Vec<PathOutlook> =
             paths.iter().map(|path| rounded(path, protection.prior_loss)).collect();
         let situation = Situation::of(source_symbols, urgent, &rounded);
-        if let Some(symbols) = self.cache.get(&situation) {
-            return *symbols;
+        let symbols = match self.cache.get(&situation) {
+            Some(symbols) => *symbols,
+            None => {
+                let symbols = self.symbols(source_symbols, urgent, protection, &rounded);
+                if self.cache.len() >= CACHED {
+                    self.cache.clear();
+                }
+                self.cache.insert(situation, symbols);
+                symbols
+            }
+        };
+        if protection.mask > 0 {
+            return self.masked(source_symbols, symbols, paths);
         }
-        let symbols = self.symbols(source_symbols, urgent, protection, &rounded);
-        if self.cache.len() >= CACHED {
-            self.cache.clear();
-        }
-        self.cache.insert(situation, symbols);
         symbols
     }
 
@@ -95,6 +108,18 @@ impl Redundancy {
         let mean: f64 = paths.iter().map(loss).sum();
         let symbols = law(k, residual(k, urgent, protection), mean.max(protection.tolerance));
         u16::try_from(symbols).unwrap_or(u16::MAX)
+    }
+
+    /// The fewest symbols from `n` on of which `k` are left whichever maskable link dies: by the exact shares.
+    fn masked(&self, k: usize, n: u16, paths: &[PathOutlook]) -> u16 {
+        let links = maskable_links(paths, self.mask_limit);
+        let survives = |n: usize| {
+            let taken = |path: &PathOutlook| (n as f64 * path.share - 1e-9).ceil() as usize;
+            let over = |link: &LinkId| paths.iter().filter(|path| path.links.contains(link)).map(taken).sum();
+            links.iter().all(|link| n.saturating_sub(over(link)) >= k)
+        };
+        let mut all = usize::from(n)..most(k);
+        all.find(|n| survives(*n)).and_then(|n| u16::try_from(n).ok()).unwrap_or(n)
     }
 
     fn symbols(&self, k: usize, urgent: bool, protection: &Protection, paths: &[PathOutlook]) -> u16 {
@@ -111,8 +136,9 @@ impl Redundancy {
     fn by_quotas(&self, k: usize, residual: f64, masked: bool, paths: &[PathOutlook]) -> usize {
         let links = if masked { maskable_links(paths, self.mask_limit) } else { Vec::new() };
         let survives = |n: usize| {
+            let with_dead = residual.min(MASKED_RESIDUAL);
             shortfall(n, k, paths, None) <= residual
-                && links.iter().all(|link| shortfall(n, k, paths, Some(*link)) <= residual)
+                && links.iter().all(|link| shortfall(n, k, paths, Some(*link)) <= with_dead)
         };
         let largest = links.iter().map(|link| share_over(paths, *link)).fold(0.0, f64::max);
         let mean: f64 = paths.iter().map(|path| path.share * path.loss).sum();
@@ -171,12 +197,38 @@ fn shortfall(n: usize, k: usize, paths: &[PathOutlook], dead: Option<LinkId>) ->
 
 /// The links that a block can be made to survive: those that do not carry too much of it.
 pub(crate) fn maskable_links(paths: &[PathOutlook], limit: f64) -> Vec<LinkId> {
-    links(paths).filter(|link| share_over(paths, *link) <= limit + 1e-9).collect()
+    links(paths).filter(|link| share_over(paths, *link) <= limit + ROUNDING).collect()
 }
 
 /// The links that no redundancy can mask within the limit.
 pub(crate) fn unmaskable_links(paths: &[PathOutlook], limit: f64) -> Vec<LinkId> {
-    links(paths).filter(|link| share_over(paths, *link) > limit + 1e-9).collect()
+    links(paths).filter(|link| share_over(paths, *link) > limit + ROUNDING).collect()
+}
+
+/// Lowers the shares of the paths over links that carry a little more than `limit`, so that these can be masked: what
+/// the others carry must replace them, and more than that they cannot use.
+pub(crate) fn hold_back(paths: &mut [PathOutlook], limit: f64) {
+    let reach = limit.max(HELD_BACK);
+    let largest = |paths: &[PathOutlook]| {
+        let shares = links(paths).map(|link| (link, share_over(paths, link)));
+        shares
+            .filter(|(_, share)| *share > limit + 1e-6 && *share <= reach)
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    for _ in 0..paths.len() {
+        let Some((link, share)) = largest(paths) else { return };
+        // Its paths get limit / (1 - limit) times what all others have; then all shares sum to 1 again.
+        let (inside, outside) = (limit / share, (1.0 - limit) / (1.0 - share));
+        let before = paths.to_vec();
+        for path in paths.iter_mut() {
+            path.share *= if path.links.contains(&link) { inside } else { outside };
+        }
+        if largest(paths).is_some_and(|(_, after)| after > share - 1e-6) {
+            // Others would carry as much in its place.
+            paths.clone_from_slice(&before);
+            return;
+        }
+    }
 }
 
 fn links(paths: &[PathOutlook]) -> impl Iterator<Item = LinkId> {

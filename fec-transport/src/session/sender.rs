@@ -51,6 +51,9 @@ pub(crate) struct Sender {
     spread: Spread,
     /// Symbols of the first sending of the latest bulk block over its source symbols.
     expansion: f64,
+    /// The share of the paths' rate that the latest bulk block's quotas can use: the slowest path for its share sets the
+    /// pace.
+    usable: f64,
     streams: BTreeMap<u32, SendStream>,
     blocks: BTreeMap<u32, SendBlock>,
     /// Bytes of the blocks' sources.
@@ -72,8 +75,8 @@ pub(crate) struct Sender {
     data_blocks: usize,
     acknowledged: Delivery,
     counters: SendCounters,
-    /// Links that a masked class cannot mask.
-    unmaskable: BTreeSet<LinkId>,
+    /// Links that the latest masked block does not mask, of urgent blocks (true) and of bulk.
+    unmaskable: BTreeMap<bool, Vec<LinkId>>,
 }
 
 /// What became of the blocks and symbols that a session sent.
@@ -116,6 +119,8 @@ pub(crate) struct LivingPath {
     pub(crate) rate: f64,
     pub(crate) loss: f64,
     pub(crate) dispersion: f64,
+    /// Whether nothing speaks for its being dead; all are trusted if something speaks for that of each.
+    pub(crate) is_trusted: bool,
     pub(crate) links: Vec<LinkId>,
 }
 
@@ -128,12 +133,16 @@ impl Sender {
             send_memory: config.limits.send_memory,
             spread: Spread::default(),
             expansion: 1.0,
+            usable: 1.0,
             streams: BTreeMap::from([(CONTROL_STREAM, SendStream::new(u64::MAX, Class::Interactive))]),
             blocks: BTreeMap::new(),
             source_bytes: 0,
             next_block: 0,
             urgent: Lane::new(lane::URGENT_SENDING),
-            bulk: Lane::new(lane::BULK_SENDING),
+            bulk: Lane::new(match config.coding.bulk.mask {
+                0 => lane::BULK_SENDING,
+                _ => lane::MASKED_SENDING,
+            }),
             deadlines: BTreeSet::new(),
             to_prepare: VecDeque::new(),
             last_served: CONTROL_STREAM,
@@ -143,7 +152,7 @@ impl Sender {
             data_blocks: 0,
             acknowledged: Delivery::default(),
             counters: SendCounters::default(),
-            unmaskable: BTreeSet::new(),
+            unmaskable: BTreeMap::new(),
         }
     }
 
@@ -156,9 +165,9 @@ impl Sender {
         self.counters
     }
 
-    /// The links that carried too large a share of a masked block to be masked.
-    pub(crate) fn unmaskable(&self) -> impl Iterator<Item = LinkId> + '_ {
-        self.unmaskable.iter().copied()
+    /// The links that carry too large a share of the latest masked blocks to be masked.
+    pub(crate) fn unmaskable(&self) -> BTreeSet<LinkId> {
+        self.unmaskable.values().flatten().copied().collect()
     }
 
     /// Bytes of memory for what was written and is not acknowledged.
@@ -197,10 +206,11 @@ impl Sender {
         self.next_stream(now, rate, true).is_some() || self.next_stream(now, rate, false).is_some()
     }
 
-    /// Whether one of the blocks that there are has a symbol for `path`.
-    pub(crate) fn has_symbols_for(&self, path: PathId) -> bool {
-        let takes_over = self.may_take_over() && self.bulk.is_busy();
-        takes_over || self.urgent.has(&self.blocks, path) || self.bulk.has(&self.blocks, path)
+    /// Whether one of the blocks that there are has a symbol for `path`; one that is not trusted gets its quotas only.
+    pub(crate) fn has_symbols_for(&self, path: PathId, is_trusted: bool) -> bool {
+        let takes_over = is_trusted && self.may_take_over() && self.bulk.is_busy();
+        let has = |lane: &Lane| lane.has(&self.blocks, path) || is_trusted && lane.owes_any();
+        takes_over || has(&self.urgent) || has(&self.bulk)
     }
 
     /// When [`can_form`](Self::can_form) may become true by itself.
@@ -219,9 +229,9 @@ impl Sender {
         self.streams.iter_mut().filter_map(|(id, stream)| relieved(stream).then_some(*id)).collect()
     }
 
-    /// Chooses the next symbol for `path`. Urgent blocks come before bulk; within a lane what is owed comes first, then
-    /// the path's quota of the oldest block, then a new block, and when there is none, and the policy allows it, what
-    /// another path has not got round to.
+    /// Chooses the next symbol for `path`. Urgent blocks come before bulk; within a lane the oldest block comes first, of
+    /// it what is owed and then the path's quota, then a new block, and when there is none, and the policy allows it, what
+    /// another path has not got round to. A path that is not trusted gets the quotas that it has and nothing else.
     ///
     /// A symbol of more than `largest` bytes is not chosen, nor another one instead.
     pub(crate) fn choose(
@@ -257,10 +267,11 @@ impl Sender {
         largest: usize,
         random: &mut Random,
     ) -> Take {
+        let is_trusted = paths.iter().any(|living| living.id == path && living.is_trusted);
         loop {
             let lane = if urgent { &mut self.urgent } else { &mut self.bulk };
-            let taken = lane.take(&mut self.blocks, Some(path), largest);
-            if taken != Take::Nothing {
+            let taken = lane.take(&mut self.blocks, Some(path), largest, is_trusted);
+            if taken != Take::Nothing || !is_trusted {
                 return taken;
             }
             if !self.form_block(now, urgent, paths, random) {
@@ -268,7 +279,7 @@ impl Sender {
             }
         }
         if !urgent && self.may_take_over() {
-            return self.bulk.take(&mut self.blocks, None, largest);
+            return self.bulk.take(&mut self.blocks, None, largest, true);
         }
         Take::Nothing
     }
@@ -475,6 +486,7 @@ mod tests {
             rate: 4e6,
             loss: 0.02,
             dispersion: 1.0,
+            is_trusted: true,
             links: Vec::new(),
         };
         (1..=count).map(path).collect()

@@ -71,6 +71,9 @@ const BUSY: f64 = 0.8;
 const CLIMB: (f64, f64) = (0.1, 1.5);
 /// … and is this near a rate at which packets were dropped.
 const CREEP: f64 = 0.02;
+/// A path that comes back climbs as if it had climbed for so long: it was at twice its rate not long ago, and the session
+/// waits for it.
+const CLIMBED: Duration = Duration::from_secs(3);
 /// Near is: above this share of it.
 const NEAR: f64 = 0.95;
 /// Beyond this share of it, the ceiling has moved.
@@ -232,8 +235,9 @@ impl RateController {
     /// A path that came back starts at half its old rate.
     pub(crate) fn restart(&mut self, now: Time) {
         let rate = (self.rate / 2.0).max(MIN_RATE);
-        let (watch, is_fair) = (self.watch.clone(), self.is_fair);
-        *self = RateController { rate, start: None, watch, is_fair, ..RateController::new(now) };
+        let (watch, is_fair, climbing_since) = (self.watch.clone(), self.is_fair, Some(now - CLIMBED));
+        *self =
+            RateController { rate, start: None, climbing_since, watch, is_fair, ..RateController::new(now) };
         self.history = VecDeque::from([(now, rate)]);
     }
 

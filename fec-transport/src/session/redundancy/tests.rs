@@ -78,6 +78,55 @@ fn a_link_that_all_paths_share_cannot_be_masked() {
 }
 
 #[test]
+fn a_side_that_is_a_little_faster_is_held_back_so_that_it_can_be_masked() {
+    // One path of 10 Mbit/s beside two over a common link that have 8 together: both sides can replace each other.
+    let mut outlook = paths(3, 0.0);
+    for (path, share) in outlook.iter_mut().zip([10.0 / 18.0, 5.0 / 18.0, 3.0 / 18.0]) {
+        path.share = share;
+    }
+    outlook[1].links.push(LinkId(9));
+    outlook[2].links.push(LinkId(9));
+    hold_back(&mut outlook, 0.5);
+    let shares: Vec<f64> = outlook.iter().map(|path| (path.share * 1e4).round() / 1e4).collect();
+    assert_eq!(shares, [0.5, 0.3125, 0.1875]);
+    assert_eq!(unmaskable_links(&outlook, 0.5), []);
+}
+
+#[test]
+fn a_side_that_carries_nearly_everything_is_not_held_back() {
+    let mut outlook = paths(2, 0.0);
+    (outlook[0].share, outlook[1].share) = (0.8, 0.2);
+    hold_back(&mut outlook, 0.5);
+    assert_eq!((outlook[0].share, outlook[1].share), (0.8, 0.2));
+    assert_eq!(unmaskable_links(&outlook, 0.5), [LinkId(0)]);
+}
+
+#[test]
+fn where_all_links_are_beyond_the_limit_none_is_held_back() {
+    let mut outlook = paths(3, 0.0);
+    hold_back(&mut outlook, 0.2);
+    assert!(outlook.iter().all(|path| (path.share - 1.0 / 3.0).abs() < 1e-9));
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_masked_block_bears_any_link_whatever_the_rounding(
+        weights in proptest::collection::vec(5u32..15, 3..9), k in 64usize..400,
+    ) {
+        let total: u32 = weights.iter().sum();
+        let mut outlook = paths(weights.len() as u16, 0.0);
+        for (path, weight) in outlook.iter_mut().zip(&weights) {
+            path.share = f64::from(*weight) / f64::from(total);
+        }
+        let sent = usize::from(first_sending(k, false, |protection| protection.mask = 1, &outlook));
+        for path in outlook.iter().filter(|path| path.share <= 0.5) {
+            let quota = (sent as f64 * path.share - 1e-9).ceil() as usize;
+            proptest::prop_assert!(sent - quota >= k, "{sent} - {quota} < {k}");
+        }
+    }
+}
+
+#[test]
 fn bursts_make_the_margin_longer() {
     let smooth = first_sending(1024, false, |_| {}, &paths(1, 0.02));
     let mut bursty = paths(1, 0.02);

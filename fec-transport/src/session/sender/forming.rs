@@ -5,7 +5,7 @@ use crate::config::{Codec as CodecChoice, Policy, Protection, Spreading};
 use crate::crypto::random::Random;
 use crate::session::block::{Geometry, SendBlock};
 use crate::session::code::MAX_REED_SOLOMON;
-use crate::session::redundancy::{PathOutlook, unmaskable_links};
+use crate::session::redundancy::{PathOutlook, hold_back, unmaskable_links};
 use crate::session::spread::random_quotas;
 use crate::session::stream::{Class, SendStream};
 use crate::time::Time;
@@ -13,6 +13,8 @@ use crate::wire::symbol::{BlockHeader, Codec};
 
 /// Beyond this rate, in bit/s, RaptorQ's decoding would be the limit: half of what one core decodes (theory §3).
 const RAPTORQ_RATE: f64 = 2e9;
+/// What of a block's time a masked block may make somebody wait; the rest is for queues, which vary by 10 ms.
+const MASKED_TIME: f64 = 0.8;
 /// Bytes that headers add to a symbol on the link: 60 of ours and 28 of IPv4 and UDP (design §8).
 const HEADERS: usize = 88;
 
@@ -43,8 +45,22 @@ impl Sender {
         }
         // The time of a block is that of all its symbols.
         let packet = (self.coding.symbol_size + HEADERS) as f64 * 8.0 * self.expansion;
-        let symbols = rate * self.coding.block_time.as_secs_f64() / packet;
-        (symbols as usize).clamp(*self.coding.bulk_symbols.start(), *self.coding.bulk_symbols.end())
+        let symbols = rate * self.usable * self.block_time() / packet;
+        let symbols = (symbols as usize).min(*self.coding.bulk_symbols.end());
+        match symbols.max(*self.coding.bulk_symbols.start()) {
+            // The smallest block would take too long for the mask to hide a dead link.
+            least if least > symbols && self.coding.bulk.mask > 0 => MAX_REED_SOLOMON,
+            symbols => symbols,
+        }
+    }
+
+    /// For how long a bulk block fills the session's rate, in seconds.
+    ///
+    /// While all links live, a masked block is whole before its redundancy has been sent; once one is dead, only at its
+    /// end. So that this pause, too, is no longer than the time of a block, masked blocks are shorter.
+    fn block_time(&self) -> f64 {
+        let time = self.coding.block_time.as_secs_f64();
+        if self.coding.bulk.mask == 0 { time } else { MASKED_TIME * time / (2.0 - 1.0 / self.expansion) }
     }
 
     /// The stream of that urgency whose turn it is to form a block: control first, then one after the other.
@@ -107,9 +123,16 @@ impl Sender {
         random: &mut Random,
     ) -> Vec<(super::PathId, u16)> {
         let protection = self.protection(block.class).clone();
-        let outlook = outlook(paths, protection.policy);
+        let mut outlook = outlook(paths, protection.policy);
         if protection.mask > 0 {
-            self.unmaskable.extend(unmaskable_links(&outlook, self.coding.mask_limit));
+            if self.coding.spread == Spreading::Quotas {
+                hold_back(&mut outlook, self.coding.mask_limit);
+            }
+            self.unmaskable
+                .insert(block.class.is_urgent(), unmaskable_links(&outlook, self.coding.mask_limit));
+        }
+        if block.class == Class::Bulk {
+            self.usable = usable(&outlook, paths);
         }
         let symbols = self.redundancy.first_sending(
             block.source_symbols(),
@@ -150,24 +173,33 @@ impl Sender {
     }
 }
 
-/// The rate of all paths together, in bit/s.
-pub(crate) fn total_rate(paths: &[LivingPath]) -> f64 {
-    paths.iter().map(|path| path.rate).sum()
+/// The rate of all trusted paths together, in bit/s.
+fn total_rate(paths: &[LivingPath]) -> f64 {
+    paths.iter().filter(|path| path.is_trusted).map(|path| path.rate).sum()
 }
 
-/// What redundancy and spreading look at: shares by the policy.
+/// The share of the paths' rate that quotas by these shares can use.
+fn usable(outlook: &[PathOutlook], paths: &[LivingPath]) -> f64 {
+    let total = total_rate(paths);
+    let rate = |id| paths.iter().find(|path| path.id == id).map_or(0.0, |path| path.rate);
+    let pace = outlook.iter().filter(|path| path.share > 0.0).map(|path| rate(path.id) / path.share);
+    pace.fold(total, f64::min) / total.max(1.0)
+}
+
+/// What redundancy and spreading look at: the trusted paths, and their shares by the policy.
 fn outlook(paths: &[LivingPath], policy: Policy) -> Vec<PathOutlook> {
     let weight = |path: &LivingPath| match policy {
         Policy::Resilient => path.planned_share,
         Policy::Throughput => path.rate,
     };
-    let total: f64 = paths.iter().map(weight).sum();
+    let trusted = || paths.iter().filter(|path| path.is_trusted);
+    let total: f64 = trusted().map(weight).sum();
     let path = |path: &LivingPath| PathOutlook {
         id: path.id,
-        share: if total > 0.0 { weight(path) / total } else { 1.0 / paths.len() as f64 },
+        share: if total > 0.0 { weight(path) / total } else { 1.0 / trusted().count() as f64 },
         loss: path.loss,
         dispersion: path.dispersion,
         links: path.links.clone(),
     };
-    paths.iter().map(path).collect()
+    trusted().map(path).collect()
 }

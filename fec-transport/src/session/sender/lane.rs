@@ -8,6 +8,8 @@ use crate::session::path::PathId;
 /// Bulk blocks of which the first sending may be under way at once: enough that a fast path does not wait for a slow
 /// one's share of an older block, few enough that the shares within a block mean something.
 pub(super) const BULK_SENDING: usize = 6;
+/// The same where a mask counts on every path's being no further behind than a block: with a link dead, nothing hides it.
+pub(super) const MASKED_SENDING: usize = 2;
 /// The same for urgent blocks, which are small.
 pub(super) const URGENT_SENDING: usize = 256;
 
@@ -40,10 +42,15 @@ impl Lane {
         !self.owing.is_empty() || !self.sending.is_empty()
     }
 
-    /// Whether there is a symbol for `path`.
+    /// Whether a block has a quota for `path`.
     pub(super) fn has(&self, blocks: &BTreeMap<u32, SendBlock>, path: PathId) -> bool {
         let has_quota = |id: &u32| blocks.get(id).is_some_and(|block| block.has_quota(Some(path)));
-        !self.owing.is_empty() || self.sending.iter().any(has_quota)
+        self.sending.iter().any(has_quota)
+    }
+
+    /// Whether a block owes repair symbols.
+    pub(super) fn owes_any(&self) -> bool {
+        !self.owing.is_empty()
     }
 
     /// Whether another block may begin.
@@ -67,19 +74,21 @@ impl Lane {
         self.sending.retain(|other| *other != id);
     }
 
-    /// Takes a symbol of at most `largest` bytes for `path`: what is owed first, then the path's quota of the oldest block
-    /// that has one.
+    /// Takes a symbol of at most `largest` bytes for `path`: of the oldest block that has one, what is owed first, then the
+    /// path's quota. What is owed does not go where it may be lost: to a path that is not trusted.
     pub(super) fn take(
         &mut self,
         blocks: &mut BTreeMap<u32, SendBlock>,
         path: Option<PathId>,
         largest: usize,
+        is_trusted: bool,
     ) -> Take {
-        let owing = self.owing.first().copied();
+        let owing = self.owing.first().copied().filter(|_| is_trusted);
         let has_quota = |id: &&u32| blocks.get(id).is_some_and(|block| block.has_quota(path));
-        let Some(id) = owing.or_else(|| self.sending.iter().find(has_quota).copied()) else {
-            return Take::Nothing;
-        };
+        let sending = self.sending.iter().find(has_quota).copied();
+        // What is owed of a younger block does not keep an older one waiting.
+        let owing = owing.filter(|owing| sending.is_none_or(|sending| *owing <= sending));
+        let Some(id) = owing.or(sending) else { return Take::Nothing };
         let Some(block) = blocks.get_mut(&id) else { return Take::Nothing };
         if block.geometry().symbol_size > largest {
             return Take::TooLarge;

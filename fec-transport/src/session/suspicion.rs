@@ -1,0 +1,166 @@
+//! Which paths have fallen silent, judged link by link.
+//!
+//! A path that carries little needs long until its own silence tells anything. But a link that dies silences all paths
+//! over it at once, so what is missing on them counts together; and a path over such a link of which nothing was heard
+//! since is under suspicion before its own round trip is over (docs/decisions/failure.md).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::overlay::{LinkId, RouteLink};
+use crate::time::Time;
+
+/// By how much queues may make two paths over one link differ.
+const SLACK: Duration = Duration::from_millis(5);
+
+/// What is known of a path when a report has come.
+#[derive(Debug, Clone)]
+pub(crate) struct Evidence<'a> {
+    pub(crate) links: &'a [RouteLink],
+    pub(crate) round_trip: Duration,
+    /// Packets that should have been heard of: none while the path is heard of.
+    pub(crate) missing: usize,
+    /// The logarithm of the probability that one missing packet is lost by chance.
+    pub(crate) log_loss: f64,
+    /// When the first packet left that was not heard of.
+    pub(crate) unheard_since: Option<Time>,
+    /// When the latest packet left that is known to have arrived.
+    pub(crate) heard_of: Option<Time>,
+}
+
+/// What to think of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Suspicion {
+    /// Nothing is wrong.
+    #[default]
+    None,
+    /// It crosses a link that seems dead, and nothing that left since has been heard of, nor should have been.
+    Shared,
+    /// It is silent, and chance does not explain it.
+    Silent,
+}
+
+/// Judges the paths of a session, those too that are dead; `doubt` is the probability below which chance explains nothing.
+pub(crate) fn judge(paths: &[Evidence<'_>], doubt: f64) -> Vec<Suspicion> {
+    let alone = |path: &Evidence<'_>| path.is_silent() && path.weight() <= doubt.ln();
+    let mut verdicts: Vec<Suspicion> =
+        paths.iter().map(|path| if alone(path) { Suspicion::Silent } else { Suspicion::None }).collect();
+    let silent = paths.iter().filter(|path| path.is_silent());
+    let links: BTreeSet<LinkId> =
+        silent.flat_map(|path| path.links.iter().map(|crossed| crossed.link)).collect();
+    for link in links.into_iter().filter(|link| seems_dead(*link, paths, doubt)) {
+        for (path, verdict) in paths.iter().zip(&mut verdicts).filter(|(path, _)| path.crosses(link)) {
+            let suspicion = if path.is_silent() { Suspicion::Silent } else { Suspicion::Shared };
+            *verdict = suspicion.max(*verdict);
+        }
+    }
+    verdicts
+}
+
+/// Whether chance does not explain what is missing over a link, and nothing has crossed it since.
+fn seems_dead(link: LinkId, paths: &[Evidence<'_>], doubt: f64) -> bool {
+    let over = || paths.iter().filter(|path| path.crosses(link));
+    let silent = || over().filter(|path| path.is_silent());
+    let Some(first) = silent().min_by_key(|path| path.unheard_since) else { return false };
+    silent().map(Evidence::weight).sum::<f64>() <= doubt.ln()
+        && !over().any(|path| path.was_heard_since(first))
+}
+
+impl Evidence<'_> {
+    fn is_silent(&self) -> bool {
+        self.missing > 0
+    }
+
+    fn weight(&self) -> f64 {
+        self.missing as f64 * self.log_loss
+    }
+
+    fn crosses(&self, link: LinkId) -> bool {
+        self.links.iter().any(|crossed| crossed.link == link)
+    }
+
+    /// Whether a packet of this path has arrived that crossed a common link after it had swallowed one of `silent`.
+    ///
+    /// Where the link lies on the two routes is not known: at the far end, a packet of the shorter one may have left
+    /// later by the difference of their one-way delays and still have crossed it earlier.
+    fn was_heard_since(&self, silent: &Evidence<'_>) -> bool {
+        let skew = silent.round_trip.saturating_sub(self.round_trip) / 2 + SLACK;
+        match (self.heard_of, silent.unheard_since) {
+            (Some(heard), Some(since)) => heard > since + skew,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOUBT: f64 = 1e-6;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn links(numbers: &[u16]) -> &'static [RouteLink] {
+        let link = |number: &u16| RouteLink { link: LinkId(*number), capacity_bps: None };
+        numbers.iter().map(link).collect::<Vec<_>>().leak()
+    }
+
+    /// A path over `over` of which was heard what left at `heard` ms.
+    fn heard(over: &[u16], heard: u64) -> Evidence<'static> {
+        Evidence {
+            links: links(over),
+            round_trip: Duration::from_millis(100),
+            missing: 0,
+            log_loss: 0.01_f64.ln(),
+            unheard_since: Some(at(heard + 1)),
+            heard_of: Some(at(heard)),
+        }
+    }
+
+    fn silent(over: &[u16], missing: usize, since: u64) -> Evidence<'static> {
+        Evidence { missing, unheard_since: Some(at(since)), ..heard(over, since - 1) }
+    }
+
+    #[test]
+    fn a_path_alone_is_silent_once_chance_does_not_explain_it() {
+        assert_eq!(judge(&[silent(&[], 2, 500)], DOUBT), [Suspicion::None]);
+        assert_eq!(
+            judge(&[silent(&[], 3, 500), heard(&[], 600)], DOUBT),
+            [Suspicion::Silent, Suspicion::None]
+        );
+    }
+
+    #[test]
+    fn what_is_missing_over_a_common_link_counts_together() {
+        // Three paths with one packet each: alone, each of them would have had to wait for two more.
+        let paths =
+            [silent(&[1, 2], 1, 500), silent(&[1, 3], 1, 501), silent(&[1, 4], 1, 503), heard(&[5], 650)];
+        let all = [Suspicion::Silent, Suspicion::Silent, Suspicion::Silent, Suspicion::None];
+        assert_eq!(judge(&paths, DOUBT), all);
+    }
+
+    #[test]
+    fn a_link_over_which_something_was_heard_is_not_dead() {
+        let paths = [silent(&[1, 2], 1, 500), silent(&[1, 3], 2, 501), heard(&[1, 4], 520)];
+        assert_eq!(judge(&paths, DOUBT), [Suspicion::None; 3]);
+        // A path died over it long ago, another one is alive and has just lost a packet: that is chance.
+        let paths = [silent(&[1, 2], 99, 500), silent(&[1, 3], 1, 9000)];
+        assert_eq!(judge(&paths, DOUBT), [Suspicion::Silent, Suspicion::None]);
+    }
+
+    #[test]
+    fn a_path_that_was_not_heard_since_shares_the_suspicion() {
+        let paths = [silent(&[1, 2], 9, 500), heard(&[1, 3], 490), heard(&[2, 3], 510), heard(&[4], 490)];
+        let expected = [Suspicion::Silent, Suspicion::Shared, Suspicion::None, Suspicion::None];
+        assert_eq!(judge(&paths, DOUBT), expected);
+    }
+
+    #[test]
+    fn a_packet_of_a_shorter_route_may_have_crossed_the_link_before_it_died() {
+        let long = Evidence { round_trip: Duration::from_millis(140), ..silent(&[1], 9, 500) };
+        assert_eq!(judge(&[long.clone(), heard(&[1], 520)], DOUBT)[1], Suspicion::Shared);
+        assert_eq!(judge(&[long, heard(&[1], 530)], DOUBT)[1], Suspicion::None);
+    }
+}
