@@ -226,15 +226,30 @@ fn a_bench_measures_every_pattern_and_leaves_nothing_behind() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "3"]);
     let picture = overlay.folder().join("bench.svg").to_string_lossy().into_owned();
     let options = ["--size", "300000", "--stripe-units", "75,64KiB", "--unoptimised", "3000", "--json"];
-    let patterns = ["--patterns", "contiguous,strided,random,tile,small,fragments", "--svg", &picture];
+    let patterns =
+        ["--patterns", "contiguous,strided,random,tile,small,scattered,fragments", "--svg", &picture];
     let bench = [&["bench", "io1,b;io2,b;io3,b"][..], &options, &patterns].concat();
     let rows: serde_json::Value = serde_json::from_slice(&overlay.client(&bench).stdout()).expect("JSON");
     let rows = rows.as_array().expect("a list");
-    // Six patterns, the last with nine sizes of fragments, and two stripe units.
-    assert_eq!(rows.len(), (5 + 9) * 2);
+    // Seven patterns, the last with nine sizes of fragments, and two stripe units.
+    assert_eq!(rows.len(), (6 + 9) * 2);
     let positive = |row: &serde_json::Value, key: &str| row[key].as_f64().is_some_and(|rate| rate > 0.0);
     assert!(rows.iter().all(|row| ["write", "read", "local_write"].iter().all(|key| positive(row, key))));
     assert!(positive(&rows[0], "unoptimised_write"));
     assert!(fs::read_to_string(&picture).expect("it was drawn").contains("<polyline"));
     assert_eq!(overlay.exported_names("io1"), [""; 0]);
+}
+
+#[test]
+fn a_bench_can_bring_its_own_io_nodes_and_emulated_links() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().to_string_lossy().into_owned();
+    let links = ["--rate-mbit", "100", "--delay-ms", "1", "--loss", "0.01"];
+    let what = ["--patterns", "contiguous", "--stripe-units", "200", "--size", "300000", "--repeat", "2"];
+    let bench = [&["bench", "--here", "2", "--json", "--local", &place][..], &links, &what].concat();
+    let rows: serde_json::Value = serde_json::from_slice(&sfio(&bench).stdout()).expect("JSON");
+    assert_eq!((&rows[0]["rounds"], &rows[0]["bytes"]), (&2.into(), &300_000.into()));
+    let left = fs::read_dir(folder.path()).expect("it is there").count();
+    assert_eq!(left, 0, "the members and their files are gone");
+    sfio(&["bench", "--here", "2", "io1,x"]).fails_with(2, "cannot be used with");
 }

@@ -64,6 +64,11 @@ pub(crate) struct Session {
 }
 
 impl Identification {
+    /// The client of the local overlay in `folder`.
+    pub(crate) fn client_of(folder: &Path) -> Identification {
+        Identification { config: None, overlay: Some(folder.to_owned()) }
+    }
+
     /// Does `work` as that member. A signal ends it early.
     pub(crate) fn work(
         &self,

@@ -167,7 +167,8 @@ fn notify(states: &[NotifyState<'_>]) {
     }
 }
 
-async fn end_of_stdin() {
+/// Waits until nobody holds the other end of standard input.
+pub(crate) async fn end_of_stdin() {
     let mut stdin = tokio::io::stdin();
     let mut ignored = [0; 64];
     // An error ends it as well as an end: there is nobody at the other side.

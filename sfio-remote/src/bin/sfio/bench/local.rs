@@ -11,8 +11,7 @@ use bytes::Bytes;
 use super::pattern::Call;
 
 /// Writes a new file in `folder` with one positioned write for each region, and removes it; gives the time for writing.
-pub(super) fn write(folder: Option<&Path>, calls: &[Call], data: &Bytes) -> io::Result<Duration> {
-    let folder = folder.map_or_else(std::env::temp_dir, Path::to_owned);
+pub(super) fn write(folder: &Path, calls: &[Call], data: &Bytes) -> io::Result<Duration> {
     let path = tempfile::Builder::new().prefix("sfio-bench-").tempfile_in(folder)?.into_temp_path();
     let file = OpenOptions::new().write(true).open(&path)?;
     let began = Instant::now();

@@ -12,34 +12,56 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use sfio_remote::client::{Durability, OpenMode};
 use sfio_remote::distribution::StripeUnit;
-use sfio_remote::io::{FileError, OpenOptions, StripedFile};
+use sfio_remote::io::{FileError, OpenOptions, StripedFile, Submission};
 use sfio_remote::name::FileName;
-use sfio_remote::request::{Granularity, ReadList, WriteList};
+use sfio_remote::request::{Granularity, ReadList, RegionsRead, WriteList};
 
 use crate::client::{Identification, Session, failure};
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::overlay::{EmulatedLinks, Trial};
 use crate::progress::Progress;
-use pattern::{Call, Pattern};
+use pattern::{Call, Pattern, Variant};
 use report::{Report, Row};
 
 /// Measure how fast striped files are written and read
 ///
 /// Every pattern is written and read with every stripe unit, through the list calls; beside it a local file is written the
 /// same way. A write counts as done when the I/O nodes have it; nothing is synced. What is read is compared with what
-/// was written.
+/// was written. With --repeat the rows take turns, and the medians count.
 ///
-/// Example, on this machine alone:
-///   sfio overlay new try --plain --relays 0 --io-nodes 3 && sfio overlay up try &
-///   sfio bench --overlay try "io1,b;io2,b;io3,b" --stripe-units 75,200,64KiB --svg bench.svg
+/// Examples, on this machine alone, directly and through emulated links:
+///   sfio bench --here 3 --stripe-units 75,200,64KiB --repeat 5 --svg bench.svg
+///   sfio bench --here 3 --rate-mbit 200 --patterns contiguous --stripe-units 75,200,64KiB
+///
+/// and with an overlay that there is:
+///   sfio bench --overlay try "io1,b;io2,b;io3,b"
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Options {
     /// A file to measure with: "member,path;member,path;…"; it must not exist, and is removed at the end
-    name: FileName,
+    #[arg(required_unless_present = "here")]
+    name: Option<FileName>,
+
+    /// Measure on this machine: so many I/O nodes run here for as long as it takes, each as a process of its own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64),
+        conflicts_with_all = ["name", "config", "overlay"])]
+    here: Option<u16>,
+
+    /// With --here: reach each I/O node through an emulated link of that rate, in Mbit/s
+    #[arg(long, value_name = "RATE", requires = "here")]
+    rate_mbit: Option<f64>,
+
+    /// Delay of the emulated links in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 5.0, requires = "rate_mbit")]
+    delay_ms: f64,
+
+    /// Share of the packets that each emulated link loses, in each direction
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "rate_mbit")]
+    loss: f64,
 
     /// Access patterns
     #[arg(long, value_delimiter = ',', value_enum, default_values_t = [Pattern::Contiguous, Pattern::Strided,
-        Pattern::Random, Pattern::Tile, Pattern::Small])]
+        Pattern::Random, Pattern::Tile, Pattern::Small, Pattern::Scattered])]
     patterns: Vec<Pattern>,
 
     /// Stripe units
@@ -50,7 +72,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = StripeUnit::new(64 << 20).expect("in range"))]
     size: StripeUnit,
 
-    /// How often everything is measured; the fastest counts
+    /// How often everything is measured, row after row and then all over again; the medians count
     #[arg(long, default_value_t = 1)]
     repeat: u32,
 
@@ -59,7 +81,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SIZE")]
     unoptimised: Option<StripeUnit>,
 
-    /// Where the local file is written; by default the folder for temporary files
+    /// Where the local file is written, and with --here the subfiles; by default the folder for temporary files
     #[arg(long, value_name = "DIR")]
     local: Option<PathBuf>,
 
@@ -78,72 +100,126 @@ pub(crate) struct Options {
 /// Calls under way at once.
 const CALLS: usize = 4;
 
+/// Bytes that are written and read before anything is measured.
+const WARM_UP_BYTES: usize = 128 << 20;
+
 fn default_units() -> [StripeUnit; 4] {
     [75, 200, 4 << 10, 64 << 10].map(|bytes| StripeUnit::new(bytes).expect("in range"))
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let work = async |session: &Session| measure(session, options).await;
-    options.identification.work_or_clean_up(work, async |session| {
+    let Some(io_nodes) = options.here else {
+        let name = options.name.clone().expect("there is a name or --here");
+        return run_with(&options.identification, options, &name);
+    };
+    let links = options.rate_mbit.map(|rate_mbit| EmulatedLinks {
+        rate_mbit,
+        delay_ms: options.delay_ms,
+        loss: options.loss,
+    });
+    let trial = Trial::start(io_nodes, links, &options.local_folder())?;
+    let subfiles: Vec<String> = (1..=io_nodes).map(|number| format!("io{number},bench")).collect();
+    let name = subfiles.join(";").parse().expect("a right name");
+    run_with(&Identification::client_of(&trial.path()), options, &name)
+}
+
+fn run_with(identification: &Identification, options: &Options, name: &FileName) -> Result<(), Failure> {
+    let work = async |session: &Session| Bench { session, options, name }.run().await;
+    identification.work_or_clean_up(work, async |session| {
         // Nothing else can be left of a run that was interrupted.
-        let _ = session.client().remove(&options.name, Durability::None).await;
+        let _ = session.client().remove(name, Durability::None).await;
     })
 }
 
-async fn measure(session: &Session, options: &Options) -> Result<(), Failure> {
-    if session.subfile_sizes(&options.name).await?.iter().any(Option::is_some) {
-        return Err(Failure::new(Exit::Input, format!("{} exists; expected a new name", options.name)));
+impl Options {
+    fn local_folder(&self) -> PathBuf {
+        self.local.clone().unwrap_or_else(std::env::temp_dir)
     }
-    let size = options.size.bytes();
-    let data = pattern::data(size);
-    let rows = options.patterns.iter().flat_map(|p| p.variants()).collect::<Vec<_>>();
-    let progress = Progress::new("measuring", None);
-    let mut report = Report::default();
-    for variant in rows {
-        let calls = variant.calls(size);
-        let local =
-            local::write(options.local.as_deref(), &calls, &data).or_fail(Exit::Failed, "the local file")?;
-        for unit in &options.stripe_units {
-            let mut row = Row::new(variant, *unit, &calls, local);
-            for _ in 0..options.repeat.max(1) {
-                measure_row(session, options, &calls, &data, &mut row).await?;
-                progress.advance(2 * row.bytes);
-            }
-            report.rows.push(row);
-        }
+
+    fn rows(&self) -> Vec<Row> {
+        let variants = self.patterns.iter().flat_map(|pattern| pattern.variants());
+        let rows = |variant| self.stripe_units.iter().map(move |unit| Row::new(variant, *unit));
+        variants.flat_map(rows).collect()
     }
-    progress.finish("measured");
-    if let Some(path) = &options.svg {
-        std::fs::write(path, plot::svg(&report)).or_fail(Exit::Failed, path.display())?;
-    }
-    match options.json {
-        true => println!("{}", report.json()),
-        false => print!("{}", report.table()),
-    }
-    Ok(())
 }
 
-async fn measure_row(
-    session: &Session,
-    options: &Options,
-    calls: &[Call],
-    data: &Bytes,
-    row: &mut Row,
-) -> Result<(), Failure> {
-    let (unit, name) = (row.stripe_unit, &options.name);
-    let create = OpenOptions::new().mode(OpenMode::Truncate).stripe_unit(unit).durability(Durability::None);
-    let file = create.open(session.client(), name).await.map_err(told)?;
-    row.note_write(write(&file, calls, data).await?);
-    row.note_read(read(&file, calls, data).await?);
-    if let Some(bytes) = options.unoptimised.filter(|_| row.is_contiguous()) {
-        let bytes = bytes.bytes().min(data.len() as u64);
-        let list = WriteList::new([(0, data.slice(..bytes as usize))]).expect("it was written");
-        let began = Instant::now();
-        file.write(list.granularity(Granularity::Stripe)).await.map_err(told)?;
-        row.note_unoptimised(bytes, began.elapsed());
+/// A bench that runs.
+struct Bench<'a> {
+    session: &'a Session,
+    options: &'a Options,
+    name: &'a FileName,
+}
+
+impl Bench<'_> {
+    async fn run(&self) -> Result<(), Failure> {
+        let (options, name) = (self.options, self.name);
+        if self.session.subfile_sizes(name).await?.iter().any(Option::is_some) {
+            return Err(Failure::new(Exit::Input, format!("{name} exists; expected a new name")));
+        }
+        let data = pattern::data(options.size.bytes());
+        let progress = Progress::new("measuring", None);
+        let mut report = Report { rows: options.rows() };
+        self.warm_up(&data).await?;
+        for _ in 0..options.repeat.max(1) {
+            for rows in report.rows.chunk_by_mut(|one, other| one.variant == other.variant) {
+                let calls = rows[0].variant.calls(data.len() as u64);
+                let local = local::write(&options.local_folder(), &calls, &data);
+                let local = local.or_fail(Exit::Failed, "the local file")?;
+                for row in rows {
+                    row.begin(&calls, local);
+                    self.measure(&calls, &data, row).await?;
+                    progress.advance(2 * row.bytes);
+                }
+            }
+        }
+        progress.finish("measured");
+        if let Some(path) = &options.svg {
+            std::fs::write(path, plot::svg(&report)).or_fail(Exit::Failed, path.display())?;
+        }
+        match options.json {
+            true => println!("{}", report.json()),
+            false => print!("{}", report.table()),
+        }
+        Ok(())
     }
-    drop(file);
-    session.client().remove(name, Durability::None).await.map_err(told)
+
+    /// Lets the paths find their rates in both directions: the first row shall not be slower for being the first.
+    async fn warm_up(&self, data: &Bytes) -> Result<(), Failure> {
+        let data = data.slice(..data.len().min(WARM_UP_BYTES));
+        let variant = Variant { pattern: Pattern::Contiguous, fragment: None };
+        let calls = variant.calls(data.len() as u64);
+        self.measure(&calls, &data, &mut Row::new(variant, StripeUnit::DEFAULT)).await
+    }
+
+    async fn measure(&self, calls: &[Call], data: &Bytes, row: &mut Row) -> Result<(), Failure> {
+        let (unit, client) = (row.stripe_unit, self.session.client());
+        let create =
+            OpenOptions::new().mode(OpenMode::Truncate).stripe_unit(unit).durability(Durability::None);
+        let file = create.open(client, self.name).await.map_err(told)?;
+        row.write.note(write(&file, calls, data).await?);
+        let before = self.sent().await?;
+        row.read.note(read(&file, calls, data).await?);
+        row.note_requests(self.sent().await?.saturating_sub(before));
+        if let Some(bytes) = self.options.unoptimised.filter(|_| row.is_contiguous()) {
+            let bytes = bytes.bytes().min(data.len() as u64);
+            let list = WriteList::new([(0, data.slice(..bytes as usize))]).expect("it was written");
+            let began = Instant::now();
+            file.write(list.granularity(Granularity::Stripe)).await.map_err(told)?;
+            row.note_unoptimised(bytes, began.elapsed());
+        }
+        drop(file);
+        client.remove(self.name, Durability::None).await.map_err(told)
+    }
+
+    /// Bytes of streams that have reached the I/O nodes: while a file is read, its requests.
+    async fn sent(&self) -> Result<u64, Failure> {
+        let sum = |node: &fec_transport::node::Node| {
+            let status = node.sessions().filter_map(|session| node.session_status(session));
+            status.map(|status| status.acknowledged.bytes).sum()
+        };
+        let handle = self.session.client().handle();
+        handle.inspect(move |node, _| sum(node)).await.or_fail(Exit::Failed, "the member has ended")
+    }
 }
 
 async fn write(file: &StripedFile, calls: &[Call], data: &Bytes) -> Result<Duration, Failure> {
@@ -161,7 +237,7 @@ async fn write(file: &StripedFile, calls: &[Call], data: &Bytes) -> Result<Durat
     Ok(began.elapsed())
 }
 
-async fn settle(write: Option<sfio_remote::io::Submission<()>>) -> Result<(), Failure> {
+async fn settle(write: Option<Submission<()>>) -> Result<(), Failure> {
     match write {
         Some(write) => write.wait().await.map_err(told),
         None => Ok(()),
@@ -169,26 +245,30 @@ async fn settle(write: Option<sfio_remote::io::Submission<()>>) -> Result<(), Fa
 }
 
 async fn read(file: &StripedFile, calls: &[Call], data: &Bytes) -> Result<Duration, Failure> {
-    let mut took = Duration::ZERO;
-    for calls in calls.chunks(CALLS) {
-        let began = Instant::now();
-        let running: Vec<_> = calls
-            .iter()
-            .map(|call| file.submit_read(ReadList::new(call.regions()).expect("it was written")))
-            .collect();
-        let mut results = Vec::new();
-        for read in running {
-            results.push(read.wait().await.map_err(told)?);
+    let began = Instant::now();
+    let (mut running, mut results) = (VecDeque::new(), Vec::new());
+    for call in calls {
+        if running.len() >= CALLS {
+            results.push(arrival(running.pop_front()).await?);
         }
-        took += began.elapsed();
-        // Comparing is not reading.
-        for (call, result) in calls.iter().zip(results) {
-            if !call.is_in(&result, data) {
-                return Err(Failure::new(Exit::Integrity, "what was read differs from what was written"));
-            }
-        }
+        running.push_back(file.submit_read(ReadList::new(call.regions()).expect("it was written")));
     }
-    Ok(took)
+    while !running.is_empty() {
+        results.push(arrival(running.pop_front()).await?);
+    }
+    let took = began.elapsed();
+    // Comparing is not reading.
+    match calls.iter().zip(results.iter().flatten()).all(|(call, result)| call.is_in(result, data)) {
+        true => Ok(took),
+        false => Err(Failure::new(Exit::Integrity, "what was read differs from what was written")),
+    }
+}
+
+async fn arrival(read: Option<Submission<RegionsRead>>) -> Result<Option<RegionsRead>, Failure> {
+    match read {
+        Some(read) => read.wait().await.map(Some).map_err(told),
+        None => Ok(None),
+    }
 }
 
 fn told(error: FileError) -> Failure {

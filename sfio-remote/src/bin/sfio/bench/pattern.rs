@@ -16,6 +16,8 @@ pub(crate) enum Pattern {
     Tile,
     /// Regions of 8 bytes, 1,000 bytes apart; at most a million
     Small,
+    /// Regions of 8 bytes at random places in 1 GB, in random order; at most a million
+    Scattered,
     /// The whole file, in the caller's memory cut into fragments of 1 byte to 64 KiB
     Fragments,
 }
@@ -54,6 +56,7 @@ const RECORD: u64 = 47_008;
 const WRITERS: u64 = 4;
 
 const SMALL_REGIONS: u64 = 1_000_000;
+const SCATTERED_OVER: u64 = 1_000_000_000;
 const FRAGMENTS_PER_CALL: u64 = 1 << 18;
 
 impl Pattern {
@@ -63,7 +66,8 @@ impl Pattern {
             Pattern::Strided => "strided 47008",
             Pattern::Random => "random 64 KiB",
             Pattern::Tile => "tile",
-            Pattern::Small => "8-byte regions",
+            Pattern::Small => "8 B every 1000",
+            Pattern::Scattered => "8 B anywhere",
             Pattern::Fragments => "fragments",
         }
     }
@@ -106,6 +110,10 @@ impl Variant {
             Pattern::Small => {
                 let count = (size / 8).min(SMALL_REGIONS);
                 let regions = (0..count).map(|i| (i * 1_000, 8)).collect();
+                vec![Call { regions, places: Places::Packed(0) }]
+            }
+            Pattern::Scattered => {
+                let regions = scattered((size / 8).min(SMALL_REGIONS));
                 vec![Call { regions, places: Places::Packed(0) }]
             }
             Pattern::Fragments => {
@@ -199,12 +207,33 @@ fn tiles(size: u64) -> Vec<Vec<(u64, u64)>> {
         .collect()
 }
 
-/// The same order in every run (a linear congruential generator draws the exchanges).
+/// Disjoint regions of 8 bytes at random places, in random order.
+fn scattered(count: u64) -> Vec<(u64, u64)> {
+    let (mut dice, mut places) = (Dice(2), Vec::new());
+    while (places.len() as u64) < count {
+        let missing = count - places.len() as u64;
+        places.extend((0..missing).map(|_| dice.below(SCATTERED_OVER - 8)));
+        places.sort_unstable();
+        places.dedup_by(|next, before| *next < *before + 8);
+    }
+    let mut regions: Vec<_> = places.into_iter().map(|place| (place, 8)).collect();
+    shuffle(&mut regions);
+    regions
+}
+
+/// The same order in every run.
 fn shuffle<T>(items: &mut [T]) {
-    let mut state = 1_u64;
-    for index in (1..items.len()).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        items.swap(index, ((state >> 33) % (index as u64 + 1)) as usize);
+    let mut dice = Dice(1);
+    (1..items.len()).rev().for_each(|index| items.swap(index, dice.below(index as u64 + 1) as usize));
+}
+
+/// A linear congruential generator: the same numbers in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
     }
 }
 
@@ -224,6 +253,10 @@ mod tests {
                 assert!(joined && regions[0].0 == 0, "{variant:?}");
             }
         }
+        let mut places = scattered(10_000);
+        assert!(places.windows(2).any(|pair| pair[0].0 > pair[1].0), "in random order");
+        places.sort_unstable();
+        assert!(places.len() == 10_000 && places.windows(2).all(|pair| pair[0].0 + 8 <= pair[1].0));
         let tiles = Variant { pattern: Pattern::Tile, fragment: None }.calls(32 << 20);
         assert_eq!(tiles.iter().map(Call::bytes).sum::<u64>(), 32 << 20);
         let small = Variant { pattern: Pattern::Small, fragment: None }.calls(64 << 20);

@@ -20,76 +20,127 @@ pub(super) struct Row {
     pub(super) variant: Variant,
     pub(super) stripe_unit: StripeUnit,
     pub(super) bytes: u64,
+    pub(super) write: Times,
+    pub(super) read: Times,
     regions: u64,
-    local: Duration,
-    write: Option<Duration>,
-    read: Option<Duration>,
-    unoptimised: Option<(u64, Duration)>,
+    /// The bytes of the requests that reading takes; the fewest that were seen.
+    requests: Option<u64>,
+    local: Times,
+    unoptimised: Times,
+    unoptimised_bytes: u64,
 }
 
-/// A row in JSON; rates in bytes per second.
+/// How long something took, each time.
+#[derive(Debug, Default)]
+pub(super) struct Times(Vec<Duration>);
+
+/// A row in JSON; rates in bytes per second, medians unless they say otherwise.
 #[derive(Debug, Serialize)]
 struct Entry {
     pattern: String,
     stripe_unit: u64,
     bytes: u64,
     regions: u64,
+    rounds: usize,
     write: f64,
+    write_least: f64,
+    write_most: f64,
     read: f64,
+    read_least: f64,
+    read_most: f64,
+    read_request_bytes: Option<u64>,
     local_write: f64,
     unoptimised_write: Option<f64>,
 }
 
+impl Times {
+    pub(super) fn note(&mut self, took: Duration) {
+        let place = self.0.partition_point(|other| *other < took);
+        self.0.insert(place, took);
+    }
+
+    /// The median; of two in the middle, the longer.
+    fn median(&self) -> Option<Duration> {
+        self.0.get(self.0.len() / 2).copied()
+    }
+
+    /// Bytes per second if each time was for that many bytes: the least, the median, the most.
+    fn rates(&self, bytes: u64) -> [f64; 3] {
+        let times = [self.0.last().copied(), self.median(), self.0.first().copied()];
+        times.map(|took| rate(bytes, took.unwrap_or_default()))
+    }
+}
+
 impl Row {
-    pub(super) fn new(variant: Variant, stripe_unit: StripeUnit, calls: &[Call], local: Duration) -> Row {
-        let bytes = calls.iter().map(Call::bytes).sum();
-        let regions = calls.iter().map(|call| call.regions().count() as u64).sum();
-        Row { variant, stripe_unit, bytes, regions, local, write: None, read: None, unoptimised: None }
+    pub(super) fn new(variant: Variant, stripe_unit: StripeUnit) -> Row {
+        Row {
+            variant,
+            stripe_unit,
+            bytes: 0,
+            write: Times::default(),
+            read: Times::default(),
+            regions: 0,
+            requests: None,
+            local: Times::default(),
+            unoptimised: Times::default(),
+            unoptimised_bytes: 0,
+        }
+    }
+
+    /// It is measured once more, with these calls; the local file took so long.
+    pub(super) fn begin(&mut self, calls: &[Call], local: Duration) {
+        self.bytes = calls.iter().map(Call::bytes).sum();
+        self.regions = calls.iter().map(|call| call.regions().count() as u64).sum();
+        self.local.note(local);
     }
 
     pub(super) fn is_contiguous(&self) -> bool {
         self.variant.pattern == Pattern::Contiguous
     }
 
-    pub(super) fn note_write(&mut self, took: Duration) {
-        self.write = Some(self.write.map_or(took, |best| best.min(took)));
-    }
-
-    pub(super) fn note_read(&mut self, took: Duration) {
-        self.read = Some(self.read.map_or(took, |best| best.min(took)));
+    pub(super) fn note_requests(&mut self, bytes: u64) {
+        self.requests = Some(self.requests.map_or(bytes, |fewest| fewest.min(bytes)));
     }
 
     pub(super) fn note_unoptimised(&mut self, bytes: u64, took: Duration) {
-        let best = self.unoptimised.map_or(took, |(_, best)| best.min(took));
-        self.unoptimised = Some((bytes, best));
+        self.unoptimised_bytes = bytes;
+        self.unoptimised.note(took);
     }
 
     /// Bytes per second written.
     pub(super) fn write_rate(&self) -> f64 {
-        rate(self.bytes, self.write.unwrap_or_default())
+        self.write.rates(self.bytes)[1]
     }
 
     /// Bytes per second read.
     pub(super) fn read_rate(&self) -> f64 {
-        rate(self.bytes, self.read.unwrap_or_default())
+        self.read.rates(self.bytes)[1]
     }
 
     fn local_rate(&self) -> f64 {
-        rate(self.bytes, self.local)
+        self.local.rates(self.bytes)[1]
     }
 
     fn unoptimised_rate(&self) -> Option<f64> {
-        self.unoptimised.map(|(bytes, took)| rate(bytes, took))
+        self.unoptimised.median().map(|took| rate(self.unoptimised_bytes, took))
     }
 
     fn entry(&self) -> Entry {
+        let [write_least, write, write_most] = self.write.rates(self.bytes);
+        let [read_least, read, read_most] = self.read.rates(self.bytes);
         Entry {
             pattern: self.variant.name(),
             stripe_unit: self.stripe_unit.bytes(),
             bytes: self.bytes,
             regions: self.regions,
-            write: self.write_rate(),
-            read: self.read_rate(),
+            rounds: self.write.0.len(),
+            write,
+            write_least,
+            write_most,
+            read,
+            read_least,
+            read_most,
+            read_request_bytes: self.requests,
             local_write: self.local_rate(),
             unoptimised_write: self.unoptimised_rate(),
         }
@@ -104,18 +155,29 @@ impl Report {
 
     pub(super) fn table(&self) -> String {
         let mut text = format!(
-            "{:<18} {:>8} {:>9} {:>11} {:>11} {:>11} {:>11}\n",
-            "pattern", "stripe", "regions", "write", "read", "local", "unoptimised"
+            "{:<17} {:>7} {:>8} {:>11} {:>8} {:>11} {:>8} {:>10} {:>11} {:>11}\n",
+            "pattern",
+            "stripe",
+            "regions",
+            "write",
+            "time",
+            "read",
+            "time",
+            "requests",
+            "local",
+            "unoptimised"
         );
         for row in &self.rows {
             let unoptimised = row.unoptimised_rate().map_or_else(|| "-".to_owned(), megabytes);
-            let (name, unit) = (row.variant.name(), row.stripe_unit.to_string());
+            let (name, unit, regions) = (row.variant.name(), row.stripe_unit.to_string(), row.regions);
             let [write, read, local] = [row.write_rate(), row.read_rate(), row.local_rate()].map(megabytes);
-            let regions = row.regions;
+            let [writing, reading] = [&row.write, &row.read].map(|times| seconds(times.median()));
+            let requests = row.requests.map_or_else(|| "-".to_owned(), kibibytes);
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "{name:<18} {unit:>8} {regions:>9} {write:>11} {read:>11} {local:>11} {unoptimised:>11}"
+                "{name:<17} {unit:>7} {regions:>8} {write:>11} {writing:>8} {read:>11} {reading:>8} \
+                 {requests:>10} {local:>11} {unoptimised:>11}"
             );
         }
         text
@@ -128,4 +190,12 @@ fn rate(bytes: u64, took: Duration) -> f64 {
 
 fn megabytes(rate: f64) -> String {
     format!("{:.1} MB/s", rate / 1e6)
+}
+
+fn seconds(took: Option<Duration>) -> String {
+    format!("{:.2} s", took.unwrap_or_default().as_secs_f64())
+}
+
+fn kibibytes(bytes: u64) -> String {
+    format!("{:.1} KiB", bytes as f64 / 1024.0)
 }

@@ -10,9 +10,11 @@ mod new;
 mod ports;
 mod sign;
 mod supervisor;
+mod trial;
 mod up;
 
 pub(crate) use folder::{CLIENT, Folder};
+pub(crate) use trial::{EmulatedLinks, Trial};
 
 use clap::Subcommand;
 

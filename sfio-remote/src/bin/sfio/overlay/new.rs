@@ -26,31 +26,31 @@ use crate::exit::{Exit, Failure, OrFail as _};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The folder to make
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
 
     /// Relays between the client and the I/O nodes
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = value_parser!(u16).range(0..=32))]
-    relays: u16,
+    pub(super) relays: u16,
 
     /// I/O nodes
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
-    io_nodes: u16,
+    pub(super) io_nodes: u16,
 
     /// Join the members directly, without emulated links
     #[arg(long)]
-    plain: bool,
+    pub(super) plain: bool,
 
     /// Rate of each link in Mbit/s
     #[arg(long, default_value_t = 100.0, value_name = "RATE", conflicts_with = "plain")]
-    rate_mbit: f64,
+    pub(super) rate_mbit: f64,
 
     /// Delay of the first relay's links in milliseconds
     #[arg(long, default_value_t = 5.0, value_name = "MS", conflicts_with = "plain")]
-    delay_ms: f64,
+    pub(super) delay_ms: f64,
 
     /// Share of the packets that each link loses, in each direction
     #[arg(long, default_value_t = 0.02, value_name = "SHARE", conflicts_with = "plain")]
-    loss: f64,
+    pub(super) loss: f64,
 }
 
 /// The addresses of the two planes of something.
@@ -70,6 +70,13 @@ struct Member {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
+    let members = make(options)?;
+    println!("made {} with {members} members; next: sfio overlay up {0}", options.dir.display());
+    Ok(())
+}
+
+/// Writes the files, and gives the number of members.
+pub(super) fn make(options: &Options) -> Result<usize, Failure> {
     let folder = Folder::new(&options.dir);
     refuse_occupied(&folder)?;
     let mut ports = Ports::new();
@@ -92,8 +99,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     if !options.plain {
         write(&folder.links(), &links_file(&links))?;
     }
-    println!("made {} with {} members; next: sfio overlay up {0}", folder.path().display(), members.len());
-    Ok(())
+    Ok(members.len())
 }
 
 fn refuse_occupied(folder: &Folder) -> Result<(), Failure> {

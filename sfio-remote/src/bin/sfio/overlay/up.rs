@@ -1,6 +1,7 @@
 //! `sfio overlay up`: the members of a local overlay, each as a process of its own.
 
 use std::path::PathBuf;
+use std::pin::pin;
 
 use fec_transport::overlay::Overlay;
 
@@ -11,6 +12,7 @@ use super::links::Links;
 use super::supervisor::{News, Supervisor};
 use crate::block_on;
 use crate::exit::{Exit, Failure};
+use crate::member::end_of_stdin;
 use crate::signals::StopSignals;
 use sfio_remote::io::membership::read_overlay;
 
@@ -23,6 +25,10 @@ use sfio_remote::io::membership::read_overlay;
 pub(crate) struct Options {
     /// The folder that `sfio overlay new` made
     dir: PathBuf,
+
+    /// End when standard input does, or a member dies: for the time of another command
+    #[arg(long, hide = true)]
+    until_stdin_ends: bool,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
@@ -35,7 +41,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     }
     let links = Links::read(&folder.links())?;
     let _emulation = emulate(&overlay, &links)?;
-    block_on(supervise(folder, &names))
+    block_on(supervise(folder, &names, options.until_stdin_ends))
 }
 
 /// The members that listen and whose config files are here.
@@ -65,22 +71,29 @@ fn emulate(_: &Overlay, links: &Links) -> Result<Option<std::convert::Infallible
     }
 }
 
-async fn supervise(folder: Folder, names: &[String]) -> Result<(), Failure> {
+async fn supervise(folder: Folder, names: &[String], until_stdin_ends: bool) -> Result<(), Failure> {
     let mut signals = StopSignals::install()?;
     let mut supervisor = Supervisor::new(folder.clone());
     for name in names {
         supervisor.start(name)?;
     }
-    let mut ready = 0;
-    loop {
+    let (mut ready, mut end) = (0, pin!(end_of_stdin()));
+    let result = loop {
         tokio::select! {
-            news = supervisor.next() => tell(&folder, names.len(), &mut ready, news),
-            () = signals.received() => break,
+            news = supervisor.next() => {
+                let died = matches!(news, News::Died { .. });
+                tell(&folder, names.len(), &mut ready, news);
+                if until_stdin_ends && died {
+                    break Err(Failure::new(Exit::Failed, "a member has died"));
+                }
+            }
+            () = signals.received() => break Ok(()),
+            () = &mut end, if until_stdin_ends => break Ok(()),
         }
-    }
+    };
     println!("stopping");
     supervisor.stop().await;
-    Ok(())
+    result
 }
 
 fn tell(folder: &Folder, members: usize, ready: &mut usize, news: News) {
