@@ -7,7 +7,8 @@ use tokio::task::spawn_blocking;
 
 use crate::session::{Job, JobResult};
 
-/// Runs jobs of the node, never more at once than there are processors; the others wait in the node.
+/// Runs jobs of the node; the others wait in the node. One processor is left to the driver, unless there is only one: a
+/// driver that is kept waiting sees delay, and its paths slow down.
 #[derive(Debug)]
 pub(super) struct CodecPool {
     running: usize,
@@ -19,7 +20,8 @@ pub(super) struct CodecPool {
 impl CodecPool {
     pub(super) fn new() -> CodecPool {
         let (done, results) = mpsc::unbounded_channel();
-        CodecPool { running: 0, most: available_parallelism().map_or(1, usize::from), done, results }
+        let processors = available_parallelism().map_or(1, usize::from);
+        CodecPool { running: 0, most: processors.saturating_sub(1).max(1), done, results }
     }
 
     /// Starts jobs while there is room for them; says whether it started any.

@@ -7,13 +7,16 @@
 use std::array;
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket as StdUdpSocket};
+use std::sync::Arc;
 
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use super::addresses::mapped;
 use super::outbox::{Call, Outbox};
+use super::send_thread::{Outgoing, SendThread};
+use crate::node::{self, Ecn, Run};
 
 /// What is asked of the kernel for each direction: 20 ms at 3 Gbit/s, the longest that the driver's task may be kept
 /// from running. The kernel gives what net.core.rmem_max and wmem_max allow, often less.
@@ -33,16 +36,50 @@ pub struct DataCounts {
     pub refused: u64,
     /// Taken from the kernel.
     pub received: u64,
+    /// Calls of the kernel that took datagrams: `sent / send_calls` is the mean run.
+    pub send_calls: u64,
+    /// Calls of the kernel that gave datagrams.
+    pub receive_calls: u64,
+    /// Thrown away on arrival because [`EndpointConfig::arrival_loss`](super::EndpointConfig::arrival_loss) says so.
+    pub thrown_away: u64,
+}
+
+/// Throws away datagrams that have arrived, each with the same probability: a lossy network where there is none.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ArrivalLoss {
+    /// Of 2³² datagrams so many are thrown away.
+    threshold: u32,
+    /// Of a xorshift generator: cheap, and never zero.
+    state: u64,
+}
+
+impl ArrivalLoss {
+    /// Throws away the share `loss`, in [0, 1]; `seed` decides which.
+    pub(super) fn new(loss: f64, seed: u64) -> ArrivalLoss {
+        ArrivalLoss { threshold: (loss * f64::from(u32::MAX)) as u32, state: seed | 1 }
+    }
+
+    fn takes_next(&mut self) -> bool {
+        if self.threshold == 0 {
+            return false;
+        }
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        ((self.state >> 32) as u32) < self.threshold
+    }
 }
 
 /// The socket, and the datagrams that it has not taken yet.
 pub(super) struct DataSocket {
-    socket: UdpSocket,
-    state: UdpSocketState,
+    socket: Arc<UdpSocket>,
+    state: Arc<UdpSocketState>,
+    thread: SendThread,
     is_ipv6: bool,
     buffers: Vec<u8>,
     outbox: Outbox,
     counts: DataCounts,
+    arrival_loss: ArrivalLoss,
 }
 
 impl DataSocket {
@@ -50,16 +87,20 @@ impl DataSocket {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub(super) fn new(socket: StdUdpSocket) -> io::Result<DataSocket> {
-        let state = UdpSocketState::new((&socket).into())?;
+    pub(super) fn new(socket: StdUdpSocket, arrival_loss: ArrivalLoss) -> io::Result<DataSocket> {
+        let state = Arc::new(UdpSocketState::new((&socket).into())?);
         enlarge_buffers(&socket, &state);
+        let is_ipv6 = socket.local_addr()?.is_ipv6();
+        let socket = Arc::new(UdpSocket::from_std(socket)?);
         Ok(DataSocket {
-            is_ipv6: socket.local_addr()?.is_ipv6(),
-            socket: UdpSocket::from_std(socket)?,
+            is_ipv6,
+            thread: SendThread::new(Arc::clone(&socket), Arc::clone(&state)),
+            socket,
             state,
             buffers: vec![0; BATCH_SIZE * RECEIVE_BUFFER],
             outbox: Outbox::default(),
             counts: DataCounts::default(),
+            arrival_loss,
         })
     }
 
@@ -70,7 +111,9 @@ impl DataSocket {
 
     /// What has passed so far.
     pub(super) fn counts(&self) -> DataCounts {
-        self.counts
+        let mut counts = self.counts;
+        self.thread.add_to(&mut counts);
+        counts
     }
 
     /// Waits until there is something to receive.
@@ -84,6 +127,9 @@ impl DataSocket {
 
     /// Waits until a blocked socket takes datagrams again.
     pub(super) async fn writable(&self) {
+        if self.outbox.is_empty() {
+            return self.thread.room().await;
+        }
         if let Err(error) = self.socket.writable().await {
             tracing::debug!(%error, "the data socket will not be writable again");
             std::future::pending::<()>().await;
@@ -91,7 +137,7 @@ impl DataSocket {
     }
 
     /// Takes one batch from the kernel and gives each datagram to `take`. Says whether there was anything.
-    pub(super) fn receive(&mut self, mut take: impl FnMut(SocketAddr, &mut [u8])) -> bool {
+    pub(super) fn receive(&mut self, mut take: impl FnMut(SocketAddr, Ecn, &mut [u8])) -> bool {
         let mut metas = [RecvMeta::default(); BATCH_SIZE];
         let filled = match self.receive_into_buffers(&mut metas) {
             Ok(filled) => filled,
@@ -104,12 +150,17 @@ impl DataSocket {
             }
         };
         for (buffer, meta) in self.buffers.chunks_exact_mut(RECEIVE_BUFFER).zip(&metas[..filled]) {
+            let ecn = Ecn::from_bits(meta.ecn.map_or(0, |ecn| ecn as u8));
             // An empty datagram has a stride of 0.
             for datagram in buffer[..meta.len.min(RECEIVE_BUFFER)].chunks_mut(meta.stride.max(1)) {
                 self.counts.received += 1;
-                take(meta.addr, datagram);
+                match self.arrival_loss.takes_next() {
+                    true => self.counts.thrown_away += 1,
+                    false => take(meta.addr, ecn, datagram),
+                }
             }
         }
+        self.counts.receive_calls += 1;
         filled > 0
     }
 
@@ -117,67 +168,100 @@ impl DataSocket {
         let mut buffers = self.buffers.chunks_exact_mut(RECEIVE_BUFFER);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
-        let (socket, state) = (&self.socket, &self.state);
+        let (socket, state) = (&*self.socket, &self.state);
         socket.try_io(Interest::READABLE, || state.recv(socket.into(), &mut slices, metas))
     }
 
     /// Whether datagrams wait until the socket is [`writable`](Self::writable).
     pub(super) fn is_blocked(&self) -> bool {
-        !self.outbox.is_empty()
+        !self.outbox.is_empty() || !self.thread.has_room()
     }
 
-    /// Queues datagrams of `segment_size` bytes each, of which the last may be shorter; without an address they are
-    /// dropped.
-    pub(super) fn queue(&mut self, to: Option<SocketAddr>, segment_size: usize, datagrams: &[u8]) {
-        match to {
-            Some(to) => self.outbox.push(mapped(to, self.is_ipv6), segment_size, datagrams),
-            None => self.counts.without_address += datagrams.len().div_ceil(segment_size.max(1)) as u64,
+    /// Whether another run may be queued.
+    pub(super) fn has_room(&self) -> bool {
+        self.thread.has_room()
+    }
+
+    /// Whether everything was sent.
+    pub(super) fn is_idle(&self) -> bool {
+        self.outbox.is_empty() && self.thread.is_idle()
+    }
+
+    /// Queues a run, which is in `datagrams`; without an address it is dropped. Leaves an empty buffer. `more` says that
+    /// others are coming: then the thread beside the driver seals and sends.
+    pub(super) fn queue(&mut self, to: Option<SocketAddr>, run: Run, datagrams: &mut Vec<u8>, more: bool) {
+        let Run { transmit: node::Transmit { segment_size, ecn, .. }, seal } = run;
+        let Some(to) = to.map(|to| mapped(to, self.is_ipv6)) else {
+            self.counts.without_address += datagrams.len().div_ceil(segment_size.max(1)) as u64;
+            return datagrams.clear();
+        };
+        if more {
+            // What goes to the thread must not overtake it.
+            self.flush();
         }
+        if self.outbox.is_empty() && (more || !self.thread.is_idle()) {
+            let bytes = std::mem::take(datagrams);
+            *datagrams = self.thread.push(Outgoing { to, segment_size, ecn, seal, bytes });
+            return;
+        }
+        if let Some(seal) = seal {
+            seal.finish(datagrams, segment_size);
+        }
+        self.outbox.push(to, segment_size, ecn, datagrams);
     }
 
-    /// Sends what is queued, as far as the kernel takes it now.
+    /// Sends what is queued here, as far as the kernel takes it now.
     pub(super) fn flush(&mut self) {
-        loop {
-            let limit = self.state.max_gso_segments();
-            let Some(call) = self.outbox.next(limit) else { return };
-            match self.send(call) {
-                Ok(()) => self.counts.sent += self.outbox.advance(limit),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The device does without GSO, as quinn-udp has just learned: try again one by one.
-                Err(_) if self.state.max_gso_segments() < limit => {}
-                Err(error) => {
-                    tracing::debug!(to = %call.to, %error, "the kernel refused datagrams");
-                    self.counts.refused += self.outbox.advance(limit);
-                }
-            }
-        }
-    }
-
-    fn send(&self, Call { to, segment_size, bytes }: Call<'_>) -> io::Result<()> {
-        let segment_size = (bytes.len() > segment_size).then_some(segment_size);
-        let transmit = Transmit { destination: to, ecn: None, contents: bytes, segment_size, src_ip: None };
-        let (socket, state) = (&self.socket, &self.state);
-        socket.try_io(Interest::WRITABLE, || state.try_send(socket.into(), &transmit))
+        let (socket, state) = (&*self.socket, &*self.state);
+        let send = |call: Call<'_>| socket.try_io(Interest::WRITABLE, || send(socket, state, call));
+        self.outbox.flush(state, &mut self.counts, send);
     }
 }
 
+/// One call of the kernel.
+pub(super) fn send(socket: &UdpSocket, state: &UdpSocketState, call: Call<'_>) -> io::Result<()> {
+    let Call { to, segment_size, ecn, bytes } = call;
+    let segment_size = (bytes.len() > segment_size).then_some(segment_size);
+    let ecn = EcnCodepoint::from_bits(ecn.bits());
+    let transmit = Transmit { destination: to, ecn, contents: bytes, segment_size, src_ip: None };
+    state.try_send(socket.into(), &transmit)
+}
+
+/// Asks for large buffers, and says what to do where the kernel gives small ones.
 fn enlarge_buffers(socket: &StdUdpSocket, state: &UdpSocketState) {
-    for asked in [
+    let asked = [
         state.set_send_buffer_size(socket.into(), SOCKET_BUFFER),
         state.set_recv_buffer_size(socket.into(), SOCKET_BUFFER),
-    ] {
-        if let Err(error) = asked {
-            tracing::debug!(%error, "the kernel refuses larger socket buffers");
+    ];
+    for error in asked.into_iter().filter_map(Result::err) {
+        tracing::debug!(%error, "the kernel refuses larger socket buffers");
+    }
+    let given = [state.send_buffer_size(socket.into()), state.recv_buffer_size(socket.into())];
+    for (given, direction, sysctl) in
+        [(&given[0], "send", "net.core.wmem_max"), (&given[1], "receive", "net.core.rmem_max")]
+    {
+        if let Some(bytes) = given.as_ref().ok().filter(|bytes| is_small(**bytes)) {
+            tracing::warn!(
+                bytes,
+                "the kernel gives a small {direction} buffer; above some 100 Mbit/s packets may be lost here: \
+                 sysctl -w {sysctl}={SOCKET_BUFFER}"
+            );
         }
     }
     tracing::info!(
         asked = SOCKET_BUFFER,
-        send = ?state.send_buffer_size(socket.into()).ok(),
-        receive = ?state.recv_buffer_size(socket.into()).ok(),
+        send = ?given[0].as_ref().ok(),
+        receive = ?given[1].as_ref().ok(),
         gso = state.max_gso_segments(),
         gro = state.gro_segments(),
         "the data socket's buffers in bytes, and datagrams per call"
     );
+}
+
+/// Whether the kernel gave less than half of what was asked for. Linux reports twice what it grants, for its own
+/// bookkeeping.
+fn is_small(given: usize) -> bool {
+    given < SOCKET_BUFFER / 2
 }
 
 #[cfg(test)]
@@ -188,13 +272,24 @@ mod tests {
 
     use super::*;
     use crate::io::testing::loopback;
+    use crate::overlay::{InstanceId, MemberId, Peer};
 
     const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn open(socket: StdUdpSocket) -> io::Result<DataSocket> {
+        DataSocket::new(socket, ArrivalLoss::default())
+    }
+
+    fn run(segment_size: usize) -> Run {
+        let to = Peer { member: MemberId(1), instance: InstanceId(1) };
+        Run { transmit: node::Transmit { to, segment_size, ecn: Ecn::default() }, seal: None }
+    }
 
     /// As the driver does it: what is blocked goes on when the socket is writable. (To tokio each socket is blocked
     /// until its reactor has looked at it once.)
     async fn send(socket: &mut DataSocket, to: Option<SocketAddr>, segment_size: usize, bytes: &[u8]) {
-        socket.queue(to, segment_size, bytes);
+        let run = run(segment_size);
+        socket.queue(to, run, &mut bytes.to_vec(), false);
         socket.flush();
         while socket.is_blocked() {
             timeout(PATIENCE, socket.writable()).await.expect("writable in time");
@@ -207,7 +302,7 @@ mod tests {
         let all = async {
             while received.len() < count {
                 socket.readable().await;
-                socket.receive(|from, datagram| received.push((from, datagram.to_vec())));
+                socket.receive(|from, _, datagram| received.push((from, datagram.to_vec())));
             }
         };
         timeout(PATIENCE, all).await.expect("all datagrams in time");
@@ -221,8 +316,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_of_datagrams_arrives_as_the_same_datagrams() {
-        let mut sender = DataSocket::new(loopback()).expect("a socket");
-        let mut receiver = DataSocket::new(loopback()).expect("a socket");
+        let mut sender = open(loopback()).expect("a socket");
+        let mut receiver = open(loopback()).expect("a socket");
         let to = receiver.local_addr().expect("bound");
         let from = sender.local_addr().expect("bound");
         for (count, size, last) in
@@ -240,7 +335,7 @@ mod tests {
     /// The driver asks the clock while a batch is handed on: no datagram of it may have been sent later.
     #[tokio::test]
     async fn a_batch_is_handed_on_when_the_kernel_has_given_it() {
-        let mut socket = DataSocket::new(loopback()).expect("a socket");
+        let mut socket = open(loopback()).expect("a socket");
         let (to, peer) = (socket.local_addr().expect("bound"), loopback());
         peer.send_to(&[0], to).expect("sent");
         let batches = async {
@@ -248,7 +343,7 @@ mod tests {
             while batches.len() < 3 {
                 socket.readable().await;
                 let mut batch = Vec::new();
-                socket.receive(|_, datagram| {
+                socket.receive(|_, _, datagram| {
                     batch.push(datagram[0]);
                     peer.send_to(&[datagram[0] + 1], to).expect("sent");
                 });
@@ -260,19 +355,64 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_the_thread_sends_arrives_in_order() {
+        let mut sender = open(loopback()).expect("a socket");
+        let mut receiver = open(loopback()).expect("a socket");
+        let to = receiver.local_addr().ok();
+        let all = numbered(200, 900, 900);
+        let mut buffer = Vec::new();
+        for datagrams in all.chunks(20) {
+            buffer.extend(datagrams.concat());
+            sender.queue(to, run(900), &mut buffer, true);
+            assert!(buffer.is_empty());
+        }
+        let received = receive_until(&mut receiver, 200).await;
+        assert_eq!(received.into_iter().map(|(_, datagram)| datagram).collect::<Vec<_>>(), all);
+        while !sender.is_idle() {
+            timeout(PATIENCE, sender.writable()).await.expect("sent in time");
+        }
+        assert_eq!(sender.counts().sent, 200);
+    }
+
+    #[tokio::test]
+    async fn marks_go_out_and_come_in() {
+        let mut sender = open(loopback()).expect("a socket");
+        let mut receiver = open(loopback()).expect("a socket");
+        let mut marked = run(4);
+        marked.transmit.ecn = Ecn::from_bits(3);
+        sender.queue(receiver.local_addr().ok(), marked, &mut vec![1; 4], false);
+        timeout(PATIENCE, sender.writable()).await.expect("writable in time");
+        sender.flush();
+        timeout(PATIENCE, receiver.readable()).await.expect("readable in time");
+        receiver.receive(|_, ecn, _| assert_eq!(ecn.bits(), 3));
+        assert_eq!(receiver.counts().received, 1);
+    }
+
+    #[test]
+    fn arrival_loss_takes_its_share() {
+        let taken = |loss| {
+            let mut arrivals = ArrivalLoss::new(loss, 7);
+            (0..100_000).filter(|_| arrivals.takes_next()).count()
+        };
+        assert_eq!((taken(0.0), ArrivalLoss::default().takes_next()), (0, false));
+        // The deviation of 100,000 draws at 5 % is 69.
+        assert!(taken(0.05).abs_diff(5_000) < 350, "{}", taken(0.05));
+    }
+
+    #[tokio::test]
     async fn an_ipv6_socket_reaches_ipv4_neighbours() {
         let Ok(socket) = StdUdpSocket::bind("[::]:0") else {
             return; // a machine without IPv6
         };
-        let mut sender = DataSocket::new(socket).expect("a socket");
-        let mut receiver = DataSocket::new(loopback()).expect("a socket");
+        let mut sender = open(socket).expect("a socket");
+        let mut receiver = open(loopback()).expect("a socket");
         send(&mut sender, receiver.local_addr().ok(), 10, &[7; 10]).await;
         assert_eq!(receive_until(&mut receiver, 1).await[0].1, [7; 10]);
     }
 
     #[tokio::test]
     async fn what_cannot_be_sent_is_counted_and_does_not_block() {
-        let mut socket = DataSocket::new(loopback()).expect("a socket");
+        let mut socket = open(loopback()).expect("a socket");
         send(&mut socket, None, 10, &[0; 25]).await;
         assert_eq!(socket.counts(), DataCounts { without_address: 3, ..DataCounts::default() });
         // The broadcast address without SO_BROADCAST: permission denied.
@@ -282,7 +422,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_empty_datagram_and_an_empty_buffer_are_harmless() {
-        let mut socket = DataSocket::new(loopback()).expect("a socket");
+        let mut socket = open(loopback()).expect("a socket");
         let to = socket.local_addr().expect("bound");
         send(&mut socket, Some(to), 0, &[]).await;
         let stranger = loopback();

@@ -77,7 +77,7 @@ pub(super) struct Driver<A: Application, H> {
     pub(super) addresses: AddressBook,
     /// Encodes and decodes beside this task.
     pub(super) codecs: CodecPool,
-    /// For the node to fill.
+    /// For the node to fill; empty between.
     pub(super) buffer: Vec<u8>,
     pub(super) requests: mpsc::Receiver<Request<A>>,
     /// Fires when the endpoint is to shut down.
@@ -191,9 +191,9 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     fn feed_datagrams(&mut self) {
         let Driver { clock, data, node, addresses, .. } = self;
         let mut arrival = None;
-        data.receive(|from, datagram| {
+        data.receive(|from, ecn, datagram| {
             let now = *arrival.get_or_insert_with(|| clock.now());
-            if let Ingress::Greeted(peer) = node.handle_datagram(now, datagram) {
+            if let Ingress::Greeted(peer) = node.handle_marked_datagram(now, ecn, datagram) {
                 addresses.learn(now, peer, from);
             }
         });
@@ -238,7 +238,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     }
 
     fn is_done(&self, busy: bool) -> bool {
-        let ended = self.node.sessions().next().is_none() && !busy && !self.data.is_blocked();
+        let ended = self.node.sessions().next().is_none() && !busy && self.data.is_idle();
         self.closing_until.is_some_and(|limit| ended || self.clock.now() >= limit)
     }
 
@@ -283,23 +283,19 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     }
 
     fn pass_on_datagrams(&mut self, now: Time) -> bool {
+        let (mut runs, mut queued) = (0, 0);
         if self.data.is_blocked() {
             return false;
         }
-        let mut queued = 0;
-        let some = up_to_a_batch(|| {
-            if queued >= MAX_QUEUED {
-                return None;
-            }
-            self.buffer.clear();
-            let transmit = self.node.poll_transmit(now, &mut self.buffer)?;
-            let to = self.addresses.find(transmit.to);
-            self.data.queue(to, transmit.segment_size, &self.buffer);
+        while runs < MAX_BATCH && queued < MAX_QUEUED && self.data.has_room() {
+            let Some(run) = self.node.poll_run(now, &mut self.buffer) else { break };
+            let to = self.addresses.find(run.transmit.to);
             queued += self.buffer.len();
-            Some(())
-        });
+            self.data.queue(to, run, &mut self.buffer, runs > 0);
+            runs += 1;
+        }
         self.data.flush();
-        some
+        runs > 0
     }
 }
 

@@ -12,7 +12,7 @@ use super::addresses::AddressBook;
 use super::clock::Clock;
 use super::codec_pool::CodecPool;
 use super::control::{ControlConfig, ControlError, ControlPlane};
-use super::data::{DataCounts, DataSocket};
+use super::data::{ArrivalLoss, DataCounts, DataSocket};
 use super::driver::{Driver, Request};
 use super::drop_log::DropLog;
 use super::sockets::{BindError, Sockets};
@@ -37,6 +37,9 @@ pub struct EndpointConfig {
     pub config: Config,
     /// Sockets that are bound already. By default (none) those of [`Sockets::for_member`].
     pub sockets: Option<Sockets>,
+    /// The share of arriving datagrams that is thrown away, in [0, 1]: for experiments on a network without loss.
+    /// Default 0.
+    pub arrival_loss: f64,
 }
 
 /// Why an endpoint does not start.
@@ -115,7 +118,7 @@ pub struct Handle<A: Application> {
 impl EndpointConfig {
     /// The member of `overlay` that `identity` is, at its addresses, with the default limits and policies.
     pub fn new(overlay: Arc<Overlay>, identity: Identity) -> EndpointConfig {
-        EndpointConfig { overlay, identity, config: Config::default(), sockets: None }
+        EndpointConfig { overlay, identity, config: Config::default(), sockets: None, arrival_loss: 0.0 }
     }
 }
 
@@ -282,7 +285,8 @@ fn driver<A: Application, H>(
     requests: mpsc::Receiver<Request<A>>,
     stop: oneshot::Receiver<()>,
 ) -> Result<Driver<A, H>, EndpointError> {
-    let EndpointConfig { overlay, identity, config, sockets } = config;
+    let EndpointConfig { overlay, identity, config, sockets, arrival_loss } = config;
+    let arrival_loss = ArrivalLoss::new(arrival_loss, u64::from_be_bytes(random()?));
     let sockets = sockets.map_or_else(|| Sockets::for_member(&overlay, own.member), Ok)?;
     let control =
         ControlConfig { overlay: Arc::clone(&overlay), own, identity: identity.clone(), seed: random()? };
@@ -291,7 +295,7 @@ fn driver<A: Application, H>(
         app,
         host,
         control: ControlPlane::start(sockets.control, control)?,
-        data: DataSocket::new(sockets.data)?,
+        data: DataSocket::new(sockets.data, arrival_loss)?,
         addresses: AddressBook::of(&overlay, own.member),
         codecs: CodecPool::new(),
         buffer: Vec::new(),

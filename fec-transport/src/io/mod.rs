@@ -28,6 +28,7 @@ mod driver;
 mod drop_log;
 mod endpoint;
 mod outbox;
+mod send_thread;
 mod sockets;
 #[cfg(test)]
 mod testing;

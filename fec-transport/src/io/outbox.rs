@@ -5,10 +5,19 @@
 //! gathered in runs, one for each address and size. Datagrams to one address stay in their order.
 
 use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+
+use quinn_udp::UdpSocketState;
+
+use super::data::DataCounts;
+use crate::node::Ecn;
 
 /// The largest payload of one send call, over all segments: an IPv4 packet of 65,535 bytes less its headers.
 const MAX_SEND: usize = 65_507;
+
+/// Runs that are longer than this are not copied to others: a call for each of them costs less.
+const MAX_COPIED: usize = MAX_SEND / 2;
 
 /// Buffers of sent runs that are kept for later ones: one for each of the neighbours that are sent to in one turn.
 const MAX_SPARES: usize = 32;
@@ -25,6 +34,7 @@ pub(super) struct Outbox {
 struct Run {
     to: SocketAddr,
     segment_size: usize,
+    ecn: Ecn,
     bytes: Vec<u8>,
     sent: usize,
 }
@@ -36,6 +46,8 @@ pub(super) struct Call<'a> {
     pub(super) to: SocketAddr,
     /// The bytes of each datagram but the last.
     pub(super) segment_size: usize,
+    /// The mark of all of them.
+    pub(super) ecn: Ecn,
     /// The datagrams.
     pub(super) bytes: &'a [u8],
 }
@@ -46,20 +58,20 @@ impl Outbox {
         self.runs.is_empty()
     }
 
-    /// Adds datagrams of `segment_size` bytes each, of which the last may be shorter.
-    pub(super) fn push(&mut self, to: SocketAddr, segment_size: usize, datagrams: &[u8]) {
+    /// Adds datagrams of `segment_size` bytes each, of which the last may be shorter; leaves an empty buffer. A few are
+    /// copied to others that wait, many are a run of their own.
+    pub(super) fn push(&mut self, to: SocketAddr, segment_size: usize, ecn: Ecn, datagrams: &mut Vec<u8>) {
         let segment_size = segment_size.max(1);
         if datagrams.is_empty() {
             return;
         }
         let latest = self.runs.iter_mut().rfind(|run| run.to == to);
-        if let Some(run) = latest.filter(|run| run.takes(segment_size, datagrams)) {
-            run.bytes.extend_from_slice(datagrams);
+        if let Some(run) = latest.filter(|run| run.takes(segment_size, ecn, datagrams)) {
+            run.bytes.append(datagrams);
             return;
         }
-        let mut bytes = self.spares.pop().unwrap_or_default();
-        bytes.extend_from_slice(datagrams);
-        self.runs.push_back(Run { to, segment_size, bytes, sent: 0 });
+        let bytes = std::mem::replace(datagrams, self.spares.pop().unwrap_or_default());
+        self.runs.push_back(Run { to, segment_size, ecn, bytes, sent: 0 });
     }
 
     /// What the next call sends: at most `limit` datagrams.
@@ -68,7 +80,7 @@ impl Outbox {
         let datagrams = limit.min(MAX_SEND / run.segment_size).max(1);
         let rest = &run.bytes[run.sent..];
         let bytes = &rest[..rest.len().min(datagrams * run.segment_size)];
-        Some(Call { to: run.to, segment_size: run.segment_size, bytes })
+        Some(Call { to: run.to, segment_size: run.segment_size, ecn: run.ecn, bytes })
     }
 
     /// Steps over what [`next`](Self::next) gave, and says how many datagrams that was.
@@ -84,6 +96,32 @@ impl Outbox {
         datagrams as u64
     }
 
+    /// Sends what waits by `send`, as far as the kernel takes it now, and counts it. Says whether that was all.
+    pub(super) fn flush(
+        &mut self,
+        state: &UdpSocketState,
+        counts: &mut DataCounts,
+        mut send: impl FnMut(Call<'_>) -> io::Result<()>,
+    ) -> bool {
+        loop {
+            let limit = state.max_gso_segments();
+            let Some(call) = self.next(limit) else { return true };
+            match send(call) {
+                Ok(()) => {
+                    counts.sent += self.advance(limit);
+                    counts.send_calls += 1;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                // The device does without GSO, as quinn-udp has just learned: try again one by one.
+                Err(_) if state.max_gso_segments() < limit => {}
+                Err(error) => {
+                    tracing::debug!(to = %call.to, %error, "the kernel refused datagrams");
+                    counts.refused += self.advance(limit);
+                }
+            }
+        }
+    }
+
     fn retire(&mut self) {
         if let Some(Run { mut bytes, .. }) = self.runs.pop_front()
             && self.spares.len() < MAX_SPARES
@@ -95,11 +133,13 @@ impl Outbox {
 }
 
 impl Run {
-    /// Whether `datagrams` can follow: all of one size so far, and none of them larger.
-    fn takes(&self, segment_size: usize, datagrams: &[u8]) -> bool {
+    /// Whether `datagrams` can follow: all of one size so far, none of them larger, and the mark is the same.
+    fn takes(&self, segment_size: usize, ecn: Ecn, datagrams: &[u8]) -> bool {
         let fits = segment_size == self.segment_size
             || (datagrams.len() <= segment_size && datagrams.len() <= self.segment_size);
-        fits && self.bytes.len().is_multiple_of(self.segment_size)
+        fits && ecn == self.ecn
+            && datagrams.len() <= MAX_COPIED
+            && self.bytes.len().is_multiple_of(self.segment_size)
     }
 }
 
@@ -132,10 +172,10 @@ mod tests {
         let mut outbox = Outbox::default();
         for _ in 0..20 {
             for port in [1, 2, 3] {
-                outbox.push(address(port), 1400, &[0; 1400]);
+                outbox.push(address(port), 1400, Ecn::default(), &mut vec![0; 1400]);
             }
         }
-        outbox.push(address(2), 90, &[0; 90]);
+        outbox.push(address(2), 90, Ecn::default(), &mut vec![0; 90]);
         let (sent, calls) = drain(&mut outbox, 64);
         assert_eq!((sent.len(), calls), (61, 3));
     }
@@ -144,10 +184,24 @@ mod tests {
     fn nothing_follows_a_shorter_datagram_in_its_run() {
         let mut outbox = Outbox::default();
         for size in [1400, 90, 1400] {
-            outbox.push(address(1), size, &vec![0; size]);
+            outbox.push(address(1), size, Ecn::default(), &mut vec![0; size]);
         }
         let sizes = drain(&mut outbox, 64).0.into_iter().map(|(_, datagram)| datagram.len());
         assert_eq!(sizes.collect::<Vec<_>>(), [1400, 90, 1400]);
+    }
+
+    #[test]
+    fn datagrams_of_different_marks_do_not_share_a_call() {
+        let mut outbox = Outbox::default();
+        for bits in [0, 0, 3, 3, 2] {
+            outbox.push(address(1), 100, Ecn::from_bits(bits), &mut vec![bits; 100]);
+        }
+        let mut calls = Vec::new();
+        while let Some(call) = outbox.next(64) {
+            calls.push((call.ecn.bits(), call.bytes.len()));
+            outbox.advance(64);
+        }
+        assert_eq!(calls, [(0, 200), (3, 200), (2, 100)]);
     }
 
     proptest! {
@@ -159,7 +213,7 @@ mod tests {
             let (mut outbox, mut pushed) = (Outbox::default(), Vec::new());
             for (index, (port, segment_size, length)) in pushes.into_iter().enumerate() {
                 let bytes = vec![index as u8; length];
-                outbox.push(address(port), segment_size, &bytes);
+                outbox.push(address(port), segment_size, Ecn::default(), &mut bytes.clone());
                 pushed.extend(bytes.chunks(segment_size).map(|datagram| (address(port), datagram.to_vec())));
             }
             let mut sent = drain(&mut outbox, limit).0;

@@ -17,6 +17,7 @@ mod control;
 mod detour;
 mod dialler;
 mod drain;
+mod relayed;
 mod reload;
 mod routes;
 mod sessions;
@@ -24,9 +25,12 @@ mod sessions;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::circuit::{CircuitCounters, CircuitStatus, Circuits, DatagramCounters, Verdict};
 use crate::config::{Config, ConfigError};
 use crate::crypto::random::Random;
+pub use crate::crypto::seal::RunSeal;
 use crate::event::{Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
 use crate::neighbour::{NeighbourStatus, Neighbours};
@@ -38,6 +42,7 @@ use crate::session::{
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use dialler::Dialler;
+use relayed::Relayed;
 
 /// What [`Node::handle_datagram`] tells the socket's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +61,40 @@ pub struct Transmit {
     pub to: Peer,
     /// Bytes of each datagram but the last.
     pub segment_size: usize,
+    /// How they are marked.
+    pub ecn: Ecn,
+}
+
+/// The two bits of explicit congestion notification in an IP header (RFC 3168): relays pass them on as they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ecn(u8);
+
+impl Ecn {
+    /// Of the two lowest bits.
+    pub fn from_bits(bits: u8) -> Ecn {
+        Ecn(bits & 3)
+    }
+
+    /// The two bits.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+impl Transmit {
+    /// Datagrams of our own, which bear no mark.
+    pub(crate) fn unmarked(to: Peer, segment_size: usize) -> Transmit {
+        Transmit { to, segment_size, ecn: Ecn::default() }
+    }
+}
+
+/// Datagrams to one neighbour, and what is still to be done with them before they go.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Where they go.
+    pub transmit: Transmit,
+    /// What finishes them; none if they are finished.
+    pub seal: Option<RunSeal>,
 }
 
 /// A node; see the [module](self).
@@ -81,7 +120,7 @@ pub struct Node {
     next_session: u64,
     control_out: VecDeque<(Peer, Vec<u8>)>,
     /// Datagrams of others that wait for the socket.
-    relayed: VecDeque<(Peer, Vec<u8>)>,
+    relayed: Relayed,
     events: VecDeque<Event>,
     /// The session whose turn it is to send.
     turn: SessionId,
@@ -142,6 +181,7 @@ impl Node {
             circuits: Circuits::new(Arc::clone(&overlay), Arc::clone(&config), member, random.fork()),
             dialler: Dialler::default(),
             neighbours: Neighbours::default(),
+            relayed: Relayed::new(config.limits.relay_queue),
             overlay,
             config,
             identity: Arc::new(identity),
@@ -154,7 +194,6 @@ impl Node {
             by_token: BTreeMap::new(),
             next_session: 0,
             control_out: VecDeque::new(),
-            relayed: VecDeque::new(),
             events: VecDeque::new(),
             turn: SessionId(0),
             malformed_control: 0,
@@ -199,9 +238,18 @@ impl Node {
     ///
     /// Nothing is ever answered on account of a datagram alone: what carries no right hop tag is dropped and counted.
     pub fn handle_datagram(&mut self, now: Time, datagram: &mut [u8]) -> Ingress {
+        self.handle_marked_datagram(now, Ecn::default(), datagram)
+    }
+
+    /// The same for a datagram that bears a mark.
+    pub fn handle_marked_datagram(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8]) -> Ingress {
         self.now = now;
         match self.circuits.labels.decide(now, datagram) {
-            Verdict::Forward(next) => self.relay(next, datagram),
+            Verdict::Forward(next) => {
+                if !self.relayed.push(next, ecn, datagram) {
+                    self.circuits.labels.counters.queue_full += 1;
+                }
+            }
             Verdict::Deliver(circuit, header) => {
                 if let Some((session, path)) = self.carried.get(&circuit).copied() {
                     self.with_session(session, |session| session.on_datagram(now, path, &header, datagram));
@@ -216,40 +264,38 @@ impl Node {
         Ingress::Consumed
     }
 
-    fn relay(&mut self, next: Peer, datagram: &[u8]) {
-        if self.relayed.len() < self.config.limits.relay_queue {
-            self.relayed.push_back((next, datagram.to_vec()));
-        } else {
-            self.circuits.labels.counters.queue_full += 1;
-        }
-    }
-
     /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let Run { transmit, seal } = self.poll_run(now, buffer)?;
+        if let Some(seal) = seal {
+            seal.finish(buffer, transmit.segment_size);
+        }
+        Some(transmit)
+    }
+
+    /// The same for who finishes the datagrams himself, perhaps on another thread: sealing is most of the work.
+    pub fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
         self.now = now;
-        match self.poll_relayed(buffer).or_else(|| self.neighbours.poll_greeting(now, buffer)) {
-            Some(to) => Some(Transmit { to, segment_size: buffer.len() }),
+        if let Some(transmit) = self.relayed.pop(buffer) {
+            return Some(Run { transmit, seal: None });
+        }
+        match self.neighbours.poll_greeting(now, buffer) {
+            Some(to) => Some(Run { transmit: Transmit::unmarked(to, buffer.len()), seal: None }),
             None => self.poll_sessions(now, buffer),
         }
     }
 
-    fn poll_relayed(&mut self, buffer: &mut Vec<u8>) -> Option<Peer> {
-        let (to, datagram) = self.relayed.pop_front()?;
-        *buffer = datagram;
-        Some(to)
-    }
-
     /// Lets the sessions take turns, one run of datagrams each.
-    fn poll_sessions(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let turn = self.turn;
-        let after = self.sessions.range(turn..).map(|(id, _)| *id);
-        let before = self.sessions.range(..turn).map(|(id, _)| *id);
-        let order: Vec<SessionId> = after.chain(before).collect();
-        for id in order {
-            let transmit = self.with_session(id, |session| session.poll_transmit(now, buffer)).flatten();
-            if transmit.is_some() {
-                self.turn = SessionId(id.0 + 1);
-                return transmit;
+    fn poll_sessions(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
+        let mut next = self.turn;
+        for _ in 0..self.sessions.len() {
+            let after = self.sessions.range(next..).next().or_else(|| self.sessions.first_key_value());
+            let id = *after?.0;
+            next = SessionId(id.0 + 1);
+            let run = self.with_session(id, |session| session.poll_run(now, buffer)).flatten();
+            if run.is_some() {
+                self.turn = next;
+                return run;
             }
         }
         None
@@ -321,6 +367,14 @@ impl Node {
     /// [`StreamError::NoSession`], [`StreamError::NoStream`], [`StreamError::Finished`].
     pub fn write(&mut self, now: Time, stream: StreamId, data: &[u8]) -> Result<usize, StreamError> {
         self.on_stream(now, stream, |session| session.write(now, stream.number, data))
+    }
+
+    /// The same without a copy: what is taken is kept until the peer has it.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_bytes(&mut self, now: Time, stream: StreamId, data: &Bytes) -> Result<usize, StreamError> {
+        self.on_stream(now, stream, |session| session.write_bytes(now, stream.number, data))
     }
 
     /// Says what our direction of a stream is for, from its next block on. Streams begin as [`Class::Bulk`].

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::time::Time;
 
-/// Packets of one path whose departure is remembered: 200 ms at 900 Mbit/s. Older ones are given up.
-const MAX_REMEMBERED: usize = 16_384;
+/// Packets of one path whose departure is remembered: 200 ms at 15 Gbit/s, 6 MB. Older ones are given up; a path with
+/// more on the way would never hear of a packet that it remembers.
+const MAX_REMEMBERED: usize = 1 << 18;
 
 /// When packets left, from the first that is not known to have arrived or to be lost.
 #[derive(Debug, Default)]

@@ -1,15 +1,19 @@
 //! What a session sends next, and when it wants to be woken.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::epochs::Seal;
-use super::path::{Egress, Path, PathId, PathState};
+use super::pacer;
+use super::path::{Egress, IP_UDP_HEADERS, Path, PathId, PathState};
 use super::rate::coupling::{CoupledPath, couple};
 use super::sender::LivingPath;
 use super::{Phase, Session};
+use crate::crypto::seal::RunSeal;
 use crate::event::CloseReason;
-use crate::node::Transmit;
+use crate::node::{Run, Transmit};
 use crate::overlay::Peer;
 use crate::time::Time;
 use crate::wire::hop::{self, AEAD_TAG, HOP_HEADER, HopHeader, PacketType};
@@ -17,8 +21,6 @@ use crate::wire::packet::{Kind, Probe, emit_close};
 use crate::wire::report::{MAX_REPORTED_PATHS, PathReport, Report};
 use crate::wire::symbol::SYMBOL_HEADER;
 
-/// One packet number in so many is skipped (see [`Path::take_number`]).
-const SKIP_ONE_IN: u32 = 1_024;
 /// On how many paths a report travels, and how many close packets are sent.
 const REPORT_COPIES: usize = 2;
 const CLOSE_COPIES: usize = 3;
@@ -44,8 +46,8 @@ impl Closing {
 }
 
 impl Session {
-    /// Writes the next datagrams into `out`, which is empty, and tells to whom they go.
-    pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+    /// Writes the next datagrams into `out`, which is empty, and tells to whom they go and what finishes them.
+    pub(crate) fn poll_run(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Run> {
         if self.epochs.is_used_up() {
             self.end(CloseReason::KeyUsedUp);
         }
@@ -62,8 +64,8 @@ impl Session {
                 .or_else(|| self.poll_report(now, out)),
         };
         if let Some(to) = single {
-            self.epochs.count_sealed();
-            return Some(Transmit { to, segment_size: out.len() });
+            self.epochs.count_sealed(1);
+            return Some(Run { transmit: Transmit::unmarked(to, out.len()), seal: None });
         }
         if self.is_open() { self.poll_symbols(now, out) } else { None }
     }
@@ -156,7 +158,7 @@ impl Session {
     }
 
     fn symbols_at(&self, now: Time) -> Option<Time> {
-        let packet = HOP_HEADER + SYMBOL_HEADER + self.config.coding.symbol_size + AEAD_TAG;
+        let packet = packet_size(self.config.coding.symbol_size);
         let living = || self.paths.iter().filter(|path| path.is_live());
         let can_form = self.sender.can_form(now, self.rate());
         let some_trusted = self.trusts_some();
@@ -263,51 +265,59 @@ impl Session {
     }
 
     /// Writes a run of symbols for the path whose turn it is.
-    fn poll_symbols(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_symbols(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Run> {
         self.look_at_paths(now);
+        let packet = packet_size(self.config.coding.symbol_size);
         for step in 0..self.paths.len() {
             let index = (self.turn + step) % self.paths.len();
             let path = &mut self.paths[index];
-            if !path.is_live() || !path.may_send(now) {
+            if !path.is_live() || !path.may_send(now, packet) {
                 continue;
             }
             // What is left may belong to other paths.
-            let Some(transmit) = self.run(now, index, out) else { continue };
+            let Some(run) = self.run(now, index, out) else { continue };
             self.turn = index + 1;
             self.offer_room();
-            return Some(transmit);
+            return Some(run);
         }
         None
     }
 
-    /// Writes symbols of equal size for one path, as long as the pacer allows: about 1 ms of them (design §6).
-    fn run(&mut self, now: Time, index: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+    /// Writes symbols of equal size for one path, as long as the pacer allows: about 1 ms of them (design §6). They are
+    /// not sealed yet.
+    fn run(&mut self, now: Time, index: usize, out: &mut Vec<u8>) -> Option<Run> {
         let Session { sender, paths, epochs, random, living, .. } = self;
         let path = &mut paths[index];
-        let mut largest = usize::MAX;
-        let mut to = None;
-        let mut segment_size = 0;
-        while let Some(choice) = sender.choose(now, path.id, living, largest, random) {
-            let skip = random.below(SKIP_ONE_IN) == 0;
-            let id = path.id;
-            let emit = |number, out: &mut Vec<u8>| sender.emit(&choice, id, number, now, out);
-            to = Some(seal(now, path, epochs.seal(), skip, out, emit));
-            epochs.count_sealed();
-            match choice.is_repair {
-                true => path.counters.repair_symbols += 1,
-                false => path.counters.source_symbols += 1,
+        let (tokens, rate) = (path.tokens(now), path.rate.mean_rate());
+        let (mut segment_size, mut packets) = (0, 0);
+        loop {
+            let room = |symbol_size| room(packet_size(symbol_size), segment_size, packets, tokens, rate);
+            let Some(mut batch) = sender.choose(now, path.id, living, &room, random) else { break };
+            let packet = packet_size(batch.symbol_size());
+            segment_size = segment_size.max(packet);
+            for _ in 0..batch.count {
+                let number = path.take_symbol_number(now, random);
+                header(path, epochs.seal(), number).emit(out);
+                let is_repair = batch.emit(out);
+                out.resize(out.len() + AEAD_TAG, 0);
+                batch.sent(path.id, number, now);
+                path.weigh(packet);
+                path.counters.repair_symbols += u64::from(is_repair);
+                path.counters.source_symbols += u64::from(!is_repair);
             }
-            let is_shorter = choice.symbol_size < largest && largest != usize::MAX;
-            if segment_size == 0 {
-                segment_size = out.len();
-            }
-            largest = choice.symbol_size;
-            let is_full = out.len() + segment_size > path.run_bytes(segment_size);
-            if choice.is_urgent || is_shorter || is_full || !path.may_send(now) {
+            packets += batch.count;
+            if batch.is_urgent() || packet < segment_size {
                 break;
             }
         }
-        to.map(|to| Transmit { to, segment_size })
+        if packets == 0 {
+            return None;
+        }
+        path.charge_run(now, packets, out.len());
+        epochs.count_sealed(packets as u64);
+        let Egress { neighbour, key: hop_key, .. } = &path.egress;
+        let seal = RunSeal { key: Arc::clone(epochs.seal().key), path: path.id.0, hop_key: hop_key.clone() };
+        Some(Run { transmit: Transmit::unmarked(*neighbour, segment_size), seal: Some(seal) })
     }
 
     /// Brings up to date what the sender knows of the paths.
@@ -341,6 +351,28 @@ impl Session {
     }
 }
 
+/// How many more packets of `packet` bytes fit into a run that has `packets` of `segment_size` bytes: as many as the
+/// pacer has `tokens` for, none that are larger than the others, and a smaller one only at its end.
+fn room(packet: usize, segment_size: usize, packets: usize, tokens: f64, rate: f64) -> usize {
+    let first = if packets == 0 { packet } else { segment_size };
+    let affordable = (tokens.max(0.0) / (first + IP_UDP_HEADERS) as f64) as usize + 1;
+    let in_run = (pacer::run_bytes(rate, first) / first).max(1);
+    match packet.cmp(&first) {
+        Ordering::Equal => in_run.min(affordable).saturating_sub(packets),
+        Ordering::Less => in_run.min(affordable).saturating_sub(packets).min(1),
+        Ordering::Greater => 0,
+    }
+}
+
+/// Bytes of the datagram that carries a symbol.
+fn packet_size(symbol_size: usize) -> usize {
+    HOP_HEADER + SYMBOL_HEADER + symbol_size + AEAD_TAG
+}
+
+fn header(path: &Path, seal: Seal<'_>, number: u64) -> HopHeader {
+    HopHeader { packet_type: PacketType::Sealed, epoch: seal.epoch, number, label: path.egress.label }
+}
+
 /// Appends one sealed packet for `path`; `body` gets its number.
 pub(super) fn seal(
     now: Time,
@@ -352,13 +384,10 @@ pub(super) fn seal(
 ) -> Peer {
     let start = out.len();
     let number = path.take_number(now, skip);
-    let Egress { label, key: hop_key, neighbour } = &path.egress;
-    let header = HopHeader { packet_type: PacketType::Sealed, epoch: seal.epoch, number, label: *label };
-    header.emit(out);
+    header(path, seal, number).emit(out);
     body(number, out);
     seal.key.seal(path.id.0, number, out, start);
-    hop::sign(&mut out[start..], hop_key);
-    let neighbour = *neighbour;
+    hop::sign(&mut out[start..], &path.egress.key);
     path.charge(now, out.len() - start);
-    neighbour
+    path.egress.neighbour
 }

@@ -95,7 +95,7 @@ enum Next {
 /// With what a packet is sealed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seal<'a> {
-    pub(super) key: &'a SealKey,
+    pub(super) key: &'a Arc<SealKey>,
     /// The epoch as the hop header says it.
     pub(super) epoch: u8,
 }
@@ -115,9 +115,9 @@ impl Epochs {
         Seal { key: &self.current.keys.send, epoch: tag(self.current.number) }
     }
 
-    /// Notes that a packet was sealed.
-    pub(super) fn count_sealed(&mut self) {
-        self.current.sealed += 1;
+    /// Notes that so many packets were sealed.
+    pub(super) fn count_sealed(&mut self, packets: u64) {
+        self.current.sealed += packets;
     }
 
     /// Whether the key has sealed as many packets as it may: all handshakes since half of that have failed.

@@ -3,7 +3,7 @@
 //! Whoever drives a node takes [`Job`]s from it, runs them on any thread, and hands the results back. An encoding that
 //! comes too late is done in place when its first symbol is due; a decoding must come back some time.
 
-use std::sync::Arc;
+use bytes::Bytes;
 
 use super::block::{Geometry, ReceiveBlock};
 use super::code::{RepairSymbols, code};
@@ -47,7 +47,7 @@ pub(crate) enum Done {
 pub(crate) struct EncodeJob {
     pub(crate) block: u32,
     pub(crate) geometry: Geometry,
-    pub(crate) source: Arc<[u8]>,
+    pub(crate) source: Bytes,
 }
 
 impl Job {

@@ -3,6 +3,7 @@
 //! One type per concern, each owning its fields: [`sender`] and [`receiver`] for the two directions, [`path`] for each
 //! path, [`streams`] for what is open. This file is the session's life; `ingress` takes packets in, `egress` sends them.
 
+mod backlog;
 mod block;
 mod code;
 mod delivery;
@@ -30,6 +31,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tracing::Span;
 
 pub(crate) use code::{MAX_RAPTORQ, MAX_REED_SOLOMON, MIN_RAPTORQ};
@@ -431,6 +433,15 @@ impl Session {
             return Err(StreamError::Finished);
         }
         Ok(stream.write(now, data, limit))
+    }
+
+    pub(crate) fn write_bytes(&mut self, now: Time, number: u32, data: &Bytes) -> Result<usize, StreamError> {
+        let limit = self.config.limits.send_buffer;
+        let stream = self.user_stream(number)?;
+        if stream.is_finished() {
+            return Err(StreamError::Finished);
+        }
+        Ok(stream.write_bytes(now, data, limit))
     }
 
     pub(crate) fn set_class(&mut self, number: u32, class: Class) -> Result<(), StreamError> {

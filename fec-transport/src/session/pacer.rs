@@ -18,32 +18,41 @@ pub(crate) struct Pacer {
     /// In bytes; below zero, a packet was sent ahead of the rate.
     tokens: f64,
     counted_at: Time,
+    /// Whether the tokens were used up: then those of a whole run are waited for, or each packet would go alone.
+    is_exhausted: bool,
 }
 
 impl Pacer {
     /// A pacer without tokens.
     pub(crate) fn new(now: Time) -> Pacer {
-        Pacer { tokens: 0.0, counted_at: now }
+        Pacer { tokens: 0.0, counted_at: now, is_exhausted: false }
     }
 
     /// Charges a datagram of `bytes`, IP header included; `rate` in bit/s.
     pub(crate) fn charge(&mut self, now: Time, rate: f64, bytes: f64) {
         self.refill(now, rate);
         self.tokens -= bytes;
+        self.is_exhausted |= self.tokens < 0.0;
     }
 
-    /// Whether a packet may go now.
-    pub(crate) fn may_send(&mut self, now: Time, rate: f64) -> bool {
+    /// Whether a run of packets of `packet` bytes may go now.
+    pub(crate) fn may_send(&mut self, now: Time, rate: f64, packet: usize) -> bool {
         self.refill(now, rate);
-        self.tokens >= 0.0
+        // A hair less than what `ready_at` waits for: times are whole nanoseconds.
+        self.is_exhausted &= self.tokens < 0.99 * run_tokens(rate, packet);
+        !self.is_exhausted
+    }
+
+    /// The tokens that there are now, in bytes.
+    pub(crate) fn tokens(&mut self, now: Time, rate: f64) -> f64 {
+        self.refill(now, rate);
+        self.tokens
     }
 
     /// When there will be tokens for the next run of packets of `packet` bytes.
     pub(crate) fn ready_at(&self, rate: f64, packet: usize) -> Time {
-        let bytes_per_second = rate / 8.0;
-        let run = (bytes_per_second * RUN.as_secs_f64()).min(MAX_RUN * packet as f64);
-        let missing = if self.tokens >= 0.0 { 0.0 } else { run - self.tokens };
-        self.counted_at + Duration::from_secs_f64(missing / bytes_per_second)
+        let missing = if self.is_exhausted { (run_tokens(rate, packet) - self.tokens).max(0.0) } else { 0.0 };
+        self.counted_at + Duration::from_secs_f64(missing / (rate / 8.0))
     }
 
     fn refill(&mut self, now: Time, rate: f64) {
@@ -52,6 +61,11 @@ impl Pacer {
         self.tokens = (self.tokens + earned).min(bytes_per_second * BURST.as_secs_f64());
         self.counted_at = now;
     }
+}
+
+/// The tokens of a run, in bytes; `rate` in bit/s.
+fn run_tokens(rate: f64, packet: usize) -> f64 {
+    (rate / 8.0 * RUN.as_secs_f64()).min(MAX_RUN * packet as f64)
 }
 
 /// The most bytes of one run of packets of `packet` bytes, from one packet to 44; `rate` in bit/s.
@@ -69,7 +83,7 @@ mod tests {
         let (mut pacer, mut sent) = (Pacer::new(Time::ZERO), 0);
         let mut now = Time::ZERO;
         while now < Time::ZERO + Duration::from_secs(1) {
-            while pacer.may_send(now, rate) {
+            while pacer.may_send(now, rate, 1_000) {
                 pacer.charge(now, rate, 1_000.0);
                 sent += 1;
             }

@@ -8,12 +8,13 @@ use tracing::Span;
 
 use super::departures::Departures;
 use super::loss::{LossEstimate, PRIOR_LOSS};
-use super::pacer::{self, Pacer};
+use super::pacer::Pacer;
 use super::rate::{Feedback, RateController};
 use super::round_trip::RoundTrip;
 use super::suspicion::{Evidence, Suspicion};
 use crate::config::Liveness;
 use crate::crypto::hop_key::HopKey;
+use crate::crypto::random::Random;
 use crate::crypto::replay::ReplayWindow;
 use crate::overlay::{MemberId, Peer, RouteLink};
 use crate::time::Time;
@@ -24,6 +25,8 @@ use crate::wire::report::PathReport;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
+/// One packet number in so many is skipped in the mean.
+const SKIP_ONE_IN: u32 = 1_024;
 /// Bytes of IPv4 and UDP headers: the pacer counts what the link carries.
 pub(crate) const IP_UDP_HEADERS: usize = 28;
 /// Probes in a row without an answer after which a path that carries nothing is dead.
@@ -93,6 +96,8 @@ pub(crate) struct Path {
     pub(crate) round_trip: RoundTrip,
     pub(crate) loss: LossEstimate,
     next_number: u64,
+    /// The next number that is skipped, once one was drawn.
+    skip_at: Option<u64>,
     departures: Departures,
     pacer: Pacer,
     /// When it came back from the dead, until something that left afterwards was heard of.
@@ -171,6 +176,7 @@ impl Path {
             round_trip: RoundTrip::default(),
             loss: LossEstimate::default(),
             next_number: 0,
+            skip_at: None,
             departures: Departures::default(),
             pacer: Pacer::new(now),
             returned: None,
@@ -229,6 +235,34 @@ impl Path {
         number
     }
 
+    /// The same for the next symbol: now and then a number is skipped, nobody knows when.
+    pub(crate) fn take_symbol_number(&mut self, now: Time, random: &mut Random) -> u64 {
+        let mut draw = |from: u64| from + 1 + u64::from(random.below(2 * SKIP_ONE_IN));
+        let skip_at = *self.skip_at.get_or_insert_with(|| draw(self.next_number));
+        let skip = self.next_number >= skip_at;
+        if skip {
+            self.skip_at = Some(draw(self.next_number));
+        }
+        self.take_number(now, skip)
+    }
+
+    /// The pacer's tokens, in bytes; the last packet of a run may go ahead of them.
+    pub(crate) fn tokens(&mut self, now: Time) -> f64 {
+        self.pacer.tokens(now, self.rate.rate(now))
+    }
+
+    /// Notes the size of the datagram whose number was the last to be taken; the pacer is charged with
+    /// [`charge_run`](Self::charge_run).
+    pub(crate) fn weigh(&mut self, length: usize) {
+        self.departures.weigh_last(length + IP_UDP_HEADERS);
+    }
+
+    /// Charges `packets` datagrams of `length` bytes together to the pacer.
+    pub(crate) fn charge_run(&mut self, now: Time, packets: usize, length: usize) {
+        let bytes = length + packets * IP_UDP_HEADERS;
+        self.pacer.charge(now, self.rate.rate(now), bytes as f64);
+    }
+
     /// Charges a datagram of `length` bytes, whose number was the last to be taken, to the pacer.
     pub(crate) fn charge(&mut self, now: Time, length: usize) {
         let bytes = length + IP_UDP_HEADERS;
@@ -236,19 +270,14 @@ impl Path {
         self.departures.weigh_last(bytes);
     }
 
-    /// Whether the pacer lets a packet go.
-    pub(crate) fn may_send(&mut self, now: Time) -> bool {
-        self.pacer.may_send(now, self.rate.rate(now))
+    /// Whether the pacer lets a run of packets of `packet` bytes go.
+    pub(crate) fn may_send(&mut self, now: Time, packet: usize) -> bool {
+        self.pacer.may_send(now, self.rate.rate(now), packet)
     }
 
     /// When the pacer will have the tokens for the next run of packets of `packet` bytes.
     pub(crate) fn ready_at(&self, now: Time, packet: usize) -> Time {
         self.pacer.ready_at(self.rate.rate(now), packet)
-    }
-
-    /// The most bytes of one run of packets of `packet` bytes.
-    pub(crate) fn run_bytes(&self, packet: usize) -> usize {
-        pacer::run_bytes(self.rate.mean_rate(), packet)
     }
 
     /// Takes the path's part of a report that the peer sent at `sent_us` of its clock.

@@ -9,6 +9,7 @@
 //! ```
 //! Urgent blocks (interactive, real-time, control) and bulk blocks wait in a lane each; urgent ones always go first.
 
+mod batch;
 mod forming;
 mod lane;
 
@@ -29,7 +30,7 @@ use crate::overlay::LinkId;
 use crate::time::Time;
 use crate::wire::report::Report;
 use crate::wire::stream_control::StreamControl;
-use crate::wire::symbol::SymbolHeader;
+pub(crate) use batch::Batch;
 use lane::{Lane, Take};
 
 /// The stream of [`StreamControl`](crate::wire::stream_control::StreamControl) messages.
@@ -96,17 +97,6 @@ pub struct SendCounters {
     pub repair_rounds: u64,
     /// Real-time blocks that were given up.
     pub abandoned_blocks: u64,
-}
-
-/// A symbol that was chosen and not yet numbered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Choice {
-    pub(crate) header: SymbolHeader,
-    pub(crate) is_repair: bool,
-    /// Whether somebody waits for it.
-    pub(crate) is_urgent: bool,
-    /// Bytes of the symbol.
-    pub(crate) symbol_size: usize,
 }
 
 /// What the sender knows of a path in the schedule.
@@ -229,33 +219,28 @@ impl Sender {
         self.streams.iter_mut().filter_map(|(id, stream)| relieved(stream).then_some(*id)).collect()
     }
 
-    /// Chooses the next symbol for `path`. Urgent blocks come before bulk; within a lane the oldest block comes first, of
-    /// it what is owed and then the path's quota, then a new block, and when there is none, and the policy allows it, what
-    /// another path has not got round to. A path that is not trusted gets the quotas that it has and nothing else.
+    /// Chooses the next symbols for `path`, all of one block. Urgent blocks come before bulk; within a lane the oldest
+    /// block comes first, of it what is owed and then the path's quota, then a new block, and when there is none, and the
+    /// policy allows it, what another path has not got round to. A path that is not trusted gets the quotas that it has
+    /// and nothing else.
     ///
-    /// A symbol of more than `largest` bytes is not chosen, nor another one instead.
+    /// `room` says how many symbols of a size there is room for. Where there is none, no others are chosen instead.
     pub(crate) fn choose(
         &mut self,
         now: Time,
         path: PathId,
         paths: &[LivingPath],
-        largest: usize,
+        room: &dyn Fn(usize) -> usize,
         random: &mut Random,
-    ) -> Option<Choice> {
-        let mut taken = self.take(now, true, path, paths, largest, random);
+    ) -> Option<Batch<'_>> {
+        let mut taken = self.take(now, true, path, paths, room, random);
         if taken == Take::Nothing {
-            taken = self.take(now, false, path, paths, largest, random);
+            taken = self.take(now, false, path, paths, room, random);
         }
-        let Take::Symbol(id) = taken else { return None };
+        let Take::Symbols(id, count) = taken else { return None };
+        self.last_activity = now;
         let block = self.blocks.get_mut(&id)?;
-        let (encoding_id, is_repair) = block.encode_next();
-        self.counters.count(encoding_id, block);
-        Some(Choice {
-            header: SymbolHeader { encoding_id, block: block.header },
-            is_repair,
-            is_urgent: block.class.is_urgent(),
-            symbol_size: block.geometry().symbol_size,
-        })
+        Some(Batch { block, counters: &mut self.counters, count })
     }
 
     fn take(
@@ -264,13 +249,13 @@ impl Sender {
         urgent: bool,
         path: PathId,
         paths: &[LivingPath],
-        largest: usize,
+        room: &dyn Fn(usize) -> usize,
         random: &mut Random,
     ) -> Take {
         let is_trusted = paths.iter().any(|living| living.id == path && living.is_trusted);
         loop {
             let lane = if urgent { &mut self.urgent } else { &mut self.bulk };
-            let taken = lane.take(&mut self.blocks, Some(path), largest, is_trusted);
+            let taken = lane.take(&mut self.blocks, Some(path), room, is_trusted);
             if taken != Take::Nothing || !is_trusted {
                 return taken;
             }
@@ -279,19 +264,9 @@ impl Sender {
             }
         }
         if !urgent && self.may_take_over() {
-            return self.bulk.take(&mut self.blocks, None, largest, true);
+            return self.bulk.take(&mut self.blocks, None, room, true);
         }
         Take::Nothing
-    }
-
-    /// Appends the symbol itself, which leaves on `path` as packet `number`.
-    pub(crate) fn emit(&mut self, choice: &Choice, path: PathId, number: u64, now: Time, out: &mut Vec<u8>) {
-        choice.header.emit(out);
-        self.last_activity = now;
-        if let Some(block) = self.blocks.get_mut(&choice.header.block.id) {
-            block.encode(choice.header.encoding_id, out);
-            block.sent(path, number, now);
-        }
     }
 
     /// Takes the block part of a report: `fate` tells what became of packets, `loss` is the paths' mean. Gives the
@@ -476,6 +451,7 @@ impl SendCounters {
 mod tests {
     use super::*;
     use crate::wire::report::BlockReport;
+    use crate::wire::symbol::SymbolHeader;
 
     const PATH: PathId = PathId(1);
     const RATE: f64 = 4e6;
@@ -492,8 +468,18 @@ mod tests {
         (1..=count).map(path).collect()
     }
 
-    fn choose(sender: &mut Sender, paths: &[LivingPath]) -> Option<Choice> {
-        sender.choose(Time::ZERO, PATH, paths, usize::MAX, &mut Random::from_seed([1; 32]))
+    fn choose<'a>(sender: &'a mut Sender, paths: &[LivingPath]) -> Option<Batch<'a>> {
+        sender.choose(Time::ZERO, PATH, paths, &|_| 1, &mut Random::from_seed([1; 32]))
+    }
+
+    /// Sends one symbol; gives its encoding id and whether it repairs.
+    fn send(sender: &mut Sender, paths: &[LivingPath], number: u64) -> Option<(u16, bool)> {
+        let mut batch = choose(sender, paths)?;
+        let mut out = Vec::new();
+        let is_repair = batch.emit(&mut out);
+        batch.sent(PATH, number, Time::ZERO);
+        let (header, _) = SymbolHeader::parse(&out).expect("a symbol");
+        Some((header.encoding_id, is_repair))
     }
 
     fn sender_with(bytes: usize) -> Sender {
@@ -507,8 +493,7 @@ mod tests {
 
     fn send_all(sender: &mut Sender, from: u64) -> u64 {
         let mut number = from;
-        while let Some(choice) = choose(sender, &paths(1)) {
-            sender.emit(&choice, PATH, number, Time::ZERO, &mut Vec::new());
+        while send(sender, &paths(1), number).is_some() {
             number += 1;
         }
         number
@@ -547,9 +532,8 @@ mod tests {
         let sent = send_all(&mut sender, 0);
         let lost = report(1, 0, vec![Some(29)]);
         sender.on_report(Time::ZERO, &lost, |_, _| FlightFate::KnownUpTo(sent - 1), 0.0);
-        let choice = choose(&mut sender, &paths(1)).expect("three symbols are owed");
-        assert!(choice.is_repair && u64::from(choice.header.encoding_id) == sent);
-        sender.emit(&choice, PATH, sent, Time::ZERO, &mut Vec::new());
+        let first = send(&mut sender, &paths(1), sent).expect("three symbols are owed");
+        assert_eq!(first, (sent as u16, true));
         assert_eq!(send_all(&mut sender, sent + 1), sent + 3);
         let again = report(2, 0, vec![Some(29)]);
         sender.on_report(Time::ZERO, &again, |_, _| FlightFate::KnownUpTo(sent - 1), 0.0);

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
-use super::block::block_length;
+use super::backlog::Backlog;
+use super::block::{Geometry, block_length};
 use crate::time::Time;
 use crate::wire::symbol::MAX_STREAM_OFFSET;
 
@@ -66,7 +67,7 @@ pub enum Read {
 #[derive(Debug)]
 pub(crate) struct SendStream {
     pub(crate) class: Class,
-    buffer: BytesMut,
+    buffer: Backlog,
     /// Where the buffer begins in the stream: the end of the last block.
     formed: u64,
     /// Up to where the peer has granted credit.
@@ -95,7 +96,7 @@ impl SendStream {
     pub(crate) fn new(credit: u64, class: Class) -> SendStream {
         SendStream {
             class,
-            buffer: BytesMut::new(),
+            buffer: Backlog::default(),
             formed: 0,
             credit,
             flush_to: 0,
@@ -108,14 +109,30 @@ impl SendStream {
 
     /// Takes as much of `data` as fits into a buffer of `limit` bytes; gives how much.
     pub(crate) fn write(&mut self, now: Time, data: &[u8], limit: usize) -> usize {
+        let taken = data.len().min(self.room(limit));
+        self.buffer.push(&data[..taken]);
+        self.note_written(now, taken, data.len());
+        taken
+    }
+
+    /// The same without a copy.
+    pub(crate) fn write_bytes(&mut self, now: Time, data: &Bytes, limit: usize) -> usize {
+        let taken = data.len().min(self.room(limit));
+        self.buffer.push_bytes(data.slice(..taken));
+        self.note_written(now, taken, data.len());
+        taken
+    }
+
+    fn room(&self, limit: usize) -> usize {
         let left_of_stream = usize::try_from(MAX_STREAM_OFFSET - self.end()).unwrap_or(usize::MAX);
-        let taken = data.len().min(limit.saturating_sub(self.buffer.len())).min(left_of_stream);
-        self.buffer.extend_from_slice(&data[..taken]);
+        limit.saturating_sub(self.buffer.len()).min(left_of_stream)
+    }
+
+    fn note_written(&mut self, now: Time, taken: usize, offered: usize) {
         if taken > 0 {
             self.waiting_since.get_or_insert(now);
         }
-        self.writer_waits = taken < data.len();
-        taken
+        self.writer_waits = taken < offered;
     }
 
     pub(crate) fn flush(&mut self) {
@@ -168,16 +185,18 @@ impl SendStream {
 
     /// Cuts the next block of at most `symbols` source symbols of `largest` bytes.
     pub(crate) fn form(&mut self, now: Time, symbols: usize, largest: usize) -> Formed {
-        let bytes = self.buffer.split_to(block_length(self.sendable(), symbols, largest)).freeze();
+        let length = block_length(self.sendable(), symbols, largest);
+        let geometry = Geometry::of(length, largest);
+        let source = self.buffer.take(length, geometry.source_symbols * geometry.symbol_size);
         let offset = self.formed;
-        self.formed += bytes.len() as u64;
+        self.formed += length as u64;
         self.waiting_since = if self.buffer.is_empty() { None } else { Some(now) };
         let last = self.finish == Finish::Asked && self.buffer.is_empty();
         if last {
             self.finish = Finish::Formed;
         }
         self.open_blocks += 1;
-        Formed { offset, bytes, last }
+        Formed { offset, length, geometry, source, last }
     }
 
     /// Drops what has not become a block, and ends the stream.
@@ -207,7 +226,11 @@ impl SendStream {
 pub(crate) struct Formed {
     /// Where it begins in the stream.
     pub(crate) offset: u64,
-    pub(crate) bytes: Bytes,
+    /// In bytes.
+    pub(crate) length: usize,
+    pub(crate) geometry: Geometry,
+    /// Its bytes, followed by zeros up to K symbols.
+    pub(crate) source: Bytes,
     /// Whether the stream ends with it.
     pub(crate) last: bool,
 }
@@ -423,10 +446,10 @@ mod tests {
         stream.flush();
         assert!(stream.can_form(Time::ZERO, 100, TIMER));
         let formed = stream.form(Time::ZERO, 1, 100);
-        assert_eq!((formed.offset, formed.bytes, formed.last), (0, Bytes::from(vec![1; 60]), false));
+        assert_eq!((formed.offset, formed.source, formed.last), (0, Bytes::from(vec![1; 60]), false));
         stream.finish();
         let formed = stream.form(Time::ZERO, 1, 100);
-        assert_eq!((formed.offset, formed.bytes, formed.last), (60, Bytes::new(), true));
+        assert_eq!((formed.offset, formed.source, formed.last), (60, Bytes::new(), true));
         assert!(!stream.can_form(Time::ZERO, 100, TIMER));
     }
 
@@ -436,10 +459,10 @@ mod tests {
         assert_eq!(stream.write(Time::ZERO, &[1; 600], 500), 500);
         assert!(stream.writer_waits);
         assert!(stream.can_form(Time::ZERO, 100, TIMER), "all that credit allows is here");
-        assert_eq!(stream.form(Time::ZERO, 1, 100).bytes.len(), 30);
+        assert_eq!(stream.form(Time::ZERO, 1, 100).length, 30);
         assert!(!stream.can_form(Time::ZERO + TIMER, 100, TIMER));
         stream.grant(40);
-        assert_eq!(stream.form(Time::ZERO, 1, 100).bytes.len(), 10);
+        assert_eq!(stream.form(Time::ZERO, 1, 100).length, 10);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::*;
 use crate::crypto::handshake::{Initiator, Occasion, Responder};
 use crate::crypto::hop_key::HopKey;
 use crate::keys::Identity;
+use crate::node::Run;
 use crate::overlay::InstanceId;
 use crate::wire::hop::{HopHeader, Label};
 use path::Egress;
@@ -82,7 +83,10 @@ impl Pair {
             for from in [CLIENT, SERVER] {
                 self.ends[from].handle_timeout(self.now);
                 let mut datagram = Vec::new();
-                while let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut datagram) {
+                while let Some(Run { transmit, seal }) = self.ends[from].poll_run(self.now, &mut datagram) {
+                    if let Some(seal) = seal {
+                        seal.finish(&mut datagram, transmit.segment_size);
+                    }
                     for segment in datagram.chunks_mut(transmit.segment_size) {
                         if passes(from, segment.len()) {
                             self.deliver(1 - from, segment);

@@ -84,6 +84,11 @@ impl HopHeader {
     }
 }
 
+/// The packet number of a packet of ours.
+pub(crate) fn number_of(packet: &[u8]) -> u64 {
+    packet[2..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 /// Writes the hop tag into a finished datagram.
 pub(crate) fn sign(datagram: &mut [u8], key: &HopKey) {
     let tag = tag_of(datagram, key);

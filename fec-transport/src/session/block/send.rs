@@ -1,6 +1,6 @@
 //! A block on its way to the peer.
 
-use std::sync::Arc;
+use bytes::Bytes;
 
 use super::Geometry;
 use crate::session::code::{RepairSymbols, code};
@@ -19,7 +19,7 @@ pub(crate) struct SendBlock {
     pub(crate) class: Class,
     pub(crate) formed: Time,
     /// K symbols of equal size, the last padded with zeros.
-    source: Arc<[u8]>,
+    source: Bytes,
     geometry: Geometry,
     encoding_ids: usize,
     repair: Repair,
@@ -27,6 +27,8 @@ pub(crate) struct SendBlock {
     next_encoding_id: usize,
     /// First sending: how many symbols each path still has to carry.
     pub(crate) quotas: Vec<(PathId, u16)>,
+    /// Symbols that were taken out of quotas or debts and are about to be sent.
+    chosen: usize,
     /// Repair symbols that were decided on and not yet sent; any path may carry them.
     pub(crate) owed: u16,
     flights: Vec<Flight>,
@@ -65,27 +67,26 @@ pub(crate) enum FlightFate {
 }
 
 impl SendBlock {
-    /// A block of `data` with the geometry that belongs to its length.
+    /// A block with the geometry that belongs to its length; `source` is padded to K symbols.
     pub(crate) fn new(
         header: BlockHeader,
         geometry: Geometry,
-        data: &[u8],
+        source: Bytes,
         class: Class,
         now: Time,
     ) -> SendBlock {
-        let mut source = Vec::with_capacity(geometry.source_symbols * geometry.symbol_size);
-        source.extend_from_slice(data);
-        source.resize(geometry.source_symbols * geometry.symbol_size, 0);
+        debug_assert_eq!(source.len(), geometry.source_symbols * geometry.symbol_size);
         SendBlock {
             header,
             class,
             formed: now,
-            source: source.into(),
+            source,
             encoding_ids: code(geometry.codec, geometry.source_symbols).encoding_ids(),
             geometry,
             repair: Repair::Unprepared,
             next_encoding_id: 0,
             quotas: Vec::new(),
+            chosen: 0,
             owed: 0,
             flights: Vec::new(),
             rank: 0,
@@ -103,8 +104,8 @@ impl SendBlock {
     }
 
     /// The source symbols, for whoever prepares the repair symbols elsewhere.
-    pub(crate) fn source(&self) -> Arc<[u8]> {
-        Arc::clone(&self.source)
+    pub(crate) fn source(&self) -> Bytes {
+        self.source.clone()
     }
 
     /// Bytes of the padded source.
@@ -121,13 +122,14 @@ impl SendBlock {
 
     /// Whether there is anything to send of it.
     pub(crate) fn has_symbols(&self) -> bool {
-        self.owed > 0 || self.unsent() > 0
+        self.owed > 0 || self.chosen > 0 || self.unsent() > 0
     }
 
     /// Draws the next symbol: gives its encoding id and whether it repeats or repairs.
     pub(crate) fn encode_next(&mut self) -> (u16, bool) {
         let id = self.next_encoding_id;
         self.next_encoding_id = (id + 1) % self.encoding_ids;
+        self.chosen = self.chosen.saturating_sub(1);
         (id as u16, id >= self.geometry.source_symbols || self.repairs > 0)
     }
 
@@ -175,14 +177,23 @@ impl SendBlock {
         self.quotas.iter().any(|(id, count)| *count > 0 && path.is_none_or(|wanted| wanted == *id))
     }
 
-    /// Takes one symbol out of the quota of `path`, or of any path, if there is one.
-    pub(crate) fn take_quota(&mut self, path: Option<PathId>) {
+    /// Takes up to `most` symbols out of what is owed; gives how many.
+    pub(crate) fn take_owed(&mut self, most: usize) -> usize {
+        let count = usize::from(self.owed).min(most);
+        self.owed -= count as u16;
+        self.chosen += count;
+        count
+    }
+
+    /// Takes up to `most` symbols out of the quota of `path`, or of any path that has one; gives how many.
+    pub(crate) fn take_quota(&mut self, path: Option<PathId>, most: usize) -> usize {
         let mut fitting = self.quotas.iter_mut();
-        if let Some((_, count)) =
-            fitting.find(|(id, count)| *count > 0 && path.is_none_or(|wanted| wanted == *id))
-        {
-            *count -= 1;
-        }
+        let fits = |(id, count): &&mut (PathId, u16)| *count > 0 && path.is_none_or(|wanted| wanted == *id);
+        let Some((_, left)) = fitting.find(fits) else { return 0 };
+        let count = usize::from(*left).min(most);
+        *left -= count as u16;
+        self.chosen += count;
+        count
     }
 
     /// Nothing more goes over `path`, and what went over it counts as lost; gives what it was still to carry.

@@ -15,7 +15,9 @@ fn header(length: usize) -> BlockHeader {
 
 fn send_block(data: &[u8]) -> SendBlock {
     let geometry = Geometry::of(data.len(), LARGEST);
-    SendBlock::new(header(data.len()), geometry, data, Class::Bulk, Time::ZERO)
+    let mut source = data.to_vec();
+    source.resize(geometry.source_symbols * geometry.symbol_size, 0);
+    SendBlock::new(header(data.len()), geometry, source.into(), Class::Bulk, Time::ZERO)
 }
 
 fn symbols_of(data: &[u8], count: usize) -> Vec<(u16, Vec<u8>)> {

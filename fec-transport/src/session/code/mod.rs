@@ -4,6 +4,7 @@
 //! large ones, where K symbols are enough but for about one block in a hundred. Both stand behind [`ErasureCode`]; the
 //! tests hold them to a naive elimination over GF(2⁸).
 
+mod dense;
 mod raptorq;
 mod reed_solomon;
 
@@ -47,7 +48,8 @@ pub(crate) struct NeedsMore;
 #[derive(Debug, Clone)]
 pub(crate) struct ReceivedSymbols {
     pub(crate) symbol_size: usize,
-    /// K symbols, of which `present` tells which are there.
+    /// Up to K symbols, of which `present` tells which are there; the others are zero, those behind the last one that is
+    /// there may be left out.
     pub(crate) source: Vec<u8>,
     pub(crate) present: Vec<bool>,
     /// Repair symbols by their distinct encoding ids.
@@ -59,7 +61,7 @@ impl ReceivedSymbols {
     pub(crate) fn new(source_symbols: usize, symbol_size: usize) -> ReceivedSymbols {
         ReceivedSymbols {
             symbol_size,
-            source: vec![0; source_symbols * symbol_size],
+            source: Vec::with_capacity(source_symbols * symbol_size),
             present: vec![false; source_symbols],
             repair: Vec::new(),
             missing: source_symbols,
@@ -74,7 +76,7 @@ impl ReceivedSymbols {
             let new = !std::mem::replace(present, true);
             if new {
                 self.missing -= 1;
-                self.source[id * self.symbol_size..][..self.symbol_size].copy_from_slice(symbol);
+                self.store(id * self.symbol_size, symbol);
             }
             return new;
         }
@@ -85,9 +87,27 @@ impl ReceivedSymbols {
         new
     }
 
+    fn store(&mut self, start: usize, symbol: &[u8]) {
+        if start < self.source.len() {
+            return self.source[start..][..symbol.len()].copy_from_slice(symbol);
+        }
+        self.source.resize(start, 0);
+        self.source.extend_from_slice(symbol);
+    }
+
+    /// Zeros take the place of all symbols that are left out.
+    fn complete(&mut self) {
+        self.source.resize(self.present.len() * self.symbol_size, 0);
+    }
+
     /// How many distinct symbols are here.
     pub(crate) fn count(&self) -> usize {
         self.present.len() - self.missing + self.repair.len()
+    }
+
+    /// The source symbols that are not here; their bytes are zero.
+    fn absent(&self) -> Vec<usize> {
+        self.present.iter().enumerate().filter(|(_, present)| !**present).map(|(index, _)| index).collect()
     }
 
     /// How many source symbols are not here.
@@ -97,7 +117,7 @@ impl ReceivedSymbols {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        self.source.len() + self.repair.len() * self.symbol_size
+        (self.present.len() + self.repair.len()) * self.symbol_size
     }
 }
 

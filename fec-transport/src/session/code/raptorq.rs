@@ -8,12 +8,16 @@ use raptorq::{
     EncodingPacket, ObjectTransmissionInformation, PayloadId, SourceBlockDecoder, SourceBlockEncoder,
 };
 
+use super::dense::DenseSystem;
 use super::{ErasureCode, NeedsMore, ReceivedSymbols, RepairSymbols};
 
 /// The encoding symbol id has 16 bits on the wire.
 const ENCODING_IDS: usize = 1 << 16;
 /// Every object is one source block to RaptorQ.
 const BLOCK: u8 = 0;
+/// Where no more than one source symbol in so many is missing, solving for these alone is faster than decoding all: half
+/// as long at one in 20, as long at about one in five.
+const FEW: usize = 7;
 
 /// RaptorQ with a given number of source symbols.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +52,50 @@ impl ErasureCode for RaptorQ {
         if symbols.missing() == 0 {
             return Ok(());
         }
+        if symbols.count() < self.source_symbols {
+            return Err(NeedsMore);
+        }
+        symbols.complete();
+        match symbols.missing() * FEW <= self.source_symbols {
+            true => self.fill_in(symbols),
+            false => self.decode_all(symbols),
+        }
+    }
+}
+
+impl RaptorQ {
+    /// Solves for the missing symbols alone. A repair symbol is a sum of source symbols with factors from GF(2⁸); the sum
+    /// of those that are here is what the encoder makes of the block with zeros in the gaps, and the factors of the
+    /// others are what it makes of unit vectors.
+    fn fill_in(self, symbols: &mut ReceivedSymbols) -> Result<(), NeedsMore> {
+        let (absent, size) = (symbols.absent(), symbols.symbol_size);
+        let factors = self.prepare(&unit_vectors(self.source_symbols, &absent));
+        let mut system = DenseSystem::new(absent.len(), size);
+        let mut used = Vec::with_capacity(absent.len());
+        for (id, symbol) in &symbols.repair {
+            let mut row = Vec::with_capacity(absent.len());
+            factors.append(*id, &[], &mut row);
+            if !system.is_determined() && system.add(row) {
+                used.push((*id, symbol));
+            }
+        }
+        if !system.is_determined() {
+            return Err(NeedsMore);
+        }
+        let known = self.prepare(&symbols.source);
+        let mut sides = Vec::with_capacity(absent.len() * size);
+        for (id, symbol) in used {
+            let start = sides.len();
+            known.append(id, &[], &mut sides);
+            sides[start..].iter_mut().zip(symbol).for_each(|(side, byte)| *side ^= byte);
+        }
+        system.solve(&sides, |number, value| {
+            symbols.source[absent[number] * size..][..size].copy_from_slice(value);
+        });
+        Ok(())
+    }
+
+    fn decode_all(self, symbols: &mut ReceivedSymbols) -> Result<(), NeedsMore> {
         let parameters = self.parameters(symbols.symbol_size);
         let mut decoder = SourceBlockDecoder::new(BLOCK, &parameters, symbols.source.len() as u64);
         let packet =
@@ -58,6 +106,15 @@ impl ErasureCode for RaptorQ {
         symbols.source = decoder.decode(source.chain(repair)).ok_or(NeedsMore)?;
         Ok(())
     }
+}
+
+/// As many symbols of as many bytes as are absent: of those that are, the n-th is the n-th unit vector.
+fn unit_vectors(source_symbols: usize, absent: &[usize]) -> Vec<u8> {
+    let mut vectors = vec![0; source_symbols * absent.len()];
+    for (number, index) in absent.iter().enumerate() {
+        vectors[index * absent.len() + number] = 1;
+    }
+    vectors
 }
 
 /// The intermediate symbols of one block.

@@ -1,12 +1,14 @@
 //! Systematic Reed–Solomon over GF(2⁸) for small blocks: K = 1..=32 source symbols.
 //!
 //! The arithmetic is reed-solomon-erasure's. Its encoder makes all repair symbols at once; a stream needs one at a time
-//! and any number of them, so the rows of its matrix are read out once and applied one by one with its own kernels.
+//! and any number of them, so the rows of its matrix are read out once and applied one by one with its own kernels. Its
+//! decoder inverts a K×K matrix for each pattern of losses; here only what is missing is solved for.
 
 use std::sync::OnceLock;
 
 use reed_solomon_erasure::galois_8;
 
+use super::dense::DenseSystem;
 use super::{ErasureCode, MAX_REED_SOLOMON, NeedsMore, ReceivedSymbols, RepairSymbols};
 
 /// GF(2⁸) has no more evaluation points.
@@ -21,7 +23,6 @@ struct Matrix {
     source_symbols: usize,
     /// For the repair symbol K + i, its K coefficients; none for K = 1, whose repair symbols are copies.
     rows: Vec<Vec<u8>>,
-    decoder: Option<galois_8::ReedSolomon>,
 }
 
 impl ReedSolomon {
@@ -35,15 +36,15 @@ impl ReedSolomon {
 impl Matrix {
     fn new(k: usize) -> Matrix {
         if k == 1 {
-            return Matrix { source_symbols: 1, rows: Vec::new(), decoder: None };
+            return Matrix { source_symbols: 1, rows: Vec::new() };
         }
-        let decoder = galois_8::ReedSolomon::new(k, ENCODING_IDS - k).expect("K and 256 − K fit the field");
+        let encoder = galois_8::ReedSolomon::new(k, ENCODING_IDS - k).expect("K and 256 − K fit the field");
         // Unit vectors as source symbols make each repair symbol spell out its row of the matrix.
         let unit = |index: usize| (0..k).map(|place| u8::from(place == index)).collect::<Vec<u8>>();
         let mut shards: Vec<Vec<u8>> = (0..k).map(unit).collect();
         shards.resize(ENCODING_IDS, vec![0; k]);
-        decoder.encode(&mut shards).expect("all shards have K bytes");
-        Matrix { source_symbols: k, rows: shards.split_off(k), decoder: Some(decoder) }
+        encoder.encode(&mut shards).expect("all shards have K bytes");
+        Matrix { source_symbols: k, rows: shards.split_off(k) }
     }
 }
 
@@ -66,18 +67,36 @@ impl ErasureCode for ReedSolomon {
         if symbols.missing() == 0 {
             return Ok(());
         }
-        let Some(decoder) = &self.0.decoder else { return Err(NeedsMore) };
-        if symbols.count() < self.0.source_symbols {
+        if self.0.source_symbols == 1 || symbols.count() < self.0.source_symbols {
             return Err(NeedsMore);
         }
-        let size = symbols.symbol_size;
-        let mut shards: Vec<(&mut [u8], bool)> =
-            symbols.source.chunks_exact_mut(size).zip(symbols.present.iter().copied()).collect();
-        shards.resize_with(ENCODING_IDS, || (&mut [][..], false));
-        for (id, symbol) in &mut symbols.repair {
-            shards[usize::from(*id)] = (symbol, true);
+        symbols.complete();
+        let (absent, size) = (symbols.absent(), symbols.symbol_size);
+        let mut system = DenseSystem::new(absent.len(), size);
+        let mut sides = Vec::with_capacity(absent.len() * size);
+        for (id, symbol) in &symbols.repair {
+            let row = &self.0.rows[usize::from(*id) - self.0.source_symbols];
+            if !system.is_determined() && system.add(absent.iter().map(|index| row[*index]).collect()) {
+                let start = sides.len();
+                sides.extend_from_slice(symbol);
+                add_row(row, &symbols.present, &symbols.source, &mut sides[start..]);
+            }
         }
-        decoder.reconstruct_data(&mut shards).map_err(|_| NeedsMore)
+        if !system.is_determined() {
+            return Err(NeedsMore);
+        }
+        system.solve(&sides, |number, value| {
+            symbols.source[absent[number] * size..][..size].copy_from_slice(value);
+        });
+        Ok(())
+    }
+}
+
+/// Adds the source symbols that are there, times their coefficients, to `sum`.
+fn add_row(row: &[u8], present: &[bool], source: &[u8], sum: &mut [u8]) {
+    let symbols = row.iter().zip(source.chunks_exact(sum.len())).zip(present);
+    for ((coefficient, symbol), _) in symbols.filter(|(_, present)| **present) {
+        galois_8::mul_slice_xor(*coefficient, symbol, sum);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{CONTROL_STREAM, LivingPath, MAX_BLOCK_SPAN, Sender};
 use crate::config::{Codec as CodecChoice, Policy, Protection, Spreading};
 use crate::crypto::random::Random;
-use crate::session::block::{Geometry, SendBlock};
+use crate::session::block::SendBlock;
 use crate::session::code::MAX_REED_SOLOMON;
 use crate::session::redundancy::{PathOutlook, hold_back, unmaskable_links};
 use crate::session::spread::random_quotas;
@@ -100,16 +100,15 @@ impl Sender {
         let (symbols, largest) = (self.full_block(class, rate), self.coding.symbol_size);
         let Some(stream) = self.streams.get_mut(&number) else { return false };
         let formed = stream.form(now, symbols, largest);
-        let geometry = Geometry::of(formed.bytes.len(), largest);
         let header = BlockHeader {
             id: self.next_block,
             stream: number,
             offset: formed.offset,
-            length: formed.bytes.len() as u32,
+            length: formed.length as u32,
             last: formed.last,
-            codec: geometry.codec,
+            codec: formed.geometry.codec,
         };
-        let mut block = SendBlock::new(header, geometry, &formed.bytes, class, now);
+        let mut block = SendBlock::new(header, formed.geometry, formed.source, class, now);
         block.quotas = self.quotas(&block, paths, random);
         self.enter(now, block);
         self.last_served = number;

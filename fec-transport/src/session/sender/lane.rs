@@ -26,9 +26,9 @@ pub(super) struct Lane {
 /// What a lane has for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Take {
-    /// A symbol of this block.
-    Symbol(u32),
-    /// One that does not fit into the run.
+    /// So many symbols of this block.
+    Symbols(u32, usize),
+    /// Some that do not fit into the run.
     TooLarge,
     Nothing,
 }
@@ -74,13 +74,14 @@ impl Lane {
         self.sending.retain(|other| *other != id);
     }
 
-    /// Takes a symbol of at most `largest` bytes for `path`: of the oldest block that has one, what is owed first, then the
-    /// path's quota. What is owed does not go where it may be lost: to a path that is not trusted.
+    /// Takes symbols of one block for `path`, as many as there is `room` for by their size: of the oldest block that has
+    /// some, what is owed first, then the path's quota. What is owed does not go where it may be lost: to a path that is not
+    /// trusted.
     pub(super) fn take(
         &mut self,
         blocks: &mut BTreeMap<u32, SendBlock>,
         path: Option<PathId>,
-        largest: usize,
+        room: &dyn Fn(usize) -> usize,
         is_trusted: bool,
     ) -> Take {
         let owing = self.owing.first().copied().filter(|_| is_trusted);
@@ -90,21 +91,19 @@ impl Lane {
         let owing = owing.filter(|owing| sending.is_none_or(|sending| *owing <= sending));
         let Some(id) = owing.or(sending) else { return Take::Nothing };
         let Some(block) = blocks.get_mut(&id) else { return Take::Nothing };
-        if block.geometry().symbol_size > largest {
+        // Somebody waits for each urgent symbol: it goes alone.
+        let most =
+            room(block.geometry().symbol_size).min(if block.class.is_urgent() { 1 } else { usize::MAX });
+        if most == 0 {
             return Take::TooLarge;
         }
-        if owing.is_some() {
-            block.owed -= 1;
-            if block.owed == 0 {
-                self.owing.remove(&id);
-            }
-        } else {
-            block.take_quota(path);
-            if block.unsent() == 0 {
-                self.sending.retain(|other| *other != id);
-            }
+        let count = if owing.is_some() { block.take_owed(most) } else { block.take_quota(path, most) };
+        if owing.is_some() && block.owed == 0 {
+            self.owing.remove(&id);
+        } else if owing.is_none() && block.unsent() == 0 {
+            self.sending.retain(|other| *other != id);
         }
-        Take::Symbol(id)
+        Take::Symbols(id, count)
     }
 
     /// What a dead path was to carry of first sendings is owed by the others: all of it if somebody waits for the blocks,

@@ -391,7 +391,7 @@ impl World {
             let this = &mut self.sessions[session];
             let sender = &mut this.paths[path];
             let rate = sender.controller.rate(now);
-            if !sender.pacer.may_send(now, rate) {
+            if !sender.pacer.may_send(now, rate, PACKET as usize) {
                 let ready = sender.pacer.ready_at(rate, PACKET as usize);
                 let when = ready.since(Time::ZERO).as_secs_f64().max(self.now + 1e-6);
                 return self.at(when, Event::Send { session, path });

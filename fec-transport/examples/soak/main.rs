@@ -1,0 +1,132 @@
+//! A long transfer over links that fail, to see whether memory stays flat.
+//!
+//! ```text
+//! cargo run --release -p fec-transport --example soak -- --minutes 60
+//! ```
+
+#[path = "../bench/mod.rs"]
+mod bench;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Parser;
+use netsim::emulator::LinkHandle;
+use netsim::{LinkModel, Probability, Rate};
+use serde_json::json;
+
+use bench::child::{Child, run_if_child};
+use bench::emulated;
+use bench::row::{Column, Table, column, object};
+use bench::snapshot::Snapshot;
+
+/// Every so often the next link fails …
+const FAILS_EVERY: Duration = Duration::from_secs(10);
+/// … for so long.
+const FAILS_FOR: Duration = Duration::from_secs(4);
+/// Memory may be this much larger at the end than after the first tenth.
+const MAX_GROWTH: f64 = 1.1;
+
+/// One session over three paths, paced at 100 Mbit/s, whose links fail in turns, one every ten seconds; the memory of
+/// every process over time.
+#[derive(Debug, Parser)]
+#[command(
+    name = "soak",
+    after_help = "Example: soak --minutes 60\n\nExit codes: 0 memory is flat, 1 it grows or the run failed."
+)]
+struct Arguments {
+    /// How long.
+    #[arg(long, default_value_t = 60.0, value_name = "MIN")]
+    minutes: f64,
+    /// The rate of the session, in Mbit/s on the wire.
+    #[arg(long, default_value_t = 100, value_name = "MBIT")]
+    rate: u64,
+    /// How many rows.
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    rows: u32,
+    /// One JSON object for each row.
+    #[arg(long)]
+    json: bool,
+}
+
+const COLUMNS: &[Column] = &[
+    column("minutes", "minutes", 7, 2),
+    column("Mbit/s", "goodput_mbps", 7, 1),
+    column("GB", "gigabytes", 6, 2),
+    column("receiver MiB", "receiver_mib", 12, 1),
+    column("sender MiB", "sender_mib", 10, 1),
+    column("largest relay MiB", "relay_mib", 17, 1),
+];
+
+fn main() -> Result<ExitCode> {
+    if let Some(result) = run_if_child() {
+        return result.map(|()| ExitCode::SUCCESS);
+    }
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let _inside = runtime.enter();
+    let model = |loss| -> Result<LinkModel> {
+        let model = LinkModel::new(Rate::from_mbit(100), Duration::from_millis(15));
+        Ok(model.with_loss(Probability::new(loss)?))
+    };
+    let models = (0..3).map(|_| Ok([model(0.01)?, model(0.0)?])).collect::<Result<Vec<_>>>()?;
+    let config = format!("[pace]\nlimit = {}", arguments.rate * 1_000_000 / 8);
+    let (emulator, mut children) = emulated::start(models, &config, 1)?;
+    let rows = run(&arguments, emulator.links(), &mut children)?;
+    Ok(verdict(&rows))
+}
+
+/// The resident sets of all processes, row by row.
+fn run(arguments: &Arguments, links: &[LinkHandle], children: &mut [Child]) -> Result<Vec<Vec<f64>>> {
+    let table = Table::new("links fail in turns, one every ten seconds", COLUMNS, arguments.json);
+    let span = Duration::from_secs_f64(arguments.minutes * 60.0 / f64::from(arguments.rows));
+    #[allow(clippy::disallowed_methods, reason = "a benchmark's own clock")]
+    let start = Instant::now();
+    let mut before = children[0].snapshot()?;
+    let (mut rows, mut failures) = (Vec::new(), 0);
+    for row in 1..=arguments.rows {
+        while start.elapsed() < span * row {
+            let since_failure = start.elapsed().saturating_sub(FAILS_EVERY * failures);
+            if since_failure >= FAILS_EVERY {
+                links[failures as usize % links.len()].kill();
+                failures += 1;
+            } else if since_failure >= FAILS_FOR {
+                links.iter().for_each(LinkHandle::restore);
+            }
+            std::thread::sleep(Duration::from_millis(100).min(span));
+        }
+        let now = children.iter_mut().map(Child::snapshot).collect::<Result<Vec<Snapshot>>>()?;
+        let resident: Vec<f64> = now.iter().map(|it| it.resident_mib).collect();
+        table.row(object(json!({
+            "minutes": start.elapsed().as_secs_f64() / 60.0,
+            "goodput_mbps": now[0].since(&before).goodput_bps() / 1e6,
+            "gigabytes": now[0].bytes as f64 / 1e9,
+            "failures": failures,
+            "receiver_mib": resident[0],
+            "sender_mib": resident[1],
+            "relay_mib": resident[2..].iter().copied().fold(0.0, f64::max),
+        })));
+        before = now[0];
+        rows.push(resident);
+    }
+    Ok(rows)
+}
+
+/// Compares the last row with that after the first tenth.
+fn verdict(rows: &[Vec<f64>]) -> ExitCode {
+    let (Some(early), Some(last)) = (rows.get(rows.len() / 10), rows.last()) else {
+        return ExitCode::from(1);
+    };
+    let grown = early.iter().zip(last).filter(|(early, last)| **last > MAX_GROWTH * **early + 1.0).count();
+    match grown {
+        0 => ExitCode::SUCCESS,
+        _ => {
+            eprintln!(
+                "{grown} of {} processes have grown by more than a tenth since the first tenth",
+                last.len()
+            );
+            ExitCode::from(1)
+        }
+    }
+}
