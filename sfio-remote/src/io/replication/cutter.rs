@@ -114,6 +114,7 @@ impl Cutter {
             let Some(chunk) = self.keep(bytes.into(), Compression::Zstd) else { return Ok(None) };
             list.push(chunk);
         }
+        objects.extend(list.iter().map(|chunk| chunk.object));
         let list = postcard::to_stdvec(&list).map_err(io::Error::other)?;
         let mut index = Vec::new();
         for part in list.chunks(FILE_CHUNKS.2) {
@@ -123,8 +124,6 @@ impl Cutter {
             index.push(chunk);
         }
         objects.extend(index.iter().map(|chunk| chunk.object));
-        let parts: Vec<ChunkRef> = postcard::from_bytes(&list).map_err(io::Error::other)?;
-        objects.extend(parts.iter().map(|chunk| chunk.object));
         Ok(Some(index))
     }
 
@@ -157,7 +156,7 @@ impl Cutter {
         let size = before.st_size as u64;
         let is_sparse = (before.st_blocks as u64) * 512 < size;
         let mut pieces = Vec::new();
-        for (hole, length) in segments(&file, size, is_sparse)? {
+        for (hole, length) in Segments::new(&file, size, is_sparse) {
             if hole {
                 pieces.push(Piece::Hole(length));
             } else {
@@ -221,15 +220,17 @@ fn length_of(piece: &Piece) -> u64 {
 }
 
 /// Data and holes of a file in turn: whether it is a hole, and its length. The file's position is at each in its turn.
-fn segments(file: &OwnedFd, size: u64, is_sparse: bool) -> io::Result<Segments<'_>> {
-    Ok(Segments { file, size, offset: 0, is_sparse })
-}
-
 struct Segments<'a> {
     file: &'a OwnedFd,
     size: u64,
     offset: u64,
     is_sparse: bool,
+}
+
+impl<'a> Segments<'a> {
+    fn new(file: &'a OwnedFd, size: u64, is_sparse: bool) -> Segments<'a> {
+        Segments { file, size, offset: 0, is_sparse }
+    }
 }
 
 impl Iterator for Segments<'_> {

@@ -57,10 +57,6 @@ pub(crate) enum Source {
 }
 
 impl Step {
-    pub(super) fn file(entry: Entry, sources: Vec<Source>) -> Step {
-        Step::File { entry, sources }
-    }
-
     pub(super) fn path(&self) -> &TreePath {
         match self {
             Step::Remove { path, .. } => path,

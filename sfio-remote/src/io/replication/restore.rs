@@ -9,16 +9,14 @@ use rustix::fs::syncfs;
 
 use super::filter::Filter;
 use super::meter::{Meter, Phase};
-use super::planting::Planter;
+use super::planting::{Planter, Step, is_part};
 use super::read_ahead::ReadAhead;
 use super::spool::{ManifestFile, Spool, SpoolWriter};
 use super::store::{Outcome, Store, local};
 use super::survey::{Change, Summary};
 use super::tree::Tree;
-use super::walk::{Attributes, Problem, Walk, words};
+use super::walk::{Attributes, Problem, Walk, next_entry, words};
 use crate::replication::{ChunkRef, Difference, Entry, EntryKind, Merge, TreePath};
-
-pub(super) use super::planting::{Step, is_part};
 
 /// How a tree is to be restored.
 #[derive(Debug, Clone)]
@@ -129,13 +127,7 @@ fn plan(
     let merge = Merge { distrusts_times: options.distrusts_times };
     let (mut before, mut next) = (None, None);
     loop {
-        while before.is_none() {
-            match walk.next() {
-                None => break,
-                Some(Ok(entry)) => before = Some(entry),
-                Some(Err(problem)) => planning.summary.problems.push(problem),
-            }
-        }
+        before = before.or_else(|| next_entry(&mut walk, &mut planning.summary.problems));
         while next.is_none() {
             let Some(entry) = wanted.read().map_err(io::Error::other)? else { break };
             Meter::add(&meter.walked, 1);
@@ -233,12 +225,12 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
         match &entry.kind {
             EntryKind::Directory => self.steps.push(&Step::Enter(entry)),
             EntryKind::File { .. } => {
-                let have = self
+                let sources = self
                     .tree
                     .as_mut()
                     .map(|tree| tree.chunks_here(&entry, old.is_some()))
                     .unwrap_or_default();
-                let step = Step::file(entry, have);
+                let step = Step::File { entry, sources };
                 let missing: u64 = step.missing().map(|chunk| u64::from(chunk.length)).sum();
                 self.summary.files += 1;
                 self.summary.bytes += missing;

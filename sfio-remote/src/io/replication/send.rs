@@ -1,6 +1,5 @@
 //! A tree becomes the next generation of a data set.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -273,14 +272,13 @@ async fn publish<S: Store>(
     cache: &ManifestCache,
 ) -> Outcome<u64, S> {
     let number = standing.commit.next_number();
-    let objects: BTreeSet<u32> = cutting.objects;
     let generation = Generation {
         number,
         published_ms: options.now_ms,
         entries: cutting.entries,
         bytes: cutting.bytes,
         index: cutting.index,
-        objects: objects.into_iter().collect(),
+        objects: cutting.objects.into_iter().collect(),
     };
     let mut commit = standing.commit.with(generation.clone(), options.keep);
     if cutting.offset > 0 {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
 use super::spool::{Spool, SpoolWriter};
-use super::walk::Problem;
+use super::walk::{Problem, next_entry};
 use crate::replication::{Difference, Entry, EntryKind, Merge, TreePath};
 
 /// A run in numbers.
@@ -115,13 +115,7 @@ impl Surveyor<'_> {
         let merge = Merge { distrusts_times: self.rules.distrusts_times };
         let (mut before, mut now) = (None, None);
         loop {
-            while now.is_none() {
-                match walk.next() {
-                    None => break,
-                    Some(Ok(entry)) => now = Some(entry),
-                    Some(Err(problem)) => self.summary.problems.push(problem),
-                }
-            }
+            now = now.or_else(|| next_entry(&mut walk, &mut self.summary.problems));
             if before.is_none() {
                 before = old.next().transpose()?;
             }

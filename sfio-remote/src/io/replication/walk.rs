@@ -154,6 +154,19 @@ impl Level {
     }
 }
 
+/// The next entry of a walk; what does not work on the way goes to `problems`.
+pub(super) fn next_entry(
+    walk: &mut impl Iterator<Item = Result<Entry, Problem>>,
+    problems: &mut Vec<Problem>,
+) -> Option<Entry> {
+    loop {
+        match walk.next()? {
+            Ok(entry) => return Some(entry),
+            Err(problem) => problems.push(problem),
+        }
+    }
+}
+
 /// The entry of something that was looked at.
 pub(super) fn entry(
     path: TreePath,

@@ -14,25 +14,39 @@ use crate::progress::Recent;
 const TICK: Duration = Duration::from_millis(250);
 const BAR: usize = 20;
 
-/// The block, drawn by a task of its own until it is dropped.
+/// A block of lines, drawn by a task of its own until it is dropped.
 pub(super) struct Board {
     bar: ProgressBar,
     drawing: JoinHandle<()>,
 }
 
 impl Board {
-    /// `verb` is what is done to the bytes: "sending", "fetching".
-    pub(super) fn new(verb: &'static str, meter: Arc<Meter>) -> Board {
+    /// How far a run is; `verb` is what is done to the bytes: "sending", "fetching".
+    pub(super) fn of_run(verb: &'static str, meter: Arc<Meter>) -> Board {
+        let (started, mut recent) = (Instant::now(), Recent::default());
+        Board::draw(TICK, move || {
+            recent.note(started.elapsed(), Meter::get(&meter.bytes_done));
+            block(verb, &meter, &recent)
+        })
+    }
+
+    /// Between two runs of `--watch`: how old the remote copy is. `fresh` is when the last run began that came to its end.
+    pub(super) fn of_age(fresh: Option<Instant>) -> Board {
+        Board::draw(Duration::from_secs(1), move || match fresh {
+            Some(fresh) => format!("watching; the remote copy is {} s old", fresh.elapsed().as_secs()),
+            None => "watching; nothing has been sent yet".to_owned(),
+        })
+    }
+
+    fn draw(every: Duration, mut text: impl FnMut() -> String + Send + 'static) -> Board {
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is right"));
         let drawn = bar.clone();
         let drawing = tokio::spawn(async move {
-            let (started, mut recent) = (Instant::now(), Recent::default());
             loop {
-                recent.note(started.elapsed(), Meter::get(&meter.bytes_done));
-                drawn.set_message(block(verb, &meter, &recent));
+                drawn.set_message(text());
                 drawn.tick();
-                tokio::time::sleep(TICK).await;
+                tokio::time::sleep(every).await;
             }
         });
         Board { bar, drawing }
@@ -40,41 +54,6 @@ impl Board {
 }
 
 impl Drop for Board {
-    fn drop(&mut self) {
-        self.drawing.abort();
-        self.bar.finish_and_clear();
-    }
-}
-
-/// Between two runs of `--watch`: how old the remote copy is, on a terminal.
-pub(super) struct Age {
-    bar: ProgressBar,
-    drawing: JoinHandle<()>,
-}
-
-impl Age {
-    /// `fresh` is when the last run began that came to its end.
-    pub(super) fn new(fresh: Option<Instant>) -> Age {
-        let bar = ProgressBar::new_spinner();
-        bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is right"));
-        let drawn = bar.clone();
-        let drawing = tokio::spawn(async move {
-            loop {
-                drawn.set_message(match fresh {
-                    Some(fresh) => {
-                        format!("watching; the remote copy is {} s old", fresh.elapsed().as_secs())
-                    }
-                    None => "watching; nothing has been sent yet".to_owned(),
-                });
-                drawn.tick();
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-        });
-        Age { bar, drawing }
-    }
-}
-
-impl Drop for Age {
     fn drop(&mut self) {
         self.drawing.abort();
         self.bar.finish_and_clear();

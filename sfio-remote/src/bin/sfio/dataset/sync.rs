@@ -15,7 +15,7 @@ use sfio_remote::replication::{Compression, Token, TreePath};
 use tokio::task::JoinHandle;
 
 use super::address::{Address, Place};
-use super::board::{Age, Board};
+use super::board::Board;
 use super::rate::Limit;
 use super::{cache, choose, existing, failure, manifest};
 use crate::client::{Identification, Session};
@@ -201,7 +201,7 @@ async fn watch(
             }
             Err(failure) => return Err(failure),
         }
-        let age = Age::new(fresh);
+        let age = Board::of_age(fresh);
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         drop(age);
     }
@@ -237,7 +237,7 @@ async fn upload(
         is_dry_run: options.dry_run,
     };
     let limiting = options.limit(&store);
-    let (started, board) = (Instant::now(), Board::new("sending", Arc::clone(&meter)));
+    let (started, board) = (Instant::now(), Board::of_run("sending", Arc::clone(&meter)));
     let sent = send(&mut store, source, &how, &cache(), &meter, teller(options)).await;
     drop((board, limiting));
     store.close().await;
@@ -265,7 +265,7 @@ async fn download(
     let mut store = source.reading(session)?;
     let meter = Arc::<Meter>::default();
     let limiting = options.limit(&store);
-    let (started, board) = (Instant::now(), Board::new("fetching", Arc::clone(&meter)));
+    let (started, board) = (Instant::now(), Board::of_run("fetching", Arc::clone(&meter)));
     let commit = existing(&mut store, source).await?;
     let generation = choose(&commit, options.generation).map_err(|error| failure(source, &error))?;
     let manifest = manifest(&store, &commit, generation, source, &meter).await?;
