@@ -251,31 +251,37 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn a_striped_file_is_a_file(seed: u64, unit in prop_oneof![1_u64..20, 1_u64..70_000], width in 1_usize..=7, steps in any_steps()) {
+    fn a_striped_file_is_a_file(seed: u64, unit in prop_oneof![1_u64..20, 1_u64..70_000, 1_u64..=1_000_000], width in 1_usize..=40,
+                                base in prop_oneof![3 => Just(0), 1 => Just((1_u64 << 32) - 15_000), 1 => Just(i64::MAX as u64 - 40_000)],
+                                steps in any_steps()) {
         let mut cluster = Cluster::new(seed);
         let name: String = (0..width).map(|i| format!("{},f{i};", NAMES[2 + i % 3])).collect();
         let files = [CLIENT, OTHER].map(|member| cluster.open(member, &name, unit, OpenMode::Create));
-        let mut expected: Vec<u8> = Vec::new();
+        // What is in the file from `base` on; before it are zeros, once it has a length.
+        let (mut expected, mut length): (Vec<u8>, u64) = (Vec::new(), 0);
+        let at = |regions: &[(u64, u64)]| regions.iter().map(|(offset, bytes)| (base + offset, *bytes)).collect::<Vec<_>>();
         for (number, (other, step)) in steps.into_iter().enumerate() {
             let (member, file) = ([CLIENT, OTHER][usize::from(other)], files[usize::from(other)]);
             let action = match &step {
                 Step::Write(regions) => {
                     let mut pieces = Vec::new();
-                    for (index, (offset, length)) in regions.iter().enumerate() {
-                        let data = pattern(*length, number as u64 * 100 + index as u64);
-                        let end = (offset + length) as usize;
-                        if *length > 0 {
+                    for (index, (offset, bytes)) in regions.iter().enumerate() {
+                        let data = pattern(*bytes, number as u64 * 100 + index as u64);
+                        let end = (offset + bytes) as usize;
+                        if *bytes > 0 {
                             expected.resize(expected.len().max(end), 0);
                             expected[*offset as usize..end].copy_from_slice(&data);
+                            length = base + expected.len() as u64;
                         }
-                        pieces.push((*offset, Bytes::from(data)));
+                        pieces.push((base + offset, Bytes::from(data)));
                     }
                     Action::Write { file, list: WriteList::new(pieces)? }
                 }
-                Step::Read(regions) => Action::Read { file, list: ReadList::new(regions.clone())? },
-                Step::SetLength(length) => {
-                    expected.resize(*length as usize, 0);
-                    Action::SetLength { file, length: *length }
+                Step::Read(regions) => Action::Read { file, list: ReadList::new(at(regions))? },
+                Step::SetLength(beyond) => {
+                    expected.resize(*beyond as usize, 0);
+                    length = base + beyond;
+                    Action::SetLength { file, length }
                 }
             };
             let id = cluster.start(member, action);
@@ -288,11 +294,9 @@ proptest! {
                 }
                 (result, _) => prop_assert_eq!(result, Ok(Answer::Done)),
             }
-            let length = expected.len() as u64;
             prop_assert_eq!(cluster.stat(files[0]).structure(), Structure::Intact { length });
         }
-        let length = expected.len() as u64;
-        prop_assert_eq!(cluster.read(files[0], &[(0, length + 10)]), vec![Bytes::from(expected)]);
+        prop_assert_eq!(cluster.read(files[0], &[(base, 30_000 + 9_000)]), vec![Bytes::from(expected)]);
         cluster.assert_quiet();
     }
 
