@@ -222,6 +222,24 @@ fn a_member_that_may_only_read_writes_nothing() {
 }
 
 #[test]
+fn a_member_that_fills_its_quota_is_told_so_and_gets_it_back() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let config = overlay.folder().join("io2/config.toml");
+    let text = fs::read_to_string(&config).expect("it is there");
+    fs::write(&config, text + "\n[quota]\nclient = \"1KiB\"\n").expect("it can be written");
+    overlay.signal("io2", "-KILL");
+    overlay.wait_for_words("io2 has died");
+    let _member = overlay.start_by_hand("io2");
+    let put = |name: &str| overlay.put(&bytes(1_400), name, &["--stripe-unit", "100"]);
+    put("io1,x;io2,x").succeeds();
+    let full = "io2,y.part: no space left: 700 bytes more for member client, which uses 700 of its 1024";
+    put("io1,y;io2,y").fails_with(6, full);
+    assert_eq!(overlay.exported_names("io2"), ["x"]);
+    overlay.client(&["rm", "io1,x;io2,x"]).succeeds();
+    put("io1,y;io2,y").succeeds();
+}
+
+#[test]
 fn a_bench_measures_every_pattern_and_leaves_nothing_behind() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "3"]);
     let picture = overlay.folder().join("bench.svg").to_string_lossy().into_owned();

@@ -58,7 +58,7 @@ impl Default for StripeUnit {
 }
 
 /// The units that a stripe unit may be written in: name and the power of two.
-const UNITS: [(&str, u32); 3] = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
 
 impl FromStr for StripeUnit {
     type Err = StripeUnitError;

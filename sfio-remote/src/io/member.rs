@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::client::{Calls, SfioClient};
-use super::disk::{DiskStore, ExportError};
+use super::disk::{DiskStore, ExportError, Quotas};
 use crate::application::{Command, Outcome, SfioApplication};
 use crate::client::ClientConfig;
 use crate::io_node::IoNodeConfig;
@@ -23,6 +23,8 @@ pub struct MemberConfig {
     pub io_node: IoNodeConfig,
     /// The directory beneath which it serves subfiles. Default: none, it serves nothing.
     pub export: Option<PathBuf>,
+    /// How much each member may fill there. Default: no quotas.
+    pub quotas: Quotas,
     /// Disk operations at once. Default 8: enough for the queues of one solid-state disk.
     pub disk_threads: usize,
 }
@@ -57,6 +59,7 @@ impl Default for MemberConfig {
             client: ClientConfig::default(),
             io_node: IoNodeConfig::default(),
             export: None,
+            quotas: Quotas::default(),
             disk_threads: 8,
         }
     }
@@ -68,7 +71,8 @@ impl SfioMember {
     /// # Errors
     /// If an address or the export root cannot be used, or the key is not the overlay's.
     pub async fn start(endpoint: EndpointConfig, config: MemberConfig) -> Result<SfioMember, StartError> {
-        let store = config.export.as_deref().map(DiskStore::open).transpose()?;
+        let store =
+            config.export.as_deref().map(|root| DiskStore::with_quotas(root, config.quotas)).transpose()?;
         let application = match store {
             Some(_) => SfioApplication::serving(config.client, config.io_node),
             None => SfioApplication::client(config.client),

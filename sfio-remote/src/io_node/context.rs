@@ -1,5 +1,7 @@
 //! What a transfer needs of the I/O node while it takes a step.
 
+use std::sync::Arc;
+
 use fec_transport::{Read, StreamError, StreamId, Time};
 
 use super::IoNodeConfig;
@@ -39,12 +41,18 @@ impl<T: Transport> Context<'_, T> {
         self.shared.disk.submit(self.stream, path, action, reserved)
     }
 
+    /// The name of the member that asks; none if its session has just ended.
+    pub(super) fn client(&self) -> Option<Arc<str>> {
+        let peer = self.transport.peer(self.stream.session)?;
+        Some(self.transport.member_name(peer.member).into())
+    }
+
     /// Refuses what the client may not do, or not now.
     pub(super) fn admit(&mut self, request: &RequestKind) -> Result<(), RemoteError> {
         let session = self.stream.session;
         // A session that has just ended gets no answer whatever it is.
-        if let Some(peer) = self.transport.peer(session) {
-            self.shared.config.access.check(&self.transport.member_name(peer.member), request)?;
+        if let Some(client) = self.client() {
+            self.shared.config.access.check(&client, request)?;
         }
         self.shared.claims.admit(session, request)
     }

@@ -444,7 +444,7 @@ fn a_member_may_do_what_its_rights_say() {
         others: Right::None,
     };
     let mut bench = Bench::new(IoNodeConfig { access, ..small() }, 1);
-    let create = DiskAction::Create { truncate: true, durable: true };
+    let create = DiskAction::Create { truncate: true, durable: true, owner: None };
     bench.store.perform(&path("a"), &create).expect("possible");
     assert_eq!(bench.call(RequestKind::Stat { path: path("a") }), Ok(0));
     let error = bench.call(RequestKind::SetLength { path: path("a"), length: 5 }).expect_err("read-only");

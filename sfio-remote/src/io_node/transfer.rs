@@ -208,7 +208,8 @@ impl Transfer {
                 self.work = Work::Sizing { path, runs };
             }
             RequestKind::Create { path, truncate, .. } => {
-                self.wait(path, DiskAction::Create { truncate, durable }, false, cx);
+                let owner = cx.client();
+                self.wait(path, DiskAction::Create { truncate, durable, owner }, false, cx);
             }
             RequestKind::SetLength { path, length } => {
                 self.wait(path, DiskAction::SetLength { length }, durable, cx);

@@ -173,7 +173,9 @@ mod tests {
 
     fn store() -> FaultyStore<MemoryStore> {
         let mut store = FaultyStore::new(MemoryStore::default());
-        store.perform(&path(), &DiskAction::Create { truncate: true, durable: false }).expect("possible");
+        store
+            .perform(&path(), &DiskAction::Create { truncate: true, durable: false, owner: None })
+            .expect("possible");
         store
     }
 

@@ -128,7 +128,9 @@ mod tests {
     fn each_fault_hits_once_and_only_what_it_fits() {
         let path = SubfilePath::new("a").expect("a right path");
         let mut store = FaultyStore::new(MemoryStore::default());
-        store.perform(&path, &DiskAction::Create { truncate: true, durable: true }).expect("no fault yet");
+        store
+            .perform(&path, &DiskAction::Create { truncate: true, durable: true, owner: None })
+            .expect("no fault yet");
         store.inject(Fault::TornWrite { bytes: 3 });
         store.inject(Fault::LostSync);
         store.inject(Fault::FailedSync);

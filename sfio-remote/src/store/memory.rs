@@ -143,7 +143,7 @@ impl Store for MemoryStore {
                 extents.iter().for_each(|extent| file.read(*extent, &mut data));
             }
             DiskAction::Write { extents, data } => self.write(path, extents, data)?,
-            DiskAction::Create { truncate, durable } => {
+            DiskAction::Create { truncate, durable, .. } => {
                 self.create(path, *truncate);
                 if *durable {
                     self.sync(path)?;
@@ -219,7 +219,9 @@ mod tests {
 
     fn created() -> MemoryStore {
         let mut store = MemoryStore::default();
-        store.perform(&path(), &DiskAction::Create { truncate: false, durable: false }).expect("possible");
+        store
+            .perform(&path(), &DiskAction::Create { truncate: false, durable: false, owner: None })
+            .expect("possible");
         store
     }
 

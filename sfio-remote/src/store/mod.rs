@@ -9,6 +9,8 @@ pub use elevator::{Elevator, Errand};
 pub use faulty::{Fault, FaultyStore};
 pub use memory::MemoryStore;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::distribution::Extent;
@@ -53,6 +55,8 @@ pub enum DiskAction {
         truncate: bool,
         /// Whether its name must survive a power loss.
         durable: bool,
+        /// The member that pays for it if it is new; none: nobody.
+        owner: Option<Arc<str>>,
     },
     /// Cut it, or extend it with zeros.
     SetLength {

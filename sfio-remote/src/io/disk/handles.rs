@@ -15,6 +15,7 @@ use rustix::io::retry_on_intr;
 
 use super::errors::at;
 use super::extents;
+use super::quota::{Account, Accounts};
 use super::root::Access;
 use crate::distribution::Extent;
 use crate::name::SubfilePath;
@@ -32,11 +33,21 @@ pub(super) struct Handle {
     /// growing to another one, a write could have made the file longer still.
     size_lock: RwLock<()>,
     unsynced: AtomicBool,
+    /// Of the member that pays for it.
+    account: Option<Account>,
 }
 
 impl Handle {
-    pub(super) fn new(file: File, access: Access) -> Handle {
-        Handle { file, access, size_lock: RwLock::new(()), unsynced: AtomicBool::new(false) }
+    pub(super) fn new(file: File, access: Access, accounts: &Arc<Accounts>) -> Handle {
+        // A size that cannot be told now fails the first operation that needs it.
+        let size = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        let account = accounts.of(&file, size);
+        Handle { file, access, size_lock: RwLock::new(()), unsynced: AtomicBool::new(false), account }
+    }
+
+    /// Its file was removed, so nobody has to pay for it any more.
+    pub(super) fn is_gone(&self) {
+        self.account.iter().for_each(Account::close);
     }
 
     pub(super) fn file(&self) -> &File {
@@ -55,8 +66,23 @@ impl Handle {
         extents: &[Extent],
         data: &[Bytes],
     ) -> Result<u64, DiskError> {
+        let written = self.write_beside_others(path, extents, data);
+        if written.is_err() {
+            self.settle(path);
+        }
+        written
+    }
+
+    fn write_beside_others(
+        &self,
+        path: &SubfilePath,
+        extents: &[Extent],
+        data: &[Bytes],
+    ) -> Result<u64, DiskError> {
         let _shared = self.size_lock.read().unwrap_or_else(PoisonError::into_inner);
         let size_before = self.size(path)?;
+        let end = extents.last().map_or(0, |extent| extent.end());
+        self.account.iter().try_for_each(|account| account.grow(end, SystemCall::Write))?;
         self.unsynced.store(true, Ordering::Relaxed);
         extents::write(&self.file, extents, data).map_err(at(SystemCall::Write, path))?;
         Ok(size_before)
@@ -72,10 +98,22 @@ impl Handle {
         let size_before = self.size(path)?;
         let size = new_size(size_before);
         if size != size_before {
+            self.account.iter().try_for_each(|account| account.grow(size, SystemCall::Truncate))?;
             self.unsynced.store(true, Ordering::Relaxed);
-            retry_on_intr(|| ftruncate(&self.file, size)).map_err(at(SystemCall::Truncate, path))?;
+            let resized = retry_on_intr(|| ftruncate(&self.file, size));
+            let size_after = if resized.is_ok() { size } else { size_before };
+            self.account.iter().for_each(|account| account.settle(size_after));
+            resized.map_err(at(SystemCall::Truncate, path))?;
         }
         Ok(size_before)
+    }
+
+    /// A write failed: its owner pays for what there is, not for what there should be.
+    fn settle(&self, path: &SubfilePath) {
+        let _alone = self.size_lock.write().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(account), Ok(size)) = (&self.account, self.size(path)) {
+            account.settle(size);
+        }
     }
 
     pub(super) fn sync(&self, path: &SubfilePath) -> Result<(), DiskError> {

@@ -10,8 +10,10 @@
 mod errors;
 mod extents;
 mod handles;
+mod quota;
 mod root;
 
+pub use quota::Quotas;
 pub use root::ExportError;
 
 use std::path::Path;
@@ -23,12 +25,14 @@ use crate::store::{
 };
 use errors::at;
 use handles::{Handle, Handles};
+use quota::Accounts;
 use root::{Access, ExportRoot};
 
 /// Subfiles beneath an export root. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct DiskStore {
     root: Arc<ExportRoot>,
+    accounts: Arc<Accounts>,
     handles: Arc<Mutex<Handles>>,
 }
 
@@ -38,7 +42,19 @@ impl DiskStore {
     /// # Errors
     /// If it is not a directory in which files can be created, or the operating system cannot confine paths to it.
     pub fn open(export_root: &Path) -> Result<DiskStore, ExportError> {
-        Ok(DiskStore { root: Arc::new(ExportRoot::open(export_root)?), handles: Arc::default() })
+        DiskStore::with_quotas(export_root, Quotas::default())
+    }
+
+    /// The same with a limit on what each member may fill. All that is there is counted first.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); also if there is a quota, and files have no extended attributes there, or not all can be
+    /// looked at.
+    pub fn with_quotas(export_root: &Path, quotas: Quotas) -> Result<DiskStore, ExportError> {
+        let root = Arc::new(ExportRoot::open(export_root)?);
+        let accounts = Accounts::open(quotas, export_root)
+            .map_err(|error| ExportError::NotCounted { path: export_root.to_owned(), error })?;
+        Ok(DiskStore { root, accounts: Arc::new(accounts), handles: Arc::default() })
     }
 
     /// Carries out one operation.
@@ -65,7 +81,9 @@ impl DiskStore {
             DiskAction::Write { extents, data } => {
                 self.handle(path, Access::Write, incidents)?.write(path, extents, data)?
             }
-            DiskAction::Create { truncate, durable } => self.create(path, *truncate, *durable, incidents)?,
+            DiskAction::Create { truncate, durable, owner } => {
+                self.create(path, (*truncate, *durable), owner.as_deref(), incidents)?
+            }
             DiskAction::SetLength { length } => {
                 self.handle(path, Access::Write, incidents)?.resize(path, |_| *length)?
             }
@@ -74,12 +92,16 @@ impl DiskStore {
             }
             DiskAction::Sync => self.sync(path, incidents)?,
             DiskAction::Remove { durable } => {
+                let paid = self.paid(path, incidents);
                 self.root.remove(path, *durable)?;
+                paid.iter().for_each(|handle| handle.is_gone());
                 self.forget(path);
                 0
             }
             DiskAction::Rename { target, replace, durable } => {
+                let paid = self.paid(target, incidents).filter(|_| path != target);
                 self.root.rename(path, target, *replace, *durable)?;
+                paid.iter().for_each(|handle| handle.is_gone());
                 self.moved(path, target);
                 0
             }
@@ -90,13 +112,20 @@ impl DiskStore {
     fn create(
         &self,
         path: &SubfilePath,
-        truncate: bool,
-        durable: bool,
+        (truncate, durable): (bool, bool),
+        owner: Option<&str>,
         incidents: &mut Vec<Incident>,
     ) -> Result<u64, DiskError> {
         let handle = match self.cached(path, Access::Write) {
             Some(handle) => handle,
-            None => self.keep(path, Handle::new(self.root.create(path)?, Access::Write), incidents),
+            None => {
+                let created = {
+                    let _opening = self.accounts.opening();
+                    let file = self.root.create(path, |file| self.accounts.note_owner(file, owner))?;
+                    Handle::new(file, Access::Write, &self.accounts)
+                };
+                self.keep(path, created, incidents)
+            }
         };
         let size_before = if truncate { handle.resize(path, |_| 0)? } else { handle.size(path)? };
         if durable {
@@ -122,8 +151,18 @@ impl DiskStore {
         if let Some(handle) = self.cached(path, access) {
             return Ok(handle);
         }
-        let (file, access) = self.root.open_file(path, access)?;
-        Ok(self.keep(path, Handle::new(file, access), incidents))
+        let opened = {
+            let _opening = self.accounts.opening();
+            let (file, access) = self.root.open_file(path, access)?;
+            Handle::new(file, access, &self.accounts)
+        };
+        Ok(self.keep(path, opened, incidents))
+    }
+
+    /// The open subfile, if somebody may pay for it.
+    fn paid(&self, path: &SubfilePath, incidents: &mut Vec<Incident>) -> Option<Arc<Handle>> {
+        // A subfile that cannot be opened cannot be removed either, or is none.
+        self.accounts.are_kept().then(|| self.handle(path, Access::Read, incidents).ok()).flatten()
     }
 
     fn cached(&self, path: &SubfilePath, access: Access) -> Option<Arc<Handle>> {

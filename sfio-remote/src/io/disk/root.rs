@@ -62,6 +62,14 @@ pub enum ExportError {
         /// The type of the file system, as `statfs` tells it.
         kind: u64,
     },
+    /// What the members have used of their quotas cannot be told.
+    #[error("export root {}: cannot count what its members use: {error}", path.display())]
+    NotCounted {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system says.
+        error: io::Error,
+    },
     /// The kernel has no openat2 (Linux has it since 5.6), or a sandbox forbids it.
     #[error("export root {}: the system cannot confine paths to it: openat2: {error}", path.display())]
     NotConfined {
@@ -125,7 +133,13 @@ impl ExportRoot {
     }
 
     /// Opens a subfile for writing, and creates it and the directories above it where they do not exist.
-    pub(super) fn create(&self, path: &SubfilePath) -> Result<File, DiskError> {
+    ///
+    /// One that is new is handed to `mark`.
+    pub(super) fn create(
+        &self,
+        path: &SubfilePath,
+        mark: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
+    ) -> Result<File, DiskError> {
         match self.open_file(path, Access::Write) {
             Err(error) if error.error.kind == ErrorKind::NotFound => {}
             opened => return opened.map(|(file, _)| file),
@@ -140,7 +154,13 @@ impl ExportRoot {
             | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(0o666);
         let created = self.directory_at(parent).and_then(|directory| {
-            openat2(&directory, name, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
+            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+            let file = openat2(&directory, name, flags, mode, beneath)?;
+            // One that cannot be marked must not stay behind unmarked.
+            mark(&file).inspect_err(|_| {
+                let _ = unlinkat(&directory, name, AtFlags::empty());
+            })?;
+            Ok(file)
         });
         match created {
             Ok(file) => {

@@ -32,7 +32,7 @@ fn perform(store: &DiskStore, text: &str, action: DiskAction) -> Result<DiskRepl
 }
 
 fn create(store: &DiskStore, text: &str) -> Result<DiskReply, ErrorKind> {
-    perform(store, text, DiskAction::Create { truncate: false, durable: false })
+    perform(store, text, DiskAction::Create { truncate: false, durable: false, owner: None })
 }
 
 fn any_extents() -> impl Strategy<Value = Vec<Extent>> {
@@ -57,7 +57,7 @@ fn any_action() -> impl Strategy<Value = DiskAction> {
     prop_oneof![
         3 => (any_extents(), any::<u8>(), 1_usize..2_000).prop_map(|(e, seed, cut)| write(e, seed.into(), cut)),
         3 => any_extents().prop_map(|extents| DiskAction::Read { extents }),
-        1 => (any::<bool>(), durable()).prop_map(|(truncate, durable)| DiskAction::Create { truncate, durable }),
+        1 => (any::<bool>(), durable()).prop_map(|(truncate, durable)| DiskAction::Create { truncate, durable, owner: None }),
         1 => (0_u64..40_000).prop_map(|length| DiskAction::SetLength { length }),
         1 => (0_u64..40_000).prop_map(|length| DiskAction::Grow { length }),
         1 => Just(DiskAction::Size),
@@ -114,7 +114,7 @@ fn links_that_leave_the_root_are_refused_and_others_are_followed() {
     for text in ["absolute/secret", "relative/secret", "file", "circle"] {
         for action in [
             DiskAction::Size,
-            DiskAction::Create { truncate: true, durable: true },
+            DiskAction::Create { truncate: true, durable: true, owner: None },
             DiskAction::SetLength { length: 0 },
             DiskAction::Remove { durable: false },
             DiskAction::Rename { target: path("b"), replace: true, durable: false },
@@ -245,7 +245,7 @@ fn names_that_are_swapped_during_the_call_never_lead_out() {
                 0 => DiskAction::Read { extents: vec![Extent::between(0, 6)] },
                 1 => write(vec![Extent::between(0, 6)], 1, 6),
                 2 => DiskAction::SetLength { length: 6 },
-                _ => DiskAction::Create { truncate: false, durable: false },
+                _ => DiskAction::Create { truncate: false, durable: false, owner: None },
             };
             match perform(&store, "d/a", action) {
                 Ok(reply) => {
@@ -275,4 +275,84 @@ fn impossible_export_roots_say_what_is_wrong() {
         assert!(matches!(error, ExportError::Open { .. }));
         assert!(error.to_string().starts_with(&format!("export root {}: ", path.display())), "{error}");
     }
+}
+
+#[test]
+fn members_pay_for_what_they_created_until_it_is_gone() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let open = || quoted(&directory, 1_000);
+    let Some(mut store) = open() else { return };
+    create_for(&store, "d/x", "a");
+    create_for(&store, "y", "a");
+    create_for(&store, "z", "b");
+    assert_eq!(grow(&store, "z", 5_000), Ok(()));
+    assert_eq!(grow(&store, "d/x", 600), Ok(()));
+    let extents = || vec![Extent::between(0, 300), Extent::between(350, 400)];
+    perform(&store, "y", write(extents(), 1, 100)).expect("within the quota");
+    assert_eq!(perform(&store, "y", write(vec![Extent::between(400, 401)], 1, 1)), Err(ErrorKind::NoSpace));
+    perform(&store, "y", write(extents(), 2, 100)).expect("nothing grows");
+    // What is cut, removed or replaced is paid back; what gets another name is not.
+    perform(&store, "d/x", DiskAction::SetLength { length: 500 }).expect("possible");
+    assert_eq!(grow(&store, "y", 501), Err(ErrorKind::NoSpace));
+    assert_eq!(grow(&store, "y", 500), Ok(()));
+    let rename = DiskAction::Rename { target: path("y"), replace: true, durable: false };
+    perform(&store, "d/x", rename).expect("possible");
+    // A new process counts what is there.
+    for _ in 0..2 {
+        assert_eq!(grow(&store, "y", 1_001), Err(ErrorKind::NoSpace));
+        store = open().expect("as before");
+    }
+    assert_eq!(grow(&store, "y", 1_000), Ok(()));
+    perform(&store, "y", DiskAction::Remove { durable: false }).expect("possible");
+    create_for(&store, "new", "a");
+    assert_eq!(grow(&store, "new", 1_000), Ok(()));
+}
+
+/// Writes that failed were once paid for until the I/O node started anew.
+#[test]
+fn nobody_pays_for_a_write_that_failed() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    const ALL: u64 = i64::MAX as u64;
+    let Some(store) = quoted(&directory, ALL) else { return };
+    create_for(&store, "x", "a");
+    create_for(&store, "y", "a");
+    let far = write(vec![Extent::between(ALL - 1, ALL)], 1, 1);
+    // Most file systems have no files of that size.
+    match perform(&store, "x", far) {
+        Err(error) => assert_eq!(error, ErrorKind::FileTooLarge),
+        Ok(_) => perform(&store, "x", DiskAction::SetLength { length: 0 }).map(drop).expect("possible"),
+    }
+    assert_eq!(grow(&store, "y", 1_000), Ok(()));
+}
+
+#[test]
+fn whoever_creates_a_subfile_beside_others_who_open_it_pays_for_it() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(store) = quoted(&directory, 1_000) else { return };
+    for round in 0..200 {
+        let name = round.to_string();
+        std::thread::scope(|scope| {
+            scope.spawn(|| while perform(&store, &name, DiskAction::Size).is_err() {});
+            create_for(&store, &name, "a");
+        });
+        assert_eq!(grow(&store, &name, 1_001), Err(ErrorKind::NoSpace), "round {round}");
+    }
+}
+
+/// A store in which member "a" has a quota of `bytes`; none where files have no extended attributes.
+fn quoted(directory: &TempDir, bytes: u64) -> Option<DiskStore> {
+    let quotas = Quotas { members: [("a".to_owned(), bytes)].into(), others: None };
+    match DiskStore::with_quotas(directory.path(), quotas) {
+        Err(ExportError::NotCounted { error, .. }) if error.kind() == std::io::ErrorKind::Unsupported => None,
+        opened => Some(opened.expect("a right export root")),
+    }
+}
+
+fn create_for(store: &DiskStore, text: &str, owner: &str) {
+    let create = DiskAction::Create { truncate: true, durable: false, owner: Some(owner.into()) };
+    perform(store, text, create).expect("possible");
+}
+
+fn grow(store: &DiskStore, text: &str, length: u64) -> Result<(), ErrorKind> {
+    perform(store, text, DiskAction::Grow { length }).map(drop)
 }

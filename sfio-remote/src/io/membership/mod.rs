@@ -11,6 +11,10 @@
 //! [access]                 # who may do what there: none, read-only, read-write; by default everybody everything
 //! backup = "read-only"
 //! "*" = "read-write"
+//!
+//! [quota]                  # how many bytes the subfiles may have that a member creates; by default as many as fit
+//! backup = "200GiB"
+//! "*" = "10GiB"            # each other member
 //! ```
 //!
 //! Paths are relative to the config file, so that a folder with everything in it can be moved.
@@ -28,6 +32,8 @@ use fec_transport::keys::{Identity, PublicKeys, encode_key};
 use fec_transport::overlay::{MemberId, OperatorKey, Overlay};
 use serde::Deserialize;
 
+use super::Quotas;
+use crate::distribution::StripeUnit;
 use crate::io_node::{AccessRules, Right};
 
 pub use error::ConfigError;
@@ -51,6 +57,8 @@ pub struct Membership {
     pub export: Option<PathBuf>,
     /// What each member may do with them.
     pub access: AccessRules,
+    /// How much each member may fill.
+    pub quotas: Quotas,
     /// Where the overlay file is, and whose signature it must bear.
     pub source: OverlaySource,
     /// The admin socket of the running member.
@@ -111,6 +119,8 @@ struct File {
     admin: Option<PathBuf>,
     #[serde(default)]
     access: BTreeMap<String, Access>,
+    #[serde(default)]
+    quota: BTreeMap<String, String>,
 }
 
 /// A right as the file has it.
@@ -157,9 +167,10 @@ impl Membership {
             return Err(wrong_key(&key, &file.member, &overlay_file, identity.public(), expected));
         }
         let export = file.export.map(|export| folder.join(export));
-        let access = access_rules(&file.access, &overlay)
-            .map_err(|message| ConfigError::new(format!("config file {}: {message}", path.display())))?;
-        Ok(Membership { overlay: Arc::new(overlay), identity, member, export, access, source, admin })
+        let fault = |message| ConfigError::new(format!("config file {}: {message}", path.display()));
+        let access = access_rules(&file.access, &overlay).map_err(fault)?;
+        let quotas = quotas(&file.quota, &overlay).map_err(fault)?;
+        Ok(Membership { overlay: Arc::new(overlay), identity, member, export, access, quotas, source, admin })
     }
 
     /// What an endpoint of this member is made of, with the default limits and policies.
@@ -189,6 +200,25 @@ fn access_rules(entries: &BTreeMap<String, Access>, overlay: &Overlay) -> Result
         }
     }
     Ok(rules)
+}
+
+/// The quotas of the members; `*` stands for each that is not named.
+fn quotas(entries: &BTreeMap<String, String>, overlay: &Overlay) -> Result<Quotas, String> {
+    let mut quotas = Quotas::default();
+    for (name, size) in entries {
+        // Both are sizes from one byte up, written the same way.
+        let bytes = size.parse::<StripeUnit>().map(StripeUnit::bytes).map_err(|_| {
+            format!(
+                "quota: {name} = \"{size}\" is no size; expected bytes, as 1000000, or with a unit, as 200GiB"
+            )
+        })?;
+        match name.as_str() {
+            "*" => quotas.others = Some(bytes),
+            name if overlay.find(name).is_some() => drop(quotas.members.insert(name.to_owned(), bytes)),
+            name => return Err(format!("quota: the overlay has no member \"{name}\"")),
+        }
+    }
+    Ok(quotas)
 }
 
 /// Reads an overlay file.
@@ -271,6 +301,18 @@ mod tests {
         load(&folder).expect("signed by the operator");
         write(&overlay, [&text[..], b"\n"].concat()).expect("it can be written");
         assert!(load(&folder).is_err(), "one byte more is another file");
+    }
+
+    #[test]
+    fn quotas_are_sizes_of_members() {
+        let folder = scene();
+        configure(&folder, "[quota]\nio1 = \"200GiB\"\n\"*\" = \"1000\"\n");
+        let quotas = load(&folder).expect("all of it fits").quotas;
+        assert_eq!((quotas.members["io1"], quotas.others), (200 << 30, Some(1_000)));
+        configure(&folder, "[quota]\nio1 = \"much\"\n");
+        assert!(load(&folder).unwrap_err().contains("quota: io1 = \"much\" is no size"));
+        configure(&folder, "[quota]\nio9 = \"1\"\n");
+        assert!(load(&folder).unwrap_err().contains("quota: the overlay has no member \"io9\""));
     }
 
     #[test]

@@ -1,0 +1,199 @@
+//! How much of the disk each member may fill.
+//!
+//! A subfile belongs to the member that created it, and that member pays for its length, whoever lets it grow. The owner is
+//! an extended attribute of the file, so that it survives restarts and goes with the file when it gets another name. What
+//! is on the disk when an I/O node starts is counted then. Subfiles without an owner, from before there were quotas,
+//! cost nobody anything. A hole counts like data, since it may be filled at any time without asking.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, lgetxattr};
+use rustix::io::Errno;
+
+use crate::remote_error::ErrorKind;
+use crate::store::{DiskError, SystemCall};
+
+/// The attribute that names the owner.
+const OWNER: &str = "user.sfio.owner";
+
+/// The longest owner's name that is read; a longer one is no member's.
+const MAX_NAME_BYTES: usize = 256;
+
+/// How many bytes the subfiles that a member has created may have in all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Quotas {
+    /// By the member's name.
+    pub members: BTreeMap<String, u64>,
+    /// Of each other member; none: as many as the disk has.
+    pub others: Option<u64>,
+}
+
+impl Quotas {
+    /// Whether anybody has one.
+    fn are_set(&self) -> bool {
+        self.others.is_some() || !self.members.is_empty()
+    }
+
+    fn of(&self, member: &str) -> Option<u64> {
+        self.members.get(member).copied().or(self.others)
+    }
+}
+
+/// What the members have used of their quotas.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    quotas: Quotas,
+    used: Mutex<BTreeMap<Arc<str>, u64>>,
+    /// Held while a subfile is opened or created: whoever opened one between its creation and the note of its owner
+    /// would take it for one that nobody pays for.
+    opening: Mutex<()>,
+}
+
+/// What one subfile costs its owner.
+#[derive(Debug)]
+pub(super) struct Account {
+    accounts: Arc<Accounts>,
+    owner: Arc<str>,
+    /// The length that is paid for; none once the subfile is gone.
+    paid: Mutex<Option<u64>>,
+}
+
+impl Accounts {
+    /// Counts what lies beneath `root`.
+    pub(super) fn open(quotas: Quotas, root: &Path) -> io::Result<Accounts> {
+        let mut used = BTreeMap::new();
+        if quotas.are_set() {
+            // Where there are no attributes it is better to know at once.
+            fsetxattr(fs::File::open(root)?, "user.sfio.quotas", b"1", XattrFlags::empty())?;
+            count(root, &mut used)?;
+        }
+        Ok(Accounts { quotas, used: Mutex::new(used), opening: Mutex::default() })
+    }
+
+    /// Notes that `owner` has just created `file`.
+    pub(super) fn note_owner(&self, file: impl AsFd, owner: Option<&str>) -> Result<(), Errno> {
+        match owner.filter(|_| self.quotas.are_set()) {
+            Some(owner) => fsetxattr(file, OWNER, owner.as_bytes(), XattrFlags::empty()),
+            None => Ok(()),
+        }
+    }
+
+    /// The account of an open file of `size` bytes; none if nobody pays for it.
+    pub(super) fn of(self: &Arc<Accounts>, file: impl AsFd, size: u64) -> Option<Account> {
+        if !self.quotas.are_set() {
+            return None;
+        }
+        let mut name = [0; MAX_NAME_BYTES];
+        let length = fgetxattr(file, OWNER, &mut name[..]).ok()?;
+        let owner = std::str::from_utf8(&name[..length]).ok()?.into();
+        Some(Account { accounts: Arc::clone(self), owner, paid: Mutex::new(Some(size)) })
+    }
+
+    pub(super) fn are_kept(&self) -> bool {
+        self.quotas.are_set()
+    }
+
+    /// Keeps others from opening a subfile, if that matters.
+    pub(super) fn opening(&self) -> Option<MutexGuard<'_, ()>> {
+        self.are_kept().then(|| lock(&self.opening))
+    }
+
+    fn charge(&self, owner: &Arc<str>, bytes: u64) -> Result<(), (u64, u64)> {
+        let mut used = lock(&self.used);
+        let used = used.entry(Arc::clone(owner)).or_default();
+        let quota = self.quotas.of(owner).unwrap_or(u64::MAX);
+        match used.checked_add(bytes).filter(|sum| *sum <= quota) {
+            Some(sum) => *used = sum,
+            None => return Err((*used, quota)),
+        }
+        Ok(())
+    }
+
+    fn refund(&self, owner: &Arc<str>, bytes: u64) {
+        if let Some(used) = lock(&self.used).get_mut(owner) {
+            *used = used.saturating_sub(bytes);
+        }
+    }
+}
+
+impl Account {
+    /// Pays for a subfile that will have at least `size` bytes.
+    ///
+    /// # Errors
+    /// If the owner's quota does not allow it.
+    pub(super) fn grow(&self, size: u64, call: SystemCall) -> Result<(), DiskError> {
+        let mut paid = lock(&self.paid);
+        let Some(before) = *paid else { return Ok(()) };
+        if size > before {
+            let more = size - before;
+            self.accounts.charge(&self.owner, more).map_err(|(used, quota)| {
+                let owner = &self.owner;
+                let text = format!("{more} bytes more for member {owner}, which uses {used} of its {quota}");
+                DiskError::new(call, ErrorKind::NoSpace, text)
+            })?;
+            *paid = Some(size);
+        }
+        Ok(())
+    }
+
+    /// The subfile has `size` bytes now: what was paid for more of them is given back.
+    pub(super) fn settle(&self, size: u64) {
+        let mut paid = lock(&self.paid);
+        if let Some(before) = paid.filter(|before| size < *before) {
+            self.accounts.refund(&self.owner, before - size);
+            *paid = Some(size);
+        }
+    }
+
+    /// The subfile is gone.
+    pub(super) fn close(&self) {
+        if let Some(before) = lock(&self.paid).take() {
+            self.accounts.refund(&self.owner, before);
+        }
+    }
+}
+
+/// Adds up the files beneath `root` by owner; links are not followed. Whatever may not be looked into, as a file system's
+/// lost+found, is none of ours.
+fn count(root: &Path, used: &mut BTreeMap<Arc<str>, u64>) -> io::Result<()> {
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                tracing::warn!(directory = %directory.display(), "not counted: {error}");
+                continue;
+            }
+            other => other.map_err(|error| at(&directory, error))?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(|error| at(&directory, error))?;
+            let metadata = entry.metadata().map_err(|error| at(&entry.path(), error))?;
+            if metadata.is_dir() {
+                directories.push(entry.path());
+            } else if let Some(owner) = owner(&entry.path(), &metadata) {
+                *used.entry(owner).or_default() += metadata.len();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn at(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn owner(path: &Path, metadata: &fs::Metadata) -> Option<Arc<str>> {
+    let mut name = [0; MAX_NAME_BYTES];
+    let length = metadata.is_file().then(|| lgetxattr(path, OWNER, &mut name[..]).ok())??;
+    std::str::from_utf8(&name[..length]).ok().map(Arc::from)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing between two statements leaves a number half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
