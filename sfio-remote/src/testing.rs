@@ -52,7 +52,9 @@ struct Session {
 /// One direction of a stream: 0 from the opener of the session to the other, 1 back.
 #[derive(Debug, Default)]
 struct Direction {
-    bytes: VecDeque<u8>,
+    /// What was written and not read, as blocks with their offsets.
+    blocks: VecDeque<(u64, Bytes)>,
+    written: u64,
     read: u64,
     finished: bool,
     end_was_read: bool,
@@ -181,9 +183,11 @@ impl Transport for Port<'_> {
         if direction.finished {
             return Err(StreamError::Finished);
         }
-        let room = capacity - direction.bytes.len();
-        let taken = data.len().min(room);
-        direction.bytes.extend(&data[..taken]);
+        let room = capacity as u64 - (direction.written - direction.read);
+        let taken = data.len().min(room as usize);
+        direction.blocks.push_back((direction.written, Bytes::copy_from_slice(&data[..taken])));
+        direction.blocks.retain(|(_, bytes)| !bytes.is_empty());
+        direction.written += taken as u64;
         direction.writer_waits = taken < data.len();
         let tell = taken > 0 && !std::mem::replace(&mut direction.reader_is_told, true);
         if tell {
@@ -208,27 +212,12 @@ impl Transport for Port<'_> {
     }
 
     fn read(&mut self, _: Time, stream: StreamId, max: usize) -> Result<Read, StreamError> {
-        let some = self.network.dice.below(2_000) + 1;
-        let other = self.network.other_end(stream, self.me)?;
-        let direction = self.network.direction(stream, other)?;
-        if direction.bytes.is_empty() {
-            if !direction.finished {
-                direction.reader_is_told = false;
-                return Ok(Read::Blocked);
-            }
-            direction.end_was_read = true;
-            self.network.tell(other, Event::Delivered { stream });
-            self.network.forget_if_ended(stream);
-            return Ok(Read::Finished);
-        }
-        let length = direction.bytes.len().min(max).min(some);
-        let bytes: Bytes = direction.bytes.drain(..length).collect();
-        let offset = direction.read;
-        direction.read += length as u64;
-        if std::mem::take(&mut direction.writer_waits) {
-            self.network.tell(other, Event::Writable { stream });
-        }
-        Ok(Read::Data { offset, bytes })
+        self.read_at(stream, max, |_| 0)
+    }
+
+    fn read_block(&mut self, _: Time, stream: StreamId) -> Result<Read, StreamError> {
+        let dice = self.network.dice.below(1_000);
+        self.read_at(stream, usize::MAX, |blocks| dice % blocks)
     }
 
     fn carried(&self, session: SessionId) -> u64 {
@@ -252,5 +241,39 @@ impl Transport for Port<'_> {
 
     fn member_name(&self, member: MemberId) -> String {
         self.network.names[usize::from(member.0)].clone()
+    }
+}
+
+impl Port<'_> {
+    /// Reads of the block that `which` chooses, some of its bytes from its beginning on.
+    fn read_at(
+        &mut self,
+        stream: StreamId,
+        max: usize,
+        which: impl FnOnce(usize) -> usize,
+    ) -> Result<Read, StreamError> {
+        let some = self.network.dice.below(2_000) + 1;
+        let other = self.network.other_end(stream, self.me)?;
+        let direction = self.network.direction(stream, other)?;
+        if direction.blocks.is_empty() {
+            if !direction.finished {
+                direction.reader_is_told = false;
+                return Ok(Read::Blocked);
+            }
+            direction.end_was_read = true;
+            self.network.tell(other, Event::Delivered { stream });
+            self.network.forget_if_ended(stream);
+            return Ok(Read::Finished);
+        }
+        let index = which(direction.blocks.len());
+        let (next, block) = &mut direction.blocks[index];
+        let (offset, bytes) = (*next, block.split_to(block.len().min(max).min(some)));
+        *next += bytes.len() as u64;
+        direction.read += bytes.len() as u64;
+        direction.blocks.retain(|(_, bytes)| !bytes.is_empty());
+        if std::mem::take(&mut direction.writer_waits) {
+            self.network.tell(other, Event::Writable { stream });
+        }
+        Ok(Read::Data { offset, bytes })
     }
 }

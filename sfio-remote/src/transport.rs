@@ -47,6 +47,13 @@ pub trait Transport {
     /// If the stream is gone.
     fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError>;
 
+    /// Any block that has arrived, whole, with its offset in the stream. Once a block was read that is not the next one in
+    /// order, all later ones are read this way.
+    ///
+    /// # Errors
+    /// If the stream is gone.
+    fn read_block(&mut self, now: Time, stream: StreamId) -> Result<Read, StreamError>;
+
     /// A number that changes whenever the session carries data of its streams, in either direction.
     fn carried(&self, session: SessionId) -> u64;
 
@@ -102,6 +109,10 @@ impl Transport for Node {
 
     fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError> {
         Node::read(self, now, stream, max)
+    }
+
+    fn read_block(&mut self, now: Time, stream: StreamId) -> Result<Read, StreamError> {
+        Node::read_block(self, now, stream)
     }
 
     fn carried(&self, session: SessionId) -> u64 {

@@ -188,19 +188,6 @@ impl Part {
             self.end_of_subfile = Some(self.end_of_subfile.map_or(end, |known| known.min(end)));
         }
     }
-
-    /// Takes payload of a reply: into the caller's regions, if there are some.
-    pub(super) fn take_payload(
-        &mut self,
-        buffer: Option<&mut ReadBuffer>,
-        cursor: &mut Cursor,
-        bytes: &[u8],
-    ) {
-        match (&self.work, buffer) {
-            (Work::Access { access, .. }, Some(buffer)) => access.scatter(buffer, cursor, bytes),
-            _ => self.payload.extend_from_slice(bytes),
-        }
-    }
 }
 
 impl Operation {

@@ -28,12 +28,16 @@ pub(super) struct Transfer {
     batch: Option<Batch>,
     /// Where the next byte of the batch, to be sent or received, belongs.
     cursor: Cursor,
+    /// What place that byte has in the payload of the reply.
+    position: u64,
     unsent: u64,
     finished: bool,
     /// Whether all of it has reached the I/O node.
     delivered: bool,
     assembler: Assembler,
     reply: Option<Reply>,
+    /// Where the payload of the reply begins in the stream.
+    payload_start: u64,
     received: u64,
     last_progress: Time,
 }
@@ -91,12 +95,14 @@ impl Transfer {
             part,
             request: request.emit().into(),
             cursor: batch.as_ref().map(|batch| batch.start).unwrap_or_default(),
+            position: 0,
             batch,
             unsent,
             finished: false,
             delivered: false,
             assembler: Assembler::reply(),
             reply: None,
+            payload_start: 0,
             received: 0,
             last_progress: now,
         })
@@ -188,33 +194,54 @@ impl Transfer {
         operation: &mut Operation,
     ) -> Result<(), End> {
         loop {
-            match transport.read(now, stream, READ_BYTES)? {
+            // What is read of a file is used as it comes: a block that must be repaired keeps no other waiting.
+            let read = match (&self.reply, &self.batch) {
+                (Some(_), Some(_)) => transport.read_block(now, stream)?,
+                _ => transport.read(now, stream, READ_BYTES)?,
+            };
+            match read {
                 Read::Blocked => return Ok(()),
-                Read::Data { bytes, .. } => self.arrived(bytes, operation)?,
+                Read::Data { offset, bytes } => self.arrived(offset, bytes, operation)?,
                 Read::Finished | Read::Lost { .. } => return Err(self.ended(operation)),
             }
             self.last_progress = now;
         }
     }
 
-    fn arrived(&mut self, mut bytes: Bytes, operation: &mut Operation) -> Result<(), End> {
+    /// Takes bytes of the stream from `offset` on.
+    fn arrived(&mut self, offset: u64, mut bytes: Bytes, operation: &mut Operation) -> Result<(), End> {
+        let end = offset + bytes.len() as u64;
         if self.reply.is_none() {
             let Some(message) = self.assembler.push(&mut bytes)? else { return Ok(()) };
             let reply = Reply::parse(&message)?;
             self.check(&reply, operation)?;
             self.reply = Some(reply);
+            self.payload_start = end - bytes.len() as u64;
         }
         let promised = self.reply.as_ref().map_or(0, |reply| reply.payload);
-        self.received += bytes.len() as u64;
-        if self.received > promised {
-            return Err(End::Broken(ProtocolError::Payload { found: self.received, expected: promised }));
+        let found = end - self.payload_start;
+        if found > promised {
+            return Err(End::Broken(ProtocolError::Payload { found, expected: promised }));
         }
-        let buffer = match &mut operation.goal {
-            Goal::Read { buffer, .. } => Some(buffer),
-            _ => None,
-        };
-        operation.parts[self.part].take_payload(buffer, &mut self.cursor, &bytes);
+        self.received += bytes.len() as u64;
+        self.take_payload(found - bytes.len() as u64, &bytes, operation);
         Ok(())
+    }
+
+    /// Takes bytes of the reply's payload from `position` on: into the caller's regions, if there are some.
+    fn take_payload(&mut self, position: u64, bytes: &[u8], operation: &mut Operation) {
+        let part = &mut operation.parts[self.part];
+        match (&part.work, &mut operation.goal, &self.batch) {
+            (Work::Access { access, .. }, Goal::Read { buffer, .. }, Some(batch)) => {
+                if position < self.position {
+                    (self.cursor, self.position) = (batch.start, 0);
+                }
+                access.advance(&mut self.cursor, position - self.position);
+                access.scatter(buffer, &mut self.cursor, bytes);
+                self.position = position + bytes.len() as u64;
+            }
+            _ => part.payload.extend_from_slice(bytes),
+        }
     }
 
     /// Refuses a reply that cannot be the one of this request.

@@ -21,7 +21,7 @@ use fec_transport::io::{EndpointConfig, EndpointEnded};
 use tokio::runtime::Runtime;
 
 use super::{FileError, MemberConfig, OpenOptions, SfioMember, StartError, Submission};
-use crate::client::{Durability, FileStat};
+use crate::client::{Durability, FileStat, Layout};
 use crate::distribution::Structure;
 use crate::io_node::ErrorCounters;
 use crate::name::FileName;
@@ -71,6 +71,20 @@ impl Member {
         Ok(StripedFile { file, runtime: Arc::clone(&self.runtime) })
     }
 
+    /// As [`SfioClient::rename`](super::SfioClient::rename).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn rename(
+        &self,
+        name: &FileName,
+        target: &FileName,
+        replace: bool,
+        durability: Durability,
+    ) -> Result<()> {
+        self.runtime.block_on(self.member.client().rename(name, target, replace, durability))
+    }
+
     /// Removes those subfiles of a file that there are.
     ///
     /// # Errors
@@ -97,12 +111,30 @@ impl Member {
 }
 
 impl StripedFile {
+    /// What there was when the file was opened.
+    pub fn stat_when_opened(&self) -> &FileStat {
+        self.file.stat_when_opened()
+    }
+
+    /// Where the file's bytes are.
+    pub fn layout(&self) -> &Layout {
+        self.file.layout()
+    }
+
     /// As [`StripedFile::read_at`](super::StripedFile::read_at).
     ///
     /// # Errors
     /// As there.
     pub fn read_at(&self, offset: u64, length: u64) -> Result<Bytes> {
         self.runtime.block_on(self.file.read_at(offset, length))
+    }
+
+    /// As [`StripedFile::read_exact_at`](super::StripedFile::read_exact_at).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_exact_at(&self, offset: u64, length: u64) -> Result<Bytes> {
+        self.runtime.block_on(self.file.read_exact_at(offset, length))
     }
 
     /// As [`StripedFile::read_list`](super::StripedFile::read_list).
@@ -155,6 +187,11 @@ impl StripedFile {
         self.begin(|file| file.submit_write(list))
     }
 
+    /// Begins a sync.
+    pub fn submit_sync(&self) -> Pending<()> {
+        self.begin(super::StripedFile::submit_sync)
+    }
+
     /// As [`StripedFile::set_len`](super::StripedFile::set_len).
     ///
     /// # Errors
@@ -179,6 +216,30 @@ impl StripedFile {
         self.runtime.block_on(self.file.fsck())
     }
 
+    /// As [`StripedFile::len`](super::StripedFile::len).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn len(&self) -> Result<u64> {
+        self.runtime.block_on(self.file.len())
+    }
+
+    /// As [`StripedFile::is_empty`](super::StripedFile::is_empty).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn is_empty(&self) -> Result<bool> {
+        self.runtime.block_on(self.file.is_empty())
+    }
+
+    /// As [`StripedFile::error_counters`](super::StripedFile::error_counters).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn error_counters(&self, reset: bool) -> Result<Vec<(String, ErrorCounters)>> {
+        self.runtime.block_on(self.file.error_counters(reset))
+    }
+
     /// As [`StripedFile::sync_all`](super::StripedFile::sync_all).
     ///
     /// # Errors
@@ -200,6 +261,17 @@ impl<T: Send + 'static> Pending<T> {
     /// The result, if the operation is done; it is given once.
     pub fn test(&mut self) -> Option<Result<T>> {
         self.runtime.block_on(self.submission.test())
+    }
+
+    /// The results of those that are done, each with its position.
+    pub fn test_some(pending: &mut [Pending<T>]) -> Vec<(usize, Result<T>)> {
+        let results = pending.iter_mut().map(Pending::test).enumerate();
+        results.filter_map(|(index, result)| Some((index, result?))).collect()
+    }
+
+    /// Whether [`test`](Self::test) has given the result.
+    pub fn is_taken(&self) -> bool {
+        self.submission.is_taken()
     }
 
     /// Waits until the operation is done.

@@ -6,7 +6,7 @@ use fec_transport::StreamId;
 
 use super::ErrorCounters;
 use super::past::{Past, PastId};
-use super::syncs::{Aftermath, Syncs};
+use super::syncs::{Aftermath, Ended, Syncs};
 use crate::name::SubfilePath;
 use crate::store::{DiskAction, DiskError, DiskOperation, DiskReply, DiskResult, Ticket};
 
@@ -122,7 +122,7 @@ impl DiskQueue {
         let outcome = result.outcome.and_then(|reply| lost.map(|()| reply));
         let mut completed = Vec::new();
         if is_sync {
-            completed = self.sync_ended(&pending.path, outcome.is_ok());
+            completed = self.sync_ended(&pending.path, &outcome);
         } else if outcome.is_ok() {
             self.syncs.succeeded(&pending.path, pending.aftermath);
         }
@@ -135,16 +135,17 @@ impl DiskQueue {
         completed
     }
 
-    /// Lets the next sync of `path` run, or gives those that waited as failed.
-    fn sync_ended(&mut self, path: &SubfilePath, succeeded: bool) -> Vec<Completed> {
-        let (next, useless) = self.syncs.ended(path, succeeded);
+    /// Lets the next sync of `path` run; gives those that the one that ended has served, or made useless.
+    fn sync_ended(&mut self, path: &SubfilePath, outcome: &Result<DiskReply, DiskError>) -> Vec<Completed> {
+        let Ended { next, with_it, useless } = self.syncs.ended(path, outcome.is_ok());
         self.outgoing.extend(next);
-        let fail = |operation: DiskOperation| {
-            let pending = self.pending.remove(&operation.ticket)?;
-            let outcome = self.syncs.refuse_lost(path).map(|()| DiskReply::default());
-            let Pending { stream, reserved, .. } = pending;
-            Some(Completed { stream, ticket: operation.ticket, reserved, outcome })
+        let lost = self.syncs.refuse_lost(path).map(|()| DiskReply::default());
+        let with_it = with_it.into_iter().map(|ticket| (ticket, outcome.clone()));
+        let useless = useless.into_iter().map(|ticket| (ticket, lost.clone()));
+        let complete = |(ticket, outcome)| {
+            let Pending { stream, reserved, .. } = self.pending.remove(&ticket)?;
+            Some(Completed { stream, ticket, reserved, outcome })
         };
-        useless.into_iter().filter_map(fail).collect()
+        with_it.chain(useless).filter_map(complete).collect()
     }
 }

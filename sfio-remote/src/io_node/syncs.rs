@@ -3,12 +3,15 @@
 //! After a failed fsync the operating system may have dropped the data and calls the pages clean, so that the next fsync
 //! succeeds and says nothing about it. Therefore syncs of one subfile run one after the other, and after one has failed
 //! all later ones fail, too, until the subfile is made anew: removed, or cut to nothing.
+//!
+//! What was asked for while one runs is served by the next one, all of it at once: each had been written before. So the
+//! durable writes of many clients to one subfile cost two syncs at a time, however many they are.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::name::SubfilePath;
 use crate::remote_error::ErrorKind;
-use crate::store::{DiskAction, DiskError, DiskOperation, SystemCall};
+use crate::store::{DiskAction, DiskError, DiskOperation, SystemCall, Ticket};
 
 /// The most subfiles with a failed sync that are told apart; beyond that every subfile counts as one.
 const MAX_LOST: usize = 4_096;
@@ -16,10 +19,30 @@ const MAX_LOST: usize = 4_096;
 /// The running and waiting syncs of every subfile, and the subfiles of which one failed.
 #[derive(Debug, Default)]
 pub(super) struct Syncs {
-    /// A subfile with a running sync, and the syncs that wait for its end.
-    running: BTreeMap<SubfilePath, VecDeque<DiskOperation>>,
+    /// Subfiles with a running sync.
+    running: BTreeMap<SubfilePath, Running>,
     lost: BTreeSet<SubfilePath>,
     all_lost: bool,
+}
+
+/// A running sync.
+#[derive(Debug, Default)]
+struct Running {
+    /// Those that it serves, beside the one that it was started for.
+    served: Vec<Ticket>,
+    /// Those that were asked for since it began: it may miss what they are to make durable.
+    waiting: Vec<DiskOperation>,
+}
+
+/// What follows from the end of a sync.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// The sync that runs next.
+    pub(super) next: Option<DiskOperation>,
+    /// Those that end with this one, with the same outcome.
+    pub(super) with_it: Vec<Ticket>,
+    /// Those that there is no use in running any more.
+    pub(super) useless: Vec<Ticket>,
 }
 
 /// What a finished disk operation means for later syncs.
@@ -53,32 +76,29 @@ impl Syncs {
     pub(super) fn admit(&mut self, operation: DiskOperation) -> Result<Option<DiskOperation>, DiskError> {
         self.refuse_lost(&operation.path)?;
         match self.running.get_mut(&operation.path) {
-            Some(waiting) => {
-                waiting.push_back(operation);
+            Some(running) => {
+                running.waiting.push(operation);
                 Ok(None)
             }
             None => {
-                self.running.insert(operation.path.clone(), VecDeque::new());
+                self.running.insert(operation.path.clone(), Running::default());
                 Ok(Some(operation))
             }
         }
     }
 
-    /// A sync of `path` has ended. Gives the next one to run, or all that waited if there is no use in running them.
-    pub(super) fn ended(
-        &mut self,
-        path: &SubfilePath,
-        succeeded: bool,
-    ) -> (Option<DiskOperation>, VecDeque<DiskOperation>) {
+    /// The sync of `path` has ended.
+    pub(super) fn ended(&mut self, path: &SubfilePath, succeeded: bool) -> Ended {
+        let Running { served: with_it, waiting } = self.running.remove(path).unwrap_or_default();
+        let tickets = |operations: &[DiskOperation]| operations.iter().map(|o| o.ticket).collect();
         if !succeeded {
             self.mark_lost(path);
-            return (None, self.running.remove(path).unwrap_or_default());
+            return Ended { next: None, with_it, useless: tickets(&waiting) };
         }
-        let next = self.running.get_mut(path).and_then(VecDeque::pop_front);
-        if next.is_none() {
-            self.running.remove(path);
+        if let [_, served @ ..] = &waiting[..] {
+            self.running.insert(path.clone(), Running { served: tickets(served), waiting: Vec::new() });
         }
-        (next, VecDeque::new())
+        Ended { next: waiting.into_iter().next(), with_it, useless: Vec::new() }
     }
 
     /// An operation with that aftermath succeeded on `path`.
@@ -116,7 +136,6 @@ impl Syncs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Ticket;
 
     fn path(text: &str) -> SubfilePath {
         SubfilePath::new(text).expect("a right path")
@@ -127,13 +146,19 @@ mod tests {
     }
 
     #[test]
-    fn syncs_of_a_subfile_run_one_after_the_other() {
+    fn syncs_of_a_subfile_run_one_after_the_other_and_one_serves_all_that_waited() {
         let mut syncs = Syncs::default();
         assert_eq!(syncs.admit(sync(1)), Ok(Some(sync(1))));
-        assert_eq!(syncs.admit(sync(2)), Ok(None));
-        assert_eq!(syncs.ended(&path("a"), true), (Some(sync(2)), VecDeque::new()));
-        assert_eq!(syncs.ended(&path("a"), true), (None, VecDeque::new()));
-        assert_eq!(syncs.admit(sync(3)), Ok(Some(sync(3))));
+        for waiting in 2..5 {
+            assert_eq!(syncs.admit(sync(waiting)), Ok(None));
+        }
+        assert_eq!(syncs.ended(&path("a"), true), Ended { next: Some(sync(2)), ..Ended::default() });
+        assert_eq!(syncs.admit(sync(5)), Ok(None));
+        let with_it = vec![Ticket(3), Ticket(4)];
+        let ended = Ended { next: Some(sync(5)), with_it, useless: Vec::new() };
+        assert_eq!(syncs.ended(&path("a"), true), ended);
+        assert_eq!(syncs.ended(&path("a"), true), Ended::default());
+        assert_eq!(syncs.admit(sync(6)), Ok(Some(sync(6))));
     }
 
     #[test]
@@ -141,7 +166,8 @@ mod tests {
         let mut syncs = Syncs::default();
         assert_eq!(syncs.admit(sync(1)), Ok(Some(sync(1))));
         assert_eq!(syncs.admit(sync(2)), Ok(None));
-        assert_eq!(syncs.ended(&path("a"), false), (None, VecDeque::from([sync(2)])));
+        let useless = vec![Ticket(2)];
+        assert_eq!(syncs.ended(&path("a"), false), Ended { useless, ..Ended::default() });
         assert_eq!(syncs.admit(sync(3)).expect_err("lost").error.kind, ErrorKind::SyncLost);
     }
 

@@ -25,6 +25,8 @@ struct Bench {
     /// Disk operations under way; any may end next.
     running: Vec<DiskOperation>,
     disk_stands_still: bool,
+    /// How many syncs the disk has carried out.
+    syncs: usize,
     dice: Dice,
     now: Time,
     most_memory: u64,
@@ -50,6 +52,7 @@ impl Bench {
             store: FaultyStore::new(MemoryStore::default()),
             running: Vec::new(),
             disk_stands_still: false,
+            syncs: 0,
             dice: Dice::new(seed),
             now: Time::ZERO,
             most_memory: 0,
@@ -87,6 +90,7 @@ impl Bench {
         let works = !self.running.is_empty() && !self.disk_stands_still;
         if works {
             let operation = self.running.swap_remove(self.dice.below(self.running.len()));
+            self.syncs += usize::from(operation.action == DiskAction::Sync);
             let result = operation.perform_on(&mut self.store);
             self.node.handle_disk(self.now, &mut self.network.port(SERVER), result);
         }
@@ -298,6 +302,20 @@ fn a_durable_write_is_answered_when_it_would_survive() {
     assert_eq!(bench.finish(call).0, Reply::done(0));
     bench.store.inner_mut().crash(|| false);
     assert_eq!(bench.store.inner().content("a"), Some(b"bytes".to_vec()));
+}
+
+#[test]
+fn one_sync_serves_all_who_waited_for_the_disk() {
+    let mut bench = Bench::new(IoNodeConfig::default(), 1);
+    bench.create();
+    bench.disk_stands_still = true;
+    let sync = || RequestKind::Sync { path: path("a") };
+    let mut calls: Vec<Call> = (0..8).map(|_| bench.begin(sync(), false, &[])).collect();
+    bench.run(&mut calls);
+    bench.disk_stands_still = false;
+    bench.run(&mut calls);
+    assert!(calls.into_iter().all(|call| call.header == Some(Reply::done(0))));
+    assert_eq!(bench.syncs, 2, "the first, and one for the seven that came after it had begun");
 }
 
 #[test]
