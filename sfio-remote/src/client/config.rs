@@ -7,18 +7,18 @@ use std::time::Duration;
 const LEAST_WINDOW_BYTES: u64 = 4 << 20;
 
 /// How many transfers of full size share a window.
-const TRANSFERS_PER_WINDOW: u64 = 4;
+const TRANSFERS_PER_WINDOW: u64 = 8;
 
 /// Every limit of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// The most bytes of payload on the way to and from one I/O node, over all operations. The window is twice what the
-    /// paths to it hold (bandwidth times delay), at least 4 MiB, and at most this. Default 256 MiB: twice what 10 Gbit/s at
-    /// 100 ms hold. A fixed window of 2 MiB would give 21 MB/s at 100 ms.
+    /// The most bytes of payload of the transfers under way to and from one I/O node, over all operations. The window is
+    /// six times what the paths to it hold (bandwidth times delay; docs/decisions/windows.md), at least 4 MiB, and at most
+    /// this. Default 256 MiB: twice what 10 Gbit/s at 100 ms hold. A fixed window of 2 MiB would give 21 MB/s at 100 ms.
     pub window_bytes: u64,
-    /// The most bytes of payload of one transfer. Default 4 MiB. A transfer is a quarter of the window if that is less, so
-    /// that the next ones travel while one waits for its reply, and a slow link does not share itself among many megabytes
-    /// of which none is complete for seconds.
+    /// The most bytes of payload of one transfer. Default 4 MiB. A transfer is an eighth of the window if that is less, so
+    /// that the others travel while one begins or waits for its reply, and a slow link does not share itself among many
+    /// megabytes of which none is complete for seconds.
     pub transfer_bytes: u64,
     /// The most bytes that one read may ask for, because they are all held in memory. Default 4 GiB.
     pub read_bytes: u64,

@@ -2,6 +2,7 @@
 //! crash and I/O nodes that go away. A run is a function of its seed.
 
 mod cluster;
+mod rates;
 
 use bytes::Bytes;
 use cluster::{Cluster, MS, SECOND, overlay, pattern};
