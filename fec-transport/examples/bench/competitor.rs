@@ -1,4 +1,4 @@
-//! The competitor: one QUIC connection by quinn, a stream or datagrams.
+//! The competitors: one QUIC connection by quinn, a stream or datagrams; and bare packets, which nobody can beat.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use quinn::congestion::{BbrConfig, CubicConfig};
 use quinn::{Connection, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::bare;
 use super::child::{is_asked, say, say_ready};
 use super::job::{CompetitorJob, Congestion, End, Payload};
 use super::snapshot::Snapshot;
@@ -17,7 +18,7 @@ use super::tls;
 
 /// The same socket buffers as ours, and windows that are never the limit: 32 MiB hold 1 s at 250 Mbit/s and 26 ms at
 /// 10 Gbit/s.
-const SOCKET_BUFFER: usize = 8 << 20;
+pub(super) const SOCKET_BUFFER: usize = 8 << 20;
 const WINDOW: u32 = 32 << 20;
 /// What is written at once.
 const WRITE: usize = 1 << 20;
@@ -25,14 +26,25 @@ const WRITE: usize = 1 << 20;
 /// Does the job until the parent has heard enough.
 pub(crate) async fn run(job: CompetitorJob) -> Result<()> {
     let received = Arc::new(AtomicU64::new(0));
-    let endpoint = endpoint(&job)?;
+    match job.payload {
+        Payload::Bare => start_bare(job.end, Arc::clone(&received)),
+        Payload::Stream | Payload::Datagrams => {
+            drop(tokio::spawn(work(job, endpoint(&job)?, Arc::clone(&received))));
+        }
+    }
     say_ready();
-    let work = tokio::spawn(work(job, endpoint, Arc::clone(&received)));
     while is_asked().await? {
         say(&Snapshot::of_process(received.load(Ordering::Relaxed)))?;
     }
-    work.abort();
     Ok(())
+}
+
+/// Its threads end with the process.
+fn start_bare(end: End, received: Arc<AtomicU64>) {
+    std::thread::spawn(move || match end {
+        End::SendsTo(address) => bare::send(address),
+        End::ReceivesAt(address) => bare::receive(address, &received),
+    });
 }
 
 async fn work(job: CompetitorJob, endpoint: Endpoint, received: Arc<AtomicU64>) -> Result<()> {
@@ -40,15 +52,15 @@ async fn work(job: CompetitorJob, endpoint: Endpoint, received: Arc<AtomicU64>) 
         End::SendsTo(address) => {
             let connection = endpoint.connect(address, "competitor.invalid")?.await?;
             match job.payload {
-                Payload::Stream => send_stream(&connection).await,
                 Payload::Datagrams => send_datagrams(&connection).await,
+                _ => send_stream(&connection).await,
             }
         }
         End::ReceivesAt(_) => {
             let connection = endpoint.accept().await.context("the endpoint was closed")?.await?;
             match job.payload {
-                Payload::Stream => receive_stream(&connection, &received).await,
                 Payload::Datagrams => receive_datagrams(&connection, &received).await,
+                _ => receive_stream(&connection, &received).await,
             }
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct MemberJob {
     pub(crate) bytes: Option<u64>,
 }
 
-/// One end of a QUIC connection by quinn.
+/// One end of a QUIC connection by quinn, or of bare packets.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct CompetitorJob {
     pub(crate) end: End,
@@ -58,6 +58,8 @@ pub(crate) enum End {
 pub(crate) enum Payload {
     Stream,
     Datagrams,
+    /// No QUIC: packets like ours without a protocol.
+    Bare,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@
 //! tells is the difference of two snapshots.
 #![allow(dead_code, reason = "each benchmark uses its part")]
 
+mod bare;
 pub(crate) mod bulk;
 pub(crate) mod child;
 pub(crate) mod competitor;

@@ -61,7 +61,7 @@ struct Row {
 }
 
 enum SetUp {
-    Quinn(Payload),
+    Competitor(Payload),
     Ours { sessions: usize, loss: f64, code: &'static str },
 }
 
@@ -90,8 +90,9 @@ fn main() -> Result<()> {
 /// The quinn stream comes first: the others are compared with it.
 fn rows() -> Vec<Row> {
     let mut rows = vec![
-        Row { name: "quinn stream".into(), set_up: SetUp::Quinn(Payload::Stream) },
-        Row { name: "quinn datagrams".into(), set_up: SetUp::Quinn(Payload::Datagrams) },
+        Row { name: "quinn stream".into(), set_up: SetUp::Competitor(Payload::Stream) },
+        Row { name: "quinn datagrams".into(), set_up: SetUp::Competitor(Payload::Datagrams) },
+        Row { name: "bare packets, no protocol".into(), set_up: SetUp::Competitor(Payload::Bare) },
     ];
     for sessions in [1, 3] {
         let name = if sessions == 1 { "1 session".into() } else { format!("{sessions} sessions") };
@@ -109,7 +110,7 @@ fn rows() -> Vec<Row> {
 /// Measures a row: what the sender did, and what the receivers did.
 fn run(set_up: &SetUp, arguments: &Arguments) -> Result<(Snapshot, Vec<Snapshot>)> {
     let mut children = match *set_up {
-        SetUp::Quinn(payload) => quinn(payload)?,
+        SetUp::Competitor(payload) => competitor(payload)?,
         SetUp::Ours { sessions, loss, code } => ours(sessions, loss, code)?,
     };
     let [warm_up, span] = [arguments.warm_up, arguments.seconds].map(Duration::from_secs_f64);
@@ -118,7 +119,7 @@ fn run(set_up: &SetUp, arguments: &Arguments) -> Result<(Snapshot, Vec<Snapshot>
     Ok((sender, done))
 }
 
-fn quinn(payload: Payload) -> Result<Vec<Child>> {
+fn competitor(payload: Payload) -> Result<Vec<Child>> {
     let address = free_address()?;
     let job = |end| Job::Competitor(CompetitorJob { end, payload, congestion: Congestion::Cubic });
     Ok(vec![Child::start(&job(End::ReceivesAt(address)))?, Child::start(&job(End::SendsTo(address)))?])
