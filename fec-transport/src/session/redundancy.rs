@@ -135,6 +135,9 @@ impl Redundancy {
     /// The smallest N with which the block survives the paths' losses, and with `masked` also any one link.
     fn by_quotas(&self, k: usize, residual: f64, masked: bool, paths: &[PathOutlook]) -> usize {
         let links = if masked { maskable_links(paths, self.mask_limit) } else { Vec::new() };
+        if links.is_empty() && bursts_met(k, paths) <= residual {
+            return k;
+        }
         let survives = |n: usize| {
             let with_dead = residual.min(MASKED_RESIDUAL);
             shortfall(n, k, paths, None) <= residual
@@ -193,6 +196,16 @@ fn shortfall(n: usize, k: usize, paths: &[PathOutlook], dead: Option<LinkId>) ->
         (quota, path.loss)
     });
     shortfall_probability(&quotas.collect::<Vec<_>>(), k)
+}
+
+/// How many bursts of losses `n` symbols meet in the mean: no fewer than the share of blocks that lose anything. The
+/// longer the bursts are the fewer blocks pay for them, and the less does redundancy help those that do.
+fn bursts_met(n: usize, paths: &[PathOutlook]) -> f64 {
+    let met = |path: &PathOutlook| {
+        let burst = f64::midpoint(path.dispersion, 1.0);
+        path.loss * (n as f64 * path.share + burst - 1.0) / burst
+    };
+    paths.iter().map(met).sum()
 }
 
 /// The links that a block can be made to survive: those that do not carry too much of it.

@@ -28,6 +28,18 @@ fn a_clean_link_costs_nothing_and_a_lossy_one_a_little_more_than_it_loses() {
     assert!((1078..1095).contains(&sent), "{sent}");
 }
 
+/// A receiver that loses whole runs of 44 packets now and then once made short blocks carry a fifth more, in vain.
+#[test]
+fn bursts_that_few_blocks_meet_cost_nothing() {
+    let with_bursts = |length: f64| {
+        let mut paths = paths(1, 0.01);
+        paths[0].dispersion = 2.0 * length - 1.0;
+        first_sending(32, false, |_| {}, &paths)
+    };
+    assert_eq!(with_bursts(30.0), 32);
+    assert!(with_bursts(2.0) > 32);
+}
+
 #[test]
 fn the_law_of_ror_bounds_it_from_above() {
     let residual = Coding::default().bulk.residual;
