@@ -85,9 +85,9 @@ pub use circuit::{CircuitCounters, CircuitPart, CircuitStatus, DatagramCounters}
 pub use config::{Config, ConfigError};
 pub use event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 pub use neighbour::NeighbourStatus;
-pub use node::{Ecn, Ingress, Node, Run, RunSeal, SessionStatus, Transmit};
+pub use node::{Ecn, Ingress, Node, Run, SessionStatus, Transmit};
 pub use session::{
     Class, Delivery, Gap, Job, JobResult, PathCounters, PathId, PathState, PathStatus, Read, ReceiveCounters,
-    SendCounters,
+    RunSeal, SendCounters,
 };
 pub use time::Time;

@@ -1,11 +1,8 @@
 //! Sealing packets end to end: AES-256-GCM, in place, one key per direction (design §6).
 
-use std::sync::Arc;
-
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
-use super::hop_key::HopKey;
-use crate::wire::hop::{self, AEAD_TAG, END_TO_END_PART, HOP_HEADER};
+use crate::wire::hop::{AEAD_TAG, END_TO_END_PART, HOP_HEADER};
 
 /// After so many packets a key is not used any more: RFC 9001 B.1 for packets of up to 2 KiB.
 pub(crate) const MAX_PACKETS_PER_KEY: u64 = 1 << 28;
@@ -28,16 +25,9 @@ impl SealKey {
     /// tag.
     pub(crate) fn seal(&self, path: u32, number: u64, datagrams: &mut Vec<u8>, start: usize) {
         let (header, body) = datagrams[start..].split_at_mut(HOP_HEADER);
-        let tag = self.seal_body(path, number, header, body);
-        datagrams.extend_from_slice(&tag);
-    }
-
-    /// Seals a body in place; gives the AEAD tag.
-    fn seal_body(&self, path: u32, number: u64, header: &[u8], body: &mut [u8]) -> [u8; AEAD_TAG] {
         let aad = Aad::from(&header[..END_TO_END_PART]);
         let tag = self.0.seal_in_place_separate_tag(nonce(path, number), aad, body);
-        let tag = tag.expect("a datagram is shorter than the cipher's limit");
-        tag.as_ref().try_into().expect("the cipher's tag has this length")
+        datagrams.extend_from_slice(tag.expect("a datagram is shorter than the cipher's limit").as_ref());
     }
 
     /// Opens the body of `datagram` in place and gives it without the AEAD tag.
@@ -79,32 +69,6 @@ impl SealKey {
     }
 }
 
-/// What finishes the packets of a run: each is sealed in place and gets its hop tag. It needs nothing else of the
-/// session, so any thread can do it.
-#[derive(Debug, Clone)]
-pub struct RunSeal {
-    pub(crate) key: Arc<SealKey>,
-    pub(crate) path: u32,
-    pub(crate) hop_key: HopKey,
-}
-
-impl RunSeal {
-    /// Finishes packets of `segment_size` bytes each, of which the last may be shorter. Each has its hop header, its body
-    /// and room for the AEAD tag.
-    ///
-    /// # Panics
-    /// If a packet is too short for that: these are our own packets.
-    pub fn finish(&self, run: &mut [u8], segment_size: usize) {
-        for packet in run.chunks_mut(segment_size.max(1)) {
-            let number = hop::number_of(packet);
-            let (header, rest) = packet.split_at_mut(HOP_HEADER);
-            let (body, room) = rest.split_at_mut(rest.len() - AEAD_TAG);
-            room.copy_from_slice(&self.key.seal_body(self.path, number, header, body));
-            hop::sign(packet, &self.hop_key);
-        }
-    }
-}
-
 /// The body of a datagram that [`SealKey::open`] has opened in place.
 pub(crate) fn opened_body(datagram: &mut [u8]) -> &mut [u8] {
     let end = datagram.len() - AEAD_TAG;
@@ -128,25 +92,6 @@ fn nonce(path: u32, number: u64) -> Nonce {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::hop::{HopHeader, Label, PacketType};
-
-    #[test]
-    fn a_run_is_finished_as_if_each_packet_were_sealed_alone() {
-        let (key, hop_key) = (Arc::new(SealKey::new(&[3; 32])), HopKey::new([4; 16]));
-        let (mut run, mut alone) = (Vec::new(), Vec::new());
-        for (number, body) in [(7, &b"first"[..]), (8, b"other"), (9, b"end")] {
-            let start = alone.len();
-            let header = HopHeader { packet_type: PacketType::Sealed, epoch: 1, number, label: Label(5) };
-            header.emit(&mut alone);
-            alone.extend_from_slice(body);
-            run.extend_from_slice(&alone[start..]);
-            run.extend_from_slice(&[0; AEAD_TAG]);
-            key.seal(6, number, &mut alone, start);
-            hop::sign(&mut alone[start..], &hop_key);
-        }
-        RunSeal { key, path: 6, hop_key }.finish(&mut run, HOP_HEADER + 5 + AEAD_TAG);
-        assert_eq!(run, alone);
-    }
 
     #[test]
     fn a_seal_opens_for_its_path_number_and_header_only() {

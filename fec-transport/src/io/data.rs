@@ -78,6 +78,8 @@ pub(super) struct DataSocket {
     is_ipv6: bool,
     buffers: Vec<u8>,
     outbox: Outbox,
+    /// Of a run that is being completed; empty between.
+    packets: Vec<u8>,
     counts: DataCounts,
     arrival_loss: ArrivalLoss,
 }
@@ -99,6 +101,7 @@ impl DataSocket {
             state,
             buffers: vec![0; BATCH_SIZE * RECEIVE_BUFFER],
             outbox: Outbox::default(),
+            packets: Vec::new(),
             counts: DataCounts::default(),
             arrival_loss,
         })
@@ -187,27 +190,26 @@ impl DataSocket {
         self.outbox.is_empty() && self.thread.is_idle()
     }
 
-    /// Queues a run, which is in `datagrams`; without an address it is dropped. Leaves an empty buffer. `more` says that
-    /// others are coming: then the thread beside the driver seals and sends.
+    /// Queues a run of which `datagrams` has what the node wrote; without an address it is dropped. Leaves an empty buffer.
+    /// `more` says that others are coming: then the thread beside the driver completes and sends.
     pub(super) fn queue(&mut self, to: Option<SocketAddr>, run: Run, datagrams: &mut Vec<u8>, more: bool) {
+        let length = run.length(datagrams);
         let Run { transmit: node::Transmit { segment_size, ecn, .. }, seal } = run;
         let Some(to) = to.map(|to| mapped(to, self.is_ipv6)) else {
-            self.counts.without_address += datagrams.len().div_ceil(segment_size.max(1)) as u64;
+            self.counts.without_address += length.div_ceil(segment_size.max(1)) as u64;
             return datagrams.clear();
         };
         if more {
             // What goes to the thread must not overtake it.
             self.flush();
         }
-        if self.outbox.is_empty() && (more || !self.thread.is_idle()) {
-            let bytes = std::mem::take(datagrams);
-            *datagrams = self.thread.push(Outgoing { to, segment_size, ecn, seal, bytes });
-            return;
-        }
-        if let Some(seal) = seal {
-            seal.finish(datagrams, segment_size);
-        }
-        self.outbox.push(to, segment_size, ecn, datagrams);
+        let bytes = std::mem::take(datagrams);
+        let outgoing = Outgoing { to, segment_size, ecn, seal, bytes, length };
+        *datagrams = if self.outbox.is_empty() && (more || !self.thread.is_idle()) {
+            self.thread.push(outgoing)
+        } else {
+            outgoing.complete(&mut self.packets, &mut self.outbox)
+        };
     }
 
     /// Sends what is queued here, as far as the kernel takes it now.

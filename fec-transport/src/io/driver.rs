@@ -36,7 +36,7 @@ use crate::time::Time;
 const MAX_BATCH: usize = 128;
 
 /// Bytes that the node may put out before the socket takes them: a few runs of 44 packets.
-const MAX_QUEUED: usize = 512 << 10;
+const MAX_QUEUED: usize = 1 << 20;
 
 /// Passes over all outputs before the inputs get their turn again.
 const MAX_PASSES: usize = 16;
@@ -290,7 +290,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         while runs < MAX_BATCH && queued < MAX_QUEUED && self.data.has_room() {
             let Some(run) = self.node.poll_run(now, &mut self.buffer) else { break };
             let to = self.addresses.find(run.transmit.to);
-            queued += self.buffer.len();
+            queued += run.length(&self.buffer);
             self.data.queue(to, run, &mut self.buffer, runs > 0);
             runs += 1;
         }

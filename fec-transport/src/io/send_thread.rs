@@ -1,8 +1,8 @@
-//! A thread that seals runs and hands them to the kernel, beside the driver's task.
+//! A thread that completes runs and hands them to the kernel, beside the driver's task.
 //!
-//! Sealing and the system call are two thirds of the work of sending. While there is little to do the driver does both
-//! itself: waking a thread costs more. Once runs wait, they go to the thread, all of them and in their order, so that no
-//! packet of a path overtakes another; the driver chooses and writes the next symbols meanwhile.
+//! Whatever touches each byte of a run is done in one place: copying the symbols, sealing, the system call. While there is
+//! little to do the driver does it itself: waking a thread costs more. Once runs wait, they go to the thread, all of them
+//! and in their order, so that no packet of a path overtakes another; the driver chooses the next symbols meanwhile.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -16,10 +16,11 @@ use tokio::sync::Notify;
 
 use super::data::{DataCounts, send};
 use super::outbox::Outbox;
-use crate::node::{Ecn, RunSeal};
+use crate::node::Ecn;
+use crate::session::RunSeal;
 
 /// Bytes that may wait for the thread: some ten runs, 0.4 ms at 10 Gbit/s.
-const MAX_WAITING: usize = 512 << 10;
+const MAX_WAITING: usize = 1 << 20;
 /// Bytes that the thread gathers before it calls the kernel: less than two full runs.
 const MAX_GATHERED: usize = 64 << 10;
 /// Buffers that are kept for later runs.
@@ -34,7 +35,27 @@ pub(super) struct Outgoing {
     pub(super) segment_size: usize,
     pub(super) ecn: Ecn,
     pub(super) seal: Option<RunSeal>,
+    /// The packets, or their headers if there is a `seal` to complete them.
     pub(super) bytes: Vec<u8>,
+    /// Bytes of the complete packets.
+    pub(super) length: usize,
+}
+
+impl Outgoing {
+    /// Completes the packets in `packets`, which is empty and remains so, and puts them into `outbox`; gives a buffer for
+    /// another run.
+    pub(super) fn complete(self, packets: &mut Vec<u8>, outbox: &mut Outbox) -> Vec<u8> {
+        let Outgoing { to, segment_size, ecn, seal, mut bytes, .. } = self;
+        match seal {
+            Some(seal) => {
+                seal.complete(&bytes, packets);
+                outbox.push(to, segment_size, ecn, packets);
+                bytes.clear();
+            }
+            None => outbox.push(to, segment_size, ecn, &mut bytes),
+        }
+        bytes
+    }
 }
 
 /// The thread, which begins with the first run and ends when this is dropped and everything is sent.
@@ -82,7 +103,7 @@ impl SendThread {
 
     /// Hands a run over; gives a buffer for the next one.
     pub(super) fn push(&mut self, outgoing: Outgoing) -> Vec<u8> {
-        self.shared.waiting.fetch_add(outgoing.bytes.len(), Ordering::AcqRel);
+        self.shared.waiting.fetch_add(outgoing.length, Ordering::AcqRel);
         let queue = self.queue.get_or_insert_with(|| {
             let (queue, runs) = channel();
             let worker = Worker {
@@ -121,30 +142,25 @@ struct Worker {
 
 impl Worker {
     fn run(&self, runs: &Receiver<Outgoing>) {
-        let mut outbox = Outbox::default();
+        let (mut outbox, mut packets) = (Outbox::default(), Vec::new());
         while let Ok(first) = runs.recv() {
-            let mut length = self.finish(first, &mut outbox);
+            let mut length = self.complete(first, &mut packets, &mut outbox);
             // Short runs to one neighbour leave together.
             while let Some(next) = (length < MAX_GATHERED).then(|| runs.try_recv().ok()).flatten() {
-                length += self.finish(next, &mut outbox);
+                length += self.complete(next, &mut packets, &mut outbox);
             }
             self.flush(&mut outbox);
             self.count_down(length);
         }
     }
 
-    /// Seals a run and puts it into `outbox`; gives its length.
-    fn finish(&self, outgoing: Outgoing, outbox: &mut Outbox) -> usize {
-        let Outgoing { to, segment_size, ecn, seal, mut bytes } = outgoing;
-        if let Some(seal) = seal {
-            seal.finish(&mut bytes, segment_size);
-        }
-        let length = bytes.len();
-        outbox.push(to, segment_size, ecn, &mut bytes);
-        bytes.clear();
+    /// Completes a run in `outbox`; gives its length.
+    fn complete(&self, outgoing: Outgoing, packets: &mut Vec<u8>, outbox: &mut Outbox) -> usize {
+        let length = outgoing.length;
+        let spare = outgoing.complete(packets, outbox);
         let mut spares = self.shared.spares();
         if spares.len() < MAX_SPARES {
-            spares.push(bytes);
+            spares.push(spare);
         }
         length
     }

@@ -30,14 +30,14 @@ use bytes::Bytes;
 use crate::circuit::{CircuitCounters, CircuitStatus, Circuits, DatagramCounters, Verdict};
 use crate::config::{Config, ConfigError};
 use crate::crypto::random::Random;
-pub use crate::crypto::seal::RunSeal;
 use crate::event::{Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
 use crate::neighbour::{NeighbourStatus, Neighbours};
 use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
 use crate::session::path::PathId;
 use crate::session::{
-    Class, Delivery, Job, JobResult, PathStatus, Read, ReceiveCounters, SendCounters, Session, SharedPool,
+    Class, Delivery, Job, JobResult, PathStatus, Read, ReceiveCounters, RunSeal, SendCounters, Session,
+    SharedPool,
 };
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
@@ -93,8 +93,15 @@ impl Transmit {
 pub struct Run {
     /// Where they go.
     pub transmit: Transmit,
-    /// What finishes them; none if they are finished.
+    /// What completes them if there are only their headers yet.
     pub seal: Option<RunSeal>,
+}
+
+impl Run {
+    /// Bytes of the complete datagrams, if `buffer` has what [`Node::poll_run`] wrote.
+    pub fn length(&self, buffer: &[u8]) -> usize {
+        self.seal.as_ref().map_or(buffer.len(), RunSeal::length)
+    }
 }
 
 /// A node; see the [module](self).
@@ -106,6 +113,8 @@ pub struct Node {
     me: Peer,
     /// The latest time that the node was told.
     now: Time,
+    /// Of a run that is being completed; empty between.
+    headers: Vec<u8>,
     /// When the paths were looked at last.
     watched: Time,
     random: Random,
@@ -187,6 +196,7 @@ impl Node {
             identity: Arc::new(identity),
             me: Peer { member, instance },
             now,
+            headers: Vec::new(),
             watched: now,
             random,
             sessions: BTreeMap::new(),
@@ -268,12 +278,14 @@ impl Node {
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let Run { transmit, seal } = self.poll_run(now, buffer)?;
         if let Some(seal) = seal {
-            seal.finish(buffer, transmit.segment_size);
+            std::mem::swap(buffer, &mut self.headers);
+            seal.complete(&self.headers, buffer);
+            self.headers.clear();
         }
         Some(transmit)
     }
 
-    /// The same for who finishes the datagrams himself, perhaps on another thread: sealing is most of the work.
+    /// The same for who completes the datagrams himself, perhaps on another thread: that is most of the work.
     pub fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
         self.now = now;
         if let Some(transmit) = self.relayed.pop(buffer) {

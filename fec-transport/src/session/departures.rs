@@ -15,6 +15,8 @@ pub(crate) struct Departures {
     first: u64,
     /// `None` marks a number that was skipped.
     departures: VecDeque<Option<Departure>>,
+    /// The bytes of all of them.
+    bytes: u64,
     /// Packets that had to be forgotten before anything was known of them; the next acknowledgement covers them too.
     forgotten: (u64, u64),
 }
@@ -43,6 +45,7 @@ impl Departures {
             if let Some(departure) = self.departures.pop_front().flatten() {
                 self.forgotten.0 += 1;
                 self.forgotten.1 += u64::from(departure.bytes);
+                self.bytes -= u64::from(departure.bytes);
             }
             self.first += 1;
         }
@@ -53,7 +56,13 @@ impl Departures {
     pub(crate) fn weigh_last(&mut self, bytes: usize) {
         if let Some(Some(last)) = self.departures.back_mut() {
             last.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            self.bytes += u64::from(last.bytes);
         }
+    }
+
+    /// Bytes that are not known to have arrived or to be lost, IP headers included; older ones are not counted.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The first packet number that is not known to have arrived or to be lost.
@@ -64,15 +73,16 @@ impl Departures {
     /// Forgets everything up to `highest`, which is at least [`first`](Self::first) and was pushed.
     pub(crate) fn acknowledge(&mut self, highest: u64) -> Acknowledged {
         let count = (highest - self.first + 1) as usize;
-        let (mut packets, mut bytes) = std::mem::take(&mut self.forgotten);
-        let mut last = None;
+        let (mut packets, forgotten) = std::mem::take(&mut self.forgotten);
+        let (mut bytes, mut last) = (0, None);
         for departure in self.departures.drain(..count) {
             packets += u64::from(departure.is_some());
             bytes += departure.map_or(0, |departure| u64::from(departure.bytes));
             last = departure;
         }
+        self.bytes -= bytes;
         self.first = highest + 1;
-        Acknowledged { departure: last.map(|last| last.time), packets, bytes }
+        Acknowledged { departure: last.map(|last| last.time), packets, bytes: bytes + forgotten }
     }
 
     /// How many unacknowledged packets left longer ago than `age`, but not before `since`.

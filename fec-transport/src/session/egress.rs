@@ -9,17 +9,16 @@ use super::epochs::Seal;
 use super::pacer;
 use super::path::{Egress, IP_UDP_HEADERS, Path, PathId, PathState};
 use super::rate::coupling::{CoupledPath, couple};
+use super::run::{HEADERS, RunSeal};
 use super::sender::LivingPath;
 use super::{Phase, Session};
-use crate::crypto::seal::RunSeal;
 use crate::event::CloseReason;
 use crate::node::{Run, Transmit};
 use crate::overlay::Peer;
 use crate::time::Time;
-use crate::wire::hop::{self, AEAD_TAG, HOP_HEADER, HopHeader, PacketType};
+use crate::wire::hop::{self, AEAD_TAG, HopHeader, PacketType};
 use crate::wire::packet::{Kind, Probe, emit_close};
 use crate::wire::report::{MAX_REPORTED_PATHS, PathReport, Report};
-use crate::wire::symbol::SYMBOL_HEADER;
 
 /// On how many paths a report travels, and how many close packets are sent.
 const REPORT_COPIES: usize = 2;
@@ -283,13 +282,12 @@ impl Session {
         None
     }
 
-    /// Writes symbols of equal size for one path, as long as the pacer allows: about 1 ms of them (design §6). They are
-    /// not sealed yet.
+    /// Writes the headers of symbols of equal size for one path, as long as the pacer allows: about 1 ms of them (design §6).
     fn run(&mut self, now: Time, index: usize, out: &mut Vec<u8>) -> Option<Run> {
         let Session { sender, paths, epochs, random, living, .. } = self;
         let path = &mut paths[index];
         let (tokens, rate) = (path.tokens(now), path.rate.mean_rate());
-        let (mut segment_size, mut packets) = (0, 0);
+        let (mut segment_size, mut packets, mut symbols) = (0, 0, Vec::new());
         loop {
             let room = |symbol_size| room(packet_size(symbol_size), segment_size, packets, tokens, rate);
             let Some(mut batch) = sender.choose(now, path.id, living, &room, random) else { break };
@@ -299,12 +297,12 @@ impl Session {
                 let number = path.take_symbol_number(now, random);
                 header(path, epochs.seal(), number).emit(out);
                 let is_repair = batch.emit(out);
-                out.resize(out.len() + AEAD_TAG, 0);
                 batch.sent(path.id, number, now);
                 path.weigh(packet);
                 path.counters.repair_symbols += u64::from(is_repair);
                 path.counters.source_symbols += u64::from(!is_repair);
             }
+            batch.symbols(&mut symbols);
             packets += batch.count;
             if batch.is_urgent() || packet < segment_size {
                 break;
@@ -313,11 +311,12 @@ impl Session {
         if packets == 0 {
             return None;
         }
-        path.charge_run(now, packets, out.len());
-        epochs.count_sealed(packets as u64);
         let Egress { neighbour, key: hop_key, .. } = &path.egress;
-        let seal = RunSeal { key: Arc::clone(epochs.seal().key), path: path.id.0, hop_key: hop_key.clone() };
-        Some(Run { transmit: Transmit::unmarked(*neighbour, segment_size), seal: Some(seal) })
+        let seal = RunSeal::new(Arc::clone(epochs.seal().key), hop_key.clone(), path.id.0, symbols);
+        let (neighbour, length) = (*neighbour, seal.length());
+        path.charge_run(now, packets, length);
+        epochs.count_sealed(packets as u64);
+        Some(Run { transmit: Transmit::unmarked(neighbour, segment_size), seal: Some(seal) })
     }
 
     /// Brings up to date what the sender knows of the paths.
@@ -366,7 +365,7 @@ fn room(packet: usize, segment_size: usize, packets: usize, tokens: f64, rate: f
 
 /// Bytes of the datagram that carries a symbol.
 fn packet_size(symbol_size: usize) -> usize {
-    HOP_HEADER + SYMBOL_HEADER + symbol_size + AEAD_TAG
+    HEADERS + symbol_size + AEAD_TAG
 }
 
 fn header(path: &Path, seal: Seal<'_>, number: u64) -> HopHeader {

@@ -9,7 +9,7 @@ use tracing::Span;
 use super::departures::Departures;
 use super::loss::{LossEstimate, PRIOR_LOSS};
 use super::pacer::Pacer;
-use super::rate::{Feedback, RateController};
+use super::rate::{self, Feedback, RateController};
 use super::round_trip::RoundTrip;
 use super::suspicion::{Evidence, Suspicion};
 use crate::config::Liveness;
@@ -270,14 +270,25 @@ impl Path {
         self.departures.weigh_last(bytes);
     }
 
-    /// Whether the pacer lets a run of packets of `packet` bytes go.
+    /// Whether the pacer and the window let a run of packets of `packet` bytes go.
     pub(crate) fn may_send(&mut self, now: Time, packet: usize) -> bool {
-        self.pacer.may_send(now, self.rate.rate(now), packet)
+        self.window_opens_at().is_none_or(|at| at <= now)
+            && self.pacer.may_send(now, self.rate.rate(now), packet)
     }
 
-    /// When the pacer will have the tokens for the next run of packets of `packet` bytes.
+    /// When the pacer will have the tokens for the next run of packets of `packet` bytes, and the window is open even if no
+    /// report comes.
     pub(crate) fn ready_at(&self, now: Time, packet: usize) -> Time {
-        self.pacer.ready_at(self.rate.rate(now), packet)
+        let paced = self.pacer.ready_at(self.rate.rate(now), packet);
+        self.window_opens_at().map_or(paced, |opens| opens.max(paced))
+    }
+
+    /// If there is too much on the way: when the first of it counts as lost.
+    fn window_opens_at(&self) -> Option<Time> {
+        let window = rate::WINDOW + self.rate.mean_rate() / 8.0 * self.round_trip.floor().as_secs_f64();
+        let first =
+            self.departures.unheard_since(Time::ZERO).filter(|_| self.departures.bytes() as f64 > window);
+        first.map(|first| first + self.loss_timeout())
     }
 
     /// Takes the path's part of a report that the peer sent at `sent_us` of its clock.
@@ -299,7 +310,7 @@ impl Path {
         let acknowledged = self.departures.acknowledge(report.highest);
         let departed = acknowledged.departure.ok_or(FalseClaim(report.highest))?;
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
-        self.round_trip.observe(now.since(departed).saturating_sub(held));
+        self.round_trip.observe(now, now.since(departed).saturating_sub(held));
         self.heard_of = self.heard_of.max(Some(departed));
         self.transit_us = Some(report.arrival_us as i64 - departed.as_micros() as i64);
         let is_over = self.returned.is_some_and(|returned| departed >= returned);
@@ -402,7 +413,7 @@ impl Path {
         };
         let (_, sent) = self.probe.pending[place];
         self.probe.pending.clear();
-        self.round_trip.observe(now.since(sent));
+        self.round_trip.observe(now, now.since(sent));
         self.heard_of = self.heard_of.max(Some(sent));
         if matches!(self.state, PathState::Dead { .. }) {
             self.rate.restart(now);

@@ -11,6 +11,8 @@ const LONGEST_INTERVAL: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Data that justifies a report before the longest interval is over: with two reports of 400 bytes, 2 % of it.
 const BYTES_PER_REPORT: usize = 40_000;
+/// So much data is reported at once, or the sender's window would close: a third of it.
+const BYTES_OF_WINDOW: usize = 1 << 20;
 
 /// The receiver's clock of reports.
 #[derive(Debug)]
@@ -31,10 +33,10 @@ impl Reporting {
     pub(crate) fn on_data(&mut self, now: Time, bytes: usize, round_trip: Duration) {
         self.bytes += bytes;
         self.pause = LONGEST_INTERVAL;
-        let interval = if self.bytes >= BYTES_PER_REPORT {
-            (round_trip / 16).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL)
-        } else {
-            LONGEST_INTERVAL
+        let interval = match self.bytes {
+            BYTES_OF_WINDOW.. => Duration::ZERO,
+            BYTES_PER_REPORT.. => (round_trip / 16).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL),
+            _ => LONGEST_INTERVAL,
         };
         let due = (self.last + interval).max(now);
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
@@ -74,6 +76,8 @@ mod tests {
         assert_eq!(reporting.due(), Some(Time::ZERO + LONGEST_INTERVAL));
         reporting.on_data(Time::ZERO, BYTES_PER_REPORT, RTT);
         assert_eq!(reporting.due(), Some(Time::ZERO + RTT / 16));
+        reporting.on_data(Time::ZERO + RTT / 32, BYTES_OF_WINDOW, RTT);
+        assert_eq!(reporting.due(), Some(Time::ZERO + RTT / 32));
         assert_eq!(reporting.next(Time::ZERO + RTT, false), 1);
         assert_eq!(reporting.due(), None);
     }

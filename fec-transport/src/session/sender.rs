@@ -240,7 +240,7 @@ impl Sender {
         let Take::Symbols(id, count) = taken else { return None };
         self.last_activity = now;
         let block = self.blocks.get_mut(&id)?;
-        Some(Batch { block, counters: &mut self.counters, count })
+        Some(Batch { block, counters: &mut self.counters, count, first: None })
     }
 
     fn take(

@@ -74,6 +74,25 @@ fn pair(config: Config) -> Pair {
     }
 }
 
+/// Whatever the pacer says: a process that does not run for some milliseconds must not lose what its socket cannot hold.
+#[test]
+fn no_more_is_on_the_way_than_a_socket_holds() {
+    let [client, _] = pair(Config::default()).ends;
+    let mut path = client.paths.into_iter().next().expect("two paths");
+    path.round_trip.observe(Time::ZERO, Duration::ZERO);
+    let now = Time::ZERO + Duration::from_secs(1);
+    let mut sent = 0.0;
+    while sent <= rate::WINDOW {
+        assert!(path.ready_at(now, 0) < now + path.loss_timeout(), "after {sent} bytes");
+        path.take_number(now, false);
+        path.weigh(60_000);
+        sent += 60_028.0;
+    }
+    let opens = now + path.loss_timeout();
+    assert_eq!(path.ready_at(now, 0), opens);
+    assert!(!path.may_send(now, 0) && path.may_send(opens, 0));
+}
+
 impl Pair {
     /// Lets `span` pass in steps of 1 ms; `passes` decides about each packet by its sender and its length.
     fn run(&mut self, span: Duration, mut passes: impl FnMut(usize, usize) -> bool) {
@@ -85,7 +104,8 @@ impl Pair {
                 let mut datagram = Vec::new();
                 while let Some(Run { transmit, seal }) = self.ends[from].poll_run(self.now, &mut datagram) {
                     if let Some(seal) = seal {
-                        seal.finish(&mut datagram, transmit.segment_size);
+                        let headers = std::mem::take(&mut datagram);
+                        seal.complete(&headers, &mut datagram);
                     }
                     for segment in datagram.chunks_mut(transmit.segment_size) {
                         if passes(from, segment.len()) {

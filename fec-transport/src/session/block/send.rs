@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::Geometry;
 use crate::session::code::{RepairSymbols, code};
 use crate::session::path::PathId;
+use crate::session::run::Symbols;
 use crate::session::stream::Class;
 use crate::time::Time;
 use crate::wire::symbol::{BlockHeader, Codec};
@@ -133,24 +134,38 @@ impl SendBlock {
         (id as u16, id >= self.geometry.source_symbols || self.repairs > 0)
     }
 
-    /// Appends the symbol of that encoding id. What repair symbols have in common is computed now unless
-    /// [`prepared`](Self::prepared) brought it.
-    pub(crate) fn encode(&mut self, encoding_id: u16, out: &mut Vec<u8>) {
-        let Geometry { codec, symbol_size, source_symbols } = self.geometry;
-        let id = usize::from(encoding_id);
-        if id < source_symbols {
-            return out.extend_from_slice(&self.source[id * symbol_size..][..symbol_size]);
-        }
-        if matches!(self.repair, Repair::Unprepared) {
-            self.repair = Repair::Prepared(code(codec, source_symbols).prepare(&self.source));
-        }
-        if let Repair::Prepared(repair) = &self.repair {
-            repair.append(encoding_id, &self.source, out);
+    /// Appends the `count` symbols of the encoding ids from `first` on. What repair symbols have in common is computed now
+    /// unless [`prepared`](Self::prepared) brought it.
+    pub(crate) fn encode(&mut self, first: u16, count: usize, symbols: &mut Vec<Symbols>) {
+        let Geometry { symbol_size: size, source_symbols, .. } = self.geometry;
+        let (mut id, mut left) = (usize::from(first), count);
+        while left > 0 {
+            let (count, bytes) = if id < source_symbols {
+                let count = left.min(source_symbols - id);
+                (count, self.source.slice(id * size..(id + count) * size))
+            } else {
+                let count = left.min(self.encoding_ids - id);
+                (count, self.repair_symbols(id, count))
+            };
+            symbols.push(Symbols { count, size, bytes });
+            (id, left) = ((id + count) % self.encoding_ids, left - count);
         }
         if !self.has_symbols() {
             // Most blocks need no repair: what a later one needs is computed again.
             self.repair = Repair::Unprepared;
         }
+    }
+
+    fn repair_symbols(&mut self, first: usize, count: usize) -> Bytes {
+        let Geometry { codec, symbol_size, source_symbols } = self.geometry;
+        if matches!(self.repair, Repair::Unprepared) {
+            self.repair = Repair::Prepared(code(codec, source_symbols).prepare(&self.source));
+        }
+        let mut symbols = Vec::with_capacity(count * symbol_size);
+        if let Repair::Prepared(repair) = &self.repair {
+            (first..first + count).for_each(|id| repair.append(id as u16, &self.source, &mut symbols));
+        }
+        symbols.into()
     }
 
     /// Takes what repair symbols have in common, computed elsewhere.

@@ -24,11 +24,25 @@ fn symbols_of(data: &[u8], count: usize) -> Vec<(u16, Vec<u8>)> {
     let mut block = send_block(data);
     let mut next = || {
         let (id, _) = block.encode_next();
-        let mut symbol = Vec::new();
-        block.encode(id, &mut symbol);
-        (id, symbol)
+        let mut symbols = Vec::new();
+        block.encode(id, 1, &mut symbols);
+        (id, symbols[0].bytes.to_vec())
     };
     (0..count).map(|_| next()).collect()
+}
+
+#[test]
+fn symbols_of_a_batch_are_those_that_come_one_by_one() {
+    let data: Vec<u8> = (0..20 * LARGEST - 3).map(|index| index as u8).collect();
+    let one_by_one: Vec<Vec<u8>> = symbols_of(&data, 300).into_iter().map(|(_, symbol)| symbol).collect();
+    let (mut block, mut batch) = (send_block(&data), Vec::new());
+    block.encode(0, 300, &mut batch);
+    // Source symbols, repair symbols, and after 256 the source symbols again.
+    assert_eq!(batch.iter().map(|symbols| symbols.count).collect::<Vec<_>>(), [20, 236, 20, 24]);
+    assert_eq!(
+        batch.iter().flat_map(|symbols| symbols.bytes.to_vec()).collect::<Vec<_>>(),
+        one_by_one.concat()
+    );
 }
 
 fn arrives(data: &[u8], order: &[usize]) -> Result<(), TestCaseError> {

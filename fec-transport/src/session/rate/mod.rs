@@ -49,6 +49,9 @@ const INITIAL_RATE: f64 = 4e6;
 pub(crate) const MIN_RATE: f64 = 360e3;
 /// Nor above this, bit/s.
 const MAX_RATE: f64 = 40e9;
+/// A path has no more bytes on the way than this and what it carries in a round trip without queues. More could stand in
+/// the peer's socket while its process does not run, and would be lost there (4 MiB of it, the kernel's share included).
+pub(crate) const WINDOW: f64 = (4 << 20) as f64;
 /// The standing queue of a session that sends [`TARGET_RATE`] over a link: long enough to be told from jitter, short
 /// enough for the 15 ms that design §6 allows.
 const TARGET_QUEUE: f64 = 0.005;
@@ -246,7 +249,8 @@ impl RateController {
         let delay_us = feedback.arrived_us as i64 - feedback.departed.as_micros() as i64;
         self.floor.observe(now, delay_us);
         self.drain.observe(feedback, delay_us);
-        let queue = self.floor.above(delay_us);
+        // The window allows for no longer queue; what is beyond are pauses of a process.
+        let queue = self.floor.above(delay_us).min(WINDOW * 8.0 / self.rate);
         self.queue = Duration::from_secs_f64(queue);
         if self.check.is_some() {
             return self.on_check_feedback(now, feedback);

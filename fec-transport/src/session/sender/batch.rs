@@ -2,6 +2,7 @@
 
 use crate::session::block::SendBlock;
 use crate::session::path::PathId;
+use crate::session::run::Symbols;
 use crate::session::sender::SendCounters;
 use crate::time::Time;
 use crate::wire::symbol::SymbolHeader;
@@ -13,6 +14,8 @@ pub(crate) struct Batch<'a> {
     pub(super) counters: &'a mut SendCounters,
     /// How many symbols.
     pub(crate) count: usize,
+    /// The encoding id of the first, once its header was emitted; the others follow.
+    pub(super) first: Option<u16>,
 }
 
 impl Batch<'_> {
@@ -26,13 +29,20 @@ impl Batch<'_> {
         self.block.geometry().symbol_size
     }
 
-    /// Appends the next symbol with its header; gives whether it repairs.
+    /// Appends the header of the next symbol; gives whether it repairs.
     pub(crate) fn emit(&mut self, out: &mut Vec<u8>) -> bool {
         let (encoding_id, is_repair) = self.block.encode_next();
+        self.first.get_or_insert(encoding_id);
         self.counters.count(encoding_id, self.block);
         SymbolHeader { encoding_id, block: self.block.header }.emit(out);
-        self.block.encode(encoding_id, out);
         is_repair
+    }
+
+    /// The symbols, once their headers were emitted.
+    pub(crate) fn symbols(&mut self, symbols: &mut Vec<Symbols>) {
+        if let Some(first) = self.first {
+            self.block.encode(first, self.count, symbols);
+        }
     }
 
     /// Notes that the symbol left on `path` as packet `number`.

@@ -1,0 +1,104 @@
+//! Packets that leave together: the session writes their headers, and whoever sends them does the rest.
+//!
+//! The rest is what touches every byte: the symbols are copied behind their headers, sealed in place, and the kernel
+//! copies them again. On one thread, in a buffer that never leaves the cache next to it, that takes half as long.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::crypto::hop_key::HopKey;
+use crate::crypto::seal::SealKey;
+use crate::wire::hop::{self, AEAD_TAG, HOP_HEADER};
+use crate::wire::symbol::SYMBOL_HEADER;
+
+/// Bytes that come before the symbol in a packet.
+pub(crate) const HEADERS: usize = HOP_HEADER + SYMBOL_HEADER;
+
+/// Symbols of equal size, one for each of successive packets.
+#[derive(Debug, Clone)]
+pub(crate) struct Symbols {
+    pub(crate) count: usize,
+    pub(crate) size: usize,
+    /// `count × size` bytes.
+    pub(crate) bytes: Bytes,
+}
+
+/// What completes the packets of a run: their symbols and the keys that seal and sign them. It needs nothing else of the
+/// session, so any thread can do it.
+#[derive(Debug, Clone)]
+pub struct RunSeal {
+    key: Arc<SealKey>,
+    hop_key: HopKey,
+    path: u32,
+    symbols: Vec<Symbols>,
+}
+
+impl Symbols {
+    fn each(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.count).map(|index| &self.bytes[index * self.size..][..self.size])
+    }
+}
+
+impl RunSeal {
+    pub(crate) fn new(key: Arc<SealKey>, hop_key: HopKey, path: u32, symbols: Vec<Symbols>) -> RunSeal {
+        RunSeal { key, hop_key, path, symbols }
+    }
+
+    /// Packets of the run.
+    #[must_use]
+    pub fn packets(&self) -> usize {
+        self.symbols.iter().map(|symbols| symbols.count).sum()
+    }
+
+    /// Bytes of the run when it is complete.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        let overhead = self.packets() * (HEADERS + AEAD_TAG);
+        overhead + self.symbols.iter().map(|symbols| symbols.bytes.len()).sum::<usize>()
+    }
+
+    /// Appends the complete packets to `packets`; `headers` are what [`Node::poll_run`](crate::Node::poll_run) wrote.
+    pub fn complete(&self, headers: &[u8], packets: &mut Vec<u8>) {
+        debug_assert_eq!(headers.len(), self.packets() * HEADERS);
+        packets.reserve(self.length());
+        let symbols = self.symbols.iter().flat_map(Symbols::each);
+        for (header, symbol) in headers.chunks_exact(HEADERS).zip(symbols) {
+            let start = packets.len();
+            packets.extend_from_slice(header);
+            packets.extend_from_slice(symbol);
+            self.key.seal(self.path, hop::number_of(header), packets, start);
+            hop::sign(&mut packets[start..], &self.hop_key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::hop::{HopHeader, Label, PacketType};
+
+    #[test]
+    fn a_run_is_completed_as_if_each_packet_were_sealed_alone() {
+        let (key, hop_key) = (Arc::new(SealKey::new(&[3; 32])), HopKey::new([4; 16]));
+        let (mut headers, mut alone) = (Vec::new(), Vec::new());
+        for (number, symbol) in [(7, &b"first"[..]), (8, b"other"), (9, b"end"), (10, b"")] {
+            let start = alone.len();
+            let header = HopHeader { packet_type: PacketType::Sealed, epoch: 1, number, label: Label(5) };
+            header.emit(&mut alone);
+            alone.extend_from_slice(&[number as u8; SYMBOL_HEADER]);
+            headers.extend_from_slice(&alone[start..]);
+            alone.extend_from_slice(symbol);
+            key.seal(6, number, &mut alone, start);
+            hop::sign(&mut alone[start..], &hop_key);
+        }
+        let symbols =
+            |count, bytes: &'static [u8]| Symbols { count, size: bytes.len() / count, bytes: bytes.into() };
+        let symbols = vec![symbols(2, b"firstother"), symbols(1, b"end"), symbols(1, b"")];
+        let run = RunSeal::new(key, hop_key, 6, symbols);
+        let mut packets = Vec::new();
+        run.complete(&headers, &mut packets);
+        assert_eq!(packets, alone);
+        assert_eq!((run.packets(), run.length()), (4, alone.len()));
+    }
+}
