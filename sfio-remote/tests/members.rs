@@ -9,7 +9,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
+use bytes::Bytes;
 use overlay::{LocalOverlay, sfio};
+use sfio_remote::client::{OpenMode, OperationError};
+use sfio_remote::distribution::{StripeUnit, Structure};
+use sfio_remote::io::membership::Membership;
+use sfio_remote::io::{FileError, MemberConfig, OpenOptions, blocking};
+use sfio_remote::request::WriteList;
 
 /// `[theory §4]`: three writers put "Hello*World!*" at 0, 13, 26 with a stripe unit of 5.
 const GREETINGS: &[u8] = b"Hello*World!*Hello*World!*Hello*World!*";
@@ -76,6 +82,33 @@ fn an_io_node_that_is_killed_is_named_leaves_nothing_whole_and_works_again_when_
     let again = bytes(3_000_000);
     overlay.put(&again, name, &[]).succeeds();
     assert!(overlay.get(name, &[]).stdout() == again, "the bytes differ");
+}
+
+/// A program's own view of the same: a typed error, and the same call again after the restart.
+#[test]
+fn a_write_to_an_io_node_that_is_killed_names_it_and_succeeds_when_repeated_after_its_restart() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "20", "--delay-ms", "1"]);
+    let membership = Membership::load(Path::new(&overlay.config("client"))).expect("a right config");
+    let member = blocking::Member::start(membership.endpoint(), MemberConfig::default()).expect("it starts");
+    let options =
+        OpenOptions::new().mode(OpenMode::Create).stripe_unit(StripeUnit::new(200).expect("in range"));
+    let file = member.open(&options, &"io1,x;io2,x".parse().expect("a right name")).expect("both run");
+    let data = Bytes::from(bytes(20_000_000));
+    let write = file.submit_write(WriteList::new([(0, data.clone())]).expect("possible"));
+    overlay.wait_for_file("io2", "x");
+    overlay.signal("io2", "-KILL");
+    let error = write.wait().expect_err("io2 is gone");
+    let FileError::Operation(OperationError::SessionClosed { member: named, .. }) = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(named, "io2");
+    overlay.wait_for_words("io2 has died");
+    assert!(overlay.exported("io1", "x").len() < 10_000_000, "it was killed in the middle");
+    let _io2 = overlay.start_by_hand("io2");
+    file.write_at(0, data.clone()).expect("both run again");
+    assert!(file.read_exact_at(0, data.len() as u64).expect("it is there") == data, "the bytes differ");
+    assert_eq!(file.fsck().expect("both run"), Structure::Intact { length: data.len() as u64 });
 }
 
 #[test]

@@ -87,6 +87,28 @@ fn check(distribution: &Distribution, subfiles: &[Vec<u8>], expectation: &Expect
     }
 }
 
+/// One time in eight, something that will go wrong at one of the disks.
+fn perhaps_inject(cluster: &mut Cluster, dice: &mut Dice) {
+    if dice.below(8) == 0 {
+        let faults = [Fault::TornWrite { bytes: dice.below(900) as u64 }, Fault::FailedSync];
+        let fault = faults[dice.below(2)].clone();
+        cluster.stores[2 + dice.below(WIDTH)].inject(fault);
+    }
+}
+
+/// Lets everything run until nothing happens any more; gives the number of disk operations.
+fn after_each_disk_operation(cluster: &mut Cluster, mut look: impl FnMut(&Cluster, u64)) -> usize {
+    let before = cluster.disk_operations;
+    let mut operations = before;
+    while cluster.step() {
+        if cluster.disk_operations > operations {
+            operations = cluster.disk_operations;
+            look(cluster, operations);
+        }
+    }
+    (operations - before) as usize
+}
+
 /// Plays one history, and loses power after each of its disk operations; gives the number of power losses.
 fn play(seed: u64, durability: Durability) -> usize {
     let (mut cluster, mut dice) = (Cluster::new(seed), Dice::new(seed + 1_000));
@@ -99,12 +121,7 @@ fn play(seed: u64, durability: Durability) -> usize {
     let (mut expectation, mut losses) = (Expectation { zeros, ..Expectation::default() }, 0);
     let mut all_succeeded = true;
     for step in 0..8 {
-        if dice.below(8) == 0 {
-            let fault = [Fault::TornWrite { bytes: dice.below(900) as u64 }, Fault::FailedSync]
-                [dice.below(2)]
-            .clone();
-            cluster.stores[2 + dice.below(WIDTH)].inject(fault);
-        }
+        perhaps_inject(&mut cluster, &mut dice);
         let offset = dice.below(9_000);
         let data: Vec<u8> =
             (0..1 + dice.below(4_000)).map(|i| (1 + (i * 31 + step * 77) % 255) as u8).collect();
@@ -118,16 +135,10 @@ fn play(seed: u64, durability: Durability) -> usize {
             }
         };
         let id = cluster.start(CLIENT, action);
-        let mut operations = cluster.disk_operations;
-        while cluster.step() {
-            if cluster.disk_operations > operations {
-                operations = cluster.disk_operations;
-                let context =
-                    format!("seed {seed}, {durability:?}, step {step}, disk operation {operations}");
-                check(&distribution, &lose_power(&cluster, &mut dice), &expectation, &context);
-                losses += 1;
-            }
-        }
+        losses += after_each_disk_operation(&mut cluster, |cluster, operation| {
+            let context = format!("seed {seed}, {durability:?}, step {step}, disk operation {operation}");
+            check(&distribution, &lose_power(cluster, &mut dice), &expectation, &context);
+        });
         let succeeded = cluster.results.remove(&id).expect("it has ended").is_ok();
         if !syncs {
             expectation.end(offset, &data, succeeded);

@@ -92,17 +92,11 @@ impl DiskStore {
             }
             DiskAction::Sync => self.sync(path, incidents)?,
             DiskAction::Remove { durable } => {
-                let paid = self.paid(path, incidents);
-                self.root.remove(path, *durable)?;
-                paid.iter().for_each(|handle| handle.is_gone());
-                self.forget(path);
+                self.remove(path, *durable, incidents)?;
                 0
             }
             DiskAction::Rename { target, replace, durable } => {
-                let paid = self.paid(target, incidents).filter(|_| path != target);
-                self.root.rename(path, target, *replace, *durable)?;
-                paid.iter().for_each(|handle| handle.is_gone());
-                self.moved(path, target);
+                self.rename(path, target, (*replace, *durable), incidents)?;
                 0
             }
         };
@@ -132,6 +126,33 @@ impl DiskStore {
             self.sync(path, incidents)?;
         }
         Ok(size_before)
+    }
+
+    fn remove(
+        &self,
+        path: &SubfilePath,
+        durable: bool,
+        incidents: &mut Vec<Incident>,
+    ) -> Result<(), DiskError> {
+        let paid = self.paid(path, incidents);
+        self.root.remove(path, durable)?;
+        paid.iter().for_each(|handle| handle.is_gone());
+        self.lock().remove(path);
+        Ok(())
+    }
+
+    fn rename(
+        &self,
+        path: &SubfilePath,
+        target: &SubfilePath,
+        (replace, durable): (bool, bool),
+        incidents: &mut Vec<Incident>,
+    ) -> Result<(), DiskError> {
+        let replaced = self.paid(target, incidents).filter(|_| path != target);
+        self.root.rename(path, target, replace, durable)?;
+        replaced.iter().for_each(|handle| handle.is_gone());
+        self.lock().rename(path, target);
+        Ok(())
     }
 
     fn sync(&self, path: &SubfilePath, incidents: &mut Vec<Incident>) -> Result<u64, DiskError> {
@@ -179,14 +200,6 @@ impl DiskStore {
             }
         }
         handle
-    }
-
-    fn forget(&self, path: &SubfilePath) {
-        self.lock().remove(path);
-    }
-
-    fn moved(&self, path: &SubfilePath, target: &SubfilePath) {
-        self.lock().rename(path, target);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Handles> {

@@ -243,7 +243,8 @@ impl ExportRoot {
                 other => return other,
             }
         }
-        Err(Errno::AGAIN)
+        // Somebody goes on renaming what is on the way: nobody can tell that it stays beneath the root.
+        Err(Errno::XDEV)
     }
 
     fn directory_at(&self, directory: &str) -> Result<OwnedFd, Errno> {

@@ -139,15 +139,7 @@ fn links_that_leave_the_root_are_refused_and_others_are_followed() {
 #[test]
 fn what_is_no_regular_file_is_refused_without_waiting_for_it() {
     let (directory, store) = store();
-    let fifo = directory.path().join("export/fifo");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &fifo,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::from_raw_mode(0o600),
-        0,
-    )
-    .expect("possible");
+    make_fifo(&directory.path().join("export/fifo"));
     let socket =
         std::os::unix::net::UnixListener::bind(directory.path().join("export/socket")).expect("possible");
     for text in ["fifo", "socket"] {
@@ -217,52 +209,70 @@ fn a_file_system_of_the_kernel_is_no_export_root() {
     }
 }
 
+/// Reads, writes, cuts and creates `text` while others exchange the names of each pair as fast as they can; gives how often
+/// that succeeded.
+fn while_swapped(store: &DiskStore, root: &Path, pairs: &[(&str, &str)], text: &str) -> usize {
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let exchange = || {
+        let directory = fs::File::open(root).expect("it is there");
+        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            for (one, other) in pairs {
+                let flags = rustix::fs::RenameFlags::EXCHANGE;
+                rustix::fs::renameat_with(&directory, *one, &directory, *other, flags)
+                    .expect("both are there");
+            }
+        }
+    };
+    let attempt = |round: u64| {
+        let action = match round % 4 {
+            0 => DiskAction::Read { extents: vec![Extent::between(0, 6)] },
+            1 => write(vec![Extent::between(0, 6)], 1, 6),
+            2 => DiskAction::SetLength { length: 6 },
+            _ => DiskAction::Create { truncate: false, durable: false, owner: None },
+        };
+        let result = perform(store, text, action);
+        // What the store keeps open must not hide the race.
+        store.lock().remove(&path(text));
+        match &result {
+            Ok(reply) => assert_ne!(reply.data, Bytes::from_static(b"secret")),
+            Err(error) => {
+                let refusals = [ErrorKind::OutsideRoot, ErrorKind::NotFound, ErrorKind::NotAFile];
+                assert!(refusals.contains(error), "{error}");
+            }
+        }
+        result.is_ok()
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(exchange);
+        let reached = (0..3_000).filter(|round| attempt(*round)).count();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        reached
+    })
+}
+
 #[test]
 fn names_that_are_swapped_during_the_call_never_lead_out() {
     let (directory, store) = store();
     let (root, outside) = (directory.path().join("export"), directory.path().join("outside"));
-    for (folder, content) in [(&outside, "secret"), (&root.join("inside"), "public")] {
-        fs::create_dir(folder).expect("possible");
-        fs::write(folder.join("a"), content).expect("possible");
-    }
-    // "d" is a directory beneath the root at one moment and a link out of it at the next, "f" a file, a link, a FIFO.
+    fs::create_dir(&outside).expect("possible");
+    fs::write(outside.join("a"), "secret").expect("possible");
+    // "d" is a directory beneath the root at one moment and a link out of it at the next.
     symlink(&outside, root.join("link")).expect("possible");
     fs::create_dir(root.join("d")).expect("possible");
     fs::write(root.join("d/a"), "public").expect("possible");
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let exchange = || {
-        let directory = fs::File::open(&root).expect("it is there");
-        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-            let flags = rustix::fs::RenameFlags::EXCHANGE;
-            rustix::fs::renameat_with(&directory, "d", &directory, "link", flags).expect("both are there");
-        }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(exchange);
-        let mut reached = [0; 2];
-        for round in 0..3_000 {
-            let action = match round % 4 {
-                0 => DiskAction::Read { extents: vec![Extent::between(0, 6)] },
-                1 => write(vec![Extent::between(0, 6)], 1, 6),
-                2 => DiskAction::SetLength { length: 6 },
-                _ => DiskAction::Create { truncate: false, durable: false, owner: None },
-            };
-            match perform(&store, "d/a", action) {
-                Ok(reply) => {
-                    assert_ne!(reply.data, Bytes::from_static(b"secret"));
-                    reached[0] += 1;
-                }
-                Err(ErrorKind::OutsideRoot | ErrorKind::NotFound | ErrorKind::Disk) => reached[1] += 1,
-                Err(other) => panic!("{other}"),
-            }
-            // What the store keeps open must not hide the race.
-            store.forget(&path("d/a"));
-        }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert!(reached[0] > 0, "{reached:?}");
-    });
+    assert!(while_swapped(&store, &root, &[("d", "link")], "d/a") > 0);
+    // "f" is a file, a link out of the root, a FIFO.
+    symlink(outside.join("a"), root.join("out")).expect("possible");
+    fs::write(root.join("f"), "public").expect("possible");
+    make_fifo(&root.join("fifo"));
+    assert!(while_swapped(&store, &root, &[("f", "out"), ("f", "fifo")], "f") > 0);
     assert_eq!(fs::read(outside.join("a")).expect("untouched"), b"secret");
     assert_eq!(fs::read_dir(&outside).expect("a directory").count(), 1);
+}
+
+fn make_fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("possible");
 }
 
 #[test]
