@@ -104,7 +104,7 @@ fn a_write_to_an_io_node_that_is_killed_names_it_and_succeeds_when_repeated_afte
     };
     assert_eq!(named, "io2");
     overlay.wait_for_words("io2 has died");
-    assert!(overlay.exported("io1", "x").len() < 10_000_000, "it was killed in the middle");
+    assert!(overlay.exported("io2", "x").len() < 10_000_000, "it was killed in the middle");
     let _io2 = overlay.start_by_hand("io2");
     file.write_at(0, data.clone()).expect("both run again");
     assert!(file.read_exact_at(0, data.len() as u64).expect("it is there") == data, "the bytes differ");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What the disk of an I/O node takes a few milliseconds for, at the rate of a fast link: below it the window would wait for
 /// the disk.
-const LEAST_WINDOW_BYTES: u64 = 4 << 20;
+const LEAST_WINDOW_BYTES: u64 = 8 << 20;
 
 /// How many transfers of full size share a window.
 const TRANSFERS_PER_WINDOW: u64 = 8;
@@ -13,7 +13,7 @@ const TRANSFERS_PER_WINDOW: u64 = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
     /// The most bytes of payload of the transfers under way to and from one I/O node, over all operations. The window is
-    /// six times what the paths to it hold (bandwidth times delay; docs/decisions/windows.md), at least 4 MiB, and at most
+    /// six times what the paths to it hold (bandwidth times delay; docs/decisions/windows.md), at least 8 MiB, and at most
     /// this. Default 256 MiB: twice what 10 Gbit/s at 100 ms hold. A fixed window of 2 MiB would give 21 MB/s at 100 ms.
     pub window_bytes: u64,
     /// The most bytes of payload of one transfer. Default 4 MiB. A transfer is an eighth of the window if that is less, so

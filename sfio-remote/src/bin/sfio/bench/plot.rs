@@ -134,8 +134,9 @@ fn polyline(scale: &Scale, points: &[(f64, f64)], colour: &str, dashes: &str) ->
     text
 }
 
-/// The next number of the form 1, 2 or 5 times a power of ten.
+/// The next number of few digits, of which a fifth has few digits, too.
 fn nice(number: f64) -> f64 {
     let power = 10_f64.powf(number.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|n| *n >= number).unwrap_or(number)
+    let factors = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    factors.map(|factor| factor * power).into_iter().find(|n| *n >= number).unwrap_or(number)
 }
