@@ -38,7 +38,9 @@ fn picture(root: &Path) -> BTreeMap<String, String> {
             picture.insert(name, format!("{:o} {time:?} {content}", metadata.mode()));
         }
     }
-    let mut all = BTreeMap::new();
+    let top = root.metadata().expect("it is there");
+    let mut all =
+        BTreeMap::from([(".".to_owned(), format!("{:o} {:?}", top.mode(), (top.mtime(), top.mtime_nsec())))]);
     add(root, root, &mut all);
     all
 }

@@ -39,6 +39,15 @@ pub enum Action {
         /// What to read.
         list: ReadList,
     },
+    /// Read regions of a file that need not be open. Answer: [`Answer::Data`].
+    ReadUnopened {
+        /// Its subfiles.
+        name: FileName,
+        /// The stripe unit that it was written with.
+        stripe_unit: StripeUnit,
+        /// What to read.
+        list: ReadList,
+    },
     /// Write regions. Answer: [`Answer::Done`].
     Write {
         /// The file.

@@ -39,7 +39,11 @@ impl Client {
                 self.files.remove(&file).ok_or(OperationError::NotOpen)?;
                 return Ok(Planned::Answer(Answer::Done));
             }
-            Action::Read { file, list } => read(self.file(file)?, list, self.config.read_bytes)?,
+            Action::Read { file, list } => read(&self.file(file)?.layout, list, self.config.read_bytes)?,
+            Action::ReadUnopened { name, stripe_unit, list } => {
+                let layout = Arc::new(Layout::resolve(name, stripe_unit, transport)?);
+                read(&layout, list, self.config.read_bytes)?
+            }
             Action::Write { file, list } => write(file, self.file(file)?, list),
             Action::SetLength { file, length } => set_length(file, self.file(file)?, length)?,
             Action::Stat { file } => {
@@ -111,12 +115,11 @@ fn parts(layout: &Layout, accesses: Vec<SubfileAccess>, single: bool) -> Vec<Par
     accesses.into_iter().map(part).collect()
 }
 
-fn read(file: &OpenFile, mut list: ReadList, limit: u64) -> Result<Operation, OperationError> {
-    let layout = Arc::clone(&file.layout);
+fn read(layout: &Arc<Layout>, mut list: ReadList, limit: u64) -> Result<Operation, OperationError> {
     let accesses = list.take_accesses(layout.distribution, &layout.holders);
-    let parts = parts(&layout, accesses, list.is_stripe_by_stripe());
+    let parts = parts(layout, accesses, list.is_stripe_by_stripe());
     let buffer = ReadBuffer::new(list, limit)?;
-    Ok(Operation::new(Goal::Read { layout, buffer }, false, parts))
+    Ok(Operation::new(Goal::Read { layout: Arc::clone(layout), buffer }, false, parts))
 }
 
 fn write(id: FileId, file: &OpenFile, mut list: WriteList) -> Operation {

@@ -5,13 +5,16 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use fec_transport::io::{EndpointEnded, Handle};
 use tokio::sync::oneshot;
 
 use crate::application::{Command, SfioApplication};
 use crate::client::{Action, Answer, Completion, Durability, OperationError, OperationId};
+use crate::distribution::StripeUnit;
 use crate::io_node::ErrorCounters;
 use crate::name::FileName;
+use crate::request::ReadList;
 
 /// Why an operation on a striped file failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +57,25 @@ type Waiting = Option<BTreeMap<OperationId, oneshot::Sender<std::result::Result<
 impl SfioClient {
     pub(super) fn new(handle: Handle<SfioApplication>, calls: Arc<Calls>) -> SfioClient {
         SfioClient { handle, calls }
+    }
+
+    /// Reads up to `length` bytes from `offset` on, of a file that need not be open; fewer if it ends before. It costs one
+    /// round trip; opening it first would cost another one.
+    ///
+    /// # Errors
+    /// If a subfile does not exist, or an I/O node fails.
+    pub async fn read_at(
+        &self,
+        name: &FileName,
+        stripe_unit: StripeUnit,
+        offset: u64,
+        length: u64,
+    ) -> Result<Bytes> {
+        let list = ReadList::new([(offset, length)]).map_err(OperationError::from)?;
+        match self.call(Action::ReadUnopened { name: name.clone(), stripe_unit, list }).await? {
+            Answer::Data(data) => Ok(data.into_vec().pop().unwrap_or_default()),
+            other => unreachable!("data was asked for, not {other:?}"),
+        }
     }
 
     /// Removes those subfiles of a file that there are.

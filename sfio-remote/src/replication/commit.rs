@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::chunk::{ChunkRef, Hash};
+use super::manifest::Metadata;
 
 const MAGIC: &[u8; 8] = b"SFIOSET1";
 
@@ -42,6 +43,8 @@ pub struct Generation {
     pub entries: u64,
     /// Bytes of its files.
     pub bytes: u64,
+    /// Of the top of the tree, which is no entry.
+    pub top: Metadata,
     /// The list of its manifest's chunks, itself in a few chunks.
     pub index: Vec<ChunkRef>,
     /// The objects that it refers to, ascending.
@@ -124,10 +127,12 @@ impl Commit {
 
 #[cfg(test)]
 mod tests {
+    use super::super::manifest::tests::metadata;
     use super::*;
 
     fn generation(number: u64) -> Generation {
-        Generation { number, published_ms: 5, entries: 2, bytes: 3, index: Vec::new(), objects: vec![1, 4] }
+        let (top, index, objects) = (metadata(), Vec::new(), vec![1, 4]);
+        Generation { number, published_ms: 5, entries: 2, bytes: 3, top, index, objects }
     }
 
     fn commit() -> Commit {

@@ -54,15 +54,14 @@ impl Merge {
     fn compare(&self, old: Entry, mut new: Entry) -> Difference {
         let same = match (&old.kind, &new.kind) {
             (EntryKind::File { size: before, .. }, EntryKind::File { size: after, .. }) => {
-                !self.distrusts_times && before == after && old.modified == new.modified
+                !self.distrusts_times && before == after && old.metadata.modified == new.metadata.modified
             }
             (before, after) => before == after,
         };
         if !same {
             return Difference::Changed { old, new };
         }
-        let is_touched = (old.mode, old.owner, old.modified, &old.attributes)
-            != (new.mode, new.owner, new.modified, &new.attributes);
+        let is_touched = old.metadata != new.metadata;
         new.kind = old.kind;
         Difference::Kept { entry: new, is_touched }
     }
@@ -70,7 +69,8 @@ impl Merge {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manifest::tests::file;
+    use super::super::manifest::Metadata;
+    use super::super::manifest::tests::{file, metadata};
     use super::*;
 
     fn differences(merge: &Merge, old: &[Entry], new: &[Entry]) -> Vec<String> {
@@ -94,7 +94,12 @@ mod tests {
     #[test]
     fn each_path_is_told_once() {
         let old = [file("a", 1), file("b", 1), file("d", 1), file("e", 1)];
-        let new = [file("b", 2), file("c", 1), file("d", 1), Entry { mode: 0o600, ..file("e", 1) }];
+        let new = [
+            file("b", 2),
+            file("c", 1),
+            file("d", 1),
+            Entry { metadata: Metadata { mode: 0o600, ..metadata() }, ..file("e", 1) },
+        ];
         assert_eq!(differences(&Merge::default(), &old, &new), ["-a", "*b", "+c", "=d", "~e"]);
         let distrustful = Merge { distrusts_times: true };
         assert_eq!(differences(&distrustful, &old, &new), ["-a", "*b", "+c", "*d", "*e"]);

@@ -60,6 +60,11 @@ impl Journal {
         Some(Journal { header, chunks, end: (length - bytes.len()) as u64 })
     }
 
+    /// Bytes of its chunks, as they are stored.
+    pub fn stored_bytes(&self) -> u64 {
+        self.chunks.iter().map(|chunk| u64::from(chunk.stored)).sum()
+    }
+
     /// Where the run's object ends, as far as anybody knows.
     pub fn object_end(&self) -> u64 {
         let ours = self.chunks.iter().filter(|chunk| chunk.object == self.header.object);

@@ -28,6 +28,13 @@ pub struct Entry {
     pub path: TreePath,
     /// What.
     pub kind: EntryKind,
+    /// Who may what, and when.
+    pub metadata: Metadata,
+}
+
+/// What every entry has beside its content, and the top of a tree, too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
     /// Permissions: the lower twelve bits of the mode.
     pub mode: u16,
     /// When its content was changed.
@@ -90,6 +97,11 @@ pub struct Owner {
 }
 
 impl TreePath {
+    /// The top of a tree; only for telling, no manifest has it.
+    pub fn top() -> TreePath {
+        TreePath(b".".to_vec())
+    }
+
     /// A path out of its bytes; none if they are not one.
     pub fn new(bytes: Vec<u8>) -> Option<TreePath> {
         let is_name = |name: &[u8]| !name.is_empty() && name != b"." && name != b".." && !name.contains(&0);
@@ -185,7 +197,7 @@ impl Entry {
             EntryKind::Symlink { target } => !target.is_empty() && !target.contains(&0),
             EntryKind::Directory => true,
         };
-        kind_is_sound && is_path(&self.path) && self.mode <= 0o7777
+        kind_is_sound && is_path(&self.path) && self.metadata.mode <= 0o7777
     }
 }
 
@@ -296,6 +308,12 @@ pub(super) mod tests {
         Entry {
             path: TreePath::new(path.as_bytes().to_vec()).expect("a path"),
             kind: EntryKind::File { size, pieces: vec![Piece::Hole(size)] },
+            metadata: metadata(),
+        }
+    }
+
+    pub(in crate::replication) fn metadata() -> Metadata {
+        Metadata {
             mode: 0o644,
             modified: Timestamp { seconds: 1, nanoseconds: 2 },
             owner: Owner { user: 0, group: 0 },

@@ -25,7 +25,7 @@ pub use compare::{Difference, Merge};
 pub use index::ChunkIndex;
 pub use journal::{Journal, JournalHeader};
 pub use manifest::{
-    BadManifest, Entry, EntryKind, EntryReader, EntryWriter, Owner, Piece, Timestamp, TreePath,
+    BadManifest, Entry, EntryKind, EntryReader, EntryWriter, Metadata, Owner, Piece, Timestamp, TreePath,
 };
 
 /// Sizes between which files are cut where their content says: smallest, average, largest, in bytes.

@@ -27,6 +27,10 @@ pub(crate) const CALLS: usize = 24;
 /// How long a failed command may take to remove what it has left; an I/O node that is gone does not answer.
 const CLEAN_UP_LIMIT: Duration = Duration::from_secs(2);
 
+/// How long a command may take to say good-bye. The sessions are closed at once; what takes longer is that neighbours
+/// confirm it.
+const FAREWELL_LIMIT: Duration = Duration::from_millis(100);
+
 /// A command answers in one line; what went on beneath shows with RUST_LOG=info.
 const LOG: &str = "off";
 
@@ -98,7 +102,7 @@ impl Identification {
                 let _ = timeout(CLEAN_UP_LIMIT, clean_up(&session)).await;
             }
             // The work is done or lost; the farewell is a courtesy.
-            let _ = session.member.shutdown().await;
+            let _ = timeout(FAREWELL_LIMIT, session.member.shutdown()).await;
             result
         })
     }

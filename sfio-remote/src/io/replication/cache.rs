@@ -1,12 +1,19 @@
 //! Manifests of generations that this machine has seen, so that they need not travel again.
+//!
+//! ```text
+//! identity of the generation, 32 bytes · BLAKE3 hash of the rest, 32 bytes ·
+//! length of the list (u32, little-endian) · list of the manifest's chunks (postcard) · manifest
+//! ```
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::spool::ManifestFile;
 use super::store::identity;
-use crate::replication::{Generation, Hash, Token};
+use crate::replication::{ChunkRef, Generation, Token};
+
+const HASH: usize = 32;
 
 /// A folder with a manifest for each data set: the latest one.
 ///
@@ -29,18 +36,7 @@ impl ManifestCache {
 
     /// The manifest of a generation, if it is here and whole.
     pub fn find(&self, token: Token, generation: &Generation) -> Option<ManifestFile> {
-        let path = self.path(token)?;
-        let mut file = File::open(&path).ok()?;
-        let mut head = [0; 64];
-        file.read_exact(&mut head).ok()?;
-        let (identity_found, hash) = head.split_at(32);
-        if identity_found != identity(generation).as_bytes() {
-            return None;
-        }
-        let mut rest = tempfile::tempfile().ok()?;
-        io::copy(&mut file, &mut rest).ok()?;
-        let manifest = ManifestFile::from_file(rest);
-        (hash_of(&manifest).ok()?.as_bytes() == hash).then_some(manifest)
+        read(&self.path(token)?, generation).ok().flatten()
     }
 
     /// Remembers a manifest. What does not work costs only time, the next time.
@@ -56,19 +52,53 @@ impl ManifestCache {
     }
 }
 
+fn read(path: &Path, generation: &Generation) -> io::Result<Option<ManifestFile>> {
+    let mut file = File::open(path)?;
+    let mut head = [0; 2 * HASH];
+    file.read_exact(&mut head)?;
+    let (identity_found, hash) = head.split_at(HASH);
+    if identity_found != identity(generation).as_bytes() {
+        return Ok(None);
+    }
+    let mut rest = Hashing { file: io::BufReader::new(file), hasher: blake3::Hasher::new() };
+    let mut length = [0; 4];
+    rest.read_exact(&mut length)?;
+    let mut list = Vec::new();
+    (&mut rest).take(u32::from_le_bytes(length).into()).read_to_end(&mut list)?;
+    let mut manifest = tempfile::tempfile()?;
+    io::copy(&mut rest, &mut manifest)?;
+    let chunks: Vec<ChunkRef> = postcard::from_bytes(&list).map_err(io::Error::other)?;
+    let is_whole = rest.hasher.finalize().as_bytes() == hash;
+    Ok(is_whole.then(|| ManifestFile::new(manifest, chunks)))
+}
+
 fn write(path: &Path, generation: &Generation, manifest: &ManifestFile) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    io::Write::write_all(&mut file, identity(generation).as_bytes())?;
-    io::Write::write_all(&mut file, hash_of(manifest)?.as_bytes())?;
-    io::copy(&mut manifest.bytes()?, &mut file)?;
+    file.write_all(identity(generation).as_bytes())?;
+    file.write_all(&[0; HASH])?;
+    let list = postcard::to_stdvec(manifest.chunks()).map_err(io::Error::other)?;
+    let head = [&(list.len() as u32).to_le_bytes()[..], &list].concat();
+    let mut rest =
+        Hashing { file: io::Cursor::new(head).chain(manifest.bytes()?), hasher: blake3::Hasher::new() };
+    io::copy(&mut rest, &mut file)?;
+    file.seek(io::SeekFrom::Start(HASH as u64))?;
+    file.write_all(rest.hasher.finalize().as_bytes())?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
-fn hash_of(manifest: &ManifestFile) -> io::Result<Hash> {
-    let mut hasher = blake3::Hasher::new();
-    io::copy(&mut manifest.bytes()?, &mut hasher)?;
-    Ok(Hash::of(hasher.finalize().as_bytes()))
+/// Hashes what is read.
+struct Hashing<R> {
+    file: R,
+    hasher: blake3::Hasher,
+}
+
+impl<R: io::Read> io::Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        Ok(read)
+    }
 }

@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom, fstat, openat, seek};
 use tokio::sync::mpsc;
 
 use super::meter::Meter;
+use super::prefetch::Prefetch;
 use super::spool::{ManifestFile, Spool};
 use super::survey::Planned;
 use super::tree::Tree;
@@ -75,20 +76,27 @@ impl From<io::Error> for Unread {
 
 impl Cutter {
     /// Cuts what is to be read and writes the manifest. None if nobody wants the chunks any more.
-    pub(super) fn run(mut self, planned: &Spool<Planned>) -> io::Result<Option<Cutting>> {
+    pub(super) fn run(
+        mut self,
+        planned: &Spool<Planned>,
+        prefetch: &Prefetch,
+    ) -> io::Result<Option<Cutting>> {
         let mut manifest = ManifestFile::writer()?;
         let (mut objects, mut problems) = (BTreeSet::new(), Vec::new());
         for planned in planned.read()? {
             let entry = match planned? {
                 Planned::Keep(entry) => Some(entry),
-                Planned::Read { entry, old } => match self.read(entry.clone()) {
-                    Ok(entry) => Some(entry),
-                    Err(Unread::Stopped) => return Ok(None),
-                    Err(Unread::File(what)) => {
-                        problems.push(Problem { path: entry.path, what });
-                        old
+                Planned::Read { entry, old } => {
+                    prefetch.advance();
+                    match self.read(entry.clone()) {
+                        Ok(entry) => Some(entry),
+                        Err(Unread::Stopped) => return Ok(None),
+                        Err(Unread::File(what)) => {
+                            problems.push(Problem { path: entry.path, what });
+                            old
+                        }
                     }
-                },
+                }
             };
             if let Some(entry) = entry {
                 objects.extend(entry.chunks().map(|chunk| chunk.object));
@@ -97,16 +105,17 @@ impl Cutter {
         }
         let (entries, bytes) = (manifest.entries, manifest.bytes);
         let manifest = ManifestFile::written(manifest)?;
-        let Some(index) = self.keep_manifest(&manifest, &mut objects)? else { return Ok(None) };
+        let Some((chunks, index)) = self.keep_manifest(&manifest, &mut objects)? else { return Ok(None) };
+        let manifest = manifest.kept_in(chunks);
         Ok(Some(Cutting { manifest, entries, bytes, index, objects, offset: self.offset, problems }))
     }
 
-    /// Manifest, list of its chunks: both as chunks.
+    /// Manifest, list of its chunks: both as chunks. Gives the list, and the chunks that it is in.
     fn keep_manifest(
         &mut self,
         manifest: &ManifestFile,
         objects: &mut BTreeSet<u32>,
-    ) -> io::Result<Option<Vec<ChunkRef>>> {
+    ) -> io::Result<Option<(Vec<ChunkRef>, Vec<ChunkRef>)>> {
         let (least, average, most) = MANIFEST_CHUNKS;
         let mut list = Vec::new();
         for chunk in StreamCDC::new(manifest.bytes()?, least, average, most) {
@@ -115,16 +124,16 @@ impl Cutter {
             list.push(chunk);
         }
         objects.extend(list.iter().map(|chunk| chunk.object));
-        let list = postcard::to_stdvec(&list).map_err(io::Error::other)?;
+        let written = postcard::to_stdvec(&list).map_err(io::Error::other)?;
         let mut index = Vec::new();
-        for part in list.chunks(FILE_CHUNKS.2) {
+        for part in written.chunks(FILE_CHUNKS.2) {
             let Some(chunk) = self.keep(Bytes::copy_from_slice(part), Compression::Zstd) else {
                 return Ok(None);
             };
             index.push(chunk);
         }
         objects.extend(index.iter().map(|chunk| chunk.object));
-        Ok(Some(index))
+        Ok(Some((list, index)))
     }
 
     fn read(&mut self, entry: Entry) -> Result<Entry, Unread> {
@@ -168,7 +177,7 @@ impl Cutter {
         if modified(&after) != modified(&before) || after.st_size != before.st_size || read != size {
             return Ok(None);
         }
-        entry.modified = modified(&before);
+        entry.metadata.modified = modified(&before);
         entry.kind = EntryKind::File { size, pieces };
         Ok(Some(entry))
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use super::store::{Objects, Store};
+use super::store::{Locked, Objects, Store};
 
 /// What is left of the power, in operations, and what is not yet safe.
 #[derive(Debug, Default)]
@@ -119,25 +119,16 @@ impl Store for MemoryStore {
     type Error = MemoryStoreError;
     type Objects = MemoryStore;
 
-    async fn commit_record(&mut self) -> Result<Option<Bytes>> {
+    async fn lock(&self) -> Result<Locked> {
+        self.operate().map(|_| Locked::AtOnce)
+    }
+
+    async fn commit_record(&self) -> Result<Option<Bytes>> {
         Ok(self.operate()?.content("commit").map(Bytes::from))
     }
 
-    async fn replace_commit_record(&mut self, record: Bytes) -> Result<()> {
-        let mut state = self.operate()?;
-        state.durable.insert("commit".to_owned(), record.to_vec());
-        Ok(())
-    }
-
-    async fn journal(&mut self) -> Result<Bytes> {
+    async fn journal(&self) -> Result<Bytes> {
         Ok(self.operate()?.content("journal").unwrap_or_default().into())
-    }
-
-    async fn begin_journal(&mut self, frame: Vec<u8>) -> Result<()> {
-        let mut state = self.operate()?;
-        state.volatile.retain(|(path, ..)| path != "journal");
-        state.durable.insert("journal".to_owned(), frame);
-        Ok(())
     }
 
     async fn append(&mut self, object: u32, offset: u64, bytes: Bytes) -> Result<()> {
@@ -152,17 +143,33 @@ impl Store for MemoryStore {
         self.since_checkpoint >= 8
     }
 
-    async fn checkpoint(&mut self, offset: u64, frame: Vec<u8>) -> Result<()> {
+    async fn checkpoint(&mut self, offset: u64, frames: Vec<u8>) -> Result<()> {
         self.since_checkpoint = 0;
         self.operate()?.sync();
+        if offset == 0 {
+            self.operate()?.durable.remove("journal");
+        }
         // The power may fail between the two.
         let mut state = self.operate()?;
-        state.volatile.push(("journal".to_owned(), offset, frame.into()));
+        state.volatile.push(("journal".to_owned(), offset, frames.into()));
+        Ok(())
+    }
+
+    async fn stage(&mut self, record: Bytes) -> Result<()> {
+        self.operate()?.durable.insert("commit.next".to_owned(), record.to_vec());
         Ok(())
     }
 
     async fn drain(&mut self) -> Result<()> {
         self.operate()?.sync();
+        Ok(())
+    }
+
+    async fn publish(&mut self) -> Result<()> {
+        let mut state = self.operate()?;
+        let next = state.durable.remove("commit.next");
+        let next = next.ok_or_else(|| MemoryStoreError::Missing("commit.next".to_owned()))?;
+        state.durable.insert("commit".to_owned(), next);
         Ok(())
     }
 

@@ -55,6 +55,10 @@ impl Meter {
         counter.fetch_add(amount, Ordering::Relaxed);
     }
 
+    pub(super) fn set(counter: &AtomicU64, amount: u64) {
+        counter.store(amount, Ordering::Relaxed);
+    }
+
     /// A counter's value.
     pub fn get(counter: &AtomicU64) -> u64 {
         counter.load(Ordering::Relaxed)

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::restore::RestoreOptions;
 use super::tree::{Tree, open_directory};
 use super::walk::{Attributes, Problem, words};
-use crate::replication::{ChunkRef, Entry, EntryKind, Hash, Owner, Piece, Timestamp, TreePath};
+use crate::replication::{ChunkRef, Entry, EntryKind, Hash, Metadata, Owner, Piece, Timestamp, TreePath};
 
 /// Under such a name a file is written until all of it is there; the rest is a hash of its own name.
 const PART: &str = ".sfio-part-";
@@ -128,7 +128,8 @@ fn placed_chunks(entry: &Entry) -> impl Iterator<Item = (u64, &ChunkRef)> {
     })
 }
 
-fn open_file(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<File> {
+/// Opens a file by its name in a directory, without waiting for whoever holds the other end of a pipe.
+pub(super) fn open_file(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(directory, name, flags, Mode::empty())?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("no file")) }
@@ -173,7 +174,7 @@ impl<'a> Planter<'a> {
             Step::Touch(entry) => {
                 let (directory, name) = self.tree.place(&entry.path)?;
                 let file = open_file(directory, name)?;
-                set_metadata(file.as_fd(), &entry, self.options)
+                set_metadata(file.as_fd(), &entry.metadata, self.options)
             }
             Step::File { entry, sources } => self.begin_file(entry, &sources),
         }
@@ -190,7 +191,7 @@ impl<'a> Planter<'a> {
     /// The file has all its chunks: it gets its name.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let Some(FileUnderWay { entry, part, .. }) = self.file.take() else { return Ok(()) };
-        set_metadata(part.as_fd(), &entry, self.options)?;
+        set_metadata(part.as_fd(), &entry.metadata, self.options)?;
         let (directory, name) = self.tree.place(&entry.path)?;
         Ok(renameat(directory, part_name(name).as_slice(), directory, name)?)
     }
@@ -200,10 +201,14 @@ impl<'a> Planter<'a> {
         self.file = None;
     }
 
-    /// Leaves all directories; gives what could not be set.
-    pub(super) fn leave_all(mut self) -> Vec<Problem> {
+    /// Leaves all directories, the top last; gives what could not be set.
+    pub(super) fn leave_all(mut self, top: &Metadata) -> Vec<Problem> {
         while let Some(entry) = self.entered.pop() {
             self.leave(entry);
+        }
+        let set = self.tree.directory(None).and_then(|directory| set_metadata(directory, top, self.options));
+        if let Err(error) = set {
+            self.problems.push(Problem { path: TreePath::top(), what: words(&error) });
         }
         self.problems
     }
@@ -216,7 +221,7 @@ impl<'a> Planter<'a> {
 
     fn leave(&mut self, entry: Entry) {
         let directory = self.tree.directory(Some(&entry.path));
-        let set = directory.and_then(|directory| set_metadata(directory, &entry, self.options));
+        let set = directory.and_then(|directory| set_metadata(directory, &entry.metadata, self.options));
         if let Err(error) = set {
             self.problems.push(Problem { path: entry.path, what: words(&error) });
         }
@@ -255,9 +260,14 @@ impl<'a> Planter<'a> {
         let (directory, name) = self.tree.place(&entry.path)?;
         if let EntryKind::Symlink { target } = &entry.kind {
             symlinkat(target.as_slice(), directory, part.as_slice())?;
-            utimensat(directory, part.as_slice(), &times(entry.modified), AtFlags::SYMLINK_NOFOLLOW)?;
+            utimensat(
+                directory,
+                part.as_slice(),
+                &times(entry.metadata.modified),
+                AtFlags::SYMLINK_NOFOLLOW,
+            )?;
             if self.options.owners {
-                let (user, group) = ids(entry.owner);
+                let (user, group) = ids(entry.metadata.owner);
                 chownat(directory, part.as_slice(), Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
             }
         }
@@ -356,19 +366,19 @@ fn remove(within: BorrowedFd<'_>, name: &[u8], is_directory: bool) -> io::Result
 }
 
 /// Owner first: changing it clears the bits that `mode` may set.
-fn set_metadata(file: BorrowedFd<'_>, entry: &Entry, options: &RestoreOptions) -> io::Result<()> {
+fn set_metadata(file: BorrowedFd<'_>, metadata: &Metadata, options: &RestoreOptions) -> io::Result<()> {
     let stat: Stat = fstat(file)?;
-    if options.owners && (stat.st_uid, stat.st_gid) != (entry.owner.user, entry.owner.group) {
-        let (user, group) = ids(entry.owner);
+    if options.owners && (stat.st_uid, stat.st_gid) != (metadata.owner.user, metadata.owner.group) {
+        let (user, group) = ids(metadata.owner);
         fchown(file, Some(user), Some(group))?;
     }
     if options.attributes == Attributes::Kept {
-        for (name, value) in &entry.attributes {
+        for (name, value) in &metadata.attributes {
             fsetxattr(file, name.as_slice(), value, XattrFlags::empty())?;
         }
     }
-    fchmod(file, Mode::from_raw_mode(entry.mode.into()))?;
-    Ok(futimens(file, &times(entry.modified))?)
+    fchmod(file, Mode::from_raw_mode(metadata.mode.into()))?;
+    Ok(futimens(file, &times(metadata.modified))?)
 }
 
 fn ids(owner: Owner) -> (Uid, Gid) {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::task::JoinHandle;
 
 use super::meter::Meter;
-use super::store::{Objects as _, Outcome, ReplicationError, Store};
+use super::store::{Objects, Outcome, ReplicationError, Store};
 use crate::replication::ChunkRef;
 
 /// Neighbours in an object are fetched together up to this.
@@ -20,7 +20,7 @@ pub struct ReadAhead<S: Store, I> {
     chunks: I,
     /// The first chunk of the next range.
     held_back: Option<ChunkRef>,
-    ranges: VecDeque<Range<S::Error>>,
+    ranges: VecDeque<Range<<S::Objects as Objects>::Error>>,
     under_way: u64,
 }
 
@@ -56,7 +56,7 @@ impl<S: Store, I: Iterator<Item = ChunkRef>> ReadAhead<S, I> {
             self.under_way -= range.length;
             self.ranges.pop_front();
         }
-        let bytes = bytes.map_err(ReplicationError::Store)?;
+        let bytes = bytes.map_err(|error| ReplicationError::Store(error.into()))?;
         let start = (chunk.offset - from) as usize;
         let stored = bytes.slice(start..start + chunk.stored as usize);
         Meter::add(&meter.moved, stored.len() as u64);

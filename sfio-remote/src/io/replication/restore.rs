@@ -16,7 +16,7 @@ use super::store::{Outcome, Store, local};
 use super::survey::{Change, Summary};
 use super::tree::Tree;
 use super::walk::{Attributes, Problem, Walk, next_entry, words};
-use crate::replication::{ChunkRef, Difference, Entry, EntryKind, Merge, TreePath};
+use crate::replication::{ChunkRef, Difference, Entry, EntryKind, Merge, Metadata, TreePath};
 
 /// How a tree is to be restored.
 #[derive(Debug, Clone)]
@@ -44,6 +44,7 @@ pub struct RestoreOptions {
 pub async fn restore<S: Store>(
     store: &S,
     manifest: &ManifestFile,
+    top: &Metadata,
     target: &Path,
     options: &RestoreOptions,
     meter: &Arc<Meter>,
@@ -54,7 +55,7 @@ pub async fn restore<S: Store>(
     if !options.is_dry_run {
         std::fs::create_dir_all(target).map_err(here)?;
     }
-    let (mut summary, steps) = plan(manifest, target, options, meter, tell).map_err(here)?;
+    let (mut summary, steps) = plan(manifest, top, target, options, meter, tell).map_err(here)?;
     if options.is_dry_run {
         return Ok(summary);
     }
@@ -87,7 +88,7 @@ pub async fn restore<S: Store>(
         }
     }
     meter.enter(Phase::Publish);
-    summary.problems.extend(planter.leave_all());
+    summary.problems.extend(planter.leave_all(top));
     meter.enter(Phase::Drain);
     let mut top = Tree::open(target).map_err(here)?;
     syncfs(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
@@ -103,6 +104,7 @@ fn missing_chunks(steps: &Spool<Step>) -> io::Result<impl Iterator<Item = ChunkR
 /// Compares the target with the manifest.
 fn plan(
     manifest: &ManifestFile,
+    top: &Metadata,
     target: &Path,
     options: &RestoreOptions,
     meter: &Arc<Meter>,
@@ -110,8 +112,9 @@ fn plan(
 ) -> io::Result<(Summary, Spool<Step>)> {
     let everything = Filter::new([]).map_err(io::Error::other)?;
     let exists = target.exists();
-    let mut walk =
-        exists.then(|| Walk::new(target, &everything, options.attributes)).transpose()?.into_iter().flatten();
+    let walk = exists.then(|| Walk::new(target, &everything, options.attributes)).transpose()?;
+    let top_differs = walk.as_ref().is_some_and(|walk| walk.top() != top);
+    let mut walk = walk.into_iter().flatten();
     let mut wanted = manifest.entries()?;
     let tree = exists.then(|| Tree::open(target)).transpose()?;
     let mut planning = Planning {
@@ -124,6 +127,9 @@ fn plan(
         meter,
         tell,
     };
+    if top_differs {
+        planning.touched(&TreePath::top());
+    }
     let merge = Merge { distrusts_times: options.distrusts_times };
     let (mut before, mut next) = (None, None);
     loop {
@@ -180,8 +186,7 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
             }
             Difference::Kept { entry, is_touched } => {
                 if is_touched {
-                    self.summary.touched += 1;
-                    (self.tell)(Change::Touched, &entry.path);
+                    self.touched(&entry.path);
                 } else {
                     self.summary.unchanged += 1;
                 }
@@ -195,6 +200,11 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
                 }
             }
         }
+    }
+
+    fn touched(&mut self, path: &TreePath) {
+        self.summary.touched += 1;
+        (self.tell)(Change::Touched, path);
     }
 
     fn gone(&mut self, entry: Entry) -> io::Result<()> {

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
@@ -11,13 +13,14 @@ use super::cache::ManifestCache;
 use super::cutter::{Cutter, Cutting, NewChunk};
 use super::filter::Filter;
 use super::meter::{Meter, Phase};
+use super::prefetch::Prefetch;
 use super::spool::ManifestFile;
-use super::store::{Outcome, ReplicationError, Store, fetch_manifest, load_commit, local, manifest_chunks};
-use super::survey::{Change, Rules, Summary, Survey};
+use super::store::{Locked, Outcome, ReplicationError, Store, fetch_manifest, local};
+use super::survey::{Change, Rules, Summary, Survey, Tops};
 use super::tree::Tree;
 use super::walk::{Attributes, Walk};
 use crate::replication::{
-    ChunkIndex, ChunkRef, Commit, Compression, Entry, Generation, Journal, JournalHeader, Token, TreePath,
+    ChunkIndex, Commit, Compression, Entry, Generation, Journal, JournalHeader, Metadata, Token, TreePath,
 };
 
 /// Chunks between the thread that cuts and the task that sends: at most 16 MiB.
@@ -42,6 +45,8 @@ pub struct SendOptions {
     pub filter: Filter,
     /// Whether extended attributes do.
     pub attributes: Attributes,
+    /// How many files are read at once.
+    pub jobs: usize,
     /// How chunks are compressed.
     pub compression: Compression,
     /// What becomes of entries that are gone.
@@ -71,16 +76,23 @@ pub struct Sent {
     pub resumed_bytes: u64,
 }
 
+/// What a site says about a data set.
+#[derive(Clone, PartialEq, Eq)]
+struct Seen {
+    commit: Option<Bytes>,
+    journal: Bytes,
+}
+
 /// Where a data set stands before a run.
 struct Standing {
     commit: Commit,
     /// Whether there is no generation yet.
     is_new: bool,
     manifest: ManifestFile,
-    /// The chunks that the current manifest and its index consist of.
-    manifest_chunks: Vec<ChunkRef>,
     journal: Option<Journal>,
 }
+
+type Teller = Arc<Mutex<dyn FnMut(Change, &TreePath) + Send>>;
 
 /// Sends the tree below `source`; `tell` hears of each change, in the order of a walk.
 ///
@@ -97,73 +109,121 @@ pub async fn send<S: Store>(
     meter: &Arc<Meter>,
     tell: impl FnMut(Change, &TreePath) + Send + 'static,
 ) -> Outcome<Sent, S> {
-    meter.enter(Phase::Connect);
-    let standing = stand::<S>(store, options, cache, meter).await?;
-    meter.enter(Phase::Compare);
-    let survey = survey::<S>(source, options, &standing, meter, tell).await?;
+    let tell: Teller = Arc::new(Mutex::new(tell));
+    let (standing, survey) = compare(store, source, options, cache, meter, &tell).await?;
     let mut summary = survey.summary.clone();
     if let Deletion::AtMost(allowed) = options.deletion
         && summary.deleted > allowed
     {
         return Err(ReplicationError::TooManyDeletions { found: summary.deleted, allowed });
     }
-    let resumed: u64 = standing
-        .journal
-        .iter()
-        .flat_map(|journal| &journal.chunks)
-        .map(|chunk| u64::from(chunk.stored))
-        .sum();
+    let resumed_bytes = standing.journal.as_ref().map_or(0, Journal::stored_bytes);
     if options.is_dry_run {
-        return Ok(Sent { summary, generation: None, is_new: false, resumed_bytes: resumed });
+        return Ok(Sent { summary, generation: None, is_new: false, resumed_bytes });
+    }
+    let current = standing.commit.current().filter(|_| !standing.is_new);
+    let unchanged = |summary, current: &Generation| Sent {
+        summary,
+        generation: Some(current.number),
+        is_new: false,
+        resumed_bytes,
+    };
+    if let Some(current) = current.filter(|_| !summary.has_changes()) {
+        return Ok(unchanged(summary, current));
     }
     meter.enter(Phase::Transfer);
+    let top = survey.top.clone();
     let cutting = transfer::<S>(store, source, options, &standing, survey, meter).await?;
     summary.problems.extend(cutting.problems.iter().cloned());
-    let current = standing.commit.current().filter(|_| !standing.is_new);
-    if let Some(current) = current.filter(|current| current.index == cutting.index) {
-        return Ok(Sent { summary, generation: Some(current.number), is_new: false, resumed_bytes: resumed });
+    if let Some(current) = current.filter(|current| current.index == cutting.index && current.top == top) {
+        return Ok(unchanged(summary, current));
     }
-    meter.enter(Phase::Drain);
-    store.drain().await.map_err(ReplicationError::Store)?;
-    meter.enter(Phase::Publish);
-    let number = publish::<S>(store, &standing, cutting, options, cache).await?;
-    Ok(Sent { summary, generation: Some(number), is_new: true, resumed_bytes: resumed })
+    let number = publish::<S>(store, &standing, cutting, top, options, cache, meter).await?;
+    Ok(Sent { summary, generation: Some(number), is_new: true, resumed_bytes })
+}
+
+/// Finds out what has changed, with as few round trips as possible: what is read before it is certain that nobody else
+/// writes is read once more while the tree is walked, and all begins anew if it is not the same then.
+async fn compare<S: Store>(
+    store: &S,
+    source: &Path,
+    options: &SendOptions,
+    cache: &ManifestCache,
+    meter: &Arc<Meter>,
+    tell: &Teller,
+) -> Outcome<(Standing, Survey), S> {
+    meter.enter(Phase::Connect);
+    let (locked, seen) = tokio::join!(store.lock(), look(store));
+    let mut seen = match locked.map_err(ReplicationError::Store)? {
+        Locked::AtOnce => seen?,
+        Locked::AfterWaiting => look(store).await?,
+    };
+    loop {
+        let standing = stand(store, &seen, options, cache, meter).await?;
+        meter.enter(Phase::Compare);
+        let (mut later, mut seen_later) = (pin!(look(store)), None);
+        let survey = {
+            let mut survey = pin!(survey::<S>(source, options, &standing, meter, tell));
+            loop {
+                tokio::select! {
+                    survey = &mut survey => break survey?,
+                    seen = &mut later, if seen_later.is_none() => seen_later = Some(seen),
+                }
+            }
+        };
+        let writes = !options.is_dry_run && (standing.is_new || survey.summary.has_changes());
+        if !writes {
+            return Ok((standing, survey));
+        }
+        let seen_later = match seen_later {
+            Some(seen) => seen?,
+            None => later.await?,
+        };
+        if seen_later == seen {
+            return Ok((standing, survey));
+        }
+        // Somebody published between our look and our lock.
+        seen = seen_later;
+    }
+}
+
+async fn look<S: Store>(store: &S) -> Outcome<Seen, S> {
+    let (commit, journal) =
+        tokio::try_join!(store.commit_record(), store.journal()).map_err(ReplicationError::Store)?;
+    Ok(Seen { commit, journal })
 }
 
 async fn stand<S: Store>(
-    store: &mut S,
+    store: &S,
+    seen: &Seen,
     options: &SendOptions,
     cache: &ManifestCache,
     meter: &Meter,
 ) -> Outcome<Standing, S> {
-    let commit = load_commit(store).await?;
-    let journal = Journal::parse(&store.journal().await.map_err(ReplicationError::Store)?);
-    let journal = journal.filter(|journal| journal.header.member == options.member);
+    let commit = seen.commit.as_ref().map(|record| Commit::parse(record)).transpose()?;
+    let journal = Journal::parse(&seen.journal).filter(|journal| journal.header.member == options.member);
     let Some(commit) = commit else {
+        let journal = journal.filter(|journal| journal.header.object == 0);
         let token = journal.as_ref().map_or(options.token, |journal| journal.header.token);
         let commit =
             Commit { token, current: 0, generations: Vec::new(), next_object: 0, retired: Vec::new() };
         let manifest = ManifestFile::empty().map_err(|error| local("a temporary file", error))?;
-        let journal = journal.filter(|journal| journal.header.object == 0);
-        return Ok(Standing { commit, is_new: true, manifest, manifest_chunks: Vec::new(), journal });
+        return Ok(Standing { commit, is_new: true, manifest, journal });
     };
     let is_ours = |journal: &Journal| {
         journal.header.token == commit.token && journal.header.object == commit.next_object
     };
     let journal = journal.filter(is_ours);
-    let current = commit.current().expect("a record without one is refused").clone();
-    let objects = store.objects();
-    let manifest = match cache.find(commit.token, &current) {
+    let current = commit.current().expect("a record without one is refused");
+    let manifest = match cache.find(commit.token, current) {
         Some(manifest) => manifest,
         None => {
-            let manifest = fetch_manifest::<S>(&objects, &current, meter).await?;
-            cache.put(commit.token, &current, &manifest);
+            let manifest = fetch_manifest::<S>(&store.objects(), current, meter).await?;
+            cache.put(commit.token, current, &manifest);
             manifest
         }
     };
-    let mut manifest_chunks = manifest_chunks::<S>(&objects, &current).await?;
-    manifest_chunks.extend(&current.index);
-    Ok(Standing { commit, is_new: false, manifest, manifest_chunks, journal })
+    Ok(Standing { commit, is_new: false, manifest, journal })
 }
 
 async fn survey<S: Store>(
@@ -171,13 +231,16 @@ async fn survey<S: Store>(
     options: &SendOptions,
     standing: &Standing,
     meter: &Arc<Meter>,
-    mut tell: impl FnMut(Change, &TreePath) + Send + 'static,
+    tell: &Teller,
 ) -> Outcome<Survey, S> {
     let place = source.display().to_string();
     let (source, options, meter) = (source.to_owned(), options.clone(), Arc::clone(meter));
     let mut old = standing.manifest.entries().map_err(|error| local("a temporary file", error))?;
+    let old_top = standing.commit.current().map(|current| current.top.clone());
+    let tell = Arc::clone(tell);
     let work = move || {
         let walk = Walk::new(&source, &options.filter, options.attributes)?;
+        let tops = Tops { old: old_top, new: walk.top().clone() };
         let walk = walk.inspect(|_| Meter::add(&meter.walked, 1));
         let old = std::iter::from_fn(|| old.read().map_err(io::Error::other).transpose());
         let rules = Rules {
@@ -185,9 +248,10 @@ async fn survey<S: Store>(
             distrusts_times: options.distrusts_times,
             filter: &options.filter,
         };
-        let survey = Survey::make(walk, old, rules, &mut tell)?;
-        Meter::add(&meter.files, survey.summary.files);
-        Meter::add(&meter.bytes, survey.summary.bytes);
+        let mut tell = tell.lock().unwrap_or_else(PoisonError::into_inner);
+        let survey = Survey::make(walk, old, tops, rules, &mut *tell)?;
+        Meter::set(&meter.files, survey.summary.files);
+        Meter::set(&meter.bytes, survey.summary.bytes);
         Ok(survey)
     };
     spawn_blocking(work).await.expect("a survey does not panic").map_err(|error| local(place, error))
@@ -204,7 +268,7 @@ async fn transfer<S: Store>(
 ) -> Outcome<Cutting, S> {
     let object = standing.commit.next_object;
     let header = JournalHeader { token: standing.commit.token, member: options.member.clone(), object };
-    let mut journal_end = standing.journal.as_ref().map(|journal| journal.end);
+    let mut journal_end = standing.journal.as_ref().map_or(0, |journal| journal.end);
     let tree = Tree::open(source).map_err(|error| local(source.display(), error))?;
     let (to, mut new_chunks) = mpsc::channel(CHUNKS_AHEAD);
     let cutter = Cutter {
@@ -216,33 +280,25 @@ async fn transfer<S: Store>(
         to,
         meter: Arc::clone(meter),
     };
-    let cutting = spawn_blocking(move || cutter.run(&survey.planned));
+    let prefetch = Prefetch::start(options.jobs, source, &survey.planned)
+        .map_err(|error| local(source.display(), error))?;
+    let cutting = spawn_blocking(move || cutter.run(&survey.planned, &prefetch));
     let mut unsaved = Vec::new();
     while let Some(NewChunk { chunk, bytes }) = new_chunks.recv().await {
         Meter::add(&meter.moved, bytes.len() as u64);
         store.append(object, chunk.offset, bytes).await.map_err(ReplicationError::Store)?;
         unsaved.push(chunk);
         if store.checkpoint_is_due() {
-            let from = match journal_end {
-                Some(end) => end,
-                None => begin_journal::<S>(store, &header).await?,
-            };
-            let frame = Journal::frame(&std::mem::take(&mut unsaved));
-            journal_end = Some(from + frame.len() as u64);
-            store.checkpoint(from, frame).await.map_err(ReplicationError::Store)?;
+            let mut frames = if journal_end == 0 { Journal::begin(&header) } else { Vec::new() };
+            frames.extend(Journal::frame(&std::mem::take(&mut unsaved)));
+            let length = frames.len() as u64;
+            store.checkpoint(journal_end, frames).await.map_err(ReplicationError::Store)?;
+            journal_end += length;
         }
     }
     let cutting = cutting.await.expect("cutting does not panic");
     let cutting = cutting.map_err(|error| local(source.display(), error))?;
     Ok(cutting.expect("somebody wanted all chunks"))
-}
-
-/// Begins the journal of this run, and gives where it goes on.
-async fn begin_journal<S: Store>(store: &mut S, header: &JournalHeader) -> Outcome<u64, S> {
-    let frame = Journal::begin(header);
-    let end = frame.len() as u64;
-    store.begin_journal(frame).await.map_err(ReplicationError::Store)?;
-    Ok(end)
 }
 
 /// What need not be sent: what the current generation has, and what an interrupted run has stored.
@@ -257,19 +313,22 @@ fn known_chunks(standing: &Standing) -> io::Result<ChunkIndex> {
         }
     });
     let of_files = entries.flat_map(|entry: Entry| entry.chunks().copied().collect::<Vec<_>>());
-    let of_manifest = standing.manifest_chunks.iter().copied();
+    let of_manifest = standing.manifest.chunks().iter().copied();
+    let of_index = standing.commit.current().into_iter().flat_map(|current| current.index.iter().copied());
     let of_journal = standing.journal.iter().flat_map(|journal| journal.chunks.iter().copied());
-    let index = ChunkIndex::new(of_files.chain(of_manifest).chain(of_journal));
+    let index = ChunkIndex::new(of_files.chain(of_manifest).chain(of_index).chain(of_journal));
     failure.map_or(Ok(index), |error| Err(io::Error::other(error)))
 }
 
-/// Makes the new generation current, and clears up behind it.
+/// Makes the new generation safe and then current, and clears up behind it.
 async fn publish<S: Store>(
     store: &mut S,
     standing: &Standing,
     cutting: Cutting,
+    top: Metadata,
     options: &SendOptions,
     cache: &ManifestCache,
+    meter: &Meter,
 ) -> Outcome<u64, S> {
     let number = standing.commit.next_number();
     let generation = Generation {
@@ -277,6 +336,7 @@ async fn publish<S: Store>(
         published_ms: options.now_ms,
         entries: cutting.entries,
         bytes: cutting.bytes,
+        top,
         index: cutting.index,
         objects: cutting.objects.into_iter().collect(),
     };
@@ -284,7 +344,12 @@ async fn publish<S: Store>(
     if cutting.offset > 0 {
         commit.next_object += 1;
     }
-    store.replace_commit_record(commit.emit().into()).await.map_err(ReplicationError::Store)?;
+    meter.enter(Phase::Drain);
+    // The record waits beside the current one until everything that it refers to is safe.
+    store.stage(commit.emit().into()).await.map_err(ReplicationError::Store)?;
+    store.drain().await.map_err(ReplicationError::Store)?;
+    meter.enter(Phase::Publish);
+    store.publish().await.map_err(ReplicationError::Store)?;
     cache.put(commit.token, &generation, &cutting.manifest);
     for object in
         standing.commit.retired.iter().chain(&commit.retired).filter(|object| !commit.refers_to(**object))

@@ -1,26 +1,18 @@
-//! A data set on the I/O nodes of a site.
-//!
-//! ```text
-//! NAME/objects/00000007   striped over all I/O nodes, from another one on for each object
-//! NAME/journal            striped
-//! NAME/commit             whole, on the first I/O node
-//! NAME/lock               empty, there; claimed by whoever writes
-//! ```
+//! A data set on the I/O nodes of a site, for a run.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use super::store::{Objects, Store};
+use super::place::{Opening, Place};
+use super::store::{Locked, Store};
 use super::throttle::Throttle;
 use crate::client::{Durability, OpenMode, OperationError};
 use crate::distribution::StripeUnit;
 use crate::io::{FileError, OpenOptions, SfioClient, StripedFile};
-use crate::name::{FileName, SubfileName};
 use crate::remote_error::ErrorKind;
 
 /// Bytes of one write.
@@ -32,7 +24,7 @@ const INTERVAL: (Duration, usize) = (Duration::from_millis(100), 64 << 20);
 
 /// How long a claim may outlive the process that made it: I/O nodes miss a killed client after five seconds.
 const PATIENCE: Duration = Duration::from_secs(8);
-const RETRY: Duration = Duration::from_millis(500);
+const RETRY: Duration = Duration::from_millis(250);
 
 /// Why a site does not do what it should.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,31 +38,39 @@ pub enum SiteStoreError {
 }
 
 type Result<T> = std::result::Result<T, SiteStoreError>;
+type Errand = JoinHandle<std::result::Result<(), FileError>>;
 
 /// A data set on a site.
 #[derive(Debug)]
 pub struct SiteStore {
     place: Place,
-    /// Held while this process writes.
-    lock: Option<StripedFile>,
-    /// What the next write takes along: object, offset, pieces, bytes.
-    waiting: Option<(u32, u64, Vec<Bytes>, usize)>,
-    writes: Vec<JoinHandle<std::result::Result<(), FileError>>>,
+    /// Whether this process is going to write, and so needs the lock.
+    writes_at_all: bool,
+    /// Claimed by this process.
+    lock: OnceLock<StripedFile>,
+    object: Option<Appending>,
+    /// What the next write takes along: its pieces, where the first one goes, and their bytes together.
+    waiting: Option<(u64, Vec<Bytes>, usize)>,
+    writes: Vec<Errand>,
     permits: Arc<Semaphore>,
-    checkpoint: Option<JoinHandle<std::result::Result<(), FileError>>>,
-    checkpoint_began: Instant,
+    journal: Option<Opening>,
+    checkpoint: Option<Errand>,
+    /// When the last checkpoint began; before the first one, when there was first something to lose.
+    checkpoint_began: Option<Instant>,
     since_checkpoint: usize,
+    /// Whether something was written that no checkpoint includes.
+    is_unsynced: bool,
+    next_commit: Opening,
+    staged: Option<Errand>,
 }
 
-/// Where the data set is.
-#[derive(Debug, Clone)]
-pub struct Place {
-    client: SfioClient,
-    io_nodes: Arc<[String]>,
-    stripe_unit: StripeUnit,
-    name: String,
-    open: Arc<Mutex<BTreeMap<u32, StripedFile>>>,
-    throttle: Arc<Throttle>,
+/// The object that a run appends to.
+#[derive(Debug)]
+struct Appending {
+    number: u32,
+    file: Opening,
+    /// The same with writes that are durable when they return: a run that fits into one write needs no sync.
+    durable: Opening,
 }
 
 impl SiteStore {
@@ -81,46 +81,34 @@ impl SiteStore {
         stripe_unit: StripeUnit,
         name: &str,
     ) -> SiteStore {
-        let place = Place {
-            client: client.clone(),
-            io_nodes: io_nodes.into(),
-            stripe_unit,
-            name: name.to_owned(),
-            open: Arc::default(),
-            throttle: Arc::default(),
-        };
+        let place = Place::new(client, io_nodes, stripe_unit, name);
+        let next_commit = place.opening(place.next_commit(), OpenMode::Truncate, Durability::OnEveryCall);
         SiteStore {
             place,
-            lock: None,
+            writes_at_all: false,
+            lock: OnceLock::new(),
+            object: None,
             waiting: None,
             writes: Vec::new(),
             permits: Arc::new(Semaphore::new(WRITES)),
+            journal: None,
             checkpoint: None,
-            checkpoint_began: now(),
+            checkpoint_began: None,
             since_checkpoint: 0,
+            is_unsynced: false,
+            next_commit,
+            staged: None,
         }
     }
 
-    /// The same for writing: nobody else writes until it is closed.
-    ///
-    /// # Errors
-    /// If somebody does for seconds on end, or the first I/O node cannot be asked.
-    pub async fn writing(
+    /// The same for writing, once [`lock`](Store::lock) has said that nobody else writes.
+    pub fn writing(
         client: &SfioClient,
         io_nodes: &[String],
         stripe_unit: StripeUnit,
         name: &str,
-    ) -> Result<SiteStore> {
-        let store = SiteStore::reading(client, io_nodes, stripe_unit, name);
-        let began = now();
-        loop {
-            match OpenOptions::new().mode(OpenMode::Claim).open(client, &store.place.on_first("lock")).await {
-                Ok(lock) => return Ok(SiteStore { lock: Some(lock), ..store }),
-                Err(error) if !is_claimed(&error) => return Err(error.into()),
-                Err(_) if began.elapsed() >= PATIENCE => return Err(SiteStoreError::Locked(name.to_owned())),
-                Err(_) => tokio::time::sleep(RETRY).await,
-            }
-        }
+    ) -> SiteStore {
+        SiteStore { writes_at_all: true, ..SiteStore::reading(client, io_nodes, stripe_unit, name) }
     }
 
     /// What limits the rate of appends and reads.
@@ -130,41 +118,69 @@ impl SiteStore {
 
     /// Lets others write.
     pub async fn close(self) {
-        if self.lock.is_some() {
+        if self.lock.get().is_some() {
             // If it does not work, the claim ends with our session.
-            let _ = self.place.client.remove(&self.place.on_first("lock"), Durability::None).await;
+            let _ = self.place.client.remove(&self.place.lock(), Durability::None).await;
         }
     }
 
+    /// The object of the run; the first one that asks has everything opened that the run is going to need.
+    fn appending_to(&mut self, number: u32) -> &Appending {
+        let place = &self.place;
+        let next_commit = &self.next_commit;
+        self.object.get_or_insert_with(|| {
+            let open = |durability| place.opening(place.object(number), OpenMode::Create, durability);
+            let (file, durable) = (open(Durability::OnFlush), open(Durability::OnEveryCall));
+            [&file, &durable, next_commit].into_iter().for_each(Opening::begin);
+            Appending { number, file, durable }
+        })
+    }
+
     /// Sends on what waits to become a full write.
-    async fn flush(&mut self) -> Result<()> {
-        let Some((object, offset, pieces, bytes)) = self.waiting.take() else { return Ok(()) };
+    async fn flush(&mut self, durability: Durability) -> Result<()> {
+        let (Some((offset, pieces, bytes)), Some(object)) = (self.waiting.take(), &self.object) else {
+            return Ok(());
+        };
+        let file = match durability {
+            Durability::OnEveryCall => object.durable.clone(),
+            _ => object.file.clone(),
+        };
+        self.is_unsynced |= durability != Durability::OnEveryCall;
         self.place.throttle.pass(bytes as u64).await;
-        let file = self.place.object_for_writing(object).await?;
         let permit = Arc::clone(&self.permits).acquire_owned().await.expect("nobody closes it");
-        let mut at = offset;
-        let pieces: Vec<(u64, Bytes)> = pieces
-            .into_iter()
-            .map(|piece| {
-                let from = at;
-                at += piece.len() as u64;
-                (from, piece)
-            })
-            .collect();
         self.writes.push(tokio::spawn(async move {
-            let written = file.write_list(pieces).await;
+            let written = file.file().await?.write_list(placed(offset, pieces)).await;
             drop(permit);
             written
         }));
         Ok(())
     }
 
-    async fn finish_checkpoint(&mut self) -> Result<()> {
-        if let Some(checkpoint) = self.checkpoint.take() {
-            checkpoint.await.expect("a checkpoint does not panic, and nobody aborts it")?;
-        }
-        Ok(())
+    async fn finish_writes(&mut self) -> Result<()> {
+        Ok(all(std::mem::take(&mut self.writes)).await?)
     }
+
+    async fn finish_checkpoint(&mut self) -> Result<()> {
+        Ok(all(self.checkpoint.take()).await?)
+    }
+}
+
+/// Each piece behind the one before.
+fn placed(mut offset: u64, pieces: Vec<Bytes>) -> Vec<(u64, Bytes)> {
+    let place = |piece: Bytes| {
+        let from = offset;
+        offset += piece.len() as u64;
+        (from, piece)
+    };
+    pieces.into_iter().map(place).collect()
+}
+
+/// Waits for errands until one has failed.
+async fn all(errands: impl IntoIterator<Item = Errand>) -> std::result::Result<(), FileError> {
+    for errand in errands {
+        errand.await.expect("errands do not panic, and nobody aborts them")?;
+    }
+    Ok(())
 }
 
 #[allow(clippy::disallowed_methods, reason = "what is checkpointed when is up to the real clock")]
@@ -180,169 +196,113 @@ impl Store for SiteStore {
     type Error = SiteStoreError;
     type Objects = Place;
 
-    async fn commit_record(&mut self) -> Result<Option<Bytes>> {
-        let name = self.place.on_first("commit");
-        match StripedFile::open(&self.place.client, &name, self.place.stripe_unit).await {
-            Err(FileError::Operation(OperationError::NotFound { .. })) => Ok(None),
-            Err(error) => Err(error.into()),
-            Ok(file) => Ok(Some(file.read_at(0, file.stat_when_opened().length()).await?)),
+    async fn lock(&self) -> Result<Locked> {
+        if !self.writes_at_all || self.lock.get().is_some() {
+            return Ok(Locked::AtOnce);
+        }
+        let (began, mut locked) = (now(), Locked::AtOnce);
+        loop {
+            let claim = OpenOptions::new().mode(OpenMode::Claim);
+            match claim.open(&self.place.client, &self.place.lock()).await {
+                Ok(lock) => {
+                    self.lock.get_or_init(|| lock);
+                    return Ok(locked);
+                }
+                Err(error) if !is_claimed(&error) => return Err(error.into()),
+                Err(_) if began.elapsed() >= PATIENCE => {
+                    return Err(SiteStoreError::Locked(self.place.name().to_owned()));
+                }
+                Err(_) => tokio::time::sleep(RETRY).await,
+            }
+            locked = Locked::AfterWaiting;
         }
     }
 
-    async fn replace_commit_record(&mut self, record: Bytes) -> Result<()> {
-        let (next, name) = (self.place.on_first("commit.next"), self.place.on_first("commit"));
-        let file = StripedFile::create(&self.place.client, &next, self.place.stripe_unit).await?;
-        file.write_at(0, record).await?;
-        file.sync_all().await?;
-        // One name on one I/O node: the system call replaces it or does not.
-        Ok(self.place.client.rename(&next, &name, true, Durability::OnEveryCall).await?)
+    async fn commit_record(&self) -> Result<Option<Bytes>> {
+        Ok(self.place.read_whole(&self.place.commit()).await?)
     }
 
-    async fn journal(&mut self) -> Result<Bytes> {
-        let name = self.place.striped("journal", 0);
-        match StripedFile::open(&self.place.client, &name, self.place.stripe_unit).await {
-            // A crash while it was made leaves subfiles missing: as good as none.
-            Err(FileError::Operation(
-                OperationError::NotFound { .. } | OperationError::Incomplete { .. },
-            )) => Ok(Bytes::new()),
-            Err(error) => Err(error.into()),
-            Ok(file) => Ok(file.read_at(0, file.stat_when_opened().length()).await?),
-        }
-    }
-
-    async fn begin_journal(&mut self, frame: Vec<u8>) -> Result<()> {
-        let file = self.place.journal(OpenMode::Truncate).await?;
-        Ok(file.write_at(0, frame).await?)
+    async fn journal(&self) -> Result<Bytes> {
+        Ok(self.place.read_whole(&self.place.journal()).await?.unwrap_or_default())
     }
 
     async fn append(&mut self, object: u32, offset: u64, bytes: Bytes) -> Result<()> {
+        let appending = self.appending_to(object);
+        debug_assert_eq!(appending.number, object, "a run appends to one object");
         let length = bytes.len();
+        self.checkpoint_began.get_or_insert_with(now);
         self.since_checkpoint += length;
-        match &mut self.waiting {
-            Some((_, _, pieces, waiting)) => {
-                pieces.push(bytes);
-                *waiting += length;
-            }
-            None => self.waiting = Some((object, offset, vec![bytes], length)),
-        }
-        if self.waiting.as_ref().is_some_and(|(.., waiting)| *waiting >= WRITE) {
-            self.flush().await?;
+        let (_, pieces, waiting) = self.waiting.get_or_insert((offset, Vec::new(), 0));
+        pieces.push(bytes);
+        *waiting += length;
+        if *waiting >= WRITE {
+            self.flush(Durability::OnFlush).await?;
         }
         Ok(())
     }
 
     fn checkpoint_is_due(&self) -> bool {
         let is_idle = self.checkpoint.as_ref().is_none_or(JoinHandle::is_finished);
-        is_idle && (self.checkpoint_began.elapsed() >= INTERVAL.0 || self.since_checkpoint >= INTERVAL.1)
+        let is_time = self.checkpoint_began.is_some_and(|began| began.elapsed() >= INTERVAL.0);
+        is_idle && (is_time || self.since_checkpoint >= INTERVAL.1)
     }
 
-    async fn checkpoint(&mut self, offset: u64, frame: Vec<u8>) -> Result<()> {
+    async fn checkpoint(&mut self, offset: u64, frames: Vec<u8>) -> Result<()> {
         self.finish_checkpoint().await?;
-        self.flush().await?;
-        (self.checkpoint_began, self.since_checkpoint) = (now(), 0);
+        self.flush(Durability::OnFlush).await?;
+        (self.checkpoint_began, self.since_checkpoint, self.is_unsynced) = (Some(now()), 0, false);
+        let mode = if offset == 0 { OpenMode::Truncate } else { OpenMode::Create };
+        let place = &self.place;
+        let journal = self
+            .journal
+            .get_or_insert_with(|| place.opening(place.journal(), mode, Durability::OnEveryCall))
+            .clone();
         let writes = std::mem::take(&mut self.writes);
-        let journal = self.place.journal(OpenMode::Create).await?;
-        let files = self.place.open_objects();
+        let object = self.object.as_ref().map(|object| object.file.clone());
         self.checkpoint = Some(tokio::spawn(async move {
-            for write in writes {
-                write.await.expect("a write does not panic, and nobody aborts it")?;
+            journal.begin();
+            all(writes).await?;
+            if let Some(object) = object {
+                object.file().await?.sync_all().await?;
             }
-            for file in files {
-                file.sync_all().await?;
-            }
-            journal.write_at(offset, frame).await
+            journal.file().await?.write_at(offset, frames).await
         }));
+        Ok(())
+    }
+
+    async fn stage(&mut self, record: Bytes) -> Result<()> {
+        let next = self.next_commit.clone();
+        self.staged = Some(tokio::spawn(async move { next.file().await?.write_at(0, record).await }));
         Ok(())
     }
 
     async fn drain(&mut self) -> Result<()> {
         self.finish_checkpoint().await?;
-        self.flush().await?;
-        for write in std::mem::take(&mut self.writes) {
-            write.await.expect("a write does not panic, and nobody aborts it")?;
+        if !self.is_unsynced {
+            self.flush(Durability::OnEveryCall).await?;
+            return self.finish_writes().await;
         }
-        for file in self.place.open_objects() {
-            file.sync_all().await?;
+        self.flush(Durability::OnFlush).await?;
+        self.finish_writes().await?;
+        if let Some(object) = &self.object {
+            object.file.file().await?.sync_all().await?;
         }
+        self.is_unsynced = false;
         Ok(())
     }
 
+    async fn publish(&mut self) -> Result<()> {
+        all(self.staged.take()).await?;
+        // One name on one I/O node: the system call replaces it or does not.
+        let (next, commit) = (self.place.next_commit(), self.place.commit());
+        Ok(self.place.client.rename(&next, &commit, true, Durability::OnEveryCall).await?)
+    }
+
     async fn remove(&mut self, object: u32) -> Result<()> {
-        Ok(self.place.client.remove(&self.place.object_name(object), Durability::None).await?)
+        Ok(self.place.client.remove(&self.place.object(object), Durability::None).await?)
     }
 
     fn objects(&self) -> Place {
         self.place.clone()
-    }
-}
-
-impl Objects for Place {
-    type Error = SiteStoreError;
-
-    fn read(
-        &self,
-        object: u32,
-        offset: u64,
-        length: u64,
-    ) -> impl Future<Output = Result<Bytes>> + Send + 'static {
-        let place = self.clone();
-        async move {
-            place.throttle.pass(length).await;
-            Ok(place.object(object, OpenMode::Existing).await?.read_exact_at(offset, length).await?)
-        }
-    }
-}
-
-impl Place {
-    fn object_name(&self, object: u32) -> FileName {
-        self.striped(&format!("objects/{object:08}"), object as usize)
-    }
-
-    /// A file over all I/O nodes, beginning with another one for each `turn`.
-    fn striped(&self, path: &str, turn: usize) -> FileName {
-        let mut io_nodes = self.io_nodes.to_vec();
-        io_nodes.rotate_left(turn % self.io_nodes.len());
-        self.name_on(&io_nodes, path)
-    }
-
-    fn on_first(&self, path: &str) -> FileName {
-        self.name_on(&self.io_nodes[..1], path)
-    }
-
-    fn name_on(&self, io_nodes: &[String], path: &str) -> FileName {
-        let path = format!("{}/{path}", self.name);
-        let subfiles = io_nodes.iter().map(|io_node| SubfileName::new(io_node, &path));
-        let subfiles =
-            subfiles.collect::<std::result::Result<_, _>>().expect("the data set's name was checked");
-        FileName::new(subfiles).expect("a site's I/O nodes differ")
-    }
-
-    async fn journal(&self, mode: OpenMode) -> Result<StripedFile> {
-        let options = OpenOptions::new().mode(mode).stripe_unit(self.stripe_unit);
-        let options = options.durability(Durability::OnEveryCall);
-        Ok(options.open(&self.client, &self.striped("journal", 0)).await?)
-    }
-
-    async fn object_for_writing(&self, object: u32) -> Result<StripedFile> {
-        self.object(object, OpenMode::Create).await
-    }
-
-    async fn object(&self, object: u32, mode: OpenMode) -> Result<StripedFile> {
-        let known = self.open().get(&object).cloned();
-        if let Some(file) = known {
-            return Ok(file);
-        }
-        let options = OpenOptions::new().mode(mode).stripe_unit(self.stripe_unit);
-        let file = options.open(&self.client, &self.object_name(object)).await?;
-        Ok(self.open().entry(object).or_insert(file).clone())
-    }
-
-    fn open_objects(&self) -> Vec<StripedFile> {
-        self.open().values().cloned().collect()
-    }
-
-    fn open(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, StripedFile>> {
-        // Each change is a single statement.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::replication::{EntryReader, EntryWriter};
+use crate::replication::{ChunkRef, EntryReader, EntryWriter};
 
 /// A series under construction.
 #[derive(Debug)]
@@ -63,6 +63,7 @@ fn next<T: DeserializeOwned>(from: &mut impl io::Read) -> io::Result<Option<T>> 
 #[derive(Debug)]
 pub struct ManifestFile {
     file: File,
+    chunks: Vec<ChunkRef>,
 }
 
 impl ManifestFile {
@@ -71,20 +72,32 @@ impl ManifestFile {
     /// # Errors
     /// If there can be no temporary file.
     pub fn empty() -> io::Result<ManifestFile> {
-        Ok(ManifestFile { file: tempfile::tempfile()? })
+        Ok(ManifestFile::new(tempfile::tempfile()?, Vec::new()))
     }
 
     pub(super) fn writer() -> io::Result<EntryWriter<BufWriter<File>>> {
         Ok(EntryWriter::new(BufWriter::new(tempfile::tempfile()?)))
     }
 
+    /// What was written; nobody knows yet in which chunks it is going to be kept.
     pub(super) fn written(writer: EntryWriter<BufWriter<File>>) -> io::Result<ManifestFile> {
         let file = writer.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(ManifestFile { file })
+        Ok(ManifestFile::new(file, Vec::new()))
     }
 
-    pub(super) fn from_file(file: File) -> ManifestFile {
-        ManifestFile { file }
+    /// A manifest that is kept in these chunks.
+    pub(super) fn new(file: File, chunks: Vec<ChunkRef>) -> ManifestFile {
+        ManifestFile { file, chunks }
+    }
+
+    /// The same, kept in these chunks.
+    pub(super) fn kept_in(self, chunks: Vec<ChunkRef>) -> ManifestFile {
+        ManifestFile { chunks, ..self }
+    }
+
+    /// The chunks that it consists of on the site.
+    pub(super) fn chunks(&self) -> &[ChunkRef] {
+        &self.chunks
     }
 
     /// Its entries, from the first one on; several may read at once.

@@ -14,33 +14,38 @@ use crate::replication::{BadCommit, BadManifest, ChunkError, ChunkRef, Commit, G
 #[allow(async_fn_in_trait, reason = "runs hold their store by value; no other thread has it")]
 pub trait Store {
     /// Why something does not work.
-    type Error: std::error::Error + Clone + Send + Sync + 'static;
+    type Error: std::error::Error + Clone + Send + Sync + From<<Self::Objects as Objects>::Error> + 'static;
     /// Reads objects; may be used from other tasks.
-    type Objects: Objects<Error = Self::Error> + Clone + Send + Sync + 'static;
+    type Objects: Objects + Clone + Send + Sync + 'static;
+
+    /// Sees to it that nobody else writes, as long as this store lives.
+    async fn lock(&self) -> Result<Locked, Self::Error>;
 
     /// The commit record, if there is one.
-    async fn commit_record(&mut self) -> Result<Option<Bytes>, Self::Error>;
-
-    /// Makes `record` the commit record, durably and at once: whatever happens, there is the old one or the new one.
-    async fn replace_commit_record(&mut self, record: Bytes) -> Result<(), Self::Error>;
+    async fn commit_record(&self) -> Result<Option<Bytes>, Self::Error>;
 
     /// All of the journal; empty if there is none.
-    async fn journal(&mut self) -> Result<Bytes, Self::Error>;
+    async fn journal(&self) -> Result<Bytes, Self::Error>;
 
-    /// Begins the journal anew with this frame, durably.
-    async fn begin_journal(&mut self, frame: Vec<u8>) -> Result<(), Self::Error>;
-
-    /// Puts bytes behind what was put before; they are on their way when this returns.
+    /// Puts bytes behind what was put before; they are on their way when this returns. A run appends to one object.
     async fn append(&mut self, object: u32, offset: u64, bytes: Bytes) -> Result<(), Self::Error>;
 
     /// Whether a checkpoint is due.
     fn checkpoint_is_due(&self) -> bool;
 
-    /// Begins to make everything durable that was appended so far, and then `frame` in the journal at `offset`.
-    async fn checkpoint(&mut self, offset: u64, frame: Vec<u8>) -> Result<(), Self::Error>;
+    /// Begins to make everything durable that was appended so far, and then `frames` in the journal at `offset`; at 0 the
+    /// journal begins anew.
+    async fn checkpoint(&mut self, offset: u64, frames: Vec<u8>) -> Result<(), Self::Error>;
+
+    /// Begins to put the next commit record, durably, beside the current one.
+    async fn stage(&mut self, record: Bytes) -> Result<(), Self::Error>;
 
     /// Waits until everything that was appended is durable, and the last checkpoint is made.
     async fn drain(&mut self) -> Result<(), Self::Error>;
+
+    /// Makes the record that was staged the current one, durably and at once: whatever happens, there is the old one or
+    /// the new one.
+    async fn publish(&mut self) -> Result<(), Self::Error>;
 
     /// Removes an object.
     async fn remove(&mut self, object: u32) -> Result<(), Self::Error>;
@@ -49,10 +54,19 @@ pub trait Store {
     fn objects(&self) -> Self::Objects;
 }
 
+/// How a store was locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locked {
+    /// Nobody had it.
+    AtOnce,
+    /// Somebody had it before, who has probably changed something.
+    AfterWaiting,
+}
+
 /// Reads objects.
 pub trait Objects {
     /// Why something does not work.
-    type Error;
+    type Error: Clone + Send + Sync + 'static;
 
     /// Exactly these bytes.
     fn read(
@@ -125,7 +139,7 @@ pub(super) type Outcome<T, S> = Result<T, ReplicationError<<S as Store>::Error>>
 ///
 /// # Errors
 /// If the site cannot be asked, or the record is damaged.
-pub async fn load_commit<S: Store>(store: &mut S) -> Outcome<Option<Commit>, S> {
+pub async fn load_commit<S: Store>(store: &S) -> Outcome<Option<Commit>, S> {
     let record = store.commit_record().await.map_err(ReplicationError::Store)?;
     Ok(record.map(|record| Commit::parse(&record)).transpose()?)
 }
@@ -142,18 +156,18 @@ pub async fn fetch_manifest<S: Store>(
     let mut manifest = tempfile::tempfile()
         .map(std::io::BufWriter::new)
         .map_err(|error| local("a temporary file", error))?;
-    let mut chunks =
-        ReadAhead::<S, _>::new(objects.clone(), manifest_chunks::<S>(objects, generation).await?.into_iter());
+    let list = manifest_chunks::<S>(objects, generation).await?;
+    let mut chunks = ReadAhead::<S, _>::new(objects.clone(), list.clone().into_iter());
     while let Some((_, bytes)) = chunks.next(meter).await? {
         manifest.write_all(&bytes).map_err(|error| local("a temporary file", error))?;
     }
     manifest.flush().map_err(|error| local("a temporary file", error))?;
     let file = manifest.into_inner().map_err(|error| local("a temporary file", error.into_error()))?;
-    Ok(ManifestFile::from_file(file))
+    Ok(ManifestFile::new(file, list))
 }
 
 /// The chunks that a generation's manifest consists of.
-pub(super) async fn manifest_chunks<S: Store>(
+async fn manifest_chunks<S: Store>(
     objects: &S::Objects,
     generation: &Generation,
 ) -> Outcome<Vec<ChunkRef>, S> {

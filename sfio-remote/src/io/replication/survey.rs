@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::filter::Filter;
 use super::spool::{Spool, SpoolWriter};
 use super::walk::{Problem, next_entry};
-use crate::replication::{Difference, Entry, EntryKind, Merge, TreePath};
+use crate::replication::{Difference, Entry, EntryKind, Merge, Metadata, TreePath};
 
 /// A run in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +30,13 @@ pub struct Summary {
     pub bytes: u64,
     /// What did not work; everything else did.
     pub problems: Vec<Problem>,
+}
+
+impl Summary {
+    /// Whether something is to be changed on the other side.
+    pub fn has_changes(&self) -> bool {
+        self.new + self.changed + self.touched + self.deleted > 0
+    }
 }
 
 /// What happens to a path on the other side.
@@ -64,7 +71,16 @@ pub(super) enum Planned {
 pub(super) struct Survey {
     /// In numbers.
     pub(super) summary: Summary,
+    /// Of the top of the tree, which is no entry.
+    pub(super) top: Metadata,
     pub(super) planned: Spool<Planned>,
+}
+
+/// The tops of both trees, which are no entries; there may be no old one.
+#[derive(Debug)]
+pub(super) struct Tops {
+    pub(super) old: Option<Metadata>,
+    pub(super) new: Metadata,
 }
 
 /// By which rules a survey is made.
@@ -82,6 +98,7 @@ impl Survey {
     pub(super) fn make(
         walk: impl Iterator<Item = Result<Entry, Problem>>,
         old: impl Iterator<Item = io::Result<Entry>>,
+        tops: Tops,
         rules: Rules<'_>,
         tell: &mut dyn FnMut(Change, &TreePath),
     ) -> io::Result<Survey> {
@@ -92,8 +109,11 @@ impl Survey {
             replaced: None,
             tell,
         };
+        if tops.old.as_ref().is_some_and(|old| *old != tops.new) {
+            surveyor.touched(&TreePath::top());
+        }
         surveyor.run(walk, old)?;
-        Ok(Survey { summary: surveyor.summary, planned: surveyor.planned.finish()? })
+        Ok(Survey { summary: surveyor.summary, top: tops.new, planned: surveyor.planned.finish()? })
     }
 }
 
@@ -142,14 +162,18 @@ impl Surveyor<'_> {
             }
             Difference::Kept { entry, is_touched } => {
                 if is_touched {
-                    self.summary.touched += 1;
-                    (self.tell)(Change::Touched, &entry.path);
+                    self.touched(&entry.path);
                 } else {
                     self.summary.unchanged += 1;
                 }
                 self.planned.push(&Planned::Keep(entry))
             }
         }
+    }
+
+    fn touched(&mut self, path: &TreePath) {
+        self.summary.touched += 1;
+        (self.tell)(Change::Touched, path);
     }
 
     /// What could not be looked at, and what does not take part, is not gone for all we know.

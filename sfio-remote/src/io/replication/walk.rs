@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::vec;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, fgetxattr, flistxattr, openat, readlinkat, statat,
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, fgetxattr, flistxattr, fstat, openat, readlinkat, statat,
 };
 
 use super::filter::Filter;
 use super::tree::{Tree, open_directory};
-use crate::replication::{Entry, EntryKind, Owner, Timestamp, TreePath};
+use crate::replication::{Entry, EntryKind, Metadata, Owner, Timestamp, TreePath};
 
 /// The largest value of an extended attribute on Linux, and the longest list of names.
 const MAX_ATTRIBUTE: usize = 64 << 10;
@@ -46,6 +46,7 @@ pub enum Attributes {
 /// Walks a tree in the order of manifests. Files have no pieces yet; sockets, pipes and devices are problems.
 #[derive(Debug)]
 pub struct Walk<'a> {
+    top: Metadata,
     levels: Vec<Level>,
     filter: &'a Filter,
     attributes: Attributes,
@@ -67,8 +68,14 @@ impl<'a> Walk<'a> {
     /// If it is no directory that can be read.
     pub fn new(path: &Path, filter: &'a Filter, attributes: Attributes) -> io::Result<Walk<'a>> {
         let directory = Tree::open(path)?.directory(None)?.try_clone_to_owned()?;
+        let top = metadata(&fstat(&directory)?, attributes.of(&directory)?);
         let levels = vec![Level::new(directory, None)?];
-        Ok(Walk { levels, filter, attributes, first_names: BTreeMap::new() })
+        Ok(Walk { top, levels, filter, attributes, first_names: BTreeMap::new() })
+    }
+
+    /// Of the top itself.
+    pub fn top(&self) -> &Metadata {
+        &self.top
     }
 
     fn look(&mut self, path: TreePath, name: &[u8]) -> io::Result<Option<Entry>> {
@@ -96,7 +103,8 @@ impl<'a> Walk<'a> {
         };
         let attributes = match (self.attributes, &kind) {
             (Attributes::Kept, EntryKind::File { .. } | EntryKind::Directory) => {
-                attributes(level.directory.as_fd(), name)?
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                self.attributes.of(&openat(&level.directory, name, flags, Mode::empty())?)?
             }
             _ => Vec::new(),
         };
@@ -174,9 +182,11 @@ pub(super) fn entry(
     stat: &Stat,
     attributes: Vec<(Vec<u8>, Vec<u8>)>,
 ) -> Entry {
-    Entry {
-        path,
-        kind,
+    Entry { path, kind, metadata: metadata(stat, attributes) }
+}
+
+fn metadata(stat: &Stat, attributes: Vec<(Vec<u8>, Vec<u8>)>) -> Metadata {
+    Metadata {
         mode: (stat.st_mode & 0o7777) as u16,
         modified: modified(stat),
         owner: Owner { user: stat.st_uid, group: stat.st_gid },
@@ -203,18 +213,26 @@ fn name_of(file_type: FileType) -> &'static str {
     }
 }
 
-fn attributes(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = openat(directory, name, flags, Mode::empty())?;
+impl Attributes {
+    /// Those of an open file, if they take part.
+    fn of(self, file: &OwnedFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        match self {
+            Attributes::Ignored => Ok(Vec::new()),
+            Attributes::Kept => attributes(file),
+        }
+    }
+}
+
+fn attributes(file: &OwnedFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut list = Vec::with_capacity(MAX_ATTRIBUTE);
-    match flistxattr(&file, rustix::buffer::spare_capacity(&mut list)) {
+    match flistxattr(file, rustix::buffer::spare_capacity(&mut list)) {
         Err(rustix::io::Errno::NOTSUP) => return Ok(Vec::new()),
         length => length?,
     };
     let mut attributes = Vec::new();
     for name in list.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
         let mut value = Vec::with_capacity(MAX_ATTRIBUTE);
-        fgetxattr(&file, name, rustix::buffer::spare_capacity(&mut value))?;
+        fgetxattr(file, name, rustix::buffer::spare_capacity(&mut value))?;
         value.shrink_to_fit();
         attributes.push((name.to_vec(), value));
     }

@@ -8,6 +8,7 @@ use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use sfio_remote::io::replication::{Meter, Phase};
 use tokio::task::JoinHandle;
 
+use super::paths::PathLines;
 use crate::progress::Recent;
 
 /// How often the block is drawn: calm, and never behind.
@@ -22,11 +23,12 @@ pub(super) struct Board {
 
 impl Board {
     /// How far a run is; `verb` is what is done to the bytes: "sending", "fetching".
-    pub(super) fn of_run(verb: &'static str, meter: Arc<Meter>) -> Board {
+    pub(super) fn of_run(verb: &'static str, meter: Arc<Meter>, paths: Option<PathLines>) -> Board {
         let (started, mut recent) = (Instant::now(), Recent::default());
         Board::draw(TICK, move || {
             recent.note(started.elapsed(), Meter::get(&meter.bytes_done));
-            block(verb, &meter, &recent)
+            let paths = paths.as_ref().map(PathLines::text).unwrap_or_default();
+            block(verb, &meter, &recent) + &paths
         })
     }
 

@@ -42,8 +42,8 @@ pub(crate) struct RollbackOptions {
 
 pub(super) fn list(options: &Options) -> Result<(), Failure> {
     options.identification.work(async |session| {
-        let mut store = options.dataset.reading(session)?;
-        let commit = existing(&mut store, &options.dataset).await?;
+        let store = options.dataset.reading(session)?;
+        let commit = existing(&store, &options.dataset).await?;
         if !options.json {
             println!("{:>10}  {:>14}  {:>12}  published", "generation", "entries", "size");
         }
@@ -73,7 +73,7 @@ pub(super) fn list(options: &Options) -> Result<(), Failure> {
 pub(super) fn rollback(options: &RollbackOptions) -> Result<(), Failure> {
     options.identification.work(async |session| {
         let (address, number) = (&options.dataset, options.number);
-        let mut store = address.writing(session).await?;
+        let mut store = address.writing(session)?;
         let rolled_back = roll_back(&mut store, address, number).await;
         store.close().await;
         rolled_back?;
@@ -83,11 +83,13 @@ pub(super) fn rollback(options: &RollbackOptions) -> Result<(), Failure> {
 }
 
 async fn roll_back(store: &mut SiteStore, address: &Address, number: u64) -> Result<(), Failure> {
+    let refused = |error| failure(address, &ReplicationError::Store(error));
+    store.lock().await.map_err(refused)?;
     let mut commit = existing(store, address).await?;
     choose(&commit, Some(number)).map_err(|error| failure(address, &error))?;
     commit.current = number;
-    let replaced = store.replace_commit_record(commit.emit().into()).await;
-    replaced.map_err(|error| failure(address, &ReplicationError::Store(error)))
+    store.stage(commit.emit().into()).await.map_err(refused)?;
+    store.publish().await.map_err(refused)
 }
 
 /// How long ago that was.

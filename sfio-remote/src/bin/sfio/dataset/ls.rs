@@ -67,7 +67,7 @@ fn text(entry: &Entry) -> String {
         }
         EntryKind::HardLink { to } => ('h', format!(" = {to}")),
     };
-    format!("{kind}{} {:>14} {}{more}", permissions(entry.mode), entry.size(), entry.path)
+    format!("{kind}{} {:>14} {}{more}", permissions(entry.metadata.mode), entry.size(), entry.path)
 }
 
 fn permissions(mode: u16) -> String {
@@ -81,6 +81,7 @@ fn json(entry: &Entry) -> String {
         EntryKind::Symlink { .. } => "symlink",
         EntryKind::HardLink { .. } => "hard link",
     };
+    let metadata = &entry.metadata;
     let target = match &entry.kind {
         EntryKind::Symlink { target } => Some(String::from_utf8_lossy(target).into_owned()),
         EntryKind::HardLink { to } => Some(String::from_utf8_lossy(to.as_bytes()).into_owned()),
@@ -88,8 +89,8 @@ fn json(entry: &Entry) -> String {
     };
     serde_json::json!({
         "path": String::from_utf8_lossy(entry.path.as_bytes()), "kind": kind, "target": target, "bytes": entry.size(),
-        "mode": format!("{:04o}", entry.mode), "modified_s": entry.modified.seconds,
-        "modified_ns": entry.modified.nanoseconds, "user": entry.owner.user, "group": entry.owner.group,
+        "mode": format!("{:04o}", metadata.mode), "modified_s": metadata.modified.seconds,
+        "modified_ns": metadata.modified.nanoseconds, "user": metadata.owner.user, "group": metadata.owner.group,
     })
     .to_string()
 }

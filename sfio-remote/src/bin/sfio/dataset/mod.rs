@@ -6,7 +6,9 @@ mod cat;
 mod du;
 mod generations;
 mod ls;
+mod paths;
 mod rate;
+mod report;
 pub(crate) mod sync;
 mod verify;
 mod wait;
@@ -72,8 +74,8 @@ struct Opened {
 impl Choice {
     fn work(&self, work: impl AsyncFnOnce(Opened) -> Result<(), Failure>) -> Result<(), Failure> {
         self.identification.work(async |session| {
-            let mut store = self.dataset.reading(session)?;
-            let commit = existing(&mut store, &self.dataset).await?;
+            let store = self.dataset.reading(session)?;
+            let commit = existing(&store, &self.dataset).await?;
             let generation =
                 choose(&commit, self.generation).map_err(|error| failure(&self.dataset, &error))?.clone();
             let manifest = manifest(&store, &commit, &generation, &self.dataset, &Arc::default()).await?;
@@ -83,7 +85,7 @@ impl Choice {
 }
 
 /// The commit record of a data set that must be there.
-async fn existing(store: &mut SiteStore, address: &Address) -> Result<Commit, Failure> {
+async fn existing(store: &SiteStore, address: &Address) -> Result<Commit, Failure> {
     let commit = load_commit(store).await.map_err(|error| failure(address, &error))?;
     commit.ok_or_else(|| failure(address, &ReplicationError::NoDataSet))
 }
@@ -151,10 +153,8 @@ impl Address {
         Ok(SiteStore::reading(session.client(), &site.io_nodes, site.stripe_unit, self.dataset()))
     }
 
-    async fn writing(&self, session: &Session) -> Result<SiteStore, Failure> {
+    fn writing(&self, session: &Session) -> Result<SiteStore, Failure> {
         let site = self.site(session)?;
-        let store =
-            SiteStore::writing(session.client(), &site.io_nodes, site.stripe_unit, self.dataset()).await;
-        store.map_err(|error| failure(self, &ReplicationError::Store(error)))
+        Ok(SiteStore::writing(session.client(), &site.io_nodes, site.stripe_unit, self.dataset()))
     }
 }

@@ -1,22 +1,21 @@
 //! `sfio sync`: a tree becomes a data set's next generation, or a generation becomes a tree.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::ArgMatches;
-use indicatif::{BinaryBytes, HumanCount};
 use sfio_remote::io::replication::{
-    Attributes, Change, Deletion, Filter, Meter, RestoreOptions, SendOptions, Sent, SiteStore, Summary,
-    restore, send,
+    Attributes, Deletion, Filter, Meter, RestoreOptions, SendOptions, Sent, SiteStore, restore, send,
 };
-use sfio_remote::replication::{Compression, Token, TreePath};
+use sfio_remote::replication::{Compression, Token};
 use tokio::task::JoinHandle;
 
 use super::address::{Address, Place};
 use super::board::Board;
+use super::paths::PathLines;
 use super::rate::Limit;
+use super::report::{report, teller};
 use super::{cache, choose, existing, failure, manifest};
 use crate::client::{Identification, Session};
 use crate::exit::{Exit, Failure, OrFail as _};
@@ -93,13 +92,21 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
 
+    /// Read so many files at once; they are sent in the same order all the same
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: u16,
+
     /// Say each change
     #[arg(long, short)]
     verbose: bool,
 
+    /// On a terminal, show below the progress what each way through the network does
+    #[arg(long)]
+    paths: bool,
+
     /// Print JSON: an object for each change, and one in the end
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 
     #[command(flatten)]
     identification: Identification,
@@ -152,7 +159,12 @@ impl Options {
         Some(Limiting(self.bwlimit.as_ref()?.keep(store.throttle())))
     }
 
-    fn says_changes(&self) -> bool {
+    /// What the ways through the network do, if that is wanted.
+    fn path_lines(&self, session: &Session) -> Option<PathLines> {
+        self.paths.then(|| PathLines::of(session.client()))
+    }
+
+    pub(super) fn says_changes(&self) -> bool {
         self.dry_run || self.verbose || self.json
     }
 }
@@ -214,12 +226,13 @@ async fn upload(
     options: &Options,
     filter: Filter,
 ) -> Result<(), Failure> {
-    let mut store = if options.dry_run { target.reading(session)? } else { target.writing(session).await? };
+    let mut store = if options.dry_run { target.reading(session)? } else { target.writing(session)? };
     let meter = Arc::<Meter>::default();
     let how = SendOptions {
         member: session.member_name().to_owned(),
         filter,
         attributes: options.attributes(),
+        jobs: options.jobs.into(),
         compression: match options.compress {
             Compress::Auto => Compression::Auto,
             Compress::Zstd => Compression::Zstd,
@@ -237,7 +250,8 @@ async fn upload(
         is_dry_run: options.dry_run,
     };
     let limiting = options.limit(&store);
-    let (started, board) = (Instant::now(), Board::of_run("sending", Arc::clone(&meter)));
+    let (started, board) =
+        (Instant::now(), Board::of_run("sending", Arc::clone(&meter), options.path_lines(session)));
     let sent = send(&mut store, source, &how, &cache(), &meter, teller(options)).await;
     drop((board, limiting));
     store.close().await;
@@ -262,13 +276,15 @@ async fn download(
     options: &Options,
     filter: Filter,
 ) -> Result<(), Failure> {
-    let mut store = source.reading(session)?;
+    let store = source.reading(session)?;
     let meter = Arc::<Meter>::default();
     let limiting = options.limit(&store);
-    let (started, board) = (Instant::now(), Board::of_run("fetching", Arc::clone(&meter)));
-    let commit = existing(&mut store, source).await?;
+    let (started, board) =
+        (Instant::now(), Board::of_run("fetching", Arc::clone(&meter), options.path_lines(session)));
+    let commit = existing(&store, source).await?;
     let generation = choose(&commit, options.generation).map_err(|error| failure(source, &error))?;
     let manifest = manifest(&store, &commit, generation, source, &meter).await?;
+    let top = &generation.top;
     let mut how = RestoreOptions {
         filter,
         attributes: options.attributes(),
@@ -279,7 +295,7 @@ async fn download(
     };
     if let Some(allowed) = options.max_delete {
         how.is_dry_run = true;
-        let counted = restore(&store, &manifest, target, &how, &Arc::default(), |_, _| {}).await;
+        let counted = restore(&store, &manifest, top, target, &how, &Arc::default(), |_, _| {}).await;
         let found = counted.map_err(|error| failure(source, &error))?.deleted;
         if found > allowed {
             let message = format!("{found} entries would be deleted; --max-delete allows {allowed}");
@@ -287,7 +303,7 @@ async fn download(
         }
         how.is_dry_run = options.dry_run;
     }
-    let restored = restore(&store, &manifest, target, &how, &meter, teller(options)).await;
+    let restored = restore(&store, &manifest, top, target, &how, &meter, teller(options)).await;
     drop((board, limiting));
     let summary = restored.map_err(|error| failure(source, &error))?;
     let line = match options.dry_run {
@@ -295,89 +311,6 @@ async fn download(
         false => format!("{} is generation {} of {source} now", target.display(), generation.number),
     };
     report(&summary, &meter, started, Some(generation.number), 0, &line, options)
-}
-
-/// Says each change, on standard output.
-fn teller(options: &Options) -> impl FnMut(Change, &TreePath) + Send + use<> {
-    let (says, json) = (options.says_changes(), options.json);
-    move |change, path| {
-        let word = match change {
-            Change::New => "new",
-            Change::Changed => "changed",
-            Change::Touched => "touched",
-            Change::Deleted => "deleted",
-        };
-        if !says {
-            return;
-        }
-        // Whoever reads may have gone.
-        let _ = match json {
-            true => {
-                let path = String::from_utf8_lossy(path.as_bytes());
-                let event = serde_json::json!({ "event": "change", "change": word, "path": path });
-                writeln!(std::io::stdout(), "{event}")
-            }
-            false => writeln!(std::io::stdout(), "{word:8} {path}"),
-        };
-    }
-}
-
-/// The final summary, and a line for each thing that did not work.
-fn report(
-    summary: &Summary,
-    meter: &Meter,
-    started: Instant,
-    generation: Option<u64>,
-    resumed: u64,
-    line: &str,
-    options: &Options,
-) -> Result<(), Failure> {
-    let seconds = started.elapsed().as_secs_f64();
-    let [done, moved, known] = [&meter.bytes_done, &meter.moved, &meter.known].map(Meter::get);
-    for problem in &summary.problems {
-        eprintln!("sfio: {problem}");
-    }
-    let Summary { new, changed, touched, unchanged, deleted, retained, files, .. } = summary;
-    if options.json {
-        let event = serde_json::json!({
-            "event": "summary", "generation": generation, "new": new, "changed": changed, "touched": touched,
-            "unchanged": unchanged, "deleted": deleted, "retained": retained, "files": files, "bytes": done,
-            "network_bytes": moved, "known_bytes": known, "resumed_bytes": resumed, "seconds": seconds,
-            "problems": summary.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        });
-        println!("{event}");
-    } else {
-        let count = |number: &u64| HumanCount(*number);
-        println!(
-            "{} new, {} changed, {} touched, {} unchanged, {} deleted, {} retained",
-            count(new),
-            count(changed),
-            count(touched),
-            count(unchanged),
-            count(deleted),
-            count(retained)
-        );
-        let resumed = if resumed > 0 {
-            format!(", {} from an interrupted run", BinaryBytes(resumed))
-        } else {
-            String::new()
-        };
-        println!(
-            "{} in {} files, {} over the network, {} known already{resumed}; {seconds:.1} s",
-            BinaryBytes(done),
-            count(files),
-            BinaryBytes(moved),
-            BinaryBytes(known)
-        );
-        println!("{line}");
-    }
-    match summary.problems.len() {
-        0 => Ok(()),
-        count => Err(Failure::new(
-            Exit::Partial,
-            format!("{count} entries were left out; everything else is done"),
-        )),
-    }
 }
 
 fn random_token() -> Result<Token, Failure> {

@@ -36,10 +36,10 @@ pub(crate) struct Options {
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     options.identification.work(async |session| {
-        let mut store = options.dataset.reading(session)?;
+        let store = options.dataset.reading(session)?;
         let (began, mut wanted) = (Instant::now(), options.generation);
         loop {
-            let commit = load_commit(&mut store).await.map_err(|error| failure(&options.dataset, &error))?;
+            let commit = load_commit(&store).await.map_err(|error| failure(&options.dataset, &error))?;
             let current = commit.map_or(0, |commit| commit.current);
             let wanted = *wanted.get_or_insert(current + 1);
             if current >= wanted {

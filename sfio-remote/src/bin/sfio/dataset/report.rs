@@ -1,0 +1,94 @@
+//! What `sfio sync` says about a run: each change, and a summary.
+
+use std::io::Write as _;
+use std::time::Instant;
+
+use indicatif::{BinaryBytes, HumanCount};
+use sfio_remote::io::replication::{Change, Meter, Summary};
+use sfio_remote::replication::TreePath;
+
+use super::sync::Options;
+use crate::exit::{Exit, Failure};
+
+/// Says each change, on standard output.
+pub(super) fn teller(options: &Options) -> impl FnMut(Change, &TreePath) + Send + use<> {
+    let (says, json) = (options.says_changes(), options.json);
+    move |change, path| {
+        let word = match change {
+            Change::New => "new",
+            Change::Changed => "changed",
+            Change::Touched => "touched",
+            Change::Deleted => "deleted",
+        };
+        if !says {
+            return;
+        }
+        // Whoever reads may have gone.
+        let _ = match json {
+            true => {
+                let path = String::from_utf8_lossy(path.as_bytes());
+                let event = serde_json::json!({ "event": "change", "change": word, "path": path });
+                writeln!(std::io::stdout(), "{event}")
+            }
+            false => writeln!(std::io::stdout(), "{word:8} {path}"),
+        };
+    }
+}
+
+/// The final summary, and a line for each thing that did not work.
+pub(super) fn report(
+    summary: &Summary,
+    meter: &Meter,
+    started: Instant,
+    generation: Option<u64>,
+    resumed: u64,
+    line: &str,
+    options: &Options,
+) -> Result<(), Failure> {
+    let seconds = started.elapsed().as_secs_f64();
+    let [done, moved, known] = [&meter.bytes_done, &meter.moved, &meter.known].map(Meter::get);
+    for problem in &summary.problems {
+        eprintln!("sfio: {problem}");
+    }
+    let Summary { new, changed, touched, unchanged, deleted, retained, files, .. } = summary;
+    if options.json {
+        let event = serde_json::json!({
+            "event": "summary", "generation": generation, "new": new, "changed": changed, "touched": touched,
+            "unchanged": unchanged, "deleted": deleted, "retained": retained, "files": files, "bytes": done,
+            "network_bytes": moved, "known_bytes": known, "resumed_bytes": resumed, "seconds": seconds,
+            "problems": summary.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        });
+        println!("{event}");
+    } else {
+        let count = |number: &u64| HumanCount(*number);
+        println!(
+            "{} new, {} changed, {} touched, {} unchanged, {} deleted, {} retained",
+            count(new),
+            count(changed),
+            count(touched),
+            count(unchanged),
+            count(deleted),
+            count(retained)
+        );
+        let resumed = if resumed > 0 {
+            format!(", {} from an interrupted run", BinaryBytes(resumed))
+        } else {
+            String::new()
+        };
+        println!(
+            "{} in {} files, {} over the network, {} known already{resumed}; {seconds:.1} s",
+            BinaryBytes(done),
+            count(files),
+            BinaryBytes(moved),
+            BinaryBytes(known)
+        );
+        println!("{line}");
+    }
+    match summary.problems.len() {
+        0 => Ok(()),
+        count => Err(Failure::new(
+            Exit::Partial,
+            format!("{count} entries were left out; everything else is done"),
+        )),
+    }
+}
