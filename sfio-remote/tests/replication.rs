@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Arc;
@@ -113,7 +114,7 @@ fn tree() -> TempDir {
     for number in 0..40 {
         fs::write(root.join(format!("deep/er/small-{number}")), noise(4_096, number)).expect("a file");
     }
-    let odd = std::ffi::OsStr::new("new\nline and \u{fffd}");
+    let odd = std::ffi::OsStr::from_bytes(b"new\nline and \xff");
     fs::write(root.join(odd), b"odd").expect("a file");
     fs::write(root.join("n".repeat(255)), b"long").expect("a file");
     symlink("../nowhere", root.join("deep/link")).expect("a link");

@@ -16,6 +16,8 @@ struct State {
     /// After so many operations the power fails.
     operations_left: Option<u64>,
     appended: u64,
+    /// Where the last append ended.
+    end: u64,
 }
 
 /// Objects, journal and commit record in memory. Clones share them.
@@ -135,12 +137,17 @@ impl Store for MemoryStore {
         self.since_checkpoint += 1;
         let mut state = self.operate()?;
         state.appended += bytes.len() as u64;
+        state.end = offset + bytes.len() as u64;
         state.volatile.push((object_path(object), offset, bytes));
         Ok(())
     }
 
     fn checkpoint_is_due(&self) -> bool {
         self.since_checkpoint >= 8
+    }
+
+    async fn arrived(&mut self) -> Result<u64> {
+        Ok(self.operate()?.end)
     }
 
     async fn checkpoint(&mut self, offset: u64, frames: Vec<u8>) -> Result<()> {

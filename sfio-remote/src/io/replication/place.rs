@@ -159,7 +159,7 @@ impl Opening {
 }
 
 /// Whether a file, or a part of it, does not exist: a crash while it was made leaves subfiles missing.
-fn is_missing(error: &FileError) -> bool {
+pub(super) fn is_missing(error: &FileError) -> bool {
     match error {
         FileError::Operation(OperationError::IoNode { error, .. }) => error.kind == ErrorKind::NotFound,
         FileError::Operation(OperationError::NotFound { .. } | OperationError::Incomplete { .. }) => true,

@@ -1,10 +1,12 @@
 //! Files are brought into memory before the cutter comes to them, by threads that read ahead of it.
 
-use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+
+use rustix::fs::{Advice, fadvise};
 
 use super::planting::open_file;
 use super::spool::Spool;
@@ -100,9 +102,8 @@ impl Shared {
     }
 }
 
+/// Has the operating system read the beginning of a file, if it has not got it in memory.
 fn touch(tree: &mut Tree, path: &TreePath) -> io::Result<()> {
     let (directory, name) = tree.place(path)?;
-    let file: File = open_file(directory, name)?;
-    io::copy(&mut io::Read::take(file, BEGINNING), &mut io::sink())?;
-    Ok(())
+    Ok(fadvise(open_file(directory, name)?, 0, NonZeroU64::new(BEGINNING), Advice::WillNeed)?)
 }

@@ -1,5 +1,6 @@
 //! A tree becomes the next generation of a data set.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::pin::pin;
@@ -20,11 +21,15 @@ use super::survey::{Change, Rules, Summary, Survey, Tops};
 use super::tree::Tree;
 use super::walk::{Attributes, Walk};
 use crate::replication::{
-    ChunkIndex, Commit, Compression, Entry, Generation, Journal, JournalHeader, Metadata, Token, TreePath,
+    ChunkIndex, ChunkRef, Commit, Compression, Entry, Generation, Journal, JournalHeader, Metadata, Token,
+    TreePath,
 };
 
 /// Chunks between the thread that cuts and the task that sends: at most 16 MiB.
 const CHUNKS_AHEAD: usize = 16;
+
+/// Chunks in a frame of the journal: some 4 MB.
+const FRAME_CHUNKS: usize = 65_536;
 
 /// Whether entries that are gone from the source are deleted in the new generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -283,14 +288,20 @@ async fn transfer<S: Store>(
     let prefetch = Prefetch::start(options.jobs, source, &survey.planned)
         .map_err(|error| local(source.display(), error))?;
     let cutting = spawn_blocking(move || cutter.run(&survey.planned, &prefetch));
-    let mut unsaved = Vec::new();
+    let mut unsaved = VecDeque::new();
     while let Some(NewChunk { chunk, bytes }) = new_chunks.recv().await {
         Meter::add(&meter.moved, bytes.len() as u64);
         store.append(object, chunk.offset, bytes).await.map_err(ReplicationError::Store)?;
-        unsaved.push(chunk);
+        unsaved.push_back(chunk);
         if store.checkpoint_is_due() {
+            let arrived = store.arrived().await.map_err(ReplicationError::Store)?;
+            let count = unsaved.partition_point(|chunk: &ChunkRef| chunk.end() <= arrived).min(FRAME_CHUNKS);
+            if count == 0 {
+                continue;
+            }
+            let saved: Vec<ChunkRef> = unsaved.drain(..count).collect();
             let mut frames = if journal_end == 0 { Journal::begin(&header) } else { Vec::new() };
-            frames.extend(Journal::frame(&std::mem::take(&mut unsaved)));
+            frames.extend(Journal::frame(&saved));
             let length = frames.len() as u64;
             store.checkpoint(journal_end, frames).await.map_err(ReplicationError::Store)?;
             journal_end += length;

@@ -1,5 +1,6 @@
 //! A data set on the I/O nodes of a site, for a run.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use super::place::{Opening, Place};
+use super::place::{Opening, Place, is_missing};
 use super::store::{Locked, Store};
 use super::throttle::Throttle;
 use crate::client::{Durability, OpenMode, OperationError};
@@ -51,21 +52,24 @@ pub struct SiteStore {
     object: Option<Appending>,
     /// What the next write takes along: its pieces, where the first one goes, and their bytes together.
     waiting: Option<(u64, Vec<Bytes>, usize)>,
-    writes: Vec<Errand>,
+    /// Writes that are not known to have arrived, each with its end in the object.
+    writes: VecDeque<(u64, Errand)>,
+    /// The end of the last write that is.
+    arrived: u64,
     permits: Arc<Semaphore>,
     journal: Option<Opening>,
     checkpoint: Option<Errand>,
     /// When the last checkpoint began; before the first one, when there was first something to lose.
     checkpoint_began: Option<Instant>,
     since_checkpoint: usize,
-    /// Whether something was written that no checkpoint includes.
+    /// Whether something was written that only a sync makes durable.
     is_unsynced: bool,
     next_commit: Opening,
     staged: Option<Errand>,
 }
 
 /// The object that a run appends to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Appending {
     number: u32,
     file: Opening,
@@ -89,7 +93,8 @@ impl SiteStore {
             lock: OnceLock::new(),
             object: None,
             waiting: None,
-            writes: Vec::new(),
+            writes: VecDeque::new(),
+            arrived: 0,
             permits: Arc::new(Semaphore::new(WRITES)),
             journal: None,
             checkpoint: None,
@@ -148,20 +153,46 @@ impl SiteStore {
         self.is_unsynced |= durability != Durability::OnEveryCall;
         self.place.throttle.pass(bytes as u64).await;
         let permit = Arc::clone(&self.permits).acquire_owned().await.expect("nobody closes it");
-        self.writes.push(tokio::spawn(async move {
+        let end = offset + bytes as u64;
+        let write = tokio::spawn(async move {
             let written = file.file().await?.write_list(placed(offset, pieces)).await;
             drop(permit);
             written
-        }));
+        });
+        self.writes.push_back((end, write));
         Ok(())
     }
 
-    async fn finish_writes(&mut self) -> Result<()> {
-        Ok(all(std::mem::take(&mut self.writes)).await?)
+    /// Waits for writes, as long as `wanted` says so.
+    async fn finish_writes(&mut self, wanted: impl Fn(&Errand) -> bool) -> Result<()> {
+        while let Some((end, write)) = self.writes.pop_front_if(|(_, write)| wanted(write)) {
+            finish(write).await?;
+            self.arrived = end;
+        }
+        Ok(())
     }
 
     async fn finish_checkpoint(&mut self) -> Result<()> {
-        Ok(all(self.checkpoint.take()).await?)
+        match self.checkpoint.take() {
+            Some(checkpoint) => Ok(finish(checkpoint).await?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Appending {
+    /// Syncs what was written. A subfile of which a sync has failed is good for nothing until it is made anew, and nothing
+    /// that was published refers to the object: so it goes, but not before the journal that claims to know its content.
+    async fn sync(&self, place: &Place) -> std::result::Result<(), FileError> {
+        let synced = self.file.file().await?.sync_all().await;
+        if matches!(synced, Err(FileError::Operation(OperationError::IoNode { .. }))) {
+            let removed = place.client.remove(&place.journal(), Durability::OnEveryCall).await;
+            if removed.is_ok() || removed.is_err_and(|error| is_missing(&error)) {
+                // If it does not work, the next run fails here and tries again.
+                let _ = place.client.remove(&place.object(self.number), Durability::None).await;
+            }
+        }
+        synced
     }
 }
 
@@ -175,12 +206,8 @@ fn placed(mut offset: u64, pieces: Vec<Bytes>) -> Vec<(u64, Bytes)> {
     pieces.into_iter().map(place).collect()
 }
 
-/// Waits for errands until one has failed.
-async fn all(errands: impl IntoIterator<Item = Errand>) -> std::result::Result<(), FileError> {
-    for errand in errands {
-        errand.await.expect("errands do not panic, and nobody aborts them")?;
-    }
-    Ok(())
+async fn finish(errand: Errand) -> std::result::Result<(), FileError> {
+    errand.await.expect("errands do not panic, and nobody aborts them")
 }
 
 #[allow(clippy::disallowed_methods, reason = "what is checkpointed when is up to the real clock")]
@@ -247,23 +274,25 @@ impl Store for SiteStore {
         is_idle && (is_time || self.since_checkpoint >= INTERVAL.1)
     }
 
+    async fn arrived(&mut self) -> Result<u64> {
+        self.finish_writes(JoinHandle::is_finished).await?;
+        Ok(self.arrived)
+    }
+
     async fn checkpoint(&mut self, offset: u64, frames: Vec<u8>) -> Result<()> {
         self.finish_checkpoint().await?;
-        self.flush(Durability::OnFlush).await?;
-        (self.checkpoint_began, self.since_checkpoint, self.is_unsynced) = (Some(now()), 0, false);
+        (self.checkpoint_began, self.since_checkpoint) = (Some(now()), 0);
         let mode = if offset == 0 { OpenMode::Truncate } else { OpenMode::Create };
         let place = &self.place;
         let journal = self
             .journal
             .get_or_insert_with(|| place.opening(place.journal(), mode, Durability::OnEveryCall))
             .clone();
-        let writes = std::mem::take(&mut self.writes);
-        let object = self.object.as_ref().map(|object| object.file.clone());
+        let (object, place) = (self.object.clone(), self.place.clone());
         self.checkpoint = Some(tokio::spawn(async move {
             journal.begin();
-            all(writes).await?;
             if let Some(object) = object {
-                object.file().await?.sync_all().await?;
+                object.sync(&place).await?;
             }
             journal.file().await?.write_at(offset, frames).await
         }));
@@ -280,19 +309,21 @@ impl Store for SiteStore {
         self.finish_checkpoint().await?;
         if !self.is_unsynced {
             self.flush(Durability::OnEveryCall).await?;
-            return self.finish_writes().await;
+            return self.finish_writes(|_| true).await;
         }
         self.flush(Durability::OnFlush).await?;
-        self.finish_writes().await?;
+        self.finish_writes(|_| true).await?;
         if let Some(object) = &self.object {
-            object.file.file().await?.sync_all().await?;
+            object.sync(&self.place).await?;
         }
         self.is_unsynced = false;
         Ok(())
     }
 
     async fn publish(&mut self) -> Result<()> {
-        all(self.staged.take()).await?;
+        if let Some(staged) = self.staged.take() {
+            finish(staged).await?;
+        }
         // One name on one I/O node: the system call replaces it or does not.
         let (next, commit) = (self.place.next_commit(), self.place.commit());
         Ok(self.place.client.rename(&next, &commit, true, Durability::OnEveryCall).await?)

@@ -33,8 +33,11 @@ pub trait Store {
     /// Whether a checkpoint is due.
     fn checkpoint_is_due(&self) -> bool;
 
-    /// Begins to make everything durable that was appended so far, and then `frames` in the journal at `offset`; at 0 the
-    /// journal begins anew.
+    /// The end of the part of the object that has arrived, without waiting for more of it.
+    async fn arrived(&mut self) -> Result<u64, Self::Error>;
+
+    /// Begins to make everything durable that has arrived, and then `frames` in the journal at `offset`; at 0 the journal
+    /// begins anew.
     async fn checkpoint(&mut self, offset: u64, frames: Vec<u8>) -> Result<(), Self::Error>;
 
     /// Begins to put the next commit record, durably, beside the current one.

@@ -60,28 +60,17 @@ pub(super) fn report(
         });
         println!("{event}");
     } else {
-        let count = |number: &u64| HumanCount(*number);
+        println!("{}", counts(summary));
         println!(
-            "{} new, {} changed, {} touched, {} unchanged, {} deleted, {} retained",
-            count(new),
-            count(changed),
-            count(touched),
-            count(unchanged),
-            count(deleted),
-            count(retained)
-        );
-        let resumed = if resumed > 0 {
-            format!(", {} from an interrupted run", BinaryBytes(resumed))
-        } else {
-            String::new()
-        };
-        println!(
-            "{} in {} files, {} over the network, {} known already{resumed}; {seconds:.1} s",
+            "{} in {} files; {} over the network, {} known; {seconds:.1} s",
             BinaryBytes(done),
-            count(files),
+            HumanCount(*files),
             BinaryBytes(moved),
             BinaryBytes(known)
         );
+        if resumed > 0 {
+            println!("{} were there from an interrupted run", BinaryBytes(resumed));
+        }
         println!("{line}");
     }
     match summary.problems.len() {
@@ -90,5 +79,33 @@ pub(super) fn report(
             Exit::Partial,
             format!("{count} entries were left out; everything else is done"),
         )),
+    }
+}
+
+/// How many entries of each kind there are, without the kinds of which there are none.
+fn counts(summary: &Summary) -> String {
+    let Summary { new, changed, touched, unchanged, deleted, retained, .. } = *summary;
+    let all = [
+        (new, "new"),
+        (changed, "changed"),
+        (touched, "touched"),
+        (unchanged, "unchanged"),
+        (deleted, "deleted"),
+        (retained, "retained"),
+    ];
+    let some = all.iter().filter(|(count, _)| *count > 0);
+    let some: Vec<String> = some.map(|(count, word)| format!("{} {word}", HumanCount(*count))).collect();
+    if some.is_empty() { "no entries".to_owned() } else { some.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_without_entries_are_not_mentioned() {
+        assert_eq!(counts(&Summary::default()), "no entries");
+        let some = Summary { new: 1_200, deleted: 3, ..Summary::default() };
+        assert_eq!(counts(&some), "1,200 new, 3 deleted");
     }
 }
