@@ -167,8 +167,10 @@ def main():
     parser.add_argument("--megabytes", type=int, default=200, help="size of the large file")
     parser.add_argument("--small-files", type=int, default=2000, help="files of 8 KiB beside it")
     parser.add_argument("--limit", type=int, default=900, help="seconds after which a run of rsync is given up")
+    parser.add_argument("--control", choices=CONTROLS, help="only this congestion control for rsync; else all there are")
     parser.add_argument("--json", action="store_true", help="one object per row")
     options = parser.parse_args()
+    CONTROLS[:] = [options.control] if options.control else CONTROLS
     if why := missing():
         print(f"skipped: {why}")
         return

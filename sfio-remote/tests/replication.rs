@@ -59,12 +59,16 @@ async fn restored(store: &mut MemoryStore) -> TempDir {
 }
 
 async fn restore_to(store: &mut MemoryStore, target: &Path) {
+    restore_with(store, target, &restore_options()).await;
+}
+
+async fn restore_with(store: &mut MemoryStore, target: &Path, options: &RestoreOptions) {
     let commit = load_commit(store).await.expect("a record").expect("a data set");
     let generation = commit.current().expect("a current one");
     let objects = sfio_remote::io::replication::Store::objects(store);
     let meter = Arc::<Meter>::default();
     let manifest = fetch_manifest::<MemoryStore>(&objects, generation, &meter).await.expect("a manifest");
-    let summary = restore(store, &manifest, &generation.top, target, &restore_options(), &meter, |_, _| {})
+    let summary = restore(store, &manifest, &generation.top, target, options, &meter, |_, _| {})
         .await
         .expect("restored");
     assert_eq!(summary.problems, []);
@@ -243,6 +247,55 @@ async fn patterns_choose_and_protect() {
         .expect("sent");
     told.extend(from.try_iter());
     assert_eq!(told, [(Change::Touched, ".".to_owned())], "only the folder's time");
+}
+
+/// Owners need root; extended attributes a file system that has them.
+#[tokio::test]
+async fn owners_and_extended_attributes_come_back_where_they_can_be_set() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let (source, mut store) = (tree(), MemoryStore::default());
+    let set = |path: &Path, value: &[u8]| setxattr(path, "user.colour", value, XattrFlags::empty());
+    if let Err(error) = set(source.path(), b"green") {
+        eprintln!("skipped: no extended attributes here: {error}");
+        return;
+    }
+    set(&source.path().join("deep/text"), b"red\n\0").expect("there are attributes");
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        std::os::unix::fs::lchown(source.path().join("deep/link"), Some(1_234), Some(5_678))
+            .expect("root may");
+        std::os::unix::fs::chown(source.path().join("deep/text"), Some(12), Some(34)).expect("root may");
+    } else {
+        eprintln!("owners are skipped: not root");
+    }
+    let options = SendOptions { attributes: Attributes::Kept, ..send_options() };
+    send_with(&mut store, source.path(), &options).await.expect("sent");
+    let target = tempfile::tempdir().expect("a folder");
+    let options = RestoreOptions { attributes: Attributes::Kept, owners: is_root, ..restore_options() };
+    restore_with(&mut store, target.path(), &options).await;
+    // One that is gone from the source goes from the target, too.
+    rustix::fs::removexattr(source.path().join("deep/text"), "user.colour").expect("it was set");
+    set(&source.path().join("deep/large"), b"blue").expect("there are attributes");
+    let again = SendOptions { attributes: Attributes::Kept, ..send_options() };
+    send_with(&mut store, source.path(), &again).await.expect("sent");
+    let value = |path: &str| {
+        let mut value = vec![0; 64];
+        let length =
+            getxattr(target.path().join(path), "user.colour", value.as_mut_slice()).expect("it is there");
+        value.truncate(length);
+        value
+    };
+    assert_eq!((value("."), value("deep/text")), (b"green".to_vec(), b"red\n\0".to_vec()));
+    restore_with(&mut store, target.path(), &options).await;
+    assert_eq!(value("deep/large"), b"blue");
+    assert!(getxattr(target.path().join("deep/text"), "user.colour", &mut [0_u8; 64][..]).is_err());
+    let owner = |root: &Path, path: &str| {
+        let metadata = root.join(path).symlink_metadata().expect("it is there");
+        (metadata.uid(), metadata.gid())
+    };
+    for path in [".", "deep/link", "deep/text", "deep/large"] {
+        assert_eq!(owner(target.path(), path), owner(source.path(), path), "{path}");
+    }
 }
 
 /// The power fails at every single operation in turn. Whatever of the unsynced writes survives, the current generation

@@ -140,7 +140,8 @@ impl Packed {
         };
         match compressed {
             Some((codec, packed)) if is_worth(packed.len(), bytes.len()) => {
-                Packed { codec, bytes: packed.into() }
+                // Compressors reserve memory for the worst case; chunks wait in numbers.
+                Packed { codec, bytes: packed.into_boxed_slice().into() }
             }
             _ => Packed { codec: Codec::Plain, bytes },
         }

@@ -8,13 +8,14 @@ use std::os::unix::fs::FileExt as _;
 
 use rustix::fs::{
     AtFlags, Dir, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown,
-    fsetxattr, fstat, ftruncate, futimens, linkat, mkdirat, openat, renameat, symlinkat, unlinkat, utimensat,
+    fremovexattr, fsetxattr, fstat, ftruncate, futimens, linkat, mkdirat, openat, renameat, symlinkat,
+    unlinkat, utimensat,
 };
 use serde::{Deserialize, Serialize};
 
 use super::restore::RestoreOptions;
 use super::tree::{Tree, open_directory};
-use super::walk::{Attributes, Problem, words};
+use super::walk::{Attributes, Problem, attributes, words};
 use crate::replication::{ChunkRef, Entry, EntryKind, Hash, Metadata, Owner, Piece, Timestamp, TreePath};
 
 /// Under such a name a file is written until all of it is there; the rest is a hash of its own name.
@@ -373,12 +374,23 @@ fn set_metadata(file: BorrowedFd<'_>, metadata: &Metadata, options: &RestoreOpti
         fchown(file, Some(user), Some(group))?;
     }
     if options.attributes == Attributes::Kept {
-        for (name, value) in &metadata.attributes {
-            fsetxattr(file, name.as_slice(), value, XattrFlags::empty())?;
-        }
+        set_attributes(file, &metadata.attributes)?;
     }
     fchmod(file, Mode::from_raw_mode(metadata.mode.into()))?;
     Ok(futimens(file, &times(metadata.modified))?)
+}
+
+fn set_attributes(file: BorrowedFd<'_>, wanted: &[(Vec<u8>, Vec<u8>)]) -> io::Result<()> {
+    for (name, _) in
+        attributes(file)?.iter().filter(|(name, _)| wanted.iter().all(|(other, _)| other != name))
+    {
+        // What the system sets by itself may refuse to go.
+        let _ = fremovexattr(file, name.as_slice());
+    }
+    for (name, value) in wanted {
+        fsetxattr(file, name.as_slice(), value, XattrFlags::empty())?;
+    }
+    Ok(())
 }
 
 fn ids(owner: Owner) -> (Uid, Gid) {

@@ -52,13 +52,11 @@ pub async fn restore<S: Store>(
 ) -> Outcome<Summary, S> {
     meter.enter(Phase::Compare);
     let here = |error| local(target.display(), error);
-    if !options.is_dry_run {
-        std::fs::create_dir_all(target).map_err(here)?;
-    }
     let (mut summary, steps) = plan(manifest, top, target, options, meter, tell).map_err(here)?;
     if options.is_dry_run {
         return Ok(summary);
     }
+    std::fs::create_dir_all(target).map_err(here)?;
     meter.enter(Phase::Transfer);
     let missing = missing_chunks(&steps).map_err(here)?;
     let mut chunks = ReadAhead::<S, _>::new(store.objects(), missing);

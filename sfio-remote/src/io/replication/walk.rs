@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::vec;
 
@@ -223,7 +223,9 @@ impl Attributes {
     }
 }
 
-fn attributes(file: &OwnedFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+/// The extended attributes of an open file, by ascending name; none where there cannot be any.
+pub(super) fn attributes(file: impl AsFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let file = file.as_fd();
     let mut list = Vec::with_capacity(MAX_ATTRIBUTE);
     match flistxattr(file, rustix::buffer::spare_capacity(&mut list)) {
         Err(rustix::io::Errno::NOTSUP) => return Ok(Vec::new()),
