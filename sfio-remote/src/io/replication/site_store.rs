@@ -165,7 +165,8 @@ impl SiteStore {
 
     /// Waits for writes, as long as `wanted` says so.
     async fn finish_writes(&mut self, wanted: impl Fn(&Errand) -> bool) -> Result<()> {
-        while let Some((end, write)) = self.writes.pop_front_if(|(_, write)| wanted(write)) {
+        while self.writes.front().is_some_and(|(_, write)| wanted(write)) {
+            let Some((end, write)) = self.writes.pop_front() else { break };
             finish(write).await?;
             self.arrived = end;
         }
