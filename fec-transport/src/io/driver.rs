@@ -38,6 +38,9 @@ const MAX_BATCH: usize = 128;
 /// Bytes that the node may put out before the socket takes them: a few runs of 44 packets.
 const MAX_QUEUED: usize = 1 << 20;
 
+/// Runs that the driver completes and sends itself before it wakes the thread beside it: up to 1 Gbit/s that is cheaper.
+const OWN_RUNS: usize = 4;
+
 /// Passes over all outputs before the inputs get their turn again.
 const MAX_PASSES: usize = 16;
 
@@ -291,7 +294,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             let Some(run) = self.node.poll_run(now, &mut self.buffer) else { break };
             let to = self.addresses.find(run.transmit.to);
             queued += run.length(&self.buffer);
-            self.data.queue(to, run, &mut self.buffer, runs > 0);
+            self.data.queue(to, run, &mut self.buffer, runs >= OWN_RUNS);
             runs += 1;
         }
         self.data.flush();
