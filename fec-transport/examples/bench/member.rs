@@ -69,6 +69,7 @@ async fn snapshot(endpoint: &Endpoint<Bulk>) -> Result<Snapshot> {
             .map(|session| session.sent.redundancy_symbols + session.sent.repair_symbols)
             .sum(),
         decoded_blocks: sessions.iter().map(|session| session.received.decoded_blocks).sum(),
+        held_mib: sessions.iter().map(|session| session.memory as f64).sum::<f64>() / 1048576.0,
         rate_gbps: paths.iter().map(|path| path.rate_bps).sum::<f64>() / 1e9,
         loss: mean(|path| path.loss),
         round_trip_ms: mean(|path| path.round_trip.as_secs_f64() * 1e3),

@@ -14,6 +14,8 @@ pub(crate) struct Snapshot {
     pub(crate) peak_mib: f64,
     /// The resident set of now.
     pub(crate) resident_mib: f64,
+    /// What the sessions hold, by their own account.
+    pub(crate) held_mib: f64,
     /// Application bytes received.
     pub(crate) bytes: u64,
     pub(crate) datagrams_sent: u64,

@@ -7,6 +7,7 @@
 #[path = "../bench/mod.rs"]
 mod bench;
 
+
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,9 @@ const COLUMNS: &[Column] = &[
     column("Mbit/s", "goodput_mbps", 7, 1),
     column("GB", "gigabytes", 6, 2),
     column("receiver MiB", "receiver_mib", 12, 1),
+    column("its sessions", "receiver_held_mib", 12, 1),
     column("sender MiB", "sender_mib", 10, 1),
+    column("its sessions", "sender_held_mib", 12, 1),
     column("largest relay MiB", "relay_mib", 17, 1),
 ];
 
@@ -103,6 +106,8 @@ fn run(arguments: &Arguments, links: &[LinkHandle], children: &mut [Child]) -> R
             "goodput_mbps": now[0].since(&before).goodput_bps() / 1e6,
             "gigabytes": now[0].bytes as f64 / 1e9,
             "failures": failures,
+            "receiver_held_mib": now[0].held_mib,
+            "sender_held_mib": now[1].held_mib,
             "receiver_mib": resident[0],
             "sender_mib": resident[1],
             "relay_mib": resident[2..].iter().copied().fold(0.0, f64::max),
