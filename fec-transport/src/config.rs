@@ -157,7 +157,7 @@ pub struct Liveness {
     /// How often a living path that carries nothing is probed. Default 1 s.
     #[serde(deserialize_with = "time")]
     pub keep_alive: Duration,
-    /// A session that hears nothing for so long is over. Default 5 s: an I/O node's death must be told within ten.
+    /// A session that hears nothing for so long is over. Default 4 s: an I/O node's death must be told within five.
     #[serde(deserialize_with = "time")]
     pub session_silence: Duration,
     /// How long opening a session may take. Default 8 s.
@@ -308,7 +308,7 @@ impl Default for Liveness {
             removal: true,
             probe_interval: Duration::from_millis(250),
             keep_alive: Duration::from_secs(1),
-            session_silence: Duration::from_secs(5),
+            session_silence: Duration::from_secs(4),
             connect: Duration::from_secs(8),
         }
     }

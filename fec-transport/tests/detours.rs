@@ -135,5 +135,5 @@ fn it_can_be_switched_off() {
     world.run_for(2 * SECOND);
     world.crash(Duration::ZERO, relay);
     world.run_for(7 * SECOND);
-    assert_eq!(world.application(client).closed, [CloseReason::Silent(5 * SECOND)]);
+    assert_eq!(world.application(client).closed, [CloseReason::Silent(4 * SECOND)]);
 }

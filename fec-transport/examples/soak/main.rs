@@ -7,7 +7,6 @@
 #[path = "../bench/mod.rs"]
 mod bench;
 
-
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

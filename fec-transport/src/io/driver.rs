@@ -39,7 +39,7 @@ const MAX_BATCH: usize = 128;
 const MAX_QUEUED: usize = 1 << 20;
 
 /// Runs that the driver completes and sends itself before it wakes the thread beside it: up to 1 Gbit/s that is cheaper.
-const OWN_RUNS: usize = 4;
+const OWN_RUNS: usize = 2;
 
 /// Passes over all outputs before the inputs get their turn again.
 const MAX_PASSES: usize = 16;

@@ -138,7 +138,6 @@ impl<A: Application + Send + 'static> Endpoint<A> {
         app: A,
         host: impl FnMut(A::Outcome) + Send + 'static,
     ) -> Result<Endpoint<A>, EndpointError> {
-        keep_freed_memory();
         let member = own_member(&config.overlay, &config.identity)?;
         let own = Peer { member, instance: InstanceId(u64::from_be_bytes(random()?)) };
         let (requests, waiting) = mpsc::channel(MAX_WAITING_REQUESTS);
@@ -307,14 +306,6 @@ fn driver<A: Application, H>(
         drops: DropLog::default(),
         closing_until: None,
     })
-}
-
-/// Blocks come and go, and glibc gives memory back to the kernel as soon as 128 KiB at the end of a heap are free: at 10
-/// Gbit/s a fifth of the receiver's time went into page faults. Freeing a large piece once teaches it to keep twice as
-/// much (mallopt(3), M_MMAP_THRESHOLD); elsewhere it does nothing.
-fn keep_freed_memory() {
-    const PIECE: usize = 4 << 20;
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(PIECE)));
 }
 
 fn own_member(overlay: &Overlay, identity: &Identity) -> Result<MemberId, EndpointError> {

@@ -20,6 +20,7 @@
 //! ```
 
 mod addresses;
+mod allocator;
 mod clock;
 mod codec_pool;
 mod control;
@@ -34,6 +35,7 @@ mod sockets;
 mod testing;
 mod tls;
 
+pub use allocator::tune_allocator;
 pub use data::DataCounts;
 pub use endpoint::{Endpoint, EndpointConfig, EndpointEnded, EndpointError, Handle, ReloadError};
 pub use sockets::{BindError, Plane, Sockets};

@@ -69,6 +69,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    fec_transport::io::tune_allocator();
     match run(parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
