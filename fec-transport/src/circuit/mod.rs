@@ -15,6 +15,7 @@
 mod admission;
 mod bucket;
 mod labels;
+mod set_up;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -24,20 +25,15 @@ pub use labels::DatagramCounters;
 pub(crate) use labels::{LabelTable, Verdict};
 
 use crate::config::Config;
-use crate::crypto::hop_key::HopKey;
 use crate::crypto::random::Random;
 use crate::keys::Identity;
 use crate::overlay::{MemberId, Overlay, Peer};
 use crate::session::path::Egress;
 use crate::time::Time;
-use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, Notice, SetUp, SetUpBody};
+use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Notice, SetUp, SetUpBody};
 use crate::wire::hop::Label;
-use admission::{Admitted, Quotas, Rejection, admit};
+use admission::Quotas;
 use bucket::Buckets;
-use labels::Charged;
-
-/// How long a relay waits for the answer to a set-up that it passed on.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a relay says that is about to end.
 const LEAVING: &str = "I am shutting down";
@@ -375,136 +371,6 @@ impl Circuits {
         }
     }
 
-    fn on_set_up(
-        &mut self,
-        now: Time,
-        from: Peer,
-        set_up: SetUp,
-        next_hop: impl Fn(MemberId) -> Option<Peer>,
-    ) {
-        let admitted = match self.admit(now, from.member, &set_up) {
-            Ok(admitted) => admitted,
-            Err(rejection) => return self.reject(from, &set_up, &rejection),
-        };
-        let id = admitted.body.circuit;
-        let next = admitted.next.map(&next_hop);
-        if next == Some(None) {
-            let missing = admitted.next.map(|member| self.overlay.name(member)).unwrap_or_default();
-            let notice = self.notice(Cause::LinkDown, &format!("{missing} is not connected to me"));
-            return self.send_refusal(Some(from), id, notice);
-        }
-        if self.is_draining && next.is_some() {
-            return self.send_refusal(Some(from), id, self.notice(Cause::LinkDown, LEAVING));
-        }
-        if let Err(rejection) = self.register(now, from, &admitted, next.flatten()) {
-            return self.reject(from, &set_up, &rejection);
-        }
-        let egress = egress(from, &set_up.backward);
-        match next.flatten() {
-            Some(next) => {
-                let charged = Charged { originator: admitted.originator, neighbour: next.member };
-                let backward = self.labels.relay(egress, charged);
-                self.own_label(id, backward.label);
-                let message = CircuitMessage::SetUp(SetUp { backward, ..set_up });
-                self.outbox.push_back((next, message));
-            }
-            None => {
-                self.events.push_back(CircuitEvent::Offered {
-                    circuit: id,
-                    originator: admitted.originator,
-                    route: admitted.route,
-                    payload: admitted.body.payload,
-                    egress,
-                });
-            }
-        }
-    }
-
-    /// Checks a set-up against the rules and the rates. A neighbour that sends too many does not even get their
-    /// signatures checked.
-    fn admit(&mut self, now: Time, neighbour: MemberId, set_up: &SetUp) -> Result<Admitted, Rejection> {
-        let policing = &self.config.policing;
-        let too_fast = |member, rate: Option<f64>| {
-            Err(Rejection::TooFast(self.overlay.name(member), rate.unwrap_or_default()))
-        };
-        if !self.set_ups_by_neighbour.take(now, neighbour, 1.0) {
-            return too_fast(neighbour, policing.set_ups_per_neighbour);
-        }
-        let admitted = admit(&self.overlay, self.me, &self.config, neighbour, set_up, now)?;
-        if !self.set_ups_by_originator.take(now, admitted.originator, 1.0) {
-            return too_fast(admitted.originator, policing.set_ups_per_originator);
-        }
-        Ok(admitted)
-    }
-
-    /// Enters a set-up into the table until it is answered.
-    fn register(
-        &mut self,
-        now: Time,
-        from: Peer,
-        admitted: &Admitted,
-        next: Option<Peer>,
-    ) -> Result<(), Rejection> {
-        let id = admitted.body.circuit;
-        if self.circuits.contains_key(&id) {
-            return Err(Rejection::Replayed);
-        }
-        self.quotas.charge(&self.overlay, &self.config, admitted.originator, from.member)?;
-        self.counters.admitted += 1;
-        let asked = Duration::from_secs(admitted.body.lifetime_s.into());
-        let entry = Circuit {
-            route: admitted.route.clone(),
-            originator: admitted.originator,
-            previous: Some(from),
-            next,
-            labels: Vec::new(),
-            lifetime: asked.min(self.config.routing.circuit_lifetime),
-            expires: now + ANSWER_PATIENCE,
-            answered: false,
-        };
-        self.insert(id, entry);
-        Ok(())
-    }
-
-    fn reject(&mut self, from: Peer, set_up: &SetUp, rejection: &Rejection) {
-        tracing::debug!(from = %self.overlay.name(from.member), %rejection, "set-up refused");
-        self.counters.refused += 1;
-        if let Some(circuit) = SetUpBody::circuit_of(&set_up.signed) {
-            self.send_refusal(Some(from), circuit, self.notice(Cause::Other, &rejection.to_string()));
-        }
-    }
-
-    fn on_answer(&mut self, now: Time, from: Peer, id: CircuitId, payload: Vec<u8>, forward: Hop) {
-        let Some(circuit) = self.circuits.get(&id) else {
-            // Our patience was over first. Whoever answered must not keep the circuit for its lifetime.
-            let notice = self.notice(Cause::Other, "the answer came too late");
-            return self.send_tear_down(Some(from), id, &notice);
-        };
-        if circuit.answered || !self.is_neighbour_of(id, from, |circuit| circuit.next) {
-            return;
-        }
-        let egress = egress(from, &forward);
-        if circuit.previous.is_none() {
-            self.prolong(now, id);
-            self.events.push_back(CircuitEvent::Answered { circuit: id, payload, egress });
-            return;
-        }
-        let originator = circuit.originator;
-        let neighbour = circuit.previous.map_or(self.me, |peer| peer.member);
-        let forward = self.labels.relay(egress, Charged { originator, neighbour });
-        if let Some(previous) = self.extend(now, id, forward.label) {
-            self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
-        }
-    }
-
-    /// Notes that a circuit was answered with a further label of ours; gives the neighbour towards the originator.
-    fn extend(&mut self, now: Time, id: CircuitId, label: Label) -> Option<Peer> {
-        let previous = self.circuits.get(&id)?.previous?;
-        self.own_label(id, label);
-        self.prolong(now, id);
-        Some(previous)
-    }
-
     fn own_label(&mut self, id: CircuitId, label: Label) {
         if let Some(circuit) = self.circuits.get_mut(&id) {
             circuit.labels.push(label);
@@ -567,10 +433,6 @@ impl Circuits {
             self.outbox.push_back((to, CircuitMessage::TearDown { circuit, notice: notice.clone() }));
         }
     }
-}
-
-fn egress(neighbour: Peer, hop: &Hop) -> Egress {
-    Egress { neighbour, label: hop.label, key: HopKey::new(hop.key) }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::keys::encode_key;
 use crate::overlay::InstanceId;
+use crate::wire::circuit::Hop;
 
 const ORIGINATOR: usize = 0;
 const RELAY: usize = 1;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::epochs::Seal;
 use super::pacer;
 use super::path::{Egress, IP_UDP_HEADERS, Path, PathId, PathState};
-use super::rate::coupling::{CoupledPath, couple};
+use super::rate::coupling::CoupledPath;
 use super::run::{HEADERS, RunSeal};
 use super::sender::LivingPath;
 use super::{Phase, Session};
@@ -148,12 +148,21 @@ impl Session {
         living().map(|path| path.rate.mean_rate() * path.loss_share()).sum::<f64>() / rate.max(1.0)
     }
 
+    /// Makes room for a path that has just come into the schedule beside those that share links with it.
+    pub(super) fn admit(&mut self, now: Time, path: usize) {
+        let newcomer = self.paths[..path].iter().filter(|path| path.is_live()).count();
+        let living = self.paths.iter_mut().filter(|path| path.is_live());
+        let mut coupled: Vec<CoupledPath<'_>> =
+            living.map(|path| CoupledPath { controller: &mut path.rate, links: &path.links }).collect();
+        self.coupling.admit(now, &mut coupled, newcomer);
+    }
+
     /// Lets the rates of the living paths agree on what they share: links, their capacities, the session's limit.
     pub(super) fn couple_rates(&mut self, now: Time) {
         let living = self.paths.iter_mut().filter(|path| path.is_live());
         let mut coupled: Vec<CoupledPath<'_>> =
             living.map(|path| CoupledPath { controller: &mut path.rate, links: &path.links }).collect();
-        couple(now, &mut coupled, self.config.pace.limit.map(|limit| limit as f64 * 8.0));
+        self.coupling.couple(now, &mut coupled, self.config.pace.limit.map(|limit| limit as f64 * 8.0));
     }
 
     fn symbols_at(&self, now: Time) -> Option<Time> {
@@ -265,6 +274,9 @@ impl Session {
 
     /// Writes a run of symbols for the path whose turn it is.
     fn poll_symbols(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Run> {
+        if !self.sender.has_symbols(now, self.rate()) {
+            return None;
+        }
         self.look_at_paths(now);
         let packet = packet_size(self.config.coding.symbol_size);
         for step in 0..self.paths.len() {

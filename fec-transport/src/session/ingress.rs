@@ -91,7 +91,9 @@ impl Session {
             Kind::Probe => self.paths[path].probe.owe_reply(Probe::parse(body)?.token),
             Kind::ProbeReply => {
                 let token = Probe::parse(body)?.token;
-                self.paths[path].on_probe_reply(now, token, &self.config.liveness);
+                if self.paths[path].on_probe_reply(now, token, &self.config.liveness) {
+                    self.admit(now, path);
+                }
             }
             Kind::Renewal => self.on_renewal(self.paths[path].id, &Renewal::parse(body)?)?,
             Kind::RenewalAnswer => self.on_renewal_answer(now, &Renewal::parse(body)?)?,
@@ -133,6 +135,10 @@ impl Session {
     fn on_report(&mut self, now: Time, report: &Report) -> Result<(), Misbehaviour> {
         if !self.sender.is_plausible(report) {
             return Err(Misbehaviour::FalseReport);
+        }
+        // Each report comes twice, and the second copy tells nothing.
+        if !self.sender.is_news(report) {
+            return Ok(());
         }
         for entry in &report.paths {
             if let Some(path) = self.paths.iter_mut().find(|path| path.id.0 == entry.path) {

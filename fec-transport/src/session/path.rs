@@ -406,10 +406,10 @@ impl Path {
         self.probe.due = Some(now + liveness.probe_interval / 4);
     }
 
-    /// A probe came back: the path is in the schedule (again).
-    pub(crate) fn on_probe_reply(&mut self, now: Time, token: u64, liveness: &Liveness) {
+    /// A probe came back: the path is in the schedule (again). Gives whether it was not there before.
+    pub(crate) fn on_probe_reply(&mut self, now: Time, token: u64, liveness: &Liveness) -> bool {
         let Some(place) = self.probe.pending.iter().position(|(expected, _)| *expected == token) else {
-            return;
+            return false;
         };
         let (_, sent) = self.probe.pending[place];
         self.probe.pending.clear();
@@ -421,13 +421,15 @@ impl Path {
         if std::mem::take(&mut self.is_silent) {
             self.returned = Some(now);
         }
-        if !self.is_live() {
+        let is_new = !self.is_live();
+        if is_new {
             self.returned = matches!(self.state, PathState::Dead { .. }).then_some(now);
             self.state = PathState::Live;
             tracing::debug!(parent: &self.span, round_trip = ?self.round_trip.smoothed(), "the path is live");
             self.pacer = Pacer::new(now);
         }
         self.probe.due = Some(now + liveness.keep_alive);
+        is_new
     }
 
     /// The probe timer: gives whether to send a probe now. A living path that was heard of needs none; one that leaves

@@ -110,13 +110,16 @@ impl Redundancy {
         u16::try_from(symbols).unwrap_or(u16::MAX)
     }
 
-    /// The fewest symbols from `n` on of which `k` are left whichever maskable link dies: by the exact shares.
+    /// The fewest symbols from `n` on of which enough are left whichever maskable link dies: by the exact shares. Of all
+    /// but messages one more than K, so that the last symbol of the slowest path is not waited for, and K symbols that do
+    /// not determine a RaptorQ block need no repair.
     fn masked(&self, k: usize, n: u16, paths: &[PathOutlook]) -> u16 {
         let links = maskable_links(paths, self.mask_limit);
+        let enough = k + usize::from(k >= SMALL_BLOCK);
         let survives = |n: usize| {
             let taken = |path: &PathOutlook| (n as f64 * path.share - 1e-9).ceil() as usize;
             let over = |link: &LinkId| paths.iter().filter(|path| path.links.contains(link)).map(taken).sum();
-            links.iter().all(|link| n.saturating_sub(over(link)) >= k)
+            links.iter().all(|link| n.saturating_sub(over(link)) >= enough)
         };
         let mut all = usize::from(n)..most(k);
         all.find(|n| survives(*n)).and_then(|n| u16::try_from(n).ok()).unwrap_or(n)

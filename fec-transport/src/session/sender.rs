@@ -12,16 +12,16 @@
 mod batch;
 mod forming;
 mod lane;
+mod repair;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
 
-use super::block::{FlightFate, SendBlock};
+use super::block::SendBlock;
 use super::code::RepairSymbols;
 use super::delivery::Delivery;
 use super::job::EncodeJob;
 use super::path::PathId;
-use super::redundancy::{Redundancy, repair_symbols};
+use super::redundancy::Redundancy;
 use super::spread::Spread;
 use super::stream::{Class, SendStream};
 use crate::config::{Coding, Config};
@@ -37,10 +37,6 @@ use lane::{Lane, Take};
 pub(crate) const CONTROL_STREAM: u32 = 0;
 /// How far the newest block may be ahead of the oldest open one.
 pub(crate) const MAX_BLOCK_SPAN: u32 = 8_192;
-/// Blocks that one turn of the tail timer asks for.
-const TAIL_BLOCKS: usize = 16;
-/// The longest pause of the tail timer.
-const MAX_TAIL_PAUSE: Duration = Duration::from_secs(2);
 
 /// The sending side of a session.
 #[derive(Debug)]
@@ -269,29 +265,12 @@ impl Sender {
         Take::Nothing
     }
 
-    /// Takes the block part of a report: `fate` tells what became of packets, `loss` is the paths' mean. Gives the
-    /// streams that have been delivered whole.
-    pub(crate) fn on_report(
-        &mut self,
-        now: Time,
-        report: &Report,
-        fate: impl Fn(PathId, Time) -> FlightFate,
-        loss: f64,
-    ) -> Vec<u32> {
-        if self.latest_report.is_some_and(|latest| report.sequence <= latest) {
-            return Vec::new();
-        }
-        self.latest_report = Some(report.sequence);
-        let complete = self.completed_by(report);
-        if !complete.is_empty() {
-            (self.last_activity, self.tail_turns) = (now, 0);
-        }
-        let delivered = complete.into_iter().filter_map(|id| self.complete(now, id)).collect();
-        self.repair(report, fate, loss);
-        delivered
+    /// Whether no later report has been taken; what a report says includes what earlier ones said.
+    pub(crate) fn is_news(&self, report: &Report) -> bool {
+        self.latest_report.is_none_or(|latest| report.sequence > latest)
     }
 
-    /// Whether the report speaks of blocks that were never sent.
+    /// Whether the report speaks of blocks that were sent.
     pub(crate) fn is_plausible(&self, report: &Report) -> bool {
         report.floor <= self.next_block
             && report.floor as usize + report.blocks.ranks.len() <= self.next_block as usize
@@ -301,27 +280,6 @@ impl Sender {
     pub(crate) fn on_path_death(&mut self, path: PathId) {
         self.urgent.on_path_death(&mut self.blocks, path);
         self.bulk.on_path_death(&mut self.blocks, path);
-    }
-
-    /// When to assume that no report will come, if `pause` is the longest round trip with its deviation.
-    pub(crate) fn tail_at(&self, now: Time, pause: Duration, rate: f64) -> Option<Time> {
-        if self.blocks.is_empty() || self.has_symbols(now, rate) {
-            return None;
-        }
-        Some(self.last_activity + (pause * (1 << self.tail_turns.min(8))).min(MAX_TAIL_PAUSE.max(pause)))
-    }
-
-    /// The tail timer: nothing was heard of the oldest blocks, so all that flies is taken for lost.
-    pub(crate) fn on_tail(&mut self, now: Time, loss: f64) {
-        self.tail_turns += 1;
-        self.last_activity = now;
-        let oldest: Vec<u32> = self.blocks.keys().take(TAIL_BLOCKS).copied().collect();
-        for id in oldest {
-            if let Some(block) = self.blocks.get_mut(&id) {
-                block.settle(|_, _| FlightFate::Over);
-                self.owe_deficit(id, loss);
-            }
-        }
     }
 
     /// When the next real-time block is given up.
@@ -363,15 +321,6 @@ impl Sender {
         }
     }
 
-    fn completed_by(&self, report: &Report) -> Vec<u32> {
-        let ranks = &report.blocks.ranks;
-        let described = self
-            .blocks
-            .range(report.floor..)
-            .filter(|(id, _)| ranks.get((**id - report.floor) as usize).is_some_and(|rank| rank.is_none()));
-        self.blocks.range(..report.floor).chain(described).map(|(id, _)| *id).collect()
-    }
-
     /// Forgets a block that the peer has; gives its stream if that is now delivered whole.
     fn complete(&mut self, now: Time, id: u32) -> Option<u32> {
         let header = self.blocks.get(&id)?.header;
@@ -396,40 +345,6 @@ impl Sender {
         stream.is_delivered().then_some(block.header.stream)
     }
 
-    /// Lets every block that the report describes, and every later one, owe what it lacks.
-    fn repair(&mut self, report: &Report, fate: impl Fn(PathId, Time) -> FlightFate, loss: f64) {
-        let ranks = &report.blocks.ranks;
-        let mut lacking = Vec::new();
-        for (id, block) in self.blocks.range_mut(report.floor..) {
-            match ranks.get((*id - report.floor) as usize) {
-                Some(Some(rank)) => block.reported(*rank),
-                Some(None) => {}
-                None if report.blocks.cut => break,
-                None => {}
-            }
-            block.settle(&fate);
-            if block.deficit() > 0 {
-                lacking.push(*id);
-            }
-        }
-        lacking.into_iter().for_each(|id| self.owe_deficit(id, loss));
-    }
-
-    fn owe_deficit(&mut self, id: u32, loss: f64) {
-        let Some(block) = self.blocks.get_mut(&id) else { return };
-        let deficit = block.deficit();
-        if deficit == 0 {
-            return;
-        }
-        let symbols = repair_symbols(deficit, loss, block.repairs);
-        block.owed = block.owed.saturating_add(u16::try_from(symbols).unwrap_or(u16::MAX));
-        self.counters.repair_rounds += 1;
-        self.counters.repaired_blocks += u64::from(block.repairs == 0);
-        block.repairs = block.repairs.saturating_add(1);
-        let class = block.class;
-        self.lane(class).owes(id);
-    }
-
     fn lane(&mut self, class: Class) -> &mut Lane {
         if class.is_urgent() { &mut self.urgent } else { &mut self.bulk }
     }
@@ -448,152 +363,4 @@ impl SendCounters {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::wire::report::BlockReport;
-    use crate::wire::symbol::SymbolHeader;
-
-    const PATH: PathId = PathId(1);
-    const RATE: f64 = 4e6;
-    fn paths(count: u32) -> Vec<LivingPath> {
-        let path = |id| LivingPath {
-            id: PathId(id),
-            planned_share: 1.0 / f64::from(count),
-            rate: 4e6,
-            loss: 0.02,
-            dispersion: 1.0,
-            is_trusted: true,
-            links: Vec::new(),
-        };
-        (1..=count).map(path).collect()
-    }
-
-    fn choose<'a>(sender: &'a mut Sender, paths: &[LivingPath]) -> Option<Batch<'a>> {
-        sender.choose(Time::ZERO, PATH, paths, &|_| 1, &mut Random::from_seed([1; 32]))
-    }
-
-    /// Sends one symbol; gives its encoding id and whether it repairs.
-    fn send(sender: &mut Sender, paths: &[LivingPath], number: u64) -> Option<(u16, bool)> {
-        let mut batch = choose(sender, paths)?;
-        let mut out = Vec::new();
-        let is_repair = batch.emit(&mut out);
-        batch.sent(PATH, number, Time::ZERO);
-        let (header, _) = SymbolHeader::parse(&out).expect("a symbol");
-        Some((header.encoding_id, is_repair))
-    }
-
-    fn sender_with(bytes: usize) -> Sender {
-        let mut sender = Sender::new(&Config::default(), Time::ZERO);
-        sender.open(2, u64::MAX);
-        let stream = sender.stream(2).expect("just opened");
-        assert_eq!(stream.write(Time::ZERO, &vec![7; bytes], usize::MAX), bytes);
-        stream.finish();
-        sender
-    }
-
-    fn send_all(sender: &mut Sender, from: u64) -> u64 {
-        let mut number = from;
-        while send(sender, &paths(1), number).is_some() {
-            number += 1;
-        }
-        number
-    }
-
-    fn report(sequence: u32, floor: u32, ranks: Vec<Option<u16>>) -> Report {
-        let blocks = BlockReport { ranks, cut: false };
-        Report { sequence, sent_us: 0, paths: Vec::new(), floor, blocks }
-    }
-
-    #[test]
-    fn a_block_is_sent_with_its_redundancy_and_then_waits() {
-        let mut sender = sender_with(1408 * 32);
-        let sent = send_all(&mut sender, 0);
-        assert!((33..=35).contains(&sent), "{sent}");
-        assert!(!sender.has_symbols(Time::ZERO, RATE));
-        assert_eq!(sender.blocks.len(), 1);
-    }
-
-    #[test]
-    fn a_report_of_all_blocks_delivers_the_stream() {
-        let mut sender = sender_with(1408 * 40);
-        send_all(&mut sender, 0);
-        let over = |_, _| FlightFate::Over;
-        assert_eq!(
-            sender.on_report(Time::ZERO, &report(1, 0, vec![Some(31), None]), over, 0.0),
-            Vec::<u32>::new()
-        );
-        assert_eq!(sender.on_report(Time::ZERO, &report(2, 2, vec![]), over, 0.0), [2]);
-        assert!(sender.blocks.is_empty());
-    }
-
-    #[test]
-    fn a_block_that_lacks_symbols_owes_new_ones_once() {
-        let mut sender = sender_with(1408 * 32);
-        let sent = send_all(&mut sender, 0);
-        let lost = report(1, 0, vec![Some(29)]);
-        sender.on_report(Time::ZERO, &lost, |_, _| FlightFate::KnownUpTo(sent - 1), 0.0);
-        let first = send(&mut sender, &paths(1), sent).expect("three symbols are owed");
-        assert_eq!(first, (sent as u16, true));
-        assert_eq!(send_all(&mut sender, sent + 1), sent + 3);
-        let again = report(2, 0, vec![Some(29)]);
-        sender.on_report(Time::ZERO, &again, |_, _| FlightFate::KnownUpTo(sent - 1), 0.0);
-        assert!(!sender.has_symbols(Time::ZERO, RATE), "the repair is on its way");
-    }
-
-    /// RaptorQ now and then needs one symbol more than K. The sender once held on to the K that it was told during the
-    /// decoding, and the block, its stream and the transfer waited for ever.
-    #[test]
-    fn a_block_that_was_decoded_in_vain_owes_another_symbol() {
-        let mut sender = sender_with(1408 * 32);
-        send_all(&mut sender, 0);
-        let over = |_, _| FlightFate::Over;
-        sender.on_report(Time::ZERO, &report(1, 0, vec![Some(32)]), over, 0.0);
-        assert!(!sender.has_symbols(Time::ZERO, RATE), "it is being decoded");
-        sender.on_report(Time::ZERO, &report(2, 0, vec![Some(31)]), over, 0.0);
-        assert!(sender.has_symbols(Time::ZERO, RATE));
-    }
-
-    #[test]
-    fn an_older_report_changes_nothing() {
-        let mut sender = sender_with(1408 * 32);
-        send_all(&mut sender, 0);
-        let over = |_, _| FlightFate::Over;
-        sender.on_report(Time::ZERO, &report(5, 0, vec![Some(32)]), over, 0.0);
-        assert!(!sender.has_symbols(Time::ZERO, RATE));
-        sender.on_report(Time::ZERO, &report(4, 0, vec![Some(0)]), over, 0.0);
-        assert!(!sender.has_symbols(Time::ZERO, RATE));
-    }
-
-    #[test]
-    fn the_tail_timer_asks_again_with_growing_pauses() {
-        let mut sender = sender_with(100);
-        send_all(&mut sender, 0);
-        let pause = Duration::from_millis(100);
-        let first = sender.tail_at(Time::ZERO, pause, RATE).expect("a block is open");
-        sender.on_tail(first, 0.0);
-        assert!(sender.has_symbols(first, RATE));
-        send_all(&mut sender, 10);
-        assert_eq!(sender.tail_at(first, pause, RATE), Some(Time::ZERO + 2 * pause));
-    }
-
-    #[test]
-    fn the_share_of_a_dead_path_goes_to_the_others() {
-        let mut sender = sender_with(1408 * 32);
-        let weights = paths(2);
-        assert!(choose(&mut sender, &weights).is_some());
-        sender.on_path_death(PathId(2));
-        assert_eq!(send_all(&mut sender, 1), 33, "32 more: the first was chosen and never sent");
-    }
-
-    #[test]
-    fn a_path_that_dies_after_it_has_carried_its_share_owes_nothing() {
-        // Such a block was once entered as owing with no symbol owed, which underflowed at the next choice.
-        let mut sender = sender_with(1408 * 32);
-        let weights = paths(2);
-        while sender.blocks.values().next().is_none_or(|block| block.quotas[0].1 > 0) {
-            assert!(choose(&mut sender, &weights).is_some());
-        }
-        sender.on_path_death(PATH);
-        assert!(sender.blocks.values().all(|block| block.owed == 0));
-    }
-}
+mod tests;

@@ -48,18 +48,23 @@ pub(crate) fn judge(paths: &[Evidence<'_>], doubt: f64) -> Vec<Suspicion> {
     let silent = paths.iter().filter(|path| path.is_silent());
     let links: BTreeSet<LinkId> =
         silent.flat_map(|path| path.links.iter().map(|crossed| crossed.link)).collect();
-    for link in links.into_iter().filter(|link| seems_dead(*link, paths, doubt)) {
-        for (path, verdict) in paths.iter().zip(&mut verdicts).filter(|(path, _)| path.crosses(link)) {
-            let suspicion = if path.is_silent() { Suspicion::Silent } else { Suspicion::Shared };
-            *verdict = suspicion.max(*verdict);
+    for link in links {
+        let over: Vec<usize> = (0..paths.len()).filter(|index| paths[*index].crosses(link)).collect();
+        if !seems_dead(&over, paths, doubt) {
+            continue;
+        }
+        for index in over {
+            let suspicion = if paths[index].is_silent() { Suspicion::Silent } else { Suspicion::Shared };
+            verdicts[index] = suspicion.max(verdicts[index]);
         }
     }
     verdicts
 }
 
-/// Whether chance does not explain what is missing over a link, and nothing has crossed it since.
-fn seems_dead(link: LinkId, paths: &[Evidence<'_>], doubt: f64) -> bool {
-    let over = || paths.iter().filter(|path| path.crosses(link));
+/// Whether chance does not explain what is missing over a link, and nothing has crossed it since; `over` are the paths
+/// that cross it.
+fn seems_dead(over: &[usize], paths: &[Evidence<'_>], doubt: f64) -> bool {
+    let over = || over.iter().map(|index| &paths[*index]);
     let silent = || over().filter(|path| path.is_silent());
     let Some(first) = silent().min_by_key(|path| path.unheard_since) else { return false };
     silent().map(Evidence::weight).sum::<f64>() <= doubt.ln()

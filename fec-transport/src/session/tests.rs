@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::crypto::handshake::{Initiator, Occasion, Responder};
 use crate::crypto::hop_key::HopKey;
+use crate::event::{StreamError, StreamId};
 use crate::keys::Identity;
 use crate::node::Run;
-use crate::overlay::InstanceId;
+use crate::overlay::{InstanceId, MemberId};
 use crate::wire::hop::{HopHeader, Label};
 use path::Egress;
 

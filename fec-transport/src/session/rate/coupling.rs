@@ -1,8 +1,12 @@
 //! What the paths of one session do together: over a link that several of them cross, they probe as one, and they
-//! respect known capacities and the session's limit together.
+//! respect known capacities and the session's limit together. A path that comes in beside others gets its rate from what
+//! the session knows of their links.
 
-use super::{Manoeuvre, RateController};
-use crate::overlay::RouteLink;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{INITIAL_RATE, Manoeuvre, RateController};
+use crate::overlay::{LinkId, RouteLink};
 use crate::time::Time;
 
 /// A path as the coupling sees it.
@@ -12,24 +16,120 @@ pub(crate) struct CoupledPath<'a> {
     pub(crate) links: &'a [RouteLink],
 }
 
-/// Couples the live paths of a session; to be called after each report. `limit` is for all paths together, in bit/s.
-pub(crate) fn couple(now: Time, paths: &mut [CoupledPath<'_>], limit: Option<f64>) {
-    join_manoeuvres(now, paths);
-    for index in 0..paths.len() {
-        let own = paths[index].links;
-        let shared = own.iter().map(|link| rate_over(link, paths)).fold(0.0, f64::max);
-        paths[index].controller.set_shared_rate(shared);
+/// For how long what is sent over a link is averaged, before it counts as what the link carries …
+const AVERAGE: Duration = Duration::from_secs(1);
+/// … and after how long that is worth 1/e.
+const MEMORY: Duration = Duration::from_secs(20);
+/// A link that carries less than this share of it has room.
+const SPARE: f64 = 0.8;
+
+/// What a session knows of the links that its paths cross.
+#[derive(Debug, Default)]
+pub(crate) struct Coupling {
+    loads: BTreeMap<LinkId, Load>,
+}
+
+/// What a session sends over a link, in bit/s.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    at: Time,
+    mean: f64,
+    /// The most that the mean has been lately.
+    most: f64,
+    /// Whether more than one path has crossed it at once: what one leaves is then for the others.
+    is_shared: bool,
+}
+
+impl Coupling {
+    /// Couples the live paths of a session; to be called after each report. `limit` is for all paths together, in bit/s.
+    pub(crate) fn couple(&mut self, now: Time, paths: &mut [CoupledPath<'_>], limit: Option<f64>) {
+        join_manoeuvres(now, paths);
+        let rates = rates(paths);
+        for (link, rate, paths) in &rates {
+            let new = Load { at: now, mean: *rate, most: *rate, is_shared: false };
+            self.loads.entry(*link).or_insert(new).observe(now, *rate, *paths);
+        }
+        for path in paths.iter_mut() {
+            let over = |link: &RouteLink| rate_over(link.link, &rates);
+            path.controller.set_shared_rate(path.links.iter().map(over).fold(0.0, f64::max));
+            if path.links.iter().all(|link| self.has_room(now, link.link, over(link))) {
+                path.controller.hurry(now);
+            }
+        }
+        keep_capacities(now, paths);
+        if let Some(limit) = limit {
+            let rate = paths.iter().map(|path| path.controller.mean_rate()).sum();
+            scale(now, paths.iter_mut(), limit, rate);
+        }
     }
+
+    /// Makes room for the path at `newcomer`, which has just come into the schedule. Over each link that it shares it gets
+    /// what the session has not used of late, or as much as each of the others, whichever is more; and these give up what
+    /// is then too much. So a link that was full stays full, and no fuller. Paths that are at their start know nothing.
+    pub(crate) fn admit(&self, now: Time, paths: &mut [CoupledPath<'_>], newcomer: usize) {
+        let others = |link: &RouteLink| -> Vec<usize> {
+            let crosses = |index: &usize| *index != newcomer && crosses(paths[*index].links, link);
+            (0..paths.len()).filter(crosses).collect()
+        };
+        let shared: Vec<(LinkId, Vec<usize>)> =
+            paths[newcomer].links.iter().map(|link| (link.link, others(link))).collect();
+        let load =
+            |others: &[usize]| others.iter().map(|index| paths[*index].controller.mean_rate()).sum::<f64>();
+        let known = |index: &usize| !paths[*index].controller.is_starting();
+        if !shared.iter().flat_map(|(_, others)| others).any(known) {
+            return;
+        }
+        let mut rate = paths[newcomer].controller.mean_rate();
+        for (link, others) in shared.iter().filter(|(_, others)| !others.is_empty()) {
+            let load = load(others);
+            rate = rate.min((self.carried(now, *link) - load).max(load / (others.len() + 1) as f64));
+        }
+        let mut shares = vec![1.0f64; paths.len()];
+        for (link, others) in &shared {
+            let load = load(others);
+            let share = (self.carried(now, *link).max(load) - rate) / load.max(1.0);
+            others.iter().for_each(|index| shares[*index] = shares[*index].min(share));
+        }
+        paths[newcomer].controller.begin_beside(now, rate);
+        for (path, share) in paths.iter_mut().zip(shares).filter(|(_, share)| *share < 1.0) {
+            path.controller.make_room(now, share);
+        }
+    }
+
+    /// Whether a link that several paths cross has lately carried much more than the `rate` of now, in bit/s.
+    fn has_room(&self, now: Time, link: LinkId, rate: f64) -> bool {
+        self.loads.get(&link).is_some_and(|load| load.is_shared && rate < SPARE * load.faded(now))
+    }
+
+    /// What a link has carried lately, bit/s; at least what is tried of one that is not known.
+    fn carried(&self, now: Time, link: LinkId) -> f64 {
+        self.loads.get(&link).map_or(0.0, |load| load.faded(now)).max(INITIAL_RATE)
+    }
+}
+
+impl Load {
+    fn observe(&mut self, now: Time, rate: f64, paths: usize) {
+        self.is_shared |= paths > 1;
+        let faded = self.faded(now);
+        let age = now.since(self.at).as_secs_f64();
+        self.mean += (1.0 - (-age / AVERAGE.as_secs_f64()).exp()) * (rate - self.mean);
+        (self.at, self.most) = (now, faded.max(self.mean));
+    }
+
+    fn faded(&self, now: Time) -> f64 {
+        self.most * (-now.since(self.at).as_secs_f64() / MEMORY.as_secs_f64()).exp()
+    }
+}
+
+/// No link is to carry more than it is known to.
+fn keep_capacities(now: Time, paths: &mut [CoupledPath<'_>]) {
     for index in 0..paths.len() {
         for link in paths[index].links {
             let Some(capacity) = link.capacity_bps else { continue };
-            let rate = rate_over(link, paths);
+            let over = || paths.iter().filter(|path| crosses(path.links, link));
+            let rate = over().map(|path| path.controller.mean_rate()).sum();
             scale(now, paths.iter_mut().filter(|path| crosses(path.links, link)), capacity, rate);
         }
-    }
-    if let Some(limit) = limit {
-        let rate = paths.iter().map(|path| path.controller.mean_rate()).sum();
-        scale(now, paths.iter_mut(), limit, rate);
     }
 }
 
@@ -38,26 +138,137 @@ fn join_manoeuvres(now: Time, paths: &mut [CoupledPath<'_>]) {
         .filter_map(|(index, path)| Some((index, path.controller.take_begun()?)))
         .collect();
     for (leader, manoeuvre) in begun {
-        let links = paths[leader].links;
-        let joins = |index: usize, path: &CoupledPath<'_>| {
-            index != leader && links.iter().any(|link| crosses(path.links, link))
-        };
-        for (_, path) in paths.iter_mut().enumerate().filter(|(index, path)| joins(*index, path)) {
-            path.controller.join(now, manoeuvre);
+        let joined = neighbours(leader, paths);
+        for index in joined.iter().filter(|index| **index != leader) {
+            paths[*index].controller.join(now, manoeuvre);
         }
+        // A path's drain tells whose queue it is only if all that the session sends over its links is lowered with it.
+        let tells = |index: usize| {
+            let mut others = neighbours(index, paths).into_iter();
+            others.all(|other| joined.contains(&other) && paths[other].controller.is_busy())
+        };
+        let mute: Vec<usize> = joined.iter().copied().filter(|index| !tells(*index)).collect();
+        mute.into_iter().for_each(|index| paths[index].controller.discount_drain());
     }
+}
+
+/// The paths that share a link with the one at `index`, itself included.
+fn neighbours(index: usize, paths: &[CoupledPath<'_>]) -> Vec<usize> {
+    let shares = |path: &CoupledPath<'_>| paths[index].links.iter().any(|link| crosses(path.links, link));
+    (0..paths.len()).filter(|other| *other == index || shares(&paths[*other])).collect()
 }
 
 fn crosses(links: &[RouteLink], link: &RouteLink) -> bool {
     links.iter().any(|other| other.link == link.link)
 }
 
-fn rate_over(link: &RouteLink, paths: &[CoupledPath<'_>]) -> f64 {
-    paths.iter().filter(|path| crosses(path.links, link)).map(|path| path.controller.mean_rate()).sum()
+/// What all paths together send over each link, in the order of the links, bit/s, and how many paths they are.
+fn rates(paths: &[CoupledPath<'_>]) -> Vec<(LinkId, f64, usize)> {
+    let of_path = |path: &CoupledPath<'_>| {
+        let rate = path.controller.mean_rate();
+        path.links.iter().map(move |crossed| (crossed.link, rate, 1)).collect::<Vec<_>>()
+    };
+    let mut rates: Vec<(LinkId, f64, usize)> = paths.iter().flat_map(of_path).collect();
+    rates.sort_by_key(|(link, ..)| *link);
+    rates.dedup_by(|later, earlier| {
+        let same = later.0 == earlier.0;
+        if same {
+            earlier.1 += later.1;
+            earlier.2 += later.2;
+        }
+        same
+    });
+    rates
+}
+
+fn rate_over(link: LinkId, rates: &[(LinkId, f64, usize)]) -> f64 {
+    rates.binary_search_by_key(&link, |(link, ..)| *link).map_or(0.0, |index| rates[index].1)
 }
 
 fn scale<'a, 'b: 'a>(now: Time, paths: impl Iterator<Item = &'a mut CoupledPath<'b>>, limit: f64, rate: f64) {
     if rate > limit {
         paths.for_each(|path| path.controller.scale(now, limit / rate));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::ZERO;
+
+    fn links(numbers: &[u16]) -> Vec<RouteLink> {
+        numbers.iter().map(|number| RouteLink { link: LinkId(*number), capacity_bps: None }).collect()
+    }
+
+    /// Controllers of paths that have found their rates, in Mbit/s.
+    fn established(rates: &[f64]) -> Vec<RateController> {
+        let controller = |rate: &f64| {
+            let mut controller = RateController::new(NOW);
+            controller.begin_beside(NOW, rate * 1e6);
+            controller
+        };
+        rates.iter().map(controller).collect()
+    }
+
+    fn coupled<'a>(
+        controllers: &'a mut [RateController],
+        links: &'a [Vec<RouteLink>],
+    ) -> Vec<CoupledPath<'a>> {
+        let path = |(controller, links)| CoupledPath { controller, links };
+        controllers.iter_mut().zip(links.iter().map(Vec::as_slice)).map(path).collect()
+    }
+
+    fn mbit(controllers: &[RateController]) -> Vec<f64> {
+        controllers.iter().map(|controller| controller.mean_rate() / 1e6).collect()
+    }
+
+    /// Detours once began at 4 Mbit/s each over links of 10 Mbit/s that were full: a third of all packets was lost.
+    #[test]
+    fn who_comes_onto_a_full_link_gets_a_part_of_what_it_carries() {
+        let (mut controllers, links) =
+            (established(&[6.0, 3.0]), [links(&[1, 2]), links(&[1, 3]), links(&[1, 4])]);
+        let mut coupling = Coupling::default();
+        coupling.couple(NOW, &mut coupled(&mut controllers, &links), None);
+        controllers.push(RateController::new(NOW));
+        coupling.admit(NOW, &mut coupled(&mut controllers, &links), 2);
+        assert_eq!(mbit(&controllers), [4.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn what_a_dead_path_has_left_is_for_who_comes_next() {
+        let (mut controllers, links) =
+            (established(&[6.0, 3.0]), [links(&[1, 2]), links(&[1, 3]), links(&[1, 4])]);
+        let mut coupling = Coupling::default();
+        coupling.couple(NOW, &mut coupled(&mut controllers, &links), None);
+        controllers[0] = RateController::new(NOW);
+        coupling.admit(NOW, &mut coupled(&mut controllers, &[links[2].clone(), links[1].clone()]), 0);
+        assert_eq!(mbit(&controllers), [4.0, 3.0]);
+    }
+
+    #[test]
+    fn at_the_start_nobody_knows_what_a_link_carries() {
+        let (mut controllers, links) = (vec![RateController::new(NOW); 2], [links(&[1]), links(&[1])]);
+        Coupling::default().admit(NOW, &mut coupled(&mut controllers, &links), 1);
+        assert_eq!(mbit(&controllers), [4.0, 4.0]);
+        assert!(controllers.iter().all(RateController::is_starting));
+    }
+
+    /// Drains that others of the same session undid once opened contentions with flows that were not there.
+    #[test]
+    fn a_drain_tells_only_where_all_that_the_session_sends_is_lowered_with_it() {
+        let links = [links(&[1]), links(&[1, 2]), links(&[2])];
+        let tells = |busy: [bool; 3]| {
+            let mut controllers = established(&[5.0; 3]);
+            controllers.iter_mut().zip(busy).for_each(|(controller, busy)| controller.is_busy = busy);
+            let span = Duration::from_millis(50);
+            controllers[0].drain(NOW, span);
+            controllers[0].begun = Some(Manoeuvre::Drain(span));
+            Coupling::default().couple(NOW, &mut coupled(&mut controllers, &links), None);
+            controllers.iter().map(|controller| controller.drain.will_tell()).collect::<Vec<_>>()
+        };
+        // The second path drains too, but the third, which shares its other link, does not.
+        assert_eq!(tells([true; 3]), [true, false, false]);
+        assert_eq!(tells([true, false, true]), [false, false, false]);
     }
 }

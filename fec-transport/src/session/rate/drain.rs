@@ -57,6 +57,17 @@ impl Drain {
         (self.lowest, self.is_judged) = (i64::MAX, false);
     }
 
+    /// Nothing will be concluded from the one that has begun.
+    pub(super) fn discount(&mut self) {
+        self.is_judged = true;
+    }
+
+    /// Whether something will be concluded from it.
+    #[cfg(test)]
+    pub(super) fn will_tell(&self) -> bool {
+        !self.is_judged
+    }
+
     pub(super) fn until(&self) -> Time {
         self.until
     }

@@ -70,6 +70,9 @@ const SHORTEST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_PACKETS: u64 = 16;
 /// A path that sends less than this share of its rate is not limited by it.
 const BUSY: f64 = 0.8;
+/// … but one that sends more than this share of it may climb: where all paths must keep step, with whole packets, none of
+/// them sends all that it may.
+const USED: f64 = 0.6;
 /// Growth without any sign of a limit, per second; it doubles every second from the first value up to the second …
 const CLIMB: (f64, f64) = (0.1, 1.5);
 /// … and is this near a rate at which packets were dropped.
@@ -155,6 +158,8 @@ pub(crate) struct RateController {
     doubted_at: Time,
     /// What the session sends over the links that this path shares with others of its session, bit/s.
     shared_rate: f64,
+    /// Whether it sent what it was allowed in the latest round.
+    is_busy: bool,
     begun: Option<Manoeuvre>,
 }
 
@@ -182,6 +187,7 @@ impl RateController {
             told_at: now - TELLING,
             doubted_at: now,
             shared_rate: 0.0,
+            is_busy: false,
             begun: None,
         }
     }
@@ -233,6 +239,42 @@ impl RateController {
             Manoeuvre::Check(share) => self.begin_check(now, share),
         }
         self.begun = None;
+    }
+
+    /// Whether it sent about what it was allowed lately, so that lowering its rate lowers what it sends.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    /// The drain that has just begun will tell nothing: others of the session fill the queue meanwhile.
+    pub(crate) fn discount_drain(&mut self) {
+        self.drain.discount();
+    }
+
+    /// Whether it still doubles.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.start.is_some()
+    }
+
+    /// A path that comes in beside others over a common link begins at this rate, in bit/s. It does not double, because
+    /// they know what the link carries; it climbs.
+    pub(crate) fn begin_beside(&mut self, now: Time, rate: f64) {
+        self.start = None;
+        self.set_rate(now, rate);
+        self.history = VecDeque::from([(now, self.rate)]);
+        self.hurry(now);
+    }
+
+    /// There is room on its links: it climbs fast, if it climbs.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        let since = self.climbing_since.unwrap_or(now);
+        self.climbing_since = Some(since.min(now - CLIMBED));
+    }
+
+    /// Leaves a newcomer on a common link all but this share of the rate; what that does not take is soon taken back.
+    pub(crate) fn make_room(&mut self, now: Time, share: f64) {
+        self.scale(now, share);
+        self.hurry(now);
     }
 
     /// A path that came back starts at half its old rate.
@@ -291,6 +333,7 @@ impl RateController {
             return;
         }
         let round = self.round.clone();
+        self.is_busy = round.is_busy();
         self.round.restart(feedback);
         let queue = round.mean_queue();
         if self.contention.is_open() {
@@ -344,8 +387,10 @@ impl RateController {
 
     /// Without a queue there is room for more, unless packets were dropped at this rate not long ago.
     fn climb(&mut self, now: Time, round: &Round, loop_delay: f64, push: f64) -> f64 {
-        if !round.is_busy() {
-            self.climbing_since = None;
+        if !round.uses(USED) {
+            // The climb pauses: a path that has too little to send for a round is not to begin anew.
+            let pause = Duration::from_secs_f64(loop_delay);
+            self.climbing_since = self.climbing_since.map(|since| (since + pause).min(now));
             return self.rate;
         }
         let since = *self.climbing_since.get_or_insert(now);

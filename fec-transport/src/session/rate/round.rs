@@ -101,6 +101,11 @@ impl Round {
 
     /// Whether the path sent about what it was allowed.
     pub(super) fn is_busy(&self) -> bool {
-        self.bytes * 8.0 > BUSY * self.allowed_rate() * self.departure_span()
+        self.uses(BUSY)
+    }
+
+    /// Whether the path sent more than this share of what it was allowed.
+    pub(super) fn uses(&self, share: f64) -> bool {
+        self.bytes * 8.0 > share * self.allowed_rate() * self.departure_span()
     }
 }

@@ -81,6 +81,12 @@ fn masking_one_of_eight_equal_links_costs_a_seventh() {
 }
 
 #[test]
+fn behind_a_mask_the_last_symbol_of_the_slowest_path_is_not_waited_for() {
+    // Two equal sides: 33 of 66 are left, where 32 suffice.
+    assert_eq!(first_sending(32, false, |protection| protection.mask = 1, &paths(2, 0.0)), 66);
+}
+
+#[test]
 fn a_link_that_all_paths_share_cannot_be_masked() {
     let mut paths = paths(3, 0.01);
     paths.iter_mut().for_each(|path| path.links.push(LinkId(9)));

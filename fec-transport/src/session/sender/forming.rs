@@ -15,6 +15,8 @@ use crate::wire::symbol::{BlockHeader, Codec};
 const RAPTORQ_RATE: f64 = 2e9;
 /// What of a block's time a masked block may make somebody wait; the rest is for queues, which vary by 10 ms.
 const MASKED_TIME: f64 = 0.8;
+/// Source symbols of the smallest masked block: with fewer, rounding to whole symbols on each path costs more than the mask.
+const SMALLEST_MASKED: usize = 16;
 /// Bytes that headers add to a symbol on the link: 60 of ours and 28 of IPv4 and UDP (design §8).
 const HEADERS: usize = 88;
 
@@ -49,7 +51,9 @@ impl Sender {
         let symbols = (symbols as usize).min(*self.coding.bulk_symbols.end());
         match symbols.max(*self.coding.bulk_symbols.start()) {
             // The smallest block would take too long for the mask to hide a dead link.
-            least if least > symbols && self.coding.bulk.mask > 0 => MAX_REED_SOLOMON,
+            least if least > symbols && self.coding.bulk.mask > 0 => {
+                symbols.clamp(SMALLEST_MASKED, MAX_REED_SOLOMON)
+            }
             symbols => symbols,
         }
     }
@@ -122,7 +126,7 @@ impl Sender {
         random: &mut Random,
     ) -> Vec<(super::PathId, u16)> {
         let protection = self.protection(block.class).clone();
-        let mut outlook = outlook(paths, protection.policy);
+        let mut outlook = outlook(paths, protection.policy, block.class.is_urgent());
         if protection.mask > 0 {
             if self.coding.spread == Spreading::Quotas {
                 hold_back(&mut outlook, self.coding.mask_limit);
@@ -186,12 +190,12 @@ fn usable(outlook: &[PathOutlook], paths: &[LivingPath]) -> f64 {
 }
 
 /// What redundancy and spreading look at: the trusted paths, and their shares by the policy.
-fn outlook(paths: &[LivingPath], policy: Policy) -> Vec<PathOutlook> {
+fn outlook(paths: &[LivingPath], policy: Policy, urgent: bool) -> Vec<PathOutlook> {
     let weight = |path: &LivingPath| match policy {
         Policy::Resilient => path.planned_share,
         Policy::Throughput => path.rate,
     };
-    let trusted = || paths.iter().filter(|path| path.is_trusted);
+    let trusted = || paths.iter().filter(|path| path.is_trusted || urgent);
     let total: f64 = trusted().map(weight).sum();
     let path = |path: &LivingPath| PathOutlook {
         id: path.id,

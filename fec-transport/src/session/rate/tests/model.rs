@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::overlay::{LinkId, RouteLink};
 use crate::session::loss::LossEstimate;
 use crate::session::pacer::Pacer;
-use crate::session::rate::coupling::{CoupledPath, couple};
+use crate::session::rate::coupling::{CoupledPath, Coupling};
 use crate::session::rate::{Feedback, RateController};
 use crate::sim::cubic::Cubic;
 use crate::time::Time;
@@ -138,6 +138,7 @@ pub(super) enum Load {
 
 pub(super) struct Session {
     pub(super) paths: Vec<Path>,
+    coupling: Coupling,
     pub(super) start: f64,
     pub(super) load: Load,
     pub(super) limit: Option<f64>,
@@ -173,6 +174,7 @@ impl Session {
             paths: paths.iter().map(path).collect(),
             start,
             load: Load::Bulk,
+            coupling: Coupling::default(),
             limit: None,
             sent: Vec::new(),
             received: Vec::new(),
@@ -499,6 +501,6 @@ impl World {
         let mut coupled: Vec<CoupledPath<'_>> = (this.paths.iter_mut())
             .map(|path| CoupledPath { controller: &mut path.controller, links: &path.links })
             .collect();
-        couple(now, &mut coupled, this.limit);
+        this.coupling.couple(now, &mut coupled, this.limit);
     }
 }
