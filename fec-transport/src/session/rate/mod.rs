@@ -271,10 +271,11 @@ impl RateController {
         self.climbing_since = Some(since.min(now - CLIMBED));
     }
 
-    /// Leaves a newcomer on a common link all but this share of the rate; what that does not take is soon taken back.
+    /// Leaves a newcomer on a common link all but this share of the rate. What is on the way left at the old one, and must
+    /// not bring that back.
     pub(crate) fn make_room(&mut self, now: Time, share: f64) {
         self.scale(now, share);
-        self.hurry(now);
+        self.be_blind(now);
     }
 
     /// A path that came back starts at half its old rate.
