@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::*;
 use crate::crypto::handshake::{Initiator, Occasion, Responder};
 use crate::crypto::hop_key::HopKey;
