@@ -134,7 +134,7 @@ fn a_server_that_crashes_ends_the_session_within_seconds_and_a_new_one_opens_aft
     world.run_for(2 * SECOND);
     world.crash(Duration::ZERO, server);
     assert!(world.run_until(6 * SECOND, |world| !world.application(client).closed.is_empty()));
-    assert_eq!(world.application(client).closed, [CloseReason::Silent(5 * SECOND)]);
+    assert_eq!(world.application(client).closed, [CloseReason::Silent(4 * SECOND)]);
     world.restart(Duration::ZERO, server);
     world.run_for(SECOND);
     transfer(&mut world, MIB, 10 * SECOND).expect("a new session works");
