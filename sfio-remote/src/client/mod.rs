@@ -337,6 +337,9 @@ impl Client {
         member: MemberId,
         reason: &CloseReason,
     ) {
+        // Its power may have failed, and a subfile be shorter than it was.
+        let held_there = self.files.values_mut().filter(|file| file.layout.holders.contains(&member));
+        held_there.for_each(|file| file.known_length = 0);
         let lost = self.transfers.iter().filter(|(stream, _)| stream.session == session);
         let mut concerned: BTreeSet<OperationId> =
             lost.map(|(_, (_, transfer))| transfer.operation).collect();
