@@ -1,4 +1,4 @@
-//! The competitors: one QUIC connection by quinn, a stream or datagrams; and bare packets, which nobody can beat.
+//! The competitors: one QUIC connection by quinn, a stream or datagrams; and bare packets, the ceiling.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::bare;
 use super::child::{is_asked, say, say_ready};
-use super::job::{CompetitorJob, Congestion, End, Payload};
+use super::job::{CompetitorJob, Congestion, End, Payload, Quic};
 use super::snapshot::Snapshot;
 use super::tls;
 
@@ -28,9 +28,7 @@ pub(crate) async fn run(job: CompetitorJob) -> Result<()> {
     let received = Arc::new(AtomicU64::new(0));
     match job.payload {
         Payload::Bare => start_bare(job.end, Arc::clone(&received)),
-        Payload::Stream | Payload::Datagrams => {
-            drop(tokio::spawn(work(job, endpoint(&job)?, Arc::clone(&received))));
-        }
+        Payload::Quic(quic) => start_quic(&job, quic, Arc::clone(&received))?,
     }
     say_ready();
     while is_asked().await? {
@@ -41,26 +39,41 @@ pub(crate) async fn run(job: CompetitorJob) -> Result<()> {
 
 /// Its threads end with the process.
 fn start_bare(end: End, received: Arc<AtomicU64>) {
-    std::thread::spawn(move || match end {
-        End::SendsTo(address) => bare::send(address),
-        End::ReceivesAt(address) => bare::receive(address, &received),
+    std::thread::spawn(move || {
+        tell(match end {
+            End::SendsTo(address) => bare::send(address),
+            End::ReceivesAt(address) => bare::receive(address, &received),
+        });
     });
 }
 
-async fn work(job: CompetitorJob, endpoint: Endpoint, received: Arc<AtomicU64>) -> Result<()> {
-    match job.end {
+/// Else a failure would look like a rate of 0.
+fn tell(result: Result<()>) {
+    if let Err(error) = result {
+        eprintln!("the competitor failed: {error:#}");
+    }
+}
+
+fn start_quic(job: &CompetitorJob, quic: Quic, received: Arc<AtomicU64>) -> Result<()> {
+    let (end, endpoint) = (job.end, endpoint(job)?);
+    tokio::spawn(async move { tell(work(end, quic, endpoint, received).await) });
+    Ok(())
+}
+
+async fn work(end: End, quic: Quic, endpoint: Endpoint, received: Arc<AtomicU64>) -> Result<()> {
+    match end {
         End::SendsTo(address) => {
             let connection = endpoint.connect(address, "competitor.invalid")?.await?;
-            match job.payload {
-                Payload::Datagrams => send_datagrams(&connection).await,
-                _ => send_stream(&connection).await,
+            match quic {
+                Quic::Stream => send_stream(&connection).await,
+                Quic::Datagrams => send_datagrams(&connection).await,
             }
         }
         End::ReceivesAt(_) => {
             let connection = endpoint.accept().await.context("the endpoint was closed")?.await?;
-            match job.payload {
-                Payload::Datagrams => receive_datagrams(&connection, &received).await,
-                _ => receive_stream(&connection, &received).await,
+            match quic {
+                Quic::Stream => receive_stream(&connection, &received).await,
+                Quic::Datagrams => receive_datagrams(&connection, &received).await,
             }
         }
     }

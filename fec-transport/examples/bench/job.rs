@@ -56,10 +56,16 @@ pub(crate) enum End {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Payload {
+    /// Over one connection.
+    Quic(Quic),
+    /// Packets like ours without a protocol.
+    Bare,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Quic {
     Stream,
     Datagrams,
-    /// No QUIC: packets like ours without a protocol.
-    Bare,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use clap::Parser;
 use serde_json::{Map, Value, json};
 
 use bench::child::{Child, measure, run_if_child};
-use bench::job::{CompetitorJob, Congestion, End, Job, MemberJob, Payload};
+use bench::job::{CompetitorJob, Congestion, End, Job, MemberJob, Payload, Quic};
 use bench::overlay::{OverlayText, free_address};
 use bench::row::{Column, Table, column, object, per_call, progress};
 use bench::snapshot::Snapshot;
@@ -90,8 +90,8 @@ fn main() -> Result<()> {
 /// The quinn stream comes first: the others are compared with it.
 fn rows() -> Vec<Row> {
     let mut rows = vec![
-        Row { name: "quinn stream".into(), set_up: SetUp::Competitor(Payload::Stream) },
-        Row { name: "quinn datagrams".into(), set_up: SetUp::Competitor(Payload::Datagrams) },
+        Row { name: "quinn stream".into(), set_up: SetUp::Competitor(Payload::Quic(Quic::Stream)) },
+        Row { name: "quinn datagrams".into(), set_up: SetUp::Competitor(Payload::Quic(Quic::Datagrams)) },
         Row { name: "bare packets, no protocol".into(), set_up: SetUp::Competitor(Payload::Bare) },
     ];
     for sessions in [1, 3] {

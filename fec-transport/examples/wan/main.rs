@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use bench::child::{Child, measure, run_if_child};
 use bench::emulated;
-use bench::job::{CompetitorJob, Congestion, End, Job, Payload};
+use bench::job::{CompetitorJob, Congestion, End, Job, Payload, Quic};
 use bench::overlay::free_address;
 use bench::row::{Column, Table, column, object, progress};
 
@@ -159,7 +159,7 @@ fn quinn(congestion: Congestion, loss: f64, seed: u64) -> Result<(Emulator, Vec<
     let link = EmulatedLink::new("path 1", Endpoint::default(), end, model(0, loss)?, model(0, 0.0)?);
     let emulator = Emulator::start(vec![link], seed)?;
     let port = emulator.links()[0].ports().a_to_b.data.context("an emulated link without a port")?;
-    let job = |end| Job::Competitor(CompetitorJob { end, payload: Payload::Stream, congestion });
+    let job = |end| Job::Competitor(CompetitorJob { end, payload: Payload::Quic(Quic::Stream), congestion });
     let children =
         vec![Child::start(&job(End::ReceivesAt(address)))?, Child::start(&job(End::SendsTo(port)))?];
     Ok((emulator, children))

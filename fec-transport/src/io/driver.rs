@@ -35,7 +35,7 @@ use crate::time::Time;
 /// datagrams to each of a few neighbours, and about 0.1 ms of work.
 const MAX_BATCH: usize = 128;
 
-/// Bytes that the node may put out before the socket takes them: a few runs of 44 packets.
+/// Bytes that the node may put out before the socket takes them: some sixteen full runs.
 const MAX_QUEUED: usize = 1 << 20;
 
 /// Runs that the driver completes and sends itself before it wakes the thread beside it: up to 1 Gbit/s that is cheaper.

@@ -19,7 +19,7 @@ use super::outbox::Outbox;
 use crate::node::Ecn;
 use crate::session::RunSeal;
 
-/// Bytes that may wait for the thread: some ten runs, 0.4 ms at 10 Gbit/s.
+/// Bytes that may wait for the thread: some sixteen full runs, 0.8 ms at 10 Gbit/s.
 const MAX_WAITING: usize = 1 << 20;
 /// Bytes that the thread gathers before it calls the kernel: less than two full runs.
 const MAX_GATHERED: usize = 64 << 10;

@@ -19,6 +19,7 @@ pub(crate) mod path;
 mod paths;
 mod rate;
 mod receiver;
+mod recent;
 mod redundancy;
 mod renewal;
 mod reporting;

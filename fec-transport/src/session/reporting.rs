@@ -11,7 +11,7 @@ const LONGEST_INTERVAL: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Data that justifies a report before the longest interval is over: with two reports of 400 bytes, 2 % of it.
 const BYTES_PER_REPORT: usize = 40_000;
-/// So much data is reported at once, or the sender's window would close: a third of it.
+/// So much data is reported at once, or the sender's window would close: a quarter of it.
 const BYTES_OF_WINDOW: usize = 1 << 20;
 
 /// The receiver's clock of reports.

@@ -146,7 +146,7 @@ pub(crate) struct RateController {
     drain_at: Time,
     /// How many times the queue's length a drain lasts: above 1 where others fill it meanwhile.
     drain_stretch: f64,
-    smallest_before_drain: i64,
+    smallest_before_drain: Option<i64>,
     /// What packets tell that left before this is no basis for the rate.
     blind_until: Time,
     /// A rate at which packets were dropped.
@@ -169,7 +169,7 @@ impl RateController {
             rate: INITIAL_RATE,
             history: VecDeque::from([(now, INITIAL_RATE)]),
             start: Some(Start::default()),
-            floor: DelayFloor::new(now),
+            floor: DelayFloor::default(),
             queue: Duration::ZERO,
             round: Round::default(),
             watch: LossWatch::default(),
@@ -179,7 +179,7 @@ impl RateController {
             is_fair: false,
             drain_at: now + DRAIN_INTERVAL,
             drain_stretch: 1.0,
-            smallest_before_drain: i64::MAX,
+            smallest_before_drain: None,
             blind_until: now,
             ceiling: None,
             lowered_at: now,
@@ -436,11 +436,8 @@ impl RateController {
     }
 
     fn judge_last_drain(&mut self) {
-        let reached = self.floor.latest();
-        if let Some(reached) = reached
-            && self.smallest_before_drain != i64::MAX
-        {
-            let off = (reached - self.smallest_before_drain).abs();
+        if let (Some(reached), Some(before)) = (self.floor.latest(), self.smallest_before_drain) {
+            let off = (reached - before).abs();
             self.drain_stretch = if off > 700 { self.drain_stretch * 1.5 } else { self.drain_stretch * 0.85 };
             self.drain_stretch = self.drain_stretch.clamp(1.0, 6.0);
         }
