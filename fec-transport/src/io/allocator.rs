@@ -1,6 +1,6 @@
 //! What becomes of freed memory.
 
-/// For programs, at their start: how much freed memory the process keeps. Elsewhere than with glibc it does nothing.
+/// For programs, at their start, before any other thread: how much freed memory the process keeps. Elsewhere than with glibc it does nothing.
 ///
 /// glibc raises the size from which pieces are given back at once whenever one is freed, up to 32 MiB. Blocks of a megabyte
 /// then share the heaps with small things, and a session that holds 20 MiB sits in a process of 300. The other way round it
@@ -12,7 +12,8 @@ pub fn tune_allocator() {
     {
         const LARGE: i32 = 1_000_000;
         const KEPT: i32 = 8 << 20;
-        // SAFETY: mallopt takes two integers and may be called at any time (mallopt(3)).
+        // SAFETY: mallopt takes two integers. It changes what other threads' allocations read (MT-Unsafe const:mallopt),
+        // so programs call it first.
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
             libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT);

@@ -96,7 +96,7 @@ impl DataSocket {
         let socket = Arc::new(UdpSocket::from_std(socket)?);
         Ok(DataSocket {
             is_ipv6,
-            thread: SendThread::new(Arc::clone(&socket), Arc::clone(&state)),
+            thread: SendThread::new(Arc::clone(&socket), Arc::clone(&state))?,
             socket,
             state,
             buffers: vec![0; BATCH_SIZE * RECEIVE_BUFFER],
@@ -128,7 +128,7 @@ impl DataSocket {
         }
     }
 
-    /// Waits until a blocked socket takes datagrams again.
+    /// Waits until a blocked socket takes datagrams again, or the thread beside the driver has room or is done.
     pub(super) async fn writable(&self) {
         if self.outbox.is_empty() {
             return self.thread.room().await;
@@ -332,6 +332,20 @@ mod tests {
             assert_eq!(received.into_iter().map(|(_, datagram)| datagram).collect::<Vec<_>>(), datagrams);
         }
         assert_eq!((sender.counts().sent, receiver.counts().received), (150, 150));
+    }
+
+    /// A closing endpoint once slept through the end of its thread's work, and its goodbyes came late.
+    #[tokio::test]
+    async fn who_waits_is_woken_when_the_thread_has_sent_everything() {
+        let mut sender = open(loopback()).expect("a socket");
+        let mut receiver = open(loopback()).expect("a socket");
+        let to = receiver.local_addr().expect("bound");
+        for _ in 0..100 {
+            sender.queue(Some(to), run(1_000), &mut vec![7; 1_000], true);
+            timeout(PATIENCE, sender.writable()).await.expect("woken in time");
+            assert!(sender.is_idle());
+            receive_until(&mut receiver, 1).await;
+        }
     }
 
     /// The driver asks the clock while a batch is handed on: no datagram of it may have been sent later.

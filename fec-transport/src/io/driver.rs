@@ -118,6 +118,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
 
     async fn wait(&mut self, busy: bool) -> Wake<A> {
         let deadline = self.deadline();
+        let is_closing = self.closing_until.is_some();
         let Driver { control, data, codecs, requests, stop, closing_until, .. } = self;
         let due = async {
             match deadline {
@@ -129,7 +130,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             event = control.next_event() => Wake::Control(event),
             Some(result) = codecs.next() => Wake::Coded(result),
             () = data.readable() => Wake::Readable,
-            () = data.writable(), if data.is_blocked() => Wake::Writable,
+            () = data.writable(), if data.is_blocked() || is_closing && !data.is_idle() => Wake::Writable,
             Some(request) = requests.recv() => Wake::Request(request),
             _ = stop, if closing_until.is_none() => Wake::Stop,
             () = due => Wake::Due,

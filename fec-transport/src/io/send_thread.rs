@@ -4,10 +4,12 @@
 //! little to do the driver does it itself: waking a thread costs more. Once runs wait, they go to the thread, all of them
 //! and in their order, so that no packet of a path overtakes another; the driver chooses the next symbols meanwhile.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use quinn_udp::UdpSocketState;
@@ -58,12 +60,10 @@ impl Outgoing {
     }
 }
 
-/// The thread, which begins with the first run and ends when this is dropped and everything is sent.
+/// The thread, which ends when this is dropped and everything is sent.
 #[derive(Debug)]
 pub(super) struct SendThread {
-    socket: Arc<UdpSocket>,
-    state: Arc<UdpSocketState>,
-    queue: Option<Sender<Outgoing>>,
+    queue: Sender<Outgoing>,
     shared: Arc<Shared>,
 }
 
@@ -82,8 +82,16 @@ struct Shared {
 }
 
 impl SendThread {
-    pub(super) fn new(socket: Arc<UdpSocket>, state: Arc<UdpSocketState>) -> SendThread {
-        SendThread { socket, state, queue: None, shared: Arc::default() }
+    /// Starts it.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(super) fn new(socket: Arc<UdpSocket>, state: Arc<UdpSocketState>) -> io::Result<SendThread> {
+        let (queue, runs) = channel();
+        let shared: Arc<Shared> = Arc::default();
+        let worker = Worker { socket, state, shared: Arc::clone(&shared) };
+        Builder::new().name("send".into()).spawn(move || worker.run(&runs))?;
+        Ok(SendThread { queue, shared })
     }
 
     /// Whether everything that was handed over has been sent.
@@ -96,7 +104,7 @@ impl SendThread {
         self.shared.waiting.load(Ordering::Acquire) < MAX_WAITING
     }
 
-    /// Waits until there is room, or until half of it is free.
+    /// Waits until half of the room is free, or everything has been sent.
     pub(super) async fn room(&self) {
         self.shared.room.notified().await;
     }
@@ -104,18 +112,8 @@ impl SendThread {
     /// Hands a run over; gives a buffer for the next one.
     pub(super) fn push(&mut self, outgoing: Outgoing) -> Vec<u8> {
         self.shared.waiting.fetch_add(outgoing.length, Ordering::AcqRel);
-        let queue = self.queue.get_or_insert_with(|| {
-            let (queue, runs) = channel();
-            let worker = Worker {
-                socket: Arc::clone(&self.socket),
-                state: Arc::clone(&self.state),
-                shared: Arc::clone(&self.shared),
-            };
-            std::thread::spawn(move || worker.run(&runs));
-            queue
-        });
         // The thread lives as long as the queue does.
-        let _ = queue.send(outgoing);
+        let _ = self.queue.send(outgoing);
         self.shared.spares().pop().unwrap_or_default()
     }
 
