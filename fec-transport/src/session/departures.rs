@@ -92,6 +92,11 @@ impl Departures {
         older.filter(|departure| departure.time >= since).count()
     }
 
+    /// When the last packet left, if it is not known to have arrived or to be lost.
+    pub(crate) fn latest(&self) -> Option<Time> {
+        self.departures.iter().rev().flatten().next().map(|departure| departure.time)
+    }
+
     /// When the first packet left that is not known to have arrived or to be lost, of those from `since` on.
     pub(crate) fn unheard_since(&self, since: Time) -> Option<Time> {
         let times = self.departures.iter().flatten().map(|departure| departure.time);

@@ -283,12 +283,11 @@ impl Path {
         self.window_opens_at().map_or(paced, |opens| opens.max(paced))
     }
 
-    /// If there is too much on the way: when the first of it counts as lost.
+    /// If there is too much on the way: when all of it counts as lost. Until a report comes, one more run leaves then.
     fn window_opens_at(&self) -> Option<Time> {
         let window = rate::WINDOW + self.rate.mean_rate() / 8.0 * self.round_trip.floor().as_secs_f64();
-        let first =
-            self.departures.unheard_since(Time::ZERO).filter(|_| self.departures.bytes() as f64 > window);
-        first.map(|first| first + self.loss_timeout())
+        let latest = self.departures.latest().filter(|_| self.departures.bytes() as f64 > window);
+        latest.map(|latest| latest + self.loss_timeout())
     }
 
     /// Takes the path's part of a report that the peer sent at `sent_us` of its clock.

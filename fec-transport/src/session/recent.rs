@@ -26,7 +26,8 @@ impl<T: Ord + Copy> RecentSmallest<T> {
         match &mut self.current {
             Some((since, smallest)) if now.since(*since) <= WINDOW => *smallest = value.min(*smallest),
             over => {
-                self.before = over.map(|(_, smallest)| smallest);
+                let is_recent = |since: Time| now.since(since) <= 2 * WINDOW;
+                self.before = over.filter(|(since, _)| is_recent(*since)).map(|(_, smallest)| smallest);
                 *over = Some((now, value));
             }
         }
@@ -44,13 +45,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_older_window_is_dropped_in_turn() {
+    fn the_older_window_is_dropped_in_turn_and_after_a_pause_both() {
         let mut recent = RecentSmallest::default();
         assert_eq!(recent.get(), None);
-        let smallest = [(0, 30), (1, 20), (12, 90), (15, 80), (23, 70)].map(|(at, value)| {
+        let smallest = [(0, 30), (1, 20), (12, 90), (15, 80), (23, 70), (60, 100)].map(|(at, value)| {
             recent.observe(Time::ZERO + Duration::from_secs(at), value);
             recent.get()
         });
-        assert_eq!(smallest, [30, 20, 20, 20, 70].map(Some));
+        assert_eq!(smallest, [30, 20, 20, 20, 70, 100].map(Some));
     }
 }

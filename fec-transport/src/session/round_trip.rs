@@ -39,3 +39,18 @@ impl RoundTrip {
         self.deviation
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_is_a_guess_until_something_was_measured() {
+        let mut round_trip = RoundTrip::default();
+        assert_eq!(round_trip.floor(), Duration::from_millis(100));
+        for sample in [30, 50] {
+            round_trip.observe(Time::ZERO, Duration::from_millis(sample));
+            assert_eq!(round_trip.floor(), Duration::from_millis(30));
+        }
+    }
+}

@@ -52,7 +52,8 @@ impl Coupling {
         for path in paths.iter_mut() {
             let over = |link: &RouteLink| rate_over(link.link, &rates);
             path.controller.set_shared_rate(path.links.iter().map(over).fold(0.0, f64::max));
-            if path.links.iter().all(|link| self.has_room(now, link.link, over(link))) {
+            let has_room = |link: &RouteLink| self.has_room(now, link.link, over(link));
+            if !path.links.is_empty() && path.links.iter().all(has_room) {
                 path.controller.hurry(now);
             }
         }
@@ -101,9 +102,9 @@ impl Coupling {
         self.loads.get(&link).is_some_and(|load| load.is_shared && rate < SPARE * load.faded(now))
     }
 
-    /// What a link has carried lately, bit/s; at least what is tried of one that is not known.
+    /// What a link has carried lately, bit/s; what is tried at first, of one that is not known.
     fn carried(&self, now: Time, link: LinkId) -> f64 {
-        self.loads.get(&link).map_or(0.0, |load| load.faded(now)).max(INITIAL_RATE)
+        self.loads.get(&link).map_or(INITIAL_RATE, |load| load.faded(now))
     }
 }
 
@@ -233,6 +234,18 @@ mod tests {
         controllers.push(RateController::new(NOW));
         coupling.admit(NOW, &mut coupled(&mut controllers, &links), 2);
         assert_eq!(mbit(&controllers), [4.0, 2.0, 3.0]);
+    }
+
+    /// A link known to be slow was once taken to carry what is tried of an unknown one.
+    #[test]
+    fn who_comes_onto_a_slow_link_gets_a_part_of_it() {
+        let (mut controllers, links) = (established(&[0.5, 0.7]), [links(&[1]), links(&[1]), links(&[1])]);
+        let mut coupling = Coupling::default();
+        coupling.couple(NOW, &mut coupled(&mut controllers, &links), None);
+        controllers.push(RateController::new(NOW));
+        coupling.admit(NOW, &mut coupled(&mut controllers, &links), 2);
+        let sum: f64 = mbit(&controllers).iter().sum();
+        assert!((sum - 1.2).abs() < 0.05, "{:?}", mbit(&controllers));
     }
 
     #[test]

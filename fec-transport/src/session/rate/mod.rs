@@ -462,7 +462,7 @@ impl RateController {
     }
 
     fn be_blind(&mut self, now: Time) {
-        self.blind_until = now;
+        self.blind_until = now.max(self.drain.until());
         self.round = Round::default();
     }
 
