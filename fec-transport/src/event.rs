@@ -102,9 +102,10 @@ pub enum CloseReason {
     /// A newer overlay file does not list the member any more, or leaves no way to it.
     #[error("the overlay file of serial {0} does not list it any more, or leaves no path to it")]
     Revoked(u64),
-    /// The session's key has sealed as many packets as it may; a new session has a new one.
-    #[error("its key is used up after 2^28 packets; open a new session")]
-    KeyUsedUp,
+    /// A key has sealed as many packets as it may, or the numbers of blocks or reports are used up; a new session begins
+    /// anew.
+    #[error("2^28 packets under one key, or 2^32 blocks or reports, used it up; open a new session")]
+    UsedUp,
 }
 
 /// Why a stream does not do what was asked.

@@ -42,23 +42,28 @@ impl Circuits {
         }
         let egress = egress(from, &set_up.backward);
         match next.flatten() {
-            Some(next) => {
-                let charged = Charged { originator: admitted.originator, neighbour: next.member };
-                let backward = self.labels.relay(egress, charged);
-                self.own_label(id, backward.label);
-                let message = CircuitMessage::SetUp(SetUp { backward, ..set_up });
-                self.outbox.push_back((next, message));
-            }
-            None => {
-                self.events.push_back(CircuitEvent::Offered {
-                    circuit: id,
-                    originator: admitted.originator,
-                    route: admitted.route,
-                    payload: admitted.body.payload,
-                    egress,
-                });
-            }
+            Some(next) => self.pass_on_set_up(next, admitted.originator, id, egress, set_up),
+            None => self.events.push_back(CircuitEvent::Offered {
+                circuit: id,
+                originator: admitted.originator,
+                route: admitted.route,
+                payload: admitted.body.payload,
+                egress,
+            }),
         }
+    }
+
+    fn pass_on_set_up(
+        &mut self,
+        next: Peer,
+        originator: MemberId,
+        id: CircuitId,
+        egress: Egress,
+        set_up: SetUp,
+    ) {
+        let backward = self.labels.relay(egress, Charged { originator, neighbour: next.member });
+        self.own_label(id, backward.label);
+        self.outbox.push_back((next, CircuitMessage::SetUp(SetUp { backward, ..set_up })));
     }
 
     /// Checks a set-up against the rules and the rates. A neighbour that sends too many does not even get their

@@ -47,8 +47,8 @@ impl Closing {
 impl Session {
     /// Writes the next datagrams into `out`, which is empty, and tells to whom they go and what finishes them.
     pub(crate) fn poll_run(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Run> {
-        if self.epochs.is_used_up() {
-            self.end(CloseReason::KeyUsedUp);
+        if self.epochs.is_used_up() || self.sender.is_used_up() || self.reporting.is_used_up() {
+            self.end(CloseReason::UsedUp);
         }
         let single = match self.phase {
             Phase::Over => None,
@@ -151,18 +151,13 @@ impl Session {
     /// Makes room for a path that has just come into the schedule beside those that share links with it.
     pub(super) fn admit(&mut self, now: Time, path: usize) {
         let newcomer = self.paths[..path].iter().filter(|path| path.is_live()).count();
-        let living = self.paths.iter_mut().filter(|path| path.is_live());
-        let mut coupled: Vec<CoupledPath<'_>> =
-            living.map(|path| CoupledPath { controller: &mut path.rate, links: &path.links }).collect();
-        self.coupling.admit(now, &mut coupled, newcomer);
+        self.coupling.admit(now, &mut coupled(&mut self.paths), newcomer);
     }
 
     /// Lets the rates of the living paths agree on what they share: links, their capacities, the session's limit.
     pub(super) fn couple_rates(&mut self, now: Time) {
-        let living = self.paths.iter_mut().filter(|path| path.is_live());
-        let mut coupled: Vec<CoupledPath<'_>> =
-            living.map(|path| CoupledPath { controller: &mut path.rate, links: &path.links }).collect();
-        self.coupling.couple(now, &mut coupled, self.config.pace.limit.map(|limit| limit as f64 * 8.0));
+        let limit = self.config.pace.limit.map(|limit| limit as f64 * 8.0);
+        self.coupling.couple(now, &mut coupled(&mut self.paths), limit);
     }
 
     fn symbols_at(&self, now: Time) -> Option<Time> {
@@ -360,6 +355,12 @@ impl Session {
             self.events.push_back(crate::event::Event::Writable { stream });
         }
     }
+}
+
+/// The living paths as the coupling sees them.
+fn coupled(paths: &mut [Path]) -> Vec<CoupledPath<'_>> {
+    let living = paths.iter_mut().filter(|path| path.is_live());
+    living.map(|path| CoupledPath { controller: &mut path.rate, links: &path.links }).collect()
 }
 
 /// How many more packets of `packet` bytes fit into a run that has `packets` of `segment_size` bytes: as many as the

@@ -161,7 +161,7 @@ impl Session {
 
     /// Takes silent paths out of the schedule, now that the peer has sent a report at `sent_us` of its clock.
     ///
-    /// A quarter of the silence is enough for suspicion: a path under suspicion gets nothing that somebody waits for, and
+    /// A quarter of the silence is enough for suspicion: a path under suspicion gets no repair and no new bulk blocks, and
     /// what flies on it counts as lost if it is itself silent.
     fn judge_paths(&mut self, now: Time, sent_us: u64) {
         let liveness = &self.config.liveness;

@@ -52,6 +52,16 @@ impl Reporting {
         self.due
     }
 
+    /// Whether all sequence numbers were given: after 41 days at 1,200 a second.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.sequence == u32::MAX
+    }
+
+    #[cfg(test)]
+    pub(super) fn use_up(&mut self) {
+        self.sequence = u32::MAX;
+    }
+
     /// A report is made now; gives its sequence number. While a block is `incomplete` another one follows even if
     /// nothing arrives, ever more seldom.
     pub(crate) fn next(&mut self, now: Time, incomplete: bool) -> u32 {

@@ -92,6 +92,10 @@ fn no_more_is_on_the_way_than_a_socket_holds() {
     let opens = now + path.loss_timeout();
     assert_eq!(path.ready_at(now, 0), opens);
     assert!(!path.may_send(now, 0) && path.may_send(opens, 0));
+    // Without a report the window closes again behind each run.
+    path.take_number(opens, false);
+    path.weigh(60_000);
+    assert!(!path.may_send(opens, 0) && path.may_send(opens + path.loss_timeout(), 0));
 }
 
 impl Pair {
@@ -258,15 +262,22 @@ fn lost_reports_do_not_hang_a_transfer() {
 }
 
 #[test]
-fn a_session_ends_when_its_key_is_used_up() {
-    let mut pair = Pair::opened(Config::default());
-    pair.ends[CLIENT].epochs.use_up();
-    pair.run(WHILE, |_, _| true);
-    let reason = CloseReason::KeyUsedUp;
-    assert_eq!(
-        pair.events(CLIENT),
-        [Event::SessionClosed { session: SessionId(0), member: MemberId(1), reason }]
-    );
+fn a_session_ends_when_its_key_or_its_numbers_are_used_up() {
+    let use_up: [fn(&mut Session); 3] = [
+        |session| session.epochs.use_up(),
+        |session| session.sender.use_up(),
+        |session| session.reporting.use_up(),
+    ];
+    for use_up in use_up {
+        let mut pair = Pair::opened(Config::default());
+        use_up(&mut pair.ends[CLIENT]);
+        pair.run(WHILE, |_, _| true);
+        let reason = CloseReason::UsedUp;
+        assert_eq!(
+            pair.events(CLIENT),
+            [Event::SessionClosed { session: SessionId(0), member: MemberId(1), reason }]
+        );
+    }
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub(crate) const MAX_REPORTED_BLOCKS: usize = 480;
 /// Bytes for the ranks of one report: with all its paths and blocks it has 1,200 bytes.
 const MAX_RANK_BYTES: usize = 352;
 const CUT: u16 = 0x8000;
+/// Times are below this, in µs: differences of two fit in 63 bits.
+const MAX_TIME_US: u64 = 1 << 62;
 /// Ranks from here on take two bytes.
 const LONG_RANK: u16 = 0x80;
 
@@ -110,7 +112,7 @@ impl Report {
         let mut reader = Reader::new(body);
         reader.u8("kind")?;
         let sequence = reader.u32("report sequence number")?;
-        let sent_us = reader.u64("report time")?;
+        let sent_us = time_us(&mut reader, "report time")?;
         let paths = parse_paths(&mut reader)?;
         let floor = reader.u32("report floor")?;
         let blocks = parse_blocks(&mut reader)?;
@@ -129,11 +131,16 @@ fn parse_paths(reader: &mut Reader<'_>) -> Result<Vec<PathReport>, Malformed> {
             Ok(PathReport {
                 path: reader.u32("path id")?,
                 highest: reader.u48("highest number")?,
-                arrival_us: reader.u64("arrival")?,
+                arrival_us: time_us(reader, "arrival")?,
                 received: reader.u48("packets received")?,
             })
         })
         .collect()
+}
+
+fn time_us(reader: &mut Reader<'_>, what: &'static str) -> Result<u64, Malformed> {
+    let time = reader.u64(what)?;
+    if time < MAX_TIME_US { Ok(time) } else { Err(Malformed::new(what)) }
 }
 
 fn parse_blocks(reader: &mut Reader<'_>) -> Result<BlockReport, Malformed> {
@@ -164,7 +171,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn path_report() -> impl Strategy<Value = PathReport> {
-        (any::<u32>(), 0u64..1 << 48, any::<u64>(), 0u64..1 << 48).prop_map(
+        (any::<u32>(), 0u64..1 << 48, 0..MAX_TIME_US, 0u64..1 << 48).prop_map(
             |(path, highest, arrival_us, received)| PathReport { path, highest, arrival_us, received },
         )
     }
@@ -172,7 +179,7 @@ mod tests {
     proptest! {
         #[test]
         fn parse_of_emit_is_identity(
-            sequence: u32, sent_us: u64, floor: u32,
+            sequence: u32, sent_us in 0..MAX_TIME_US, floor: u32,
             paths in proptest::collection::vec(path_report(), 0..=MAX_REPORTED_PATHS),
             ranks in proptest::collection::vec(proptest::option::of(0u16..=1024), 0..=MAX_REPORTED_BLOCKS),
         ) {
@@ -182,6 +189,19 @@ mod tests {
             report.emit(&mut out);
             prop_assert!(out.len() <= 1200);
             prop_assert_eq!(Report::parse(&out), Ok(report));
+        }
+
+        #[test]
+        fn times_whose_differences_do_not_fit_are_refused(sent_us in MAX_TIME_US.., arrival_us in MAX_TIME_US..) {
+            let path = PathReport { path: 0, highest: 0, arrival_us: 0, received: 0 };
+            let report = |sent_us, arrival_us| {
+                let paths = vec![PathReport { arrival_us, ..path }];
+                let mut out = Vec::new();
+                Report { sequence: 1, sent_us, paths, floor: 0, blocks: BlockReport::fit([].into_iter()) }.emit(&mut out);
+                Report::parse(&out)
+            };
+            prop_assert!(report(1, 1).is_ok());
+            prop_assert!(report(sent_us, 1).is_err() && report(1, arrival_us).is_err());
         }
 
         #[test]

@@ -25,9 +25,20 @@ impl Sender {
         if class.is_urgent() { &self.coding.interactive } else { &self.coding.bulk }
     }
 
+    /// Whether all block numbers were given: after 43 hours of Reed–Solomon blocks at 10 Gbit/s.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.next_block == u32::MAX
+    }
+
+    #[cfg(test)]
+    pub(in crate::session) fn use_up(&mut self) {
+        self.next_block = u32::MAX;
+    }
+
     pub(super) fn may_open_block(&self) -> bool {
         let oldest = self.blocks.first_key_value().map_or(self.next_block, |(id, _)| *id);
-        self.blocks.len() < self.open_blocks
+        !self.is_used_up()
+            && self.blocks.len() < self.open_blocks
             && self.next_block - oldest < MAX_BLOCK_SPAN
             && self.source_bytes < self.send_memory
     }
@@ -189,7 +200,7 @@ fn usable(outlook: &[PathOutlook], paths: &[LivingPath]) -> f64 {
     pace.fold(total, f64::min) / total.max(1.0)
 }
 
-/// What redundancy and spreading look at: the trusted paths, and their shares by the policy.
+/// What redundancy and spreading look at: the trusted paths, for messages all living ones, and their shares by the policy.
 fn outlook(paths: &[LivingPath], policy: Policy, urgent: bool) -> Vec<PathOutlook> {
     let weight = |path: &LivingPath| match policy {
         Policy::Resilient => path.planned_share,
