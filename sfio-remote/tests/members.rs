@@ -5,9 +5,12 @@
 #[path = "members/overlay.rs"]
 mod overlay;
 
+use std::env;
 use std::fs;
+use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use bytes::Bytes;
 use overlay::{LocalOverlay, sfio};
@@ -82,6 +85,53 @@ fn an_io_node_that_is_killed_is_named_leaves_nothing_whole_and_works_again_when_
     let again = bytes(3_000_000);
     overlay.put(&again, name, &[]).succeeds();
     assert!(overlay.get(name, &[]).stdout() == again, "the bytes differ");
+}
+
+/// In the environment of a process that is one of three: at which greeting it writes.
+const RANK: &str = "SFIO_TEST_RANK";
+
+/// The paper's example: this test runs itself three times, and the three write when all have opened the file.
+#[test]
+fn three_processes_that_write_at_once_leave_what_the_paper_says() {
+    if let Ok(rank) = env::var(RANK) {
+        return write_greeting(rank.parse().expect("a number"));
+    }
+    let overlay = LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--delay-ms", "1"]);
+    let mut processes: Vec<Child> = (0..3).map(|rank| greeting_process(&overlay, rank)).collect();
+    for process in &mut processes {
+        let said = BufReader::new(process.stdout.as_mut().expect("piped")).lines();
+        assert!(said.map_while(Result::ok).any(|line| line.contains("opened")), "it opens the file");
+    }
+    for mut process in processes {
+        drop(process.stdin.take());
+        assert!(process.wait().expect("it was started").success());
+    }
+    let exported = |io_node| String::from_utf8(overlay.exported(io_node, "a.dat")).expect("ASCII");
+    assert_eq!([exported("io1"), exported("io2")], ["Hellod!*Heorld!o*Wor", "*Worlllo*W*Hellld!*"]);
+}
+
+fn greeting_process(overlay: &LocalOverlay, rank: usize) -> Child {
+    Command::new(env::current_exe().expect("it runs"))
+        .args(["--exact", "three_processes_that_write_at_once_leave_what_the_paper_says", "--nocapture"])
+        .env(RANK, rank.to_string())
+        .env("SFIO_CONFIG", overlay.config("client"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this program is there")
+}
+
+fn write_greeting(rank: u64) {
+    let config = env::var("SFIO_CONFIG").expect("set by who started this");
+    let membership = Membership::load(Path::new(&config)).expect("a right config");
+    let member = blocking::Member::start(membership.endpoint(), MemberConfig::default()).expect("it starts");
+    let options =
+        OpenOptions::new().mode(OpenMode::Create).stripe_unit(StripeUnit::new(5).expect("in range"));
+    let file =
+        member.open(&options, &"io1,/a.dat;io2,/a.dat".parse().expect("a right name")).expect("both run");
+    println!("opened");
+    io::copy(&mut io::stdin(), &mut io::sink()).expect("a pipe");
+    file.write_at(13 * rank, "Hello*World!*").expect("both run");
 }
 
 /// A program's own view of the same: a typed error, and the same call again after the restart.

@@ -281,7 +281,7 @@ fn six_gibibytes_of_almost_nothing_take_little_disk() {
 }
 
 #[test]
-fn three_processes_that_write_at_once_lie_on_the_disks_as_in_the_paper() {
+fn three_members_that_write_at_once_lie_on_the_disks_as_in_the_paper() {
     run(async {
         let mut cluster = Cluster::start().await;
         cluster.run("client", None, None).await;
