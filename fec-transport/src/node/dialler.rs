@@ -11,6 +11,8 @@
 //! The first circuit of a session carries the handshake, so while a session is being opened only one of its routes is
 //! tried at a time; the others join afterwards.
 
+mod route;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -23,9 +25,8 @@ use crate::plan::PlannedRoute;
 use crate::session::path::PathId;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
+use route::{Route, RouteState};
 
-/// The longest pause between two tries of a route.
-const MAX_RETRY: Duration = Duration::from_secs(10);
 /// For how long a replaced circuit still takes what is on the way.
 const RETIREMENT: Duration = Duration::from_secs(2);
 
@@ -62,26 +63,6 @@ struct Opening {
     patience: Duration,
     handshake: Option<(Initiator, u64)>,
     last_refusal: Option<CloseReason>,
-}
-
-#[derive(Debug)]
-struct Route {
-    planned: PlannedRoute,
-    /// Its share of the flow in the latest plan that has it: the one around a dead link, while there is one.
-    share: f64,
-    /// Whether it leads around a dead link and is given up later.
-    is_detour: bool,
-    state: RouteState,
-    failures: u32,
-    /// What its last set-up says of its links, and since when; none once one was answered.
-    trouble: Option<(Time, Health)>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum RouteState {
-    Idle { retry_at: Time },
-    SettingUp { path: PathId, replaces: Option<(CircuitId, PathId)> },
-    Open { circuit: CircuitId, path: PathId, refresh_at: Time },
 }
 
 /// What the node is to do.
@@ -464,66 +445,5 @@ impl Outgoing {
             Some(opening) => Some(due.map_or(opening.deadline, |due| due.min(opening.deadline))),
             None => due,
         }
-    }
-}
-
-impl Route {
-    /// When to set up a circuit along it.
-    fn due(&self) -> Option<Time> {
-        match self.state {
-            RouteState::Idle { retry_at } => Some(retry_at),
-            RouteState::Open { refresh_at, .. } => Some(refresh_at),
-            RouteState::SettingUp { .. } => None,
-        }
-    }
-
-    /// The route with its present share.
-    fn as_shared(&self) -> PlannedRoute {
-        PlannedRoute { share: self.share, members: self.planned.members.clone() }
-    }
-
-    /// The circuit and the path that it has now, if any.
-    fn open(&self) -> Option<(CircuitId, PathId)> {
-        match self.state {
-            RouteState::Open { circuit, path, .. } => Some((circuit, path)),
-            RouteState::SettingUp { replaces, .. } => replaces,
-            RouteState::Idle { .. } => None,
-        }
-    }
-
-    fn circuit(&self) -> Option<CircuitId> {
-        self.open().map(|(circuit, _)| circuit)
-    }
-
-    fn path(&self) -> Option<PathId> {
-        self.open().map(|(_, path)| path)
-    }
-
-    /// How it is; trouble that came after `ripe` says nothing yet.
-    fn health(&self, ripe: Time, paths: impl Fn(PathId) -> Health) -> Health {
-        match (self.path(), self.trouble) {
-            (Some(path), _) => paths(path),
-            (None, Some((since, health))) if since <= ripe => health,
-            _ => Health::Unknown,
-        }
-    }
-
-    fn fail(&mut self, now: Time, (since, health): (Time, Health), routing: &Routing) {
-        self.trouble = match (self.trouble, health) {
-            (_, Health::Live | Health::Unknown) => None,
-            (Some((earlier, _)), _) => Some((earlier.min(since), health)),
-            (None, _) => Some((since, health)),
-        };
-        let pause = (routing.retry * (1 << self.failures.min(8))).min(MAX_RETRY);
-        self.failures += 1;
-        self.state = match self.state {
-            RouteState::SettingUp { replaces: Some((circuit, path)), .. } => {
-                RouteState::Open { circuit, path, refresh_at: now + pause }
-            }
-            RouteState::Open { circuit, path, refresh_at } if refresh_at <= now => {
-                RouteState::Open { circuit, path, refresh_at: now + pause }
-            }
-            _ => RouteState::Idle { retry_at: now + pause },
-        };
     }
 }

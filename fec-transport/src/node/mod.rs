@@ -21,28 +21,27 @@ mod relayed;
 mod reload;
 mod routes;
 mod sessions;
+mod status;
+mod streams;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
-
-use crate::circuit::{CircuitCounters, CircuitStatus, Circuits, DatagramCounters, Verdict};
+use crate::circuit::{Circuits, Verdict};
 use crate::config::{Config, ConfigError};
 use crate::crypto::random::Random;
-use crate::event::{Event, SessionId, StreamError, StreamId};
+use crate::event::{Event, SessionId};
 use crate::keys::Identity;
-use crate::neighbour::{NeighbourStatus, Neighbours};
-use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
+use crate::neighbour::Neighbours;
+use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
 use crate::session::path::PathId;
-use crate::session::{
-    Class, Delivery, Job, JobResult, PathStatus, Read, ReceiveCounters, RunSeal, SendCounters, Session,
-    SharedPool,
-};
+use crate::session::{Job, JobResult, RunSeal, Session, SharedPool};
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use dialler::Dialler;
 use relayed::Relayed;
+
+pub use status::SessionStatus;
 
 /// What [`Node::handle_datagram`] tells the socket's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,35 +136,6 @@ pub struct Node {
     window_pool: SharedPool,
     /// Whether the process is to end soon.
     is_draining: bool,
-}
-
-/// What a session looks like from outside.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionStatus {
-    /// Who is at the other end.
-    pub peer: Peer,
-    /// How many handshakes have renewed its keys.
-    pub epoch: u32,
-    /// Whether the peer opened it.
-    pub incoming: bool,
-    /// Streams that are open in either direction.
-    pub streams: usize,
-    /// Its paths.
-    pub paths: Vec<PathStatus>,
-    /// What it has received. A pause may mean that the peer had nothing to send.
-    pub delivery: Delivery,
-    /// What the peer has acknowledged. A pause means that data was on the way and nothing arrived.
-    pub acknowledged: Delivery,
-    /// What became of the blocks and symbols that it sent.
-    pub sent: SendCounters,
-    /// What became of the symbols that it received.
-    pub received: ReceiveCounters,
-    /// Packets that came over a right label and did not open.
-    pub dropped: u64,
-    /// Bytes of memory for data on its way in and out.
-    pub memory: usize,
-    /// Links that carry too large a share of what is masked now to be masked themselves.
-    pub unmaskable: Vec<LinkId>,
 }
 
 impl Node {
@@ -359,154 +329,9 @@ impl Node {
         self.with_session(session, |session| session.on_job_done(now, done));
     }
 
-    // --- streams ------------------------------------------------------------------------------------------------
-
-    /// Opens a stream on an open session.
-    ///
-    /// # Errors
-    /// [`StreamError::NoSession`], [`StreamError::NotOpen`], [`StreamError::TooMany`].
-    pub fn open_stream(&mut self, session: SessionId) -> Result<StreamId, StreamError> {
-        if self.dialler.is_opening(session) {
-            return Err(StreamError::NotOpen);
-        }
-        self.with_session(session, Session::open_stream).unwrap_or(Err(StreamError::NoSession))
-    }
-
-    /// Takes as much of `data` as the stream's buffer has room for and says how much. After less than all of it,
-    /// [`Event::Writable`] follows.
-    ///
-    /// # Errors
-    /// [`StreamError::NoSession`], [`StreamError::NoStream`], [`StreamError::Finished`].
-    pub fn write(&mut self, now: Time, stream: StreamId, data: &[u8]) -> Result<usize, StreamError> {
-        self.on_stream(now, stream, |session| session.write(now, stream.number, data))
-    }
-
-    /// The same without a copy: what is taken is kept until the peer has it.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn write_bytes(&mut self, now: Time, stream: StreamId, data: &Bytes) -> Result<usize, StreamError> {
-        self.on_stream(now, stream, |session| session.write_bytes(now, stream.number, data))
-    }
-
-    /// Says what our direction of a stream is for, from its next block on. Streams begin as [`Class::Bulk`].
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn set_class(&mut self, now: Time, stream: StreamId, class: Class) -> Result<(), StreamError> {
-        self.on_stream(now, stream, |session| session.set_class(stream.number, class))
-    }
-
-    /// Sends what was written without waiting for a full block.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn flush(&mut self, now: Time, stream: StreamId) -> Result<(), StreamError> {
-        self.on_stream(now, stream, |session| session.flush(stream.number))
-    }
-
-    /// Ends our direction after what was written, and sends it.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn finish(&mut self, now: Time, stream: StreamId) -> Result<(), StreamError> {
-        self.on_stream(now, stream, |session| session.finish(stream.number))
-    }
-
-    /// Gives up both directions of a stream; the peer is told `code`.
-    pub fn reset(&mut self, now: Time, stream: StreamId, code: u32) {
-        self.with_session(stream.session, |session| session.reset(now, stream.number, code));
-    }
-
-    /// The next bytes of a stream in order, at most `max`.
-    ///
-    /// # Errors
-    /// [`StreamError::NoSession`], [`StreamError::NoStream`].
-    pub fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError> {
-        self.on_stream(now, stream, |session| session.read(now, stream.number, max))
-    }
-
-    /// Any block of a stream that has been decoded, with its offset. A stream is read either in order or by blocks.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn read_block(&mut self, now: Time, stream: StreamId) -> Result<Read, StreamError> {
-        self.on_stream(now, stream, |session| session.read_block(now, stream.number))
-    }
-
-    fn on_stream<T>(
-        &mut self,
-        now: Time,
-        stream: StreamId,
-        act: impl FnOnce(&mut Session) -> Result<T, StreamError>,
-    ) -> Result<T, StreamError> {
-        self.now = now;
-        self.with_session(stream.session, act).unwrap_or(Err(StreamError::NoSession))
-    }
-
-    // --- for people and tests -----------------------------------------------------------------------------------
-
-    /// The sessions that are open.
-    pub fn sessions(&self) -> impl Iterator<Item = SessionId> + '_ {
-        self.sessions.keys().copied()
-    }
-
     /// Ends all sessions, those too that are still being opened; the peers are told `reason`.
     pub fn close_all(&mut self, now: Time, reason: &str) {
         let all: Vec<SessionId> = self.sessions().chain(self.dialler.opening()).collect();
         all.into_iter().for_each(|session| self.close(now, session, reason));
-    }
-
-    /// What a session looks like.
-    pub fn session_status(&self, session: SessionId) -> Option<SessionStatus> {
-        self.sessions.get(&session).map(|session| SessionStatus {
-            peer: session.peer,
-            epoch: session.epoch(),
-            incoming: !session.is_initiator(),
-            streams: session.stream_count(),
-            dropped: session.dropped(),
-            paths: session.path_statuses(),
-            delivery: session.delivery(),
-            acknowledged: session.acknowledged(),
-            sent: session.send_counters(),
-            received: session.receive_counters(),
-            memory: session.memory(),
-            unmaskable: session.unmaskable_links(),
-        })
-    }
-
-    /// What became of the datagrams that arrived.
-    pub fn datagram_counters(&self) -> DatagramCounters {
-        self.circuits.labels.counters
-    }
-
-    /// What became of circuits.
-    pub fn circuit_counters(&self) -> CircuitCounters {
-        self.circuits.counters()
-    }
-
-    /// How many circuits and labels the node keeps.
-    pub fn table_sizes(&self) -> (usize, usize) {
-        (self.circuits.len(), self.circuits.labels.len())
-    }
-
-    /// The circuits that this node knows: its own, those that it relays, and those that end here.
-    pub fn circuits(&self) -> impl Iterator<Item = CircuitStatus> + '_ {
-        self.circuits.statuses()
-    }
-
-    /// The neighbours' processes that are connected or were lately: whether, and since when.
-    pub fn neighbours(&self) -> impl Iterator<Item = NeighbourStatus> + '_ {
-        self.neighbours.statuses()
-    }
-
-    /// Control messages of neighbours that were malformed.
-    pub fn malformed_control(&self) -> u64 {
-        self.malformed_control
-    }
-
-    /// How many neighbours' processes are connected or were lately.
-    pub fn neighbour_count(&self) -> usize {
-        self.neighbours.count()
     }
 }
