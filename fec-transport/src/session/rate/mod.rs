@@ -336,7 +336,7 @@ impl RateController {
         let round = self.round.clone();
         self.is_busy = round.is_busy();
         self.round.restart(feedback);
-        let queue = round.mean_queue();
+        let queue = round.standing_queue();
         if self.contention.is_open() {
             return self.contend(now, &round, feedback);
         }
@@ -365,7 +365,7 @@ impl RateController {
     }
 
     fn control(&mut self, now: Time, round: &Round, loop_delay: f64) {
-        let (queue, target) = (round.mean_queue(), self.target());
+        let (queue, target) = (round.standing_queue(), self.target());
         let push = GAIN / loop_delay * (target - queue);
         let rate = if queue < target / 2.0 {
             self.climb(now, round, loop_delay, push)

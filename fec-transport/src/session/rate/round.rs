@@ -17,6 +17,7 @@ pub(super) struct Round {
     lost: f64,
     bytes: f64,
     queue: f64,
+    least_queue: Option<f64>,
     allowed: f64,
     reports: f64,
     /// Since when a queue stands: arrival, µs, and bytes before it.
@@ -39,6 +40,7 @@ impl Round {
         self.lost += feedback.lost;
         self.bytes += feedback.bytes;
         self.queue += queue;
+        self.least_queue = Some(self.least_queue.map_or(queue, |least| least.min(queue)));
         self.allowed += allowed;
         self.reports += 1.0;
         if queue < STANDING {
@@ -89,6 +91,12 @@ impl Round {
         self.departure_span() / self.arrival_span().max(1e-4)
     }
 
+    /// The queue that stood throughout, in seconds. What comes and goes within a round is no queue of ours: a process that
+    /// did not run, a burst of others.
+    pub(super) fn standing_queue(&self) -> f64 {
+        self.least_queue.unwrap_or(0.0)
+    }
+
     /// In seconds.
     pub(super) fn mean_queue(&self) -> f64 {
         self.queue / self.reports.max(1.0)
@@ -107,5 +115,22 @@ impl Round {
     /// Whether the path sent more than this share of what it was allowed.
     pub(super) fn uses(&self, share: f64) -> bool {
         self.bytes * 8.0 > share * self.allowed_rate() * self.departure_span()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::rate::tests::feedback;
+
+    #[test]
+    fn what_comes_and_goes_within_a_round_is_no_standing_queue() {
+        let mut round = Round::default();
+        round.restart(&feedback(0));
+        for (number, queue) in (1..).zip([0.02, 0.001, 0.012]) {
+            round.observe(&feedback(number), queue, 1e6);
+        }
+        assert_eq!(round.standing_queue(), 0.001);
+        assert!((round.mean_queue() - 0.011).abs() < 1e-9);
     }
 }

@@ -8,6 +8,14 @@ mod model;
 use super::*;
 use model::{Competitor, Link, Load, Session, World};
 
+/// A report of ten packets that left 10 ms after those of the one before.
+pub(super) fn feedback(number: u64) -> Feedback {
+    let departed = Time::ZERO + Duration::from_millis(10 * number);
+    let arrived_us = departed.as_micros() + 25_000;
+    let (packets, bytes, round_trip) = (10, 10.0 * model::PACKET, Duration::from_millis(50));
+    Feedback { departed, arrived_us, packets, lost: 0.0, bytes, dispersion: 1.0, round_trip }
+}
+
 const LINK: f64 = 50e6;
 const ROUND_TRIPS: [f64; 4] = [10.0, 50.0, 100.0, 200.0];
 
