@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use fastcdc::v2020::StreamCDC;
-use rustix::fs::{Mode, OFlags, SeekFrom, fstat, openat, seek};
+use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fstat, openat, seek};
 use tokio::sync::mpsc;
 
 use super::meter::Meter;
@@ -19,10 +20,15 @@ use super::tree::Tree;
 use super::walk::{Problem, modified, words};
 use crate::replication::{
     ChunkIndex, ChunkRef, Compression, Entry, EntryKind, FILE_CHUNKS, Hash, MANIFEST_CHUNKS, Packed, Piece,
+    Timestamp,
 };
 
 /// How often a file is read anew that changes while it is read.
 const ATTEMPTS: usize = 3;
+
+/// File systems take times from a clock that stands still for up to 10 ms (a tick of the kernel): a file that has just been
+/// changed may be changed again without its times telling.
+const SETTLING: Duration = Duration::from_millis(20);
 
 /// A chunk that is new.
 #[derive(Debug)]
@@ -158,7 +164,7 @@ impl Cutter {
         let (directory, name) = self.tree.place(&entry.path)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(directory, name, flags, Mode::empty()).map_err(io::Error::from)?;
-        let before = fstat(&file).map_err(io::Error::from)?;
+        let before = settled(&file)?;
         if !rustix::fs::FileType::from_raw_mode(before.st_mode).is_file() {
             return Err(Unread::File("it is no file any more".to_owned()));
         }
@@ -174,7 +180,7 @@ impl Cutter {
         }
         let after = fstat(&file).map_err(io::Error::from)?;
         let read: u64 = pieces.iter().map(length_of).sum();
-        if modified(&after) != modified(&before) || after.st_size != before.st_size || read != size {
+        if state(&after) != state(&before) || read != size {
             return Ok(None);
         }
         entry.metadata.modified = modified(&before);
@@ -219,6 +225,34 @@ impl Cutter {
         self.to.blocking_send(NewChunk { chunk, bytes }).ok()?;
         Some(chunk)
     }
+}
+
+/// What tells that a file's content is another one: its size and times, of which no program can set the second back.
+fn state(stat: &Stat) -> (i64, Timestamp, Timestamp) {
+    (stat.st_size, modified(stat), changed(stat))
+}
+
+fn changed(stat: &Stat) -> Timestamp {
+    Timestamp { seconds: stat.st_ctime, nanoseconds: stat.st_ctime_nsec as u32 }
+}
+
+/// Looks at a file, at a time from which on its times tell of every change.
+fn settled(file: &OwnedFd) -> io::Result<Stat> {
+    let stat = fstat(file)?;
+    #[allow(clippy::disallowed_methods, reason = "times of files are those of the real clock")]
+    let pause = unsettled(changed(&stat), SystemTime::now());
+    if pause.is_zero() {
+        return Ok(stat);
+    }
+    std::thread::sleep(pause);
+    Ok(fstat(file)?)
+}
+
+/// For how long a change then may be followed by one that has the same time. One in the future is of another clock.
+fn unsettled(changed: Timestamp, now: SystemTime) -> Duration {
+    let Ok(seconds) = u64::try_from(changed.seconds) else { return Duration::ZERO };
+    let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, changed.nanoseconds);
+    now.duration_since(changed).map_or(Duration::ZERO, |age| SETTLING.saturating_sub(age))
 }
 
 fn length_of(piece: &Piece) -> u64 {
@@ -267,3 +301,6 @@ impl Iterator for Segments<'_> {
         Some((is_hole, end - from))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Files that change while they are read. The channel to whoever takes the chunks holds one: so the cutter stands in the
+//! middle of a file while the test changes it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use super::super::spool::SpoolWriter;
+use super::super::walk::{Attributes, Walk};
+use super::*;
+use crate::io::replication::Filter;
+
+/// More than the cutter can have read before somebody takes the second chunk: at most 1 MiB each.
+const LENGTH: usize = 8 << 20;
+
+fn noise(length: usize, seed: u8) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// A tree with a large file and one behind it.
+fn tree() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("large"), noise(LENGTH, 1)).expect("a file");
+    fs::write(folder.path().join("other"), b"all is well").expect("a file");
+    folder
+}
+
+/// Cuts all files of a tree; `meddle` is called with the file "large" and the count of chunks taken before, whenever one is
+/// taken. Gives what is stored, too.
+fn cut(top: &Path, mut meddle: impl FnMut(&Path, usize)) -> (Cutting, Vec<u8>) {
+    let mut planned = SpoolWriter::new().expect("a spool");
+    let filter = Filter::new([]).expect("no patterns");
+    for entry in Walk::new(top, &filter, Attributes::Ignored).expect("a folder") {
+        let entry = entry.expect("readable");
+        let was_empty = EntryKind::File { size: 0, pieces: Vec::new() };
+        let old = Some(Entry { kind: was_empty, ..entry.clone() });
+        planned.push(&Planned::Read { entry, old }).expect("spooled");
+    }
+    let planned = planned.finish().expect("spooled");
+    let (to, mut chunks) = mpsc::channel(1);
+    let cutter = Cutter {
+        tree: Tree::open(top).expect("a folder"),
+        index: ChunkIndex::default(),
+        compression: Compression::None,
+        object: 0,
+        offset: 0,
+        to,
+        meter: Arc::default(),
+    };
+    let prefetch = Prefetch::start(0, top, &planned).expect("no threads");
+    let cutting = std::thread::spawn(move || cutter.run(&planned, &prefetch));
+    let (mut stored, mut taken) = (Vec::new(), 0);
+    while let Some(NewChunk { bytes, .. }) = chunks.blocking_recv() {
+        stored.extend_from_slice(&bytes);
+        meddle(&top.join("large"), taken);
+        taken += 1;
+    }
+    let cutting = cutting.join().expect("no panic").expect("readable").expect("all chunks were taken");
+    (cutting, stored)
+}
+
+/// The content of the file "large" in what was cut.
+fn large(cutting: &Cutting, stored: &[u8]) -> Vec<u8> {
+    let mut entries = cutting.manifest.entries().expect("readable");
+    let entry = entries.read().expect("an entry").expect("the first one");
+    assert_eq!(entry.path.to_string(), "large");
+    let content = entry.chunks().flat_map(|chunk| {
+        let from = chunk.offset as usize;
+        stored[from..from + chunk.stored as usize].to_vec()
+    });
+    let content: Vec<u8> = content.collect();
+    assert_eq!(entry.size(), content.len() as u64);
+    content
+}
+
+fn for_writing(path: &Path) -> File {
+    OpenOptions::new().write(true).open(path).expect("it is there")
+}
+
+fn append(path: &Path) {
+    let mut file = OpenOptions::new().append(true).open(path).expect("it is there");
+    file.write_all(b"more").expect("written");
+}
+
+fn overwrite(path: &Path) {
+    let file = for_writing(path);
+    file.write_all_at(b"early", 0).expect("written");
+    file.write_all_at(b"late", LENGTH as u64 - 4).expect("written");
+}
+
+#[test]
+fn a_file_that_changes_once_while_it_is_read_is_read_anew() {
+    let shrink = |path: &Path| for_writing(path).set_len(LENGTH as u64 / 2).expect("shorter");
+    let disguise = |path: &Path| {
+        let modified = fs::metadata(path).expect("it is there").modified().expect("a time");
+        overwrite(path);
+        for_writing(path).set_modified(modified).expect("set back");
+    };
+    for change in [append as fn(&Path), shrink, overwrite, disguise] {
+        let tree = tree();
+        let (cutting, stored) = cut(tree.path(), |path, taken| {
+            if taken == 1 {
+                change(path);
+            }
+        });
+        assert_eq!(cutting.problems, []);
+        let now = fs::read(tree.path().join("large")).expect("readable");
+        assert!(large(&cutting, &stored) == now, "neither what it was nor what it is");
+    }
+}
+
+/// Changes every chunk.
+fn scribble(path: &Path, number: usize) {
+    let file = for_writing(path);
+    for offset in (0..LENGTH).step_by(FILE_CHUNKS.0) {
+        file.write_all_at(&number.to_le_bytes(), offset as u64).expect("written");
+    }
+}
+
+#[test]
+fn a_file_that_goes_on_changing_is_named_and_stays_as_it_was() {
+    let tree = tree();
+    let (cutting, _) = cut(tree.path(), scribble);
+    let problems: Vec<String> = cutting.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems, ["large: it changes while it is read"]);
+    let mut entries = cutting.manifest.entries().expect("readable");
+    let mut next = || entries.read().expect("an entry").expect("one more");
+    assert_eq!((next().chunks().count(), next().chunks().count()), (0, 1), "the old one, and the other one");
+}
+
+#[test]
+fn times_of_a_file_that_has_just_changed_are_not_trusted() {
+    let changed = Timestamp { seconds: 1_000, nanoseconds: 0 };
+    let after = |age| unsettled(changed, UNIX_EPOCH + Duration::from_secs(1_000) + age);
+    assert_eq!(after(Duration::ZERO), SETTLING);
+    assert_eq!(after(SETTLING / 2), SETTLING / 2);
+    assert_eq!(after(SETTLING), Duration::ZERO);
+    let now = UNIX_EPOCH + Duration::from_secs(999);
+    assert_eq!(unsettled(changed, now), Duration::ZERO, "the clock of a file server is ahead of ours");
+    let before_1970 = Timestamp { seconds: -5, nanoseconds: 0 };
+    assert_eq!(unsettled(before_1970, now), Duration::ZERO);
+}
