@@ -23,7 +23,7 @@ const WRITES: usize = 24;
 /// A checkpoint is due after so long, or so much (design §8).
 const INTERVAL: (Duration, usize) = (Duration::from_millis(100), 64 << 20);
 
-/// How long a claim may outlive the process that made it: I/O nodes miss a killed client after five seconds.
+/// How long a claim may outlive the process that made it: I/O nodes miss a killed client after four seconds.
 const PATIENCE: Duration = Duration::from_secs(8);
 const RETRY: Duration = Duration::from_millis(250);
 
