@@ -183,6 +183,24 @@ fn a_disk_that_is_full_or_turns_read_only_is_named_and_the_next_run_goes_on() {
     assert_eq!(picture(back.as_ref()), picture(tree.as_ref()));
 }
 
+/// All of the file is under way long before it arrives: what has arrived is in the journal all the same.
+#[test]
+fn a_run_that_is_killed_on_a_slow_link_is_resumed() {
+    let overlay = LocalOverlay::up(&["--relays", "1", "--io-nodes", "2", "--rate-mbit", "40", "--loss", "0"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = path(&folder, "tree");
+    fs::create_dir(&tree).expect("a folder");
+    fs::write(folder.path().join("tree/large"), noise(30_000_000, 1)).expect("a file");
+    let sync = overlay.begin(&["sync", &tree, "local:t"]);
+    overlay.wait_for_file("io1", "t/journal");
+    assert!(!sync.kill(), "30 MB take six seconds");
+    let again = overlay.client(&["sync", "--json", &tree, "local:t"]).stdout();
+    let again = String::from_utf8(again).expect("text");
+    let summary = again.lines().last().expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(summary).expect("an object");
+    assert!(summary["resumed_bytes"].as_u64() > Some(1_000_000), "{summary}");
+}
+
 /// A tree on its way to an overlay whose members and clients are killed.
 struct Battered {
     overlay: LocalOverlay,
@@ -225,7 +243,7 @@ impl Battered {
         let tree = path(&self.folder, "tree");
         let sync = self.overlay.begin(&["sync", "--bwlimit", "20MB/s", &tree, "local:t"]);
         std::thread::sleep(Duration::from_millis(u64::from(dice[0]) * 5));
-        if dice[1] % 4 != 0 {
+        if !dice[1].is_multiple_of(4) {
             return sync.kill();
         }
         let name = format!("io{}", 1 + dice[2] % 3);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -101,12 +102,18 @@ fn directories_are_made_beneath_the_root() {
     assert_eq!(perform(&store, "deep", DiskAction::Remove { durable: false }), Err(ErrorKind::IsADirectory));
 }
 
+/// The export root, and a folder outside of it with a secret in a file of that name.
+fn root_and_outside(directory: &TempDir, name: &str) -> (PathBuf, PathBuf) {
+    let (root, outside) = (directory.path().join("export"), directory.path().join("outside"));
+    fs::create_dir(&outside).expect("possible");
+    fs::write(outside.join(name), "secret").expect("possible");
+    (root, outside)
+}
+
 #[test]
 fn links_that_leave_the_root_are_refused_and_others_are_followed() {
     let (directory, store) = store();
-    let (root, outside) = (directory.path().join("export"), directory.path().join("outside"));
-    fs::create_dir(&outside).expect("possible");
-    fs::write(outside.join("secret"), "secret").expect("possible");
+    let (root, outside) = root_and_outside(&directory, "secret");
     symlink(&outside, root.join("absolute")).expect("possible");
     symlink("../outside", root.join("relative")).expect("possible");
     symlink("../outside/secret", root.join("file")).expect("possible");
@@ -253,9 +260,7 @@ fn while_swapped(store: &DiskStore, root: &Path, pairs: &[(&str, &str)], text: &
 #[test]
 fn names_that_are_swapped_during_the_call_never_lead_out() {
     let (directory, store) = store();
-    let (root, outside) = (directory.path().join("export"), directory.path().join("outside"));
-    fs::create_dir(&outside).expect("possible");
-    fs::write(outside.join("a"), "secret").expect("possible");
+    let (root, outside) = root_and_outside(&directory, "a");
     // "d" is a directory beneath the root at one moment and a link out of it at the next.
     symlink(&outside, root.join("link")).expect("possible");
     fs::create_dir(root.join("d")).expect("possible");

@@ -150,6 +150,10 @@ impl Store for MemoryStore {
         Ok(self.operate()?.end)
     }
 
+    async fn next_arrival(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
     async fn checkpoint(&mut self, offset: u64, frames: Vec<u8>) -> Result<()> {
         self.since_checkpoint = 0;
         self.operate()?.sync();

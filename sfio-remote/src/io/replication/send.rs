@@ -271,45 +271,76 @@ async fn transfer<S: Store>(
     survey: Survey,
     meter: &Arc<Meter>,
 ) -> Outcome<Cutting, S> {
-    let object = standing.commit.next_object;
-    let header = JournalHeader { token: standing.commit.token, member: options.member.clone(), object };
-    let mut journal_end = standing.journal.as_ref().map_or(0, |journal| journal.end);
-    let tree = Tree::open(source).map_err(|error| local(source.display(), error))?;
+    let here = |error| local(source.display(), error);
     let (to, mut new_chunks) = mpsc::channel(CHUNKS_AHEAD);
     let cutter = Cutter {
-        tree,
+        tree: Tree::open(source).map_err(here)?,
         index: known_chunks(standing).map_err(|error| local("a temporary file", error))?,
         compression: options.compression,
-        object,
+        object: standing.commit.next_object,
         offset: standing.journal.as_ref().map_or(0, Journal::object_end),
         to,
         meter: Arc::clone(meter),
     };
-    let prefetch = Prefetch::start(options.jobs, source, &survey.planned)
-        .map_err(|error| local(source.display(), error))?;
+    let prefetch = Prefetch::start(options.jobs, source, &survey.planned).map_err(here)?;
     let cutting = spawn_blocking(move || cutter.run(&survey.planned, &prefetch));
-    let mut unsaved = VecDeque::new();
+    let mut unsaved = Unsaved::behind(standing, options);
     while let Some(NewChunk { chunk, bytes }) = new_chunks.recv().await {
         Meter::add(&meter.moved, bytes.len() as u64);
-        store.append(object, chunk.offset, bytes).await.map_err(ReplicationError::Store)?;
-        unsaved.push_back(chunk);
+        store.append(chunk.object, chunk.offset, bytes).await.map_err(ReplicationError::Store)?;
+        unsaved.chunks.push_back(chunk);
         if store.checkpoint_is_due() {
-            let arrived = store.arrived().await.map_err(ReplicationError::Store)?;
-            let count = unsaved.partition_point(|chunk: &ChunkRef| chunk.end() <= arrived).min(FRAME_CHUNKS);
-            if count == 0 {
-                continue;
-            }
-            let saved: Vec<ChunkRef> = unsaved.drain(..count).collect();
-            let mut frames = if journal_end == 0 { Journal::begin(&header) } else { Vec::new() };
-            frames.extend(Journal::frame(&saved));
-            let length = frames.len() as u64;
-            store.checkpoint(journal_end, frames).await.map_err(ReplicationError::Store)?;
-            journal_end += length;
+            unsaved.checkpoint(store).await.map_err(ReplicationError::Store)?;
         }
     }
-    let cutting = cutting.await.expect("cutting does not panic");
-    let cutting = cutting.map_err(|error| local(source.display(), error))?;
+    unsaved.follow(store).await.map_err(ReplicationError::Store)?;
+    let cutting = cutting.await.expect("cutting does not panic").map_err(here)?;
     Ok(cutting.expect("somebody wanted all chunks"))
+}
+
+/// Chunks that were sent, and that no frame of the journal tells of.
+struct Unsaved {
+    header: JournalHeader,
+    /// Where the next frame goes.
+    journal_end: u64,
+    chunks: VecDeque<ChunkRef>,
+}
+
+impl Unsaved {
+    /// Nothing yet: the journal is as an interrupted run has left it.
+    fn behind(standing: &Standing, options: &SendOptions) -> Unsaved {
+        let (token, object) = (standing.commit.token, standing.commit.next_object);
+        Unsaved {
+            header: JournalHeader { token, member: options.member.clone(), object },
+            journal_end: standing.journal.as_ref().map_or(0, |journal| journal.end),
+            chunks: VecDeque::new(),
+        }
+    }
+
+    /// Goes on saving what arrives until everything has: on a slow link much is still under way when all is cut.
+    async fn follow<S: Store>(&mut self, store: &mut S) -> Result<(), S::Error> {
+        while store.next_arrival().await? {
+            if store.checkpoint_is_due() {
+                self.checkpoint(store).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to save those that have arrived.
+    async fn checkpoint<S: Store>(&mut self, store: &mut S) -> Result<(), S::Error> {
+        let arrived = store.arrived().await?;
+        let count = self.chunks.partition_point(|chunk| chunk.end() <= arrived).min(FRAME_CHUNKS);
+        if count == 0 {
+            return Ok(());
+        }
+        let saved: Vec<ChunkRef> = self.chunks.drain(..count).collect();
+        let mut frames = if self.journal_end == 0 { Journal::begin(&self.header) } else { Vec::new() };
+        frames.extend(Journal::frame(&saved));
+        let begin = self.journal_end;
+        self.journal_end += frames.len() as u64;
+        store.checkpoint(begin, frames).await
+    }
 }
 
 /// What need not be sent: what the current generation has, and what an interrupted run has stored.

@@ -166,9 +166,7 @@ impl SiteStore {
     /// Waits for writes, as long as `wanted` says so.
     async fn finish_writes(&mut self, wanted: impl Fn(&Errand) -> bool) -> Result<()> {
         while self.writes.front().is_some_and(|(_, write)| wanted(write)) {
-            let Some((end, write)) = self.writes.pop_front() else { break };
-            finish(write).await?;
-            self.arrived = end;
+            self.next_arrival().await?;
         }
         Ok(())
     }
@@ -280,6 +278,13 @@ impl Store for SiteStore {
         Ok(self.arrived)
     }
 
+    async fn next_arrival(&mut self) -> Result<bool> {
+        let Some((end, write)) = self.writes.pop_front() else { return Ok(false) };
+        finish(write).await?;
+        self.arrived = end;
+        Ok(true)
+    }
+
     async fn checkpoint(&mut self, offset: u64, frames: Vec<u8>) -> Result<()> {
         self.finish_checkpoint().await?;
         (self.checkpoint_began, self.since_checkpoint) = (Some(now()), 0);
@@ -307,13 +312,13 @@ impl Store for SiteStore {
     }
 
     async fn drain(&mut self) -> Result<()> {
-        self.finish_checkpoint().await?;
         if !self.is_unsynced {
             self.flush(Durability::OnEveryCall).await?;
             return self.finish_writes(|_| true).await;
         }
         self.flush(Durability::OnFlush).await?;
         self.finish_writes(|_| true).await?;
+        self.finish_checkpoint().await?;
         if let Some(object) = &self.object {
             object.sync(&self.place).await?;
         }

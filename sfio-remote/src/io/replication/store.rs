@@ -36,6 +36,9 @@ pub trait Store {
     /// The end of the part of the object that has arrived, without waiting for more of it.
     async fn arrived(&mut self) -> Result<u64, Self::Error>;
 
+    /// Waits until more of the object has arrived; false if nothing is under way.
+    async fn next_arrival(&mut self) -> Result<bool, Self::Error>;
+
     /// Begins to make everything durable that has arrived, and then `frames` in the journal at `offset`; at 0 the journal
     /// begins anew.
     async fn checkpoint(&mut self, offset: u64, frames: Vec<u8>) -> Result<(), Self::Error>;

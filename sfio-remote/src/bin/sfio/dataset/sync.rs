@@ -130,6 +130,17 @@ enum Compress {
     None,
 }
 
+impl From<Compress> for Compression {
+    fn from(compress: Compress) -> Compression {
+        match compress {
+            Compress::Auto => Compression::Auto,
+            Compress::Zstd => Compression::Zstd,
+            Compress::Lz4 => Compression::Lz4,
+            Compress::None => Compression::None,
+        }
+    }
+}
+
 impl Options {
     /// clap keeps the order within an option, and between options only by position.
     pub(crate) fn order_patterns(&mut self, matches: &ArgMatches) {
@@ -152,6 +163,25 @@ impl Options {
 
     fn attributes(&self) -> Attributes {
         if self.xattrs { Attributes::Kept } else { Attributes::Ignored }
+    }
+
+    fn how_to_send(&self, session: &Session, filter: Filter) -> Result<SendOptions, Failure> {
+        Ok(SendOptions {
+            member: session.member_name().to_owned(),
+            filter,
+            attributes: self.attributes(),
+            jobs: self.jobs.into(),
+            compression: self.compress.into(),
+            deletion: match self.delete {
+                true => Deletion::AtMost(self.max_delete.unwrap_or(u64::MAX)),
+                false => Deletion::Never,
+            },
+            distrusts_times: self.checksum,
+            keep: self.keep.into(),
+            now_ms: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
+            token: random_token()?,
+            is_dry_run: self.dry_run,
+        })
     }
 
     /// Keeps the store at the limit, as long as what it gives lives.
@@ -228,27 +258,7 @@ async fn upload(
 ) -> Result<(), Failure> {
     let mut store = if options.dry_run { target.reading(session)? } else { target.writing(session)? };
     let meter = Arc::<Meter>::default();
-    let how = SendOptions {
-        member: session.member_name().to_owned(),
-        filter,
-        attributes: options.attributes(),
-        jobs: options.jobs.into(),
-        compression: match options.compress {
-            Compress::Auto => Compression::Auto,
-            Compress::Zstd => Compression::Zstd,
-            Compress::Lz4 => Compression::Lz4,
-            Compress::None => Compression::None,
-        },
-        deletion: match options.delete {
-            true => Deletion::AtMost(options.max_delete.unwrap_or(u64::MAX)),
-            false => Deletion::Never,
-        },
-        distrusts_times: options.checksum,
-        keep: options.keep.into(),
-        now_ms: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
-        token: random_token()?,
-        is_dry_run: options.dry_run,
-    };
+    let how = options.how_to_send(session, filter)?;
     let limiting = options.limit(&store);
     let (started, board) =
         (Instant::now(), Board::of_run("sending", Arc::clone(&meter), options.path_lines(session)));
