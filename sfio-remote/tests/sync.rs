@@ -241,8 +241,8 @@ impl Battered {
     /// Kills the client or an I/O node while a large file is sent, as the dice say. Gives whether the run had ended before.
     fn kill(&mut self, dice: &[u8]) -> bool {
         let tree = path(&self.folder, "tree");
-        let sync = self.overlay.begin(&["sync", "--bwlimit", "20MB/s", &tree, "local:t"]);
-        std::thread::sleep(Duration::from_millis(u64::from(dice[0]) * 5));
+        let sync = self.overlay.begin(&["sync", "--bwlimit", "5MB/s", &tree, "local:t"]);
+        std::thread::sleep(Duration::from_millis(u64::from(dice[0]) * 20));
         if !dice[1].is_multiple_of(4) {
             return sync.kill();
         }
@@ -325,7 +325,8 @@ fn two_hundred_kills() {
         .collect();
     for overlay in overlays {
         let sent_again = overlay.join().expect("all rounds are survived");
-        // At 20 MB/s: 100 ms, a sync and a write to the journal, on a disk that others use, too.
-        assert!(sent_again < 16 << 20, "{sent_again} bytes are more than a journal interval");
+        // 1.6 seconds at 5 MB/s: what waits for the first session's start arrives at once; then 100 ms, a sync and a write to
+        // the journal, on a machine and a disk that others use, too.
+        assert!(sent_again < 8 << 20, "{sent_again} bytes are more than a journal interval");
     }
 }
