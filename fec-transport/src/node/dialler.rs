@@ -29,6 +29,8 @@ use route::{Route, RouteState};
 
 /// For how long a replaced circuit still takes what is on the way.
 const RETIREMENT: Duration = Duration::from_secs(2);
+/// For how long a path that gets nothing new may end what it has begun: some blocks, and a round trip.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The routes of all sessions that this node opens.
 #[derive(Debug, Default)]
@@ -36,6 +38,7 @@ pub(super) struct Dialler {
     outgoing: BTreeMap<SessionId, Outgoing>,
     by_circuit: BTreeMap<CircuitId, (SessionId, RouteId)>,
     retiring: Vec<(Time, CircuitId)>,
+    ending: Vec<(Time, CircuitId)>,
 }
 
 /// Names a route of one session.
@@ -72,8 +75,10 @@ pub(super) enum Action {
     SetUp(Attempt),
     /// Give up a session that could not be opened.
     GiveUp { session: SessionId, member: MemberId, reason: CloseReason },
-    /// Tear down a circuit that was replaced.
+    /// Put nothing more on the path of a circuit that was replaced.
     Retire(CircuitId),
+    /// Tear down a circuit whose path has ended what it had begun.
+    End(CircuitId),
 }
 
 /// A circuit to set up.
@@ -186,11 +191,19 @@ impl Dialler {
         if let Some(place) = self.retiring.iter().position(|(at, _)| *at <= now) {
             return Some(Action::Retire(self.retiring.swap_remove(place).1));
         }
+        if let Some(place) = self.ending.iter().position(|(at, _)| *at <= now) {
+            return Some(Action::End(self.ending.swap_remove(place).1));
+        }
         self.outgoing.iter_mut().find_map(|(session, outgoing)| outgoing.next_action(now, *session))
     }
 
+    /// A circuit is to be torn down once its path has ended what it has begun.
+    pub(super) fn end_soon(&mut self, now: Time, circuit: CircuitId) {
+        self.ending.push((now + LAST_WORDS, circuit));
+    }
+
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        let retiring = self.retiring.iter().map(|(at, _)| *at);
+        let retiring = self.retiring.iter().chain(&self.ending).map(|(at, _)| *at);
         retiring.chain(self.outgoing.values().filter_map(Outgoing::next_timeout)).min()
     }
 

@@ -66,7 +66,7 @@ impl Node {
             over.extend(self.dialler.detour(now, id, &plan, &self.config, carries));
         }
         for circuit in over {
-            self.end_circuit(circuit, "the way around is not needed any more");
+            self.retire_circuit(circuit);
         }
         let shares: Vec<(PathId, f64)> = self.dialler.shares(id).collect();
         self.with_session(id, |session| session.share_by_plan(&shares));

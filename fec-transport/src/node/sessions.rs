@@ -111,7 +111,8 @@ impl Node {
             match action {
                 Action::SetUp(attempt) => self.set_up(&attempt),
                 Action::GiveUp { session, member, reason } => self.give_up_opening(session, member, reason),
-                Action::Retire(circuit) => self.end_circuit(circuit, "it was replaced"),
+                Action::Retire(circuit) => self.retire_circuit(circuit),
+                Action::End(circuit) => self.end_circuit(circuit, "it is not needed any more"),
             }
         }
     }
@@ -161,6 +162,17 @@ impl Node {
             self.circuits.tear_down(circuit, "the session is given up");
         }
         self.events.push_back(Event::SessionClosed { session, member, reason });
+    }
+
+    /// Takes a circuit that ends here out of use, and tears it down when what is on the way over it has arrived.
+    pub(super) fn retire_circuit(&mut self, circuit: CircuitId) {
+        let path = self.carried.get(&circuit).copied();
+        let session = path.and_then(|(session, path)| Some((self.sessions.get_mut(&session)?, path)));
+        if session.is_some_and(|(session, path)| session.retire_path(path)) {
+            self.dialler.end_soon(self.now, circuit);
+        } else {
+            self.end_circuit(circuit, "it is not needed any more");
+        }
     }
 
     /// Tears down a circuit that ends here and takes its path out of its session.

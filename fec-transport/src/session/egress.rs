@@ -150,7 +150,10 @@ impl Session {
 
     /// Makes room for a path that has just come into the schedule beside those that share links with it.
     pub(super) fn admit(&mut self, now: Time, path: usize) {
-        let newcomer = self.paths[..path].iter().filter(|path| path.is_live()).count();
+        if !self.paths[path].carries_on() {
+            return;
+        }
+        let newcomer = self.paths[..path].iter().filter(|path| path.carries_on()).count();
         self.coupling.admit(now, &mut coupled(&mut self.paths), newcomer);
     }
 
@@ -261,7 +264,7 @@ impl Session {
             chosen.extend(left.min_by_key(|path| {
                 let is_silent = now.since(path.received.last_heard) > HEARD_RECENTLY;
                 let shared = chosen.iter().map(|other| path.links_shared_with(other)).sum::<usize>();
-                (!path.is_live(), is_silent, shared, path.round_trip.smoothed())
+                (!path.carries_on(), is_silent, shared, path.round_trip.smoothed())
             }));
         }
         chosen.into_iter().map(|path| path.id).collect()
@@ -333,7 +336,7 @@ impl Session {
         }
         self.living_at = Some(now);
         let some_trusted = self.trusts_some();
-        let living = self.paths.iter().filter(|path| path.is_live());
+        let living = self.paths.iter().filter(|path| path.carries_on() || path.is_live() && !some_trusted);
         let look = |path: &Path| LivingPath {
             id: path.id,
             planned_share: path.planned_share,
@@ -359,7 +362,7 @@ impl Session {
 
 /// The living paths as the coupling sees them.
 fn coupled(paths: &mut [Path]) -> Vec<CoupledPath<'_>> {
-    let living = paths.iter_mut().filter(|path| path.is_live());
+    let living = paths.iter_mut().filter(|path| path.carries_on());
     living.map(|path| CoupledPath { controller: &mut path.rate, links: &path.links }).collect()
 }
 

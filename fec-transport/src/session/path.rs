@@ -104,6 +104,8 @@ pub(crate) struct Path {
     returned: Option<Time>,
     /// Whether nothing comes through, but it stays in the schedule because dead paths do.
     is_silent: bool,
+    /// Whether it gets no new blocks, because its circuit is about to be torn down.
+    pub(crate) is_retiring: bool,
     /// What the latest report makes of its silence.
     pub(crate) suspicion: Suspicion,
     /// When the latest packet left that is known to have arrived.
@@ -181,6 +183,7 @@ impl Path {
             pacer: Pacer::new(now),
             returned: None,
             is_silent: false,
+            is_retiring: false,
             suspicion: Suspicion::None,
             heard_of: None,
             transit_us: None,
@@ -201,6 +204,11 @@ impl Path {
         self.state == PathState::Live
     }
 
+    /// Whether it is in the schedule, and will be.
+    pub(crate) fn carries_on(&self) -> bool {
+        self.is_live() && !self.is_retiring
+    }
+
     /// The share of packets that it loses: all of them while it is silent.
     pub(crate) fn loss_share(&self) -> f64 {
         if self.is_silent { 1.0 } else { self.loss.share() }
@@ -213,7 +221,7 @@ impl Path {
 
     /// Whether it is in the schedule and nothing speaks against it.
     pub(crate) fn is_trusted(&self) -> bool {
-        self.is_live() && self.suspicion == Suspicion::None
+        self.carries_on() && self.suspicion == Suspicion::None
     }
 
     /// How many links it has in common with `other`.

@@ -67,6 +67,14 @@ impl Session {
         }
     }
 
+    /// Gives a path no new blocks from now on: its circuit is about to be torn down. It ends what it has begun, so that
+    /// nothing on the way is lost with it; gives false if there is nothing to end.
+    pub(crate) fn retire_path(&mut self, id: PathId) -> bool {
+        self.living_at = None;
+        let path = self.paths.iter_mut().find(|path| path.id == id && path.is_live());
+        path.map(|path| path.is_retiring = true).is_some()
+    }
+
     /// Removes a path whose circuit is gone.
     pub(crate) fn remove_path(&mut self, id: PathId) {
         self.living_at = None;

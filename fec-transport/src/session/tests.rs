@@ -312,6 +312,33 @@ fn a_peer_that_reports_blocks_that_were_never_formed_is_cut_off() {
     assert!(!pair.ends[CLIENT].is_open());
 }
 
+/// Detours were once taken out with what was on the way over them: five at a time, which no mask bears, and what had been
+/// sent was repaired although it arrived.
+#[test]
+fn a_path_that_retires_ends_what_it_has_begun_and_gets_nothing_new() {
+    let mut config = Config::default();
+    config.limits.initial_window = 1 << 20;
+    let mut pair = Pair::opened(config);
+    let stream = pair.ends[CLIENT].open_stream().expect("open");
+    let write = |pair: &mut Pair| {
+        pair.ends[CLIENT].write(pair.now, stream.number, &[7; 300_000]).expect("it is open");
+    };
+    write(&mut pair);
+    pair.run(Duration::from_millis(30), |_, _| true);
+    assert!(pair.ends[CLIENT].retire_path(PathId(1)));
+    let sent = |pair: &Pair, path: usize| pair.ends[CLIENT].path_statuses()[path].counters.packets_sent;
+    pair.run(Duration::from_secs(1), |_, _| true);
+    let before = [sent(&pair, 0), sent(&pair, 1)];
+    write(&mut pair);
+    pair.run(Duration::from_secs(1), |_, _| true);
+    // Probes and reports may still travel on it.
+    assert!(sent(&pair, 0) - before[0] < 10, "{} more", sent(&pair, 0) - before[0]);
+    assert!(sent(&pair, 1) - before[1] > 100, "{} more", sent(&pair, 1) - before[1]);
+    pair.ends[CLIENT].remove_path(PathId(1));
+    pair.run(Duration::from_secs(1), |_, _| true);
+    assert_eq!(pair.ends[CLIENT].sender.counters().repair_rounds, 0);
+}
+
 #[test]
 fn a_path_id_is_never_used_twice() {
     let mut pair = Pair::opened(Config::default());

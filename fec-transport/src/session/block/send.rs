@@ -187,6 +187,11 @@ impl SendBlock {
         self.quotas.iter().map(|(_, count)| usize::from(*count)).sum()
     }
 
+    /// How many symbols of the first sending `path` still has to carry.
+    pub(crate) fn quota(&self, path: PathId) -> usize {
+        self.quotas.iter().filter(|(id, _)| *id == path).map(|(_, count)| usize::from(*count)).sum()
+    }
+
     /// Whether `path`, or any path, has a quota left.
     pub(crate) fn has_quota(&self, path: Option<PathId>) -> bool {
         self.quotas.iter().any(|(id, count)| *count > 0 && path.is_none_or(|wanted| wanted == *id))

@@ -127,7 +127,7 @@ impl RateController {
         }
         self.contention.failures = 0;
         let anew = || Window::new(now, self.rate, round_trip.as_secs_f64(), response, self.watch.own_loss());
-        self.contention.window = Some(closed.map_or_else(anew, |(_, window)| window));
+        self.contention.window = Some(closed.map_or_else(anew, |(_, window)| window.resume(now)));
     }
 
     fn close_contention(&mut self, now: Time) {
@@ -160,6 +160,7 @@ impl RateController {
             packets,
             lost,
             dispersion: feedback.dispersion,
+            sent_rate: round.sent_rate(),
             is_busy: round.is_busy(),
             path_share,
         };

@@ -62,6 +62,11 @@ impl Round {
         self.begin.map_or(0.0, |(from, _)| self.end.0.since(from).as_secs_f64())
     }
 
+    /// Bits per second that left.
+    pub(super) fn sent_rate(&self) -> f64 {
+        self.bytes * 8.0 / self.departure_span().max(1e-4)
+    }
+
     /// Bits per second at the bottleneck, those lost behind it included.
     pub(super) fn number_rate(&self) -> f64 {
         self.bytes * 8.0 / self.arrival_span().max(1e-4)

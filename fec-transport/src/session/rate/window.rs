@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use super::BUSY;
 use super::watch::log_likelihood_ratio;
 use crate::time::Time;
 
@@ -53,7 +54,9 @@ pub(super) struct Signs {
     pub(super) packets: f64,
     pub(super) lost: f64,
     pub(super) dispersion: f64,
-    /// Whether the path sent what it was allowed.
+    /// What the path sent, bit/s.
+    pub(super) sent_rate: f64,
+    /// Whether that is what it was allowed.
     pub(super) is_busy: bool,
     /// The path's share of what its session sends over the shared links.
     pub(super) path_share: f64,
@@ -120,8 +123,9 @@ impl Window {
         self.peak = self.peak.max(signs.queue);
         self.round_trip = signs.round_trip;
         if !signs.is_busy {
-            // The window is not what limits us.
-            (self.peak, self.observed_at) = (signs.queue, now);
+            // The window is not what limits us: this time does not count [RFC 9438 §5.8].
+            self.pass_over(now);
+            self.peak = signs.queue;
             return false;
         }
         let fall = FALL.1.max(FALL.0 * signs.round_trip);
@@ -132,6 +136,20 @@ impl Window {
         self.grow(now, is_fair, signs);
         self.observed_at = now;
         false
+    }
+
+    /// The time since it was last observed does not count: the window neither grows for it nor later because of it.
+    fn pass_over(&mut self, now: Time) {
+        self.since += now.since(self.observed_at);
+        self.observed_at = now;
+    }
+
+    /// The contention is open again after a pause.
+    pub(super) fn resume(mut self, now: Time) -> Window {
+        self.pass_over(now);
+        (self.peak, self.evidence) = (0.0, 0.0);
+        self.trial_at = now + pause(self.round_trip);
+        self
     }
 
     fn is_dropped(&mut self, signs: &Signs) -> bool {
@@ -169,7 +187,9 @@ impl Window {
         let c = weight * C * PACKET;
         let plateau = ((self.greatest - self.least).max(0.0) / c).cbrt();
         let cubic = c * (now.since(self.since).as_secs_f64() - plateau).powi(3) + self.greatest;
-        self.bytes = cubic.max(self.reno).clamp(self.bytes, 1.5 * self.bytes);
+        // A window that is not used up does not grow: what nobody sends shows no limit [RFC 7661].
+        let used = signs.sent_rate / BUSY * signs.round_trip / 8.0;
+        self.bytes = cubic.max(self.reno).min(used).clamp(self.bytes, 1.5 * self.bytes);
     }
 
     /// Whether it is time to try whether the others still fill the queue.
@@ -201,4 +221,59 @@ fn pause(round_trip: f64) -> Duration {
 /// Our share of the link, by what a drain showed.
 fn share_of(response: f64) -> f64 {
     response.clamp(0.01, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: f64 = 1e7;
+    const ROUND_TRIP: f64 = 0.1;
+
+    fn signs(sent_rate: f64, is_busy: bool) -> Signs {
+        Signs {
+            queue: 0.005,
+            round_trip: ROUND_TRIP,
+            packets: 100.0,
+            lost: 0.0,
+            dispersion: 1.0,
+            sent_rate,
+            is_busy,
+            path_share: 1.0,
+        }
+    }
+
+    /// The rate of a window after so many seconds in which each round shows `signs` of its rate.
+    fn after(seconds: u32, signs: impl Fn(f64) -> Signs) -> f64 {
+        let mut window = Window::new(Time::ZERO, RATE, ROUND_TRIP, 0.5, 0.0);
+        for round in 1..=20 * seconds {
+            let rate = window.rate(ROUND_TRIP);
+            window.observe(Time::ZERO + round * Duration::from_millis(50), true, &signs(rate));
+        }
+        window.rate(ROUND_TRIP)
+    }
+
+    #[test]
+    fn a_window_that_is_used_up_grows() {
+        assert!(after(10, |rate| signs(rate, true)) > 2.0 * RATE);
+    }
+
+    /// Over Geant2012 a masked path that its session held back once ran up to 25 Mbit/s on links of 10, and then used it.
+    #[test]
+    fn a_window_grows_no_further_than_what_is_sent_shows() {
+        let rate = after(30, |_| signs(RATE, true));
+        assert!(rate <= RATE / BUSY * 1.001, "{rate}");
+    }
+
+    #[test]
+    fn time_in_which_it_is_not_used_up_does_not_count() {
+        let mut window = Window::new(Time::ZERO, RATE, ROUND_TRIP, 0.5, 0.0);
+        let mut now = Time::ZERO;
+        for _ in 0..600 {
+            now += Duration::from_millis(50);
+            window.observe(now, true, &signs(RATE / 2.0, false));
+        }
+        window.observe(now + Duration::from_millis(50), true, &signs(RATE, true));
+        assert!(window.rate(ROUND_TRIP) < 1.02 * RATE, "{}", window.rate(ROUND_TRIP));
+    }
 }

@@ -17,6 +17,8 @@ const RAPTORQ_RATE: f64 = 2e9;
 const MASKED_TIME: f64 = 0.8;
 /// Source symbols of the smallest masked block: with fewer, rounding to whole symbols on each path costs more than the mask.
 const SMALLEST_MASKED: usize = 16;
+/// By how much of its share in a masked block a path may get more or less, to fall into step with the others.
+const STEP: f64 = 0.1;
 /// Bytes that headers add to a symbol on the link: 60 of ours and 28 of IPv4 and UDP (design §8).
 const HEADERS: usize = 88;
 
@@ -147,6 +149,10 @@ impl Sender {
         }
         if block.class == Class::Bulk {
             self.usable = usable(&outlook, paths);
+            if protection.mask > 0 && self.coding.spread == Spreading::Quotas {
+                self.fall_into_step(&mut outlook, block.source_symbols());
+                hold_back(&mut outlook, self.coding.mask_limit);
+            }
         }
         let symbols = self.redundancy.first_sending(
             block.source_symbols(),
@@ -158,6 +164,21 @@ impl Sender {
             Spreading::Quotas => self.spread.quotas(symbols, &outlook),
             Spreading::Random => random_quotas(symbols, &outlook, random),
         }
+    }
+
+    /// Gives paths that are behind the others with older blocks less of the next one, and those ahead more, so that all of
+    /// them end it together: with a link dead, everybody waits for the last path, and by itself none would ever catch up.
+    fn fall_into_step(&self, outlook: &mut [PathOutlook], source_symbols: usize) {
+        let symbols = source_symbols as f64 * self.expansion;
+        let backlog = |id| self.bulk.backlog(&self.blocks, id) as f64;
+        let all: f64 = outlook.iter().map(|path| backlog(path.id)).sum();
+        for path in outlook.iter_mut() {
+            // What it would have of all that waits if it were in step, in shares of the block.
+            let ahead = (path.share * all - backlog(path.id)) / symbols;
+            path.share += ahead.clamp(-STEP * path.share, STEP * path.share);
+        }
+        let total: f64 = outlook.iter().map(|path| path.share).sum();
+        outlook.iter_mut().for_each(|path| path.share /= total);
     }
 
     /// Puts a block on its way.

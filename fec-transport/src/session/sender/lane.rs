@@ -48,6 +48,11 @@ impl Lane {
         self.sending.iter().any(has_quota)
     }
 
+    /// How many symbols of first sendings `path` still has to carry.
+    pub(super) fn backlog(&self, blocks: &BTreeMap<u32, SendBlock>, path: PathId) -> usize {
+        self.sending.iter().filter_map(|id| blocks.get(id)).map(|block| block.quota(path)).sum()
+    }
+
     /// Whether a block owes repair symbols.
     pub(super) fn owes_any(&self) -> bool {
         !self.owing.is_empty()
