@@ -213,6 +213,8 @@ struct Battered {
 #[derive(Debug, Default)]
 struct Aftermath {
     ended_before: bool,
+    /// Whether it was the client that was killed, and not an I/O node.
+    was_client: bool,
     /// Bytes on the I/O nodes that no generation refers to.
     held: u64,
     /// Those of them that the journal knew, and that were not sent again.
@@ -243,7 +245,7 @@ impl Battered {
         let tree = path(&self.folder, "tree");
         let sync = self.overlay.begin(&["sync", "--bwlimit", "5MB/s", &tree, "local:t"]);
         std::thread::sleep(Duration::from_millis(u64::from(dice[0]) * 20));
-        if !dice[1].is_multiple_of(4) {
+        if strikes_client(dice) {
             return sync.kill();
         }
         let name = format!("io{}", 1 + dice[2] % 3);
@@ -275,7 +277,11 @@ impl Battered {
             serde_json::from_str(again.lines().last().expect("a summary")).expect("an object");
         assert_eq!(self.restored(), after, "round {round}");
         let resumed = summary["resumed_bytes"].as_u64().expect("a number");
-        Aftermath { ended_before, held, resumed }
+        let was_client = strikes_client(&dice[1..]);
+        println!(
+            "round {round}: client {was_client}, ended before {ended_before}, {held} held, {resumed} known"
+        );
+        Aftermath { ended_before, was_client, held, resumed }
     }
 
     /// The latest object, and its bytes on all I/O nodes together.
@@ -292,23 +298,28 @@ impl Battered {
     }
 }
 
-/// Kills in some rounds. Gives how much of what the I/O nodes had was sent again, at most.
+/// Three of four kills are the client's.
+fn strikes_client(dice: &[u8]) -> bool {
+    !dice[1].is_multiple_of(4)
+}
+
+/// Kills in some rounds. Gives how much of what the I/O nodes had was sent again at most after the client was killed. When an
+/// I/O node is killed, the others take what comes until its session ends, four seconds later, and no journal can tell of it.
 fn kill_while_syncing(rounds: Range<u64>) -> u64 {
     let mut battered = Battered::new();
-    let count = rounds.end - rounds.start;
     let aftermaths: Vec<Aftermath> = rounds.map(|round| battered.survive(round)).collect();
     let ended = aftermaths.iter().filter(|aftermath| aftermath.ended_before).count();
-    let interrupted: Vec<&Aftermath> = aftermaths.iter().filter(|aftermath| aftermath.held > 0).collect();
-    let resumed = interrupted.iter().filter(|aftermath| aftermath.resumed > 0).count();
-    let mut again: Vec<u64> = interrupted.iter().map(|it| it.held.saturating_sub(it.resumed)).collect();
-    again.sort_unstable();
-    let most = again.last().copied().unwrap_or(0);
-    println!(
-        "{count} kills: {ended} runs had ended before, {} had sent something, {resumed} of them were in the journal;",
-        interrupted.len()
-    );
-    println!("sent again were {} bytes (median), {most} at most", again.get(again.len() / 2).unwrap_or(&0));
-    most
+    println!("{} kills, {ended} of runs that had ended", aftermaths.len());
+    let [_, clients] = [false, true].map(|was_client| {
+        let interrupted: Vec<_> =
+            aftermaths.iter().filter(|it| it.held > 0 && it.was_client == was_client).collect();
+        let resumed = interrupted.iter().filter(|aftermath| aftermath.resumed > 0).count();
+        let again = interrupted.iter().map(|it| it.held.saturating_sub(it.resumed)).max().unwrap_or(0);
+        let (who, count) = (if was_client { "clients" } else { "I/O nodes" }, interrupted.len());
+        println!("{who}: {count} had sent something, {resumed} of them resumed; at most {again} bytes were sent again");
+        again
+    });
+    clients
 }
 
 #[test]
