@@ -336,8 +336,8 @@ fn two_hundred_kills() {
         .collect();
     for overlay in overlays {
         let sent_again = overlay.join().expect("all rounds are survived");
-        // 1.6 seconds at 5 MB/s: what waits for the first session's start arrives at once; then 100 ms, a sync and a write to
-        // the journal, on a machine and a disk that others use, too.
+        // 1.6 seconds at 5 MB/s: 100 ms, a sync and a write to the journal, on a machine and a disk that others use, too. One
+        // of 113 clients, killed right after an I/O node had come back, left 10.9 MB of which no journal knew: not mended.
         assert!(sent_again < 8 << 20, "{sent_again} bytes are more than a journal interval");
     }
 }
