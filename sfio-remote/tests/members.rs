@@ -87,6 +87,16 @@ fn an_io_node_that_is_killed_is_named_leaves_nothing_whole_and_works_again_when_
     assert!(overlay.get(name, &[]).stdout() == again, "the bytes differ");
 }
 
+/// A member of this process, which lives as long as it is kept, and a file that it has open.
+fn create(config: &str, name: &str, stripe_unit: u64) -> (blocking::Member, blocking::StripedFile) {
+    let membership = Membership::load(Path::new(config)).expect("a right config");
+    let member = blocking::Member::start(membership.endpoint(), MemberConfig::default()).expect("it starts");
+    let unit = StripeUnit::new(stripe_unit).expect("in range");
+    let options = OpenOptions::new().mode(OpenMode::Create).stripe_unit(unit);
+    let file = member.open(&options, &name.parse().expect("a right name")).expect("both run");
+    (member, file)
+}
+
 /// In the environment of a process that is one of three: at which greeting it writes.
 const RANK: &str = "SFIO_TEST_RANK";
 
@@ -123,12 +133,7 @@ fn greeting_process(overlay: &LocalOverlay, rank: usize) -> Child {
 
 fn write_greeting(rank: u64) {
     let config = env::var("SFIO_CONFIG").expect("set by who started this");
-    let membership = Membership::load(Path::new(&config)).expect("a right config");
-    let member = blocking::Member::start(membership.endpoint(), MemberConfig::default()).expect("it starts");
-    let options =
-        OpenOptions::new().mode(OpenMode::Create).stripe_unit(StripeUnit::new(5).expect("in range"));
-    let file =
-        member.open(&options, &"io1,/a.dat;io2,/a.dat".parse().expect("a right name")).expect("both run");
+    let (_member, file) = create(&config, "io1,/a.dat;io2,/a.dat", 5);
     println!("opened");
     io::copy(&mut io::stdin(), &mut io::sink()).expect("a pipe");
     file.write_at(13 * rank, "Hello*World!*").expect("both run");
@@ -139,11 +144,7 @@ fn write_greeting(rank: u64) {
 fn a_write_to_an_io_node_that_is_killed_names_it_and_succeeds_when_repeated_after_its_restart() {
     let overlay =
         LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "20", "--delay-ms", "1"]);
-    let membership = Membership::load(Path::new(&overlay.config("client"))).expect("a right config");
-    let member = blocking::Member::start(membership.endpoint(), MemberConfig::default()).expect("it starts");
-    let options =
-        OpenOptions::new().mode(OpenMode::Create).stripe_unit(StripeUnit::new(200).expect("in range"));
-    let file = member.open(&options, &"io1,x;io2,x".parse().expect("a right name")).expect("both run");
+    let (_member, file) = create(&overlay.config("client"), "io1,x;io2,x", 200);
     let data = Bytes::from(bytes(20_000_000));
     let write = file.submit_write(WriteList::new([(0, data.clone())]).expect("possible"));
     overlay.wait_for_file("io2", "x");

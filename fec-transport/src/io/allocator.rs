@@ -1,6 +1,7 @@
 //! What becomes of freed memory.
 
-/// For programs, at their start, before any other thread: how much freed memory the process keeps. Elsewhere than with glibc it does nothing.
+/// For programs, at their start, before any other thread: how much freed memory the process keeps. Elsewhere than with
+/// glibc it does nothing.
 ///
 /// glibc raises the size from which pieces are given back at once whenever one is freed, up to 32 MiB. Blocks of a megabyte
 /// then share the heaps with small things, and a session that holds 20 MiB sits in a process of 300. The other way round it

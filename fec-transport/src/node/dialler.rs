@@ -37,8 +37,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(super) struct Dialler {
     outgoing: BTreeMap<SessionId, Outgoing>,
     by_circuit: BTreeMap<CircuitId, (SessionId, RouteId)>,
-    retiring: Vec<(Time, CircuitId)>,
-    ending: Vec<(Time, CircuitId)>,
+    /// What is to become of circuits that were replaced or given up, and when.
+    scheduled: Vec<(Time, Action)>,
 }
 
 /// Names a route of one session.
@@ -188,23 +188,20 @@ impl Dialler {
     /// What is to be done now; called until it gives nothing. Every [`Attempt`] must be followed by
     /// [`started`](Self::started) or [`failed`](Self::failed).
     pub(super) fn next_action(&mut self, now: Time) -> Option<Action> {
-        if let Some(place) = self.retiring.iter().position(|(at, _)| *at <= now) {
-            return Some(Action::Retire(self.retiring.swap_remove(place).1));
-        }
-        if let Some(place) = self.ending.iter().position(|(at, _)| *at <= now) {
-            return Some(Action::End(self.ending.swap_remove(place).1));
+        if let Some(place) = self.scheduled.iter().position(|(at, _)| *at <= now) {
+            return Some(self.scheduled.swap_remove(place).1);
         }
         self.outgoing.iter_mut().find_map(|(session, outgoing)| outgoing.next_action(now, *session))
     }
 
     /// A circuit is to be torn down once its path has ended what it has begun.
     pub(super) fn end_soon(&mut self, now: Time, circuit: CircuitId) {
-        self.ending.push((now + LAST_WORDS, circuit));
+        self.scheduled.push((now + LAST_WORDS, Action::End(circuit)));
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        let retiring = self.retiring.iter().chain(&self.ending).map(|(at, _)| *at);
-        retiring.chain(self.outgoing.values().filter_map(Outgoing::next_timeout)).min()
+        let scheduled = self.scheduled.iter().map(|(at, _)| *at);
+        scheduled.chain(self.outgoing.values().filter_map(Outgoing::next_timeout)).min()
     }
 
     /// The set-up of an attempt was sent.
@@ -251,7 +248,7 @@ impl Dialler {
         route.state = RouteState::Open { circuit, path, refresh_at: now + routing.circuit_lifetime * 4 / 5 };
         let planned = route.as_shared();
         if let Some((old, _)) = replaces {
-            self.retiring.push((now + RETIREMENT, old));
+            self.scheduled.push((now + RETIREMENT, Action::Retire(old)));
         }
         let handshake = outgoing.opening.take().and_then(|opening| opening.handshake);
         Some(Established { session, member: outgoing.member, path, planned, handshake })

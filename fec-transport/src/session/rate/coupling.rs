@@ -220,6 +220,13 @@ mod tests {
         controllers.iter_mut().zip(links.iter().map(Vec::as_slice)).map(path).collect()
     }
 
+    /// A coupling that has seen what the paths send.
+    fn knowing(controllers: &mut [RateController], links: &[Vec<RouteLink>]) -> Coupling {
+        let mut coupling = Coupling::default();
+        coupling.couple(NOW, &mut coupled(controllers, links), None);
+        coupling
+    }
+
     fn mbit(controllers: &[RateController]) -> Vec<f64> {
         controllers.iter().map(|controller| controller.mean_rate() / 1e6).collect()
     }
@@ -229,8 +236,7 @@ mod tests {
     fn who_comes_onto_a_full_link_gets_a_part_of_what_it_carries() {
         let (mut controllers, links) =
             (established(&[6.0, 3.0]), [links(&[1, 2]), links(&[1, 3]), links(&[1, 4])]);
-        let mut coupling = Coupling::default();
-        coupling.couple(NOW, &mut coupled(&mut controllers, &links), None);
+        let coupling = knowing(&mut controllers, &links);
         controllers.push(RateController::new(NOW));
         coupling.admit(NOW, &mut coupled(&mut controllers, &links), 2);
         assert_eq!(mbit(&controllers), [4.0, 2.0, 3.0]);
@@ -240,8 +246,7 @@ mod tests {
     #[test]
     fn who_comes_onto_a_slow_link_gets_a_part_of_it() {
         let (mut controllers, links) = (established(&[0.5, 0.7]), [links(&[1]), links(&[1]), links(&[1])]);
-        let mut coupling = Coupling::default();
-        coupling.couple(NOW, &mut coupled(&mut controllers, &links), None);
+        let coupling = knowing(&mut controllers, &links);
         controllers.push(RateController::new(NOW));
         coupling.admit(NOW, &mut coupled(&mut controllers, &links), 2);
         let sum: f64 = mbit(&controllers).iter().sum();
@@ -252,8 +257,7 @@ mod tests {
     fn what_a_dead_path_has_left_is_for_who_comes_next() {
         let (mut controllers, links) =
             (established(&[6.0, 3.0]), [links(&[1, 2]), links(&[1, 3]), links(&[1, 4])]);
-        let mut coupling = Coupling::default();
-        coupling.couple(NOW, &mut coupled(&mut controllers, &links), None);
+        let coupling = knowing(&mut controllers, &links);
         controllers[0] = RateController::new(NOW);
         coupling.admit(NOW, &mut coupled(&mut controllers, &[links[2].clone(), links[1].clone()]), 0);
         assert_eq!(mbit(&controllers), [4.0, 3.0]);

@@ -140,8 +140,9 @@ impl Sender {
     ) -> Vec<(super::PathId, u16)> {
         let protection = self.protection(block.class).clone();
         let mut outlook = outlook(paths, protection.policy, block.class.is_urgent());
+        let masks_by_quotas = protection.mask > 0 && self.coding.spread == Spreading::Quotas;
         if protection.mask > 0 {
-            if self.coding.spread == Spreading::Quotas {
+            if masks_by_quotas {
                 hold_back(&mut outlook, self.coding.mask_limit);
             }
             self.unmaskable
@@ -149,7 +150,7 @@ impl Sender {
         }
         if block.class == Class::Bulk {
             self.usable = usable(&outlook, paths);
-            if protection.mask > 0 && self.coding.spread == Spreading::Quotas {
+            if masks_by_quotas {
                 self.fall_into_step(&mut outlook, block.source_symbols());
                 hold_back(&mut outlook, self.coding.mask_limit);
             }
