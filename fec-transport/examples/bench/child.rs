@@ -21,7 +21,6 @@ pub(crate) fn run_if_child() -> Option<Result<()>> {
 /// One worker for the data plane, and one for whatever else there is to do: the codecs have threads of their own. The
 /// threads' names tell a profile what they are.
 fn run() -> Result<()> {
-    fec_transport::io::tune_allocator();
     let job: Job = serde_json::from_str(&read_line()?.context("no job came")?)?;
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(2).thread_name(job.role()).enable_all().build().context("tokio")?;

@@ -5,6 +5,10 @@
 //! tells is the difference of two snapshots.
 #![allow(dead_code, reason = "each benchmark uses its part")]
 
+/// The same as that of `sfio`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod bare;
 pub(crate) mod bulk;
 pub(crate) mod child;

@@ -20,7 +20,6 @@
 //! ```
 
 mod addresses;
-mod allocator;
 mod clock;
 mod codec_pool;
 mod control;
@@ -35,7 +34,6 @@ mod sockets;
 mod testing;
 mod tls;
 
-pub use allocator::tune_allocator;
 pub use data::DataCounts;
 pub use endpoint::{Endpoint, EndpointConfig, EndpointEnded, EndpointError, Handle, ReloadError};
 pub use sockets::{BindError, Plane, Sockets};

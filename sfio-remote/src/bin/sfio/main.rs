@@ -68,8 +68,12 @@ enum Command {
     Demo(demo::Options),
 }
 
+// Blocks of a megabyte come and go on several threads; glibc keeps too much of them or maps them anew each time
+// (docs/performance.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
-    fec_transport::io::tune_allocator();
     match run(parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
