@@ -132,6 +132,9 @@ pub(crate) struct RateController {
     /// Rates of the last round trips, oldest first: what was sent in a round is compared with what was allowed.
     history: VecDeque<(Time, f64)>,
     start: Option<Start>,
+    /// The rate at which a queue ended the start, until a queue is seen again: does the path carry much more without one,
+    /// it was a pause of a process.
+    ended_at: Option<f64>,
     floor: DelayFloor,
     /// How far the latest delay was above the floor.
     queue: Duration,
@@ -169,6 +172,7 @@ impl RateController {
             rate: INITIAL_RATE,
             history: VecDeque::from([(now, INITIAL_RATE)]),
             start: Some(Start::default()),
+            ended_at: None,
             floor: DelayFloor::default(),
             queue: Duration::ZERO,
             round: Round::default(),
@@ -342,6 +346,7 @@ impl RateController {
         }
         if queue > 0.9 * self.target() {
             self.told_at = now;
+            self.ended_at = None;
         }
         self.note_queue(now, queue);
         if queue > self.long_queue() {
@@ -393,6 +398,9 @@ impl RateController {
             let pause = Duration::from_secs_f64(loop_delay);
             self.climbing_since = self.climbing_since.map(|since| (since + pause).min(now));
             return self.rate;
+        }
+        if self.ended_at.is_some_and(|ended_at| self.rate > start::MUCH_MORE * ended_at) {
+            self.resume_start();
         }
         let since = *self.climbing_since.get_or_insert(now);
         let growth = (CLIMB.0 * now.since(since).as_secs_f64().exp2()).min(CLIMB.1) * loop_delay;

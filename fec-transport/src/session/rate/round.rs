@@ -72,6 +72,12 @@ impl Round {
         self.bytes * 8.0 / self.arrival_span().max(1e-4)
     }
 
+    /// For how long a queue stands by now.
+    pub(super) fn stood_for(&self) -> Duration {
+        self.standing_from
+            .map_or(Duration::ZERO, |(from, _)| Duration::from_micros(self.end.1.saturating_sub(from)))
+    }
+
     /// The same since a queue stands.
     pub(super) fn number_rate_of_queue(&self) -> f64 {
         match self.standing_from {

@@ -1,30 +1,48 @@
 //! The start: the rate doubles until something shows a limit.
 
+use std::time::Duration;
+
 use super::{Feedback, RateController, SHORTEST_ROUND};
 use crate::time::Time;
 
 /// Packets of a step of the doubling: a burst of losses among them must not look like a limit.
 const START_PACKETS: u64 = 64;
-/// By how much the delivery must grow when the rate has doubled.
-const LEAST_GROWTH: f64 = 1.4;
+/// A limit without a queue drops packets: less than this share of what arrived before arrives at twice the rate. Loss tells it
+/// and not the rate of arrivals, which a process that did not run lowers, too.
+const LEAST_ARRIVING: f64 = 0.7;
+/// A queue that does not stand for so long is a process that did not run: what waited meanwhile arrives all at once.
+const STANDS: Duration = Duration::from_millis(10);
+/// A path that carries so many times the rate at which a queue ended the start, without a queue, goes on doubling.
+pub(super) const MUCH_MORE: f64 = 1.5;
 
 /// What the doubling has shown so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Start {
-    /// What arrived at half of the rate, bit/s.
-    delivered: Option<f64>,
     /// Packets and losses at all rates that could be doubled.
     packets: f64,
     lost: f64,
+    /// Whether too few have once arrived at this rate.
+    is_doubted: bool,
+}
+
+impl Start {
+    /// What arrives of these packets, as a share of what arrived before.
+    fn share_arriving(&self, packets: f64, lost: f64) -> f64 {
+        let arrived = |packets: f64, lost: f64| (1.0 - lost / packets).clamp(0.01, 1.0);
+        if self.packets > 0.0 { arrived(packets, lost) / arrived(self.packets, self.lost) } else { 1.0 }
+    }
 }
 
 impl RateController {
-    /// Doubles the rate as soon as packets sent at it have arrived, until a queue grows or the delivery does not.
+    /// Doubles the rate as soon as packets sent at it have arrived, until a queue stands or twice too few arrive: once it may
+    /// have been a pause of a process.
     pub(super) fn double(&mut self, now: Time, feedback: &Feedback, queue: f64, start: Start) {
-        if queue > self.long_queue() {
+        if queue > self.long_queue() && self.round.stood_for() >= STANDS {
             let delivered = self.round.number_rate_of_queue();
             self.set_rate(now, delivered.clamp(self.rate / 4.0, self.rate));
-            return self.end_start(now, start);
+            self.end_start(now, start);
+            self.ended_at = Some(self.rate);
+            return self.hurry(now);
         }
         if !self.round.is_over(SHORTEST_ROUND, START_PACKETS) {
             return;
@@ -34,25 +52,117 @@ impl RateController {
         if !round.is_busy() {
             return;
         }
-        let delivered = round.arrived_rate();
-        let growth = start.delivered.map_or(2.0, |before| delivered / before);
-        if growth < LEAST_GROWTH {
-            self.set_rate(now, self.rate / 2.0 * growth.max(0.5));
-            return self.end_start(now, start);
-        }
         let (packets, lost) = round.packets_and_lost();
-        self.start = Some(Start {
-            delivered: Some(delivered),
-            packets: start.packets + packets,
-            lost: start.lost + lost,
-        });
-        self.set_rate(now, self.rate * 2.0);
-        self.be_blind(now);
+        let arriving = start.share_arriving(packets, lost);
+        if arriving >= LEAST_ARRIVING {
+            let (packets, lost) = (start.packets + packets, start.lost + lost);
+            self.start = Some(Start { packets, lost, is_doubted: false });
+            self.set_rate(now, self.rate * 2.0);
+            self.be_blind(now);
+        } else if start.is_doubted {
+            self.set_rate(now, self.rate * arriving.max(0.25));
+            self.end_start(now, start);
+        } else {
+            self.start = Some(Start { is_doubted: true, ..start });
+        }
+    }
+
+    /// Doubles on: what ended the start was no queue of the path.
+    pub(super) fn resume_start(&mut self) {
+        self.ended_at = None;
+        self.start = Some(Start::default());
     }
 
     fn end_start(&mut self, now: Time, start: Start) {
         self.start = None;
         self.watch.learn((start.lost / start.packets.max(1.0)).clamp(0.0, 0.9), start.packets);
         self.be_blind(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const REPORT: Duration = Duration::from_millis(2);
+
+    /// A path of loopback that carries whatever it gets, and reports every 2 ms.
+    struct Path {
+        controller: RateController,
+        departed: Time,
+    }
+
+    impl Path {
+        fn new() -> Path {
+            let departed = Time::ZERO + Duration::from_secs(1);
+            Path { controller: RateController::new(departed), departed }
+        }
+
+        /// The next report, of a packet that came so late, and of such a share of lost ones.
+        fn report(&mut self, late: Duration, loss: f64) {
+            let rate = self.controller.rate(self.departed);
+            self.departed += REPORT;
+            let bytes = rate * REPORT.as_secs_f64() / 8.0;
+            let packets = (bytes / 1_500.0).ceil();
+            let feedback = Feedback {
+                departed: self.departed,
+                arrived_us: (self.departed + late).as_micros(),
+                packets: packets as u64,
+                lost: packets * loss,
+                bytes,
+                dispersion: 1.0,
+                round_trip: Duration::from_micros(200),
+            };
+            self.controller.on_feedback(self.departed + late, &feedback);
+        }
+
+        /// As many reports as come in so many milliseconds, of packets that come at once.
+        fn run(&mut self, millis: u32, loss: f64) {
+            (0..millis / 2).for_each(|_| self.report(Duration::ZERO, loss));
+        }
+
+        fn mbit(&self) -> f64 {
+            self.controller.mean_rate() / 1e6
+        }
+    }
+
+    #[test]
+    fn a_process_that_does_not_run_once_ends_no_start() {
+        let mut path = Path::new();
+        path.run(160, 0.0);
+        let before = path.mbit();
+        path.report(Duration::from_millis(15), 0.0);
+        assert!(path.controller.is_starting() && path.mbit() >= before);
+        path.run(100, 0.0);
+        assert!(path.mbit() >= 4.0 * before, "{before} then {} Mbit/s", path.mbit());
+    }
+
+    #[test]
+    fn a_start_that_pauses_have_ended_goes_on_when_more_is_carried_without_a_queue() {
+        let mut path = Path::new();
+        path.run(160, 0.0);
+        for late in [15, 14, 13, 14, 15, 14, 15] {
+            path.report(Duration::from_millis(late), 0.0);
+        }
+        assert!(!path.controller.is_starting(), "seven reports in a row look like a queue that stands");
+        let ended_at = path.mbit();
+        path.run(2_000, 0.0);
+        assert!(path.mbit() > 50.0 * ended_at, "{ended_at} then {} Mbit/s", path.mbit());
+    }
+
+    #[test]
+    fn a_start_ends_when_twice_too_few_arrive() {
+        let mut path = Path::new();
+        path.run(160, 0.02);
+        let rate = path.mbit();
+        let reports = (0..200).take_while(|_| {
+            path.report(Duration::ZERO, 0.6);
+            path.controller.is_starting()
+        });
+        let reports = reports.count();
+        assert!(reports > 20 && !path.controller.is_starting(), "after {reports} reports");
+        assert!(path.mbit() < 0.5 * rate, "{rate} then {} Mbit/s", path.mbit());
     }
 }
