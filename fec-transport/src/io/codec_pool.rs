@@ -1,27 +1,45 @@
-//! Work on codes beside the driver: a few jobs at a time on tokio's blocking threads.
+//! Work on codes beside the driver: a few jobs at a time, on threads of their own.
 
-use std::thread::available_parallelism;
+use std::io;
+use std::sync::mpsc as queue;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, available_parallelism};
 
 use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 
 use crate::session::{Job, JobResult};
 
-/// Runs jobs of the node; the others wait in the node. One processor is left to the driver, unless there is only one: a
-/// driver that is kept waiting sees delay, and its paths slow down.
+/// How much nicer than the driver. Coding keeps a processor for milliseconds; a driver that waits for its turn so long sees
+/// delay, and its paths slow down.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
+
+/// Runs jobs of the node; the others wait in the node. One processor is left to the driver, unless there is only one. The
+/// threads end when this is dropped and their jobs are done.
 #[derive(Debug)]
 pub(super) struct CodecPool {
     running: usize,
     most: usize,
-    done: mpsc::UnboundedSender<JobResult>,
+    jobs: queue::Sender<Job>,
     results: mpsc::UnboundedReceiver<JobResult>,
 }
 
 impl CodecPool {
-    pub(super) fn new() -> CodecPool {
-        let (done, results) = mpsc::unbounded_channel();
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub(super) fn new() -> io::Result<CodecPool> {
         let processors = available_parallelism().map_or(1, usize::from);
-        CodecPool { running: 0, most: processors.saturating_sub(1).max(1), done, results }
+        let most = processors.saturating_sub(1).max(1);
+        let (done, results) = mpsc::unbounded_channel();
+        let (jobs, waiting) = queue::channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..most {
+            let (waiting, done) = (Arc::clone(&waiting), done.clone());
+            Builder::new().name("codec".into()).spawn(move || work(&waiting, &done))?;
+        }
+        Ok(CodecPool { running: 0, most, jobs, results })
     }
 
     /// Starts jobs while there is room for them; says whether it started any.
@@ -30,9 +48,8 @@ impl CodecPool {
         while self.running < self.most {
             let Some(job) = next() else { break };
             self.running += 1;
-            let done = self.done.clone();
-            // If nobody waits any more, the endpoint has ended.
-            spawn_blocking(move || drop(done.send(job.run())));
+            // The threads live as long as the queue does.
+            let _ = self.jobs.send(job);
         }
         self.running > before
     }
@@ -42,5 +59,19 @@ impl CodecPool {
         let result = self.results.recv().await;
         self.running -= usize::from(result.is_some());
         result
+    }
+}
+
+/// Works until there will be no more jobs, or nobody waits for results.
+fn work(waiting: &Mutex<queue::Receiver<Job>>, done: &mpsc::UnboundedSender<JobResult>) {
+    // On Linux that is the thread alone, elsewhere it would be the process.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(NICENESS);
+    loop {
+        let job = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        if done.send(job.run()).is_err() {
+            return;
+        }
     }
 }

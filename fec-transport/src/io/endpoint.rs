@@ -297,7 +297,7 @@ fn driver<A: Application, H>(
         control: ControlPlane::start(sockets.control, control)?,
         data: DataSocket::new(sockets.data, arrival_loss)?,
         addresses: AddressBook::of(&overlay, own.member),
-        codecs: CodecPool::new(),
+        codecs: CodecPool::new()?,
         buffer: Vec::new(),
         node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now())?,
         clock,
