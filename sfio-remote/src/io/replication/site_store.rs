@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::place::{Opening, Place, is_missing};
@@ -18,8 +17,10 @@ use crate::remote_error::ErrorKind;
 
 /// Bytes of one write.
 const WRITE: usize = 2 << 20;
-/// Writes under way at once.
-const WRITES: usize = 24;
+/// Writes under way at once: so many, and as many more as have arrived in the last second, up to `MOST_WRITES`. Until an I/O
+/// node is there, or when it is gone, the others take what no journal can tell of, and a run that ends so sends it again.
+const WRITES: usize = 4;
+const MOST_WRITES: usize = 24;
 /// A checkpoint is due after so long, or so much (design §8).
 const INTERVAL: (Duration, usize) = (Duration::from_millis(100), 64 << 20);
 
@@ -56,7 +57,8 @@ pub struct SiteStore {
     writes: VecDeque<(u64, Errand)>,
     /// The end of the last write that is.
     arrived: u64,
-    permits: Arc<Semaphore>,
+    /// When the latest writes arrived, at most `MOST_WRITES` of them.
+    arrivals: VecDeque<Instant>,
     journal: Option<Opening>,
     checkpoint: Option<Errand>,
     /// When the last checkpoint began; before the first one, when there was first something to lose.
@@ -95,7 +97,7 @@ impl SiteStore {
             waiting: None,
             writes: VecDeque::new(),
             arrived: 0,
-            permits: Arc::new(Semaphore::new(WRITES)),
+            arrivals: VecDeque::new(),
             journal: None,
             checkpoint: None,
             checkpoint_began: None,
@@ -152,15 +154,19 @@ impl SiteStore {
         };
         self.is_unsynced |= durability != Durability::OnEveryCall;
         self.place.throttle.pass(bytes as u64).await;
-        let permit = Arc::clone(&self.permits).acquire_owned().await.expect("nobody closes it");
+        while self.writes.len() >= self.window() {
+            self.next_arrival().await?;
+        }
         let end = offset + bytes as u64;
-        let write = tokio::spawn(async move {
-            let written = file.file().await?.write_list(placed(offset, pieces)).await;
-            drop(permit);
-            written
-        });
+        let write = tokio::spawn(async move { file.file().await?.write_list(placed(offset, pieces)).await });
         self.writes.push_back((end, write));
         Ok(())
+    }
+
+    /// How many writes may be under way.
+    fn window(&self) -> usize {
+        let fresh = self.arrivals.iter().rev().take_while(|at| at.elapsed() < Duration::from_secs(1));
+        (WRITES + fresh.count()).min(MOST_WRITES)
     }
 
     /// Waits for writes, as long as `wanted` says so.
@@ -282,6 +288,10 @@ impl Store for SiteStore {
         let Some((end, write)) = self.writes.pop_front() else { return Ok(false) };
         finish(write).await?;
         self.arrived = end;
+        if self.arrivals.len() == MOST_WRITES {
+            self.arrivals.pop_front();
+        }
+        self.arrivals.push_back(now());
         Ok(true)
     }
 
