@@ -7,6 +7,7 @@ mod competitor;
 mod content;
 pub(crate) mod cubic;
 pub mod failures;
+mod pauses;
 pub mod scenario;
 mod scene;
 pub mod swarm;
@@ -24,6 +25,8 @@ use crate::node::Node;
 use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, OverlayChange, Peer, SuccessionError};
 use crate::time::Time;
 use competitor::{CompetitorSpec, Competitors};
+pub use pauses::Pauses;
+use pauses::Pausing;
 pub use scenario::{Outcome, Scenario, ScenarioError};
 pub use scene::{LinkSpec, Scene};
 
@@ -45,6 +48,7 @@ pub struct World<A: Application> {
     make_application: MakeApplication<A>,
     outcomes: Vec<(MemberId, A::Outcome)>,
     competitors: Competitors,
+    pausing: Pausing,
     /// Datagrams that were recorded on their way from one member to another.
     tap: Option<(MemberId, MemberId, Vec<Vec<u8>>)>,
     events_at_once: (Duration, u32),
@@ -89,6 +93,7 @@ impl<A: Application> World<A> {
             make_application: Box::new(make_application),
             outcomes: Vec::new(),
             competitors: Competitors::default(),
+            pausing: Pausing::default(),
             tap: None,
             events_at_once: (Duration::ZERO, 0),
             seed,
@@ -214,6 +219,12 @@ impl<A: Application> World<A> {
         self.competitors.delivered_bytes()
     }
 
+    /// Lets a member's process pause again and again from now on, as on a busy machine.
+    pub fn pause(&mut self, member: MemberId, pauses: Pauses) {
+        let node = self.simulator_node(member);
+        self.pausing.add(&mut self.simulator, node, pauses);
+    }
+
     /// Puts a datagram onto a link, as somebody who sits on it could.
     pub fn inject(&mut self, from: MemberId, to: MemberId, datagram: Vec<u8>) {
         let (node, link) = (self.simulator_node(from), self.simulator_link(from, to));
@@ -271,8 +282,20 @@ impl<A: Application> World<A> {
 
     fn handle(&mut self, event: netsim::Event) {
         self.refuse_to_spin();
-        let now = self.now();
         let Some(event) = self.competitors.take(&mut self.simulator, event) else { return };
+        match self.pausing.take(&mut self.simulator, event) {
+            Some(event) => self.see(event),
+            None => {
+                while let Some(event) = self.pausing.next_released() {
+                    self.see(event);
+                }
+            }
+        }
+    }
+
+    /// Lets a process that runs see what concerns it.
+    fn see(&mut self, event: netsim::Event) {
+        let now = self.now();
         match event {
             netsim::Event::Packet { node, mut packet, .. } => self.on_process(node, |process| {
                 process.node.handle_datagram(now, &mut packet);

@@ -30,6 +30,8 @@ pub(super) struct ScenarioFile {
     #[serde(default)]
     pub(super) competitor: Vec<CompetitorTable>,
     #[serde(default)]
+    pub(super) pauses: Vec<PausesTable>,
+    #[serde(default)]
     pub(super) event: Vec<EventTable>,
     /// Metric to bound, as `ratio = ">= 0.95"`.
     #[serde(default)]
@@ -230,6 +232,16 @@ pub(super) struct CompetitorTable {
     #[serde(default)]
     pub(super) start_s: f64,
     pub(super) stop_s: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PausesTable {
+    pub(super) members: Vec<String>,
+    /// How long they run between two pauses, on average.
+    pub(super) every_ms: f64,
+    /// The shortest and the longest pause.
+    pub(super) for_ms: [f64; 2],
 }
 
 #[derive(Debug, Deserialize)]

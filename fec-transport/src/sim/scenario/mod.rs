@@ -43,14 +43,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Scene, World};
+use super::{Pauses, Scene, World};
 use crate::config::Config;
 use crate::overlay::{LinkId, MemberId, Overlay};
 use crate::session::Class;
 use crate::time::Time;
 use deaths::Deaths;
 use event::{Happening, NetworkChange};
-use file::{CompetitorTable, FlowClass, FlowTable, ScenarioFile};
+use file::{CompetitorTable, FlowClass, FlowTable, PausesTable, ScenarioFile};
 use layout::Layout;
 use ledger::{Flow, Ledger, Traffic};
 use load::Load;
@@ -90,6 +90,7 @@ pub struct Scenario {
     config: Config,
     flows: Vec<Flow>,
     competitors: Vec<Competitor>,
+    pauses: Vec<(MemberId, Pauses)>,
     happenings: Vec<Happening>,
     expectations: Vec<Expectation>,
     /// The measured time, from the start of the run.
@@ -130,6 +131,8 @@ impl Scenario {
             event::happenings(&file.event, &layout, &planned_links(&overlay, &flows, &file.config))?;
         let competitors = file.competitor.iter().map(|table| competitor(&overlay, table));
         let competitors = competitors.collect::<Result<Vec<_>, _>>()?;
+        let pauses = file.pauses.iter().map(|table| pauses(&overlay, table));
+        let pauses = pauses.collect::<Result<Vec<_>, _>>()?.concat();
         let bounds = file.expect.iter().flat_map(|(metric, bounds)| {
             bounds.texts().iter().map(move |text| Expectation::parse(metric, text))
         });
@@ -155,6 +158,7 @@ impl Scenario {
             config: file.config,
             flows,
             competitors,
+            pauses,
             happenings,
             expectations,
             window,
@@ -190,6 +194,7 @@ impl Scenario {
         for Competitor { over, round_trip, start, stop } in &self.competitors {
             world.add_competitor(over, *round_trip, *start, *stop);
         }
+        self.pauses.iter().for_each(|(member, pauses)| world.pause(*member, *pauses));
         for happening in &self.happenings {
             happening.schedule(&mut world);
         }
@@ -285,6 +290,27 @@ fn competitor(overlay: &Overlay, table: &CompetitorTable) -> Result<Competitor, 
             .transpose()
             .map_err(&wrong)?,
     })
+}
+
+/// The members of the table, and how each of them pauses.
+fn pauses(overlay: &Overlay, table: &PausesTable) -> Result<Vec<(MemberId, Pauses)>, ScenarioError> {
+    let wrong = |what: String| ScenarioError::wrong(format!("pauses: {what}"));
+    let time = |ms: f64, what| seconds(ms / 1e3, what).map_err(wrong);
+    let [least, most] = table.for_ms;
+    let pauses = Pauses {
+        every: time(table.every_ms, "every_ms / 1000")?,
+        shortest: time(least, "for_ms / 1000")?,
+        longest: time(most, "for_ms / 1000")?,
+    };
+    if pauses.every.is_zero() || pauses.shortest > pauses.longest {
+        return Err(wrong(format!(
+            "every {} ms for {:?} ms: expected more than 0 ms, and the shortest pause before the longest",
+            table.every_ms, table.for_ms
+        )));
+    }
+    let member =
+        |name: &String| overlay.find(name).ok_or_else(|| wrong(format!("there is no member \"{name}\"")));
+    table.members.iter().map(|name| Ok((member(name)?, pauses))).collect()
 }
 
 fn flow(overlay: &Overlay, index: usize, table: FlowTable) -> Result<Flow, ScenarioError> {
