@@ -44,11 +44,11 @@ impl Coupling {
     /// Couples the live paths of a session; to be called after each report. `limit` is for all paths together, in bit/s.
     pub(crate) fn couple(&mut self, now: Time, paths: &mut [CoupledPath<'_>], limit: Option<f64>) {
         join_manoeuvres(now, paths);
-        let rates = rates(paths);
-        for (link, rate, paths) in &rates {
+        for (link, rate, paths) in &rates(paths, RateController::sent_rate) {
             let new = Load { at: now, mean: *rate, most: *rate, is_shared: false };
             self.loads.entry(*link).or_insert(new).observe(now, *rate, *paths);
         }
+        let rates = rates(paths, RateController::mean_rate);
         for path in paths.iter_mut() {
             let over = |link: &RouteLink| rate_over(link.link, &rates);
             path.controller.set_shared_rate(path.links.iter().map(over).fold(0.0, f64::max));
@@ -163,10 +163,10 @@ fn crosses(links: &[RouteLink], link: &RouteLink) -> bool {
     links.iter().any(|other| other.link == link.link)
 }
 
-/// What all paths together send over each link, in the order of the links, bit/s, and how many paths they are.
-fn rates(paths: &[CoupledPath<'_>]) -> Vec<(LinkId, f64, usize)> {
+/// What `rate` gives for all paths together over each link, in the order of the links, and how many paths they are.
+fn rates(paths: &[CoupledPath<'_>], rate: fn(&RateController) -> f64) -> Vec<(LinkId, f64, usize)> {
     let of_path = |path: &CoupledPath<'_>| {
-        let rate = path.controller.mean_rate();
+        let rate = rate(path.controller);
         path.links.iter().map(move |crossed| (crossed.link, rate, 1)).collect::<Vec<_>>()
     };
     let mut rates: Vec<(LinkId, f64, usize)> = paths.iter().flat_map(of_path).collect();
@@ -269,6 +269,22 @@ mod tests {
         Coupling::default().admit(NOW, &mut coupled(&mut controllers, &links), 1);
         assert_eq!(mbit(&controllers), [4.0, 4.0]);
         assert!(controllers.iter().all(RateController::is_starting));
+    }
+
+    /// Over Geant2012 a path was allowed 14 Mbit/s of a link of 10, because it sent 8, and later it climbed to there again.
+    #[test]
+    fn a_link_has_carried_what_was_sent_over_it_not_what_was_allowed() {
+        let hurries = |sent: f64| {
+            let (mut controllers, links) = (established(&[14.0, 1.0]), [links(&[1]), links(&[1])]);
+            controllers[0].sent = Some(sent * 1e6);
+            let mut coupling = knowing(&mut controllers, &links);
+            controllers[0].scale(NOW, 9.0 / 14.0);
+            controllers[0].climbing_since = None;
+            coupling.couple(NOW, &mut coupled(&mut controllers, &links), None);
+            controllers[0].climbing_since.is_some()
+        };
+        assert!(!hurries(8.0));
+        assert!(hurries(14.0));
     }
 
     /// Drains that others of the same session undid once opened contentions with flows that were not there.

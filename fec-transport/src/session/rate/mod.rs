@@ -70,8 +70,8 @@ const SHORTEST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_PACKETS: u64 = 16;
 /// A path that sends less than this share of its rate is not limited by it.
 const BUSY: f64 = 0.8;
-/// … but one that sends more than this share of it may climb: where all paths must keep step, with whole packets, none of
-/// them sends all that it may.
+/// … but one that sends more than this share of it may climb if it sees no queue: where all paths must keep step, with
+/// whole packets, none of them sends all that it may.
 const USED: f64 = 0.6;
 /// Growth without any sign of a limit, per second; it doubles every second from the first value up to the second …
 const CLIMB: (f64, f64) = (0.1, 1.5);
@@ -161,7 +161,8 @@ pub(crate) struct RateController {
     doubted_at: Time,
     /// What the session sends over the links that this path shares with others of its session, bit/s.
     shared_rate: f64,
-    /// Whether it sent what it was allowed in the latest round.
+    /// What it sent in the latest round, bit/s, and whether that is what it was allowed.
+    sent: Option<f64>,
     is_busy: bool,
     begun: Option<Manoeuvre>,
 }
@@ -191,6 +192,7 @@ impl RateController {
             told_at: now - TELLING,
             doubted_at: now,
             shared_rate: 0.0,
+            sent: None,
             is_busy: false,
             begun: None,
         }
@@ -205,6 +207,11 @@ impl RateController {
     /// The rate beside manoeuvres, for quotas and people.
     pub(crate) fn mean_rate(&self) -> f64 {
         self.rate
+    }
+
+    /// What it sends of that, bit/s.
+    pub(crate) fn sent_rate(&self) -> f64 {
+        self.sent.map_or(self.rate, |sent| sent.min(self.rate))
     }
 
     /// For how long the latest packet that was reported had stood in queues.
@@ -263,7 +270,7 @@ impl RateController {
     /// A path that comes in beside others over a common link begins at this rate, in bit/s. It does not double, because
     /// they know what the link carries; it climbs.
     pub(crate) fn begin_beside(&mut self, now: Time, rate: f64) {
-        self.start = None;
+        (self.start, self.sent) = (None, None);
         self.set_rate(now, rate);
         self.history = VecDeque::from([(now, self.rate)]);
         self.hurry(now);
@@ -338,7 +345,7 @@ impl RateController {
             return;
         }
         let round = self.round.clone();
-        self.is_busy = round.is_busy();
+        (self.sent, self.is_busy) = (Some(round.sent_rate()), round.is_busy());
         self.round.restart(feedback);
         let queue = round.standing_queue();
         if self.contention.is_open() {
@@ -393,7 +400,9 @@ impl RateController {
 
     /// Without a queue there is room for more, unless packets were dropped at this rate not long ago.
     fn climb(&mut self, now: Time, round: &Round, loop_delay: f64, push: f64) -> f64 {
-        if !round.uses(USED) {
+        // Who sees a queue and yet does not send all that it may, has enough.
+        let sees_queue = round.has_queue() || now.since(self.told_at) < TELLING;
+        if !round.uses(if sees_queue { BUSY } else { USED }) {
             // The climb pauses: a path that has too little to send for a round is not to begin anew.
             let pause = Duration::from_secs_f64(loop_delay);
             self.climbing_since = self.climbing_since.map(|since| (since + pause).min(now));

@@ -7,6 +7,11 @@ use crate::time::Time;
 
 /// A queue of this many seconds stands.
 const STANDING: f64 = 0.002;
+/// A round of fewer reports tells nothing of what stands: one comes after each pause of a process.
+const LEAST_REPORTS: f64 = 2.0;
+/// A report that was delayed by more than this share of the round, beyond the others, does not end it: what arrived would be
+/// counted over the pause of a process. Should it be a queue that grows so fast, the round ends at twice its length.
+const SPIKE: f64 = 0.25;
 
 /// Sums over reports; the first one only sets the marks from which it counts.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +22,8 @@ pub(super) struct Round {
     lost: f64,
     bytes: f64,
     queue: f64,
+    /// The least difference of the clocks at departure and arrival, µs.
+    least_delay: Option<i64>,
     least_queue: Option<f64>,
     allowed: f64,
     reports: f64,
@@ -28,7 +35,7 @@ impl Round {
     /// Begins anew behind this report.
     pub(super) fn restart(&mut self, feedback: &Feedback) {
         let mark = (feedback.departed, feedback.arrived_us);
-        *self = Round { begin: Some(mark), end: mark, ..Round::default() };
+        *self = Round { begin: Some(mark), end: mark, least_delay: Some(delay(mark)), ..Round::default() };
     }
 
     pub(super) fn observe(&mut self, feedback: &Feedback, queue: f64, allowed: f64) {
@@ -36,6 +43,7 @@ impl Round {
             return self.restart(feedback);
         }
         self.end = (feedback.departed, feedback.arrived_us);
+        self.least_delay = self.least_delay.min(Some(delay(self.end)));
         self.packets += feedback.packets;
         self.lost += feedback.lost;
         self.bytes += feedback.bytes;
@@ -51,7 +59,15 @@ impl Round {
     }
 
     pub(super) fn is_over(&self, span: Duration, packets: u64) -> bool {
-        self.arrival_span() >= span.as_secs_f64() && self.packets >= packets
+        let (span, arrival_span) = (span.as_secs_f64(), self.arrival_span());
+        let has_enough = self.packets >= packets && self.reports >= LEAST_REPORTS;
+        has_enough && arrival_span >= span && (!self.ends_in_spike() || arrival_span >= 2.0 * span)
+    }
+
+    /// Whether the latest report was delayed much longer than another one of the round.
+    fn ends_in_spike(&self) -> bool {
+        let excess = self.least_delay.map_or(0, |least| delay(self.end) - least);
+        excess as f64 * 1e-6 > SPIKE * self.arrival_span()
     }
 
     fn arrival_span(&self) -> f64 {
@@ -108,6 +124,11 @@ impl Round {
         self.least_queue.unwrap_or(0.0)
     }
 
+    /// Whether a queue stood throughout.
+    pub(super) fn has_queue(&self) -> bool {
+        self.standing_queue() > STANDING
+    }
+
     /// In seconds.
     pub(super) fn mean_queue(&self) -> f64 {
         self.queue / self.reports.max(1.0)
@@ -129,10 +150,39 @@ impl Round {
     }
 }
 
+/// What a mark tells of the time on the way, µs: the clocks differ, too.
+fn delay((departed, arrived_us): (Time, u64)) -> i64 {
+    arrived_us as i64 - departed.as_micros() as i64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::session::rate::tests::feedback;
+
+    /// Reports every 10 ms, delayed by so many ms; gives after how many the round of 20 ms is over.
+    fn length_of_round(delays: &[u64]) -> Option<usize> {
+        let mut round = Round::default();
+        let report = |(number, delay): (u64, &u64)| {
+            let report = feedback(number);
+            Feedback { arrived_us: report.arrived_us + 1_000 * delay, ..report }
+        };
+        (0..).zip(delays).map(report).position(|report| {
+            round.observe(&report, 0.0, 1e6);
+            round.is_over(Duration::from_millis(20), 16)
+        })
+    }
+
+    /// At 100 Mbit/s a round that ended with a pause of the peer once halved the rate, and the one that began there doubled it.
+    #[test]
+    fn a_round_does_not_end_with_the_pause_of_a_process() {
+        assert_eq!(length_of_round(&[0, 0, 0, 0]), Some(2));
+        assert_eq!(length_of_round(&[0, 0, 12, 0]), Some(3));
+        // One report after a long pause, and the next one.
+        assert_eq!(length_of_round(&[0, 25, 15, 0]), Some(3));
+        // A queue that grows as fast as we send.
+        assert_eq!(length_of_round(&[0, 10, 20, 30, 40]), Some(2));
+    }
 
     #[test]
     fn what_comes_and_goes_within_a_round_is_no_standing_queue() {
