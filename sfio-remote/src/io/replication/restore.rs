@@ -12,7 +12,7 @@ use super::meter::{Meter, Phase};
 use super::planting::{Planter, Step, is_part};
 use super::read_ahead::ReadAhead;
 use super::spool::{ManifestFile, Spool, SpoolWriter};
-use super::store::{Outcome, Store, local};
+use super::store::{Outcome, ReplicationError, Store, local};
 use super::survey::{Change, Summary};
 use super::tree::Tree;
 use super::walk::{Attributes, Problem, Walk, next_entry, words};
@@ -64,23 +64,7 @@ pub async fn restore<S: Store>(
     for step in steps.read().map_err(here)? {
         let step = step.map_err(here)?;
         let path = step.path().clone();
-        let missing = step.missing().count();
-        let mut done = planter.begin(step);
-        for _ in 0..missing {
-            match chunks.next(meter).await {
-                Ok(Some((chunk, bytes))) => {
-                    Meter::add(&meter.bytes_done, bytes.len() as u64);
-                    done = done.and_then(|()| planter.write(&chunk, &bytes));
-                }
-                Ok(None) => break,
-                // One damaged chunk spoils one file.
-                Err(error @ super::store::ReplicationError::Chunk { .. }) => {
-                    done = Err(io::Error::other(error.to_string()));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if let Err(error) = done.and_then(|()| planter.finish()) {
+        if let Err(error) = plant::<S>(step, &mut chunks, &mut planter, meter).await? {
             planter.give_up();
             summary.problems.push(Problem { path, what: words(&error) });
         }
@@ -91,6 +75,30 @@ pub async fn restore<S: Store>(
     let mut top = Tree::open(target).map_err(here)?;
     syncfs(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
     Ok(summary)
+}
+
+/// Takes one step, with the chunks that it needs. What fails for this entry alone is the inner error: one damaged chunk
+/// spoils one file.
+async fn plant<S: Store>(
+    step: Step,
+    chunks: &mut ReadAhead<S, impl Iterator<Item = ChunkRef>>,
+    planter: &mut Planter<'_>,
+    meter: &Meter,
+) -> Outcome<io::Result<()>, S> {
+    let missing = step.missing().count();
+    let mut done = planter.begin(step);
+    for _ in 0..missing {
+        match chunks.next(meter).await {
+            Ok(Some((chunk, bytes))) => {
+                Meter::add(&meter.bytes_done, bytes.len() as u64);
+                done = done.and_then(|()| planter.write(&chunk, &bytes));
+            }
+            Ok(None) => break,
+            Err(error @ ReplicationError::Chunk { .. }) => done = Err(io::Error::other(error.to_string())),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done.and_then(|()| planter.finish()))
 }
 
 /// The chunks to be fetched, in the order in which they are written.
@@ -166,37 +174,39 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
                 (self.tell)(Change::New, &entry.path);
                 self.make(entry, None)
             }
-            Difference::Changed { old, new } => {
-                let is_directory = old.kind == EntryKind::Directory;
-                if is_directory {
-                    self.removed = Some(old.path.clone());
-                }
-                self.summary.changed += 1;
-                (self.tell)(Change::Changed, &new.path);
-                let is_file = matches!(old.kind, EntryKind::File { .. });
-                if is_file {
-                    self.remade.insert(old.path.clone());
-                }
-                if is_directory || new.kind == EntryKind::Directory {
-                    self.steps.push(&Step::Remove { path: old.path.clone(), is_directory })?;
-                }
-                self.make(new, is_file.then_some(old))
-            }
-            Difference::Kept { entry, is_touched } => {
-                if is_touched {
-                    self.touched(&entry.path);
-                } else {
-                    self.summary.unchanged += 1;
-                }
-                match &entry.kind {
-                    EntryKind::Directory => self.steps.push(&Step::Enter(entry)),
-                    EntryKind::File { .. } if is_touched => self.steps.push(&Step::Touch(entry)),
-                    EntryKind::HardLink { to } if self.remade.contains(to) => {
-                        self.steps.push(&Step::Link(entry))
-                    }
-                    _ => Ok(()),
-                }
-            }
+            Difference::Changed { old, new } => self.changed(old, new),
+            Difference::Kept { entry, is_touched } => self.kept(entry, is_touched),
+        }
+    }
+
+    fn changed(&mut self, old: Entry, new: Entry) -> io::Result<()> {
+        self.summary.changed += 1;
+        (self.tell)(Change::Changed, &new.path);
+        let is_directory = old.kind == EntryKind::Directory;
+        if is_directory {
+            self.removed = Some(old.path.clone());
+        }
+        let is_file = matches!(old.kind, EntryKind::File { .. });
+        if is_file {
+            self.remade.insert(old.path.clone());
+        }
+        if is_directory || new.kind == EntryKind::Directory {
+            self.steps.push(&Step::Remove { path: old.path.clone(), is_directory })?;
+        }
+        self.make(new, is_file.then_some(old))
+    }
+
+    fn kept(&mut self, entry: Entry, is_touched: bool) -> io::Result<()> {
+        if is_touched {
+            self.touched(&entry.path);
+        } else {
+            self.summary.unchanged += 1;
+        }
+        match &entry.kind {
+            EntryKind::Directory => self.steps.push(&Step::Enter(entry)),
+            EntryKind::File { .. } if is_touched => self.steps.push(&Step::Touch(entry)),
+            EntryKind::HardLink { to } if self.remade.contains(to) => self.steps.push(&Step::Link(entry)),
+            _ => Ok(()),
         }
     }
 
