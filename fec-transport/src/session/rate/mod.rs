@@ -132,9 +132,8 @@ pub(crate) struct RateController {
     /// Rates of the last round trips, oldest first: what was sent in a round is compared with what was allowed.
     history: VecDeque<(Time, f64)>,
     start: Option<Start>,
-    /// The rate at which a queue ended the start, until a queue is seen again: does the path carry much more without one,
-    /// it was a pause of a process.
-    ended_at: Option<f64>,
+    /// When a queue ended the start, and at which rate, until a queue is seen again.
+    ended_at: Option<(Time, f64)>,
     floor: DelayFloor,
     /// How far the latest delay was above the floor.
     queue: Duration,
@@ -408,7 +407,7 @@ impl RateController {
             self.climbing_since = self.climbing_since.map(|since| (since + pause).min(now));
             return self.rate;
         }
-        if self.ended_at.is_some_and(|ended_at| self.rate > start::MUCH_MORE * ended_at) {
+        if self.was_ended_by_a_pause(now) {
             self.resume_start();
         }
         let since = *self.climbing_since.get_or_insert(now);

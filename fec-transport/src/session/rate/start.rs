@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Feedback, RateController, SHORTEST_ROUND};
+use super::{Feedback, RateController, SHORTEST_ROUND, TELLING};
 use crate::time::Time;
 
 /// Packets of a step of the doubling: a burst of losses among them must not look like a limit.
@@ -13,7 +13,9 @@ const LEAST_ARRIVING: f64 = 0.7;
 /// A queue that does not stand for so long is a process that did not run: what waited meanwhile arrives all at once.
 const STANDS: Duration = Duration::from_millis(10);
 /// A path that carries so many times the rate at which a queue ended the start, without a queue, goes on doubling.
-pub(super) const MUCH_MORE: f64 = 1.5;
+const MUCH_MORE: f64 = 1.5;
+/// A path whose links carry no more than so many times its rate shares them with no other of its session.
+const ALONE: f64 = 1.05;
 
 /// What the doubling has shown so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,8 +43,11 @@ impl RateController {
             let delivered = self.round.number_rate_of_queue();
             self.set_rate(now, delivered.clamp(self.rate / 4.0, self.rate));
             self.end_start(now, start);
-            self.ended_at = Some(self.rate);
-            return self.hurry(now);
+            if !self.shares_links() {
+                self.ended_at = Some((now, self.rate));
+                self.hurry(now);
+            }
+            return;
         }
         if !self.round.is_over(SHORTEST_ROUND, START_PACKETS) {
             return;
@@ -65,6 +70,17 @@ impl RateController {
         } else {
             self.start = Some(Start { is_doubted: true, ..start });
         }
+    }
+
+    /// Whether the path carries much more than what it had when a queue ended its start, not long ago, and no queue stands:
+    /// then that was a pause of a process. Paths that share links with others of their session make queues for each other.
+    pub(super) fn was_ended_by_a_pause(&self, now: Time) -> bool {
+        let grown = |(since, rate)| now.since(since) < TELLING && self.rate > MUCH_MORE * rate;
+        !self.shares_links() && self.ended_at.is_some_and(grown)
+    }
+
+    fn shares_links(&self) -> bool {
+        self.shared_rate > ALONE * self.rate
     }
 
     /// Doubles on: what ended the start was no queue of the path.
@@ -150,6 +166,18 @@ mod tests {
         let ended_at = path.mbit();
         path.run(2_000, 0.0);
         assert!(path.mbit() > 50.0 * ended_at, "{ended_at} then {} Mbit/s", path.mbit());
+    }
+
+    #[test]
+    fn where_paths_share_links_a_queue_ends_the_start_for_good() {
+        let mut path = Path::new();
+        path.run(160, 0.0);
+        path.controller.set_shared_rate(1e9);
+        for _ in 0..7 {
+            path.report(Duration::from_millis(15), 0.0);
+        }
+        path.run(1_000, 0.0);
+        assert!(!path.controller.is_starting(), "{} Mbit/s", path.mbit());
     }
 
     #[test]
