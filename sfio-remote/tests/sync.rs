@@ -303,14 +303,15 @@ fn strikes_client(dice: &[u8]) -> bool {
     !dice[1].is_multiple_of(4)
 }
 
-/// Kills in some rounds. Gives how much of what the I/O nodes had was sent again at most after the client was killed. When an
-/// I/O node is killed, the others take what comes until its session ends, four seconds later, and no journal can tell of it.
-fn kill_while_syncing(rounds: Range<u64>) -> u64 {
+/// Kills in some rounds. Gives how much of what the I/O nodes had was sent again at most after an I/O node was killed, and
+/// after the client was. When an I/O node is killed, the others take what comes until its session ends, four seconds later,
+/// and no journal can tell of it.
+fn kill_while_syncing(rounds: Range<u64>) -> [u64; 2] {
     let mut battered = Battered::new();
     let aftermaths: Vec<Aftermath> = rounds.map(|round| battered.survive(round)).collect();
     let ended = aftermaths.iter().filter(|aftermath| aftermath.ended_before).count();
     println!("{} kills, {ended} of runs that had ended", aftermaths.len());
-    let [_, clients] = [false, true].map(|was_client| {
+    [false, true].map(|was_client| {
         let interrupted: Vec<_> =
             aftermaths.iter().filter(|it| it.held > 0 && it.was_client == was_client).collect();
         let resumed = interrupted.iter().filter(|aftermath| aftermath.resumed > 0).count();
@@ -318,8 +319,7 @@ fn kill_while_syncing(rounds: Range<u64>) -> u64 {
         let (who, count) = (if was_client { "clients" } else { "I/O nodes" }, interrupted.len());
         println!("{who}: {count} had sent something, {resumed} of them resumed; at most {again} bytes were sent again");
         again
-    });
-    clients
+    })
 }
 
 #[test]
@@ -335,9 +335,10 @@ fn two_hundred_kills() {
         .map(|number| std::thread::spawn(move || kill_while_syncing(number * 50..(number + 1) * 50)))
         .collect();
     for overlay in overlays {
-        let sent_again = overlay.join().expect("all rounds are survived");
-        // 1.6 seconds at 5 MB/s: 100 ms, a sync and a write to the journal, on a machine and a disk that others use, too. One
-        // of 113 clients, killed right after an I/O node had come back, left 10.9 MB of which no journal knew: not mended.
-        assert!(sent_again < 8 << 20, "{sent_again} bytes are more than a journal interval");
+        let [after_io_node, after_client] = overlay.join().expect("all rounds are survived");
+        // 1.6 seconds at 5 MB/s: 100 ms, a sync and a write to the journal, on a machine and a disk that others use, too.
+        assert!(after_client < 8 << 20, "{after_client} bytes are more than a journal interval");
+        // Two thirds of the 8 MiB that may be under way, and of what had arrived in the second before.
+        assert!(after_io_node < 16 << 20, "{after_io_node} bytes are more than may be under way");
     }
 }
