@@ -89,9 +89,11 @@ impl LossEstimate {
         self.bursts.ratio()
     }
 
-    /// How many losses come together, in the mean, at least 1.
-    pub(crate) fn mean_burst(&self) -> f64 {
-        (self.dispersion() + 1.0) / 2.0
+    /// How probable a loss is right after another one, on a path that loses the share `loss`: the chain of two states with
+    /// this dispersion, (1 + r)/(1 − r), has the correlation r. It is `loss` itself where losses are independent.
+    pub(crate) fn after_a_loss(&self, loss: f64) -> f64 {
+        let correlation = (self.dispersion() - 1.0) / (self.dispersion() + 1.0);
+        loss + (1.0 - loss) * correlation
     }
 
     /// Lets the past fade up to `now`.
@@ -226,6 +228,17 @@ mod tests {
         path.run(20.0, 0.05, 8.0);
         let bursts = path.estimate.dispersion();
         assert!((6.0..25.0).contains(&bursts), "{bursts}");
+    }
+
+    #[test]
+    fn in_bursts_of_eight_seven_of_eight_losses_follow_another_one() {
+        let mut path = Path::new();
+        path.run(20.0, 0.05, 1.0 / 0.95);
+        let independent = path.estimate.after_a_loss(0.05);
+        assert!((0.05..0.35).contains(&independent), "{independent}");
+        path.run(20.0, 0.05, 8.0);
+        let bursts = path.estimate.after_a_loss(0.05);
+        assert!((0.8..0.93).contains(&bursts), "{bursts}");
     }
 
     #[test]

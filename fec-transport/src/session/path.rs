@@ -376,12 +376,13 @@ impl Path {
             PathState::Unconfirmed => (0, None),
         };
         let loss = self.loss.share().max(PRIOR_LOSS);
-        let burst = if with_bursts { self.loss.mean_burst() } else { 1.0 };
+        let again = if with_bursts { self.loss.after_a_loss(loss) } else { loss };
         Evidence {
             links: &self.links,
             round_trip: self.round_trip.smoothed(),
             missing,
-            log_loss: loss.ln() / burst,
+            log_loss: loss.ln(),
+            log_again: again.ln(),
             unheard_since,
             heard_of: self.heard_of,
         }

@@ -58,6 +58,7 @@ pub(crate) struct Redundancy {
 struct Situation {
     source_symbols: usize,
     urgent: bool,
+    masked: bool,
     /// Of each path the share and the loss in steps, the dispersion in quarters, and its links.
     paths: Vec<(u16, i32, u16, Vec<LinkId>)>,
 }
@@ -83,7 +84,7 @@ impl Redundancy {
         }
         let rounded: Vec<PathOutlook> =
             paths.iter().map(|path| rounded(path, protection.prior_loss)).collect();
-        let situation = Situation::of(source_symbols, urgent, &rounded);
+        let situation = Situation::of(source_symbols, urgent, protection.mask > 0, &rounded);
         let symbols = match self.cache.get(&situation) {
             Some(symbols) => *symbols,
             None => {
@@ -286,13 +287,13 @@ fn loss_step(loss: f64) -> i32 {
 }
 
 impl Situation {
-    fn of(source_symbols: usize, urgent: bool, paths: &[PathOutlook]) -> Situation {
+    fn of(source_symbols: usize, urgent: bool, masked: bool, paths: &[PathOutlook]) -> Situation {
         let path = |path: &PathOutlook| {
             let loss = if path.loss == 0.0 { i32::MIN } else { loss_step(path.loss) };
             let share = (path.share * SHARE_STEPS).round() as u16;
             (share, loss, (path.dispersion * 4.0).round() as u16, path.links.clone())
         };
-        Situation { source_symbols, urgent, paths: paths.iter().map(path).collect() }
+        Situation { source_symbols, urgent, masked, paths: paths.iter().map(path).collect() }
     }
 }
 

@@ -10,6 +10,7 @@
 //! Urgent blocks (interactive, real-time, control) and bulk blocks wait in a lane each; urgent ones always go first.
 
 mod batch;
+mod demand;
 mod forming;
 mod lane;
 mod repair;
@@ -31,6 +32,7 @@ use crate::time::Time;
 use crate::wire::report::Report;
 use crate::wire::stream_control::StreamControl;
 pub(crate) use batch::Batch;
+use demand::Demand;
 use lane::{Lane, Take};
 
 /// The stream of [`StreamControl`](crate::wire::stream_control::StreamControl) messages.
@@ -58,6 +60,7 @@ pub(crate) struct Sender {
     next_block: u32,
     urgent: Lane,
     bulk: Lane,
+    demand: Demand,
     /// When real-time blocks are given up.
     deadlines: BTreeSet<(Time, u32)>,
     /// Blocks whose repair symbols may be prepared outside.
@@ -129,6 +132,7 @@ impl Sender {
                 0 => lane::BULK_SENDING,
                 _ => lane::MASKED_SENDING,
             }),
+            demand: Demand::default(),
             deadlines: BTreeSet::new(),
             to_prepare: VecDeque::new(),
             last_served: CONTROL_STREAM,

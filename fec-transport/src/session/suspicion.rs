@@ -20,8 +20,9 @@ pub(crate) struct Evidence<'a> {
     pub(crate) round_trip: Duration,
     /// Packets that should have been heard of: none while the path is heard of.
     pub(crate) missing: usize,
-    /// The logarithm of the probability that one missing packet is lost by chance.
+    /// The logarithms of the probabilities that chance loses the first missing packet, and each one after a lost one.
     pub(crate) log_loss: f64,
+    pub(crate) log_again: f64,
     /// When the first packet left that was not heard of.
     pub(crate) unheard_since: Option<Time>,
     /// When the latest packet left that is known to have arrived.
@@ -76,8 +77,9 @@ impl Evidence<'_> {
         self.missing > 0
     }
 
+    /// The logarithm of the probability that chance loses all that is missing.
     fn weight(&self) -> f64 {
-        self.missing as f64 * self.log_loss
+        self.log_loss + (self.missing as f64 - 1.0) * self.log_again
     }
 
     fn crosses(&self, link: LinkId) -> bool {
@@ -119,6 +121,7 @@ mod tests {
             round_trip: Duration::from_millis(100),
             missing: 0,
             log_loss: 0.01_f64.ln(),
+            log_again: 0.01_f64.ln(),
             unheard_since: Some(at(heard + 1)),
             heard_of: Some(at(heard)),
         }
@@ -135,6 +138,14 @@ mod tests {
             judge(&[silent(&[], 3, 500), heard(&[], 600)], DOUBT),
             [Suspicion::Silent, Suspicion::None]
         );
+    }
+
+    /// Over three paths with bursts of 8 one in every minute was once given up while it lived.
+    #[test]
+    fn where_losses_follow_each_other_a_burst_is_no_death() {
+        let bursts = |missing| Evidence { log_again: 0.875_f64.ln(), ..silent(&[], missing, 500) };
+        assert_eq!(judge(&[bursts(60)], DOUBT), [Suspicion::None]);
+        assert_eq!(judge(&[bursts(80)], DOUBT), [Suspicion::Silent]);
     }
 
     #[test]

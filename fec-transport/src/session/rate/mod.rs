@@ -69,7 +69,7 @@ const SHORTEST_ROUND: Duration = Duration::from_millis(20);
 /// … nor of fewer packets than this.
 const LEAST_PACKETS: u64 = 16;
 /// A path that sends less than this share of its rate is not limited by it.
-const BUSY: f64 = 0.8;
+pub(crate) const BUSY: f64 = 0.8;
 /// … but one that sends more than this share of it may climb if it sees no queue: where all paths must keep step, with
 /// whole packets, none of them sends all that it may.
 const USED: f64 = 0.6;

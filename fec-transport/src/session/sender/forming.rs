@@ -5,6 +5,7 @@ use crate::config::{Codec as CodecChoice, Policy, Protection, Spreading};
 use crate::crypto::random::Random;
 use crate::session::block::SendBlock;
 use crate::session::code::MAX_REED_SOLOMON;
+use crate::session::rate::BUSY;
 use crate::session::redundancy::{PathOutlook, hold_back, unmaskable_links};
 use crate::session::spread::random_quotas;
 use crate::session::stream::{Class, SendStream};
@@ -126,6 +127,10 @@ impl Sender {
             codec: formed.geometry.codec,
         };
         let mut block = SendBlock::new(header, formed.geometry, formed.source, class, now);
+        if urgent {
+            let packet = (formed.geometry.symbol_size + HEADERS) as f64 * 8.0;
+            self.demand.note(now, formed.geometry.source_symbols as f64 * packet);
+        }
         block.quotas = self.quotas(&block, paths, random);
         self.enter(now, block);
         self.last_served = number;
@@ -141,12 +146,12 @@ impl Sender {
         let protection = self.protection(block.class).clone();
         let mut outlook = outlook(paths, protection.policy, block.class.is_urgent());
         let masks_by_quotas = protection.mask > 0 && self.coding.spread == Spreading::Quotas;
+        if masks_by_quotas {
+            hold_back(&mut outlook, self.coding.mask_limit);
+        }
         if protection.mask > 0 {
-            if masks_by_quotas {
-                hold_back(&mut outlook, self.coding.mask_limit);
-            }
-            self.unmaskable
-                .insert(block.class.is_urgent(), unmaskable_links(&outlook, self.coding.mask_limit));
+            let unmaskable = unmaskable_links(&outlook, self.coding.mask_limit);
+            self.unmaskable.insert(block.class.is_urgent(), unmaskable);
         }
         if block.class == Class::Bulk {
             self.usable = usable(&outlook, paths);
@@ -155,15 +160,42 @@ impl Sender {
                 hold_back(&mut outlook, self.coding.mask_limit);
             }
         }
-        let symbols = self.redundancy.first_sending(
-            block.source_symbols(),
-            block.class.is_urgent(),
-            &protection,
-            &outlook,
-        );
-        match self.coding.spread {
+        let (source_symbols, urgent) = (block.source_symbols(), block.class.is_urgent());
+        let symbols = self.redundancy.first_sending(source_symbols, urgent, &protection, &outlook);
+        let mut quotas = match self.coding.spread {
             Spreading::Quotas => self.spread.quotas(symbols, &outlook),
             Spreading::Random => random_quotas(symbols, &outlook, random),
+        };
+        if masks_by_quotas && urgent && self.is_message(block) {
+            self.fit(block, &outlook, paths, &mut quotas);
+        }
+        quotas
+    }
+
+    /// Whether a block is all that its stream had to send: not a piece of something longer, whose writer waits for it.
+    fn is_message(&self, block: &SendBlock) -> bool {
+        self.streams.get(&block.header.stream).is_some_and(|stream| stream.buffered() == 0)
+    }
+
+    /// Where the mask would make a path busy, the path gives up the mask as far as it must: a queue stands on a busy path,
+    /// and copies that make all messages late mask nothing.
+    fn fit(
+        &mut self,
+        block: &SendBlock,
+        outlook: &[PathOutlook],
+        paths: &[LivingPath],
+        quotas: &mut [(super::PathId, u16)],
+    ) {
+        let per_source_symbol = self.demand.rate(block.formed) / block.source_symbols() as f64;
+        let room = |id| rate_of(paths, id) * BUSY / per_source_symbol;
+        if quotas.iter().all(|(id, quota)| f64::from(*quota) <= room(*id)) {
+            return;
+        }
+        let unmasked = Protection { mask: 0, ..self.protection(block.class).clone() };
+        let needed = self.redundancy.first_sending(block.source_symbols(), true, &unmasked, outlook);
+        for ((id, quota), path) in quotas.iter_mut().zip(outlook) {
+            let needed = f64::from(needed) * path.share;
+            *quota = (*quota).min(room(*id).max(needed.ceil()) as u16);
         }
     }
 
@@ -214,11 +246,16 @@ fn total_rate(paths: &[LivingPath]) -> f64 {
     paths.iter().filter(|path| path.is_trusted).map(|path| path.rate).sum()
 }
 
+/// The rate of one of `paths`, in bit/s.
+fn rate_of(paths: &[LivingPath], id: super::PathId) -> f64 {
+    paths.iter().find(|path| path.id == id).map_or(0.0, |path| path.rate)
+}
+
 /// The share of the paths' rate that quotas by these shares can use.
 fn usable(outlook: &[PathOutlook], paths: &[LivingPath]) -> f64 {
     let total = total_rate(paths);
-    let rate = |id| paths.iter().find(|path| path.id == id).map_or(0.0, |path| path.rate);
-    let pace = outlook.iter().filter(|path| path.share > 0.0).map(|path| rate(path.id) / path.share);
+    let pace =
+        outlook.iter().filter(|path| path.share > 0.0).map(|path| rate_of(paths, path.id) / path.share);
     pace.fold(total, f64::min) / total.max(1.0)
 }
 

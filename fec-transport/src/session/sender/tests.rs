@@ -184,3 +184,33 @@ fn behind_a_mask_a_path_that_is_ahead_gets_more_of_the_next_block_than_those_beh
     let others = (2..=4).map(|path| carries(second, path)).max();
     assert!(Some(carries(second, 1) + 1) > others, "{:?}", second.quotas);
 }
+
+/// Two paths of 4 Mbit/s, one of which may die, that lose a tenth.
+fn two_lossy_paths() -> Vec<LivingPath> {
+    let path = |path: LivingPath| LivingPath { loss: 0.1, links: vec![LinkId(path.id.0 as u16)], ..path };
+    paths(2).into_iter().map(path).collect()
+}
+
+/// Forms a block of a message of 1,000 bytes; gives what of it each path is to carry.
+fn message(sender: &mut Sender, now: Time) -> Vec<u16> {
+    let stream = sender.stream(2).expect("it is open");
+    assert_eq!(stream.write(now, &[7; 1_000], usize::MAX), 1_000);
+    stream.flush();
+    assert!(sender.form_block(now, true, &two_lossy_paths(), &mut Random::from_seed([1; 32])));
+    let block = sender.blocks.last_key_value().expect("just formed").1;
+    block.quotas.iter().map(|(_, quota)| *quota).collect()
+}
+
+#[test]
+fn a_mask_that_asks_more_than_the_paths_carry_gives_way() {
+    let mut sender = Sender::new(&Config::default(), Time::ZERO);
+    sender.open(2, u64::MAX);
+    sender.stream(2).expect("just opened").class = Class::Interactive;
+    // Seven copies are left if a path dies: all fourteen of 200 messages a second would be 24 Mbit/s.
+    assert_eq!(message(&mut sender, Time::ZERO), [7, 7]);
+    for number in 1..200 {
+        message(&mut sender, Time::ZERO + number * Duration::from_millis(5));
+    }
+    let later = Time::ZERO + Duration::from_secs(1);
+    assert_eq!(message(&mut sender, later), [4, 4], "what they need without a mask");
+}
