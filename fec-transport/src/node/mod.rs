@@ -21,6 +21,7 @@ mod relayed;
 mod reload;
 mod routes;
 mod sessions;
+mod sharing;
 mod status;
 mod streams;
 
@@ -233,6 +234,7 @@ impl Node {
             Verdict::Deliver(circuit, header) => {
                 if let Some((session, path)) = self.carried.get(&circuit).copied() {
                     self.with_session(session, |session| session.on_datagram(now, path, &header, datagram));
+                    self.pass_news_on(session);
                 }
             }
             Verdict::Greeted(peer) => {

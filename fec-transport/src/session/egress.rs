@@ -9,6 +9,7 @@ use super::epochs::Seal;
 use super::pacer;
 use super::path::{Egress, IP_UDP_HEADERS, Path, PathId, PathState};
 use super::rate::coupling::CoupledPath;
+use super::rate::news::{News, Part};
 use super::run::{HEADERS, RunSeal};
 use super::sender::LivingPath;
 use super::{Phase, Session};
@@ -161,6 +162,27 @@ impl Session {
     pub(super) fn couple_rates(&mut self, now: Time) {
         let limit = self.config.pace.limit.map(|limit| limit as f64 * 8.0);
         self.coupling.couple(now, &mut coupled(&mut self.paths), limit);
+    }
+
+    /// What has happened on the paths that concerns other sessions of the node over the same links.
+    pub(crate) fn poll_news(&mut self) -> Option<News> {
+        self.coupling.poll_news()
+    }
+
+    /// What the paths that some news concern send together.
+    pub(crate) fn part(&mut self, now: Time, news: &News) -> Option<Part> {
+        news.part(now, &mut coupled(&mut self.paths))
+    }
+
+    /// Lets them follow the news, or go on with this share of their rates.
+    pub(crate) fn follow(&mut self, now: Time, news: &News, share: f64) {
+        self.living_at = None;
+        news.follow(now, &mut coupled(&mut self.paths), share);
+    }
+
+    /// They have found a limit that is their own.
+    pub(crate) fn keep_limit(&mut self, now: Time, news: &News) {
+        news.keep(now, &mut coupled(&mut self.paths));
     }
 
     fn symbols_at(&self, now: Time) -> Option<Time> {

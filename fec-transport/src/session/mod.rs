@@ -43,6 +43,7 @@ pub use job::{Job, JobResult};
 pub use path::{PathCounters, PathId, PathState};
 pub use paths::PathStatus;
 pub(crate) use rate::MIN_RATE;
+pub(crate) use rate::news::{News, Part};
 pub use receiver::ReceiveCounters;
 pub(crate) use receiver::SharedPool;
 pub use run::RunSeal;

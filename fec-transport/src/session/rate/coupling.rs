@@ -2,9 +2,10 @@
 //! respect known capacities and the session's limit together. A path that comes in beside others gets its rate from what
 //! the session knows of their links.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use super::news::{News, What};
 use super::{INITIAL_RATE, Manoeuvre, RateController};
 use crate::overlay::{LinkId, RouteLink};
 use crate::time::Time;
@@ -27,6 +28,8 @@ const SPARE: f64 = 0.8;
 #[derive(Debug, Default)]
 pub(crate) struct Coupling {
     loads: BTreeMap<LinkId, Load>,
+    /// For the other sessions of the node.
+    news: VecDeque<News>,
 }
 
 /// What a session sends over a link, in bit/s.
@@ -43,7 +46,9 @@ struct Load {
 impl Coupling {
     /// Couples the live paths of a session; to be called after each report. `limit` is for all paths together, in bit/s.
     pub(crate) fn couple(&mut self, now: Time, paths: &mut [CoupledPath<'_>], limit: Option<f64>) {
-        join_manoeuvres(now, paths);
+        self.join_manoeuvres(now, paths);
+        let limits = paths.iter_mut().filter_map(|path| Some((path.controller.take_limit(now)?, &*path)));
+        self.news.extend(limits.map(|(limit, path)| News::of(path, limit)));
         for (link, rate, paths) in &rates(paths, RateController::sent_rate) {
             let new = Load { at: now, mean: *rate, most: *rate, is_shared: false };
             self.loads.entry(*link).or_insert(new).observe(now, *rate, *paths);
@@ -62,6 +67,11 @@ impl Coupling {
             let rate = paths.iter().map(|path| path.controller.mean_rate()).sum();
             scale(now, paths.iter_mut(), limit, rate);
         }
+    }
+
+    /// What has happened that concerns other sessions of the node, too.
+    pub(crate) fn poll_news(&mut self) -> Option<News> {
+        self.news.pop_front()
     }
 
     /// Makes room for the path at `newcomer`, which has just come into the schedule. Over each link that it shares it gets
@@ -94,6 +104,26 @@ impl Coupling {
         paths[newcomer].controller.begin_beside(now, rate);
         for (path, share) in paths.iter_mut().zip(shares).filter(|(_, share)| *share < 1.0) {
             path.controller.make_room(now, share);
+        }
+    }
+
+    fn join_manoeuvres(&mut self, now: Time, paths: &mut [CoupledPath<'_>]) {
+        let begun: Vec<(usize, Manoeuvre)> = (paths.iter_mut().enumerate())
+            .filter_map(|(index, path)| Some((index, path.controller.take_begun()?)))
+            .collect();
+        for (leader, manoeuvre) in begun {
+            self.news.push_back(News::of(&paths[leader], What::Begun(manoeuvre)));
+            let joined = neighbours(leader, paths);
+            for index in joined.iter().filter(|index| **index != leader) {
+                paths[*index].controller.join(now, manoeuvre);
+            }
+            // A path's drain tells whose queue it is only if all that the session sends over its links is lowered with it.
+            let tells = |index: usize| {
+                let mut others = neighbours(index, paths).into_iter();
+                others.all(|other| joined.contains(&other) && paths[other].controller.is_busy())
+            };
+            let mute: Vec<usize> = joined.iter().copied().filter(|index| !tells(*index)).collect();
+            mute.into_iter().for_each(|index| paths[index].controller.discount_drain());
         }
     }
 
@@ -131,25 +161,6 @@ fn keep_capacities(now: Time, paths: &mut [CoupledPath<'_>]) {
             let rate = over().map(|path| path.controller.mean_rate()).sum();
             scale(now, paths.iter_mut().filter(|path| crosses(path.links, link)), capacity, rate);
         }
-    }
-}
-
-fn join_manoeuvres(now: Time, paths: &mut [CoupledPath<'_>]) {
-    let begun: Vec<(usize, Manoeuvre)> = (paths.iter_mut().enumerate())
-        .filter_map(|(index, path)| Some((index, path.controller.take_begun()?)))
-        .collect();
-    for (leader, manoeuvre) in begun {
-        let joined = neighbours(leader, paths);
-        for index in joined.iter().filter(|index| **index != leader) {
-            paths[*index].controller.join(now, manoeuvre);
-        }
-        // A path's drain tells whose queue it is only if all that the session sends over its links is lowered with it.
-        let tells = |index: usize| {
-            let mut others = neighbours(index, paths).into_iter();
-            others.all(|other| joined.contains(&other) && paths[other].controller.is_busy())
-        };
-        let mute: Vec<usize> = joined.iter().copied().filter(|index| !tells(*index)).collect();
-        mute.into_iter().for_each(|index| paths[index].controller.discount_drain());
     }
 }
 

@@ -26,6 +26,7 @@ mod contention;
 pub(crate) mod coupling;
 mod drain;
 mod floor;
+pub(crate) mod news;
 mod round;
 mod start;
 mod watch;
@@ -39,6 +40,7 @@ use check::Check;
 use contention::Contention;
 use drain::{DRAIN_RATE, Drain};
 use floor::DelayFloor;
+use news::{Crowds, Limit};
 use round::Round;
 use start::Start;
 use watch::LossWatch;
@@ -134,6 +136,9 @@ pub(crate) struct RateController {
     start: Option<Start>,
     /// When a queue ended the start, and at which rate, until a queue is seen again.
     ended_at: Option<(Time, f64)>,
+    /// The limit that a queue showed when it ended the start.
+    limit: Option<Limit>,
+    crowds: Crowds,
     floor: DelayFloor,
     /// How far the latest delay was above the floor.
     queue: Duration,
@@ -173,6 +178,8 @@ impl RateController {
             history: VecDeque::from([(now, INITIAL_RATE)]),
             start: Some(Start::default()),
             ended_at: None,
+            limit: None,
+            crowds: Crowds::default(),
             floor: DelayFloor::default(),
             queue: Duration::ZERO,
             round: Round::default(),
@@ -305,6 +312,9 @@ impl RateController {
         // The window allows for no longer queue; what is beyond are pauses of a process.
         let queue = self.floor.above(delay_us).min(WINDOW * 8.0 / self.rate);
         self.queue = Duration::from_secs_f64(queue);
+        if queue > self.long_queue() {
+            self.crowds.observe(now, feedback.round_trip);
+        }
         if self.check.is_some() {
             return self.on_check_feedback(now, feedback);
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::news::Limit;
 use super::{Feedback, RateController, SHORTEST_ROUND, TELLING};
 use crate::time::Time;
 
@@ -42,7 +43,9 @@ impl RateController {
         if queue > self.long_queue() && self.round.stood_for() >= STANDS {
             let delivered = self.round.number_rate_of_queue();
             self.set_rate(now, delivered.clamp(self.rate / 4.0, self.rate));
+            self.is_busy = self.round.is_busy();
             self.end_start(now, start);
+            self.limit = Some(Limit::found(now, feedback.round_trip));
             if !self.shares_links() {
                 self.ended_at = Some((now, self.rate));
                 self.hurry(now);

@@ -1,0 +1,279 @@
+//! What a path does that concerns the other sessions of its node over the same links.
+//!
+//! Two things. Sessions that begin one after another are as far apart when a queue ends their starts as their beginnings
+//! were; the law of the queue makes them equal, but over long ways by a few percent a second, and a node that writes to
+//! several I/O nodes at once waits for the slowest meanwhile. And each session has floors of the delay of its own: they
+//! see the same queue only if they empty it together.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::coupling::CoupledPath;
+use super::{MAX_RATE, Manoeuvre, RateController, SHORTEST_ROUND, TELLING};
+use crate::overlay::LinkId;
+use crate::time::Time;
+
+/// So many round trips after a limit was found most of what filled its queue has been drained; the second time all of it.
+/// Before, whose packets come last in each run of several sessions loses most of them and is shown the least rate.
+const SETTLED: [u32; 2] = [3, 12];
+
+/// What a path has done, and which links it crosses.
+#[derive(Debug, Clone)]
+pub(crate) struct News {
+    links: Vec<LinkId>,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What {
+    /// It has begun this: whose rate is limited by a queue joins in.
+    Begun(Manoeuvre),
+    /// Its start has ended at a limit: those whose queues became too long then, too, share it equally.
+    FoundLimit(Limit),
+}
+
+impl News {
+    pub(super) fn of(path: &CoupledPath<'_>, what: What) -> News {
+        News { links: path.links.iter().map(|link| link.link).collect(), what }
+    }
+
+    /// Whether it concerns the session, too, whose path it is of.
+    pub(crate) fn concerns_origin(&self) -> bool {
+        matches!(self.what, What::FoundLimit(_))
+    }
+
+    /// What those of the paths that it concerns send together; `None` if it concerns none.
+    pub(crate) fn part(&self, now: Time, paths: &mut [CoupledPath<'_>]) -> Option<Part> {
+        self.concerned(now, paths).map(|controller| controller.part()).reduce(Part::and)
+    }
+
+    /// Lets them follow: they join in, or go on with this share of their rates.
+    pub(crate) fn follow(&self, now: Time, paths: &mut [CoupledPath<'_>], share: f64) {
+        self.concerned(now, paths).for_each(|controller| match self.what {
+            What::Begun(manoeuvre) => controller.join(now, manoeuvre),
+            What::FoundLimit(_) => controller.share_limit(now, share),
+        });
+    }
+
+    /// The same if nobody else is concerned.
+    pub(crate) fn keep(&self, now: Time, paths: &mut [CoupledPath<'_>]) {
+        self.concerned(now, paths)
+            .filter_map(|controller| controller.limit.as_mut())
+            .for_each(|limit| limit.is_own = true);
+    }
+
+    fn concerned<'a>(
+        &self,
+        now: Time,
+        paths: &'a mut [CoupledPath<'_>],
+    ) -> impl Iterator<Item = &'a mut RateController> {
+        let crosses =
+            |path: &&mut CoupledPath<'_>| path.links.iter().any(|link| self.links.contains(&link.link));
+        let crossing = paths.iter_mut().filter(crosses).map(|path| &mut *path.controller);
+        crossing.filter(move |controller| match self.what {
+            What::Begun(_) => controller.is_limited_by_a_queue(now),
+            What::FoundLimit(limit) => controller.has_met(&limit),
+        })
+    }
+}
+
+/// Who fills a link sees the queue that a newcomer makes so many round trips before the newcomer does, whose rate doubles.
+const DOUBLINGS: u32 = 5;
+/// For so long all drain the queue when they share a limit, so that they see the same floor of the delay.
+const DRAIN: Duration = Duration::from_millis(60);
+/// So many times are known when a queue became too long.
+const CROWDS: usize = 16;
+
+/// What a session sends at a limit, in bit/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Part {
+    /// Now.
+    pub(crate) rate: f64,
+    /// At most: who has found a narrower limit of its own is not to have more.
+    pub(crate) most: f64,
+}
+
+impl Part {
+    fn and(self, other: Part) -> Part {
+        Part { rate: self.rate + other.rate, most: self.most + other.most }
+    }
+
+    /// Rates that are as equal as may be, with the same sum.
+    pub(crate) fn equal(parts: impl Iterator<Item = Part>) -> Vec<f64> {
+        let parts: Vec<Part> = parts.collect();
+        let mut narrowest_first: Vec<usize> = (0..parts.len()).collect();
+        narrowest_first.sort_by(|a, b| parts[*a].most.total_cmp(&parts[*b].most));
+        let mut rates = vec![0.0; parts.len()];
+        let mut left: f64 = parts.iter().map(|part| part.rate).sum();
+        for (index, count) in narrowest_first.into_iter().zip((1..=parts.len()).rev()) {
+            rates[index] = parts[index].most.min(left / count as f64);
+            left -= rates[index];
+        }
+        rates
+    }
+}
+
+/// A limit that was found by a queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    found: Time,
+    round_trip: Duration,
+    /// How often it was shared.
+    times: usize,
+    /// Whether nobody else had met it.
+    is_own: bool,
+}
+
+impl Limit {
+    pub(super) fn found(now: Time, round_trip: Duration) -> Limit {
+        Limit { found: now, round_trip: round_trip.max(SHORTEST_ROUND), times: 0, is_own: false }
+    }
+
+    /// Whether it is to be shared now.
+    fn take_due(&mut self, now: Time) -> bool {
+        let is_due = SETTLED
+            .get(self.times)
+            .is_some_and(|settled| now.since(self.found) >= *settled * self.round_trip);
+        self.times += usize::from(is_due);
+        is_due
+    }
+
+    /// Whether a queue that became too long at this time may be the one that showed it.
+    fn explains(&self, crowded: Time) -> bool {
+        crowded + DOUBLINGS * self.round_trip >= self.found && crowded <= self.found + self.round_trip
+    }
+}
+
+/// When a path's queue became too long.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Crowds {
+    begun: VecDeque<Time>,
+    latest: Option<Time>,
+}
+
+impl Crowds {
+    /// The queue is too long; that counts anew if it was not for a round trip.
+    pub(super) fn observe(&mut self, now: Time, round_trip: Duration) {
+        let pause = round_trip.max(SHORTEST_ROUND);
+        if self.latest.is_none_or(|latest| now.since(latest) > pause) {
+            self.begun.push_back(now);
+            self.begun.drain(..self.begun.len().saturating_sub(CROWDS));
+        }
+        self.latest = Some(now);
+    }
+}
+
+impl RateController {
+    /// The limit that ended the start, each time that it is to be shared.
+    pub(super) fn take_limit(&mut self, now: Time) -> Option<What> {
+        let limit = self.limit.as_mut()?;
+        limit.take_due(now).then_some(What::FoundLimit(*limit))
+    }
+
+    /// Whether a queue tells what it carries. Who sees one that is too long has more to do than to look for its floor.
+    fn is_limited_by_a_queue(&self, now: Time) -> bool {
+        let is_told = !self.is_starting() && now.since(self.told_at) < TELLING;
+        is_told && self.queue.as_secs_f64() <= self.long_queue()
+    }
+
+    /// Whether its queue became too long when that limit was found, and it sends all that it may.
+    fn has_met(&self, limit: &Limit) -> bool {
+        let is_busy = if self.is_starting() { self.round.is_busy() } else { self.is_busy };
+        is_busy && self.crowds.begun.iter().any(|crowded| limit.explains(*crowded))
+    }
+
+    fn part(&self) -> Part {
+        let is_own = self.limit.is_some_and(|limit| limit.is_own);
+        Part { rate: self.rate, most: if is_own { self.rate } else { MAX_RATE } }
+    }
+
+    /// Goes on with this share of its rate, because that is its part of a limit that was found with others.
+    fn share_limit(&mut self, now: Time, share: f64) {
+        self.start = None;
+        self.make_room(now, share);
+        self.drain(now, DRAIN);
+        self.discount_drain();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::overlay::RouteLink;
+
+    const ROUND_TRIP: Duration = Duration::from_millis(100);
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A path that sends all that it may, of so many Mbit/s, and whose queue became too long at these times.
+    fn path(mbit: f64, crowded: &[u64]) -> RateController {
+        let mut controller = RateController::new(Time::ZERO);
+        controller.begin_beside(Time::ZERO, mbit * 1e6);
+        controller.is_busy = true;
+        crowded.iter().for_each(|millis| controller.crowds.observe(at(*millis), ROUND_TRIP));
+        controller
+    }
+
+    fn found_limit(link: u16, millis: u64) -> News {
+        News { links: vec![LinkId(link)], what: What::FoundLimit(Limit::found(at(millis), ROUND_TRIP)) }
+    }
+
+    /// What a session over link 1 with this path sends at the limit, in Mbit/s.
+    fn part(controller: &mut RateController, news: &News) -> Option<f64> {
+        let links = [RouteLink { link: LinkId(1), capacity_bps: None }];
+        let part = news.part(at(5_000), &mut [CoupledPath { controller, links: &links }]);
+        part.map(|part| part.rate / 1e6)
+    }
+
+    #[test]
+    fn a_limit_concerns_those_whose_queue_grew_with_it_on_the_same_link() {
+        assert_eq!(part(&mut path(30.0, &[900]), &found_limit(1, 1_000)), Some(30.0));
+        assert_eq!(part(&mut path(30.0, &[900]), &found_limit(2, 1_000)), None);
+        assert_eq!(part(&mut path(30.0, &[]), &found_limit(1, 1_000)), None);
+        assert_eq!(part(&mut path(30.0, &[1_200]), &found_limit(1, 1_000)), None);
+        // It has been too long all the time: a queue of its own.
+        let since_long = (0..20).map(|number| 100 + 50 * number).collect::<Vec<u64>>();
+        assert_eq!(part(&mut path(30.0, &since_long), &found_limit(1, 1_000)), None);
+        let mut idle = path(30.0, &[900]);
+        idle.is_busy = false;
+        assert_eq!(part(&mut idle, &found_limit(1, 1_000)), None);
+    }
+
+    #[test]
+    fn a_limit_is_shared_twice_and_not_before_its_queue_is_drained() {
+        let mut limit = Limit::found(at(1_000), ROUND_TRIP);
+        let due: Vec<u64> = (1_000..4_000).step_by(10).filter(|millis| limit.take_due(at(*millis))).collect();
+        assert_eq!(due, [1_300, 2_200]);
+    }
+
+    #[test]
+    fn who_found_a_narrower_limit_alone_does_not_get_more() {
+        let mut slow = path(10.0, &[900]);
+        slow.limit = Some(Limit { is_own: true, ..Limit::found(at(500), ROUND_TRIP) });
+        let parts = [slow.part(), path(20.0, &[]).part(), path(60.0, &[]).part()];
+        assert_eq!(Part::equal(parts.into_iter()), [10e6, 40e6, 40e6]);
+    }
+
+    proptest! {
+        #[test]
+        fn equal_parts_have_the_same_sum_and_keep_within_their_bounds(
+            parts in proptest::collection::vec((1.0f64..1e3, prop_oneof![Just(0.0), Just(1e9), 0.0f64..100.0]), 1..20)
+        ) {
+            let parts: Vec<Part> = parts.into_iter().map(|(rate, more)| Part { rate, most: rate + more }).collect();
+            let equal = Part::equal(parts.iter().copied());
+            let sum = |rates: &mut dyn Iterator<Item = f64>| rates.sum::<f64>();
+            let before = sum(&mut parts.iter().map(|part| part.rate));
+            prop_assert!((sum(&mut equal.iter().copied()) - before).abs() < 1e-6 * before);
+            let greatest = equal.iter().copied().fold(0.0, f64::max);
+            for (part, rate) in parts.iter().zip(&equal) {
+                prop_assert!(*rate <= part.most);
+                // Whoever has less than another cannot have more.
+                prop_assert!(*rate >= greatest - 1e-6 || *rate == part.most);
+            }
+        }
+    }
+}
