@@ -5,8 +5,7 @@
 
 use bytes::Bytes;
 
-use super::block::{Geometry, ReceiveBlock};
-use super::code::{RepairSymbols, code};
+use super::block::{Geometry, ReceiveBlock, Stock};
 use crate::event::SessionId;
 
 /// A piece of work on codes; see [`Node::poll_job`](crate::Node::poll_job).
@@ -33,7 +32,7 @@ pub(crate) enum Work {
 pub(crate) enum Done {
     Encoded {
         block: u32,
-        repair: Box<dyn RepairSymbols>,
+        stock: Stock,
     },
     /// Or the block, which needs more symbols.
     Decoded {
@@ -42,21 +41,22 @@ pub(crate) enum Done {
     },
 }
 
-/// Prepare the repair symbols of a block.
+/// Make the repair symbols of a block: `count` of them from the encoding id `first` on.
 #[derive(Debug)]
 pub(crate) struct EncodeJob {
     pub(crate) block: u32,
     pub(crate) geometry: Geometry,
     pub(crate) source: Bytes,
+    pub(crate) first: usize,
+    pub(crate) count: usize,
 }
 
 impl Job {
     /// Does the work.
     pub fn run(self) -> JobResult {
         let done = match self.work {
-            Work::Encode(EncodeJob { block, geometry, source }) => {
-                let repair = code(geometry.codec, geometry.source_symbols).prepare(&source);
-                Done::Encoded { block, repair }
+            Work::Encode(EncodeJob { block, geometry, source, first, count }) => {
+                Done::Encoded { block, stock: Stock::make(geometry, &source, first, count) }
             }
             Work::Decode(block) => Done::Decoded { block: block.header.id, bytes: block.decode() },
         };

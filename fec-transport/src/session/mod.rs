@@ -231,7 +231,7 @@ impl Session {
     /// Takes the result of a job.
     pub(crate) fn on_job_done(&mut self, now: Time, done: Done) {
         match done {
-            Done::Encoded { block, repair } => self.sender.on_prepared(block, repair),
+            Done::Encoded { block, stock } => self.sender.on_encoded(block, stock),
             Done::Decoded { block, bytes } => {
                 let progress = self.receiver.on_decoded(now, block, bytes);
                 // The control stream has no blocks that large.

@@ -17,8 +17,7 @@ mod repair;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::block::SendBlock;
-use super::code::RepairSymbols;
+use super::block::{SendBlock, Stock};
 use super::delivery::Delivery;
 use super::job::EncodeJob;
 use super::path::PathId;
@@ -63,8 +62,8 @@ pub(crate) struct Sender {
     demand: Demand,
     /// When real-time blocks are given up.
     deadlines: BTreeSet<(Time, u32)>,
-    /// Blocks whose repair symbols may be prepared outside.
-    to_prepare: VecDeque<u32>,
+    /// Blocks whose repair symbols may be made outside.
+    to_encode: VecDeque<u32>,
     /// The stream that formed the last block: they take turns.
     last_served: u32,
     latest_report: Option<u32>,
@@ -134,7 +133,7 @@ impl Sender {
             }),
             demand: Demand::default(),
             deadlines: BTreeSet::new(),
-            to_prepare: VecDeque::new(),
+            to_encode: VecDeque::new(),
             last_served: CONTROL_STREAM,
             latest_report: None,
             last_activity: now,
@@ -308,20 +307,22 @@ impl Sender {
         Some((message, finished))
     }
 
-    /// The next block whose repair symbols may be prepared outside.
+    /// The next block whose repair symbols may be made outside.
     pub(crate) fn poll_job(&mut self) -> Option<EncodeJob> {
         loop {
-            let id = self.to_prepare.pop_front()?;
+            let id = self.to_encode.pop_front()?;
             if let Some(block) = self.blocks.get(&id) {
-                return Some(EncodeJob { block: id, geometry: block.geometry(), source: block.source() });
+                let (first, count) = block.unsent_repairs();
+                let (geometry, source) = (block.geometry(), block.source());
+                return Some(EncodeJob { block: id, geometry, source, first, count });
             }
         }
     }
 
-    /// The repair symbols of a block were prepared.
-    pub(crate) fn on_prepared(&mut self, block: u32, repair: Box<dyn RepairSymbols>) {
-        if let Some(block) = self.blocks.get_mut(&block).filter(|block| block.has_symbols()) {
-            block.prepared(repair);
+    /// The repair symbols of a block were made.
+    pub(crate) fn on_encoded(&mut self, block: u32, stock: Stock) {
+        if let Some(block) = self.blocks.get_mut(&block) {
+            block.supplied(stock);
         }
     }
 

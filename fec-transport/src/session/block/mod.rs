@@ -2,9 +2,11 @@
 
 mod receive;
 mod send;
+mod stock;
 
 pub(crate) use receive::{BadSymbol, ReceiveBlock};
 pub(crate) use send::{FlightFate, SendBlock};
+pub(crate) use stock::Stock;
 
 use super::code::{MAX_REED_SOLOMON, MIN_RAPTORQ};
 use crate::wire::symbol::{Codec, source_symbols};

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use super::Geometry;
-use crate::session::code::{RepairSymbols, code};
+use super::{Geometry, Stock};
+use crate::session::code::code;
 use crate::session::path::PathId;
 use crate::session::run::Symbols;
 use crate::session::stream::Class;
 use crate::time::Time;
-use crate::wire::symbol::{BlockHeader, Codec};
+use crate::wire::symbol::BlockHeader;
 
 /// Runs of packets that a block remembers per path are merged if they are among the last so many.
 const MERGED_FLIGHTS: usize = 16;
@@ -23,7 +23,7 @@ pub(crate) struct SendBlock {
     source: Bytes,
     geometry: Geometry,
     encoding_ids: usize,
-    repair: Repair,
+    stock: Stock,
     /// The encoding id of the next symbol: first the source symbols, then repair symbols without end.
     next_encoding_id: usize,
     /// First sending: how many symbols each path still has to carry.
@@ -37,14 +37,6 @@ pub(crate) struct SendBlock {
     rank: usize,
     /// How often the block was repaired.
     pub(crate) repairs: u8,
-}
-
-/// The state of what all repair symbols have in common.
-#[derive(Debug)]
-enum Repair {
-    /// Nobody has asked for it.
-    Unprepared,
-    Prepared(Box<dyn RepairSymbols>),
 }
 
 /// Symbols of one block with consecutive packet numbers on one path.
@@ -84,7 +76,7 @@ impl SendBlock {
             source,
             encoding_ids: code(geometry.codec, geometry.source_symbols).encoding_ids(),
             geometry,
-            repair: Repair::Unprepared,
+            stock: Stock::default(),
             next_encoding_id: 0,
             quotas: Vec::new(),
             chosen: 0,
@@ -104,7 +96,7 @@ impl SendBlock {
         self.geometry
     }
 
-    /// The source symbols, for whoever prepares the repair symbols elsewhere.
+    /// The source symbols, for whoever makes the repair symbols elsewhere.
     pub(crate) fn source(&self) -> Bytes {
         self.source.clone()
     }
@@ -114,16 +106,16 @@ impl SendBlock {
         self.source.len()
     }
 
-    /// Bytes of memory. RaptorQ keeps a copy of the source and about as many intermediate symbols while it repairs.
+    /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        let is_large = self.geometry.codec == Codec::RaptorQ;
-        let copies = if is_large && matches!(self.repair, Repair::Prepared(_)) { 3 } else { 1 };
-        copies * self.source.len()
+        self.source.len() + self.stock.memory()
     }
 
-    /// Whether there is anything to send of it.
-    pub(crate) fn has_symbols(&self) -> bool {
-        self.owed > 0 || self.chosen > 0 || self.unsent() > 0
+    /// The encoding id of the first repair symbol that is still to be sent, and how many there are.
+    pub(crate) fn unsent_repairs(&self) -> (usize, usize) {
+        let unsent = self.chosen + self.unsent() + usize::from(self.owed);
+        let first = self.next_encoding_id.max(self.geometry.source_symbols);
+        (first, (self.next_encoding_id + unsent).saturating_sub(first))
     }
 
     /// Draws the next symbol: gives its encoding id and whether it repeats or repairs.
@@ -134,8 +126,8 @@ impl SendBlock {
         (id as u16, id >= self.geometry.source_symbols || self.repairs > 0)
     }
 
-    /// Appends the `count` symbols of the encoding ids from `first` on. What repair symbols have in common is computed now
-    /// unless [`prepared`](Self::prepared) brought it.
+    /// Appends the `count` symbols of the encoding ids from `first` on. Repair symbols are made now unless
+    /// [`supplied`](Self::supplied) brought them.
     pub(crate) fn encode(&mut self, first: u16, count: usize, symbols: &mut Vec<Symbols>) {
         let Geometry { symbol_size: size, source_symbols, .. } = self.geometry;
         let (mut id, mut left) = (usize::from(first), count);
@@ -150,27 +142,20 @@ impl SendBlock {
             symbols.push(Symbols { count, size, bytes });
             (id, left) = ((id + count) % self.encoding_ids, left - count);
         }
-        if !self.has_symbols() {
-            // Most blocks need no repair: what a later one needs is computed again.
-            self.repair = Repair::Unprepared;
-        }
     }
 
     fn repair_symbols(&mut self, first: usize, count: usize) -> Bytes {
-        let Geometry { codec, symbol_size, source_symbols } = self.geometry;
-        if matches!(self.repair, Repair::Unprepared) {
-            self.repair = Repair::Prepared(code(codec, source_symbols).prepare(&self.source));
+        if let Some(symbols) = self.stock.symbols(first, count) {
+            return symbols;
         }
-        let mut symbols = Vec::with_capacity(count * symbol_size);
-        if let Repair::Prepared(repair) = &self.repair {
-            (first..first + count).for_each(|id| repair.append(id as u16, &self.source, &mut symbols));
-        }
-        symbols.into()
+        let (_, unsent) = self.unsent_repairs();
+        self.stock = Stock::make(self.geometry, &self.source, first, count + unsent);
+        self.stock.symbols(first, count).expect("as many were made")
     }
 
-    /// Takes what repair symbols have in common, computed elsewhere.
-    pub(crate) fn prepared(&mut self, repair: Box<dyn RepairSymbols>) {
-        self.repair = Repair::Prepared(repair);
+    /// Takes repair symbols that were made elsewhere.
+    pub(crate) fn supplied(&mut self, stock: Stock) {
+        self.stock = stock;
     }
 
     /// Notes that a symbol left on `path` as packet `number`.

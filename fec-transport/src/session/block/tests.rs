@@ -45,6 +45,23 @@ fn symbols_of_a_batch_are_those_that_come_one_by_one() {
     );
 }
 
+#[test]
+fn repair_symbols_are_the_same_from_the_stock_and_beyond_it() {
+    let data: Vec<u8> = (0..70 * LARGEST).map(|index| (index / 3) as u8).collect();
+    let one_by_one: Vec<Vec<u8>> = symbols_of(&data, 200).into_iter().map(|(_, symbol)| symbol).collect();
+    let mut block = send_block(&data);
+    block.owed = 75;
+    assert_eq!(block.unsent_repairs(), (70, 5));
+    block.supplied(Stock::make(block.geometry(), &data, 70, 5));
+    let supplied = block.memory();
+    let mut symbols = Vec::new();
+    block.encode(68, 39, &mut symbols);
+    assert_eq!(block.memory(), supplied, "the spare ones are enough");
+    block.encode(107, 93, &mut symbols);
+    let bytes: Vec<u8> = symbols.iter().flat_map(|symbols| symbols.bytes.to_vec()).collect();
+    assert_eq!(bytes, one_by_one[68..].concat());
+}
+
 fn arrives(data: &[u8], order: &[usize]) -> Result<(), TestCaseError> {
     let symbols = symbols_of(data, order.len());
     let mut received = ReceiveBlock::new(header(data.len()), symbols[0].1.len()).expect("a right block");

@@ -228,7 +228,7 @@ impl Sender {
         }
         let repairs = block.unsent() > block.source_symbols();
         if repairs && block.geometry().codec == Codec::RaptorQ {
-            self.to_prepare.push_back(id);
+            self.to_encode.push_back(id);
         }
         if block.class == Class::Bulk {
             self.expansion = (block.unsent() as f64 / block.source_symbols() as f64).max(1.0);
