@@ -24,7 +24,7 @@ use bench::snapshot::Snapshot;
 #[derive(Debug, Parser)]
 #[command(
     name = "throughput",
-    after_help = "Example: throughput --seconds 5 --only \"1 session\"\n\nCompare rows of one run only."
+    after_help = "Example: throughput --seconds 2 --repeat 5 --only session\n\nCompare rows of one run only."
 )]
 struct Arguments {
     /// How long each row is measured.
@@ -36,6 +36,9 @@ struct Arguments {
     /// Only rows whose name contains this; the quinn stream is always measured.
     #[arg(long, default_value = "", value_name = "TEXT")]
     only: String,
+    /// How often each row is measured: they take turns, and the run with the median goodput counts.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    repeat: u16,
     /// One JSON object for each row.
     #[arg(long)]
     json: bool,
@@ -44,6 +47,8 @@ struct Arguments {
 const COLUMNS: &[Column] = &[
     column("row", "row", 38, 0),
     column("Gbit/s", "goodput_gbps", 7, 2),
+    column("slowest", "slowest_gbps", 7, 2),
+    column("fastest", "fastest_gbps", 7, 2),
     column("× quinn", "times_quinn", 7, 2),
     column("sender cores", "sender_cores", 12, 2),
     column("receiver cores", "receiver_cores", 14, 2),
@@ -71,20 +76,38 @@ fn main() -> Result<()> {
     }
     let arguments = Arguments::parse();
     let table = Table::new("one path on loopback", COLUMNS, arguments.json);
-    let mut quinn_bps = f64::NAN;
-    for (index, row) in rows().into_iter().enumerate() {
-        if index > 0 && !row.name.contains(&arguments.only) {
-            continue;
+    // The quinn stream stays, because the others are compared with it.
+    let wanted = |(index, row): &(usize, Row)| *index == 0 || row.name.contains(&arguments.only);
+    let rows: Vec<Row> = rows().into_iter().enumerate().filter(wanted).map(|(_, row)| row).collect();
+    let mut runs: Vec<Vec<Run>> = rows.iter().map(|_| Vec::new()).collect();
+    for round in 1..=arguments.repeat {
+        for (index, row) in rows.iter().enumerate() {
+            progress(&format!("{}, {round} of {}", row.name, arguments.repeat));
+            runs[index].push(run(&row.set_up, &arguments).with_context(|| row.name.clone())?);
+            runs[index].sort_by(|a, b| a.goodput_bps().total_cmp(&b.goodput_bps()));
+            if round == arguments.repeat {
+                table.row(cells(&row.name, &runs[index], median(&runs[0]).goodput_bps()));
+            }
         }
-        progress(&row.name);
-        let (sender, receivers) = run(&row.set_up, &arguments).with_context(|| row.name.clone())?;
-        let goodput: f64 = receivers.iter().map(Snapshot::goodput_bps).sum();
-        if index == 0 {
-            quinn_bps = goodput;
-        }
-        table.row(cells(&row.name, &sender, &receivers, quinn_bps));
     }
     Ok(())
+}
+
+/// What the processes of a row did once.
+struct Run {
+    sender: Snapshot,
+    receivers: Vec<Snapshot>,
+}
+
+impl Run {
+    fn goodput_bps(&self) -> f64 {
+        self.receivers.iter().map(Snapshot::goodput_bps).sum()
+    }
+}
+
+/// Of runs in the order of their goodput; of an even number the slower one in the middle.
+fn median(runs: &[Run]) -> &Run {
+    &runs[(runs.len() - 1) / 2]
 }
 
 /// The quinn stream comes first: the others are compared with it.
@@ -107,16 +130,16 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Measures a row: what the sender did, and what the receivers did.
-fn run(set_up: &SetUp, arguments: &Arguments) -> Result<(Snapshot, Vec<Snapshot>)> {
+/// Measures a row.
+fn run(set_up: &SetUp, arguments: &Arguments) -> Result<Run> {
     let mut children = match *set_up {
         SetUp::Competitor(payload) => competitor(payload)?,
         SetUp::Ours { sessions, loss, code } => ours(sessions, loss, code)?,
     };
     let [warm_up, span] = [arguments.warm_up, arguments.seconds].map(Duration::from_secs_f64);
-    let mut done = measure(&mut children, warm_up, span)?;
-    let sender = done.pop().context("a sender")?;
-    Ok((sender, done))
+    let mut receivers = measure(&mut children, warm_up, span)?;
+    let sender = receivers.pop().context("a sender")?;
+    Ok(Run { sender, receivers })
 }
 
 fn competitor(payload: Payload) -> Result<Vec<Child>> {
@@ -151,14 +174,19 @@ fn ours(sessions: usize, loss: f64, code: &str) -> Result<Vec<Child>> {
     Ok(children)
 }
 
-fn cells(name: &str, sender: &Snapshot, receivers: &[Snapshot], quinn_bps: f64) -> Map<String, Value> {
-    let goodput: f64 = receivers.iter().map(Snapshot::goodput_bps).sum();
+/// The median run of a row, and the goodputs of its slowest and its fastest.
+fn cells(name: &str, runs: &[Run], quinn_bps: f64) -> Map<String, Value> {
+    let Run { sender, receivers } = median(runs);
+    let gbps = |run: Option<&Run>| run.map(|run| run.goodput_bps() / 1e9);
+    let goodput = median(runs).goodput_bps();
     let received: u64 = receivers.iter().map(|it| it.datagrams_received).sum();
     let receive_calls: u64 = receivers.iter().map(|it| it.receive_calls).sum();
     let peak = receivers.iter().map(|it| it.peak_mib).fold(sender.peak_mib, f64::max);
     object(json!({
         "row": name,
         "goodput_gbps": goodput / 1e9,
+        "slowest_gbps": gbps(runs.first()),
+        "fastest_gbps": gbps(runs.last()),
         "times_quinn": goodput / quinn_bps,
         "sender_cores": sender.cores(),
         "overhead": sender.overhead(),
