@@ -9,7 +9,7 @@ queue, then rate, then delay, then loss, as in netsim. Needs root, iproute2, rsy
 says so and ends with code 0.
 """
 
-import argparse, fcntl, heapq, json, os, random, select, shutil, struct, subprocess, sys, tempfile, threading, time
+import argparse, fcntl, heapq, json, os, random, select, shutil, signal, struct, subprocess, sys, tempfile, threading, time
 
 RATE_MBIT, DELAY_MS, LOSS_PER_LINK = 100, 15, 0.01  # of each of the two links of the first path
 QUEUE_MS = 50
@@ -89,20 +89,20 @@ class Path(threading.Thread):
 
 
 class Namespaces:
-    NAMES = ("sfio-bench-a", "sfio-bench-b")
-
+    # Whatever a run that was killed left behind, and whoever else measures, has other names.
+    NAMES = (f"sfio-a{os.getpid()}", f"sfio-b{os.getpid()}")
     ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
 
     def __enter__(self):
         # In a namespace only these may be chosen.
         self.allowed = open(self.ALLOWED).read()
         open(self.ALLOWED, "w").write(" ".join({*self.allowed.split(), *CONTROLS}))
-        self.path = Path(("sfiobencha", "sfiobenchb"))
-        for name, device, address in zip(self.NAMES, ("sfiobencha", "sfiobenchb"), ("10.71.0.1", "10.71.0.2")):
+        self.path = Path(self.NAMES)
+        for name, address in zip(self.NAMES, ("10.71.0.1", "10.71.0.2")):
             run("ip", "netns", "add", name)
-            run("ip", "link", "set", device, "netns", name)
-            run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", device)
-            run("ip", "-n", name, "link", "set", device, "up")
+            run("ip", "link", "set", name, "netns", name)
+            run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", name)
+            run("ip", "-n", name, "link", "set", name, "up")
         self.path.start()
         return self
 
@@ -174,6 +174,8 @@ def main():
     if why := missing():
         print(f"skipped: {why}")
         return
+    # A run that is ended from outside still removes its namespaces.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as root, Namespaces():
         os.environ["XDG_CACHE_HOME"] = os.path.join(root, "cache")
         overlay = os.path.join(root, "overlay")
