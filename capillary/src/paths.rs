@@ -1,5 +1,7 @@
 //! A routing as a few weighted paths, which is what a transport sends along [theory §1.6].
 
+mod fit;
+
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -35,14 +37,15 @@ pub struct WeightedPath {
 pub struct Paths {
     /// The paths, the widest first.
     pub paths: Vec<WeightedPath>,
-    /// The share of the demand that the paths carry in the routing itself, before their weights were scaled to sum 1.
+    /// The share of the demand that the paths carry in the routing itself.
     pub covered: f64,
     /// The largest difference on any link between the load under these paths and the load in the routing.
     pub load_error: f64,
 }
 
 impl Paths {
-    /// Peels the widest path off the flow, again and again.
+    /// Peels the widest path off the flow, again and again. What is then left of it the paths carry, too: in proportion to what
+    /// they have, or by the weights that come nearest to the routing's loads if these are off by no more anywhere.
     pub(crate) fn peel(routing: &Routing, max_paths: usize, cover: f64) -> Self {
         let mut rest = Rest::new(routing);
         let mut paths = Vec::new();
@@ -56,7 +59,20 @@ impl Paths {
             path.weight /= covered;
         }
         let load_error = largest_load_error(routing, &paths);
-        Self { paths, covered: covered.min(1.0), load_error }
+        let scaled = Self { paths, covered: covered.min(1.0), load_error };
+        if covered > 1.0 - NEGLIGIBLE_FLOW { scaled } else { scaled.fitted(routing) }
+    }
+
+    /// The same paths with the weights that come nearest to the routing's loads, unless the largest error is larger then.
+    fn fitted(self, routing: &Routing) -> Self {
+        let scaled = self.paths.iter().map(|path| path.weight).collect();
+        let Some(weights) = fit::weights(routing, &self.paths, scaled) else { return self };
+        let mut paths = self.paths.clone();
+        paths.iter_mut().zip(weights).for_each(|(path, weight)| path.weight = weight);
+        paths.retain(|path| path.weight > 0.0);
+        paths.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        let load_error = largest_load_error(routing, &paths);
+        if load_error > self.load_error { self } else { Self { paths, load_error, ..self } }
     }
 }
 

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::num::NonZeroU32;
 
 use capillary::{
-    Certificate, CertificateError, LinkId, Node, NodeId, Orientation, Routing, Solution, SolveError,
+    Certificate, CertificateError, LinkId, LinkUse, Node, NodeId, Orientation, Routing, Solution, SolveError,
     Topology, baseline, exact, lp, solve_certified, solve_layers,
 };
 use proptest::prelude::*;
@@ -256,6 +256,29 @@ proptest! {
                 prop_assert_eq!(routing.link(link).direction(), (path.nodes[step], path.nodes[step + 1]));
             }
         }
+    }
+
+    #[test]
+    fn few_paths_come_nearer_to_the_loads_than_scaled_ones(scene in scene(), most in 1..6usize) {
+        let Some(Solution { routing, .. }) = scene.solve() else { return Ok(()) };
+        let all = routing.paths(usize::MAX, 1.0).paths;
+        let few = routing.paths(most, 1.0);
+        prop_assert!(few.paths.iter().all(|path| path.weight > 0.0));
+        assert_close(few.paths.iter().map(|path| path.weight).sum(), 1.0, "sum of the weights");
+        prop_assert!(few.paths.is_sorted_by(|a, b| a.weight >= b.weight));
+        if all.len() <= most {
+            prop_assert_eq!(few.paths, all);
+            return Ok(());
+        }
+        let covered: f64 = all[..most].iter().map(|path| path.weight).sum();
+        assert_close(few.covered, covered, "what the peeled paths carry");
+        let off = |id: LinkId, link: &LinkUse| {
+            let over = all[..most].iter().filter(|path| path.links.contains(&id));
+            let flow = over.map(|path| path.weight).sum::<f64>() / covered;
+            (flow / link.flow.abs() - 1.0).abs() * link.load
+        };
+        let scaled = routing.used_links().map(|(id, link)| off(id, link)).fold(0.0, f64::max);
+        prop_assert!(few.load_error <= scaled + 1e-12, "{} after {scaled}", few.load_error);
     }
 
     #[test]

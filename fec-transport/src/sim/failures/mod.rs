@@ -226,7 +226,7 @@ fn predict(
         layer,
         tolerance,
         paths: routes.len(),
-        covered: routing.paths(routes.len(), 1.0).covered,
+        covered: routing.paths(settings.max_paths, 1.0).covered,
         links: flows.len(),
         failures: 0,
         ror: ror::rate(routing, tolerance, &law)?.overall,
