@@ -16,7 +16,7 @@ pub struct PathStatus {
     pub route: Vec<MemberId>,
     /// Whether it carries data.
     pub state: PathState,
-    /// The share of the flow that the plan gives it, in [0, 1].
+    /// The share of the flow that the plan gives it, in [0, 1]; those of a session sum to no more than 1.
     pub planned_share: f64,
     /// The rate at which it is paced, in bit/s, IP headers included.
     pub rate_bps: f64,
@@ -91,11 +91,13 @@ impl Session {
     }
 
     pub(crate) fn path_statuses(&self) -> Vec<PathStatus> {
+        // While a path that was planned around comes back, the weights of both plans are in use.
+        let planned: f64 = self.paths.iter().map(|path| path.planned_share).sum();
         let status = |path: &Path| PathStatus {
             id: path.id,
             route: path.route.clone(),
             state: path.state,
-            planned_share: path.planned_share,
+            planned_share: path.planned_share / planned.max(1.0),
             rate_bps: path.rate.mean_rate(),
             round_trip: path.round_trip.smoothed(),
             loss: path.loss_share(),

@@ -339,6 +339,15 @@ fn a_path_that_retires_ends_what_it_has_begun_and_gets_nothing_new() {
     assert_eq!(pair.ends[CLIENT].sender.counters().repair_rounds, 0);
 }
 
+/// `sfio ping` once told of four paths with a third, a third, a third and a quarter of the flow.
+#[test]
+fn shares_that_people_see_sum_to_one_while_a_path_comes_back() {
+    let mut pair = Pair::opened(Config::default());
+    pair.ends[CLIENT].share_by_plan(&[(PathId(1), 1.0), (PathId(2), 0.25)]);
+    let shares = pair.ends[CLIENT].path_statuses().into_iter().map(|path| path.planned_share);
+    assert_eq!(shares.collect::<Vec<_>>(), [0.8, 0.2]);
+}
+
 #[test]
 fn a_path_id_is_never_used_twice() {
     let mut pair = Pair::opened(Config::default());
