@@ -176,9 +176,9 @@ fn ours(sessions: usize, loss: f64, code: &str) -> Result<Vec<Child>> {
 
 /// The median run of a row, and the goodputs of its slowest and its fastest.
 fn cells(name: &str, runs: &[Run], quinn_bps: f64) -> Map<String, Value> {
-    let Run { sender, receivers } = median(runs);
+    let run = median(runs);
+    let (Run { sender, receivers }, goodput) = (run, run.goodput_bps());
     let gbps = |run: Option<&Run>| run.map(|run| run.goodput_bps() / 1e9);
-    let goodput = median(runs).goodput_bps();
     let received: u64 = receivers.iter().map(|it| it.datagrams_received).sum();
     let receive_calls: u64 = receivers.iter().map(|it| it.receive_calls).sum();
     let peak = receivers.iter().map(|it| it.peak_mib).fold(sender.peak_mib, f64::max);

@@ -38,7 +38,8 @@ const MAX_BATCH: usize = 128;
 /// Bytes that the node may put out before the socket takes them: some sixteen full runs.
 const MAX_QUEUED: usize = 1 << 20;
 
-/// Runs that the driver completes and sends itself before it wakes the thread beside it: up to 1 Gbit/s that takes a tenth less of the processor.
+/// Runs that the driver completes and sends itself before it wakes the thread beside it: up to 1 Gbit/s that takes a tenth
+/// less of the processor.
 const OWN_RUNS: usize = 4;
 
 /// Passes over all outputs before the inputs get their turn again.

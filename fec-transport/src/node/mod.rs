@@ -233,8 +233,13 @@ impl Node {
             }
             Verdict::Deliver(circuit, header) => {
                 if let Some((session, path)) = self.carried.get(&circuit).copied() {
-                    self.with_session(session, |session| session.on_datagram(now, path, &header, datagram));
-                    self.pass_news_on(session);
+                    let has_news = self.with_session(session, |session| {
+                        session.on_datagram(now, path, &header, datagram);
+                        session.has_news()
+                    });
+                    if has_news == Some(true) {
+                        self.pass_news_on(session);
+                    }
                 }
             }
             Verdict::Greeted(peer) => {

@@ -164,6 +164,11 @@ impl Session {
         self.coupling.couple(now, &mut coupled(&mut self.paths), limit);
     }
 
+    /// Whether [`poll_news`](Self::poll_news) would give any.
+    pub(crate) fn has_news(&self) -> bool {
+        self.coupling.has_news()
+    }
+
     /// What has happened on the paths that concerns other sessions of the node over the same links.
     pub(crate) fn poll_news(&mut self) -> Option<News> {
         self.coupling.poll_news()

@@ -35,7 +35,7 @@ pub(crate) trait ErasureCode {
 }
 
 /// The repair symbols of one block.
-pub(crate) trait RepairSymbols: std::fmt::Debug + Send {
+pub(crate) trait RepairSymbols {
     /// Appends the repair symbol `encoding_id`, at least K; `source` is the block that was prepared.
     fn append(&self, encoding_id: u16, source: &[u8], out: &mut Vec<u8>);
 }

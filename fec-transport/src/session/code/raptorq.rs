@@ -131,9 +131,3 @@ impl RepairSymbols for Prepared {
         }
     }
 }
-
-impl std::fmt::Debug for Prepared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Prepared({} source symbols)", self.source_symbols)
-    }
-}

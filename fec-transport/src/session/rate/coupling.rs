@@ -74,6 +74,11 @@ impl Coupling {
         self.news.pop_front()
     }
 
+    /// Whether there is any.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
     /// Makes room for the path at `newcomer`, which has just come into the schedule. Over each link that it shares it gets
     /// what the session has not used of late, or as much as each of the others, whichever is more; and these give up what
     /// is then too much. So a link that was full stays full, and no fuller. Paths that are at their start know nothing.
@@ -170,7 +175,7 @@ fn neighbours(index: usize, paths: &[CoupledPath<'_>]) -> Vec<usize> {
     (0..paths.len()).filter(|other| *other == index || shares(&paths[*other])).collect()
 }
 
-fn crosses(links: &[RouteLink], link: &RouteLink) -> bool {
+pub(super) fn crosses(links: &[RouteLink], link: &RouteLink) -> bool {
     links.iter().any(|other| other.link == link.link)
 }
 

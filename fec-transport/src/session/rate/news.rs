@@ -8,9 +8,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::coupling::CoupledPath;
+use super::coupling::{self, CoupledPath};
 use super::{MAX_RATE, Manoeuvre, RateController, SHORTEST_ROUND, TELLING};
-use crate::overlay::LinkId;
+use crate::overlay::RouteLink;
 use crate::time::Time;
 
 /// So many round trips after a limit was found most of what filled its queue has been drained; the second time all of it.
@@ -20,7 +20,7 @@ const SETTLED: [u32; 2] = [3, 12];
 /// What a path has done, and which links it crosses.
 #[derive(Debug, Clone)]
 pub(crate) struct News {
-    links: Vec<LinkId>,
+    links: Vec<RouteLink>,
     what: What,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum What {
 
 impl News {
     pub(super) fn of(path: &CoupledPath<'_>, what: What) -> News {
-        News { links: path.links.iter().map(|link| link.link).collect(), what }
+        News { links: path.links.to_vec(), what }
     }
 
     /// Whether it concerns the session, too, whose path it is of.
@@ -68,7 +68,7 @@ impl News {
         paths: &'a mut [CoupledPath<'_>],
     ) -> impl Iterator<Item = &'a mut RateController> {
         let crosses =
-            |path: &&mut CoupledPath<'_>| path.links.iter().any(|link| self.links.contains(&link.link));
+            |path: &&mut CoupledPath<'_>| self.links.iter().any(|link| coupling::crosses(path.links, link));
         let crossing = paths.iter_mut().filter(crosses).map(|path| &mut *path.controller);
         crossing.filter(move |controller| match self.what {
             What::Begun(_) => controller.is_limited_by_a_queue(now),
@@ -201,7 +201,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::overlay::RouteLink;
+    use crate::overlay::LinkId;
 
     const ROUND_TRIP: Duration = Duration::from_millis(100);
 
@@ -218,13 +218,17 @@ mod tests {
         controller
     }
 
+    fn links(link: u16) -> Vec<RouteLink> {
+        vec![RouteLink { link: LinkId(link), capacity_bps: None }]
+    }
+
     fn found_limit(link: u16, millis: u64) -> News {
-        News { links: vec![LinkId(link)], what: What::FoundLimit(Limit::found(at(millis), ROUND_TRIP)) }
+        News { links: links(link), what: What::FoundLimit(Limit::found(at(millis), ROUND_TRIP)) }
     }
 
     /// What a session over link 1 with this path sends at the limit, in Mbit/s.
     fn part(controller: &mut RateController, news: &News) -> Option<f64> {
-        let links = [RouteLink { link: LinkId(1), capacity_bps: None }];
+        let links = links(1);
         let part = news.part(at(5_000), &mut [CoupledPath { controller, links: &links }]);
         part.map(|part| part.rate / 1e6)
     }
