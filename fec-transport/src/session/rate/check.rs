@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::watch::{LossWatch, log_likelihood_ratio};
-use super::{Feedback, Manoeuvre, RateController, TELLING};
+use super::{Feedback, RateController, TELLING};
 use crate::time::Time;
 
 /// "Policed" is believed at e^2 to one, because a mistake costs some per cent of the rate for a second or two. "Own
@@ -149,10 +149,20 @@ impl Check {
 }
 
 impl RateController {
+    /// The share of its rate at which it sends while it checks.
+    pub(super) fn check_share(&self) -> Option<f64> {
+        self.check.as_ref().map(Check::share)
+    }
+
+    /// Sends no more than this share of its rate, because a path over a common link checks. It concludes nothing: that its
+    /// own loss does not fall with the rate would not tell why, as it has not risen.
+    pub(super) fn hold(&mut self, share: Option<f64>) {
+        self.held = share;
+    }
+
     pub(super) fn begin_check(&mut self, now: Time, share: f64) {
         if self.check.is_none() {
             self.check = Some(Check::of_rise(now, share, &self.watch, now.since(self.told_at) < TELLING));
-            self.begun = Some(Manoeuvre::Check(share));
         }
     }
 
@@ -161,7 +171,6 @@ impl RateController {
             let policed = (1.0 - self.watch.own_loss()) / (1.0 - self.watch.least_loss());
             let share = CHECK_RATE * policed;
             self.check = Some(Check::of_doubt(now, share, &self.watch));
-            self.begun = Some(Manoeuvre::Check(share));
         }
     }
 
@@ -173,7 +182,6 @@ impl RateController {
         self.check = None;
         match verdict {
             Verdict::Deeper => {
-                self.begun = Some(Manoeuvre::Check(deeper.share()));
                 self.check = Some(deeper);
                 return;
             }

@@ -47,6 +47,7 @@ impl Coupling {
     /// Couples the live paths of a session; to be called after each report. `limit` is for all paths together, in bit/s.
     pub(crate) fn couple(&mut self, now: Time, paths: &mut [CoupledPath<'_>], limit: Option<f64>) {
         self.join_manoeuvres(now, paths);
+        hold_beside_checks(paths);
         let limits = paths.iter_mut().filter_map(|path| Some((path.controller.take_limit(now)?, &*path)));
         self.news.extend(limits.map(|(limit, path)| News::of(path, limit)));
         for (link, rate, paths) in &rates(paths, RateController::sent_rate) {
@@ -169,10 +170,27 @@ fn keep_capacities(now: Time, paths: &mut [CoupledPath<'_>]) {
     }
 }
 
+/// While a path looks whether its loss falls with the rate, those over common links send as much less.
+fn hold_beside_checks(paths: &mut [CoupledPath<'_>]) {
+    let checking: Vec<(usize, f64)> = (paths.iter().enumerate())
+        .filter_map(|(index, path)| Some((index, path.controller.check_share()?)))
+        .collect();
+    let beside = |index: usize| {
+        let neighbours =
+            checking.iter().filter(|(other, _)| *other != index && are_neighbours(index, *other, paths));
+        neighbours.map(|(_, share)| *share).reduce(f64::min)
+    };
+    let held: Vec<Option<f64>> = (0..paths.len()).map(beside).collect();
+    paths.iter_mut().zip(held).for_each(|(path, share)| path.controller.hold(share));
+}
+
 /// The paths that share a link with the one at `index`, itself included.
 fn neighbours(index: usize, paths: &[CoupledPath<'_>]) -> Vec<usize> {
-    let shares = |path: &CoupledPath<'_>| paths[index].links.iter().any(|link| crosses(path.links, link));
-    (0..paths.len()).filter(|other| *other == index || shares(&paths[*other])).collect()
+    (0..paths.len()).filter(|other| *other == index || are_neighbours(index, *other, paths)).collect()
+}
+
+fn are_neighbours(one: usize, other: usize, paths: &[CoupledPath<'_>]) -> bool {
+    paths[one].links.iter().any(|link| crosses(paths[other].links, link))
 }
 
 pub(super) fn crosses(links: &[RouteLink], link: &RouteLink) -> bool {
@@ -211,6 +229,8 @@ fn scale<'a, 'b: 'a>(now: Time, paths: impl Iterator<Item = &'a mut CoupledPath<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::rate::Feedback;
+    use crate::session::rate::tests::feedback;
 
     const NOW: Time = Time::ZERO;
 
@@ -301,6 +321,29 @@ mod tests {
         };
         assert!(!hurries(8.0));
         assert!(hurries(14.0));
+    }
+
+    /// Paths whose own loss had not risen once joined in the check, saw that it did not fall, and believed in a policer.
+    #[test]
+    fn beside_a_path_that_checks_others_send_less_and_conclude_nothing() {
+        let (mut controllers, links) =
+            (established(&[8.0, 8.0, 8.0]), [links(&[1]), links(&[1]), links(&[2])]);
+        controllers[0].begin_check(NOW, 0.5);
+        let mut coupling = knowing(&mut controllers, &links);
+        let rates = |controllers: &[RateController], now| {
+            controllers.iter().map(|controller| controller.rate(now) / 1e6).collect::<Vec<_>>()
+        };
+        assert_eq!(rates(&controllers, NOW), [4.0, 4.0, 8.0]);
+        let reports = (0..800).map(feedback);
+        for report in reports {
+            controllers[1]
+                .on_feedback(report.departed + report.round_trip, &Feedback { lost: 0.2, ..report });
+        }
+        let now = NOW + Duration::from_secs(9);
+        controllers[0].check = None;
+        coupling.couple(now, &mut coupled(&mut controllers, &links), None);
+        assert_eq!(rates(&controllers, now), [8.0, 8.0, 8.0]);
+        assert!(controllers[1].ceiling.is_none());
     }
 
     /// Drains that others of the same session undid once opened contentions with flows that were not there.

@@ -46,7 +46,8 @@ impl RateController {
             self.drain(now, drain::span(queue - self.target(), self.contention.failures()));
             self.begun = Some(Manoeuvre::Drain(self.drain.until().since(now)));
         } else {
-            let loop_delay = (feedback.round_trip + span).as_secs_f64();
+            // A slow path's round lasts until it has sent enough packets.
+            let loop_delay = feedback.round_trip.as_secs_f64() + round.arrival_span().max(span.as_secs_f64());
             self.control(now, &round, loop_delay);
             self.manoeuvre_if_due(now, queue);
         }

@@ -108,8 +108,6 @@ pub(crate) enum Manoeuvre {
     Drain(Duration),
     /// The same, because the queue has fallen from its peak or overflowed: windows shrink.
     BackOff(Duration),
-    /// The rate is lowered to this share to see whether the loss goes away.
-    Check(f64),
 }
 
 /// The paced rate of one path.
@@ -131,6 +129,8 @@ pub(crate) struct RateController {
     round: Round,
     watch: LossWatch,
     check: Option<Check>,
+    /// The share of its rate that another path's check over a common link leaves it.
+    held: Option<f64>,
     drain: Drain,
     contention: Contention,
     /// Whether to compete as others do.
@@ -171,6 +171,7 @@ impl RateController {
             round: Round::default(),
             watch: LossWatch::default(),
             check: None,
+            held: None,
             drain: Drain::none(now),
             contention: Contention::default(),
             is_fair: false,
@@ -192,8 +193,9 @@ impl RateController {
 
     /// The rate to send at, in bit/s, IP headers included.
     pub(crate) fn rate(&self, now: Time) -> f64 {
-        let share = if now < self.drain.until() { DRAIN_RATE } else { 1.0 };
-        (self.rate * share * self.check.as_ref().map_or(1.0, Check::share)).clamp(MIN_RATE, MAX_RATE)
+        let drained = if now < self.drain.until() { DRAIN_RATE } else { 1.0 };
+        let checked = self.check_share().or(self.held).unwrap_or(1.0);
+        (self.rate * drained * checked).clamp(MIN_RATE, MAX_RATE)
     }
 
     /// The rate beside manoeuvres, for quotas and people.
@@ -239,7 +241,6 @@ impl RateController {
                 self.contention.shrink(now);
                 self.drain(now, span);
             }
-            Manoeuvre::Check(share) => self.begin_check(now, share),
         }
         self.begun = None;
     }
@@ -303,6 +304,9 @@ impl RateController {
         }
         if self.check.is_some() {
             return self.on_check_feedback(now, feedback);
+        }
+        if self.held.is_some() {
+            self.be_blind(now);
         }
         let allowed = self.rate_at(feedback.departed);
         let is_blind = feedback.departed < self.blind_until;

@@ -51,15 +51,14 @@ impl News {
     pub(crate) fn follow(&self, now: Time, paths: &mut [CoupledPath<'_>], share: f64) {
         self.concerned(now, paths).for_each(|controller| match self.what {
             What::Begun(manoeuvre) => controller.join(now, manoeuvre),
-            What::FoundLimit(_) => controller.share_limit(now, share),
+            What::FoundLimit(limit) => controller.share_limit(now, &limit, share),
         });
     }
 
     /// The same if nobody else is concerned.
     pub(crate) fn keep(&self, now: Time, paths: &mut [CoupledPath<'_>]) {
-        self.concerned(now, paths)
-            .filter_map(|controller| controller.limit.as_mut())
-            .for_each(|limit| limit.is_own = true);
+        let What::FoundLimit(limit) = self.what else { return };
+        self.concerned(now, paths).for_each(|controller| controller.keep_limit(now, &limit));
     }
 
     fn concerned<'a>(
@@ -77,8 +76,10 @@ impl News {
     }
 }
 
-/// Who fills a link sees the queue that a newcomer makes so many round trips before the newcomer does, whose rate doubles.
+/// Who fills a link sees the queue that a newcomer makes so many round trips before the newcomer does, whose rate doubles …
 const DOUBLINGS: u32 = 5;
+/// … and for as long as the packets of these doublings take, two times those of the first one.
+const DOUBLING: Duration = Duration::from_millis(400);
 /// For so long all drain the queue when they share a limit, so that they see the same floor of the delay.
 const DRAIN: Duration = Duration::from_millis(60);
 /// So many times are known when a queue became too long.
@@ -140,7 +141,8 @@ impl Limit {
 
     /// Whether a queue that became too long at this time may be the one that showed it.
     fn explains(&self, crowded: Time) -> bool {
-        crowded + DOUBLINGS * self.round_trip >= self.found && crowded <= self.found + self.round_trip
+        crowded + DOUBLINGS * self.round_trip + DOUBLING >= self.found
+            && crowded <= self.found + self.round_trip
     }
 }
 
@@ -178,8 +180,23 @@ impl RateController {
 
     /// Whether its queue became too long when that limit was found, and it sends all that it may.
     fn has_met(&self, limit: &Limit) -> bool {
-        let is_busy = if self.is_starting() { self.round.is_busy() } else { self.is_busy };
+        let is_crowded = self.queue.as_secs_f64() > self.long_queue();
+        let is_busy = if self.is_starting() { is_crowded && self.round.is_busy() } else { self.is_busy };
         is_busy && self.crowds.begun.iter().any(|crowded| limit.explains(*crowded))
+    }
+
+    /// Nobody else has met the limit: it is this path's own, if it has shown itself again.
+    fn keep_limit(&mut self, now: Time, limit: &Limit) {
+        let is_own = self.told_at > limit.found;
+        self.limit.iter_mut().for_each(|limit| limit.is_own = is_own);
+        self.make_up_for_a_pause(now, limit);
+    }
+
+    /// Where no queue has stood since, what looked like a limit was a process that did not run.
+    fn make_up_for_a_pause(&mut self, now: Time, limit: &Limit) {
+        if limit.times == SETTLED.len() && self.told_at < limit.found {
+            self.hurry(now);
+        }
     }
 
     fn part(&self) -> Part {
@@ -188,11 +205,12 @@ impl RateController {
     }
 
     /// Goes on with this share of its rate, because that is its part of a limit that was found with others.
-    fn share_limit(&mut self, now: Time, share: f64) {
+    fn share_limit(&mut self, now: Time, limit: &Limit, share: f64) {
         self.start = None;
         self.make_room(now, share);
         self.drain(now, DRAIN);
         self.discount_drain();
+        self.make_up_for_a_pause(now, limit);
     }
 }
 
@@ -240,7 +258,7 @@ mod tests {
         assert_eq!(part(&mut path(30.0, &[]), &found_limit(1, 1_000)), None);
         assert_eq!(part(&mut path(30.0, &[1_200]), &found_limit(1, 1_000)), None);
         // It has been too long all the time: a queue of its own.
-        let since_long = (0..20).map(|number| 100 + 50 * number).collect::<Vec<u64>>();
+        let since_long = (0..20).map(|number| 50 + 50 * number).collect::<Vec<u64>>();
         assert_eq!(part(&mut path(30.0, &since_long), &found_limit(1, 1_000)), None);
         let mut idle = path(30.0, &[900]);
         idle.is_busy = false;
@@ -260,6 +278,26 @@ mod tests {
         slow.limit = Some(Limit { is_own: true, ..Limit::found(at(500), ROUND_TRIP) });
         let parts = [slow.part(), path(20.0, &[]).part(), path(60.0, &[]).part()];
         assert_eq!(Part::equal(parts.into_iter()), [10e6, 40e6, 40e6]);
+    }
+
+    /// What is left of a limit of 10 Mbit/s that nobody else has met, if the path saw a queue at `told` ms, and whether it hurries.
+    fn kept(told: u64) -> (bool, bool) {
+        let (mut controller, links) = (path(10.0, &[1_000]), links(1));
+        controller.limit = Some(Limit::found(at(1_000), ROUND_TRIP));
+        (controller.told_at, controller.climbing_since) = (at(told), None);
+        for due in [1_300, 2_200] {
+            let what = controller.take_limit(at(due)).expect("it is to be shared now");
+            let news = News { links: links.clone(), what };
+            news.keep(at(due), &mut [CoupledPath { controller: &mut controller, links: &links }]);
+        }
+        (controller.limit.is_some_and(|limit| limit.is_own), controller.climbing_since.is_some())
+    }
+
+    /// In a process that was busy when its sessions began, paths once kept to 1 to 3 Mbit/s of links of 24.
+    #[test]
+    fn a_limit_that_no_queue_has_shown_again_was_a_pause() {
+        assert_eq!(kept(2_000), (true, false));
+        assert_eq!(kept(900), (false, true));
     }
 
     proptest! {

@@ -70,7 +70,8 @@ impl Round {
         excess as f64 * 1e-6 > SPIKE * self.arrival_span()
     }
 
-    fn arrival_span(&self) -> f64 {
+    /// How long it lasted where packets arrive, in seconds.
+    pub(super) fn arrival_span(&self) -> f64 {
         self.begin.map_or(0.0, |(_, from)| self.end.1.saturating_sub(from) as f64 * 1e-6)
     }
 

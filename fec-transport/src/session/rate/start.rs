@@ -11,6 +11,9 @@ const START_PACKETS: u64 = 64;
 /// A limit without a queue drops packets: less than this share of what arrived before arrives at twice the rate. Loss tells it
 /// and not the rate of arrivals, which a process that did not run lowers, too.
 const LEAST_ARRIVING: f64 = 0.7;
+/// What is expected of a link before anything is known, at least: so many lost packets of so many. A start that ends soon has
+/// seen no loss yet, and the first one after it is no rise.
+const EXPECTED: (f64, f64) = (2.0, 100.0);
 /// A queue that does not stand for so long is a process that did not run: what waited meanwhile arrives all at once.
 const STANDS: Duration = Duration::from_millis(10);
 /// A path that carries so many times the rate at which a queue ended the start, without a queue, goes on doubling.
@@ -42,14 +45,12 @@ impl RateController {
     pub(super) fn double(&mut self, now: Time, feedback: &Feedback, queue: f64, start: Start) {
         if queue > self.long_queue() && self.round.stood_for() >= STANDS {
             let delivered = self.round.number_rate_of_queue();
+            let is_alone = !self.shares_links();
             self.set_rate(now, delivered.clamp(self.rate / 4.0, self.rate));
             self.is_busy = self.round.is_busy();
             self.end_start(now, start);
             self.limit = Some(Limit::found(now, feedback.round_trip));
-            if !self.shares_links() {
-                self.ended_at = Some((now, self.rate));
-                self.hurry(now);
-            }
+            self.ended_at = is_alone.then_some((now, self.rate));
             return;
         }
         if !self.round.is_over(SHORTEST_ROUND, START_PACKETS) {
@@ -94,7 +95,9 @@ impl RateController {
 
     fn end_start(&mut self, now: Time, start: Start) {
         self.start = None;
-        self.watch.learn((start.lost / start.packets.max(1.0)).clamp(0.0, 0.9), start.packets);
+        let seen = start.lost / start.packets.max(1.0);
+        let expected = (start.lost + EXPECTED.0) / (start.packets + EXPECTED.1);
+        self.watch.learn(seen.max(expected).clamp(0.0, 0.9), start.packets + EXPECTED.1);
         self.be_blind(now);
     }
 }
@@ -181,6 +184,22 @@ mod tests {
         }
         path.run(1_000, 0.0);
         assert!(!path.controller.is_starting(), "{} Mbit/s", path.mbit());
+    }
+
+    /// Such a loss once began a check on each slow path, and ended it with the verdict of a policer.
+    #[test]
+    fn a_loss_that_a_short_start_has_not_seen_is_no_rise() {
+        let mut path = Path::new();
+        path.run(20, 0.0);
+        path.controller.set_shared_rate(1e9);
+        for _ in 0..7 {
+            path.report(Duration::from_millis(15), 0.0);
+        }
+        assert!(!path.controller.is_starting());
+        for _ in 0..1_000 {
+            path.report(Duration::ZERO, 0.02);
+            assert!(path.controller.check_share().is_none(), "after {:?}", path.departed);
+        }
     }
 
     #[test]

@@ -16,6 +16,24 @@ pub(super) fn feedback(number: u64) -> Feedback {
     Feedback { departed, arrived_us, packets, lost: 0.0, bytes, dispersion: 1.0, round_trip }
 }
 
+/// A round of a slow path lasts as long as its packets take, and it once climbed as if it had lasted half a round trip: to 5.8
+/// Mbit/s in these eight seconds.
+#[test]
+fn a_slow_path_without_a_queue_climbs_within_seconds() {
+    let mut controller = RateController::new(Time::ZERO);
+    controller.begin_beside(Time::ZERO, MIN_RATE);
+    let (mut departed, round_trip) = (Time::ZERO, Duration::from_millis(40));
+    while departed < Time::ZERO + Duration::from_secs(8) {
+        let now = departed + round_trip;
+        departed += Duration::from_secs_f64(model::PACKET * 8.0 / controller.rate(now));
+        let arrived_us = departed.as_micros() + 20_000;
+        let (packets, lost, bytes, dispersion) = (1, 0.0, model::PACKET, 1.0);
+        let report = Feedback { departed, arrived_us, packets, lost, bytes, dispersion, round_trip };
+        controller.on_feedback(departed + round_trip, &report);
+    }
+    assert!(controller.mean_rate() > 10e6, "{:.2} Mbit/s", controller.mean_rate() / 1e6);
+}
+
 /// By how much a path has climbed after a second in which it sent 0.7 of what it was allowed, with a queue of that length.
 fn climbed_while_held_back(queue: Duration) -> f64 {
     let allowed = 10.0 * model::PACKET * 8.0 / 0.01 / 0.7;
