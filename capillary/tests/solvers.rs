@@ -88,6 +88,9 @@ fn layer_counts(routing: &Routing) -> Vec<usize> {
     routing.layers().iter().map(|layer| layer.links).collect()
 }
 
+/// What peeling may leave of a routing, with capacities over four orders of magnitude.
+const ROUND_OFF: f64 = 1e-7;
+
 /// Random networks that each test of solver against solver looks at.
 const NETWORKS: u32 = 2_000;
 
@@ -248,7 +251,7 @@ proptest! {
     fn paths_carry_the_whole_routing(scene in scene()) {
         let Some(Solution { routing, .. }) = scene.solve() else { return Ok(()) };
         let paths = routing.paths(usize::MAX, 1.0);
-        prop_assert!(paths.covered > 1.0 - 1e-7 && paths.load_error < 1e-7, "{:?}", paths);
+        prop_assert!(paths.covered > 1.0 - ROUND_OFF && paths.load_error < ROUND_OFF, "{:?}", paths);
         prop_assert!(paths.paths.len() <= scene.links.len());
         for path in &paths.paths {
             prop_assert_eq!((path.nodes[0], *path.nodes.last().unwrap()), (NodeId(0), NodeId(scene.nodes - 1)));
@@ -271,7 +274,8 @@ proptest! {
             return Ok(());
         }
         let covered: f64 = all[..most].iter().map(|path| path.weight).sum();
-        assert_close(few.covered, covered, "what the peeled paths carry");
+        // The weights of all have the sum one, although they may carry a little less.
+        prop_assert!((few.covered - covered).abs() < ROUND_OFF, "{} instead of {covered}", few.covered);
         let off = |id: LinkId, link: &LinkUse| {
             let over = all[..most].iter().filter(|path| path.links.contains(&id));
             let flow = over.map(|path| path.weight).sum::<f64>() / covered;
