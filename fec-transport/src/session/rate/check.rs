@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::watch::{LossWatch, log_likelihood_ratio};
-use super::{Feedback, RateController, TELLING};
+use super::{Feedback, RateController};
 use crate::time::Time;
 
 /// "Policed" is believed at e^2 to one, because a mistake costs some per cent of the rate for a second or two. "Own
@@ -162,7 +162,7 @@ impl RateController {
 
     pub(super) fn begin_check(&mut self, now: Time, share: f64) {
         if self.check.is_none() {
-            self.check = Some(Check::of_rise(now, share, &self.watch, now.since(self.told_at) < TELLING));
+            self.check = Some(Check::of_rise(now, share, &self.watch, self.is_told(now)));
         }
     }
 

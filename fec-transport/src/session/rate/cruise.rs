@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::round::Round;
-use super::{BUSY, Feedback, Manoeuvre, RateController, SHORTEST_ROUND, TELLING, drain};
+use super::{BUSY, Feedback, Manoeuvre, RateController, SHORTEST_ROUND, drain};
 use crate::time::Time;
 
 /// The proportional gain of the queue's control, times the delay of the loop: 1/e is critically damped.
@@ -87,7 +87,7 @@ impl RateController {
     /// Without a queue there is room for more, unless packets were dropped at this rate not long ago.
     fn climb(&mut self, now: Time, round: &Round, loop_delay: f64, push: f64) -> f64 {
         // Who sees a queue and yet does not send all that it may, has enough.
-        let sees_queue = round.has_queue() || now.since(self.told_at) < TELLING;
+        let sees_queue = round.has_queue() || self.is_told(now);
         if !round.uses(if sees_queue { BUSY } else { USED }) {
             // The climb pauses: a path that has too little to send for a round is not to begin anew.
             let pause = Duration::from_secs_f64(loop_delay);
@@ -100,7 +100,7 @@ impl RateController {
         let since = *self.climbing_since.get_or_insert(now);
         let growth = (CLIMB.0 * now.since(since).as_secs_f64().exp2()).min(CLIMB.1) * loop_delay;
         // Where no queue was seen for long, something else may limit the path: the way up is then a slow one.
-        let push = if now.since(self.told_at) < TELLING { push } else { 0.0 };
+        let push = if self.is_told(now) { push } else { 0.0 };
         // What was allowed a round trip ago, not the rate of now: its effect is still to be seen.
         round.allowed_rate() * (1.0 + growth.max(push).min(MAX_GROWTH))
     }

@@ -333,9 +333,14 @@ impl RateController {
         }
     }
 
+    /// Whether a queue has lately been as long as it should be.
+    fn is_told(&self, now: Time) -> bool {
+        now.since(self.told_at) < TELLING
+    }
+
     /// Whether a queue stands that is as long as it should be, so that it cannot be loss that limits the path.
     fn delay_tells(&self, now: Time, queue: f64) -> bool {
-        queue > self.target() / 2.0 && now.since(self.told_at) < TELLING
+        queue > self.target() / 2.0 && self.is_told(now)
     }
 
     fn is_near_ceiling(&self) -> bool {
@@ -353,7 +358,7 @@ impl RateController {
                 self.begun = Some(Manoeuvre::Drain(self.drain.until().since(now)));
             }
         }
-        if now.since(self.told_at) < TELLING {
+        if self.is_told(now) {
             self.doubted_at = now;
             if self.told_at == now {
                 self.watch.settle();

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::coupling::{self, CoupledPath};
-use super::{MAX_RATE, Manoeuvre, RateController, SHORTEST_ROUND, TELLING};
+use super::{MAX_RATE, Manoeuvre, RateController, SHORTEST_ROUND};
 use crate::overlay::RouteLink;
 use crate::time::Time;
 
@@ -174,14 +174,17 @@ impl RateController {
 
     /// Whether a queue tells what it carries. Who sees one that is too long has more to do than to look for its floor.
     fn is_limited_by_a_queue(&self, now: Time) -> bool {
-        let is_told = !self.is_starting() && now.since(self.told_at) < TELLING;
-        is_told && self.queue.as_secs_f64() <= self.long_queue()
+        !self.is_starting() && self.is_told(now) && !self.is_crowded()
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.queue.as_secs_f64() > self.long_queue()
     }
 
     /// Whether its queue became too long when that limit was found, and it sends all that it may.
     fn has_met(&self, limit: &Limit) -> bool {
-        let is_crowded = self.queue.as_secs_f64() > self.long_queue();
-        let is_busy = if self.is_starting() { is_crowded && self.round.is_busy() } else { self.is_busy };
+        let is_busy =
+            if self.is_starting() { self.is_crowded() && self.round.is_busy() } else { self.is_busy };
         is_busy && self.crowds.begun.iter().any(|crowded| limit.explains(*crowded))
     }
 

@@ -145,6 +145,12 @@ mod tests {
             (0..millis / 2).for_each(|_| self.report(Duration::ZERO, loss));
         }
 
+        /// A pause that looks like a queue that stands, on links that are shared: no start goes on after it.
+        fn pause_beside_others(&mut self) {
+            self.controller.set_shared_rate(1e9);
+            (0..7).for_each(|_| self.report(Duration::from_millis(15), 0.0));
+        }
+
         fn mbit(&self) -> f64 {
             self.controller.mean_rate() / 1e6
         }
@@ -178,10 +184,7 @@ mod tests {
     fn where_paths_share_links_a_queue_ends_the_start_for_good() {
         let mut path = Path::new();
         path.run(160, 0.0);
-        path.controller.set_shared_rate(1e9);
-        for _ in 0..7 {
-            path.report(Duration::from_millis(15), 0.0);
-        }
+        path.pause_beside_others();
         path.run(1_000, 0.0);
         assert!(!path.controller.is_starting(), "{} Mbit/s", path.mbit());
     }
@@ -191,10 +194,7 @@ mod tests {
     fn a_loss_that_a_short_start_has_not_seen_is_no_rise() {
         let mut path = Path::new();
         path.run(20, 0.0);
-        path.controller.set_shared_rate(1e9);
-        for _ in 0..7 {
-            path.report(Duration::from_millis(15), 0.0);
-        }
+        path.pause_beside_others();
         assert!(!path.controller.is_starting());
         for _ in 0..1_000 {
             path.report(Duration::ZERO, 0.02);
