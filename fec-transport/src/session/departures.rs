@@ -36,6 +36,8 @@ pub(crate) struct Acknowledged {
     pub(crate) packets: u64,
     /// … and their bytes, IP headers included.
     pub(crate) bytes: u64,
+    /// The bytes of the acknowledged one.
+    pub(crate) size: u32,
 }
 
 impl Departures {
@@ -82,7 +84,8 @@ impl Departures {
         }
         self.bytes -= bytes;
         self.first = highest + 1;
-        Acknowledged { departure: last.map(|last| last.time), packets, bytes: bytes + forgotten }
+        let (departure, size) = last.map_or((None, 0), |last| (Some(last.time), last.bytes));
+        Acknowledged { departure, packets, bytes: bytes + forgotten, size }
     }
 
     /// How many unacknowledged packets left longer ago than `age`, but not before `since`.
@@ -118,10 +121,11 @@ mod tests {
             departures.push(departure);
             departures.weigh_last(100);
         }
-        let all = Acknowledged { departure, packets: sent, bytes: 100 * sent };
+        let all = Acknowledged { departure, packets: sent, bytes: 100 * sent, size: 100 };
         assert_eq!(departures.acknowledge(sent - 1), all);
         departures.push(None);
         departures.push(departure);
-        assert_eq!(departures.acknowledge(sent + 1), Acknowledged { departure, packets: 1, bytes: 0 });
+        let last = Acknowledged { departure, packets: 1, bytes: 0, size: 0 };
+        assert_eq!(departures.acknowledge(sent + 1), last);
     }
 }

@@ -333,6 +333,7 @@ impl Path {
         self.counters.packets_lost = self.loss.lost();
         let feedback = Feedback {
             departed,
+            size: acknowledged.size,
             arrived_us: report.arrival_us,
             packets: acknowledged.packets,
             lost: self.loss.lost() as f64 - lost_before,

@@ -346,6 +346,27 @@ mod tests {
         assert!(controllers[1].ceiling.is_none());
     }
 
+    /// Only the path whose round was over first once sent less, and its drain kept the others from seeing the queue: 45 ms of
+    /// it stood for a second.
+    #[test]
+    fn who_joins_in_draining_a_queue_that_is_too_long_sends_less_afterwards() {
+        let mut controllers = established(&[5.0, 4.0, 1.0]);
+        let links = [links(&[1]), links(&[1, 2]), links(&[1, 3])];
+        let mut drain = |share: f64| {
+            let long = Duration::from_millis(50);
+            controllers[..2].iter_mut().for_each(|controller| controller.queue = long);
+            controllers[0].begun = Some(Manoeuvre::Drain { span: long, share });
+            Coupling::default().couple(NOW, &mut coupled(&mut controllers, &links), None);
+            mbit(&controllers)
+        };
+        assert_eq!(
+            drain(0.75),
+            [5.0, 3.0, 1.0],
+            "the first has lowered its rate itself, the third sees no queue"
+        );
+        assert_eq!(drain(0.75), [5.0, 3.0, 1.0], "nothing was seen since");
+    }
+
     /// Drains that others of the same session undid once opened contentions with flows that were not there.
     #[test]
     fn a_drain_tells_only_where_all_that_the_session_sends_is_lowered_with_it() {
@@ -355,7 +376,7 @@ mod tests {
             controllers.iter_mut().zip(busy).for_each(|(controller, busy)| controller.is_busy = busy);
             let span = Duration::from_millis(50);
             controllers[0].drain(NOW, span);
-            controllers[0].begun = Some(Manoeuvre::Drain(span));
+            controllers[0].begun = Some(Manoeuvre::Drain { span, share: 1.0 });
             Coupling::default().couple(NOW, &mut coupled(&mut controllers, &links), None);
             controllers.iter().map(|controller| controller.drain.will_tell()).collect::<Vec<_>>()
         };

@@ -27,6 +27,7 @@ pub(crate) mod coupling;
 mod cruise;
 mod drain;
 mod floor;
+mod full;
 pub(crate) mod news;
 mod round;
 mod start;
@@ -41,6 +42,7 @@ use check::Check;
 use contention::Contention;
 use drain::{DRAIN_RATE, Drain};
 use floor::DelayFloor;
+use full::FullPackets;
 use news::{Crowds, Limit};
 use round::Round;
 use start::Start;
@@ -87,6 +89,8 @@ const DOUBTFUL_LOSS: f64 = 0.04;
 pub(crate) struct Feedback {
     /// When the latest packet that arrived had left.
     pub(crate) departed: Time,
+    /// Its bytes, IP header included.
+    pub(crate) size: u32,
     /// Its arrival, µs of the peer's clock: only differences mean anything.
     pub(crate) arrived_us: u64,
     /// Packets whose fate this report tells.
@@ -104,8 +108,8 @@ pub(crate) struct Feedback {
 /// What a controller has just begun, for the paths of its session that share a link with it to join in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Manoeuvre {
-    /// The queue is emptied for so long.
-    Drain(Duration),
+    /// The queue is emptied for so long; those for whom it is too long go on with this share of their rates.
+    Drain { span: Duration, share: f64 },
     /// The same, because the queue has fallen from its peak or overflowed: windows shrink.
     BackOff(Duration),
 }
@@ -123,6 +127,7 @@ pub(crate) struct RateController {
     /// The limit that a queue showed when it ended the start.
     limit: Option<Limit>,
     crowds: Crowds,
+    full: FullPackets,
     floor: DelayFloor,
     /// How far the latest delay was above the floor.
     queue: Duration,
@@ -166,6 +171,7 @@ impl RateController {
             ended_at: None,
             limit: None,
             crowds: Crowds::default(),
+            full: FullPackets::default(),
             floor: DelayFloor::default(),
             queue: Duration::ZERO,
             round: Round::default(),
@@ -236,7 +242,12 @@ impl RateController {
     /// Joins in what another path over a shared link has begun.
     pub(crate) fn join(&mut self, now: Time, manoeuvre: Manoeuvre) {
         match manoeuvre {
-            Manoeuvre::Drain(span) => self.drain(now, span),
+            Manoeuvre::Drain { span, share } => {
+                if self.is_crowded_anew() {
+                    self.scale(now, share);
+                }
+                self.drain(now, span);
+            }
             Manoeuvre::BackOff(span) => {
                 self.contention.shrink(now);
                 self.drain(now, span);
@@ -293,13 +304,17 @@ impl RateController {
 
     /// Takes what a report tells and adjusts the rate.
     pub(crate) fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
+        if self.full.are_outgrown_by(feedback.size) {
+            self.forget_delays();
+        }
+        let Some(feedback) = &self.full.take(now, feedback) else { return };
         let delay_us = feedback.arrived_us as i64 - feedback.departed.as_micros() as i64;
         self.floor.observe(now, delay_us);
         self.drain.observe(feedback, delay_us);
         // The window allows for no longer queue; what is beyond are pauses of a process.
         let queue = self.floor.above(delay_us).min(WINDOW * 8.0 / self.rate);
         self.queue = Duration::from_secs_f64(queue);
-        if queue > self.long_queue() {
+        if self.is_crowded() {
             self.crowds.observe(now, feedback.round_trip);
         }
         if self.check.is_some() {
@@ -338,6 +353,15 @@ impl RateController {
         now.since(self.told_at) < TELLING
     }
 
+    fn is_crowded(&self) -> bool {
+        self.queue.as_secs_f64() > self.long_queue()
+    }
+
+    /// The same, by packets that left after its latest drain: one excess is not to be answered twice.
+    fn is_crowded_anew(&self) -> bool {
+        self.is_crowded() && self.round.latest_departure() >= self.blind_until
+    }
+
     /// Whether a queue stands that is as long as it should be, so that it cannot be loss that limits the path.
     fn delay_tells(&self, now: Time, queue: f64) -> bool {
         queue > self.target() / 2.0 && self.is_told(now)
@@ -355,7 +379,7 @@ impl RateController {
                 self.judge_last_drain();
                 let failures = self.contention.failures() + u32::from(self.is_fair);
                 self.drain(now, drain::span(self.drain_stretch * (queue + 0.001), failures));
-                self.begun = Some(Manoeuvre::Drain(self.drain.until().since(now)));
+                self.begun = Some(Manoeuvre::Drain { span: self.drain.until().since(now), share: 1.0 });
             }
         }
         if self.is_told(now) {

@@ -177,10 +177,6 @@ impl RateController {
         !self.is_starting() && self.is_told(now) && !self.is_crowded()
     }
 
-    fn is_crowded(&self) -> bool {
-        self.queue.as_secs_f64() > self.long_queue()
-    }
-
     /// Whether its queue became too long when that limit was found, and it sends all that it may.
     fn has_met(&self, limit: &Limit) -> bool {
         let is_busy =

@@ -79,6 +79,11 @@ impl Round {
         self.begin.map_or(0.0, |(from, _)| self.end.0.since(from).as_secs_f64())
     }
 
+    /// When the latest packet that was reported left.
+    pub(super) fn latest_departure(&self) -> Time {
+        self.end.0
+    }
+
     /// Bits per second that left.
     pub(super) fn sent_rate(&self) -> f64 {
         self.bytes * 8.0 / self.departure_span().max(1e-4)

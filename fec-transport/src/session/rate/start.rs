@@ -130,6 +130,7 @@ mod tests {
             let packets = (bytes / 1_500.0).ceil();
             let feedback = Feedback {
                 departed: self.departed,
+                size: 1_500,
                 arrived_us: (self.departed + late).as_micros(),
                 packets: packets as u64,
                 lost: packets * loss,

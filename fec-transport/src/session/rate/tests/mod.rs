@@ -13,7 +13,8 @@ pub(super) fn feedback(number: u64) -> Feedback {
     let departed = Time::ZERO + Duration::from_millis(10 * number);
     let arrived_us = departed.as_micros() + 25_000;
     let (packets, bytes, round_trip) = (10, 10.0 * model::PACKET, Duration::from_millis(50));
-    Feedback { departed, arrived_us, packets, lost: 0.0, bytes, dispersion: 1.0, round_trip }
+    let size = model::PACKET as u32;
+    Feedback { departed, size, arrived_us, packets, lost: 0.0, bytes, dispersion: 1.0, round_trip }
 }
 
 /// A round of a slow path lasts as long as its packets take, and it once climbed as if it had lasted half a round trip: to 5.8
@@ -28,7 +29,8 @@ fn a_slow_path_without_a_queue_climbs_within_seconds() {
         departed += Duration::from_secs_f64(model::PACKET * 8.0 / controller.rate(now));
         let arrived_us = departed.as_micros() + 20_000;
         let (packets, lost, bytes, dispersion) = (1, 0.0, model::PACKET, 1.0);
-        let report = Feedback { departed, arrived_us, packets, lost, bytes, dispersion, round_trip };
+        let size = model::PACKET as u32;
+        let report = Feedback { departed, size, arrived_us, packets, lost, bytes, dispersion, round_trip };
         controller.on_feedback(departed + round_trip, &report);
     }
     assert!(controller.mean_rate() > 10e6, "{:.2} Mbit/s", controller.mean_rate() / 1e6);

@@ -488,6 +488,7 @@ impl World {
             path.loss.observe(now, packets, *received);
             let feedback = Feedback {
                 departed,
+                size: PACKET as u32,
                 arrived_us: (arrived * 1e6) as u64,
                 packets,
                 lost: path.loss.lost() as f64 - lost_before,
