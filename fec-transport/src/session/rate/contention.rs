@@ -173,12 +173,8 @@ impl RateController {
         }
         if has_shrunk || is_trial {
             let span = Duration::from_secs_f64(signs.queue / (1.0 - DRAIN_RATE)).min(LONGEST_TRIAL);
-            self.drain(now, span);
-            self.begun = Some(if has_shrunk {
-                Manoeuvre::BackOff(span)
-            } else {
-                Manoeuvre::Drain { span, share: 1.0 }
-            });
+            let drain = Manoeuvre::Drain { span, share: 1.0 };
+            self.begin_manoeuvre(now, if has_shrunk { Manoeuvre::BackOff(span) } else { drain });
         }
     }
 }

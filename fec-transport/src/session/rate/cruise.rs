@@ -44,10 +44,10 @@ impl RateController {
         if queue > self.long_queue() {
             let carried = self.carried(&round);
             self.set_rate(now, carried);
-            self.drain(now, drain::span(queue - self.target(), self.contention.failures()));
             // A common queue lets through the same share of what each sends.
             let share = (carried / round.allowed_rate()).min(1.0);
-            self.begun = Some(Manoeuvre::Drain { span: self.drain.until().since(now), share });
+            let span = drain::span(queue - self.target(), self.contention.failures());
+            self.begin_manoeuvre(now, Manoeuvre::Drain { span, share });
         } else {
             // A slow path's round lasts until it has sent enough packets.
             let loop_delay = feedback.round_trip.as_secs_f64() + round.arrival_span().max(span.as_secs_f64());

@@ -22,11 +22,7 @@ pub(super) struct FullPackets {
 impl FullPackets {
     /// Whether a packet of this size is none of them, but larger.
     pub(super) fn are_outgrown_by(&self, size: u32) -> bool {
-        self.largest().is_some_and(|largest| FULL * f64::from(size) > largest)
-    }
-
-    fn largest(&self) -> Option<f64> {
-        self.largest.get().map(|Reverse(largest)| f64::from(largest))
+        self.largest.get().is_some_and(|Reverse(largest)| is_smaller(largest, size))
     }
 
     /// What this report tells, and those before it that were about smaller packets; `None` if this one is.
@@ -36,12 +32,17 @@ impl FullPackets {
             Some(withheld) => feedback.after(&withheld),
             None => *feedback,
         };
-        if self.largest().is_some_and(|largest| f64::from(feedback.size) < FULL * largest) {
+        if self.largest.get().is_some_and(|Reverse(largest)| is_smaller(feedback.size, largest)) {
             self.withheld = Some(feedback);
             return None;
         }
         Some(feedback)
     }
+}
+
+/// Whether a packet is too small to be compared with one of the `other` size.
+fn is_smaller(size: u32, other: u32) -> bool {
+    f64::from(size) < FULL * f64::from(other)
 }
 
 impl RateController {

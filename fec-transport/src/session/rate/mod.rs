@@ -334,7 +334,7 @@ impl RateController {
         }
         self.round.observe(feedback, queue, allowed);
         // What a long queue drops is told by the queue.
-        let may_be_policed = self.start.is_none() && !self.contention.is_open() && queue <= self.long_queue();
+        let may_be_policed = self.start.is_none() && !self.contention.is_open() && !self.is_crowded();
         if may_be_policed
             && self.watch.observe(feedback, self.delay_tells(now, queue), self.is_near_ceiling())
         {
@@ -343,7 +343,7 @@ impl RateController {
                 .begin_check(now, (check::CHECK_RATE * policed_rate / self.rate).min(check::CHECK_RATE));
         }
         match self.start {
-            Some(start) => self.double(now, feedback, queue, start),
+            Some(start) => self.double(now, feedback, start),
             None => self.cruise(now, feedback),
         }
     }
@@ -353,6 +353,7 @@ impl RateController {
         now.since(self.told_at) < TELLING
     }
 
+    /// Whether the queue is too long.
     fn is_crowded(&self) -> bool {
         self.queue.as_secs_f64() > self.long_queue()
     }
@@ -378,8 +379,8 @@ impl RateController {
             if queue > 0.001 {
                 self.judge_last_drain();
                 let failures = self.contention.failures() + u32::from(self.is_fair);
-                self.drain(now, drain::span(self.drain_stretch * (queue + 0.001), failures));
-                self.begun = Some(Manoeuvre::Drain { span: self.drain.until().since(now), share: 1.0 });
+                let span = drain::span(self.drain_stretch * (queue + 0.001), failures);
+                self.begin_manoeuvre(now, Manoeuvre::Drain { span, share: 1.0 });
             }
         }
         if self.is_told(now) {
@@ -403,6 +404,13 @@ impl RateController {
         }
         self.smallest_before_drain = self.floor.smallest();
         self.floor.forget_latest();
+    }
+
+    /// Drains, and tells the paths over common links to join in.
+    fn begin_manoeuvre(&mut self, now: Time, manoeuvre: Manoeuvre) {
+        let (Manoeuvre::Drain { span, .. } | Manoeuvre::BackOff(span)) = manoeuvre;
+        self.drain(now, span);
+        self.begun = Some(manoeuvre);
     }
 
     fn drain(&mut self, now: Time, span: Duration) {

@@ -42,8 +42,8 @@ impl Start {
 impl RateController {
     /// Doubles the rate as soon as packets sent at it have arrived, until a queue stands or twice too few arrive: once it may
     /// have been a pause of a process.
-    pub(super) fn double(&mut self, now: Time, feedback: &Feedback, queue: f64, start: Start) {
-        if queue > self.long_queue() && self.round.stood_for() >= STANDS {
+    pub(super) fn double(&mut self, now: Time, feedback: &Feedback, start: Start) {
+        if self.is_crowded() && self.round.stood_for() >= STANDS {
             let delivered = self.round.number_rate_of_queue();
             let is_alone = !self.shares_links();
             self.set_rate(now, delivered.clamp(self.rate / 4.0, self.rate));
