@@ -43,6 +43,14 @@ pub struct Paths {
     pub load_error: f64,
 }
 
+impl Routing {
+    /// Weighted paths that carry the flow, the widest first: at most `max_paths`, and no more once they carry the
+    /// share `cover` of the demand (1: all of it). See [`Paths`].
+    pub fn paths(&self, max_paths: usize, cover: f64) -> Paths {
+        Paths::peel(self, max_paths, cover)
+    }
+}
+
 impl Paths {
     /// Peels the widest path off the flow, again and again. What is then left of it the paths carry, too: in proportion to what
     /// they have, or by the weights that come nearest to the routing's loads if these are off by no more anywhere.

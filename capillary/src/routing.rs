@@ -2,7 +2,6 @@
 
 use thiserror::Error;
 
-use crate::paths::Paths;
 use crate::topology::{LinkId, NodeId, Orientation, Topology, TopologyError};
 
 /// A flow of 1 within this is the whole demand; a flow within this of 0 is none.
@@ -208,12 +207,6 @@ impl Routing {
     pub fn used_links(&self) -> impl Iterator<Item = (LinkId, &LinkUse)> {
         let numbered = self.links.iter().enumerate().map(|(index, link)| (LinkId(index as u32), link));
         numbered.filter(|(_, link)| link.flow.abs() > NEGLIGIBLE_FLOW)
-    }
-
-    /// Weighted paths that carry the flow, the widest first: at most `max_paths`, and no more once they carry the
-    /// share `cover` of the demand (1: all of it). See [`Paths`].
-    pub fn paths(&self, max_paths: usize, cover: f64) -> Paths {
-        Paths::peel(self, max_paths, cover)
     }
 
     /// The load with the sign of the flow.
