@@ -70,10 +70,12 @@ pub mod fuzzing;
 #[cfg(feature = "io")]
 pub mod io;
 pub mod keys;
+mod limits;
 mod neighbour;
 pub mod node;
 pub mod overlay;
 pub mod plan;
+mod run;
 mod session;
 #[cfg(feature = "sim")]
 pub mod sim;
@@ -85,9 +87,10 @@ pub use circuit::{CircuitCounters, CircuitPart, CircuitStatus, DatagramCounters}
 pub use config::{Config, ConfigError};
 pub use event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 pub use neighbour::NeighbourStatus;
-pub use node::{Ecn, Ingress, Node, Run, SessionStatus, Transmit};
+pub use node::{Ingress, Node, SessionStatus};
+pub use run::{Ecn, Run, RunSeal, Transmit};
 pub use session::{
     Class, Delivery, Gap, Job, JobResult, PathCounters, PathId, PathState, PathStatus, Read, ReceiveCounters,
-    RunSeal, SendCounters,
+    SendCounters,
 };
 pub use time::Time;

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::crypto::hop_key::HopKey;
+use crate::crypto::hop_tag::{self, HopKey};
 use crate::overlay::{MemberId, Overlay, Peer};
 use crate::time::Time;
-use crate::wire::hop::{self, HopHeader, Label, PacketType};
+use crate::wire::hop::{HopHeader, Label, PacketType};
 use crate::wire::link::GreetingKey;
 
 /// How often an unconfirmed greeting is repeated, and a confirmed one renewed.
@@ -171,7 +171,7 @@ impl Neighbours {
             };
             let (number, label) = (greeting.number, greeting.label);
             HopHeader { packet_type: PacketType::Greeting, epoch: 0, number, label }.emit(out);
-            hop::sign(out, &greeting.key);
+            hop_tag::sign(out, &greeting.key);
             greeting.number += 1;
             greeting.due = now + if greeting.confirmed { GREETING_RENEWAL } else { GREETING_RETRY };
             return Some(*peer);

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use super::Egress;
 use super::bucket::Buckets;
 use crate::config::Policing;
-use crate::crypto::hop_key::HopKey;
+use crate::crypto::hop_tag::{self, HopKey};
 use crate::crypto::random::Random;
 use crate::crypto::replay::ReplayWindow;
 use crate::overlay::{MemberId, Peer};
-use crate::session::path::{Egress, IP_UDP_HEADERS};
 use crate::time::Time;
+use crate::wire::IP_UDP_HEADERS;
 use crate::wire::circuit::{CircuitId, Hop};
-use crate::wire::hop::{self, HopHeader, Label, PacketType};
+use crate::wire::hop::{HopHeader, Label, PacketType};
 
 /// What the node does with packets of a label.
 #[derive(Debug)]
@@ -151,7 +152,7 @@ impl LabelTable {
         let Some(entry) = self.entries.get_mut(&header.label) else {
             return Verdict::Drop(DropReason::UnknownLabel);
         };
-        if !hop::is_signed(datagram, &entry.key) {
+        if !hop_tag::is_signed(datagram, &entry.key) {
             return Verdict::Drop(DropReason::BadTag);
         }
         match (&mut entry.purpose, header.packet_type) {
@@ -165,7 +166,7 @@ impl LabelTable {
                 {
                     return Verdict::Drop(DropReason::Policed);
                 }
-                hop::relabel(datagram, next.label, &next.key);
+                hop_tag::relabel(datagram, next.label, &next.key);
                 Verdict::Forward(next.neighbour)
             }
             (Purpose::Terminate(circuit), PacketType::Sealed) => Verdict::Deliver(*circuit, header),
@@ -212,7 +213,7 @@ mod tests {
         let mut out = Vec::new();
         header.emit(&mut out);
         out.extend_from_slice(&[body; 60]);
-        hop::sign(&mut out, &HopKey::new(hop.key));
+        hop_tag::sign(&mut out, &HopKey::new(hop.key));
         out
     }
 
@@ -228,7 +229,7 @@ mod tests {
         let mut datagram = original.clone();
         assert_eq!(table.decide(Time::ZERO, &mut datagram), Verdict::Forward(NEXT));
         assert_eq!(HopHeader::parse(&datagram).expect("whole").label, Label(5));
-        assert!(hop::is_signed(&datagram, &HopKey::new([5; 16])));
+        assert!(hop_tag::is_signed(&datagram, &HopKey::new([5; 16])));
         assert_eq!(table.decide(Time::ZERO, &mut original), Verdict::Drop(DropReason::Replayed));
     }
 

@@ -25,10 +25,10 @@ pub use labels::DatagramCounters;
 pub(crate) use labels::{LabelTable, Verdict};
 
 use crate::config::Config;
+use crate::crypto::hop_tag::HopKey;
 use crate::crypto::random::Random;
 use crate::keys::Identity;
 use crate::overlay::{MemberId, Overlay, Peer};
-use crate::session::path::Egress;
 use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Notice, SetUp, SetUpBody};
 use crate::wire::hop::Label;
@@ -37,6 +37,14 @@ use bucket::Buckets;
 
 /// What a relay says that is about to end.
 const LEAVING: &str = "I am shutting down";
+
+/// What a node sends along a circuit with: to whom, under which label, and the key of its hop tags.
+#[derive(Debug, Clone)]
+pub(crate) struct Egress {
+    pub(crate) neighbour: Peer,
+    pub(crate) label: Label,
+    pub(crate) key: HopKey,
+}
 
 /// What happened to a circuit.
 #[derive(Debug)]

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use super::admission::{Admitted, Rejection, admit};
 use super::labels::Charged;
-use super::{Circuit, CircuitEvent, Circuits, LEAVING};
-use crate::crypto::hop_key::HopKey;
+use super::{Circuit, CircuitEvent, Circuits, Egress, LEAVING};
+use crate::crypto::hop_tag::HopKey;
 use crate::overlay::{MemberId, Peer};
-use crate::session::path::Egress;
 use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, SetUp, SetUpBody};
 use crate::wire::hop::Label;

@@ -4,15 +4,15 @@ use std::fmt::{Debug, Display};
 use std::time::Duration;
 
 use super::{Coding, Config, Limits, Liveness, Pace, Policing, Protection, Routing, Sealing};
-use crate::session::{MAX_BLOCK_SPAN, MAX_RAPTORQ, MAX_REED_SOLOMON, MIN_RAPTORQ};
-use crate::wire::circuit::MAX_ROUTE;
-use crate::wire::report::MAX_REPORTED_PATHS;
+use crate::limits::{
+    MAX_BLOCK_SPAN, MAX_RAPTORQ, MAX_REED_SOLOMON, MAX_REPORTED_PATHS, MAX_ROUTE, MIN_RAPTORQ, MIN_RATE,
+};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes per second that one path keeps whatever the limit is.
-const LEAST_LIMIT: u64 = (crate::session::MIN_RATE / 8.0) as u64;
+const LEAST_LIMIT: u64 = (MIN_RATE / 8.0) as u64;
 
 /// A value of a [`Config`] that is out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Keys and what they do: hop tags, seals, the Noise handshake, randomness that follows from a seed.
 
 pub(crate) mod handshake;
-pub(crate) mod hop_key;
+pub(crate) mod hop_tag;
 pub(crate) mod random;
 pub(crate) mod replay;
 pub(crate) mod seal;

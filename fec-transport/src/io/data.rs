@@ -16,7 +16,7 @@ use tokio::net::UdpSocket;
 use super::addresses::mapped;
 use super::outbox::{Call, Outbox};
 use super::send_thread::{Outgoing, SendThread};
-use crate::node::{self, Ecn, Run};
+use crate::run::{self, Ecn, Run};
 
 /// What is asked of the kernel for each direction: 20 ms at 3 Gbit/s, the longest that the driver's task may be kept
 /// from running. The kernel gives what net.core.rmem_max and wmem_max allow, often less.
@@ -194,7 +194,7 @@ impl DataSocket {
     /// `more` says that others are coming: then the thread beside the driver completes and sends.
     pub(super) fn queue(&mut self, to: Option<SocketAddr>, run: Run, datagrams: &mut Vec<u8>, more: bool) {
         let length = run.length(datagrams);
-        let Run { transmit: node::Transmit { segment_size, ecn, .. }, seal } = run;
+        let Run { transmit: run::Transmit { segment_size, ecn, .. }, seal } = run;
         let Some(to) = to.map(|to| mapped(to, self.is_ipv6)) else {
             self.counts.without_address += length.div_ceil(segment_size.max(1)) as u64;
             return datagrams.clear();
@@ -284,7 +284,7 @@ mod tests {
 
     fn run(segment_size: usize) -> Run {
         let to = Peer { member: MemberId(1), instance: InstanceId(1) };
-        Run { transmit: node::Transmit { to, segment_size, ecn: Ecn::default() }, seal: None }
+        Run { transmit: run::Transmit { to, segment_size, ecn: Ecn::default() }, seal: None }
     }
 
     /// As the driver does it: what is blocked goes on when the socket is writable. (To tokio each socket is blocked

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use quinn_udp::UdpSocketState;
 
 use super::data::DataCounts;
-use crate::node::Ecn;
+use crate::run::Ecn;
 
 /// The largest payload of one send call, over all segments: an IPv4 packet of 65,535 bytes less its headers.
 const MAX_SEND: usize = 65_507;

@@ -18,8 +18,7 @@ use tokio::sync::Notify;
 
 use super::data::{DataCounts, send};
 use super::outbox::Outbox;
-use crate::node::Ecn;
-use crate::session::RunSeal;
+use crate::run::{Ecn, RunSeal};
 
 /// Bytes that may wait for the thread: some sixteen full runs, 0.8 ms at 10 Gbit/s.
 const MAX_WAITING: usize = 1 << 20;

@@ -35,8 +35,9 @@ use crate::event::{Event, SessionId};
 use crate::keys::Identity;
 use crate::neighbour::Neighbours;
 use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
+use crate::run::{Ecn, Run, Transmit};
 use crate::session::path::PathId;
-use crate::session::{Job, JobResult, RunSeal, Session, SharedPool};
+use crate::session::{Job, JobResult, Session, SharedPool};
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use dialler::Dialler;
@@ -52,56 +53,6 @@ pub enum Ingress {
     /// It was a valid greeting of this neighbour: from now on it is reached at the address that the datagram came from,
     /// unless the overlay file fixes one.
     Greeted(Peer),
-}
-
-/// One or more datagrams of equal size, of which the last may be shorter, to one neighbour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transmit {
-    /// The neighbour.
-    pub to: Peer,
-    /// Bytes of each datagram but the last.
-    pub segment_size: usize,
-    /// How they are marked.
-    pub ecn: Ecn,
-}
-
-/// The two bits of explicit congestion notification in an IP header (RFC 3168): relays pass them on as they came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ecn(u8);
-
-impl Ecn {
-    /// Of the two lowest bits.
-    pub fn from_bits(bits: u8) -> Ecn {
-        Ecn(bits & 3)
-    }
-
-    /// The two bits.
-    pub fn bits(self) -> u8 {
-        self.0
-    }
-}
-
-impl Transmit {
-    /// Datagrams of our own, which bear no mark.
-    pub(crate) fn unmarked(to: Peer, segment_size: usize) -> Transmit {
-        Transmit { to, segment_size, ecn: Ecn::default() }
-    }
-}
-
-/// Datagrams to one neighbour, and what is still to be done with them before they go.
-#[derive(Debug, Clone)]
-pub struct Run {
-    /// Where they go.
-    pub transmit: Transmit,
-    /// What completes them if there are only their headers yet.
-    pub seal: Option<RunSeal>,
-}
-
-impl Run {
-    /// Bytes of the complete datagrams, if `buffer` has what [`Node::poll_run`] wrote.
-    pub fn length(&self, buffer: &[u8]) -> usize {
-        self.seal.as_ref().map_or(buffer.len(), RunSeal::length)
-    }
 }
 
 /// A node; see the [module](self).

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Ecn, Transmit};
 use crate::overlay::Peer;
+use crate::run::{Ecn, Transmit};
 
 /// The most bytes of a run: what one call of the socket takes.
 const MAX_RUN: usize = 65_000;
@@ -85,7 +85,7 @@ mod tests {
     use crate::overlay::{InstanceId, MemberId};
     use proptest::prelude::*;
 
-    const MARK: Ecn = Ecn(2);
+    const MARK: Ecn = Ecn::from_bits(2);
 
     fn peer(number: u16) -> Peer {
         Peer { member: MemberId(number), instance: InstanceId(0) }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{Link, MAX_ENTRIES, Member, MemberId, Overlay, Reach, RelayFor, Site, ends, link_id, member_id};
 use crate::keys::{PublicKeys, decode_key};
-use crate::wire::circuit::MAX_NAME;
+use crate::limits::MAX_NAME;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -7,19 +7,22 @@ use std::time::Duration;
 
 use super::epochs::Seal;
 use super::pacer;
-use super::path::{Egress, IP_UDP_HEADERS, Path, PathId, PathState};
+use super::path::{Path, PathId, PathState};
 use super::rate::coupling::CoupledPath;
 use super::rate::news::{News, Part};
-use super::run::{HEADERS, RunSeal};
 use super::sender::LivingPath;
 use super::{Phase, Session};
+use crate::circuit::Egress;
+use crate::crypto::hop_tag;
 use crate::event::CloseReason;
-use crate::node::{Run, Transmit};
+use crate::limits::MAX_REPORTED_PATHS;
 use crate::overlay::Peer;
+use crate::run::{HEADERS, Run, RunSeal, Transmit};
 use crate::time::Time;
-use crate::wire::hop::{self, AEAD_TAG, HopHeader, PacketType};
+use crate::wire::IP_UDP_HEADERS;
+use crate::wire::hop::{AEAD_TAG, HopHeader, PacketType};
 use crate::wire::packet::{Kind, Probe, emit_close};
-use crate::wire::report::{MAX_REPORTED_PATHS, PathReport, Report};
+use crate::wire::report::{PathReport, Report};
 
 /// On how many paths a report travels, and how many close packets are sent.
 const REPORT_COPIES: usize = 2;
@@ -429,7 +432,7 @@ pub(super) fn seal(
     header(path, seal, number).emit(out);
     body(number, out);
     seal.key.seal(path.id.0, number, out, start);
-    hop::sign(&mut out[start..], &path.egress.key);
+    hop_tag::sign(&mut out[start..], &path.egress.key);
     path.charge(now, out.len() - start);
     path.egress.neighbour
 }

@@ -24,7 +24,6 @@ mod redundancy;
 mod renewal;
 mod reporting;
 mod round_trip;
-pub(crate) mod run;
 mod sender;
 mod spread;
 mod stream;
@@ -37,17 +36,13 @@ use std::sync::Arc;
 
 use tracing::Span;
 
-pub(crate) use code::{MAX_RAPTORQ, MAX_REED_SOLOMON, MIN_RAPTORQ};
 pub use delivery::{Delivery, Gap};
 pub use job::{Job, JobResult};
 pub use path::{PathCounters, PathId, PathState};
 pub use paths::PathStatus;
-pub(crate) use rate::MIN_RATE;
 pub(crate) use rate::news::{News, Part};
 pub use receiver::ReceiveCounters;
 pub(crate) use receiver::SharedPool;
-pub use run::RunSeal;
-pub(crate) use sender::MAX_BLOCK_SPAN;
 pub use sender::SendCounters;
 pub use stream::{Class, Read};
 

@@ -12,13 +12,13 @@ use super::pacer::Pacer;
 use super::rate::{self, Feedback, RateController};
 use super::round_trip::RoundTrip;
 use super::suspicion::{Evidence, Suspicion};
+use crate::circuit::Egress;
 use crate::config::Liveness;
-use crate::crypto::hop_key::HopKey;
 use crate::crypto::random::Random;
 use crate::crypto::replay::ReplayWindow;
-use crate::overlay::{MemberId, Peer, RouteLink};
+use crate::overlay::{MemberId, RouteLink};
 use crate::time::Time;
-use crate::wire::hop::Label;
+use crate::wire::IP_UDP_HEADERS;
 use crate::wire::report::PathReport;
 
 /// A path's number, never used twice in a session.
@@ -27,8 +27,6 @@ pub struct PathId(pub u32);
 
 /// One packet number in so many is skipped in the mean.
 const SKIP_ONE_IN: u32 = 1_024;
-/// Bytes of IPv4 and UDP headers: the pacer counts what the link carries.
-pub(crate) const IP_UDP_HEADERS: usize = 28;
 /// Probes in a row without an answer after which a path that carries nothing is dead.
 const UNANSWERED_PROBES: usize = 6;
 /// Probes whose echo is still recognised.
@@ -40,14 +38,6 @@ const MISSING_OF_DEAD: usize = 1_000;
 /// For how long a dead path is probed at the full rate, and the longest interval afterwards (design §6).
 const PROBE_PATIENCE: Duration = Duration::from_secs(60);
 const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(10);
-
-/// With what a node sends along a circuit.
-#[derive(Debug, Clone)]
-pub(crate) struct Egress {
-    pub(crate) neighbour: Peer,
-    pub(crate) label: Label,
-    pub(crate) key: HopKey,
-}
 
 /// Whether a path carries data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

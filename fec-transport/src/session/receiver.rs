@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use super::block::{BadSymbol, ReceiveBlock};
-use super::code::MAX_RAPTORQ;
 use super::delivery::Delivery;
-use super::sender::{CONTROL_STREAM, MAX_BLOCK_SPAN};
+use super::sender::CONTROL_STREAM;
 use super::stream::{BadBlock, Read, ReceiveStream};
 use crate::config::Limits;
+use crate::limits::{MAX_BLOCK_SPAN, MAX_RAPTORQ};
 use crate::time::Time;
 use crate::wire::report::BlockReport;
 use crate::wire::symbol::{BlockHeader, Codec, SymbolHeader};

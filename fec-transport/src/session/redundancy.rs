@@ -163,7 +163,7 @@ impl Redundancy {
 
 /// More than this is never sent at once.
 fn most(k: usize) -> usize {
-    (4 * k + 16).min(if k <= super::code::MAX_REED_SOLOMON { 256 } else { 8 * k })
+    (4 * k + 16).min(if k <= crate::limits::MAX_REED_SOLOMON { 256 } else { 8 * k })
 }
 
 /// The smallest number in `from..=to` for which `holds`, which is monotonous; `to` if none.

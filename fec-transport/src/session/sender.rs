@@ -36,8 +36,6 @@ use lane::{Lane, Take};
 
 /// The stream of [`StreamControl`](crate::wire::stream_control::StreamControl) messages.
 pub(crate) const CONTROL_STREAM: u32 = 0;
-/// How far the newest block may be ahead of the oldest open one.
-pub(crate) const MAX_BLOCK_SPAN: u32 = 8_192;
 
 /// The sending side of a session.
 #[derive(Debug)]

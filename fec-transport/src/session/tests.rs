@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::*;
+use crate::circuit::Egress;
 use crate::crypto::handshake::{Initiator, Occasion, Responder};
-use crate::crypto::hop_key::HopKey;
+use crate::crypto::hop_tag::HopKey;
 use crate::event::{StreamError, StreamId};
 use crate::keys::Identity;
-use crate::node::Run;
 use crate::overlay::{InstanceId, MemberId};
+use crate::run::Run;
 use crate::wire::hop::{HopHeader, Label};
-use path::Egress;
 
 struct Pair {
     now: Time,

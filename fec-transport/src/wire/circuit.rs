@@ -15,13 +15,10 @@
 
 use super::hop::Label;
 use super::{Malformed, PROTOCOL_VERSION, Reader, Writer, control_type};
+use crate::limits::{MAX_NAME, MAX_ROUTE};
 
-/// The longest name of a member on the wire, in bytes.
-pub(crate) const MAX_NAME: usize = 64;
 /// The longest payload of a set-up or an answer, in bytes.
 pub(crate) const MAX_PAYLOAD: usize = 512;
-/// The longest route that can be written down; [`Limits::max_route`](crate::config::Limits) may allow less.
-pub(crate) const MAX_ROUTE: usize = 64;
 const MAX_TEXT: usize = 256;
 const MAX_SIGNED: usize = 64 + MAX_ROUTE * (2 + MAX_NAME) + MAX_PAYLOAD;
 

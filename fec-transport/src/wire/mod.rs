@@ -18,6 +18,9 @@ pub(crate) use reader::{Malformed, Reader, Writer};
 /// The version of both planes; a set-up of another version is dropped.
 pub(crate) const PROTOCOL_VERSION: u8 = 1;
 
+/// Bytes of IPv4 and UDP headers: pacing and policing count what the link carries.
+pub(crate) const IP_UDP_HEADERS: usize = 28;
+
 /// Type bytes of the control plane.
 pub(crate) mod control_type {
     pub(crate) const SET_UP: u8 = 1;

@@ -11,9 +11,8 @@
 
 use super::packet::Kind;
 use super::{Malformed, Reader, Writer};
+use crate::limits::MAX_REPORTED_PATHS;
 
-/// The most paths that one report describes.
-pub(crate) const MAX_REPORTED_PATHS: usize = 32;
 /// The most blocks that one report describes.
 pub(crate) const MAX_REPORTED_BLOCKS: usize = 480;
 /// Bytes for the ranks of one report: with all its paths and blocks it has 1,200 bytes.

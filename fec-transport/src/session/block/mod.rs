@@ -8,7 +8,7 @@ pub(crate) use receive::{BadSymbol, ReceiveBlock};
 pub(crate) use send::{FlightFate, SendBlock};
 pub(crate) use stock::Stock;
 
-use super::code::{MAX_REED_SOLOMON, MIN_RAPTORQ};
+use crate::limits::{MAX_REED_SOLOMON, MIN_RAPTORQ};
 use crate::wire::symbol::{Codec, source_symbols};
 
 /// How a block is cut into symbols.

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::{Geometry, Stock};
+use crate::run::Symbols;
 use crate::session::code::code;
 use crate::session::path::PathId;
-use crate::session::run::Symbols;
 use crate::session::stream::Class;
 use crate::time::Time;
 use crate::wire::symbol::BlockHeader;

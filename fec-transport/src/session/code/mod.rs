@@ -11,13 +11,8 @@ mod reed_solomon;
 pub(crate) use raptorq::RaptorQ;
 pub(crate) use reed_solomon::ReedSolomon;
 
+use crate::limits::{MAX_RAPTORQ, MAX_REED_SOLOMON, MIN_RAPTORQ};
 use crate::wire::symbol::Codec;
-
-/// The most source symbols of a Reed–Solomon block: where its decoding still runs at several GB/s (theory §3).
-pub(crate) const MAX_REED_SOLOMON: usize = 32;
-/// The fewest and the most source symbols of a RaptorQ block (design §6).
-pub(crate) const MIN_RAPTORQ: usize = 64;
-pub(crate) const MAX_RAPTORQ: usize = 1_024;
 
 /// A systematic erasure code for blocks of K source symbols.
 pub(crate) trait ErasureCode {

@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 use reed_solomon_erasure::galois_8;
 
 use super::dense::DenseSystem;
-use super::{ErasureCode, MAX_REED_SOLOMON, NeedsMore, ReceivedSymbols, RepairSymbols};
+use super::{ErasureCode, NeedsMore, ReceivedSymbols, RepairSymbols};
+use crate::limits::MAX_REED_SOLOMON;
 
 /// GF(2⁸) has no more evaluation points.
 const ENCODING_IDS: usize = 256;

@@ -37,6 +37,7 @@ mod window;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::limits::MIN_RATE;
 use crate::time::Time;
 use check::Check;
 use contention::Contention;
@@ -50,9 +51,7 @@ use watch::LossWatch;
 
 /// Before anything is known, bit/s: 40 full packets in 100 ms.
 const INITIAL_RATE: f64 = 4e6;
-/// A path is never paced below this, bit/s: 30 packets a second keep its measurements alive.
-pub(crate) const MIN_RATE: f64 = 360e3;
-/// Nor above this, bit/s.
+/// A path is never paced above this, bit/s.
 const MAX_RATE: f64 = 40e9;
 /// A path has no more bytes on the way than this and what it carries in a round trip without queues. More could stand in
 /// the peer's socket while its process does not run, and would be lost there (4 MiB of it, the kernel's share included).

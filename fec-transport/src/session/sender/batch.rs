@@ -1,8 +1,8 @@
 //! Symbols of one block that leave together.
 
+use crate::run::Symbols;
 use crate::session::block::SendBlock;
 use crate::session::path::PathId;
-use crate::session::run::Symbols;
 use crate::session::sender::SendCounters;
 use crate::time::Time;
 use crate::wire::symbol::SymbolHeader;

@@ -1,10 +1,10 @@
 //! How blocks are formed: which stream has its turn, how large the block is, and how many symbols each path carries.
 
-use super::{CONTROL_STREAM, LivingPath, MAX_BLOCK_SPAN, Sender};
+use super::{CONTROL_STREAM, LivingPath, Sender};
 use crate::config::{Codec as CodecChoice, Policy, Protection, Spreading};
 use crate::crypto::random::Random;
+use crate::limits::{MAX_BLOCK_SPAN, MAX_REED_SOLOMON};
 use crate::session::block::SendBlock;
-use crate::session::code::MAX_REED_SOLOMON;
 use crate::session::rate::BUSY;
 use crate::session::redundancy::{PathOutlook, hold_back, unmaskable_links};
 use crate::session::spread::random_quotas;

@@ -33,9 +33,10 @@ use capillary::Routing;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Policy, Protection, Spreading};
+use crate::limits::MAX_REED_SOLOMON;
 use crate::overlay::{MemberId, Overlay};
 use crate::plan::{PlannedRoute, plan};
-use crate::session::{Class, MAX_REED_SOLOMON, PathState};
+use crate::session::{Class, PathState};
 use crate::sim::{LinkSpec, World};
 use crate::time::Time;
 use prediction::{Failure, failures, rate_flows};

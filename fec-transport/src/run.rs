@@ -1,4 +1,5 @@
-//! Packets that leave together: the session writes their headers, and whoever sends them does the rest.
+//! Datagrams that leave together, for one neighbour: a session writes the headers of its packets, and whoever sends
+//! them does the rest.
 //!
 //! The rest is what touches every byte: the symbols are copied behind their headers, sealed in place, and the kernel
 //! copies them again. On one thread, in a buffer that never leaves the cache next to it, that takes half as long.
@@ -7,13 +8,64 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::crypto::hop_key::HopKey;
+use crate::crypto::hop_tag::{self, HopKey};
 use crate::crypto::seal::SealKey;
+use crate::overlay::Peer;
 use crate::wire::hop::{self, AEAD_TAG, HOP_HEADER};
 use crate::wire::symbol::SYMBOL_HEADER;
 
 /// Bytes that come before the symbol in a packet.
 pub(crate) const HEADERS: usize = HOP_HEADER + SYMBOL_HEADER;
+
+/// One or more datagrams of equal size, of which the last may be shorter, to one neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmit {
+    /// The neighbour.
+    pub to: Peer,
+    /// Bytes of each datagram but the last.
+    pub segment_size: usize,
+    /// How they are marked.
+    pub ecn: Ecn,
+}
+
+/// The two bits of explicit congestion notification in an IP header (RFC 3168): relays pass them on as they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ecn(u8);
+
+impl Ecn {
+    /// The mark that the two lowest bits are.
+    pub const fn from_bits(bits: u8) -> Ecn {
+        Ecn(bits & 3)
+    }
+
+    /// The two bits.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+impl Transmit {
+    /// Datagrams of our own, which bear no mark.
+    pub(crate) fn unmarked(to: Peer, segment_size: usize) -> Transmit {
+        Transmit { to, segment_size, ecn: Ecn::default() }
+    }
+}
+
+/// Datagrams to one neighbour, and what is still to be done with them before they go.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Where they go.
+    pub transmit: Transmit,
+    /// What completes them if there are only their headers yet.
+    pub seal: Option<RunSeal>,
+}
+
+impl Run {
+    /// Bytes of the complete datagrams, if `buffer` has what [`Node::poll_run`](crate::Node::poll_run) wrote.
+    pub fn length(&self, buffer: &[u8]) -> usize {
+        self.seal.as_ref().map_or(buffer.len(), RunSeal::length)
+    }
+}
 
 /// Symbols of equal size, one for each of successive packets.
 #[derive(Debug, Clone)]
@@ -68,7 +120,7 @@ impl RunSeal {
             packets.extend_from_slice(header);
             packets.extend_from_slice(symbol);
             self.key.seal(self.path, hop::number_of(header), packets, start);
-            hop::sign(&mut packets[start..], &self.hop_key);
+            hop_tag::sign(&mut packets[start..], &self.hop_key);
         }
     }
 }
@@ -90,7 +142,7 @@ mod tests {
             headers.extend_from_slice(&alone[start..]);
             alone.extend_from_slice(symbol);
             key.seal(6, number, &mut alone, start);
-            hop::sign(&mut alone[start..], &hop_key);
+            hop_tag::sign(&mut alone[start..], &hop_key);
         }
         let symbols =
             |count, bytes: &'static [u8]| Symbols { count, size: bytes.len() / count, bytes: bytes.into() };
