@@ -74,6 +74,12 @@ impl fmt::Display for Finding {
 
 /// Searches all Rust files beneath `src`, but for the folders `outside` (relative to it), by [`RULES`] and `more`.
 pub(crate) fn scan(src: &Path, outside: &[&str], more: &[(&'static str, &'static str)]) -> Vec<Finding> {
+    sources(src, outside).iter().flat_map(|(file, code)| search(file, code, more)).collect()
+}
+
+/// All Rust files beneath `src`, relative to it, but for the folders `outside` and for tests; of each the text without
+/// comments, literals and tests.
+pub(crate) fn sources(src: &Path, outside: &[&str]) -> Vec<(PathBuf, String)> {
     let mut sources = Vec::new();
     let mut tests = Vec::new();
     for file in rust_files(src) {
@@ -88,7 +94,7 @@ pub(crate) fn scan(src: &Path, outside: &[&str], more: &[(&'static str, &'static
     }
     assert!(!sources.is_empty(), "nothing to search beneath {}", src.display());
     sources.retain(|(file, _)| !tests.iter().any(|test| file.with_extension("").starts_with(test)));
-    sources.iter().flat_map(|(file, code)| search(file, code, more)).collect()
+    sources
 }
 
 /// Searches one file whose comments, literals and tests are gone.
@@ -139,11 +145,11 @@ fn module_place(file: &Path, name: &str) -> PathBuf {
 }
 
 /// Where `what` stands in `code` as a whole word or path.
-fn occurrences(code: &str, what: &str) -> Vec<usize> {
+pub(crate) fn occurrences(code: &str, what: &str) -> Vec<usize> {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     let stands_alone = |at: usize| {
         let before = code[..at].chars().next_back();
-        let after = code[at + what.len()..].chars().next();
+        let after = code[at + what.len()..].chars().next().filter(|_| !what.ends_with(':'));
         !before.is_some_and(is_part) && !after.is_some_and(is_part)
     };
     code.match_indices(what).map(|(at, _)| at).filter(|at| stands_alone(*at)).collect()
