@@ -39,6 +39,7 @@ pub mod format;
 mod lookup;
 #[cfg(feature = "lp")]
 pub mod lp;
+pub mod matrix;
 mod minimum_cost;
 mod network;
 mod paths;
