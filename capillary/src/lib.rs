@@ -30,7 +30,6 @@ mod certificate;
 pub mod cli;
 mod convert;
 mod cut;
-mod double;
 pub mod draw;
 #[cfg(feature = "exact")]
 pub mod exact;
@@ -39,7 +38,6 @@ pub mod format;
 mod lookup;
 #[cfg(feature = "lp")]
 pub mod lp;
-pub mod matrix;
 mod minimum_cost;
 mod network;
 mod paths;
@@ -54,6 +52,6 @@ pub use cut::{MinimumCut, minimum_cut};
 pub use lookup::{LookupError, find_node};
 pub use paths::{Paths, WeightedPath};
 pub use routing::{Layer, LinkUse, Routing, RoutingError};
-pub use solver::{Arithmetic, Effort, Solution, SolveError, solve, solve_certified, solve_layers};
+pub use solver::{Effort, Solution, SolveError, solve, solve_certified, solve_layers};
 pub use split::{Split, Splits};
 pub use topology::{Link, LinkId, Node, NodeId, Orientation, Position, Topology, TopologyError};

@@ -1,6 +1,6 @@
 //! What the paths of one session do together: over a link that several of them cross, they probe as one, and they
-//! respect known capacities and the session's limit together. A path that comes in beside others gets its rate from what
-//! the session knows of their links.
+//! respect known capacities and the session's limit together. A path that comes in beside others gets its rate from
+//! what the session knows of their links.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -17,9 +17,9 @@ pub(crate) struct CoupledPath<'a> {
     pub(crate) links: &'a [RouteLink],
 }
 
-/// For how long what is sent over a link is averaged, before it counts as what the link carries …
+/// What is sent over a link is averaged for so long before it counts as what the link carries.
 const AVERAGE: Duration = Duration::from_secs(1);
-/// … and after how long that is worth 1/e.
+/// What a link has carried is worth 1/e after this time.
 const MEMORY: Duration = Duration::from_secs(20);
 /// A link that carries less than this share of it has room.
 const SPARE: f64 = 0.8;
@@ -44,7 +44,8 @@ struct Load {
 }
 
 impl Coupling {
-    /// Couples the live paths of a session; to be called after each report. `limit` is for all paths together, in bit/s.
+    /// Couples the live paths of a session; to be called after each report. `limit` is for all paths together, in
+    /// bit/s.
     pub(crate) fn couple(&mut self, now: Time, paths: &mut [CoupledPath<'_>], limit: Option<f64>) {
         self.join_manoeuvres(now, paths);
         hold_beside_checks(paths);
@@ -80,9 +81,10 @@ impl Coupling {
         !self.news.is_empty()
     }
 
-    /// Makes room for the path at `newcomer`, which has just come into the schedule. Over each link that it shares it gets
-    /// what the session has not used of late, or as much as each of the others, whichever is more; and these give up what
-    /// is then too much. So a link that was full stays full, and no fuller. Paths that are at their start know nothing.
+    /// Makes room for the path at `newcomer`, which has just come into the schedule. Over each link that it shares it
+    /// gets what the session has not used of late, or as much as each of the others, whichever is more; and these give
+    /// up what is then too much. So a link that was full stays full, and no fuller. Paths that are at their start know
+    /// nothing.
     pub(crate) fn admit(&self, now: Time, paths: &mut [CoupledPath<'_>], newcomer: usize) {
         let others = |link: &RouteLink| -> Vec<usize> {
             let crosses = |index: &usize| *index != newcomer && crosses(paths[*index].links, link);
@@ -123,7 +125,8 @@ impl Coupling {
             for index in joined.iter().filter(|index| **index != leader) {
                 paths[*index].controller.join(now, manoeuvre);
             }
-            // A path's drain tells whose queue it is only if all that the session sends over its links is lowered with it.
+            // A path's drain tells whose queue it is only if all that the session sends over its links is lowered with
+            // it.
             let tells = |index: usize| {
                 let mut others = neighbours(index, paths).into_iter();
                 others.all(|other| joined.contains(&other) && paths[other].controller.is_busy())
@@ -230,6 +233,7 @@ fn scale<'a, 'b: 'a>(now: Time, paths: impl Iterator<Item = &'a mut CoupledPath<
 mod tests {
     use super::*;
     use crate::session::rate::Feedback;
+    use crate::session::rate::mode::Mode;
     use crate::session::rate::tests::feedback;
 
     const NOW: Time = Time::ZERO;
@@ -307,23 +311,25 @@ mod tests {
         assert!(controllers.iter().all(RateController::is_starting));
     }
 
-    /// Over Geant2012 a path was allowed 14 Mbit/s of a link of 10, because it sent 8, and later it climbed to there again.
+    /// Over Geant2012 a path was allowed 14 Mbit/s of a link of 10, because it sent 8, and later it climbed to there
+    /// again.
     #[test]
     fn a_link_has_carried_what_was_sent_over_it_not_what_was_allowed() {
         let hurries = |sent: f64| {
             let (mut controllers, links) = (established(&[14.0, 1.0]), [links(&[1]), links(&[1])]);
-            controllers[0].sent = Some(sent * 1e6);
+            controllers[0].meter.show_use(Some(sent * 1e6), true);
             let mut coupling = knowing(&mut controllers, &links);
             controllers[0].scale(NOW, 9.0 / 14.0);
-            controllers[0].climbing_since = None;
+            controllers[0].climb.end();
             coupling.couple(NOW, &mut coupled(&mut controllers, &links), None);
-            controllers[0].climbing_since.is_some()
+            controllers[0].climb.has_begun()
         };
         assert!(!hurries(8.0));
         assert!(hurries(14.0));
     }
 
-    /// Paths whose own loss had not risen once joined in the check, saw that it did not fall, and believed in a policer.
+    /// Paths whose own loss had not risen once joined in the check, saw that it did not fall, and believed in a
+    /// policer.
     #[test]
     fn beside_a_path_that_checks_others_send_less_and_conclude_nothing() {
         let (mut controllers, links) =
@@ -340,21 +346,23 @@ mod tests {
                 .on_feedback(report.departed + report.round_trip, &Feedback { lost: 0.2, ..report });
         }
         let now = NOW + Duration::from_secs(9);
-        controllers[0].check = None;
+        controllers[0].enter(Mode::Cruise);
         coupling.couple(now, &mut coupled(&mut controllers, &links), None);
         assert_eq!(rates(&controllers, now), [8.0, 8.0, 8.0]);
-        assert!(controllers[1].ceiling.is_none());
+        assert!(!controllers[1].climb.has_ceiling());
     }
 
-    /// Only the path whose round was over first once sent less, and its drain kept the others from seeing the queue: 45 ms of
-    /// it stood for a second.
+    /// Only the path whose round was over first once sent less, and its drain kept the others from seeing the queue: 45
+    /// ms of it stood for a second.
     #[test]
     fn who_joins_in_draining_a_queue_that_is_too_long_sends_less_afterwards() {
         let mut controllers = established(&[5.0, 4.0, 1.0]);
         let links = [links(&[1]), links(&[1, 2]), links(&[1, 3])];
         let mut drain = |share: f64| {
             let long = Duration::from_millis(50);
-            controllers[..2].iter_mut().for_each(|controller| controller.queue = long);
+            controllers[..2]
+                .iter_mut()
+                .for_each(|controller| controller.meter.show_queue(long.as_secs_f64()));
             controllers[0].begun = Some(Manoeuvre::Drain { span: long, share });
             Coupling::default().couple(NOW, &mut coupled(&mut controllers, &links), None);
             mbit(&controllers)
@@ -373,9 +381,12 @@ mod tests {
         let links = [links(&[1]), links(&[1, 2]), links(&[2])];
         let tells = |busy: [bool; 3]| {
             let mut controllers = established(&[5.0; 3]);
-            controllers.iter_mut().zip(busy).for_each(|(controller, busy)| controller.is_busy = busy);
+            controllers
+                .iter_mut()
+                .zip(busy)
+                .for_each(|(controller, busy)| controller.meter.show_use(None, busy));
             let span = Duration::from_millis(50);
-            controllers[0].drain(NOW, span);
+            controllers[0].begin_drain(NOW, span);
             controllers[0].begun = Some(Manoeuvre::Drain { span, share: 1.0 });
             Coupling::default().couple(NOW, &mut coupled(&mut controllers, &links), None);
             controllers.iter().map(|controller| controller.drain.will_tell()).collect::<Vec<_>>()

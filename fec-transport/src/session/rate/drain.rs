@@ -1,28 +1,42 @@
 //! Emptying the queue: how long, and what came of it.
 //!
-//! Half the rate for as long as the queue takes to empty shows who fills it. Alone, we see it gone; if others fill it, it
-//! falls by about our share of the link; and if it does not move at all, it is no queue but a longer way.
+//! Half the rate for as long as the queue takes to empty shows who fills it. Alone, we see it gone; if others fill it,
+//! it falls by about our share of the link; and if it does not move at all, it is no queue but a longer way.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::Feedback;
+use super::floor::DelayFloor;
 use crate::time::Time;
 
 /// The rate while draining, as a share.
 pub(super) const DRAIN_RATE: f64 = 0.5;
-/// A drain lasts no longer …
+/// A drain lasts no longer than this.
 const LONGEST: Duration = Duration::from_millis(150);
-/// … and, once one has failed, no shorter: what it does must be seen.
+/// Once a drain has failed, the next ones last no shorter: what they do must be seen.
 const LEAST_AFTER_FAILURE: Duration = Duration::from_millis(60);
 /// The delays of so long before it are compared with its own: the least of some, because there is jitter.
 const BEFORE: Duration = Duration::from_millis(20);
-/// A delay that moves by less than this, in seconds, and by less than this share of what it would, does not move. Packets
-/// leave in runs of 1 ms, and may meet one another.
+/// A delay that moves by less than this, in seconds, and by less than [`STILL_SHARE`] of what it would, does not move.
+/// Packets leave in runs of 1 ms, and may meet one another.
 const STILL: f64 = 0.001;
+/// See [`STILL`].
 const STILL_SHARE: f64 = 0.03;
-/// … provided that it would have moved by this many seconds.
+/// A drain tells whether the delay moves only if a queue of our own would move by more than this many seconds.
 const LEAST_TEST: f64 = 0.01;
+/// How often the queue is emptied to see the floor of the delay.
+const INTERVAL: Duration = Duration::from_secs(4);
+/// A queue of at most so many seconds is not drained for the floor's sake.
+const LEAST_QUEUE: f64 = 0.001;
+/// A drain that missed the floor by more than this, in µs, has not emptied the queue.
+const MISSED_US: i64 = 700;
+/// After a drain that has not emptied the queue the next one is stretched by this factor.
+const LONGER: f64 = 1.5;
+/// After a drain that has emptied the queue the stretch changes by this factor.
+const SHORTER: f64 = 0.85;
+/// No drain lasts more than so many times what the queue alone would take.
+const LONGEST_STRETCH: f64 = 6.0;
 
 /// What a drain showed.
 #[derive(Debug, Clone, Copy)]
@@ -33,9 +47,15 @@ pub(super) struct Drained {
     pub(super) is_still: bool,
 }
 
-/// The latest drain, and the delays before it.
+/// The latest drain, the delays before it, and when the next one is due.
 #[derive(Debug, Clone)]
 pub(super) struct Drain {
+    /// The next drain for the floor's sake.
+    due_at: Time,
+    /// How many times the queue's length it lasts: above 1 where others fill the queue meanwhile.
+    stretch: f64,
+    /// The floor of the delay before the latest drain for its sake, µs.
+    floor_before: Option<i64>,
     began: Time,
     until: Time,
     /// Departures and delays, µs, of the last packets before it that were heard of.
@@ -48,11 +68,21 @@ pub(super) struct Drain {
 impl Drain {
     /// There was none.
     pub(super) fn none(now: Time) -> Drain {
-        Drain { began: now, until: now, before: VecDeque::new(), lowest: i64::MAX, is_judged: true }
+        Drain {
+            due_at: now + INTERVAL,
+            stretch: 1.0,
+            floor_before: None,
+            began: now,
+            until: now,
+            before: VecDeque::new(),
+            lowest: i64::MAX,
+            is_judged: true,
+        }
     }
 
     /// Begins one of this length.
     pub(super) fn begin(&mut self, now: Time, span: Duration) {
+        self.due_at = self.due_at.max(now + INTERVAL);
         (self.began, self.until) = (now, now + span);
         (self.lowest, self.is_judged) = (i64::MAX, false);
     }
@@ -70,6 +100,53 @@ impl Drain {
 
     pub(super) fn until(&self) -> Time {
         self.until
+    }
+
+    /// The share of the rate that it leaves.
+    pub(super) fn share(&self, now: Time) -> f64 {
+        if now < self.until { DRAIN_RATE } else { 1.0 }
+    }
+
+    /// The next one for the floor's sake is due at once.
+    pub(super) fn hurry(&mut self, now: Time) {
+        self.due_at = now;
+    }
+
+    /// How long to drain to see the floor of the delay, if that is due and there is a queue of so many seconds;
+    /// `failures` as for [`span`].
+    pub(super) fn take_due(
+        &mut self,
+        now: Time,
+        queue: f64,
+        failures: u32,
+        floor: &mut DelayFloor,
+    ) -> Option<Duration> {
+        if now < self.due_at {
+            return None;
+        }
+        self.due_at = now + INTERVAL;
+        if queue <= LEAST_QUEUE {
+            return None;
+        }
+        self.judge_reach(floor);
+        Some(span(self.stretch * (queue + LEAST_QUEUE), failures))
+    }
+
+    /// Whether the last one for the floor's sake has reached it says how long the next one is to be.
+    fn judge_reach(&mut self, floor: &mut DelayFloor) {
+        if let (Some(reached), Some(before)) = (floor.latest(), self.floor_before) {
+            let has_missed = (reached - before).abs() > MISSED_US;
+            self.stretch *= if has_missed { LONGER } else { SHORTER };
+            self.stretch = self.stretch.clamp(1.0, LONGEST_STRETCH);
+        }
+        self.floor_before = floor.smallest();
+        floor.forget_latest();
+    }
+
+    /// The delays of now are nothing to compare later ones with.
+    pub(super) fn forget_delays(&mut self) {
+        self.floor_before = None;
+        self.discount();
     }
 
     pub(super) fn observe(&mut self, feedback: &Feedback, delay_us: i64) {

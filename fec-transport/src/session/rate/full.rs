@@ -1,12 +1,10 @@
-//! Which packets tell of queues. Each link on the way has to take in a packet whole before it sends it on: over ten links of
-//! 10 Mbit/s one of 1,400 bytes comes 11 ms later than a probe. That is no queue.
+//! Which packets tell of queues. Each link on the way has to take in a packet whole before it sends it on: over ten
+//! links of 10 Mbit/s one of 1,400 bytes comes 11 ms later than a probe. That is no queue.
 
 use std::cmp::Reverse;
 
 use super::super::recent::RecentSmallest;
-use super::floor::DelayFloor;
-use super::round::Round;
-use super::{Feedback, RateController};
+use super::Feedback;
 use crate::time::Time;
 
 /// A packet of this share of the largest is as good.
@@ -45,16 +43,6 @@ fn is_smaller(size: u32, other: u32) -> bool {
     f64::from(size) < FULL * f64::from(other)
 }
 
-impl RateController {
-    /// Larger packets take longer: what delays were known is nothing to compare theirs with.
-    pub(super) fn forget_delays(&mut self) {
-        self.floor = DelayFloor::default();
-        self.smallest_before_drain = None;
-        self.drain.discount();
-        self.round = Round::default();
-    }
-}
-
 impl Feedback {
     /// What this one tells, and one before it.
     fn after(&self, before: &Feedback) -> Feedback {
@@ -71,6 +59,7 @@ impl Feedback {
 mod tests {
     use std::time::Duration;
 
+    use super::super::RateController;
     use super::super::tests::feedback;
     use super::*;
 
@@ -87,8 +76,8 @@ mod tests {
         controller.on_feedback(report.departed + report.round_trip, report);
     }
 
-    /// Over Geant2012 paths of ten links stood at 0.4 Mbit/s although these were idle: probes had shown them a floor 11 ms below
-    /// what data can reach.
+    /// Over Geant2012 paths of ten links stood at 0.4 Mbit/s although these were idle: probes had shown them a floor 11
+    /// ms below what data can reach.
     #[test]
     fn what_a_long_way_takes_for_a_large_packet_is_no_queue() {
         let mut controller = RateController::new(Time::ZERO);

@@ -1,20 +1,20 @@
 //! What a path does that concerns the other sessions of its node over the same links.
 //!
-//! Two things. Sessions that begin one after another are as far apart when a queue ends their starts as their beginnings
-//! were; the law of the queue makes them equal, but over long ways by a few percent a second, and a node that writes to
-//! several I/O nodes at once waits for the slowest meanwhile. And each session has floors of the delay of its own: they
-//! see the same queue only if they empty it together.
+//! Two things. Sessions that begin one after another are as far apart when a queue ends their starts as their
+//! beginnings were; the law of the queue makes them equal, but over long ways by a few percent a second, and a node
+//! that writes to several I/O nodes at once waits for the slowest meanwhile. And each session has floors of the delay
+//! of its own: they see the same queue only if they empty it together.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::coupling::{self, CoupledPath};
-use super::{MAX_RATE, Manoeuvre, RateController, SHORTEST_ROUND};
+use super::{Manoeuvre, RateController, SHORTEST_ROUND};
 use crate::overlay::RouteLink;
 use crate::time::Time;
 
-/// So many round trips after a limit was found most of what filled its queue has been drained; the second time all of it.
-/// Before, whose packets come last in each run of several sessions loses most of them and is shown the least rate.
+/// So many round trips after a limit was found most of what filled its queue has been drained; the second time all of
+/// it. Before, whose packets come last in each run of several sessions loses most of them and is shown the least rate.
 const SETTLED: [u32; 2] = [3, 12];
 
 /// What a path has done, and which links it crosses.
@@ -76,12 +76,13 @@ impl News {
     }
 }
 
-/// Who fills a link sees the queue that a newcomer makes so many round trips before the newcomer does, whose rate doubles …
+/// A session that fills a link sees the queue that a newcomer makes so many round trips before the newcomer does, whose
+/// rate doubles.
 const DOUBLINGS: u32 = 5;
-/// … and for as long as the packets of these doublings take, two times those of the first one.
+/// To these round trips comes the time that the packets of the doublings take, two times those of the first one.
 const DOUBLING: Duration = Duration::from_millis(400);
 /// For so long all drain the queue when they share a limit, so that they see the same floor of the delay.
-const DRAIN: Duration = Duration::from_millis(60);
+pub(super) const DRAIN: Duration = Duration::from_millis(60);
 /// So many times are known when a queue became too long.
 const CROWDS: usize = 16;
 
@@ -90,7 +91,7 @@ const CROWDS: usize = 16;
 pub(crate) struct Part {
     /// Now.
     pub(crate) rate: f64,
-    /// At most: who has found a narrower limit of its own is not to have more.
+    /// At most: a session that has found a narrower limit of its own is not to have more.
     pub(crate) most: f64,
 }
 
@@ -131,7 +132,7 @@ impl Limit {
     }
 
     /// Whether it is to be shared now.
-    fn take_due(&mut self, now: Time) -> bool {
+    pub(super) fn take_due(&mut self, now: Time) -> bool {
         let is_due = SETTLED
             .get(self.times)
             .is_some_and(|settled| now.since(self.found) >= *settled * self.round_trip);
@@ -139,10 +140,32 @@ impl Limit {
         is_due
     }
 
-    /// Whether a queue that became too long at this time may be the one that showed it.
-    fn explains(&self, crowded: Time) -> bool {
-        crowded + DOUBLINGS * self.round_trip + DOUBLING >= self.found
-            && crowded <= self.found + self.round_trip
+    /// Whether one of the queues that became too long may be the one that showed it.
+    pub(super) fn explains(&self, crowds: &Crowds) -> bool {
+        let [from, to] = [DOUBLINGS * self.round_trip + DOUBLING, self.round_trip];
+        crowds.begun.iter().any(|crowded| *crowded + from >= self.found && *crowded <= self.found + to)
+    }
+
+    /// Whether it is the limit of one path alone, which nobody else has met.
+    pub(super) fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    pub(super) fn set_own(&mut self, is_own: bool) {
+        self.is_own = is_own;
+    }
+
+    /// Whether it was shared for the last time.
+    pub(super) fn is_settled(&self) -> bool {
+        self.times == SETTLED.len()
+    }
+
+    pub(super) fn was_found_before(&self, time: Time) -> bool {
+        self.found < time
+    }
+
+    pub(super) fn was_found_after(&self, time: Time) -> bool {
+        self.found > time
     }
 }
 
@@ -165,54 +188,6 @@ impl Crowds {
     }
 }
 
-impl RateController {
-    /// The limit that ended the start, each time that it is to be shared.
-    pub(super) fn take_limit(&mut self, now: Time) -> Option<What> {
-        let limit = self.limit.as_mut()?;
-        limit.take_due(now).then_some(What::FoundLimit(*limit))
-    }
-
-    /// Whether a queue tells what it carries. Who sees one that is too long has more to do than to look for its floor.
-    fn is_limited_by_a_queue(&self, now: Time) -> bool {
-        !self.is_starting() && self.is_told(now) && !self.is_crowded()
-    }
-
-    /// Whether its queue became too long when that limit was found, and it sends all that it may.
-    fn has_met(&self, limit: &Limit) -> bool {
-        let is_busy =
-            if self.is_starting() { self.is_crowded() && self.round.is_busy() } else { self.is_busy };
-        is_busy && self.crowds.begun.iter().any(|crowded| limit.explains(*crowded))
-    }
-
-    /// Nobody else has met the limit: it is this path's own, if it has shown itself again.
-    fn keep_limit(&mut self, now: Time, limit: &Limit) {
-        let is_own = self.told_at > limit.found;
-        self.limit.iter_mut().for_each(|limit| limit.is_own = is_own);
-        self.make_up_for_a_pause(now, limit);
-    }
-
-    /// Where no queue has stood since, what looked like a limit was a process that did not run.
-    fn make_up_for_a_pause(&mut self, now: Time, limit: &Limit) {
-        if limit.times == SETTLED.len() && self.told_at < limit.found {
-            self.hurry(now);
-        }
-    }
-
-    fn part(&self) -> Part {
-        let is_own = self.limit.is_some_and(|limit| limit.is_own);
-        Part { rate: self.rate, most: if is_own { self.rate } else { MAX_RATE } }
-    }
-
-    /// Goes on with this share of its rate, because that is its part of a limit that was found with others.
-    fn share_limit(&mut self, now: Time, limit: &Limit, share: f64) {
-        self.start = None;
-        self.make_room(now, share);
-        self.drain(now, DRAIN);
-        self.discount_drain();
-        self.make_up_for_a_pause(now, limit);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -230,8 +205,8 @@ mod tests {
     fn path(mbit: f64, crowded: &[u64]) -> RateController {
         let mut controller = RateController::new(Time::ZERO);
         controller.begin_beside(Time::ZERO, mbit * 1e6);
-        controller.is_busy = true;
-        crowded.iter().for_each(|millis| controller.crowds.observe(at(*millis), ROUND_TRIP));
+        controller.meter.show_use(None, true);
+        crowded.iter().for_each(|millis| controller.meter.note_crowd(at(*millis), ROUND_TRIP));
         controller
     }
 
@@ -260,7 +235,7 @@ mod tests {
         let since_long = (0..20).map(|number| 50 + 50 * number).collect::<Vec<u64>>();
         assert_eq!(part(&mut path(30.0, &since_long), &found_limit(1, 1_000)), None);
         let mut idle = path(30.0, &[900]);
-        idle.is_busy = false;
+        idle.meter.show_use(None, false);
         assert_eq!(part(&mut idle, &found_limit(1, 1_000)), None);
     }
 
@@ -279,17 +254,19 @@ mod tests {
         assert_eq!(Part::equal(parts.into_iter()), [10e6, 40e6, 40e6]);
     }
 
-    /// What is left of a limit of 10 Mbit/s that nobody else has met, if the path saw a queue at `told` ms, and whether it hurries.
+    /// What is left of a limit of 10 Mbit/s that nobody else has met, if the path saw a queue at `told` ms, and whether
+    /// it hurries.
     fn kept(told: u64) -> (bool, bool) {
         let (mut controller, links) = (path(10.0, &[1_000]), links(1));
         controller.limit = Some(Limit::found(at(1_000), ROUND_TRIP));
-        (controller.told_at, controller.climbing_since) = (at(told), None);
+        controller.meter.note_telling_queue(at(told));
+        controller.climb.end();
         for due in [1_300, 2_200] {
             let what = controller.take_limit(at(due)).expect("it is to be shared now");
             let news = News { links: links.clone(), what };
             news.keep(at(due), &mut [CoupledPath { controller: &mut controller, links: &links }]);
         }
-        (controller.limit.is_some_and(|limit| limit.is_own), controller.climbing_since.is_some())
+        (controller.limit.is_some_and(|limit| limit.is_own), controller.climb.has_begun())
     }
 
     /// In a process that was busy when its sessions began, paths once kept to 1 to 3 Mbit/s of links of 24.

@@ -9,8 +9,9 @@ use crate::time::Time;
 const STANDING: f64 = 0.002;
 /// A round of fewer reports tells nothing of what stands: one comes after each pause of a process.
 const LEAST_REPORTS: f64 = 2.0;
-/// A report that was delayed by more than this share of the round, beyond the others, does not end it: what arrived would be
-/// counted over the pause of a process. Should it be a queue that grows so fast, the round ends at twice its length.
+/// A report that was delayed by more than this share of the round, beyond the others, does not end it: what arrived
+/// would be counted over the pause of a process. Should it be a queue that grows so fast, the round ends at twice its
+/// length.
 const SPIKE: f64 = 0.25;
 
 /// Sums over reports; the first one only sets the marks from which it counts.
@@ -124,8 +125,8 @@ impl Round {
         self.departure_span() / self.arrival_span().max(1e-4)
     }
 
-    /// The queue that stood throughout, in seconds. What comes and goes within a round is no queue of ours: a process that
-    /// did not run, a burst of others.
+    /// The queue that stood throughout, in seconds. What comes and goes within a round is no queue of ours: a process
+    /// that did not run, a burst of others.
     pub(super) fn standing_queue(&self) -> f64 {
         self.least_queue.unwrap_or(0.0)
     }
@@ -179,7 +180,8 @@ mod tests {
         })
     }
 
-    /// At 100 Mbit/s a round that ended with a pause of the peer once halved the rate, and the one that began there doubled it.
+    /// At 100 Mbit/s a round that ended with a pause of the peer once halved the rate, and the one that began there
+    /// doubled it.
     #[test]
     fn a_round_does_not_end_with_the_pause_of_a_process() {
         assert_eq!(length_of_round(&[0, 0, 0, 0]), Some(2));

@@ -2,24 +2,27 @@
 
 use std::time::Duration;
 
-use super::news::Limit;
-use super::{Feedback, RateController, SHORTEST_ROUND, TELLING};
+use super::meter::TELLING;
+use super::round::Round;
+use super::watch::LossWatch;
 use crate::time::Time;
 
 /// Packets of a step of the doubling: a burst of losses among them must not look like a limit.
-const START_PACKETS: u64 = 64;
-/// A limit without a queue drops packets: less than this share of what arrived before arrives at twice the rate. Loss tells it
-/// and not the rate of arrivals, which a process that did not run lowers, too.
+pub(super) const START_PACKETS: u64 = 64;
+/// A limit without a queue drops packets: less than this share of what arrived before arrives at twice the rate. Loss
+/// tells it and not the rate of arrivals, which a process that did not run lowers, too.
 const LEAST_ARRIVING: f64 = 0.7;
-/// What is expected of a link before anything is known, at least: so many lost packets of so many. A start that ends soon has
-/// seen no loss yet, and the first one after it is no rise.
-const EXPECTED: (f64, f64) = (2.0, 100.0);
+/// A start that too few arriving packets have ended keeps at least this share of its rate.
+const LEAST_KEPT: f64 = 0.25;
+/// Of a link of which nothing is known so many packets of [`EXPECTED_OF`] are expected to be lost, at least. A start
+/// that ends soon has seen no loss yet, and the first one after it is no rise.
+const EXPECTED_LOST: f64 = 2.0;
+/// See [`EXPECTED_LOST`].
+const EXPECTED_OF: f64 = 100.0;
 /// A queue that does not stand for so long is a process that did not run: what waited meanwhile arrives all at once.
 const STANDS: Duration = Duration::from_millis(10);
 /// A path that carries so many times the rate at which a queue ended the start, without a queue, goes on doubling.
 const MUCH_MORE: f64 = 1.5;
-/// A path whose links carry no more than so many times its rate shares them with no other of its session.
-const ALONE: f64 = 1.05;
 
 /// What the doubling has shown so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,82 +34,74 @@ pub(super) struct Start {
     is_doubted: bool,
 }
 
+/// What is to be done after a step of the doubling.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Step {
+    Double,
+    /// The rate stays: too few packets have arrived once, which may have been a pause of a process.
+    Repeat,
+    /// A limit drops packets: the start ends with this share of its rate.
+    End(f64),
+}
+
 impl Start {
+    /// Takes what has come of the latest step.
+    pub(super) fn judge(&mut self, round: &Round) -> Step {
+        let (packets, lost) = round.packets_and_lost();
+        let arriving = self.share_arriving(packets, lost);
+        if arriving >= LEAST_ARRIVING {
+            *self = Start { packets: self.packets + packets, lost: self.lost + lost, is_doubted: false };
+            Step::Double
+        } else if self.is_doubted {
+            Step::End(arriving.max(LEAST_KEPT))
+        } else {
+            self.is_doubted = true;
+            Step::Repeat
+        }
+    }
+
     /// What arrives of these packets, as a share of what arrived before.
     fn share_arriving(&self, packets: f64, lost: f64) -> f64 {
         let arrived = |packets: f64, lost: f64| (1.0 - lost / packets).clamp(0.01, 1.0);
         if self.packets > 0.0 { arrived(packets, lost) / arrived(self.packets, self.lost) } else { 1.0 }
     }
+
+    /// Whether the queue of a round that is too long is there for long enough to end the start.
+    pub(super) fn is_ended_by(round: &Round) -> bool {
+        round.stood_for() >= STANDS
+    }
+
+    /// The loss of the start is the link's own.
+    pub(super) fn teach(&self, watch: &mut LossWatch) {
+        let seen = self.lost / self.packets.max(1.0);
+        let expected = (self.lost + EXPECTED_LOST) / (self.packets + EXPECTED_OF);
+        watch.learn(seen.max(expected).clamp(0.0, 0.9), self.packets + EXPECTED_OF);
+    }
 }
 
-impl RateController {
-    /// Doubles the rate as soon as packets sent at it have arrived, until a queue stands or twice too few arrive: once it may
-    /// have been a pause of a process.
-    pub(super) fn double(&mut self, now: Time, feedback: &Feedback, start: Start) {
-        if self.is_crowded() && self.round.stood_for() >= STANDS {
-            let delivered = self.round.number_rate_of_queue();
-            let is_alone = !self.shares_links();
-            self.set_rate(now, delivered.clamp(self.rate / 4.0, self.rate));
-            self.is_busy = self.round.is_busy();
-            self.end_start(now, start);
-            self.limit = Some(Limit::found(now, feedback.round_trip));
-            self.ended_at = is_alone.then_some((now, self.rate));
-            return;
-        }
-        if !self.round.is_over(SHORTEST_ROUND, START_PACKETS) {
-            return;
-        }
-        let round = self.round.clone();
-        self.round.restart(feedback);
-        if !round.is_busy() {
-            return;
-        }
-        let (packets, lost) = round.packets_and_lost();
-        let arriving = start.share_arriving(packets, lost);
-        if arriving >= LEAST_ARRIVING {
-            let (packets, lost) = (start.packets + packets, start.lost + lost);
-            self.start = Some(Start { packets, lost, is_doubted: false });
-            self.set_rate(now, self.rate * 2.0);
-            self.be_blind(now);
-        } else if start.is_doubted {
-            self.set_rate(now, self.rate * arriving.max(0.25));
-            self.end_start(now, start);
-        } else {
-            self.start = Some(Start { is_doubted: true, ..start });
-        }
+/// A queue that has ended a start, until another one is seen. It may have been the pause of a process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FirstQueue {
+    at: Time,
+    /// The rate at which the start ended, in bit/s.
+    rate: f64,
+}
+
+impl FirstQueue {
+    pub(super) fn new(at: Time, rate: f64) -> FirstQueue {
+        FirstQueue { at, rate }
     }
 
-    /// Whether the path carries much more than what it had when a queue ended its start, not long ago, and no queue stands:
-    /// then that was a pause of a process. Paths that share links with others of their session make queues for each other.
-    pub(super) fn was_ended_by_a_pause(&self, now: Time) -> bool {
-        let grown = |(since, rate)| now.since(since) < TELLING && self.rate > MUCH_MORE * rate;
-        !self.shares_links() && self.ended_at.is_some_and(grown)
-    }
-
-    fn shares_links(&self) -> bool {
-        self.shared_rate > ALONE * self.rate
-    }
-
-    /// Doubles on: what ended the start was no queue of the path.
-    pub(super) fn resume_start(&mut self) {
-        self.ended_at = None;
-        self.start = Some(Start::default());
-    }
-
-    fn end_start(&mut self, now: Time, start: Start) {
-        self.start = None;
-        let seen = start.lost / start.packets.max(1.0);
-        let expected = (start.lost + EXPECTED.0) / (start.packets + EXPECTED.1);
-        self.watch.learn(seen.max(expected).clamp(0.0, 0.9), start.packets + EXPECTED.1);
-        self.be_blind(now);
+    /// Whether it was a pause: not long afterwards the path carries much more without a queue.
+    pub(super) fn was_a_pause(&self, now: Time, rate: f64) -> bool {
+        now.since(self.at) < TELLING && rate > MUCH_MORE * self.rate
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::session::rate::{Feedback, RateController};
 
     const REPORT: Duration = Duration::from_millis(2);
 

@@ -6,8 +6,9 @@
 
 use super::Feedback;
 
-/// e^9: some ten thousand to one.
+/// The alarm is raised at e^9 to one, some ten thousand.
 const ALARM: f64 = 9.0;
+/// While a queue tells what the path carries, the alarm is raised at e^30 to one.
 const STRONG_ALARM: f64 = 30.0;
 /// Packets that show the loss of now.
 const LATELY: f64 = 100.0;
@@ -18,9 +19,11 @@ const WEIGHT: f64 = 300.0;
 /// What one report may add: a single burst is no rise.
 const ONE_REPORT: f64 = 3.0;
 /// No loss is taken for smaller than this: a few packets lost in a row on a clean link are no trend.
-const LEAST_LOSS: f64 = 0.003;
-/// The rise to be found: these points and this share of the loss.
-const RISE: (f64, f64) = (0.02, 0.15);
+pub(super) const LEAST_LOSS: f64 = 0.003;
+/// The rise of the loss that is to be found: these points and [`RISE_SHARE`] of the loss.
+pub(super) const RISE: f64 = 0.02;
+/// See [`RISE`].
+const RISE_SHARE: f64 = 0.15;
 /// Packets over which the own loss is averaged: so many that a rise is found before it is learnt.
 const MEMORY: f64 = 10_000.0;
 
@@ -42,11 +45,12 @@ pub(crate) struct LossWatch {
 
 impl LossWatch {
     /// Takes a report; gives whether the loss has risen. While the `delay_tells` what the path carries, the loss is the
-    /// link's own, and only a strong rise is worth a check, unless the rate `is_near` one at which packets were dropped.
+    /// link's own, and only a strong rise is worth a check, unless the rate `is_near` one at which packets were
+    /// dropped.
     pub(super) fn observe(&mut self, feedback: &Feedback, delay_tells: bool, is_near: bool) -> bool {
         let (packets, lost) = (feedback.packets as f64, feedback.lost);
         let low = self.own_loss.max(LEAST_LOSS);
-        let high = (low + RISE.0 + RISE.1 * low).min(0.99);
+        let high = (low + RISE + RISE_SHARE * low).min(0.99);
         let ratio = log_likelihood_ratio(packets, lost, low, high) / feedback.dispersion;
         self.sum += ratio.min(ONE_REPORT);
         self.run_packets += packets;
@@ -121,7 +125,7 @@ impl LossWatch {
     }
 }
 
-/// ln P(the losses | `high`) − ln P(… | `low`), for independent losses.
+/// ln P(the losses | `high`) − ln P(the losses | `low`), for independent losses.
 pub(super) fn log_likelihood_ratio(packets: f64, lost: f64, low: f64, high: f64) -> f64 {
     lost * (high / low).ln() + (packets - lost) * ((1.0 - high) / (1.0 - low)).ln()
 }

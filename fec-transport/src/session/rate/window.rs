@@ -1,14 +1,15 @@
 //! Beside flows that fill the queue: a window as TCP with CUBIC would have it [RFC 9438].
 //!
-//! Two windows over one queue share the link as their sizes are, so the rate is the window over the measured round trip.
-//! The window shrinks when the queue has fallen from its peak, because then the others have shrunk theirs, or when
-//! packets are lost while the queue is at its peak. Loss at other times is the link's own. How far the queue falls when we
-//! drain it shows our share of the link, which keeps the growth in bounds.
+//! Two windows over one queue share the link as their sizes are, so the rate is the window over the measured round
+//! trip. The window shrinks when the queue has fallen from its peak, because then the others have shrunk theirs, or
+//! when packets are lost while the queue is at its peak. Loss at other times is the link's own. How far the queue falls
+//! when we drain it shows our share of the link, which keeps the growth in bounds.
 
 use std::time::Duration;
 
-use super::BUSY;
-use super::watch::log_likelihood_ratio;
+use super::round::Round;
+use super::watch::{LEAST_LOSS, RISE, log_likelihood_ratio};
+use super::{BUSY, Feedback};
 use crate::time::Time;
 
 /// Bytes of a full packet: windows grow by packets.
@@ -18,32 +19,35 @@ const PACKET: f64 = 1_500.0;
 const BETA: f64 = 0.8;
 /// How fast it grows again, packets/s³ [RFC 9438 §5].
 const C: f64 = 0.4;
-/// How fast, in packets a round trip, Reno's window would grow: below its last maximum, and above it.
-const RENO: (f64, f64) = (3.0 * (1.0 - BETA) / (1.0 + BETA), 1.0);
-/// How fast the window of a session that is not `fair` grows, as a share: it is to leave others more than half …
+/// How fast, in packets a round trip, Reno's window would grow below its last maximum.
+const RENO_BELOW: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// The same above it.
+const RENO_ABOVE: f64 = 1.0;
+/// How fast the window of a session that is not `fair` grows, as a share: it is to leave others more than half.
 const MODEST: f64 = 0.33;
-/// … and by what growth is multiplied or divided at most while our share of the link is far from the one that the weight
+/// By what growth is multiplied or divided at most while our share of the link is far from the one that the weight
 /// stands for, half of it beside one flow: among many flows a session never weighs more than this many.
 const BOOST: f64 = 2.0;
 /// The smallest window, bytes.
 const LEAST_WINDOW: f64 = 4.0 * PACKET;
-/// A fall of the queue that shows that others sent less: this share of the round trip, and at least so many seconds.
-const FALL: (f64, f64) = (0.06, 0.0015);
-/// Losses tell only while the queue is at least this share of its peak …
+/// A fall of the queue by this share of the round trip shows that others sent less.
+const FALL_SHARE: f64 = 0.06;
+/// A fall by less than so many seconds shows nothing.
+const LEAST_FALL: f64 = 0.0015;
+/// Losses tell only while the queue is at least this share of its peak.
 const NEAR_PEAK: f64 = 0.85;
-/// … and if they are e^4 times as probable with this much more loss than the link's own.
+/// Losses tell if they are e^4 times as probable with [`RISE`] more loss than the link's own.
 const EVIDENCE: f64 = 4.0;
-const RISE: f64 = 0.02;
-const LEAST_LOSS: f64 = 0.003;
-/// So many round trips after the window shrank, and at least so long, a drain tries whether the others are still there.
+/// So many round trips after the window shrank a drain tries whether the others are still there.
 const TRIAL_ROUND_TRIPS: f64 = 3.0;
+/// That trial comes no sooner than so many seconds after.
 const LEAST_PAUSE: f64 = 0.3;
 /// The longest time between trials.
 const TRIAL_INTERVAL: Duration = Duration::from_secs(4);
 /// If the queue falls by this share of what it would if we were alone, the others are gone.
-const ALONE: f64 = 0.7;
+const OTHERS_GONE: f64 = 0.7;
 /// Packets over which the link's own loss is averaged.
-const MEMORY: f64 = 2_000.0;
+const OWN_LOSS_PACKETS: f64 = 2_000.0;
 
 /// What a round shows.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +64,22 @@ pub(super) struct Signs {
     pub(super) is_busy: bool,
     /// The path's share of what its session sends over the shared links.
     pub(super) path_share: f64,
+}
+
+impl Signs {
+    pub(super) fn new(round: &Round, feedback: &Feedback, path_share: f64) -> Signs {
+        let (packets, lost) = round.packets_and_lost();
+        Signs {
+            queue: round.mean_queue(),
+            round_trip: feedback.round_trip.as_secs_f64(),
+            packets,
+            lost,
+            dispersion: feedback.dispersion,
+            sent_rate: round.sent_rate(),
+            is_busy: round.is_busy(),
+            path_share,
+        }
+    }
 }
 
 /// The window.
@@ -128,7 +148,7 @@ impl Window {
             self.peak = signs.queue;
             return false;
         }
-        let fall = FALL.1.max(FALL.0 * signs.round_trip);
+        let fall = LEAST_FALL.max(FALL_SHARE * signs.round_trip);
         if self.peak - signs.queue > fall || self.is_dropped(signs) {
             self.shrink(now);
             return true;
@@ -156,7 +176,7 @@ impl Window {
         if signs.queue < NEAR_PEAK * self.peak {
             self.evidence = 0.0;
             let share = (signs.lost / signs.packets.max(1.0)).clamp(0.0, 0.9);
-            self.own_loss += signs.packets / (signs.packets + MEMORY) * (share - self.own_loss);
+            self.own_loss += signs.packets / (signs.packets + OWN_LOSS_PACKETS) * (share - self.own_loss);
             return false;
         }
         let low = self.own_loss.max(LEAST_LOSS);
@@ -181,7 +201,7 @@ impl Window {
         let weight = if is_fair { 1.0 } else { MODEST };
         let boost = (weight / 2.0 / self.link_share).clamp(1.0 / BOOST, BOOST);
         let weight = signs.path_share * weight * boost;
-        let growth = if self.reno < self.greatest { RENO.0 } else { RENO.1 };
+        let growth = if self.reno < self.greatest { RENO_BELOW } else { RENO_ABOVE };
         let round_trips = now.since(self.observed_at).as_secs_f64() / signs.round_trip;
         self.reno += weight * growth * round_trips * PACKET;
         let c = weight * C * PACKET;
@@ -209,7 +229,7 @@ impl Window {
         if is_trial {
             self.link_share = share_of(response);
         }
-        is_trial && response > ALONE
+        is_trial && response > OTHERS_GONE
     }
 }
 
@@ -258,7 +278,8 @@ mod tests {
         assert!(after(10, |rate| signs(rate, true)) > 2.0 * RATE);
     }
 
-    /// Over Geant2012 a masked path that its session held back once ran up to 25 Mbit/s on links of 10, and then used it.
+    /// Over Geant2012 a masked path that its session held back once ran up to 25 Mbit/s on links of 10, and then used
+    /// it.
     #[test]
     fn a_window_grows_no_further_than_what_is_sent_shows() {
         let rate = after(30, |_| signs(RATE, true));

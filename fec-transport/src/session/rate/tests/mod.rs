@@ -1,12 +1,14 @@
-//! What the controller does on modelled links, which [`model`] has.
+//! What the controller does on netsim's links, between the sessions of [`model`].
 //!
 //! Each test holds a row of the table in docs/decisions/rate-control.md. A link has 50 Mbit/s and a queue of 50 ms
 //! unless said.
 
 mod model;
 
+use netsim::{GilbertElliott, LinkModel, LossModel, Policer, Rate};
+
 use super::*;
-use model::{Competitor, Link, Load, Session, World};
+use model::{Competitor, Load, Session, World, link, probability};
 
 /// A report of ten packets that left 10 ms after those of the one before.
 pub(super) fn feedback(number: u64) -> Feedback {
@@ -17,8 +19,8 @@ pub(super) fn feedback(number: u64) -> Feedback {
     Feedback { departed, size, arrived_us, packets, lost: 0.0, bytes, dispersion: 1.0, round_trip }
 }
 
-/// A round of a slow path lasts as long as its packets take, and it once climbed as if it had lasted half a round trip: to 5.8
-/// Mbit/s in these eight seconds.
+/// A round of a slow path lasts as long as its packets take, and it once climbed as if it had lasted half a round trip:
+/// to 5.8 Mbit/s in these eight seconds.
 #[test]
 fn a_slow_path_without_a_queue_climbs_within_seconds() {
     let mut controller = RateController::new(Time::ZERO);
@@ -36,7 +38,8 @@ fn a_slow_path_without_a_queue_climbs_within_seconds() {
     assert!(controller.mean_rate() > 10e6, "{:.2} Mbit/s", controller.mean_rate() / 1e6);
 }
 
-/// By how much a path has climbed after a second in which it sent 0.7 of what it was allowed, with a queue of that length.
+/// By how much a path has climbed after a second in which it sent 0.7 of what it was allowed, with a queue of that
+/// length.
 fn climbed_while_held_back(queue: Duration) -> f64 {
     let allowed = 10.0 * model::PACKET * 8.0 / 0.01 / 0.7;
     let begin = feedback(1_000).departed;
@@ -74,11 +77,16 @@ struct Steady {
     waste: f64,
 }
 
+fn loss_of(link: &LinkModel) -> f64 {
+    link.loss.mean_loss().get()
+}
+
 /// A session over disjoint links of one round trip.
-fn steady(links: Vec<Link>, rtt_ms: f64, seed: u64) -> Steady {
-    let passes = |link: &Link| link.policer.map_or(link.rate, |policer| policer.0);
-    let capacity: f64 = links.iter().map(|link| passes(link) * (1.0 - link.loss)).sum();
-    let loss = links[0].loss;
+fn steady(links: Vec<LinkModel>, rtt_ms: f64, seed: u64) -> Steady {
+    let passes = |link: &LinkModel| link.policer.map_or(link.rate, |policer| policer.rate);
+    let capacity: f64 =
+        links.iter().map(|link| passes(link).bits_per_second() as f64 * (1.0 - loss_of(link))).sum();
+    let loss = loss_of(&links[0]);
     let routes: Vec<[u16; 1]> = (0..links.len() as u16).map(|id| [id]).collect();
     let routes: Vec<(&[u16], f64)> = routes.iter().map(|route| (&route[..], rtt_ms / 2.0)).collect();
     let mut world = World::new(seed, links, vec![Session::new(0.0, &routes)]);
@@ -100,12 +108,14 @@ struct Step {
 }
 
 /// `change` gives the new limit, bit/s.
-fn step(rtt_ms: f64, loss: f64, seed: u64, change: impl Fn(f64, &mut Link) -> f64) -> Step {
-    let links = vec![Link::new(50.0, rtt_ms / 2.0, loss)];
+fn step(rtt_ms: f64, loss: f64, seed: u64, change: impl Fn(&mut LinkModel) -> f64) -> Step {
+    let links = vec![link(50, rtt_ms / 2.0, loss)];
     let mut world = World::new(seed, links, vec![Session::new(0.0, &[(&[0], rtt_ms / 2.0)])]);
     world.run_until(15.0);
-    let limit = change(15.0, &mut world.links[0]);
-    let loss = world.links[0].loss;
+    let mut model = world.links[0].model().clone();
+    let limit = change(&mut model);
+    let loss = loss_of(&model);
+    world.links[0].set_model(model);
     world.run_until(35.0);
     let session = &world.sessions[0];
     let waste = |second: f64| {
@@ -119,7 +129,7 @@ fn step(rtt_ms: f64, loss: f64, seed: u64, change: impl Fn(f64, &mut Link) -> f6
 fn random_loss_costs_nothing_beyond_itself() {
     for rtt in ROUND_TRIPS {
         for loss in [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] {
-            let steady = steady(vec![Link::new(50.0, rtt / 2.0, loss)], rtt, 1);
+            let steady = steady(vec![link(50, rtt / 2.0, loss)], rtt, 1);
             let context = format!("{rtt} ms, loss {loss}: {steady:?}");
             assert!(steady.utilisation > 0.985 && steady.queue_ms < 9.0 && steady.waste < 1.02, "{context}");
         }
@@ -129,10 +139,9 @@ fn random_loss_costs_nothing_beyond_itself() {
 #[test]
 fn many_and_unequal_paths_are_all_filled() {
     for rtt in ROUND_TRIPS {
-        for links in [
-            vec![Link::new(50.0, rtt / 2.0, 0.05); 8],
-            [100.0, 10.0].map(|mbit| Link::new(mbit, rtt / 2.0, 0.01)).to_vec(),
-        ] {
+        for links in
+            [vec![link(50, rtt / 2.0, 0.05); 8], [100, 10].map(|mbit| link(mbit, rtt / 2.0, 0.01)).to_vec()]
+        {
             let steady = steady(links, rtt, 2);
             assert!(steady.utilisation > 0.985 && steady.queue_ms < 15.0, "{rtt} ms: {steady:?}");
         }
@@ -142,8 +151,9 @@ fn many_and_unequal_paths_are_all_filled() {
 #[test]
 fn bursts_and_jitter_are_not_taken_for_a_limit() {
     for rtt in ROUND_TRIPS {
-        let bursts = Link { run: 8.0, ..Link::new(50.0, rtt / 2.0, 0.02) };
-        let jitter = Link { jitter: 0.004, ..Link::new(50.0, rtt / 2.0, 0.01) };
+        let bursts = GilbertElliott::bursts(probability(0.02), 8.0).expect("such bursts exist");
+        let bursts = link(50, rtt / 2.0, 0.0).with_loss_model(LossModel::GilbertElliott(bursts));
+        let jitter = link(50, rtt / 2.0, 0.01).with_jitter(Duration::from_millis(4));
         for link in [bursts, jitter] {
             let steady = steady(vec![link], rtt, 3);
             assert!(steady.utilisation > 0.94 && steady.queue_ms < 15.0, "{rtt} ms: {steady:?}");
@@ -155,8 +165,8 @@ fn bursts_and_jitter_are_not_taken_for_a_limit() {
 fn a_queue_too_short_to_be_seen_and_a_policer_limit_the_rate() {
     for rtt in ROUND_TRIPS {
         for loss in [0.0, 0.02, 0.05] {
-            let short = Link { queue: 0.002, ..Link::new(50.0, rtt / 2.0, loss) };
-            let policed = Link { policer: Some((40e6, 50_000.0)), ..Link::new(100.0, rtt / 2.0, loss) };
+            let short = link(50, rtt / 2.0, loss).with_queue_bytes(12_500);
+            let policed = link(100, rtt / 2.0, loss).with_policer(Rate::from_mbit(40), 50_000);
             for link in [short, policed] {
                 let steady = steady(vec![link], rtt, 4);
                 assert!(
@@ -170,13 +180,13 @@ fn a_queue_too_short_to_be_seen_and_a_policer_limit_the_rate() {
 
 #[test]
 fn half_the_capacity_and_more_loss_are_followed_within_seconds() {
-    let half = |now, link: &mut Link| {
-        link.set_rate(now, LINK / 2.0);
-        LINK / 2.0 * (1.0 - link.loss)
+    let half = |link: &mut LinkModel| {
+        link.rate = Rate::from_mbit(25);
+        LINK / 2.0 * (1.0 - loss_of(link))
     };
-    let lossy = |_, link: &mut Link| {
-        link.loss += 0.1;
-        LINK * (1.0 - link.loss)
+    let lossy = |link: &mut LinkModel| {
+        link.loss = LossModel::Bernoulli(probability(loss_of(link) + 0.1));
+        LINK * (1.0 - loss_of(link))
     };
     for rtt in ROUND_TRIPS {
         for step in [step(rtt, 0.05, 5, half), step(rtt, 0.05, 5, lossy)] {
@@ -189,9 +199,9 @@ fn half_the_capacity_and_more_loss_are_followed_within_seconds() {
 fn a_policer_at_half_the_rate_is_found_whatever_was_lost_before() {
     // The first packets after the change raise the alarm, and tell too little of the loss: a check that believed them
     // still lost packets, and called that the link's own loss. The worst second then sent 1.5 times what arrived.
-    let policer = |_, link: &mut Link| {
-        link.policer = Some((LINK / 2.0, LINK / 2.0 / 8.0 * 0.01));
-        LINK / 2.0 * (1.0 - link.loss)
+    let policer = |link: &mut LinkModel| {
+        link.policer = Some(Policer { rate: Rate::from_mbit(25), burst_bytes: 31_250 });
+        LINK / 2.0 * (1.0 - loss_of(link))
     };
     for rtt in [10.0, 50.0, 200.0] {
         for (loss, seed) in (0..12).map(|seed| ([0.0, 0.02, 0.05][seed as usize % 3], seed)) {
@@ -205,11 +215,11 @@ fn a_policer_at_half_the_rate_is_found_whatever_was_lost_before() {
 #[test]
 fn a_longer_way_is_not_taken_for_a_queue() {
     for rtt in ROUND_TRIPS {
-        for (more_ms, jitter_ms, seed) in [(10.0, 0.0, 1), (30.0, 0.0, 2), (30.0, 2.0, 3), (30.0, 2.0, 4)] {
-            let longer = |_, link: &mut Link| {
-                link.delay += more_ms * 1e-3;
-                link.jitter = jitter_ms * 1e-3;
-                LINK * (1.0 - link.loss)
+        for (more_ms, jitter_ms, seed) in [(10, 0, 1), (30, 0, 2), (30, 2, 3), (30, 2, 4)] {
+            let longer = |link: &mut LinkModel| {
+                link.delay += Duration::from_millis(more_ms);
+                link.jitter = Duration::from_millis(jitter_ms);
+                LINK * (1.0 - loss_of(link))
             };
             let step = step(rtt, 0.02, seed, longer);
             let context = format!("{rtt} ms, {more_ms} more, jitter {jitter_ms}: {step:?}");
@@ -221,10 +231,11 @@ fn a_longer_way_is_not_taken_for_a_queue() {
 /// The share that a session gets beside a flow with CUBIC, from 25 s to 65 s; `own_loss` is that of a link before the
 /// common one, which has a buffer of one bandwidth-delay product.
 fn share_beside_cubic(rtt_ms: f64, is_fair: bool, own_loss: f64, seed: u64) -> f64 {
-    let common = Link { queue: rtt_ms * 1e-3, ..Link::new(50.0, rtt_ms / 2.0 - 1.0, 0.0) };
+    let product = (LINK / 8.0 * rtt_ms * 1e-3) as u64;
+    let common = link(50, rtt_ms / 2.0 - 1.0, 0.0).with_queue_bytes(product);
     let mut session = Session::new(0.0, &[(&[0, 1], rtt_ms / 2.0)]);
     session.paths[0].controller.set_fair(is_fair);
-    let mut world = World::new(seed, vec![Link::new(200.0, 1.0, own_loss), common], vec![session]);
+    let mut world = World::new(seed, vec![link(200, 1.0, own_loss), common], vec![session]);
     world.compete(Competitor::new(5.0 + 0.137 * seed as f64, 1, rtt_ms / 2.0));
     world.run_until(65.0);
     let theirs = Session::mean(&world.competitors[0].received, 25.0, 65.0);
@@ -251,7 +262,7 @@ fn when_others_have_gone_the_queue_is_short_again_and_sessions_are_equal() {
     for rtt in [20.0, 100.0] {
         let route: (&[u16], f64) = (&[0], rtt / 2.0);
         let sessions = vec![Session::new(0.0, &[route]), Session::new(10.0, &[route; 3])];
-        let mut world = World::new(9, vec![Link::new(50.0, rtt / 2.0, 0.0)], sessions);
+        let mut world = World::new(9, vec![link(50, rtt / 2.0, 0.0)], sessions);
         let mut competitor = Competitor::new(20.0, 0, rtt / 2.0);
         competitor.stop = 40.0;
         world.compete(competitor);
@@ -270,7 +281,7 @@ fn sessions_become_equal_whatever_their_paths() {
     for rtt in [20.0, 100.0] {
         let route: (&[u16], f64) = (&[0], rtt / 2.0);
         let (first, second) = (Session::new(0.0, &[route]), Session::new(20.0, &[route; 3]));
-        let mut world = World::new(6, vec![Link::new(50.0, rtt / 2.0, 0.0)], vec![first, second]);
+        let mut world = World::new(6, vec![link(50, rtt / 2.0, 0.0)], vec![first, second]);
         world.run_until(35.0);
         world.forget_queues();
         world.run_until(65.0);
@@ -284,7 +295,7 @@ fn sessions_become_equal_whatever_their_paths() {
 fn messages_are_not_held_back() {
     let mut session = Session::new(0.0, &[(&[0], 50.0), (&[1], 50.0), (&[2], 50.0)]);
     session.load = Load::Messages(1_000.0, 1_100.0);
-    let mut world = World::new(7, vec![Link::new(10.0, 50.0, 0.05); 3], vec![session]);
+    let mut world = World::new(7, vec![link(10, 50.0, 0.05); 3], vec![session]);
     world.run_until(20.0);
     let wait = world.sessions[0].longest_wait;
     assert!(wait < 0.001, "{wait} s");
@@ -298,7 +309,7 @@ fn a_limit_and_a_known_capacity_bound_all_paths_together() {
     let mut known = Session::new(0.0, &[route; 3]);
     known.paths.iter_mut().flat_map(|path| &mut path.links).for_each(|link| link.capacity_bps = Some(20e6));
     for session in [limited, known] {
-        let mut world = World::new(8, vec![Link::new(50.0, 10.0, 0.0)], vec![session]);
+        let mut world = World::new(8, vec![link(50, 10.0, 0.0)], vec![session]);
         world.run_until(20.0);
         let sent = world.sessions[0].sent(5.0, 20.0);
         assert!((19e6..20.2e6).contains(&sent), "{sent}");
@@ -307,8 +318,7 @@ fn a_limit_and_a_known_capacity_bound_all_paths_together() {
 
 #[test]
 fn a_path_that_returns_starts_at_half_its_rate() {
-    let mut world =
-        World::new(10, vec![Link::new(50.0, 10.0, 0.01)], vec![Session::new(0.0, &[(&[0], 10.0)])]);
+    let mut world = World::new(10, vec![link(50, 10.0, 0.01)], vec![Session::new(0.0, &[(&[0], 10.0)])]);
     world.run_until(5.0);
     let controller = &mut world.sessions[0].paths[0].controller;
     let before = controller.mean_rate();

@@ -1,8 +1,11 @@
-//! A model of links and sessions for the controller alone: packets without content, reports without blocks.
+//! Sessions for the controller alone, over netsim's links: packets without content, reports without blocks.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
+
+use netsim::{Link, LinkModel, Probability, Rate, random_stream};
+use rand_chacha::ChaCha8Rng;
 
 use crate::overlay::{LinkId, RouteLink};
 use crate::session::loss::LossEstimate;
@@ -15,98 +18,47 @@ use crate::time::Time;
 /// Bytes of a full packet with all headers.
 pub(super) const PACKET: f64 = 1_496.0;
 
-/// SplitMix64.
-#[derive(Debug, Clone)]
-pub(super) struct Draws(u64);
-
-impl Draws {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
+/// A link with a queue of 50 ms, through which packets go as they are.
+pub(super) fn link(mbit: u64, delay_ms: f64, loss: f64) -> LinkModel {
+    let model = LinkModel::new(Rate::from_mbit(mbit), Duration::from_secs_f64(delay_ms * 1e-3));
+    LinkModel { header_bytes: 0, ..model.with_loss(probability(loss)) }
 }
 
-/// Policer, then queue, then rate, then delay, then loss.
-#[derive(Debug, Clone)]
-pub(super) struct Link {
-    /// bit/s
-    pub(super) rate: f64,
-    /// How long the queue is, seconds.
-    pub(super) queue: f64,
-    pub(super) delay: f64,
-    pub(super) loss: f64,
-    /// Mean length of a run of losses; 0 for independent ones.
-    pub(super) run: f64,
-    /// Rate in bit/s and bucket in bytes.
-    pub(super) policer: Option<(f64, f64)>,
-    pub(super) jitter: f64,
-    pub(super) tokens: (f64, f64),
-    pub(super) idle_from: f64,
-    pub(super) last_arrival: f64,
-    pub(super) is_losing: bool,
-    /// Sum and number of the queueing delays that packets met in the window.
-    pub(super) met: (f64, f64),
+pub(super) fn probability(value: f64) -> Probability {
+    Probability::new(value).expect("a probability")
 }
 
-impl Link {
-    pub(super) fn new(mbit: f64, delay_ms: f64, loss: f64) -> Link {
-        Link {
-            rate: mbit * 1e6,
-            queue: 0.05,
-            delay: delay_ms * 1e-3,
-            loss,
-            run: 0.0,
-            policer: None,
-            jitter: 0.0,
-            tokens: (f64::MAX, 0.0),
-            idle_from: 0.0,
-            last_arrival: 0.0,
-            is_losing: false,
-            met: (0.0, 0.0),
-        }
+/// netsim's link, and what packets have met there.
+pub(super) struct MeteredLink {
+    link: Link,
+    random: ChaCha8Rng,
+    /// The sum of the queueing delays that packets met in the window, in seconds, and the number of these packets.
+    waited: f64,
+    packets: f64,
+}
+
+impl MeteredLink {
+    fn new(model: LinkModel, seed: u64, index: usize) -> MeteredLink {
+        let random = random_stream(seed, &["link", &index.to_string()]);
+        MeteredLink { link: Link::new(model), random, waited: 0.0, packets: 0.0 }
     }
 
-    pub(super) fn set_rate(&mut self, now: f64, rate: f64) {
-        self.idle_from = now + (self.idle_from - now).max(0.0) * self.rate / rate;
-        self.rate = rate;
+    pub(super) fn model(&self) -> &LinkModel {
+        self.link.model()
+    }
+
+    pub(super) fn set_model(&mut self, model: LinkModel) {
+        self.link.set_model(model);
     }
 
     /// When a packet arrives at the other end, if it does.
-    fn carry(&mut self, now: f64, bytes: f64, draws: &mut Draws) -> Option<f64> {
-        if let Some((rate, bucket)) = self.policer {
-            let (tokens, at) = self.tokens;
-            let tokens = (tokens + (now - at) * rate / 8.0).min(bucket);
-            self.tokens = (tokens, now);
-            if tokens < bytes {
-                return None;
-            }
-            self.tokens.0 -= bytes;
-        }
-        let waits = (self.idle_from - now).max(0.0);
-        if waits > self.queue {
-            return None;
-        }
-        self.met = (self.met.0 + waits, self.met.1 + 1.0);
-        self.idle_from = now + waits + bytes * 8.0 / self.rate;
-        if self.loses(draws) {
-            return None;
-        }
-        self.last_arrival = (self.idle_from + self.delay + self.jitter * draws.unit()).max(self.last_arrival);
-        Some(self.last_arrival)
-    }
-
-    fn loses(&mut self, draws: &mut Draws) -> bool {
-        let draw = draws.unit();
-        if self.run == 0.0 {
-            return draw < self.loss;
-        }
-        let leave = 1.0 / self.run;
-        self.is_losing =
-            if self.is_losing { draw >= leave } else { draw < leave * self.loss / (1.0 - self.loss) };
-        self.is_losing
+    fn carry(&mut self, now: f64, bytes: f64) -> Option<f64> {
+        let now = Duration::from_secs_f64(now);
+        let waits = self.link.model().rate.time_for(self.link.queued_bytes(now));
+        let passage = self.link.offer(now, bytes as usize, &mut self.random).ok()?;
+        self.waited += waits.as_secs_f64();
+        self.packets += 1.0;
+        Some(passage.transit.arrives_at.as_secs_f64())
     }
 }
 
@@ -285,14 +237,13 @@ enum Event {
 /// All links and sessions; the agenda names events by their place in `events`.
 pub(super) struct World {
     pub(super) now: f64,
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<MeteredLink>,
     pub(super) sessions: Vec<Session>,
     pub(super) competitors: Vec<Competitor>,
     agenda: BinaryHeap<Reverse<(u64, u64, usize)>>,
     events: Vec<Option<Event>>,
     free: Vec<usize>,
     count: u64,
-    draws: Draws,
 }
 
 pub(super) fn time(seconds: f64) -> Time {
@@ -300,7 +251,9 @@ pub(super) fn time(seconds: f64) -> Time {
 }
 
 impl World {
-    pub(super) fn new(seed: u64, links: Vec<Link>, sessions: Vec<Session>) -> World {
+    pub(super) fn new(seed: u64, links: Vec<LinkModel>, sessions: Vec<Session>) -> World {
+        let links = links.into_iter().enumerate();
+        let links = links.map(|(index, model)| MeteredLink::new(model, seed, index)).collect();
         let mut world = World {
             now: 0.0,
             links,
@@ -310,7 +263,6 @@ impl World {
             events: Vec::new(),
             free: Vec::new(),
             count: 0,
-            draws: Draws(seed),
         };
         for session in 0..world.sessions.len() {
             let start = world.sessions[session].start;
@@ -357,13 +309,13 @@ impl World {
 
     /// Forgets the queues that were met so far.
     pub(super) fn forget_queues(&mut self) {
-        self.links.iter_mut().for_each(|link| link.met = (0.0, 0.0));
+        self.links.iter_mut().for_each(|link| (link.waited, link.packets) = (0.0, 0.0));
     }
 
     /// The mean queue that packets met, ms.
     pub(super) fn mean_queue_ms(&self, link: usize) -> f64 {
-        let (sum, count) = self.links[link].met;
-        1e3 * sum / count.max(1.0)
+        let link = &self.links[link];
+        1e3 * link.waited / link.packets.max(1.0)
     }
 
     fn handle(&mut self, event: Event) {
@@ -427,7 +379,7 @@ impl World {
         let route = &self.sessions[session].paths[path].links;
         if let Some(link) = route.get(hop) {
             let link = &mut self.links[usize::from(link.link.0)];
-            if let Some(arrives) = link.carry(self.now, bytes, &mut self.draws) {
+            if let Some(arrives) = link.carry(self.now, bytes) {
                 self.at(arrives, Event::Carry { session, path, hop: hop + 1, number, departed, bytes });
             }
             return;
@@ -451,7 +403,7 @@ impl World {
             flow.next += 1;
             flow.flying.push_back((number, self.now));
             let link = &mut self.links[flow.link];
-            let Some(arrives) = link.carry(self.now, PACKET, &mut self.draws) else { continue };
+            let Some(arrives) = link.carry(self.now, PACKET) else { continue };
             Session::note(&mut flow.received, arrives, PACKET);
             let (when, event) = (arrives + flow.back, Event::Acknowledge { competitor, number });
             self.at(when, event);

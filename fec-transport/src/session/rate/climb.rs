@@ -1,0 +1,162 @@
+//! Between manoeuvres: the rate follows what is delivered, so that the queue is as long as it should be. Without a
+//! queue it climbs, ever faster, and slowly near a rate at which packets were dropped.
+
+use std::time::Duration;
+
+use super::BUSY;
+use super::round::Round;
+use crate::time::Time;
+
+/// The proportional gain of the queue's control, times the delay of the loop: 1/e is critically damped.
+const GAIN: f64 = 0.36;
+/// A path that sends more than this share of its rate may climb if it sees no queue: where all paths must keep step,
+/// with whole packets, none of them sends all that it may.
+const USED: f64 = 0.6;
+/// The growth, per second, with which a climb begins: there is no sign of a limit.
+const CLIMB: f64 = 0.1;
+/// The growth of a climb doubles every second up to this, per second.
+const FASTEST_CLIMB: f64 = 1.5;
+/// The growth near a ceiling, per second, at first.
+const CREEP: f64 = 0.02;
+/// In how many seconds the growth near a ceiling doubles while no packets are dropped.
+const CREEP_DOUBLES_IN: f64 = 1.5;
+/// Near a ceiling is: above this share of it.
+const NEAR: f64 = 0.95;
+/// A path that carries so many times a ceiling has shown that it has moved.
+const BEYOND: f64 = 1.08;
+/// A queue of so many times the target shows that something else limits the path than the ceiling.
+const BEYOND_TARGET: f64 = 1.2;
+/// A round's rate never changes by more than this upwards.
+const MAX_GROWTH: f64 = 0.25;
+/// A path that comes back climbs as if it had climbed for so long: it was at twice its rate not long ago, and the
+/// session waits for it.
+const CLIMBED: Duration = Duration::from_secs(3);
+
+/// What the rate is to follow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sight<'a> {
+    pub(super) now: Time,
+    pub(super) round: &'a Round,
+    /// The rate of now, in bit/s.
+    pub(super) rate: f64,
+    /// The queue that the path aims at, in seconds.
+    pub(super) target: f64,
+    /// How long it takes until a change of the rate shows in a round, in seconds.
+    pub(super) loop_delay: f64,
+    /// Whether a queue has lately told what the path carries.
+    pub(super) is_told: bool,
+}
+
+impl Sight<'_> {
+    /// Whether there is less of a queue than half of what should be.
+    fn is_free(&self) -> bool {
+        self.round.standing_queue() < self.target / 2.0
+    }
+
+    /// Whether the path sends so much of what it may that it wants more. A path that sees a queue, and yet does not
+    /// send all that it may, has enough.
+    fn is_used(&self) -> bool {
+        let sees_queue = self.round.has_queue() || self.is_told;
+        self.round.uses(if sees_queue { BUSY } else { USED })
+    }
+
+    /// Whether the path may climb.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_free() && self.is_used()
+    }
+}
+
+/// How the rate grows where no queue limits it.
+#[derive(Debug, Clone)]
+pub(super) struct Climb {
+    since: Option<Time>,
+    /// A rate at which packets were dropped, in bit/s.
+    ceiling: Option<f64>,
+    /// When the rate was lowered to the ceiling.
+    lowered_at: Time,
+}
+
+impl Climb {
+    pub(super) fn new(now: Time) -> Climb {
+        Climb { since: None, ceiling: None, lowered_at: now }
+    }
+
+    /// The next rate, by what a round has shown.
+    pub(super) fn follow(&mut self, sight: &Sight<'_>) -> f64 {
+        let push = GAIN / sight.loop_delay * (sight.target - sight.round.standing_queue());
+        let rate = if sight.is_free() {
+            self.climb(sight, push)
+        } else if sight.round.is_busy() {
+            self.since = None;
+            sight.round.number_rate() * (1.0 + push)
+        } else {
+            sight.rate * (sight.round.stretch() * (1.0 + push)).min(1.0)
+        };
+        match self.is_near_ceiling(sight.rate) {
+            true => rate.min(sight.round.allowed_rate() * (1.0 + self.creep(sight.now) * sight.loop_delay)),
+            false => rate,
+        }
+    }
+
+    /// Without a queue there is room for more, unless packets were dropped at this rate not long ago.
+    fn climb(&mut self, sight: &Sight<'_>, push: f64) -> f64 {
+        let now = sight.now;
+        if !sight.is_used() {
+            // The climb pauses: a path that has too little to send for a round is not to begin anew.
+            let pause = Duration::from_secs_f64(sight.loop_delay);
+            self.since = self.since.map(|since| (since + pause).min(now));
+            return sight.rate;
+        }
+        let since = *self.since.get_or_insert(now);
+        let growth = (CLIMB * now.since(since).as_secs_f64().exp2()).min(FASTEST_CLIMB) * sight.loop_delay;
+        // Where no queue was seen for long, something else may limit the path: the way up is then a slow one.
+        let push = if sight.is_told { push } else { 0.0 };
+        // What was allowed a round trip ago, not the rate of now: its effect is still to be seen.
+        sight.round.allowed_rate() * (1.0 + growth.max(push).min(MAX_GROWTH))
+    }
+
+    /// Growth near a ceiling, per second.
+    fn creep(&self, now: Time) -> f64 {
+        CREEP * (now.since(self.lowered_at).as_secs_f64() / CREEP_DOUBLES_IN).exp2()
+    }
+
+    pub(super) fn is_near_ceiling(&self, rate: f64) -> bool {
+        self.ceiling.is_some_and(|ceiling| rate > NEAR * ceiling)
+    }
+
+    /// Forgets the ceiling if the new `rate` or the queue that was seen has shown that there is none.
+    pub(super) fn pass_ceiling(&mut self, rate: f64, sight: &Sight<'_>) {
+        let has_queue = sight.round.standing_queue() > BEYOND_TARGET * sight.target;
+        if self.ceiling.is_some_and(|ceiling| rate > BEYOND * ceiling || has_queue) {
+            self.ceiling = None;
+            self.since = None;
+        }
+    }
+
+    /// Packets were dropped above this rate, in bit/s.
+    pub(super) fn meet_ceiling(&mut self, now: Time, rate: f64) {
+        self.ceiling = Some(rate);
+        self.lowered_at = now;
+    }
+
+    /// There is room: it climbs fast, if it climbs.
+    pub(super) fn hurry(&mut self, now: Time) {
+        let since = self.since.unwrap_or(now);
+        self.since = Some(since.min(now - CLIMBED));
+    }
+
+    /// The next climb begins slowly.
+    pub(super) fn end(&mut self) {
+        self.since = None;
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_begun(&self) -> bool {
+        self.since.is_some()
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_ceiling(&self) -> bool {
+        self.ceiling.is_some()
+    }
+}

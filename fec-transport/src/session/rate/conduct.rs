@@ -1,0 +1,386 @@
+//! What a controller does with a report, in each of its modes.
+
+use std::time::Duration;
+
+use super::check::{self, Check, Verdict};
+use super::climb::Sight;
+use super::drain::{self, Drained};
+use super::mode::Mode;
+use super::news::Limit;
+use super::round::Round;
+use super::start::{FirstQueue, START_PACKETS, Start, Step};
+use super::window::{Signs, Window};
+use super::{
+    Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SHORTEST_TARGET,
+    TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW,
+};
+use crate::time::Time;
+
+/// A round after the start has no fewer packets than this.
+const LEAST_PACKETS: u64 = 16;
+/// A queue of more than this share of its target tells what the path carries.
+const TELLING_SHARE: f64 = 0.9;
+/// While a queue of this share of its target stands, it cannot be loss that limits the path.
+const STANDING_SHARE: f64 = 0.5;
+/// How often a loss is put to the test that is [`DOUBTFUL_LOSS`] above the smallest one that was verified.
+const DOUBT_INTERVAL: Duration = Duration::from_secs(5);
+/// See [`DOUBT_INTERVAL`]; a share of the packets.
+const DOUBTFUL_LOSS: f64 = 0.04;
+/// What a contention tells of the link's own loss weighs so many packets.
+const LEARNT: f64 = 2_000.0;
+/// Beside others, a queue of so many seconds is none: they have gone.
+const EMPTY: f64 = 0.002;
+/// The longest drain beside others.
+const LONGEST_TRIAL: Duration = Duration::from_millis(500);
+
+impl RateController {
+    /// Takes what a report tells and adjusts the rate.
+    pub(crate) fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
+        if self.meter.is_outgrown_by(feedback.size) {
+            self.meter.forget_delays();
+            self.drain.forget_delays();
+        }
+        let Some(feedback) = &self.meter.take(now, feedback) else { return };
+        let delay_us = feedback.delay_us();
+        // The window allows for no longer queue; what is beyond are pauses of a process.
+        let longest = WINDOW * 8.0 / self.mean_rate();
+        let queue = self.meter.observe_delay(now, delay_us, longest);
+        self.drain.observe(feedback, delay_us);
+        if self.is_crowded() {
+            self.meter.note_crowd(now, feedback.round_trip);
+        }
+        if self.check_share().is_some() {
+            return self.on_check_feedback(now, feedback);
+        }
+        if self.held.is_some() {
+            self.be_blind(now);
+        }
+        if self.meter.is_blind_to(feedback.departed) {
+            return self.meter.begin_round(feedback);
+        }
+        let allowed = self.allowed.at(feedback.departed);
+        if let Some(drained) = self.drain.take_effect() {
+            self.on_drained(now, &drained, feedback);
+        }
+        self.meter.observe(feedback, queue, allowed);
+        if self.loss_has_risen(now, queue, feedback) {
+            let policed_rate = self.meter.watch().share_if_policed() * allowed;
+            let share = (check::CHECK_RATE * policed_rate / self.mean_rate()).min(check::CHECK_RATE);
+            return self.begin_check(now, share);
+        }
+        match self.mode {
+            Mode::Start(_) => self.double(now, feedback),
+            Mode::Cruise => self.cruise(now, feedback),
+            Mode::Contend(_) => self.contend(now, feedback),
+            Mode::Check(_) => {}
+        }
+    }
+
+    /// Enters another mode; gives the one that ends.
+    pub(super) fn enter(&mut self, mode: Mode) -> Mode {
+        assert!(self.mode.may_become(&mode), "{mode:?} after {:?}", self.mode);
+        std::mem::replace(&mut self.mode, mode)
+    }
+
+    // --- the queue ----------------------------------------------------------------------------------------------
+
+    /// The standing queue that this path aims at, in seconds.
+    fn target(&self) -> f64 {
+        let rate = self.shared_rate.max(self.mean_rate());
+        (TARGET_QUEUE * (TARGET_RATE / rate).sqrt()).clamp(SHORTEST_TARGET, LONGEST_TARGET)
+    }
+
+    fn long_queue(&self) -> f64 {
+        (2.0 * self.target() + LONG_QUEUE).min(TOO_LONG)
+    }
+
+    /// Whether the queue is too long.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.meter.queue() > self.long_queue()
+    }
+
+    /// What left until now is no basis for the rate.
+    pub(super) fn be_blind(&mut self, now: Time) {
+        self.meter.be_blind_until(now.max(self.drain.until()));
+    }
+
+    pub(super) fn begin_drain(&mut self, now: Time, span: Duration) {
+        self.drain.begin(now, span);
+        self.meter.ignore_until(self.drain.until());
+    }
+
+    /// Drains, and tells the paths over common links to join in.
+    fn begin_manoeuvre(&mut self, now: Time, manoeuvre: Manoeuvre) {
+        let (Manoeuvre::Drain { span, .. } | Manoeuvre::BackOff(span)) = manoeuvre;
+        self.begin_drain(now, span);
+        self.begun = Some(manoeuvre);
+    }
+
+    // --- start --------------------------------------------------------------------------------------------------
+
+    /// Doubles the rate as soon as packets sent at it have arrived, until a queue stands or twice too few arrive: once
+    /// it may have been a pause of a process.
+    fn double(&mut self, now: Time, feedback: &Feedback) {
+        if self.is_crowded() && Start::is_ended_by(self.meter.round()) {
+            return self.end_start_by_queue(now, feedback);
+        }
+        let round = self.meter.end_round(SHORTEST_ROUND, START_PACKETS, feedback);
+        let Some(round) = round.filter(Round::is_busy) else { return };
+        let Mode::Start(start) = &mut self.mode else { return };
+        match start.judge(&round) {
+            Step::Double => {
+                self.allowed.set(now, self.mean_rate() * 2.0);
+                self.be_blind(now);
+            }
+            Step::Repeat => {}
+            Step::End(share) => {
+                self.allowed.set(now, self.mean_rate() * share);
+                self.end_start(now);
+            }
+        }
+    }
+
+    fn end_start_by_queue(&mut self, now: Time, feedback: &Feedback) {
+        let is_alone = !self.shares_links();
+        let delivered = self.meter.round().number_rate_of_queue();
+        let rate = self.mean_rate();
+        self.allowed.set(now, delivered.clamp(rate / 4.0, rate));
+        self.meter.note_use_at_start();
+        self.end_start(now);
+        self.limit = Some(Limit::found(now, feedback.round_trip));
+        self.first_queue = is_alone.then_some(FirstQueue::new(now, self.mean_rate()));
+    }
+
+    fn end_start(&mut self, now: Time) {
+        if let Mode::Start(start) = self.enter(Mode::Cruise) {
+            start.teach(self.meter.watch_mut());
+        }
+        self.be_blind(now);
+    }
+
+    /// Ends the start, if there is one, because what the links carry is known from others.
+    pub(super) fn leave_start(&mut self) {
+        if self.is_starting() {
+            self.enter(Mode::Cruise);
+        }
+    }
+
+    /// Doubles on if it was the pause of a process that ended the start. Paths that share links with others of their
+    /// session make queues for each other, which look the same.
+    fn resume_start_after_a_pause(&mut self, now: Time) {
+        let was_a_pause = |queue: FirstQueue| queue.was_a_pause(now, self.mean_rate());
+        if !self.shares_links() && self.first_queue.is_some_and(was_a_pause) {
+            self.first_queue = None;
+            self.enter(Mode::Start(Start::default()));
+        }
+    }
+
+    // --- cruise -------------------------------------------------------------------------------------------------
+
+    /// The round that ends with this report, after the start.
+    fn end_round(&mut self, feedback: &Feedback) -> Option<Round> {
+        let round = self.meter.end_round(round_span(feedback), LEAST_PACKETS, feedback)?;
+        self.meter.note_use(&round);
+        Some(round)
+    }
+
+    /// Each round the rate follows the queue, or climbs where there is none.
+    fn cruise(&mut self, now: Time, feedback: &Feedback) {
+        let Some(round) = self.end_round(feedback) else { return };
+        let (queue, target) = (round.standing_queue(), self.target());
+        if queue > TELLING_SHARE * target {
+            self.meter.note_telling_queue(now);
+            self.first_queue = None;
+        }
+        // A queue that stays too long is drained ahead of time, to see whether it is one.
+        if self.rivals.note_queue(now, queue, target, self.mean_rate()) {
+            self.drain.hurry(now);
+        }
+        if queue > self.long_queue() {
+            return self.shorten_queue(now, &round);
+        }
+        // A slow path's round lasts until it has sent enough packets.
+        let lasted = round.arrival_span().max(round_span(feedback).as_secs_f64());
+        let loop_delay = feedback.round_trip.as_secs_f64() + lasted;
+        let is_told = self.meter.is_told(now);
+        let sight = Sight { now, round: &round, rate: self.mean_rate(), target, loop_delay, is_told };
+        if sight.is_open() {
+            self.resume_start_after_a_pause(now);
+        }
+        let rate = self.climb.follow(&sight);
+        self.allowed.set(now, rate);
+        self.climb.pass_ceiling(self.mean_rate(), &sight);
+        self.drain_if_due(now, queue);
+        self.doubt_if_due(now);
+    }
+
+    /// The queue is too long: the path goes on with what the bottleneck has shown to carry, once the queue is drained.
+    fn shorten_queue(&mut self, now: Time, round: &Round) {
+        let carried = self.carried(round);
+        self.allowed.set(now, carried);
+        // A common queue lets through the same share of what each sends.
+        let share = (carried / round.allowed_rate()).min(1.0);
+        let span = drain::span(round.standing_queue() - self.target(), self.rivals.failures());
+        self.begin_manoeuvre(now, Manoeuvre::Drain { span, share });
+    }
+
+    /// What the bottleneck has shown to carry, at most the rate at which we send.
+    fn carried(&self, round: &Round) -> f64 {
+        if !round.is_busy() {
+            return self.mean_rate() * round.stretch().min(1.0);
+        }
+        let received = round.arrived_rate() / (1.0 - self.meter.watch().own_loss());
+        round.number_rate().min(received)
+    }
+
+    /// Now and then a look at the delay's floor.
+    fn drain_if_due(&mut self, now: Time, queue: f64) {
+        let failures = self.rivals.failures() + u32::from(self.is_fair);
+        if let Some(span) = self.drain.take_due(now, queue, failures, self.meter.floor_mut()) {
+            self.begin_manoeuvre(now, Manoeuvre::Drain { span, share: 1.0 });
+        }
+    }
+
+    // --- check --------------------------------------------------------------------------------------------------
+
+    /// Whether more is lost than the link loses by itself. What a long queue drops is told by the queue.
+    fn loss_has_risen(&mut self, now: Time, queue: f64, feedback: &Feedback) -> bool {
+        if !matches!(self.mode, Mode::Cruise) || self.is_crowded() {
+            return false;
+        }
+        let delay_tells = queue > STANDING_SHARE * self.target() && self.meter.is_told(now);
+        let is_near_ceiling = self.climb.is_near_ceiling(self.mean_rate());
+        self.meter.watch_mut().observe(feedback, delay_tells, is_near_ceiling)
+    }
+
+    pub(super) fn begin_check(&mut self, now: Time, share: f64) {
+        let check = Check::of_rise(now, share, self.meter.watch(), self.meter.is_told(now));
+        self.enter(Mode::Check(check));
+    }
+
+    /// Now and then a look at a loss that may be our own doing.
+    fn doubt_if_due(&mut self, now: Time) {
+        if self.meter.is_told(now) {
+            self.doubted_at = now;
+            if self.meter.told_at() == now {
+                self.meter.watch_mut().settle();
+            }
+        } else if now.since(self.doubted_at) > DOUBT_INTERVAL {
+            self.doubted_at = now;
+            let watch = self.meter.watch();
+            if watch.own_loss() > watch.least_loss() + DOUBTFUL_LOSS && !self.is_starting() {
+                self.enter(Mode::Check(Check::of_doubt(now, watch)));
+            }
+        }
+    }
+
+    fn on_check_feedback(&mut self, now: Time, feedback: &Feedback) {
+        let Mode::Check(check) = &mut self.mode else { return };
+        let Some(verdict) = check.observe(now, feedback) else { return };
+        if verdict == Verdict::Deeper {
+            let deeper = check.deeper(now, self.meter.watch());
+            self.enter(Mode::Check(deeper));
+            return;
+        }
+        if let Mode::Check(check) = self.enter(Mode::Cruise) {
+            self.conclude(now, verdict, &check);
+        }
+    }
+
+    fn conclude(&mut self, now: Time, verdict: Verdict, check: &Check) {
+        let (loss, packets) = (check.loss(), check.packets());
+        if verdict == Verdict::Policed {
+            // What arrived before the check, if the loss during the check is the link's own.
+            let carried = (1.0 - self.meter.watch().risen_loss()) / (1.0 - loss);
+            let share = carried.clamp(check.share(), check.share() / check::CHECK_RATE);
+            self.allowed.set(now, self.mean_rate() * share);
+            self.climb.meet_ceiling(now, self.mean_rate());
+            self.meter.watch_mut().lowered(loss, packets);
+        } else {
+            self.meter.watch_mut().learn(loss, packets);
+            if check.is_doubt() {
+                self.meter.watch_mut().settle();
+            }
+        }
+        self.climb.end();
+        self.be_blind(now);
+    }
+
+    // --- contend ------------------------------------------------------------------------------------------------
+
+    /// Draws the conclusion from a drain.
+    fn on_drained(&mut self, now: Time, drained: &Drained, feedback: &Feedback) {
+        if self.rivals.note_movement(drained) {
+            return self.on_longer_way(now);
+        }
+        if drained.is_still {
+            self.drain.hurry(now);
+        }
+        if let Mode::Contend(window) = &mut self.mode {
+            if window.on_drained(drained.response) {
+                self.close_contention(now);
+            }
+            return;
+        }
+        let is_short = self.meter.floor().above(self.drain.lowest()) < self.long_queue();
+        let is_undone = self.rivals.note_response(drained, is_short, self.is_fair);
+        if is_undone && matches!(self.mode, Mode::Cruise) {
+            self.open_contention_if_due(now, drained.response, feedback.round_trip);
+        }
+    }
+
+    fn open_contention_if_due(&mut self, now: Time, response: f64, round_trip: Duration) {
+        let (rate, own_loss) = (self.mean_rate(), self.meter.watch().own_loss());
+        let anew = || Window::new(now, rate, round_trip.as_secs_f64(), response, own_loss);
+        if let Some(window) = self.rivals.open(now, anew) {
+            self.enter(Mode::Contend(window));
+        }
+    }
+
+    fn close_contention(&mut self, now: Time) {
+        if let Mode::Contend(window) = self.enter(Mode::Cruise) {
+            self.meter.watch_mut().learn(window.own_loss(), LEARNT);
+            self.rivals.close(now, window);
+        }
+    }
+
+    /// What looked like a queue does not depend on what we send: the way has become longer.
+    fn on_longer_way(&mut self, now: Time) {
+        let longer_us = self.drain.lowest();
+        self.meter.floor_mut().rise(now, longer_us);
+        let before = self.rivals.forget();
+        if let Mode::Contend(window) = &self.mode {
+            self.meter.watch_mut().learn(window.own_loss(), LEARNT);
+            self.enter(Mode::Cruise);
+        } else if let Some(rate) = before {
+            self.allowed.set(now, rate);
+        }
+        self.be_blind(now);
+    }
+
+    /// Keeps the window beside flows that fill the queue. Each time it shrinks, the queue is drained, too: sessions of
+    /// ours do so at the same time, and together they empty it.
+    fn contend(&mut self, now: Time, feedback: &Feedback) {
+        let Some(round) = self.end_round(feedback) else { return };
+        let path_share = self.mean_rate() / self.shared_rate.max(self.mean_rate());
+        let Mode::Contend(window) = &mut self.mode else { return };
+        let signs = Signs::new(&round, feedback, path_share);
+        let has_shrunk = window.observe(now, self.is_fair, &signs);
+        let is_trial = !has_shrunk && signs.is_busy && window.is_trial_due(now);
+        let rate = window.rate(signs.round_trip);
+        self.allowed.set(now, rate);
+        if is_trial && signs.queue < EMPTY {
+            return self.close_contention(now);
+        }
+        if has_shrunk || is_trial {
+            let span = Duration::from_secs_f64(signs.queue / (1.0 - drain::DRAIN_RATE)).min(LONGEST_TRIAL);
+            let drain = Manoeuvre::Drain { span, share: 1.0 };
+            self.begin_manoeuvre(now, if has_shrunk { Manoeuvre::BackOff(span) } else { drain });
+        }
+    }
+}
+
+/// How long a round lasts at least, after the start.
+fn round_span(feedback: &Feedback) -> Duration {
+    (feedback.round_trip / 2).max(SHORTEST_ROUND)
+}

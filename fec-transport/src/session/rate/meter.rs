@@ -1,0 +1,205 @@
+//! What was measured of a path. Nothing is decided here.
+
+use std::time::Duration;
+
+use super::Feedback;
+use super::floor::DelayFloor;
+use super::full::FullPackets;
+use super::news::Crowds;
+use super::round::Round;
+use super::watch::LossWatch;
+use crate::time::Time;
+
+/// For so long after the queue was as long as it should be, the delay tells what the path carries.
+pub(super) const TELLING: Duration = Duration::from_secs(5);
+
+/// What the reports on a path have shown.
+#[derive(Debug, Clone)]
+pub(super) struct Meter {
+    full: FullPackets,
+    floor: DelayFloor,
+    /// How far the latest delay was above the floor, in seconds.
+    queue: f64,
+    round: Round,
+    watch: LossWatch,
+    crowds: Crowds,
+    /// When the queue last was as long as it should be.
+    told_at: Time,
+    /// What packets tell that left before this is no basis for the rate.
+    blind_until: Time,
+    /// What was sent in the latest round, in bit/s.
+    sent: Option<f64>,
+    /// Whether that is about what was allowed.
+    is_busy: bool,
+}
+
+impl Meter {
+    pub(super) fn new(now: Time, watch: LossWatch) -> Meter {
+        Meter {
+            full: FullPackets::default(),
+            floor: DelayFloor::default(),
+            queue: 0.0,
+            round: Round::default(),
+            watch,
+            crowds: Crowds::default(),
+            told_at: now - TELLING,
+            blind_until: now,
+            sent: None,
+            is_busy: false,
+        }
+    }
+
+    /// What this report tells, together with those before it that were about packets too small to tell of queues;
+    /// `None` if this one is about such a packet, too.
+    pub(super) fn take(&mut self, now: Time, feedback: &Feedback) -> Option<Feedback> {
+        self.full.take(now, feedback)
+    }
+
+    /// Whether packets of this size are larger than those whose delays are known.
+    pub(super) fn is_outgrown_by(&self, size: u32) -> bool {
+        self.full.are_outgrown_by(size)
+    }
+
+    /// Larger packets take longer: the delays that were known are nothing to compare theirs with.
+    pub(super) fn forget_delays(&mut self) {
+        self.floor = DelayFloor::default();
+        self.round = Round::default();
+    }
+
+    /// Takes a delay; gives how far it is above the floor, in seconds, but no more than `longest`.
+    pub(super) fn observe_delay(&mut self, now: Time, delay_us: i64, longest: f64) -> f64 {
+        self.floor.observe(now, delay_us);
+        self.queue = self.floor.above(delay_us).min(longest);
+        self.queue
+    }
+
+    /// How far the latest delay was above the floor, in seconds.
+    pub(super) fn queue(&self) -> f64 {
+        self.queue
+    }
+
+    pub(super) fn floor(&self) -> &DelayFloor {
+        &self.floor
+    }
+
+    pub(super) fn floor_mut(&mut self) -> &mut DelayFloor {
+        &mut self.floor
+    }
+
+    /// The loss that the link has by itself, and what speaks for more.
+    pub(super) fn watch(&self) -> &LossWatch {
+        &self.watch
+    }
+
+    pub(super) fn watch_mut(&mut self) -> &mut LossWatch {
+        &mut self.watch
+    }
+
+    /// The queue is too long.
+    pub(super) fn note_crowd(&mut self, now: Time, round_trip: Duration) {
+        self.crowds.observe(now, round_trip);
+    }
+
+    /// When the queue became too long.
+    pub(super) fn crowds(&self) -> &Crowds {
+        &self.crowds
+    }
+
+    /// The round that is under way.
+    pub(super) fn round(&self) -> &Round {
+        &self.round
+    }
+
+    pub(super) fn begin_round(&mut self, feedback: &Feedback) {
+        self.round.restart(feedback);
+    }
+
+    /// Adds what a report tells to the round: the queue in seconds, and the rate that was `allowed` when the packet
+    /// left.
+    pub(super) fn observe(&mut self, feedback: &Feedback, queue: f64, allowed: f64) {
+        self.round.observe(feedback, queue, allowed);
+    }
+
+    /// The round, if it has lasted for `span` and told of so many packets; the next one begins with this report.
+    pub(super) fn end_round(&mut self, span: Duration, packets: u64, feedback: &Feedback) -> Option<Round> {
+        if !self.round.is_over(span, packets) {
+            return None;
+        }
+        let round = self.round.clone();
+        self.round.restart(feedback);
+        Some(round)
+    }
+
+    /// What was sent in a round, and whether that is what was allowed.
+    pub(super) fn note_use(&mut self, round: &Round) {
+        (self.sent, self.is_busy) = (Some(round.sent_rate()), round.is_busy());
+    }
+
+    /// Whether the path sends what it is allowed, by a start that its first queue has ended.
+    pub(super) fn note_use_at_start(&mut self) {
+        self.is_busy = self.round.is_busy();
+    }
+
+    /// What was sent is not known any more.
+    pub(super) fn forget_use(&mut self) {
+        self.sent = None;
+    }
+
+    /// What was sent in the latest round, in bit/s.
+    pub(super) fn sent(&self) -> Option<f64> {
+        self.sent
+    }
+
+    /// Whether about all was sent that was allowed lately, so that a lower rate lowers what is sent.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    /// The queue is as long as it should be.
+    pub(super) fn note_telling_queue(&mut self, now: Time) {
+        self.told_at = now;
+    }
+
+    /// When the queue last was as long as it should be.
+    pub(super) fn told_at(&self) -> Time {
+        self.told_at
+    }
+
+    /// Whether a queue has lately been as long as it should be.
+    pub(super) fn is_told(&self, now: Time) -> bool {
+        now.since(self.told_at) < TELLING
+    }
+
+    /// What packets tell that leave before then is no basis for the rate; the round goes on.
+    pub(super) fn ignore_until(&mut self, time: Time) {
+        self.blind_until = time;
+    }
+
+    /// The same, and a round begins anew.
+    pub(super) fn be_blind_until(&mut self, time: Time) {
+        self.blind_until = time;
+        self.round = Round::default();
+    }
+
+    /// Whether a packet that left then tells nothing.
+    pub(super) fn is_blind_to(&self, departed: Time) -> bool {
+        departed < self.blind_until
+    }
+
+    /// Whether the round has seen packets that left since the controller last was blind.
+    pub(super) fn has_seen_since(&self) -> bool {
+        !self.is_blind_to(self.round.latest_departure())
+    }
+}
+
+/// What tests let it have measured.
+#[cfg(test)]
+impl Meter {
+    pub(super) fn show_queue(&mut self, seconds: f64) {
+        self.queue = seconds;
+    }
+
+    pub(super) fn show_use(&mut self, sent: Option<f64>, is_busy: bool) {
+        (self.sent, self.is_busy) = (sent, is_busy);
+    }
+}
