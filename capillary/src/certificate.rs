@@ -1,6 +1,8 @@
 //! Why a routing is the capillary routing, in a form that can be checked without trusting the solver.
 
 mod proof;
+mod reckoning;
+mod separation;
 
 use std::ops::Range;
 
@@ -8,6 +10,8 @@ use thiserror::Error;
 
 use crate::routing::{EQUAL_LOADS, Routing, RoutingError};
 use crate::topology::{LinkId, NodeId, Orientation, Topology};
+pub(crate) use reckoning::Reckoned;
+use separation::Separation;
 
 /// The cuts that hold the loads of a capillary routing where they are.
 ///
@@ -120,7 +124,7 @@ impl Certificate {
     ///
     /// The links that no step separates must be empty, or, if the solver stopped early, below the last load.
     ///
-    /// Complexity: O(links × depth of the steps).
+    /// Complexity: O((nodes + links) · log nodes).
     pub fn verify(&self, topology: &Topology, routing: &Routing) -> Result<(), CertificateError> {
         self.verify_within(EQUAL_LOADS, topology, routing)
     }
@@ -136,9 +140,23 @@ impl Certificate {
         self.check_fall(topology.smallest_capacity().unwrap_or(1.0))?;
         let place = self.places();
         let innermost = self.innermost_steps();
+        let separation = Separation::new(place.len(), &self.steps, &self.children);
         for (id, from, to, _) in topology.links() {
             let ends = (place[from.index()], place[to.index()]);
-            self.check_link(tolerance, topology.orientation(), routing, id, ends, &innermost)?;
+            let actual = routing.signed_load(id);
+            let Some(step) = separation.step(ends.0, ends.1) else {
+                self.check_unseparated(tolerance, id, actual, innermost[ends.0 as usize] as usize)?;
+                continue;
+            };
+            let load = self.steps[step].load;
+            let expected = match topology.orientation() {
+                _ if ends.0 < ends.1 => load,
+                Orientation::Undirected => -load,
+                Orientation::Directed => 0.0,
+            };
+            if (actual - expected).abs() > tolerance * load {
+                return Err(CertificateError::WrongLoad { link: id, step, load: actual, expected });
+            }
         }
         Ok(())
     }
@@ -230,41 +248,6 @@ impl Certificate {
             innermost[step.part.start as usize..step.part.end as usize].fill(index as u32);
         }
         innermost
-    }
-
-    fn check_link(
-        &self,
-        tolerance: f64,
-        orientation: Orientation,
-        routing: &Routing,
-        link: LinkId,
-        (from, to): (u32, u32),
-        innermost: &[u32],
-    ) -> Result<(), CertificateError> {
-        let actual = routing.signed_load(link);
-        let (step, expected) = match self.separating_step(from, to, innermost) {
-            Some(step) if from < to => (step, self.steps[step].load),
-            Some(step) if orientation == Orientation::Undirected => (step, -self.steps[step].load),
-            Some(step) => (step, 0.0),
-            None => {
-                return self.check_unseparated(tolerance, link, actual, innermost[from as usize] as usize);
-            }
-        };
-        if (actual - expected).abs() > tolerance * self.steps[step].load {
-            return Err(CertificateError::WrongLoad { link, step, load: actual, expected });
-        }
-        Ok(())
-    }
-
-    /// The step whose children tell the two positions apart.
-    fn separating_step(&self, from: u32, to: u32, innermost: &[u32]) -> Option<usize> {
-        let mut step = innermost[from as usize] as usize;
-        while !self.steps[step].part.contains(&to) {
-            step = self.steps[step].parent? as usize;
-        }
-        let starts = self.starts(&self.steps[step])?;
-        let child = |place: u32| starts.partition_point(|&start| start <= place);
-        (child(from) != child(to)).then_some(step)
     }
 
     /// A link within a child that no step goes into: nothing is left to carry there, unless the solver stopped early.

@@ -4,6 +4,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
+use crate::certificate::{Certificate, CertificateError};
 use crate::reference::{self, Scalar};
 use crate::routing::Routing;
 use crate::solver::SolveError;
@@ -47,6 +48,21 @@ pub struct ExactRouting {
     pub loads: Vec<BigRational>,
     /// The distinct loads, largest first: one per layer.
     pub layers: Vec<BigRational>,
+}
+
+impl ExactRouting {
+    /// The cuts that hold the loads, found by comparing them exactly.
+    ///
+    /// # Errors
+    /// [`CertificateError`] if there are none: then this is not the capillary routing.
+    pub fn certificate(&self, topology: &Topology) -> Result<Certificate, CertificateError> {
+        let rank = |(flow, load): (&BigRational, &BigRational)| {
+            let rank = (self.layers.len() - self.layers.partition_point(|layer| layer > load)) as f64;
+            if Signed::is_negative(flow) { -rank } else { rank }
+        };
+        let ranks = self.flows.iter().zip(&self.loads).map(rank).collect();
+        Certificate::prove_by_ranks(topology, &self.routing, ranks)
+    }
 }
 
 /// The capillary routing over rational numbers. Capacities are taken as the shortest decimal numbers that stand for

@@ -13,6 +13,7 @@
 mod csv;
 mod dot;
 mod draft;
+mod fault;
 mod gml;
 mod graphml;
 mod node_link;
@@ -26,6 +27,7 @@ use thiserror::Error;
 
 use crate::topology::{Orientation, Topology, TopologyError};
 use draft::Draft;
+use fault::Fault;
 
 /// The formats that topologies are read from and written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,26 +225,6 @@ pub enum Problem {
     MixedOrientation,
 }
 
-/// An error is one line to read, however long the words of a broken file are.
-fn shortened(mut element: String) -> String {
-    const LONGEST: usize = 60;
-    if let Some((end, _)) = element.char_indices().nth(LONGEST) {
-        element.truncate(end);
-        element.push('…');
-    }
-    element
-}
-
-impl ReadError {
-    fn at(line: usize, element: impl Into<String>, problem: Problem) -> Self {
-        Self::At { line, element: shortened(element.into()), problem }
-    }
-
-    fn expected(line: usize, element: impl Into<String>, what: &'static str) -> Self {
-        Self::at(line, element, Problem::Expected(what))
-    }
-}
-
 /// Reads a topology from the bytes of a file: UTF-8, or else Latin-1.
 ///
 /// ```
@@ -269,7 +251,13 @@ fn read_text(text: &str, options: &ReadOptions) -> Result<Loaded, ReadError> {
         return Err(ReadError::Empty);
     }
     let format = options.format.or_else(|| Format::detect(text)).ok_or(ReadError::UnknownFormat)?;
-    let draft = match format {
+    let built = read_as(format, text).and_then(|draft| draft.build(options));
+    let (topology, warnings) = built.map_err(|fault| fault.in_text(text))?;
+    Ok(Loaded { topology, format, warnings })
+}
+
+fn read_as(format: Format, text: &str) -> Result<Draft, Fault> {
+    match format {
         Format::Gml => gml::read(text),
         Format::GraphMl => graphml::read(text),
         Format::SndlibXml => sndlib_xml::read(text),
@@ -277,9 +265,7 @@ fn read_text(text: &str, options: &ReadOptions) -> Result<Loaded, ReadError> {
         Format::NodeLink => node_link::read(text),
         Format::Dot => dot::read(text),
         Format::Csv => csv::read(text),
-    }?;
-    let (topology, warnings) = draft.build(options)?;
-    Ok(Loaded { topology, format, warnings })
+    }
 }
 
 /// Writes a topology; what the format has no place for is left out.

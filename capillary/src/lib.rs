@@ -30,6 +30,7 @@ mod certificate;
 pub mod cli;
 mod convert;
 mod cut;
+mod double;
 pub mod draw;
 #[cfg(feature = "exact")]
 pub mod exact;
@@ -38,6 +39,7 @@ pub mod format;
 mod lookup;
 #[cfg(feature = "lp")]
 pub mod lp;
+pub mod matrix;
 mod minimum_cost;
 mod network;
 mod paths;
@@ -52,6 +54,6 @@ pub use cut::{MinimumCut, minimum_cut};
 pub use lookup::{LookupError, find_node};
 pub use paths::{Paths, WeightedPath};
 pub use routing::{Layer, LinkUse, Routing, RoutingError};
-pub use solver::{Effort, Solution, SolveError, solve, solve_certified, solve_layers};
+pub use solver::{Arithmetic, Effort, Solution, SolveError, solve, solve_certified, solve_layers};
 pub use split::{Split, Splits};
 pub use topology::{Link, LinkId, Node, NodeId, Orientation, Position, Topology, TopologyError};

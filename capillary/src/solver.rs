@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 
 use thiserror::Error;
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, CertificateError, Reckoned};
 use crate::routing::{Routing, RoutingError};
 use crate::topology::{NodeId, Topology, TopologyError};
 
@@ -37,9 +37,17 @@ pub enum SolveError {
         /// The name of the target.
         target: String,
     },
-    /// The result is no flow: the input was beyond the precision of the arithmetic.
+    /// The input was beyond the precision of floating point, and rational numbers are not built in (feature `exact`).
+    #[error(
+        "the capacities are beyond the precision of floating point; it takes rational numbers (feature exact)"
+    )]
+    Imprecise,
+    /// The result is no flow.
     #[error("round-off spoilt the result: {0}")]
-    Imprecise(#[from] RoutingError),
+    NoRouting(#[from] RoutingError),
+    /// The exact routing fails its own proof: a fault of ours.
+    #[error("the result fails its own proof: {0}")]
+    Unproven(#[from] CertificateError),
     /// A linear program that its solver gave up on.
     #[error("the linear program of layer {layer} failed: {reason}")]
     LinearProgram {
@@ -61,6 +69,25 @@ pub struct Effort {
     pub rounds: usize,
 }
 
+/// What the cuts of a solution were found with. The loads that they demand are always reckoned in numbers of some 32
+/// digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Floating point.
+    Float,
+    /// Rational numbers, after the cuts that floating point found did not fit together (feature `exact`).
+    Rational,
+}
+
+impl std::fmt::Display for Arithmetic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Float => "float",
+            Self::Rational => "rational",
+        })
+    }
+}
+
 /// A capillary routing with the proof that it is one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
@@ -70,6 +97,8 @@ pub struct Solution {
     pub certificate: Certificate,
     /// The work that it took.
     pub effort: Effort,
+    /// How it was found.
+    pub arithmetic: Arithmetic,
 }
 
 /// The capillary routing from `source` to `target`: the unit flow whose loads, sorted from the largest down, are
@@ -138,16 +167,40 @@ fn run(
     if recursion.is_unreachable() {
         return Err(unreachable(topology, source, target));
     }
-    let mut flows = recursion.flows().to_vec();
-    let in_layer: Vec<bool> = flows.iter().map(|&flow| flow != 0.0).collect();
     let effort = recursion.effort();
-    let certificate = recursion.certificate();
+    let Some(reckoned) = recursion.certificate().reckon(topology, source, target) else {
+        return by_rationals(topology, source, target, effort);
+    };
+    let Reckoned { mut flows, certificate } = reckoned;
+    let in_layer: Vec<bool> = flows.iter().map(|&flow| flow != 0.0).collect();
     if certificate.stopped_at.is_some() {
         recursion.fill_rest();
-        flows.copy_from_slice(recursion.flows());
+        let rest = flows.iter_mut().zip(recursion.flows()).zip(&in_layer).filter(|(_, fixed)| !**fixed);
+        rest.for_each(|((flow, &rest), _)| *flow = rest);
     }
     let routing = Routing::with_layers(topology, source, target, &flows, |link| in_layer[link.index()])?;
-    Ok(Solution { routing, certificate, effort })
+    if certificate.verify(topology, &routing).is_err() {
+        return by_rationals(topology, source, target, effort);
+    }
+    Ok(Solution { routing, certificate, effort, arithmetic: Arithmetic::Float })
+}
+
+/// The whole routing in exact arithmetic, when floating point has failed its own proof.
+#[cfg(feature = "exact")]
+fn by_rationals(
+    topology: &Topology,
+    source: NodeId,
+    target: NodeId,
+    effort: Effort,
+) -> Result<Solution, SolveError> {
+    let exact = crate::exact::solve(topology, source, target)?;
+    let certificate = exact.certificate(topology)?;
+    Ok(Solution { routing: exact.routing, certificate, effort, arithmetic: Arithmetic::Rational })
+}
+
+#[cfg(not(feature = "exact"))]
+fn by_rationals(_: &Topology, _: NodeId, _: NodeId, _: Effort) -> Result<Solution, SolveError> {
+    Err(SolveError::Imprecise)
 }
 
 /// Whether the two are different nodes of the topology.

@@ -34,13 +34,22 @@ impl Certificate {
     /// ```
     pub fn prove(topology: &Topology, routing: &Routing, tolerance: f64) -> Result<Self, CertificateError> {
         routing.verify(topology)?;
-        let mut proof = Proof::new(topology, routing, tolerance);
-        while let Some(part) = proof.pending.pop() {
-            proof.divide(part)?;
-        }
-        let certificate = proof.certificate;
+        let loads = (0..topology.link_count() as u32).map(|link| routing.signed_load(LinkId(link))).collect();
+        let certificate = Proof::new(topology, routing, loads, tolerance).complete()?;
         certificate.verify_within(tolerance, topology, routing)?;
         Ok(certificate)
+    }
+
+    /// The same for loads that are known exactly. They are compared by their ranks, so that no two of them are taken for
+    /// one, however near they are: `ranks` are whole numbers, 0 for no load, higher for higher loads, with the sign of
+    /// the flow.
+    #[cfg(feature = "exact")]
+    pub(crate) fn prove_by_ranks(
+        topology: &Topology,
+        routing: &Routing,
+        ranks: Vec<f64>,
+    ) -> Result<Self, CertificateError> {
+        Proof::new(topology, routing, ranks, 0.0).complete()
     }
 }
 
@@ -52,10 +61,14 @@ struct Part {
     /// The links with both ends in it.
     links: Vec<LinkId>,
     parent: Option<u32>,
+    /// The largest load of the part around it.
+    above: f64,
 }
 
 struct Proof<'r> {
     routing: &'r Routing,
+    /// Load of each link with the sign of its flow, or another number that grows with the load. Index: link.
+    loads: Vec<f64>,
     orientation: Orientation,
     tolerance: f64,
     smallest_capacity: f64,
@@ -66,17 +79,18 @@ struct Proof<'r> {
 }
 
 impl<'r> Proof<'r> {
-    fn new(topology: &Topology, routing: &'r Routing, tolerance: f64) -> Self {
+    fn new(topology: &Topology, routing: &'r Routing, loads: Vec<f64>, tolerance: f64) -> Self {
         let order: Vec<NodeId> = topology.nodes().map(|(id, _)| id).collect();
         let no_loops = topology.links().filter(|(_, from, to, _)| from != to);
         let links = no_loops.map(|(id, ..)| id).collect();
         let place = vec![0; order.len()];
-        let whole = Part { start: 0, nodes: order.clone(), links, parent: None };
+        let whole = Part { start: 0, nodes: order.clone(), links, parent: None, above: 0.0 };
         let is_partial = routing.links().iter().any(|link| link.load > 0.0 && !is_claimed(routing, link));
         let last = routing.layers().last().map(|layer| layer.load);
         let stopped_at = last.filter(|_| is_partial);
         Self {
             routing,
+            loads,
             orientation: topology.orientation(),
             tolerance,
             smallest_capacity: topology.smallest_capacity().unwrap_or(1.0),
@@ -86,16 +100,23 @@ impl<'r> Proof<'r> {
         }
     }
 
+    /// Divides part after part, until none has a load left.
+    fn complete(mut self) -> Result<Certificate, CertificateError> {
+        while let Some(part) = self.pending.pop() {
+            self.divide(part)?;
+        }
+        Ok(self.certificate)
+    }
+
     /// Divides a part along the cuts that hold its largest load, if it has any.
     fn divide(&mut self, part: Part) -> Result<(), CertificateError> {
-        let claimed = part.links.iter().map(|&id| self.routing.link(id));
-        let loads = claimed.filter(|link| is_claimed(self.routing, link)).map(|link| link.load);
-        let load = loads.fold(0.0, f64::max);
-        let steps = &self.certificate.steps;
-        let above = part.parent.map_or(0.0, |step| steps[step as usize].load);
-        if load <= self.tolerance * above {
+        let claimed =
+            part.links.iter().copied().filter(|&id| is_claimed(self.routing, self.routing.link(id)));
+        let largest = claimed.max_by(|&a, &b| self.load(a).total_cmp(&self.load(b)));
+        let Some(largest) = largest.filter(|&id| self.load(id) > self.tolerance * part.above) else {
             return Ok(());
-        }
+        };
+        let load = self.load(largest);
         let components = self.components(&part, load);
         for (index, nodes) in components.iter().enumerate() {
             nodes.iter().for_each(|node| self.place[node.index()] = index as u32);
@@ -107,12 +128,12 @@ impl<'r> Proof<'r> {
             if component != self.place[link.to.index()] {
                 continue;
             }
-            if is_claimed(self.routing, link) && self.is_full(link.load, load) {
+            if is_claimed(self.routing, link) && self.is_full(self.load(id), load) {
                 return Err(CertificateError::Detour { link: id, load: link.load });
             }
             links[component as usize].push(id);
         }
-        self.record(&part, load, components.into_iter().zip(links));
+        self.record(&part, largest, components.into_iter().zip(links));
         Ok(())
     }
 
@@ -126,7 +147,7 @@ impl<'r> Proof<'r> {
         for &id in &part.links {
             let link = self.routing.link(id);
             let ends = (self.place[link.from.index()].into(), self.place[link.to.index()].into());
-            let signed = self.routing.signed_load(id);
+            let signed = self.loads[id.index()];
             if !self.is_full(signed, load) {
                 graph.add_edge(ends.0, ends.1, ());
             }
@@ -145,7 +166,13 @@ impl<'r> Proof<'r> {
     }
 
     /// Writes the step down and keeps its children for later, as far as links are in them.
-    fn record(&mut self, part: &Part, load: f64, children: impl Iterator<Item = (Vec<NodeId>, Vec<LinkId>)>) {
+    fn record(
+        &mut self,
+        part: &Part,
+        largest: LinkId,
+        children: impl Iterator<Item = (Vec<NodeId>, Vec<LinkId>)>,
+    ) {
+        let (load, rank) = (self.routing.link(largest).load, self.load(largest));
         let Certificate { order, steps, children: starts, .. } = &mut self.certificate;
         let above = part.parent.map_or(self.smallest_capacity, |step| steps[step as usize].load);
         let (parent, first) = (Some(steps.len() as u32), starts.len() as u32);
@@ -155,7 +182,7 @@ impl<'r> Proof<'r> {
             starts.push(start);
             order[start as usize..end as usize].copy_from_slice(&nodes);
             if !links.is_empty() {
-                self.pending.push(Part { start, nodes, links, parent });
+                self.pending.push(Part { start, nodes, links, parent, above: rank });
             }
             start = end;
         }
@@ -166,6 +193,10 @@ impl<'r> Proof<'r> {
             parent: part.parent,
             children: first..starts.len() as u32,
         });
+    }
+
+    fn load(&self, link: LinkId) -> f64 {
+        self.loads[link.index()].abs()
     }
 
     fn is_full(&self, load: f64, largest: f64) -> bool {

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::format::draft::{DraftLink, attributes, line_at};
-use crate::format::{Draft, Problem, ReadError};
+use crate::format::draft::{DraftLink, attributes};
+use crate::format::fault::Place;
+use crate::format::{Draft, Fault, Problem};
 use crate::topology::Topology;
 
 const FROM: [&str; 2] = ["from", "source"];
@@ -16,7 +17,7 @@ pub(super) fn is_header(line: &str) -> bool {
     named(FROM) && named(TO)
 }
 
-pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
+pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let mut reader = ::csv::ReaderBuilder::new()
         .comment(Some(b'#'))
         .flexible(true)
@@ -26,34 +27,34 @@ pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
     let column =
         |names: [&str; 2]| header.iter().position(|cell| names.contains(&cell.to_ascii_lowercase().as_str()));
     let (Some(from), Some(to)) = (column(FROM), column(TO)) else {
-        return Err(ReadError::expected(1, "header", "columns \"from\" and \"to\""));
+        return Err(Fault::expected(Place::Line(1), "header", "columns \"from\" and \"to\""));
     };
     let mut draft = Draft::default();
     for record in reader.records() {
         let record = record.map_err(refused)?;
-        let line = record.position().map_or(0, |position| line_of(text, position.byte() as usize));
+        let start = record.position().map_or(0, |position| position.byte() as usize);
+        let place = behind_blanks(text, start);
         let cell = |index: usize| record.get(index).filter(|cell| !cell.is_empty()).map(str::to_string);
         let (Some(from), Some(to)) = (cell(from), cell(to)) else {
-            return Err(ReadError::expected(line, format!("link {}", draft.links.len()), "two nodes"));
+            return Err(Fault::expected(place, format!("link {}", draft.links.len()), "two nodes"));
         };
         let named = header.iter().enumerate().filter_map(|(index, name)| Some((name.clone(), cell(index)?)));
         let mut attributes: BTreeMap<String, String> = named.collect();
         let id = attributes.remove("id");
-        draft.links.push(DraftLink { line, from, to, id, directed: None, attributes });
+        draft.links.push(DraftLink { place: place.into(), from, to, id, directed: None, attributes });
     }
     draft.add_missing_nodes();
     Ok(draft)
 }
 
-/// The line of a record, which begins behind the blank lines at its offset.
-fn line_of(text: &str, offset: usize) -> usize {
-    let blank = text.as_bytes().iter().skip(offset).take_while(|byte| byte.is_ascii_whitespace()).count();
-    line_at(text, offset + blank)
+/// Where a record begins: behind the blank lines at its offset.
+fn behind_blanks(text: &str, offset: usize) -> usize {
+    offset + text.as_bytes().iter().skip(offset).take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
-fn refused(error: ::csv::Error) -> ReadError {
+fn refused(error: ::csv::Error) -> Fault {
     let line = error.position().map_or(1, |position| position.line() as usize);
-    ReadError::at(line, "CSV", Problem::Syntax(error.to_string()))
+    Fault::at(Place::Line(line), "CSV", Problem::Syntax(error.to_string()))
 }
 
 pub(super) fn write(topology: &Topology) -> String {

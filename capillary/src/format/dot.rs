@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::format::draft::{DraftLink, DraftNode, attributes, line_at};
-use crate::format::{Draft, ReadError};
+use crate::format::draft::{DraftLink, DraftNode, attributes};
+use crate::format::{Draft, Fault};
 use crate::topology::{Orientation, Topology};
 
 /// Subgraphs within subgraphs: as deep as anyone draws, and no deeper than the stack bears.
@@ -20,7 +20,7 @@ struct Token {
     quoted: bool,
 }
 
-pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
+pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let tokens = tokens(text)?;
     let mut parser = Parser { text, tokens, next: 0, draft: Draft::default(), known: BTreeMap::new() };
     parser.take("strict");
@@ -40,7 +40,7 @@ pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
 }
 
 /// The tokens, comments left out.
-fn tokens(text: &str) -> Result<Vec<Token>, ReadError> {
+fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
     let mut tokens = Vec::new();
     let mut offset = 0;
     while let Some(first) = text[offset..].chars().next() {
@@ -65,7 +65,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, ReadError> {
 }
 
 /// The token at an offset, and its length in the file.
-fn token(text: &str, offset: usize) -> Result<(usize, Token), ReadError> {
+fn token(text: &str, offset: usize) -> Result<(usize, Token), Fault> {
     let rest = &text[offset..];
     let plain = |length: usize| Ok((length, Token { offset, text: rest[..length].into(), quoted: false }));
     if rest.starts_with('"') {
@@ -85,16 +85,12 @@ fn token(text: &str, offset: usize) -> Result<(usize, Token), ReadError> {
         .find(|&(at, c)| !(is_part(c) || (at == 0 && c == '-')))
         .map_or(rest.len(), |(at, _)| at);
     if length == 0 {
-        return Err(ReadError::expected(
-            line_at(text, offset),
-            format!("{first:?}"),
-            "a name, a string or a mark of DOT",
-        ));
+        return Err(Fault::expected(offset, format!("{first:?}"), "a name, a string or a mark of DOT"));
     }
     plain(length)
 }
 
-fn quoted(text: &str, offset: usize) -> Result<(usize, Token), ReadError> {
+fn quoted(text: &str, offset: usize) -> Result<(usize, Token), Fault> {
     let mut content = String::new();
     let mut escaped = false;
     for (at, character) in text[offset..].char_indices().skip(1) {
@@ -111,7 +107,7 @@ fn quoted(text: &str, offset: usize) -> Result<(usize, Token), ReadError> {
             }
         }
     }
-    Err(ReadError::expected(line_at(text, offset), "a string", "its closing quotation mark"))
+    Err(Fault::expected(offset, "a string", "its closing quotation mark"))
 }
 
 struct Parser<'t> {
@@ -124,14 +120,15 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    fn line(&self) -> usize {
-        line_at(self.text, self.tokens.get(self.next).map_or(self.text.len(), |token| token.offset))
+    /// Where the next token begins.
+    fn offset(&self) -> usize {
+        self.tokens.get(self.next).map_or(self.text.len(), |token| token.offset)
     }
 
-    fn expected(&self, what: &'static str) -> ReadError {
+    fn expected(&self, what: &'static str) -> Fault {
         let element =
             self.tokens.get(self.next).map_or("end of file".into(), |token| format!("{:?}", token.text));
-        ReadError::expected(self.line(), element, what)
+        Fault::expected(self.offset(), element, what)
     }
 
     fn is_mark(&self, mark: &str) -> bool {
@@ -144,11 +141,11 @@ impl Parser<'_> {
         there
     }
 
-    fn require(&mut self, mark: &str, what: &'static str) -> Result<(), ReadError> {
+    fn require(&mut self, mark: &str, what: &'static str) -> Result<(), Fault> {
         if self.take(mark) { Ok(()) } else { Err(self.expected(what)) }
     }
 
-    fn id(&mut self) -> Result<String, ReadError> {
+    fn id(&mut self) -> Result<String, Fault> {
         let is_mark = |token: &Token| {
             !token.quoted
                 && ["{", "}", "[", "]", "=", ";", ",", ":", "--", "->"].contains(&token.text.as_str())
@@ -163,7 +160,7 @@ impl Parser<'_> {
     }
 
     /// Statements up to the closing brace; returns the nodes that stand in them.
-    fn statements(&mut self, depth: usize) -> Result<BTreeSet<String>, ReadError> {
+    fn statements(&mut self, depth: usize) -> Result<BTreeSet<String>, Fault> {
         let mut nodes = BTreeSet::new();
         if depth > DEEPEST {
             return Err(self.expected("subgraphs that are less deep"));
@@ -180,7 +177,7 @@ impl Parser<'_> {
         Ok(nodes)
     }
 
-    fn statement(&mut self, depth: usize) -> Result<BTreeSet<String>, ReadError> {
+    fn statement(&mut self, depth: usize) -> Result<BTreeSet<String>, Fault> {
         let follows = |parser: &Self, mark: &str| {
             parser.tokens.get(parser.next + 1).is_some_and(|token| !token.quoted && token.text == mark)
         };
@@ -194,7 +191,7 @@ impl Parser<'_> {
             self.id()?;
             return Ok(BTreeSet::new());
         }
-        let line = self.line();
+        let place = self.offset();
         let mut ends = vec![self.end(depth)?];
         let operator = if self.draft.directed { "->" } else { "--" };
         while self.take(operator) {
@@ -207,31 +204,31 @@ impl Parser<'_> {
         if let [only] = ends.as_slice() {
             self.describe(only, &attributes);
         }
-        self.join(line, &ends, &attributes);
+        self.join(place, &ends, &attributes);
         Ok(ends.concat().into_iter().collect())
     }
 
     /// One end of an edge: a node, or all nodes of a subgraph.
-    fn end(&mut self, depth: usize) -> Result<Vec<String>, ReadError> {
+    fn end(&mut self, depth: usize) -> Result<Vec<String>, Fault> {
         if self.take("subgraph") && !self.is_mark("{") {
             self.id()?;
         }
         if self.take("{") {
             return Ok(self.statements(depth + 1)?.into_iter().collect());
         }
-        let line = self.line();
+        let offset = self.offset();
         let id = self.id()?;
         while self.take(":") {
             self.id()?;
         }
         let place = self.draft.nodes.len();
         if *self.known.entry(id.clone()).or_insert(place) == place {
-            self.draft.nodes.push(DraftNode { line, id: id.clone(), ..DraftNode::default() });
+            self.draft.nodes.push(DraftNode { place: offset.into(), id: id.clone(), ..DraftNode::default() });
         }
         Ok(vec![id])
     }
 
-    fn attributes(&mut self) -> Result<Attributes, ReadError> {
+    fn attributes(&mut self) -> Result<Attributes, Fault> {
         let mut attributes = Attributes::new();
         while self.take("[") {
             while !self.take("]") {
@@ -260,13 +257,20 @@ impl Parser<'_> {
         }
     }
 
-    fn join(&mut self, line: usize, ends: &[Vec<String>], attributes: &Attributes) {
+    fn join(&mut self, place: usize, ends: &[Vec<String>], attributes: &Attributes) {
         for pair in ends.windows(2) {
             for from in &pair[0] {
                 for to in &pair[1] {
                     let (from, to, id) = (from.clone(), to.clone(), attributes.get("id").cloned());
                     let attributes = attributes.clone();
-                    self.draft.links.push(DraftLink { line, from, to, id, directed: None, attributes });
+                    self.draft.links.push(DraftLink {
+                        place: place.into(),
+                        from,
+                        to,
+                        id,
+                        directed: None,
+                        attributes,
+                    });
                 }
             }
         }

@@ -1,9 +1,10 @@
-//! What the readers agree on: nodes and links with the lines they stand at, not yet checked against each other.
+//! What the readers agree on: nodes and links with the places they stand at, not yet checked against each other.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::format::{Problem, ReadError, ReadOptions};
+use crate::format::fault::Place;
+use crate::format::{Fault, Problem, ReadOptions};
 use crate::topology::{Link, Node, NodeId, Orientation, Position, Topology};
 
 /// A file's content.
@@ -17,7 +18,7 @@ pub(super) struct Draft {
 
 #[derive(Debug, Default)]
 pub(super) struct DraftNode {
-    pub(super) line: usize,
+    pub(super) place: Place,
     pub(super) id: String,
     pub(super) label: Option<String>,
     pub(super) x: Option<f64>,
@@ -26,7 +27,7 @@ pub(super) struct DraftNode {
 
 #[derive(Debug, Default)]
 pub(super) struct DraftLink {
-    pub(super) line: usize,
+    pub(super) place: Place,
     pub(super) from: String,
     pub(super) to: String,
     pub(super) id: Option<String>,
@@ -44,24 +45,24 @@ impl Draft {
         for link in &self.links {
             for id in [&link.from, &link.to] {
                 if known.insert(id.clone()) {
-                    self.nodes.push(DraftNode { line: link.line, id: id.clone(), ..DraftNode::default() });
+                    self.nodes.push(DraftNode { place: link.place, id: id.clone(), ..DraftNode::default() });
                 }
             }
         }
     }
 
     /// The topology, and what is odd about it.
-    pub(super) fn build(self, options: &ReadOptions) -> Result<(Topology, Vec<String>), ReadError> {
+    pub(super) fn build(self, options: &ReadOptions) -> Result<(Topology, Vec<String>), Fault> {
         let own = if self.directed { Orientation::Directed } else { Orientation::Undirected };
         let mut topology = Topology::new(options.orientation.unwrap_or(own));
         topology.set_name(self.name);
-        let mut lines = Vec::new();
+        let mut places = Vec::new();
         for node in self.nodes {
             if let Some(first) = topology.node(&node.id) {
-                let problem = Problem::DuplicateNode { first: lines[first.index()] };
-                return Err(ReadError::at(node.line, format!("node {:?}", node.id), problem));
+                let (element, first) = (format!("node {:?}", node.id), places[first.index()]);
+                return Err(Fault::DuplicateNode { place: node.place, element, first });
             }
-            lines.push(node.line);
+            places.push(node.place);
             topology.add_node(node.build())?;
         }
         let mut warnings = Vec::new();
@@ -69,7 +70,7 @@ impl Draft {
             if link.directed.is_some_and(|directed| directed != self.directed)
                 && options.orientation.is_none()
             {
-                return Err(ReadError::at(link.line, link.name(index), Problem::MixedOrientation));
+                return Err(Fault::at(link.place, link.name(index), Problem::MixedOrientation));
             }
             let (from, to) = (link.end(index, &link.from, &topology)?, link.end(index, &link.to, &topology)?);
             if from == to {
@@ -98,12 +99,12 @@ impl DraftLink {
         format!("link {index} ({} to {})", self.from, self.to)
     }
 
-    fn end(&self, index: usize, id: &str, topology: &Topology) -> Result<NodeId, ReadError> {
-        let unknown = || ReadError::at(self.line, self.name(index), Problem::UnknownNode { id: id.into() });
+    fn end(&self, index: usize, id: &str, topology: &Topology) -> Result<NodeId, Fault> {
+        let unknown = || Fault::at(self.place, self.name(index), Problem::UnknownNode { id: id.into() });
         topology.node(id).ok_or_else(unknown)
     }
 
-    fn build(self, index: usize, is_loop: bool, options: &ReadOptions) -> Result<Link, ReadError> {
+    fn build(self, index: usize, is_loop: bool, options: &ReadOptions) -> Result<Link, Fault> {
         let capacity = match &options.capacity {
             // A self-loop carries nothing, whatever its capacity.
             Some(attribute) if is_loop => self.capacity(index, attribute, Some(1.0))?,
@@ -116,7 +117,7 @@ impl DraftLink {
         Ok(Link { id: self.id, capacity, delay, loss })
     }
 
-    fn capacity(&self, index: usize, attribute: &str, default: Option<f64>) -> Result<f64, ReadError> {
+    fn capacity(&self, index: usize, attribute: &str, default: Option<f64>) -> Result<f64, Fault> {
         let text = self.attributes.get(attribute);
         let value = text.and_then(|text| text.parse::<f64>().ok());
         if let Some(capacity) = value.filter(|value| value.is_finite() && *value > 0.0).or(default) {
@@ -127,7 +128,7 @@ impl DraftLink {
             Some(text) => Problem::BadCapacity { attribute, text: text.clone() },
             None => Problem::MissingCapacity { attribute, present: self.present() },
         };
-        Err(ReadError::at(self.line, self.name(index), problem))
+        Err(Fault::at(self.place, self.name(index), problem))
     }
 
     fn present(&self) -> String {
@@ -144,9 +145,4 @@ pub(super) fn attributes(link: &Link) -> Vec<(&'static str, f64)> {
     attributes.extend(link.delay.map(|delay| ("delay_ms", delay.as_secs_f64() * 1e3)));
     attributes.extend(link.loss.map(|loss| ("loss", loss)));
     attributes
-}
-
-/// The line of a byte offset, counted from 1.
-pub(super) fn line_at(text: &str, offset: usize) -> usize {
-    text.as_bytes()[..offset.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::format::draft::{DraftLink, DraftNode, attributes};
-use crate::format::{Draft, ReadError};
+use crate::format::{Draft, Fault};
 use crate::topology::{Orientation, Topology};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -20,35 +20,32 @@ enum Token {
 #[derive(Debug, Default)]
 struct List {
     key: String,
-    line: usize,
+    place: usize,
     entries: BTreeMap<String, String>,
 }
 
-pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
+pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let mut reader =
-        Reader { tokens: Tokens { text, rest: text, line: 1 }, draft: Draft::default(), open: Vec::new() };
+        Reader { tokens: Tokens { text, rest: text }, draft: Draft::default(), open: Vec::new() };
     let mut found_graph = false;
-    while let Some((line, token)) = reader.tokens.next()? {
+    while let Some((place, token)) = reader.tokens.next()? {
         match token {
-            Token::Close => reader.close(line)?,
+            Token::Close => reader.close(place)?,
             Token::Word(key) => {
                 found_graph |= key == "graph";
-                reader.entry(line, key)?;
+                reader.entry(place, key)?;
             }
-            Token::Open => return Err(ReadError::expected(line, "\"[\"", "a key before it")),
-            Token::Text(text) => return Err(ReadError::expected(line, format!("{text:?}"), "a key")),
+            Token::Open => return Err(Fault::expected(place, "\"[\"", "a key before it")),
+            Token::Text(text) => return Err(Fault::expected(place, format!("{text:?}"), "a key")),
         }
     }
-    let end = reader.tokens.line;
+    let end = text.len();
     if let Some(list) = reader.open.last() {
-        return Err(ReadError::expected(
-            end,
-            format!("{} of line {}", list.key, list.line),
-            "its closing \"]\"",
-        ));
+        let (key, opened) = (list.key.clone(), list.place.into());
+        return Err(Fault::Unclosed { place: end.into(), key, opened });
     }
     if !found_graph {
-        return Err(ReadError::expected(end, "end of file", "a list \"graph [ … ]\""));
+        return Err(Fault::expected(end, "end of file", "a list \"graph [ … ]\""));
     }
     Ok(reader.draft)
 }
@@ -62,23 +59,23 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     /// Reads the value of a key.
-    fn entry(&mut self, line: usize, key: String) -> Result<(), ReadError> {
+    fn entry(&mut self, place: usize, key: String) -> Result<(), Fault> {
         match self.tokens.next()? {
-            Some((line, Token::Open)) => self.open.push(List { key, line, ..List::default() }),
+            Some((place, Token::Open)) => self.open.push(List { key, place, ..List::default() }),
             Some((_, Token::Word(value) | Token::Text(value))) => {
                 if let Some(list) = self.open.last_mut() {
                     list.entries.insert(key, value);
                 }
             }
-            Some((line, Token::Close)) => return Err(ReadError::expected(line, key, "a value")),
-            None => return Err(ReadError::expected(line, key, "a value")),
+            Some((place, Token::Close)) => return Err(Fault::expected(place, key, "a value")),
+            None => return Err(Fault::expected(place, key, "a value")),
         }
         Ok(())
     }
 
-    fn close(&mut self, line: usize) -> Result<(), ReadError> {
+    fn close(&mut self, place: usize) -> Result<(), Fault> {
         let list =
-            self.open.pop().ok_or_else(|| ReadError::expected(line, "\"]\"", "no more than were opened"))?;
+            self.open.pop().ok_or_else(|| Fault::expected(place, "\"]\"", "no more than were opened"))?;
         match (list.key.as_str(), self.open.len()) {
             ("graph", 0) => self.close_graph(list),
             ("node", 1) => self.close_node(list)?,
@@ -95,24 +92,24 @@ impl Reader<'_> {
         self.draft.name = name.or_else(|| list.entries.remove("name")).unwrap_or_default();
     }
 
-    fn close_node(&mut self, mut list: List) -> Result<(), ReadError> {
+    fn close_node(&mut self, mut list: List) -> Result<(), Fault> {
         let element = format!("node {}", self.draft.nodes.len());
-        let id = list.entries.remove("id").ok_or_else(|| ReadError::expected(list.line, element, "an id"))?;
+        let id = list.entries.remove("id").ok_or_else(|| Fault::expected(list.place, element, "an id"))?;
         let number = |key: &str| list.entries.get(key).and_then(|text| text.parse().ok());
         let (x, y) = (number("Longitude").or(number("x")), number("Latitude").or(number("y")));
         let label = list.entries.get("label").cloned();
-        self.draft.nodes.push(DraftNode { line: list.line, id, label, x, y });
+        self.draft.nodes.push(DraftNode { place: list.place.into(), id, label, x, y });
         Ok(())
     }
 
-    fn close_edge(&mut self, mut list: List) -> Result<(), ReadError> {
+    fn close_edge(&mut self, mut list: List) -> Result<(), Fault> {
         let element = format!("link {}", self.draft.links.len());
         let mut take = |key: &str, what| {
-            list.entries.remove(key).ok_or_else(|| ReadError::expected(list.line, element.clone(), what))
+            list.entries.remove(key).ok_or_else(|| Fault::expected(list.place, element.clone(), what))
         };
         let (from, to) = (take("source", "a source")?, take("target", "a target")?);
-        let (line, id) = (list.line, list.entries.remove("id"));
-        self.draft.links.push(DraftLink { line, from, to, id, directed: None, attributes: list.entries });
+        let (place, id) = (list.place.into(), list.entries.remove("id"));
+        self.draft.links.push(DraftLink { place, from, to, id, directed: None, attributes: list.entries });
         Ok(())
     }
 
@@ -128,19 +125,18 @@ impl Reader<'_> {
 struct Tokens<'t> {
     text: &'t str,
     rest: &'t str,
-    line: usize,
 }
 
 impl Tokens<'_> {
-    /// The next token with its line.
-    fn next(&mut self) -> Result<Option<(usize, Token)>, ReadError> {
+    /// The next token with its place.
+    fn next(&mut self) -> Result<Option<(usize, Token)>, Fault> {
         self.skip_blanks();
-        let line = self.line;
+        let place = self.text.len() - self.rest.len();
         let Some(first) = self.rest.chars().next() else { return Ok(None) };
         let token = match first {
             '[' => Token::Open,
             ']' => Token::Close,
-            '"' => return self.text(line).map(Some),
+            '"' => return self.text(place).map(Some),
             _ => {
                 let end = self
                     .rest
@@ -148,11 +144,11 @@ impl Tokens<'_> {
                     .unwrap_or(self.rest.len());
                 let word = self.rest[..end].to_string();
                 self.advance(end);
-                return Ok(Some((line, Token::Word(word))));
+                return Ok(Some((place, Token::Word(word))));
             }
         };
         self.advance(1);
-        Ok(Some((line, token)))
+        Ok(Some((place, token)))
     }
 
     fn skip_blanks(&mut self) {
@@ -166,19 +162,18 @@ impl Tokens<'_> {
         }
     }
 
-    fn text(&mut self, line: usize) -> Result<(usize, Token), ReadError> {
+    fn text(&mut self, place: usize) -> Result<(usize, Token), Fault> {
         let Some(length) = self.rest[1..].find('"') else {
             // Where the string begins: the lines after it are part of it.
-            return Err(ReadError::expected(line, "a string", "its closing quotation mark"));
+            return Err(Fault::expected(place, "a string", "its closing quotation mark"));
         };
         let content = unescape(&self.rest[1..=length]);
         self.advance(length + 2);
-        Ok((line, Token::Text(content)))
+        Ok((place, Token::Text(content)))
     }
 
     fn advance(&mut self, bytes: usize) {
-        self.line += self.rest.as_bytes()[..bytes].iter().filter(|&&byte| byte == b'\n').count();
-        self.rest = &self.text[self.text.len() - self.rest.len() + bytes..];
+        self.rest = &self.rest[bytes..];
     }
 }
 

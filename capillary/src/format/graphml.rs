@@ -4,38 +4,38 @@ use std::collections::BTreeMap;
 
 use roxmltree::Node as Element;
 
-use crate::format::draft::{DraftLink, DraftNode, attributes, line_at};
-use crate::format::{Draft, Problem, ReadError};
+use crate::format::draft::{DraftLink, DraftNode, attributes};
+use crate::format::fault::Place;
+use crate::format::{Draft, Fault, Problem};
 use crate::topology::{Orientation, Topology};
 
-pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
+pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let document = parse(text)?;
     let names = key_names(&document);
     let graph = document.descendants().find(|element| element.has_tag_name("graph"));
-    let end = line_at(text, text.len());
-    let graph = graph.ok_or_else(|| ReadError::expected(end, "graphml", "an element graph"))?;
+    let graph = graph.ok_or_else(|| Fault::expected(text.len(), "graphml", "an element graph"))?;
     let mut draft =
         Draft { directed: graph.attribute("edgedefault") == Some("directed"), ..Draft::default() };
     let mut data = data_of(&graph, &names);
     draft.name = data.remove("Network").or_else(|| data.remove("label")).unwrap_or_default();
     for element in graph.descendants() {
-        let line = line_at(text, element.range().start);
+        let place = element.range().start;
         if element.has_tag_name("node") {
             let name = format!("node {}", draft.nodes.len());
-            draft.nodes.push(node(&element, line, name, &names)?);
+            draft.nodes.push(node(&element, place, name, &names)?);
         } else if element.has_tag_name("edge") {
             let name = format!("link {}", draft.links.len());
-            draft.links.push(link(&element, line, name, &names)?);
+            draft.links.push(link(&element, place, name, &names)?);
         }
     }
     Ok(draft)
 }
 
 /// The document tree; a refusal names the line.
-pub(super) fn parse(text: &str) -> Result<roxmltree::Document<'_>, ReadError> {
+pub(super) fn parse(text: &str) -> Result<roxmltree::Document<'_>, Fault> {
     roxmltree::Document::parse(text).map_err(|error| {
         let line = error.pos().row as usize;
-        ReadError::at(line, "XML", Problem::Syntax(error.to_string()))
+        Fault::at(Place::Line(line), "XML", Problem::Syntax(error.to_string()))
     })
 }
 
@@ -56,32 +56,32 @@ fn data_of(element: &Element<'_, '_>, names: &BTreeMap<&str, &str>) -> BTreeMap<
 
 fn node(
     element: &Element<'_, '_>,
-    line: usize,
+    place: usize,
     name: String,
     names: &BTreeMap<&str, &str>,
-) -> Result<DraftNode, ReadError> {
-    let id = element.attribute("id").ok_or_else(|| ReadError::expected(line, name, "an attribute id"))?;
+) -> Result<DraftNode, Fault> {
+    let id = element.attribute("id").ok_or_else(|| Fault::expected(place, name, "an attribute id"))?;
     let mut data = data_of(element, names);
     let number = |key: &str| data.get(key).and_then(|text| text.parse().ok());
     let (x, y) = (number("Longitude").or(number("x")), number("Latitude").or(number("y")));
-    Ok(DraftNode { line, id: id.into(), label: data.remove("label"), x, y })
+    Ok(DraftNode { place: place.into(), id: id.into(), label: data.remove("label"), x, y })
 }
 
 fn link(
     element: &Element<'_, '_>,
-    line: usize,
+    place: usize,
     name: String,
     names: &BTreeMap<&str, &str>,
-) -> Result<DraftLink, ReadError> {
+) -> Result<DraftLink, Fault> {
     let end = |attribute, what| match element.attribute(attribute) {
         Some(id) => Ok(id.to_string()),
-        None => Err(ReadError::expected(line, name.clone(), what)),
+        None => Err(Fault::expected(place, name.clone(), what)),
     };
     let directed = element.attribute("directed").map(|value| value == "true");
     let mut attributes = data_of(element, names);
     let id = element.attribute("id").map(str::to_string).or_else(|| attributes.remove("id"));
     let (from, to) = (end("source", "an attribute source")?, end("target", "an attribute target")?);
-    Ok(DraftLink { line, from, to, id, directed, attributes })
+    Ok(DraftLink { place: place.into(), from, to, id, directed, attributes })
 }
 
 /// Text as XML wants it.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::format::draft::{DraftLink, DraftNode, attributes, line_at};
-use crate::format::{Draft, Problem, ReadError};
+use crate::format::draft::{DraftLink, DraftNode, attributes};
+use crate::format::fault::{Place, offset_in};
+use crate::format::{Draft, Fault, Problem};
 use crate::topology::{Orientation, Topology};
 
 /// The parts of the file, of which the elements are kept as text, so that an error can name their lines.
@@ -22,9 +23,9 @@ struct File<'t> {
     links: Vec<&'t RawValue>,
 }
 
-pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
+pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let file: File<'_> = serde_json::from_str(text)
-        .map_err(|error| ReadError::at(error.line(), "JSON", Problem::Syntax(error.to_string())))?;
+        .map_err(|error| Fault::at(Place::Line(error.line()), "JSON", Problem::Syntax(error.to_string())))?;
     let name = file.graph.get("name").and_then(Value::as_str).unwrap_or_default();
     let mut draft = Draft { directed: file.directed, name: name.into(), ..Draft::default() };
     for (index, raw) in file.nodes.iter().enumerate() {
@@ -36,20 +37,19 @@ pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
     Ok(draft)
 }
 
-/// An element's fields with its line.
+/// An element's fields with its place.
 fn object(
     text: &str,
     raw: &RawValue,
     kind: &str,
     index: usize,
-) -> Result<(usize, Map<String, Value>), ReadError> {
+) -> Result<(usize, Map<String, Value>), Fault> {
     // The raw text is a slice of the file's.
-    let offset = (raw.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-    let line = line_at(text, offset);
+    let place = offset_in(text, raw.get());
     let fields = serde_json::from_str(raw.get());
     fields
-        .map(|fields| (line, fields))
-        .map_err(|_| ReadError::expected(line, format!("{kind} {index}"), "an object"))
+        .map(|fields| (place, fields))
+        .map_err(|_| Fault::expected(place, format!("{kind} {index}"), "an object"))
 }
 
 /// A name: a string or a number.
@@ -61,24 +61,24 @@ fn name_of(value: Option<&Value>) -> Option<String> {
     }
 }
 
-fn node((line, fields): (usize, Map<String, Value>), index: usize) -> Result<DraftNode, ReadError> {
-    let missing = || ReadError::expected(line, format!("node {index}"), "an id, a string or a number");
+fn node((place, fields): (usize, Map<String, Value>), index: usize) -> Result<DraftNode, Fault> {
+    let missing = || Fault::expected(place, format!("node {index}"), "an id, a string or a number");
     let id = name_of(fields.get("id")).ok_or_else(missing)?;
     let label = name_of(fields.get("label")).or_else(|| name_of(fields.get("name")));
-    let place = |axis: usize| fields.get("pos").and_then(|pos| pos.get(axis)).and_then(Value::as_f64);
-    Ok(DraftNode { line, id, label, x: place(0), y: place(1) })
+    let axis = |axis: usize| fields.get("pos").and_then(|pos| pos.get(axis)).and_then(Value::as_f64);
+    Ok(DraftNode { place: place.into(), id, label, x: axis(0), y: axis(1) })
 }
 
-fn link((line, mut fields): (usize, Map<String, Value>), index: usize) -> Result<DraftLink, ReadError> {
+fn link((place, mut fields): (usize, Map<String, Value>), index: usize) -> Result<DraftLink, Fault> {
     let mut end = |name: &str, what| {
         let end = name_of(fields.remove(name).as_ref());
-        end.ok_or_else(|| ReadError::expected(line, format!("link {index}"), what))
+        end.ok_or_else(|| Fault::expected(place, format!("link {index}"), what))
     };
     let (from, to) = (end("source", "a source")?, end("target", "a target")?);
     let id = name_of(fields.remove("id").as_ref());
     let attributes: BTreeMap<String, String> =
         fields.into_iter().filter_map(|(name, value)| Some((name, name_of(Some(&value))?))).collect();
-    Ok(DraftLink { line, from, to, id, directed: None, attributes })
+    Ok(DraftLink { place: place.into(), from, to, id, directed: None, attributes })
 }
 
 pub(super) fn write(topology: &Topology) -> String {

@@ -3,24 +3,25 @@
 use std::collections::BTreeMap;
 
 use crate::format::draft::{DraftLink, DraftNode};
-use crate::format::{Draft, ReadError};
+use crate::format::fault::offset_in;
+use crate::format::{Draft, Fault};
 use crate::topology::Topology;
 
 /// Parentheses within a section: an entry's own, and within it those of ADMISSIBLE_PATHS.
 const DEEPEST: usize = 4;
 
-/// A word or a parenthesis with its line.
+/// A word or a parenthesis with its place.
 type Token<'t> = (usize, &'t str);
 
-pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
+pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let mut tokens = tokens(text);
-    let end = text.lines().count();
+    let end = text.trim_end().len();
     let mut draft = Draft::default();
     let mut sections = Vec::new();
-    while let Some((line, name)) = tokens.next() {
+    while let Some((place, name)) = tokens.next() {
         match tokens.next() {
             Some((_, "(")) => {}
-            _ => return Err(ReadError::expected(line, name, "a section name and \"(\"")),
+            _ => return Err(Fault::expected(place, name, "a section name and \"(\"")),
         }
         let section = section(&mut tokens, end, name)?;
         match name {
@@ -33,7 +34,7 @@ pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
     }
     for (name, what) in [("NODES", "a section NODES ( … )"), ("LINKS", "a section LINKS ( … )")] {
         if !sections.contains(&name) {
-            return Err(ReadError::expected(end, "end of file", what));
+            return Err(Fault::expected(end, "end of file", what));
         }
     }
     Ok(draft)
@@ -41,10 +42,9 @@ pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
 
 /// The words and parentheses, without comments and the first line, which names the format.
 fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('?'));
-    lines.flat_map(|(index, line)| {
+    text.lines().filter(|line| !line.starts_with('?')).flat_map(|line| {
         let line = line.split('#').next().unwrap_or("");
-        line.split_inclusive(['(', ')']).flat_map(words).map(move |word| (index + 1, word))
+        line.split_inclusive(['(', ')']).flat_map(words).map(|word| (offset_in(text, word), word))
     })
 }
 
@@ -60,10 +60,10 @@ fn section<'t>(
     tokens: &mut impl Iterator<Item = Token<'t>>,
     end: usize,
     name: &str,
-) -> Result<Vec<Token<'t>>, ReadError> {
+) -> Result<Vec<Token<'t>>, Fault> {
     let mut depth = 1;
     let mut section = Vec::new();
-    for (line, word) in tokens {
+    for (place, word) in tokens {
         match word {
             "(" => depth += 1,
             ")" => depth -= 1,
@@ -73,28 +73,28 @@ fn section<'t>(
             return Ok(section);
         }
         if depth > DEEPEST {
-            return Err(ReadError::expected(line, name, "a closing \")\" before another \"(\""));
+            return Err(Fault::expected(place, name, "a closing \")\" before another \"(\""));
         }
-        section.push((line, word));
+        section.push((place, word));
     }
-    Err(ReadError::expected(end, format!("section {name}"), "its closing \")\""))
+    Err(Fault::expected(end, format!("section {name}"), "its closing \")\""))
 }
 
 /// Node: `id [ ( x y ) ]`.
-fn nodes(section: &[Token<'_>]) -> Result<Vec<DraftNode>, ReadError> {
+fn nodes(section: &[Token<'_>]) -> Result<Vec<DraftNode>, Fault> {
     let mut nodes: Vec<DraftNode> = Vec::new();
     let mut rest = section;
-    while let [(line, id), after @ ..] = rest {
-        let mut node = DraftNode { line: *line, id: (*id).into(), ..DraftNode::default() };
+    while let [(place, id), after @ ..] = rest {
+        let mut node = DraftNode { place: (*place).into(), id: (*id).into(), ..DraftNode::default() };
         if matches!(*id, "(" | ")") {
-            return Err(ReadError::expected(*line, format!("node {}", nodes.len()), "an id"));
+            return Err(Fault::expected(*place, format!("node {}", nodes.len()), "an id"));
         }
         rest = match after {
             [(_, "("), (_, x), (_, y), (_, ")"), after @ ..] => {
                 (node.x, node.y) = (x.parse().ok(), y.parse().ok());
                 after
             }
-            [(line, "("), ..] => return Err(ReadError::expected(*line, format!("node {id}"), "\"( x y )\"")),
+            [(place, "("), ..] => return Err(Fault::expected(*place, format!("node {id}"), "\"( x y )\"")),
             after => after,
         };
         nodes.push(node);
@@ -103,25 +103,25 @@ fn nodes(section: &[Token<'_>]) -> Result<Vec<DraftNode>, ReadError> {
 }
 
 /// Link: `id ( source target ) capacity cost cost cost ( { module_capacity module_cost } )`.
-fn links(section: &[Token<'_>]) -> Result<Vec<DraftLink>, ReadError> {
+fn links(section: &[Token<'_>]) -> Result<Vec<DraftLink>, Fault> {
     let mut links: Vec<DraftLink> = Vec::new();
     let mut rest = section;
-    while let [(line, id), after @ ..] = rest {
+    while let [(place, id), after @ ..] = rest {
         let name = format!("link {} ({id})", links.len());
         let [(_, "("), (_, from), (_, to), (_, ")"), after @ ..] = after else {
-            return Err(ReadError::expected(*line, name, "\"( source target )\""));
+            return Err(Fault::expected(*place, name, "\"( source target )\""));
         };
         let numbers = after.iter().take_while(|(_, word)| *word != "(").count();
         let modules = after[numbers..].iter().take_while(|(_, word)| *word != ")").count();
         if numbers != 4 || after.len() <= numbers + modules {
-            return Err(ReadError::expected(*line, name, "four numbers and the modules in parentheses"));
+            return Err(Fault::expected(*place, name, "four numbers and the modules in parentheses"));
         }
         let mut attributes = BTreeMap::from([("pre_installed_capacity".to_string(), after[0].1.to_string())]);
         if modules > 1 {
             attributes.insert("module_capacity".into(), after[numbers + 1].1.to_string());
         }
         let (from, to, id) = ((*from).to_string(), (*to).to_string(), Some((*id).to_string()));
-        links.push(DraftLink { line: *line, from, to, id, directed: None, attributes });
+        links.push(DraftLink { place: (*place).into(), from, to, id, directed: None, attributes });
         rest = &after[numbers + modules + 1..];
     }
     Ok(links)

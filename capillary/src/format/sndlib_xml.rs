@@ -4,38 +4,43 @@ use std::collections::BTreeMap;
 
 use roxmltree::Node as Element;
 
-use crate::format::draft::{DraftLink, DraftNode, line_at};
+use crate::format::draft::{DraftLink, DraftNode};
 use crate::format::graphml::{escape, parse};
-use crate::format::{Draft, ReadError};
+use crate::format::{Draft, Fault};
 use crate::topology::Topology;
 
-pub(super) fn read(text: &str) -> Result<Draft, ReadError> {
+pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let document = parse(text)?;
     let structure = document.descendants().find(|element| element.has_tag_name("networkStructure"));
-    let end = line_at(text, text.len());
     let structure =
-        structure.ok_or_else(|| ReadError::expected(end, "network", "an element networkStructure"))?;
+        structure.ok_or_else(|| Fault::expected(text.len(), "network", "an element networkStructure"))?;
     let mut draft = Draft::default();
     for element in structure.descendants() {
-        let line = line_at(text, element.range().start);
+        let place = element.range().start;
         if element.has_tag_name("node") {
             let name = format!("node {}", draft.nodes.len());
             let id =
-                element.attribute("id").ok_or_else(|| ReadError::expected(line, name, "an attribute id"))?;
+                element.attribute("id").ok_or_else(|| Fault::expected(place, name, "an attribute id"))?;
             let number =
                 |name: &str| text_of(&element, &["coordinates", name]).and_then(|text| text.parse().ok());
-            draft.nodes.push(DraftNode { line, id: id.into(), label: None, x: number("x"), y: number("y") });
+            draft.nodes.push(DraftNode {
+                place: place.into(),
+                id: id.into(),
+                label: None,
+                x: number("x"),
+                y: number("y"),
+            });
         } else if element.has_tag_name("link") {
-            draft.links.push(link(&element, line, draft.links.len())?);
+            draft.links.push(link(&element, place, draft.links.len())?);
         }
     }
     Ok(draft)
 }
 
-fn link(element: &Element<'_, '_>, line: usize, index: usize) -> Result<DraftLink, ReadError> {
+fn link(element: &Element<'_, '_>, place: usize, index: usize) -> Result<DraftLink, Fault> {
     let end = |name, what| match text_of(element, &[name]) {
         Some(id) => Ok(id.to_string()),
-        None => Err(ReadError::expected(line, format!("link {index}"), what)),
+        None => Err(Fault::expected(place, format!("link {index}"), what)),
     };
     let (from, to) = (end("source", "an element source")?, end("target", "an element target")?);
     let attributes: BTreeMap<String, String> = [
@@ -46,7 +51,7 @@ fn link(element: &Element<'_, '_>, line: usize, index: usize) -> Result<DraftLin
     .filter_map(|(name, path)| Some((name.to_string(), text_of(element, path)?.to_string())))
     .collect();
     let id = element.attribute("id").map(str::to_string);
-    Ok(DraftLink { line, from, to, id, directed: None, attributes })
+    Ok(DraftLink { place: place.into(), from, to, id, directed: None, attributes })
 }
 
 /// The text of the first element at the end of a path.

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use capillary::{
-    Certificate, NodeId, Routing, Solution, SolveError, Splits, Topology, exact, lp, solve_certified,
-    solve_layers,
+    Arithmetic, Certificate, NodeId, Routing, Solution, SolveError, Splits, Topology, exact, lp,
+    solve_certified, solve_layers,
 };
 use serde_json::{Value, json};
 
@@ -60,8 +60,7 @@ pub(crate) struct Plan {
     json: bool,
 }
 
-/// How far the loads of exact routings, rounded, and of linear programs may be off for their proof, relative.
-const PRECISION: f64 = 1e-9;
+/// How far the loads of linear programs may be off for their proof, relative.
 const LP_PRECISION: f64 = 1e-6;
 
 /// The solvers to choose from.
@@ -133,12 +132,19 @@ impl Plan {
 
     fn by_maximum_flow(&self, network: &Network, from: NodeId, to: NodeId) -> Result<Solved, Failure> {
         let (solution, time) = timed(|| solve(&network.topology, from, to, self.layers));
-        let Solution { routing, certificate, effort } =
+        let Solution { routing, certificate, effort, arithmetic } =
             solution.map_err(|error| network.unsolvable(error))?;
-        certificate.verify(&network.topology, &routing).map_err(Failure::Unproven)?;
+        if arithmetic == Arithmetic::Rational {
+            eprintln!(
+                "capillary: note: the capacities are beyond floating point; solved in rational numbers"
+            );
+        } else {
+            certificate.verify(&network.topology, &routing).map_err(Failure::Unproven)?;
+        }
         let (steps, max_flows, seconds) = (effort.steps, effort.max_flows, time.as_secs_f64());
         let solver = json!({
-            "name": "max-flow", "steps": steps, "max_flows": max_flows, "seconds": seconds, "proved": true
+            "name": "max-flow", "steps": steps, "max_flows": max_flows, "seconds": seconds, "proved": true,
+            "arithmetic": arithmetic.to_string()
         });
         Ok((routing, None, solver))
     }
@@ -187,7 +193,7 @@ type Solved = (Routing, Option<Vec<(String, String)>>, Value);
 fn by_rationals(network: &Network, from: NodeId, to: NodeId) -> Result<Solved, Failure> {
     let (exact, time) = timed(|| exact::solve(&network.topology, from, to));
     let exact = exact.map_err(|error| network.unsolvable(error))?;
-    Certificate::prove(&network.topology, &exact.routing, PRECISION).map_err(Failure::Unproven)?;
+    exact.certificate(&network.topology).map_err(Failure::Unproven)?;
     let fractions =
         exact.flows.iter().zip(&exact.loads).map(|(flow, load)| (flow.to_string(), load.to_string()));
     let seconds = time.as_secs_f64();

@@ -1,0 +1,114 @@
+//! What a reader found wrong, by the place in the file. Only an error that is told has its lines counted: counting
+//! them for every element would read the file from its start again and again.
+
+use crate::format::{Problem, ReadError};
+use crate::topology::TopologyError;
+
+/// A place in a file, cheap to keep with every element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The offset of a byte, counted from 0.
+    Byte(usize),
+    /// A line, counted from 1, as the parser of a standard language tells it.
+    Line(usize),
+}
+
+/// Why a file is no topology.
+#[derive(Debug)]
+pub(super) enum Fault {
+    At {
+        place: Place,
+        element: String,
+        problem: Problem,
+    },
+    /// A second node with the id of the node at `first`.
+    DuplicateNode {
+        place: Place,
+        element: String,
+        first: Place,
+    },
+    /// A list of GML that was opened and not closed.
+    Unclosed {
+        place: Place,
+        key: String,
+        opened: Place,
+    },
+    Topology(TopologyError),
+}
+
+impl Place {
+    /// The line, counted from 1.
+    fn line(self, text: &str) -> usize {
+        match self {
+            Self::Byte(offset) => {
+                text.as_bytes()[..offset.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
+            }
+            Self::Line(line) => line,
+        }
+    }
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::Byte(0)
+    }
+}
+
+impl From<usize> for Place {
+    fn from(offset: usize) -> Self {
+        Self::Byte(offset)
+    }
+}
+
+impl From<TopologyError> for Fault {
+    fn from(error: TopologyError) -> Self {
+        Self::Topology(error)
+    }
+}
+
+impl Fault {
+    pub(super) fn at(place: impl Into<Place>, element: impl Into<String>, problem: Problem) -> Self {
+        Self::At { place: place.into(), element: shortened(element.into()), problem }
+    }
+
+    pub(super) fn expected(place: impl Into<Place>, element: impl Into<String>, what: &'static str) -> Self {
+        Self::at(place, element, Problem::Expected(what))
+    }
+
+    /// The error to tell, with lines for places.
+    pub(super) fn in_text(self, text: &str) -> ReadError {
+        match self {
+            Self::At { place, element, problem } => {
+                ReadError::At { line: place.line(text), element, problem }
+            }
+            Self::DuplicateNode { place, element, first } => {
+                let problem = Problem::DuplicateNode { first: first.line(text) };
+                ReadError::At { line: place.line(text), element: shortened(element), problem }
+            }
+            Self::Unclosed { place, key, opened } => {
+                let element = shortened(format!("{key} of line {}", opened.line(text)));
+                ReadError::At {
+                    line: place.line(text),
+                    element,
+                    problem: Problem::Expected("its closing \"]\""),
+                }
+            }
+            Self::Topology(error) => ReadError::Topology(error),
+        }
+    }
+}
+
+/// The byte at which a piece of a text begins in it.
+pub(super) fn offset_in(text: &str, piece: &str) -> usize {
+    (piece.as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
+}
+
+/// An error is one line to read, however long the words of a broken file are.
+fn shortened(mut element: String) -> String {
+    const LONGEST: usize = 60;
+    if let Some((end, _)) = element.char_indices().nth(LONGEST) {
+        element.truncate(end);
+        element.push('…');
+    }
+    element
+}

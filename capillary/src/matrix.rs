@@ -1,0 +1,314 @@
+//! Whole traffic matrices: the routing of all demands at once whose utilisations, sorted from the largest down, are
+//! lexicographically smallest.
+//!
+//! The utilisation of an arc is its load over its capacity; an undirected link is two arcs, each with the link's
+//! capacity. The utilisations are unique; how the demands share the arcs need not be.
+//!
+//! Level after level: the least t to which all free arcs can be kept is found by the simplex method on paths, the arcs
+//! that have a price in its optimal dual stay at t for good, and the rest goes on (Radunović & Le Boudec 2007; Nace &
+//! Pióro 2008). The next level starts from the routing of the last, so that most of them take a few steps.
+
+mod arcs;
+mod basis;
+mod certificate;
+mod simplex;
+mod traffic;
+mod tree;
+
+use std::num::NonZeroU32;
+
+use thiserror::Error;
+
+use crate::topology::{LinkId, NodeId, Topology, TopologyError};
+use arcs::Arcs;
+use simplex::Simplex;
+
+pub use certificate::{Bound, MatrixCertificate, MatrixCertificateError};
+pub use traffic::{Demand, TrafficMatrix};
+
+/// Utilisations that differ by less, relative, are one level.
+const SAME: f64 = 1e-9;
+
+/// A level below this share of the first is round-off: nothing is left to carry.
+const NOTHING: f64 = 1e-11;
+
+/// An arc is held if its price times its capacity, of 1 in all, is above this.
+const PRICED: f64 = 1e-8;
+
+/// Why a matrix cannot be routed.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum MatrixError {
+    /// A node that the topology does not have.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// A demand whose target cannot be reached.
+    #[error("the demand from {source_name:?} to {target:?}: the target cannot be reached")]
+    Unreachable {
+        /// The name of the source.
+        source_name: String,
+        /// The name of the target.
+        target: String,
+    },
+    /// A demand that is no amount.
+    #[error("the demand from {source_name:?} to {target:?} is {amount}; expected a number above 0")]
+    BadAmount {
+        /// The name of the source.
+        source_name: String,
+        /// The name of the target.
+        target: String,
+        /// What it is.
+        amount: f64,
+    },
+    /// No demand between two different nodes.
+    #[error("there is no demand to route; expected one between two different nodes at least")]
+    Empty,
+}
+
+/// What an arc does: one direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ArcUse {
+    /// The link.
+    pub link: LinkId,
+    /// Where the arc begins.
+    pub from: NodeId,
+    /// Where it ends.
+    pub to: NodeId,
+    /// What it can carry.
+    pub capacity: f64,
+    /// What it carries of all demands together.
+    pub load: f64,
+    /// Load over capacity.
+    pub utilisation: f64,
+    /// The level that settled it, counted from 1; `None` if it carries nothing or belongs to no level.
+    pub level: Option<u32>,
+}
+
+/// One level: the arcs that cannot be relieved without loading others as much.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Level {
+    /// Counted from 1, by falling utilisation.
+    pub number: u32,
+    /// The utilisation of its arcs.
+    pub utilisation: f64,
+    /// How many arcs it settles.
+    pub arcs: usize,
+}
+
+/// The flow of all demands to one target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TargetFlow {
+    /// Where the demands go.
+    pub target: NodeId,
+    /// How much of them is on each arc; index: arc.
+    pub arcs: Vec<f64>,
+}
+
+/// One path of a demand.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DemandPath {
+    /// The demand's position in [`MatrixRouting::demands`].
+    pub demand: usize,
+    /// How much it carries.
+    pub amount: f64,
+    /// Its arcs, as positions in [`MatrixRouting::arcs`].
+    pub arcs: Vec<u32>,
+}
+
+/// The work that a solution took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MatrixEffort {
+    /// How many times an optimum was found.
+    pub steps: usize,
+    /// How many steps of the simplex method.
+    pub pivots: usize,
+    /// How many shortest-path trees.
+    pub trees: usize,
+}
+
+/// All demands of a matrix routed together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatrixRouting {
+    demands: Vec<Demand>,
+    arcs: Vec<ArcUse>,
+    levels: Vec<Level>,
+    targets: Vec<TargetFlow>,
+    paths: Vec<DemandPath>,
+    certificate: MatrixCertificate,
+    effort: MatrixEffort,
+}
+
+impl MatrixRouting {
+    /// The demands, those between the same two nodes as one.
+    pub fn demands(&self) -> &[Demand] {
+        &self.demands
+    }
+
+    /// What each arc does.
+    pub fn arcs(&self) -> &[ArcUse] {
+        &self.arcs
+    }
+
+    /// The levels by falling utilisation.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// The flows by target: what a router needs, which looks at the destination alone.
+    pub fn targets(&self) -> &[TargetFlow] {
+        &self.targets
+    }
+
+    /// The paths of the demands. Few demands have more than one: no more than there are arcs at their levels.
+    pub fn paths(&self) -> &[DemandPath] {
+        &self.paths
+    }
+
+    /// The proof of the levels.
+    pub fn certificate(&self) -> &MatrixCertificate {
+        &self.certificate
+    }
+
+    /// The work that it took.
+    pub fn effort(&self) -> MatrixEffort {
+        self.effort
+    }
+
+    /// The largest utilisation of any arc.
+    pub fn largest_utilisation(&self) -> f64 {
+        self.arcs.iter().map(|arc| arc.utilisation).fold(0.0, f64::max)
+    }
+}
+
+/// Routes a traffic matrix so that the utilisations of all arcs, sorted from the largest down, are lexicographically
+/// smallest. With `levels` it stops there: the arcs beyond are below the last level, but not as low as they could be.
+///
+/// ```
+/// use capillary::matrix::{Demand, TrafficMatrix, solve};
+/// use capillary::{NodeId, Orientation, Topology};
+///
+/// let links = [("a", "b", 10.0), ("a", "c", 10.0), ("c", "b", 10.0)];
+/// let topology = Topology::from_links(Orientation::Undirected, links)?;
+/// let demands = [("a", "b", 6.0), ("c", "b", 6.0)].map(|(from, to, amount)| Demand {
+///     source: topology.node(from).unwrap(),
+///     target: topology.node(to).unwrap(),
+///     amount,
+/// });
+/// let routing = solve(&topology, &TrafficMatrix::new(demands.to_vec()), None)?;
+/// assert_eq!(routing.levels()[0].utilisation, 0.6);
+/// routing.certificate().verify(&topology, &routing)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`MatrixError`] names the demand that cannot be routed.
+pub fn solve(
+    topology: &Topology,
+    traffic: &TrafficMatrix,
+    levels: Option<NonZeroU32>,
+) -> Result<MatrixRouting, MatrixError> {
+    let demands = traffic.checked(topology)?;
+    let arcs = Arcs::new(topology);
+    let plain: Vec<(u32, u32, f64)> =
+        demands.iter().map(|demand| (demand.source.0, demand.target.0, demand.amount)).collect();
+    let simplex = Simplex::new(&arcs, &plain).map_err(|index| unreachable(topology, &demands[index]))?;
+    let mut chain =
+        Chain { simplex, levels: Vec::new(), level_of: vec![None; arcs.len()], bounds: Vec::new() };
+    chain.run(&arcs, levels);
+    Ok(chain.into_routing(&arcs, demands))
+}
+
+fn unreachable(topology: &Topology, demand: &Demand) -> MatrixError {
+    let name = |node| topology.node_weight(node).name().to_string();
+    MatrixError::Unreachable { source_name: name(demand.source), target: name(demand.target) }
+}
+
+/// The chain of levels.
+struct Chain<'n> {
+    simplex: Simplex<'n>,
+    levels: Vec<Level>,
+    /// The level of each arc. Index: arc.
+    level_of: Vec<Option<u32>>,
+    bounds: Vec<Bound>,
+}
+
+impl Chain<'_> {
+    fn run(&mut self, arcs: &Arcs, limit: Option<NonZeroU32>) {
+        let mut first = 0.0_f64;
+        loop {
+            self.simplex.begin_level();
+            self.simplex.optimise();
+            let utilisation = self.simplex.level();
+            first = first.max(utilisation);
+            if utilisation <= NOTHING * first {
+                return;
+            }
+            let last = self.levels.last().map_or(f64::INFINITY, |level| level.utilisation);
+            if utilisation < last * (1.0 - SAME) {
+                if limit.is_some_and(|limit| self.levels.len() == limit.get() as usize) {
+                    return;
+                }
+                let number = self.levels.len() as u32 + 1;
+                self.levels.push(Level { number, utilisation, arcs: 0 });
+            }
+            if !self.settle(arcs) {
+                return;
+            }
+        }
+    }
+
+    /// Settles the arcs that have a price, and keeps the prices as the proof. Returns whether there were any.
+    fn settle(&mut self, arcs: &Arcs) -> bool {
+        let prices = self.simplex.prices();
+        let Some(level) = self.levels.last_mut() else { return false };
+        let free: Vec<u32> = prices
+            .iter()
+            .filter(|&&(arc, price)| {
+                self.level_of[arc as usize].is_none() && price * arcs.arc(arc).capacity > PRICED
+            })
+            .map(|&(arc, _)| arc)
+            .collect();
+        for &arc in &free {
+            self.level_of[arc as usize] = Some(level.number);
+            self.simplex.settle(arc, level.utilisation);
+        }
+        level.arcs += free.len();
+        self.bounds.push(Bound { level: level.number, prices, settled: free.clone() });
+        !free.is_empty()
+    }
+
+    fn into_routing(self, arcs: &Arcs, demands: Vec<Demand>) -> MatrixRouting {
+        let targets: Vec<TargetFlow> = self
+            .simplex
+            .by_target()
+            .into_iter()
+            .map(|(target, arcs)| TargetFlow { target: NodeId(target), arcs })
+            .collect();
+        let uses = arcs.iter().map(|(index, arc)| {
+            let load = targets.iter().map(|target| target.arcs[index as usize]).sum::<f64>();
+            ArcUse {
+                link: arc.link,
+                from: NodeId(arc.tail),
+                to: NodeId(arc.head),
+                capacity: arc.capacity,
+                load,
+                utilisation: load / arc.capacity,
+                level: self.level_of[index as usize],
+            }
+        });
+        let paths = (0..demands.len()).flat_map(|demand| {
+            let paths = self.simplex.paths(demand);
+            paths.map(move |(arcs, amount)| DemandPath { demand, amount, arcs: arcs.to_vec() })
+        });
+        let count = self.simplex.count;
+        let effort = MatrixEffort { steps: self.bounds.len(), pivots: count.pivots, trees: count.trees };
+        MatrixRouting {
+            arcs: uses.collect(),
+            paths: paths.collect(),
+            demands,
+            levels: self.levels,
+            certificate: MatrixCertificate { bounds: self.bounds },
+            targets,
+            effort,
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! The routing of all demands at one level, improved path by path: the primal simplex method on paths.
+//!
+//! Minimise t, so that no free arc carries more than t times its capacity and no settled one more than its share. A
+//! basis knows the price of each tight arc; a demand that finds a way of lower price than its own moves to it.
+
+mod pivot;
+
+use crate::matrix::arcs::Arcs;
+use crate::matrix::basis::Inverse;
+use crate::matrix::tree::Tree;
+
+/// A way is cheaper only if it is so by this much, relative to what the demand pays now, and if moving there would save
+/// more than this share of what all demands pay: less is round-off.
+const CHEAPER: f64 = 1e-11;
+const WORTH: f64 = 1e-14;
+
+/// Prices below this share of the highest are round-off, when both are of the whole arc.
+const FREE: f64 = 1e-12;
+
+/// The inverse is found anew after so many pivots.
+const WORN: usize = 150;
+
+/// Rates and prices below this are round-off.
+const ROUND_OFF: f64 = 1e-9;
+
+/// One demand between two nodes, all of the same two nodes together.
+#[derive(Debug, Clone)]
+pub(super) struct Flow {
+    pub(super) source: u32,
+    pub(super) amount: f64,
+    /// The path that carries what the others leave.
+    key: Vec<u32>,
+    /// How much it carries.
+    key_flow: f64,
+    /// The demand's other paths in the basis, as columns.
+    columns: Vec<usize>,
+}
+
+/// What a column of the working matrix stands for.
+#[derive(Debug, Clone)]
+enum Column {
+    /// −t: a level that sinks as it grows.
+    Level,
+    /// A path of a demand beside the key.
+    Path { flow: usize, arcs: Vec<u32> },
+}
+
+/// What enters the basis.
+enum Entering {
+    Level,
+    Path {
+        flow: usize,
+        arcs: Vec<u32>,
+    },
+    /// The room on the tight arc of a row.
+    Slack {
+        row: usize,
+    },
+}
+
+/// The working matrix: its rows, its columns and its inverse.
+#[derive(Debug, Default)]
+struct Basis {
+    /// The tight arcs.
+    rows: Vec<u32>,
+    columns: Vec<Column>,
+    /// How much each column carries (the level's: −t).
+    values: Vec<f64>,
+    inverse: Inverse,
+    level: Option<usize>,
+}
+
+/// Work done so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Count {
+    pub(super) pivots: usize,
+    pub(super) trees: usize,
+}
+
+/// The state of the method. Vectors of arcs are indexed by arc.
+#[derive(Debug)]
+pub(super) struct Simplex<'n> {
+    arcs: &'n Arcs,
+    flows: Vec<Flow>,
+    /// The flows to each target; each range of flows has one.
+    by_target: Vec<(u32, std::ops::Range<usize>)>,
+    basis: Basis,
+    /// The row of each tight arc.
+    row_of: Vec<Option<u32>>,
+    /// What an arc may carry once its utilisation is settled; `None`: it is free.
+    settled: Vec<Option<f64>>,
+    load: Vec<f64>,
+    /// The price of each arc: by how much t falls for a unit more of what the arc may carry.
+    price: Vec<f64>,
+    /// What all demands pay together.
+    paid: f64,
+    tree: Tree,
+    pub(super) count: Count,
+    /// Pivots since the inverse was last found anew.
+    since: usize,
+    /// Pivots in a row that changed no flow.
+    idle: usize,
+}
+
+impl<'n> Simplex<'n> {
+    /// Every demand on a path of its own; `None` for one that has no path: its index among `demands` (source, target,
+    /// amount), which must be sorted by target.
+    pub(super) fn new(arcs: &'n Arcs, demands: &[(u32, u32, f64)]) -> Result<Self, usize> {
+        let flow = |&(source, _, amount): &(u32, u32, f64)| Flow {
+            source,
+            amount,
+            key: Vec::new(),
+            key_flow: amount,
+            columns: Vec::new(),
+        };
+        let mut by_target: Vec<(u32, std::ops::Range<usize>)> = Vec::new();
+        for (index, &(_, target, _)) in demands.iter().enumerate() {
+            match by_target.last_mut().filter(|(last, _)| *last == target) {
+                Some((_, range)) => range.end = index + 1,
+                None => by_target.push((target, index..index + 1)),
+            }
+        }
+        let mut simplex = Self {
+            arcs,
+            flows: demands.iter().map(flow).collect(),
+            by_target,
+            basis: Basis::default(),
+            row_of: vec![None; arcs.len()],
+            settled: vec![None; arcs.len()],
+            load: vec![0.0; arcs.len()],
+            price: vec![0.0; arcs.len()],
+            paid: 0.0,
+            tree: Tree::new(arcs.nodes()),
+            count: Count::default(),
+            since: 0,
+            idle: 0,
+        };
+        simplex.spread()?;
+        Ok(simplex)
+    }
+
+    /// A first path for each demand: those of fewest arcs, then again some times around what is full.
+    fn spread(&mut self) -> Result<(), usize> {
+        const PASSES: usize = 8;
+        for pass in 0..PASSES {
+            let worst = self.largest_utilisation();
+            let lengths: Vec<f64> = (0..self.arcs.len() as u32)
+                .map(|arc| {
+                    let full = if pass == 0 { 0.0 } else { self.utilisation(arc) / worst };
+                    1e-3 + full.powi(8) / self.arcs.arc(arc).capacity
+                })
+                .collect();
+            for (target, range) in self.by_target.clone() {
+                self.tree.search(self.arcs, target, |arc| lengths[arc as usize], |_| 1.0);
+                for index in range {
+                    self.respread(index, pass, &lengths)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a demand to the shortest path of the tree, if it is shorter than its own by what its move would change.
+    fn respread(&mut self, index: usize, pass: usize, lengths: &[f64]) -> Result<(), usize> {
+        let (source, amount) = (self.flows[index].source, self.flows[index].amount);
+        if self.tree.distance(source).is_infinite() {
+            return Err(index);
+        }
+        let now: f64 = self.flows[index].key.iter().map(|&arc| lengths[arc as usize]).sum();
+        // From pass to pass fewer demands move, so that they do not all jump to and fro together.
+        let stays = (index + pass) % (pass + 1) != 0;
+        if pass > 0 && (stays || self.tree.distance(source) > 0.9 * now) {
+            return Ok(());
+        }
+        let path = self.tree.path(self.arcs, source);
+        for &arc in &self.flows[index].key {
+            self.load[arc as usize] -= amount;
+        }
+        for &arc in &path {
+            self.load[arc as usize] += amount;
+        }
+        self.flows[index].key = path;
+        Ok(())
+    }
+
+    pub(super) fn utilisation(&self, arc: u32) -> f64 {
+        self.load[arc as usize] / self.arcs.arc(arc).capacity
+    }
+
+    /// The largest utilisation of a free arc.
+    pub(super) fn largest_utilisation(&self) -> f64 {
+        let free = (0..self.arcs.len() as u32).filter(|&arc| self.settled[arc as usize].is_none());
+        free.map(|arc| self.utilisation(arc)).fold(0.0, f64::max)
+    }
+
+    /// The least level t that the free arcs can be kept to.
+    pub(super) fn level(&self) -> f64 {
+        self.basis.level.map_or(f64::INFINITY, |column| -self.basis.values[column])
+    }
+
+    /// The prices that prove the level: the tight arcs with theirs.
+    pub(super) fn prices(&self) -> Vec<(u32, f64)> {
+        let priced = (0..).zip(self.price.iter().copied());
+        priced.filter(|&(_, price)| price > 0.0).collect()
+    }
+
+    /// Settles a free arc at a level, for good.
+    pub(super) fn settle(&mut self, arc: u32, level: f64) {
+        self.settled[arc as usize] = Some(level * self.arcs.arc(arc).capacity);
+    }
+
+    /// Begins a level: the level of before is given up, and sinks from where the free arcs are now.
+    pub(super) fn begin_level(&mut self) {
+        if let Some(level) = self.basis.level.take() {
+            let prices = self.basis.inverse.row(level);
+            let weight = |&row: &usize| prices[row].abs() * self.arcs.arc(self.basis.rows[row]).capacity;
+            let is_settled = |&row: &usize| self.settled[self.basis.rows[row] as usize].is_some();
+            let heaviest =
+                (0..prices.len()).filter(is_settled).max_by(|a, b| weight(a).total_cmp(&weight(b)));
+            self.remove(heaviest.unwrap_or(0), level);
+        }
+        self.renew_if_worn();
+        self.enter(Entering::Level);
+    }
+
+    /// Improves the routing until no demand finds a cheaper way and no tight arc has a price below 0.
+    pub(super) fn optimise(&mut self) {
+        loop {
+            self.cheapen_slacks();
+            let mut moved = false;
+            for place in 0..self.by_target.len() {
+                moved |= self.improve_target(place);
+            }
+            if !moved && !self.has_negative_price() {
+                return;
+            }
+        }
+    }
+
+    /// Lets tight arcs go whose price is below 0.
+    fn cheapen_slacks(&mut self) {
+        // Degenerate steps could go round in circles; paths will break them.
+        for _ in 0..4 * self.arcs.len() {
+            let Some(row) = self.most_negative_price() else { break };
+            if !self.enter(Entering::Slack { row }) {
+                break;
+            }
+        }
+    }
+
+    fn has_negative_price(&self) -> bool {
+        self.most_negative_price().is_some()
+    }
+
+    fn most_negative_price(&self) -> Option<usize> {
+        let prices = self.basis.inverse.row(self.basis.level?);
+        let weight = |row: usize| prices[row] * self.arcs.arc(self.basis.rows[row]).capacity;
+        let lowest = (0..prices.len()).min_by(|&a, &b| weight(a).total_cmp(&weight(b)))?;
+        (weight(lowest) < -ROUND_OFF).then_some(lowest)
+    }
+
+    /// Takes the prices over from the basis.
+    fn reprice(&mut self) {
+        self.price.fill(0.0);
+        self.paid = 0.0;
+        let Some(level) = self.basis.level else { return };
+        let priced = self.basis.rows.iter().zip(self.basis.inverse.row(level));
+        let whole = |arc: u32, price: f64| price * self.arcs.arc(arc).capacity;
+        let highest = priced.clone().map(|(&arc, &price)| whole(arc, price)).fold(0.0, f64::max);
+        for (&arc, &price) in priced.filter(|&(&arc, &price)| whole(arc, price) > FREE * highest) {
+            self.price[arc as usize] = price;
+            self.paid += price * self.load[arc as usize];
+        }
+    }
+
+    fn is_worth(&self, gain: f64, now: f64, amount: f64) -> bool {
+        gain > CHEAPER * now && gain * amount > WORTH * self.paid
+    }
+
+    fn cost(&self, path: &[u32]) -> f64 {
+        path.iter().map(|&arc| self.price[arc as usize]).sum()
+    }
+
+    /// Moves demands to one target onto cheaper ways. Returns whether there were any.
+    fn improve_target(&mut self, place: usize) -> bool {
+        let (target, range) = self.by_target[place].clone();
+        let worst = self.largest_utilisation();
+        let (price, load, arcs) = (&self.price, &self.load, self.arcs);
+        let detour = |arc: u32| 1.0 + 4.0 * (load[arc as usize] / arcs.arc(arc).capacity / worst).powi(2);
+        self.tree.search(arcs, target, |arc| price[arc as usize], detour);
+        self.count.trees += 1;
+        let mut candidates: Vec<(f64, usize)> = range
+            .filter_map(|index| {
+                let (flow, now) = (&self.flows[index], self.cost(&self.flows[index].key));
+                let gain = now - self.tree.distance(flow.source);
+                self.is_worth(gain, now, flow.amount).then_some((gain * flow.amount, index))
+            })
+            .collect();
+        candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let paths: Vec<_> = candidates
+            .into_iter()
+            .map(|(_, index)| (index, self.tree.path(self.arcs, self.flows[index].source)))
+            .collect();
+        let mut moved = false;
+        for (flow, arcs) in paths {
+            // The moves before have changed the prices.
+            let now = self.cost(&self.flows[flow].key);
+            if self.is_worth(now - self.cost(&arcs), now, self.flows[flow].amount) {
+                moved |= self.enter(Entering::Path { flow, arcs });
+                self.cheapen_slacks();
+            }
+        }
+        moved
+    }
+
+    /// Removes a row and a column of the basis; the last ones take their places.
+    fn remove(&mut self, row: usize, column: usize) {
+        let Basis { rows, columns, values, inverse, level } = &mut self.basis;
+        inverse.remove(row, column);
+        self.row_of[rows.swap_remove(row) as usize] = None;
+        if let Some(&arc) = rows.get(row) {
+            self.row_of[arc as usize] = Some(row as u32);
+        }
+        columns.swap_remove(column);
+        values.swap_remove(column);
+        let last = columns.len();
+        match columns.get(column) {
+            Some(Column::Level) => *level = Some(column),
+            Some(Column::Path { flow, .. }) => {
+                let places = &mut self.flows[*flow].columns;
+                places.iter_mut().filter(|place| **place == last).for_each(|place| *place = column);
+            }
+            None => {}
+        }
+    }
+
+    fn level_entries(&self) -> Vec<(usize, f64)> {
+        let entry = |(row, &arc): (usize, &u32)| (row, self.level_entry(arc));
+        self.basis.rows.iter().enumerate().map(entry).filter(|(_, entry)| *entry != 0.0).collect()
+    }
+
+    fn level_entry(&self, arc: u32) -> f64 {
+        if self.settled[arc as usize].is_none() { self.arcs.arc(arc).capacity } else { 0.0 }
+    }
+
+    /// A path's arcs less those of the key, in the rows of the tight arcs.
+    fn path_entries(&self, path: &[u32], key: &[u32]) -> Vec<(usize, f64)> {
+        let signed = path.iter().map(|arc| (arc, 1.0)).chain(key.iter().map(|arc| (arc, -1.0)));
+        let entry = |(&arc, sign): (&u32, f64)| Some((self.row_of[arc as usize]? as usize, sign));
+        signed.filter_map(entry).collect()
+    }
+
+    /// The entry of a column in the row of an arc, if it is not zero.
+    fn entry(&self, arc: u32, column: usize) -> Option<f64> {
+        let entry = match &self.basis.columns[column] {
+            Column::Level => self.level_entry(arc),
+            Column::Path { flow, arcs } => pivot::path_entry(arc, arcs, &self.flows[*flow].key),
+        };
+        (entry != 0.0).then_some(entry)
+    }
+
+    /// Finds the inverse, what each column carries and the loads anew after many pivots, from the columns themselves.
+    fn renew_if_worn(&mut self) {
+        if self.since < WORN {
+            return;
+        }
+        self.since = 0;
+        let entries = |column: &Column| match column {
+            Column::Level => self.level_entries(),
+            Column::Path { flow, arcs } => self.path_entries(arcs, &self.flows[*flow].key),
+        };
+        let columns: Vec<Vec<(usize, f64)>> = self.basis.columns.iter().map(entries).collect();
+        if let Some(inverse) = Inverse::of(&columns) {
+            self.basis.inverse = inverse;
+            self.revalue();
+        }
+    }
+
+    /// What every column carries, from what the tight arcs carry.
+    fn revalue(&mut self) {
+        let limit = |&arc: &u32| self.settled[arc as usize].unwrap_or(self.load[arc as usize]);
+        let mut missing: Vec<(usize, f64)> = self.basis.rows.iter().map(limit).enumerate().collect();
+        self.load.fill(0.0);
+        for flow in &mut self.flows {
+            flow.key_flow = flow.amount;
+            flow.key.iter().for_each(|&arc| self.load[arc as usize] += flow.amount);
+        }
+        for ((_, missing), &arc) in missing.iter_mut().zip(&self.basis.rows) {
+            *missing -= self.load[arc as usize];
+        }
+        let Basis { columns, values, inverse, .. } = &mut self.basis;
+        *values = inverse.times(&missing);
+        for (column, value) in columns.iter().zip(values.iter()) {
+            let Column::Path { flow, arcs } = column else { continue };
+            let flow = &mut self.flows[*flow];
+            flow.key_flow -= value;
+            arcs.iter().for_each(|&arc| self.load[arc as usize] += value);
+            flow.key.iter().for_each(|&arc| self.load[arc as usize] -= value);
+        }
+    }
+
+    /// The flow on each arc (index: arc) to each target, with the target.
+    pub(super) fn by_target(&self) -> Vec<(u32, Vec<f64>)> {
+        let flows = |(target, range): &(u32, std::ops::Range<usize>)| {
+            let mut on_arc = vec![0.0; self.arcs.len()];
+            for index in range.clone() {
+                for (path, amount) in self.paths(index) {
+                    path.iter().for_each(|&arc| on_arc[arc as usize] += amount);
+                }
+            }
+            (*target, on_arc)
+        };
+        self.by_target.iter().map(flows).collect()
+    }
+
+    /// The paths of a demand with what they carry.
+    pub(super) fn paths(&self, index: usize) -> impl Iterator<Item = (&[u32], f64)> {
+        let flow = &self.flows[index];
+        let others = flow.columns.iter().filter_map(|&column| match &self.basis.columns[column] {
+            Column::Path { arcs, .. } => Some((arcs.as_slice(), self.basis.values[column])),
+            Column::Level => None,
+        });
+        std::iter::once((flow.key.as_slice(), flow.key_flow))
+            .chain(others)
+            .filter(|(_, amount)| *amount > 0.0)
+    }
+}

@@ -1,0 +1,232 @@
+//! One step of the method: what enters, how far it goes, what leaves.
+
+use super::{Column, Entering, ROUND_OFF, Simplex};
+
+/// Steps in a row that change nothing and yet are no circle.
+const PATIENCE: usize = 60;
+
+/// What leaves the basis.
+#[derive(Clone, Copy)]
+enum Leaving {
+    Column(usize),
+    Key(usize),
+    /// The room on an arc that becomes tight.
+    Slack(u32),
+}
+
+/// How everything changes with a unit of what enters.
+struct Change {
+    /// The inverse times the entering column: the columns fall by as much.
+    solved: Vec<f64>,
+    /// The keys whose flow changes, with the rate.
+    keys: Vec<(usize, f64)>,
+    /// The rate of every arc's load.
+    load: Vec<f64>,
+    /// The rate of t.
+    level: f64,
+}
+
+impl Simplex<'_> {
+    /// Brings something into the basis as far as nothing else gets below zero. Returns whether it could.
+    pub(super) fn enter(&mut self, entering: Entering) -> bool {
+        let change = self.change(&entering);
+        let Some((step, leaving)) = self.ratio_test(&change) else { return false };
+        let value = if let Entering::Level = entering { step - self.largest_utilisation() } else { step };
+        self.advance(&change, step);
+        self.count.pivots += 1;
+        self.since += 1;
+        self.idle = if step > 0.0 { 0 } else { self.idle + 1 };
+        match leaving {
+            Leaving::Column(column) => self.replace_column(column, entering, &change.solved, value),
+            Leaving::Slack(arc) => self.add_row(arc, entering, &change.solved, value),
+            Leaving::Key(flow) => self.replace_key(flow, entering, change.solved, value),
+        }
+        self.reprice();
+        true
+    }
+
+    /// The entries of what enters in the rows of the tight arcs.
+    fn entries(&self, entering: &Entering) -> Vec<(usize, f64)> {
+        match entering {
+            Entering::Slack { row } => vec![(*row, 1.0)],
+            Entering::Level => self.level_entries(),
+            Entering::Path { flow, arcs } => self.path_entries(arcs, &self.flows[*flow].key),
+        }
+    }
+
+    fn change(&self, entering: &Entering) -> Change {
+        let solved = self.basis.inverse.times(&self.entries(entering));
+        let mut change = Change { solved, keys: Vec::new(), load: vec![0.0; self.arcs.len()], level: 0.0 };
+        for (column, content) in self.basis.columns.iter().enumerate() {
+            let rate = -change.solved[column];
+            match content {
+                Column::Level => change.level = -rate,
+                Column::Path { flow, arcs } if rate != 0.0 => self.divert(&mut change, *flow, arcs, rate),
+                Column::Path { .. } => {}
+            }
+        }
+        match entering {
+            Entering::Level => change.level = -1.0,
+            Entering::Path { flow, arcs } => self.divert(&mut change, *flow, arcs, 1.0),
+            Entering::Slack { .. } => {}
+        }
+        merge(&mut change.keys);
+        change
+    }
+
+    /// Moves a demand from its key to a path, at a rate.
+    fn divert(&self, change: &mut Change, flow: usize, path: &[u32], rate: f64) {
+        path.iter().for_each(|&arc| change.load[arc as usize] += rate);
+        self.flows[flow].key.iter().for_each(|&arc| change.load[arc as usize] -= rate);
+        change.keys.push((flow, -rate));
+    }
+
+    /// How far the change can go, and what stops it: of all that stop it at once, what changes fastest.
+    fn ratio_test(&self, change: &Change) -> Option<(f64, Leaving)> {
+        let mut stops: Vec<(f64, f64, Leaving)> = Vec::new();
+        for (column, &rate) in change.solved.iter().enumerate() {
+            if rate > ROUND_OFF && Some(column) != self.basis.level {
+                stops.push((self.basis.values[column].max(0.0) / rate, rate, Leaving::Column(column)));
+            }
+        }
+        for &(flow, rate) in change.keys.iter().filter(|(_, rate)| *rate < -ROUND_OFF) {
+            stops.push((self.flows[flow].key_flow.max(0.0) / -rate, -rate, Leaving::Key(flow)));
+        }
+        self.stops_by_slacks(change, &mut stops);
+        let nearest = stops.iter().map(|stop| stop.0).fold(f64::INFINITY, f64::min);
+        let together = stops.into_iter().filter(|stop| stop.0 <= nearest * (1.0 + 1e-12));
+        // A long row of steps that change nothing could be a circle, which dice leave.
+        let weight = |rate: f64, index: usize| if self.idle > PATIENCE { self.die(index) } else { rate };
+        let stop = together.enumerate().max_by(|(i, a), (j, b)| weight(a.1, *i).total_cmp(&weight(b.1, *j)));
+        stop.map(|(_, (step, _, leaving))| (step, leaving))
+    }
+
+    /// A number that looks random, the same in every run.
+    fn die(&self, index: usize) -> f64 {
+        let mixed = (self.count.pivots as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (index as u64 + 1);
+        (mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 11) as f64
+    }
+
+    fn stops_by_slacks(&self, change: &Change, stops: &mut Vec<(f64, f64, Leaving)>) {
+        let level = if self.basis.level.is_none() { self.largest_utilisation() } else { self.level() };
+        for (arc, content) in self.arcs.iter().filter(|(arc, _)| self.row_of[*arc as usize].is_none()) {
+            let (limit, growth) = match self.settled[arc as usize] {
+                Some(limit) => (limit, 0.0),
+                None => (level * content.capacity, change.level * content.capacity),
+            };
+            let rate = change.load[arc as usize] - growth;
+            if rate > ROUND_OFF * content.capacity.min(1.0) {
+                let room = (limit - self.load[arc as usize]).max(0.0);
+                stops.push((room / rate, rate, Leaving::Slack(arc)));
+            }
+        }
+    }
+
+    fn advance(&mut self, change: &Change, step: f64) {
+        if step == 0.0 {
+            return;
+        }
+        for (value, rate) in self.basis.values.iter_mut().zip(&change.solved) {
+            *value -= step * rate;
+        }
+        for &(flow, rate) in &change.keys {
+            self.flows[flow].key_flow += step * rate;
+        }
+        for (load, rate) in self.load.iter_mut().zip(&change.load) {
+            *load += step * rate;
+        }
+    }
+
+    fn replace_column(&mut self, column: usize, entering: Entering, solved: &[f64], value: f64) {
+        if let Column::Path { flow, .. } = self.basis.columns[column] {
+            self.flows[flow].columns.retain(|&other| other != column);
+        }
+        match entering {
+            Entering::Slack { row } => self.remove(row, column),
+            entering => {
+                self.basis.inverse.replace_column(column, solved);
+                self.basis.values[column] = value;
+                self.basis.columns[column] = self.admit(column, entering);
+            }
+        }
+    }
+
+    /// The content of a column for what enters there.
+    fn admit(&mut self, column: usize, entering: Entering) -> Column {
+        match entering {
+            Entering::Path { flow, arcs } => {
+                self.flows[flow].columns.push(column);
+                Column::Path { flow, arcs }
+            }
+            Entering::Level | Entering::Slack { .. } => {
+                self.basis.level = Some(column);
+                Column::Level
+            }
+        }
+    }
+
+    /// Makes an arc tight, with what enters as its column.
+    fn add_row(&mut self, arc: u32, entering: Entering, solved: &[f64], value: f64) {
+        let entry = |column: usize| Some((column, self.entry(arc, column)?));
+        let row: Vec<(usize, f64)> = (0..self.basis.columns.len()).filter_map(entry).collect();
+        let product = self.basis.inverse.times_left(&row);
+        let own = match &entering {
+            Entering::Slack { .. } => 0.0,
+            Entering::Level => self.level_entry(arc),
+            Entering::Path { flow, arcs } => path_entry(arc, arcs, &self.flows[*flow].key),
+        };
+        let pivot = own - row.iter().map(|&(column, entry)| entry * solved[column]).sum::<f64>();
+        self.basis.inverse.border(solved, &product, pivot);
+        self.row_of[arc as usize] = Some(self.basis.rows.len() as u32);
+        self.basis.rows.push(arc);
+        let column = self.basis.columns.len();
+        self.basis.values.push(value);
+        if let Entering::Slack { row } = entering {
+            // The column stands for the room on the arc that is let go, and goes with it.
+            self.basis.columns.push(Column::Level);
+            self.remove(row, column);
+        } else {
+            let content = self.admit(column, entering);
+            self.basis.columns.push(content);
+        }
+    }
+
+    /// The key of a demand leaves: what enters becomes the key itself, or another path of the demand does.
+    fn replace_key(&mut self, flow: usize, entering: Entering, mut solved: Vec<f64>, value: f64) {
+        let columns = self.flows[flow].columns.clone();
+        let entering = match entering {
+            Entering::Path { flow: same, arcs } if same == flow => {
+                self.basis.inverse.enter_key(&columns, &solved);
+                self.flows[flow].key = arcs;
+                self.flows[flow].key_flow = value;
+                return;
+            }
+            entering => entering,
+        };
+        let by_value = |&a: &usize, &b: &usize| self.basis.values[a].total_cmp(&self.basis.values[b]);
+        let Some(column) = columns.iter().copied().max_by(by_value) else { return };
+        self.basis.inverse.exchange_key(column, &columns);
+        solved[column] = -columns.iter().map(|&other| solved[other]).sum::<f64>();
+        let Column::Path { arcs, .. } = &mut self.basis.columns[column] else { return };
+        std::mem::swap(&mut self.flows[flow].key, arcs);
+        std::mem::swap(&mut self.flows[flow].key_flow, &mut self.basis.values[column]);
+        self.replace_column(column, entering, &solved, value);
+    }
+}
+
+/// A path's entry less the key's in the row of an arc.
+pub(super) fn path_entry(arc: u32, path: &[u32], key: &[u32]) -> f64 {
+    f64::from(u8::from(path.contains(&arc))) - f64::from(u8::from(key.contains(&arc)))
+}
+
+/// One entry for each key.
+fn merge(keys: &mut Vec<(usize, f64)>) {
+    keys.sort_unstable_by_key(|&(flow, _)| flow);
+    keys.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 += next.1;
+        }
+        same
+    });
+}

@@ -1,0 +1,68 @@
+//! Traffic matrices.
+
+use std::collections::BTreeMap;
+
+use crate::matrix::MatrixError;
+use crate::topology::{NodeId, Topology};
+
+/// What one node has to send to another, in the unit of the capacities.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Demand {
+    /// Where it comes from.
+    pub source: NodeId,
+    /// Where it goes.
+    pub target: NodeId,
+    /// How much it is.
+    pub amount: f64,
+}
+
+/// The demands of a network at one time.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TrafficMatrix {
+    demands: Vec<Demand>,
+}
+
+impl TrafficMatrix {
+    /// A matrix of these demands; those between the same two nodes add up.
+    pub fn new(demands: Vec<Demand>) -> Self {
+        Self { demands }
+    }
+
+    /// The demands as they were given.
+    pub fn demands(&self) -> &[Demand] {
+        &self.demands
+    }
+
+    /// A gravity matrix: the demand of each two nodes is in proportion to the product of their weights (one a node), and
+    /// all together are `total`.
+    pub fn gravity(weights: &[f64], total: f64) -> Self {
+        let nodes = || (0..weights.len()).map(|node| (NodeId(node as u32), weights[node]));
+        let pairs =
+            || nodes().flat_map(|from| nodes().filter(move |to| to.0 != from.0).map(move |to| (from, to)));
+        let sum: f64 = pairs().map(|(from, to)| from.1 * to.1).sum();
+        let demand = |((source, a), (target, b))| Demand { source, target, amount: total * a * b / sum };
+        Self { demands: pairs().map(demand).filter(|demand| demand.amount > 0.0).collect() }
+    }
+
+    /// The demands by target and source, those between the same two nodes as one, those of a node to itself left out.
+    pub(super) fn checked(&self, topology: &Topology) -> Result<Vec<Demand>, MatrixError> {
+        let mut merged: BTreeMap<(NodeId, NodeId), f64> = BTreeMap::new();
+        for demand in &self.demands {
+            topology.check_node(demand.source)?;
+            topology.check_node(demand.target)?;
+            if !(demand.amount.is_finite() && demand.amount >= 0.0) {
+                let name = |node| topology.node_weight(node).name().to_string();
+                let (source_name, target) = (name(demand.source), name(demand.target));
+                return Err(MatrixError::BadAmount { source_name, target, amount: demand.amount });
+            }
+            if demand.source != demand.target && demand.amount > 0.0 {
+                *merged.entry((demand.target, demand.source)).or_insert(0.0) += demand.amount;
+            }
+        }
+        if merged.is_empty() {
+            return Err(MatrixError::Empty);
+        }
+        let demand = |((target, source), amount)| Demand { source, target, amount };
+        Ok(merged.into_iter().map(demand).collect())
+    }
+}

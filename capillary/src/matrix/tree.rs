@@ -1,0 +1,105 @@
+//! Shortest paths from all nodes to one (Dijkstra 1959).
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::matrix::arcs::Arcs;
+
+/// No arc.
+const NONE: u32 = u32::MAX;
+
+/// The length of a path: what counts first, and what decides between equals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Length {
+    first: f64,
+    second: f64,
+}
+
+impl Length {
+    const FARTHEST: Self = Self { first: f64::INFINITY, second: f64::INFINITY };
+
+    fn is_below(self, other: Self) -> bool {
+        self.first < other.first || (self.first == other.first && self.second < other.second)
+    }
+}
+
+/// A node in the queue; the greatest is the nearest.
+#[derive(Debug, PartialEq)]
+struct Entry {
+    length: Length,
+    node: u32,
+}
+
+impl Eq for Entry {}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_length = other.length.first.total_cmp(&self.length.first);
+        by_length.then(other.length.second.total_cmp(&self.length.second)).then(other.node.cmp(&self.node))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The shortest paths to the target that was searched last. The vectors are indexed by node.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    length: Vec<Length>,
+    /// The first arc of the path.
+    next: Vec<u32>,
+    queue: BinaryHeap<Entry>,
+}
+
+impl Tree {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self { length: vec![Length::FARTHEST; nodes], next: vec![NONE; nodes], queue: BinaryHeap::new() }
+    }
+
+    /// Finds the shortest paths to `target` by the lengths of arcs, none below 0; of equal ones those that are shorter by
+    /// their `second` lengths.
+    pub(crate) fn search(
+        &mut self,
+        arcs: &Arcs,
+        target: u32,
+        first: impl Fn(u32) -> f64,
+        second: impl Fn(u32) -> f64,
+    ) {
+        self.length.fill(Length::FARTHEST);
+        self.next.fill(NONE);
+        self.length[target as usize] = Length { first: 0.0, second: 0.0 };
+        self.queue.push(Entry { length: self.length[target as usize], node: target });
+        while let Some(Entry { length, node }) = self.queue.pop() {
+            if self.length[node as usize].is_below(length) {
+                continue;
+            }
+            for &arc in arcs.entering(node) {
+                let tail = arcs.arc(arc).tail as usize;
+                let longer = Length { first: length.first + first(arc), second: length.second + second(arc) };
+                if longer.is_below(self.length[tail]) {
+                    self.length[tail] = longer;
+                    self.next[tail] = arc;
+                    self.queue.push(Entry { length: longer, node: tail as u32 });
+                }
+            }
+        }
+    }
+
+    /// The length from a node to the target; infinite if there is no way.
+    pub(crate) fn distance(&self, node: u32) -> f64 {
+        self.length[node as usize].first
+    }
+
+    /// The arcs of the path from a node to the target, which must be reachable.
+    pub(crate) fn path(&self, arcs: &Arcs, source: u32) -> Vec<u32> {
+        let first = (self.next[source as usize] != NONE).then_some(self.next[source as usize]);
+        let after = |&arc: &u32| {
+            let next = self.next[arcs.arc(arc).head as usize];
+            (next != NONE).then_some(next)
+        };
+        std::iter::successors(first, after).collect()
+    }
+}

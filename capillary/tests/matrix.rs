@@ -1,0 +1,76 @@
+//! Whole traffic matrices against the solver for one demand, against a chain of linear programs, and against themselves.
+
+use capillary::matrix::{Demand, MatrixRouting, TrafficMatrix, solve};
+use capillary::{Link, Node, NodeId, Orientation, Topology};
+use proptest::prelude::*;
+
+fn network(nodes: u32, links: &[(u32, u32, f64)], orientation: Orientation) -> Topology {
+    let mut topology = Topology::new(orientation);
+    for node in 0..nodes {
+        topology.add_node(Node::new(node.to_string())).unwrap();
+    }
+    // A ring, so that everything can be reached.
+    for node in 0..nodes {
+        topology.add_link(NodeId(node), NodeId((node + 1) % nodes), Link::with_capacity(10.0)).unwrap();
+    }
+    for &(from, to, capacity) in links {
+        topology.add_link(NodeId(from % nodes), NodeId(to % nodes), Link::with_capacity(capacity)).unwrap();
+    }
+    topology
+}
+
+fn orientation() -> impl Strategy<Value = Orientation> {
+    prop_oneof![Just(Orientation::Directed), Just(Orientation::Undirected)]
+}
+
+fn instance() -> impl Strategy<Value = (Topology, Vec<Demand>)> {
+    let capacity = (0.0..4.0f64).prop_map(|power| 10_f64.powf(power).round());
+    let links = prop::collection::vec((0..12u32, 0..12u32, capacity), 0..24);
+    let demands = prop::collection::vec((0..12u32, 0..12u32, 1..100u32), 1..30);
+    (3..12u32, links, orientation(), demands).prop_map(|(nodes, links, orientation, demands)| {
+        let demand = |(from, to, amount): (u32, u32, u32)| Demand {
+            source: NodeId(from % nodes),
+            target: NodeId(to % nodes),
+            amount: f64::from(amount),
+        };
+        (network(nodes, &links, orientation), demands.into_iter().map(demand).collect())
+    })
+}
+
+fn routed(topology: &Topology, demands: &[Demand]) -> Option<MatrixRouting> {
+    if demands.iter().all(|demand| demand.source == demand.target) {
+        return None;
+    }
+    let routing = solve(topology, &TrafficMatrix::new(demands.to_vec()), None).unwrap();
+    routing.certificate().verify(topology, &routing).unwrap();
+    Some(routing)
+}
+
+proptest! {
+    #[test]
+    fn one_demand_takes_the_capillary_routing((topology, demands) in instance()) {
+        let demand = demands[0];
+        if let Some(routing) = routed(&topology, &demands[..1]) {
+            let plain = capillary::solve(&topology, demand.source, demand.target).unwrap();
+            let mut flows = vec![0.0; topology.link_count()];
+            for arc in routing.arcs() {
+                let forward = topology.ends(arc.link).0 == arc.from;
+                flows[arc.link.index()] += if forward { arc.load } else { -arc.load } / demand.amount;
+            }
+            for (link, flow) in plain.links().iter().zip(flows) {
+                prop_assert!((link.flow.abs() - flow.abs()).abs() < 1e-9, "{link:?} {flow}");
+            }
+        }
+    }
+
+    #[test]
+    fn levels_fall_and_are_proved((topology, demands) in instance()) {
+        if let Some(routing) = routed(&topology, &demands) {
+            prop_assert!(routing.levels().windows(2).all(|pair| pair[1].utilisation < pair[0].utilisation));
+            for arc in routing.arcs() {
+                let level = arc.level.map_or(0.0, |level| routing.levels()[level as usize - 1].utilisation);
+                prop_assert!((arc.utilisation - level).abs() < 1e-9 * routing.largest_utilisation(), "{arc:?} {level}");
+            }
+        }
+    }
+}
