@@ -14,6 +14,7 @@
 //! | what client and I/O node say to each other | [`wire`], [`remote_error`] |
 //! | the two state machines, and both as one application of a node | [`client`], [`io_node`], [`application`] |
 //! | what they need of a transport, and of a disk | [`transport`], [`store`] |
+//! | formats of data sets, which I/O nodes check, too | [`replication`] |
 //! | members, clients and files on tokio, subfiles on disks | `io` (feature `io`) |
 //!
 //! Everything outside of `io` does no I/O: it gets the time, the bytes and the results of disk operations as arguments.
@@ -65,7 +66,6 @@ pub mod io_node;
 pub mod name;
 mod progress;
 pub mod remote_error;
-#[cfg(feature = "replication")]
 pub mod replication;
 pub mod request;
 pub mod store;

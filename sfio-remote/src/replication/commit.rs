@@ -10,12 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::chunk::{ChunkRef, Hash};
 use super::manifest::Metadata;
+use super::record::Token;
 
 const MAGIC: &[u8; 8] = b"SFIOSET1";
-
-/// Tells data sets apart, whatever they are called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Token(pub [u8; 16]);
 
 /// The commit record of a data set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

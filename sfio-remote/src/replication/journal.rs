@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::chunk::{ChunkRef, Hash};
-use super::commit::Token;
+use super::record::Token;
 
 const MARK: usize = 16;
 const HEAD: usize = 4 + MARK;

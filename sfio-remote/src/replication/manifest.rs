@@ -10,12 +10,16 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::io::{self, Read, Write};
 
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::bounded;
 use super::chunk::ChunkRef;
 
-/// No entry is longer: a file of 1 TiB has some 4 million chunks of 60 bytes.
-const MAX_ENTRY: usize = 1 << 30;
+/// No entry is longer: a file of 1 TiB has some 4 million chunks of 50 bytes.
+const MAX_ENTRY: usize = 256 << 20;
+/// Linux gives no more names of extended attributes.
+const MAX_ATTRIBUTES: usize = 16 << 10;
 
 /// A path within a tree: components of any bytes but `/` and NUL, joined by `/`; never `.`, `..` or empty.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -42,6 +46,7 @@ pub struct Metadata {
     /// Whose it is.
     pub owner: Owner,
     /// Extended attributes, by ascending name.
+    #[serde(deserialize_with = "bounded::list::<MAX_ATTRIBUTES, _, _>")]
     pub attributes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -54,7 +59,8 @@ pub enum EntryKind {
     File {
         /// In bytes.
         size: u64,
-        /// Together as long as the file.
+        /// Together as long as the file; between two holes there is a chunk.
+        #[serde(deserialize_with = "pieces")]
         pieces: Vec<Piece>,
     },
     /// A symbolic link.
@@ -94,6 +100,32 @@ pub struct Owner {
     pub user: u32,
     /// The group.
     pub group: u32,
+}
+
+/// Reads the pieces of a file: as each hole takes two bytes of a manifest, they are counted while they come.
+fn pieces<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Piece>, D::Error> {
+    struct Pieces;
+
+    impl<'de> Visitor<'de> for Pieces {
+        type Value = Vec<Piece>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("chunks, and holes between them")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<Piece>, A::Error> {
+            let mut pieces = Vec::new();
+            while let Some(piece) = elements.next_element()? {
+                let is_hole = |piece: Option<&Piece>| matches!(piece, Some(Piece::Hole(_)));
+                if is_hole(pieces.last()) && is_hole(Some(&piece)) {
+                    return Err(A::Error::custom("a hole behind a hole"));
+                }
+                pieces.push(piece);
+            }
+            Ok(pieces)
+        }
+    }
+    from.deserialize_seq(Pieces)
 }
 
 impl TreePath {
@@ -191,13 +223,25 @@ impl Entry {
         let is_path = |path: &TreePath| TreePath::new(path.0.clone()).is_some();
         let kind_is_sound = match &self.kind {
             EntryKind::File { size, pieces } => {
-                pieces.iter().try_fold(0_u64, |sum, piece| sum.checked_add(length(piece))) == Some(*size)
+                self.chunks().all(ChunkRef::is_sound)
+                    && pieces.iter().try_fold(0_u64, |sum, piece| sum.checked_add(length(piece)))
+                        == Some(*size)
             }
             EntryKind::HardLink { to } => is_path(to) && *to < self.path,
             EntryKind::Symlink { target } => !target.is_empty() && !target.contains(&0),
             EntryKind::Directory => true,
         };
-        kind_is_sound && is_path(&self.path) && self.metadata.mode <= 0o7777
+        kind_is_sound && is_path(&self.path) && self.metadata.is_sound()
+    }
+}
+
+impl Metadata {
+    pub(super) fn is_sound(&self) -> bool {
+        let is_name = |name: &[u8]| !name.is_empty() && !name.contains(&0);
+        self.mode <= 0o7777
+            && self.modified.nanoseconds < 1_000_000_000
+            && self.attributes.iter().all(|(name, _)| is_name(name))
+            && self.attributes.is_sorted_by(|(one, _), (next, _)| one < next)
     }
 }
 
@@ -342,10 +386,12 @@ pub(super) mod tests {
     fn entries_that_cannot_be_are_refused() {
         let mut too_short = file("a", 5);
         too_short.kind = EntryKind::File { size: 5, pieces: vec![Piece::Hole(4)] };
+        let mut riddled = file("a", 5);
+        riddled.kind = EntryKind::File { size: 5, pieces: vec![Piece::Hole(4), Piece::Hole(1)] };
         let mut endless = file("a", 5);
         endless.kind = EntryKind::File { size: 5, pieces: vec![Piece::Hole(u64::MAX), Piece::Hole(6)] };
         let upwards = Entry { path: TreePath(b"../a".to_vec()), ..file("a", 5) };
-        for wrong in [too_short, endless, upwards] {
+        for wrong in [too_short, riddled, endless, upwards] {
             let mut writer = EntryWriter::new(Vec::new());
             writer.write(&wrong).expect("memory");
             let bytes = writer.finish().expect("memory");

@@ -12,20 +12,32 @@
 //! Here is what needs no I/O: formats, and what follows from two lists of entries. Trees on disks and sites in an overlay
 //! are in `io::replication`.
 
+mod bounded;
 mod chunk;
+#[cfg(feature = "replication")]
 mod commit;
 mod compare;
 mod index;
 mod journal;
 mod manifest;
+#[cfg(feature = "replication")]
+mod packed;
+mod record;
 
-pub use chunk::{ChunkError, ChunkRef, Codec, Compression, Hash, Packed};
-pub use commit::{BadCommit, Commit, Generation, Token};
+pub use chunk::{ChunkRef, Codec, Hash, MAX_CHUNK_BYTES, MAX_OBJECT_BYTES};
+#[cfg(feature = "replication")]
+pub use commit::{BadCommit, Commit, Generation};
 pub use compare::{Difference, Merge};
 pub use index::ChunkIndex;
 pub use journal::{Journal, JournalHeader};
 pub use manifest::{
     BadManifest, Entry, EntryKind, EntryReader, EntryWriter, Metadata, Owner, Piece, Timestamp, TreePath,
+};
+#[cfg(feature = "replication")]
+pub use packed::{ChunkError, Compression, Packed};
+pub use record::{
+    BadRecord, BadRunId, BadSuccessor, Deed, Extent, Form, Healed, MAX_INDEX_CHUNKS, MAX_NAME_BYTES,
+    MAX_RECORD_BYTES, ObjectEntry, Record, Right, RunId, SignedRecord, Signer, Token,
 };
 
 /// Sizes between which files are cut where their content says: smallest, average, largest, in bytes.
