@@ -86,6 +86,7 @@ pub use application::Application;
 pub use circuit::{CircuitCounters, CircuitPart, CircuitStatus, DatagramCounters};
 pub use config::{Config, ConfigError};
 pub use event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
+pub use limits::MAX_REED_SOLOMON;
 pub use neighbour::NeighbourStatus;
 pub use node::{Ingress, Node, SessionStatus};
 pub use run::{Ecn, Run, RunSeal, Transmit};
@@ -94,3 +95,4 @@ pub use session::{
     SendCounters,
 };
 pub use time::Time;
+pub use wire::SYMBOL_OVERHEAD;

@@ -22,11 +22,12 @@ use toml::{Table, Value};
 const CRATES: [&str; 5] = ["capillary", "ror", "netsim", "fec-transport", "sfio-remote"];
 
 /// Which of our crates each may name among its dependencies: always, or only as an optional one (design §2).
-const ARROWS: [(&str, &[&str], &[&str]); 5] = [
+const ARROWS: [(&str, &[&str], &[&str]); 6] = [
     ("capillary", &[], &[]),
     ("ror", &["capillary"], &["netsim"]),
     ("netsim", &["capillary"], &[]),
     ("fec-transport", &["capillary", "ror"], &["netsim"]),
+    ("fec-transport/testbed", &["capillary", "fec-transport", "netsim", "ror"], &[]),
     ("sfio-remote", &["fec-transport"], &["netsim"]),
 ];
 
@@ -81,22 +82,7 @@ const FOLDERS: [(&str, &[&str]); 18] = [
         "io",
         &["time", "keys", "overlay", "event", "config", "run", "circuit", "session", "node", "application"],
     ),
-    (
-        "sim",
-        &[
-            "limits",
-            "time",
-            "keys",
-            "overlay",
-            "event",
-            "config",
-            "plan",
-            "wire",
-            "session",
-            "node",
-            "application",
-        ],
-    ),
+    ("sim", &["time", "keys", "overlay", "config", "node", "application"]),
 ];
 
 /// Types that are no rooms yet (issue 20): each goes when its part of the crate is rebuilt.

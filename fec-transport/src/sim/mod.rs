@@ -4,13 +4,9 @@
 //! time has come. A run is a function of the seed: [`World::trace_hash`] is equal for equal seeds.
 
 mod competitor;
-mod content;
 pub(crate) mod cubic;
-pub mod failures;
 mod pauses;
-pub mod scenario;
 mod scene;
-pub mod swarm;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +23,6 @@ use crate::time::Time;
 use competitor::{CompetitorSpec, Competitors};
 pub use pauses::Pauses;
 use pauses::Pausing;
-pub use scenario::{Outcome, Scenario, ScenarioError};
 pub use scene::{LinkSpec, Scene};
 
 /// Events at one point of virtual time after which a world counts as stuck: something wakes itself without end.
@@ -113,6 +108,11 @@ impl<A: Application> World<A> {
     /// The overlay of the scene.
     pub fn overlay(&self) -> &Overlay {
         &self.overlay
+    }
+
+    /// The config of every process.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// The member of that name.
@@ -268,6 +268,16 @@ impl<A: Application> World<A> {
         &self.simulator
     }
 
+    /// The bytes that wait in the queue of a link's direction.
+    pub fn queued_bytes(&mut self, link: netsim::LinkId, from: netsim::NodeId) -> u64 {
+        self.simulator.queued_bytes(link, from)
+    }
+
+    /// The simulator's names for all links, in the order of the overlay.
+    pub fn simulator_links(&self) -> &[netsim::LinkId] {
+        &self.links
+    }
+
     fn start(&mut self, member: MemberId, instance: u64) -> Process<A> {
         let identity = self.identities[usize::from(member.0)].clone();
         let overlay = Arc::clone(&self.overlay);
@@ -394,11 +404,16 @@ impl<A: Application> World<A> {
         assert!(*count < MAX_EVENTS_AT_ONCE, "stuck at {now:?}: a process wakes itself without end");
     }
 
-    fn simulator_node(&self, member: MemberId) -> netsim::NodeId {
+    /// The simulator's name for a member.
+    pub fn simulator_node(&self, member: MemberId) -> netsim::NodeId {
         self.nodes[usize::from(member.0)]
     }
 
-    fn simulator_link(&self, a: MemberId, b: MemberId) -> netsim::LinkId {
+    /// The simulator's name for the link between two members.
+    ///
+    /// # Panics
+    /// If the two are no neighbours.
+    pub fn simulator_link(&self, a: MemberId, b: MemberId) -> netsim::LinkId {
         let LinkId(index) = self.overlay.link_between(a, b).expect("the members are neighbours");
         self.links[usize::from(index)]
     }
