@@ -27,13 +27,16 @@
 //! use sfio_remote::client::operations::Open;
 //! use sfio_remote::client::{Action, Durability, OpenMode, OperationId};
 //! use sfio_remote::distribution::StripeUnit;
+//! use sfio_remote::io_node::{AccessRules, IoNodeConfig, Right};
 //! use sfio_remote::store::MemoryStore;
 //! use std::time::Duration;
 //!
 //! let link = LinkSpec::new(20, Duration::from_millis(10)).with_loss(0.01);
 //! let scene = Scene::new().client("c").relay("r").server("io1").link("c", "r", &link).link("r", "io1", &link);
+//! let access = AccessRules::everyone(Right::ReadWrite);
+//! let open_to_all = IoNodeConfig { access, ..IoNodeConfig::default() };
 //! let mut world = World::new(&scene, Default::default(), 1, |overlay, member| match overlay.name(member).as_str() {
-//!     "io1" => SfioApplication::serving(Default::default(), Default::default()),
+//!     "io1" => SfioApplication::serving(Default::default(), open_to_all.clone()),
 //!     _ => SfioApplication::client(Default::default()),
 //! });
 //! let mut disk = MemoryStore::default();
@@ -63,6 +66,7 @@
 
 pub mod application;
 pub mod client;
+pub mod dataset;
 pub mod distribution;
 #[cfg(feature = "io")]
 pub mod io;

@@ -16,6 +16,9 @@ use std::str::FromStr;
 /// The longest path of a subfile, in bytes: Linux's `PATH_MAX` without its NUL.
 pub const MAX_PATH_BYTES: usize = 4_095;
 
+/// The longest name in a folder, in bytes: Linux's `NAME_MAX`.
+pub const MAX_NAME_BYTES: usize = 255;
+
 /// The most subfiles that one file may have; a plan for each of them is held while an operation runs.
 pub const MAX_SUBFILES: usize = 4_096;
 
@@ -45,6 +48,10 @@ pub struct SubfileName {
 /// A path beneath a member's export root, in one spelling: no leading slash, no `.`, no empty component.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubfilePath(String);
+
+/// One name in a folder: a component of a path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryName(String);
 
 /// What is wrong with the name of a striped file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -116,6 +123,18 @@ pub enum ElementError {
         /// Its length without leading slashes.
         bytes: usize,
     },
+    /// A component that no file system would take.
+    #[error("a component of the path has {bytes} bytes; at most {MAX_NAME_BYTES} are possible")]
+    NameTooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A path that only the I/O node itself, or the files of a data set, can have.
+    #[error("the path is kept for data sets, or for the I/O node itself")]
+    Reserved,
+    /// A name in a folder that is a path, or nothing.
+    #[error("\"{0}\" is no name of a file in a folder")]
+    NotAName(String),
 }
 
 impl FileName {
@@ -212,6 +231,9 @@ impl SubfilePath {
         if components.contains(&"..") {
             return Err(ElementError::ParentDirectory);
         }
+        if let Some(long) = components.iter().find(|part| part.len() > MAX_NAME_BYTES) {
+            return Err(ElementError::NameTooLong { bytes: long.len() });
+        }
         let path = components.join("/");
         match path.len() {
             0 => Err(ElementError::EmptyPath),
@@ -223,6 +245,53 @@ impl SubfilePath {
     /// The path, relative to the export root.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Its components, from the export root on.
+    pub fn components(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.split('/')
+    }
+
+    /// The path of `name` in this folder.
+    ///
+    /// # Errors
+    /// If it is too long.
+    pub fn join(&self, name: &EntryName) -> Result<SubfilePath, ElementError> {
+        let path = format!("{self}/{name}");
+        match path.len() {
+            bytes if bytes > MAX_PATH_BYTES => Err(ElementError::PathTooLong { bytes }),
+            _ => Ok(SubfilePath(path)),
+        }
+    }
+
+    /// Whether it is `folder`, or lies beneath it.
+    pub fn is_beneath(&self, folder: &SubfilePath) -> bool {
+        self.0.strip_prefix(folder.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+impl EntryName {
+    /// A name in a folder.
+    ///
+    /// # Errors
+    /// If no component of a path can be so.
+    pub fn new(text: &str) -> Result<EntryName, ElementError> {
+        let path = SubfilePath::new(text)?;
+        if path.as_str() != text || text.contains('/') {
+            return Err(ElementError::NotAName(text.to_owned()));
+        }
+        Ok(EntryName(path.0))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for EntryName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -297,7 +366,8 @@ mod tests {
         assert!(error("io1,//;").contains("the path is empty"));
         assert!(error("io1,a/../b").contains("\"..\""));
         assert!(error("io1,a\0b").contains("'\\0' cannot stand in a path"));
-        assert!(error(&format!("io1,{}", "x".repeat(MAX_PATH_BYTES + 1))).contains("has 4096 bytes"));
+        assert!(error(&format!("io1,{}", "/x".repeat(MAX_PATH_BYTES / 2 + 2))).contains("has 4097 bytes"));
+        assert!(error(&format!("io1,a/{}", "x".repeat(MAX_NAME_BYTES + 1))).contains("has 256 bytes"));
         assert_eq!(error("io1,/a;io2,a;io1,./a"), "elements 1 and 3 are the same subfile, \"a\" on \"io1\"");
         assert!(error(&"io1,a;".repeat(MAX_SUBFILES + 1)).contains("has 4097 subfiles"));
     }
@@ -310,6 +380,18 @@ mod tests {
         );
         assert!(SubfileName::new("io1", "a;b").is_err());
         assert!(FileName::new(Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_name_in_a_folder_is_one_component() {
+        for wrong in ["", ".", "..", "a/b", "/a", "a/", "a;b", "a\0"] {
+            assert!(EntryName::new(wrong).is_err(), "{wrong:?}");
+        }
+        let (folder, name) = (SubfilePath::new("a/b").expect("right"), EntryName::new("c d").expect("right"));
+        let path = folder.join(&name).expect("short");
+        assert_eq!(path.as_str(), "a/b/c d");
+        assert!(path.is_beneath(&folder) && folder.is_beneath(&folder) && !folder.is_beneath(&path));
+        assert!(!SubfilePath::new("a/bc").expect("right").is_beneath(&folder));
     }
 
     proptest! {

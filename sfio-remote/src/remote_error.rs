@@ -70,6 +70,20 @@ error_kinds! {
     Cancelled = 19, "cancelled";
     /// Another session has claimed the subfile, and is still writing it.
     Claimed = 20, "another process is writing it";
+    /// The subfile is written once: by the session that created it, where nothing was written before.
+    WriteOnce = 21, "it is written once, by the session that created it";
+    /// The member may add, and change nothing that is there.
+    AppendOnly = 22, "may only be added to";
+    /// Only the I/O node itself, or the files of a data set, can have this path.
+    Reserved = 23, "the path is reserved";
+    /// There is another record of that number.
+    Taken = 24, "there is another record of that number";
+    /// A record does not follow the newest one, or somebody took an older one for the newest.
+    Stale = 25, "it is not up to date";
+    /// A reader may still need it.
+    TooEarly = 26, "too early";
+    /// A record breaks a rule, or is none.
+    BadRecord = 27, "the record cannot be accepted";
 }
 
 impl ErrorKind {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
+use fec_transport::keys::Identity;
 use fec_transport::overlay::{InstanceId, MemberId, Peer};
 use fec_transport::{CloseReason, ConnectError, Event, Read, SessionId, StreamError, StreamId, Time};
 
@@ -133,6 +134,11 @@ impl Network {
     }
 }
 
+/// The keys of the member of that name.
+pub(crate) fn identity_of(member: &str) -> Identity {
+    Identity::from_seed(*blake3::hash(member.as_bytes()).as_bytes())
+}
+
 /// The network as one member sees it.
 pub(crate) struct Port<'a> {
     network: &'a mut Network,
@@ -241,6 +247,10 @@ impl Transport for Port<'_> {
 
     fn member_name(&self, member: MemberId) -> String {
         self.network.names[usize::from(member.0)].clone()
+    }
+
+    fn signing_key(&self, member: MemberId) -> [u8; 32] {
+        identity_of(&self.member_name(member)).public().ed25519
     }
 }
 

@@ -68,6 +68,9 @@ pub trait Transport {
 
     /// The name of a member.
     fn member_name(&self, member: MemberId) -> String;
+
+    /// The key by which a member signs.
+    fn signing_key(&self, member: MemberId) -> [u8; 32];
 }
 
 /// How much a session carries, and how far.
@@ -141,5 +144,9 @@ impl Transport for Node {
 
     fn member_name(&self, member: MemberId) -> String {
         self.overlay().name(member)
+    }
+
+    fn signing_key(&self, member: MemberId) -> [u8; 32] {
+        self.overlay().member(member).keys.ed25519
     }
 }

@@ -292,12 +292,44 @@ fn bytes(count: usize) -> Vec<u8> {
 }
 
 #[test]
+fn an_io_node_without_its_disk_does_not_serve_the_empty_folder() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    overlay.put(&bytes(1_000), "io1,x;io2,x", &[]).succeeds();
+    overlay.signal("io2", "-KILL");
+    overlay.wait_for_words("io2 has died");
+    let (export, disk) = (overlay.export("io2"), overlay.folder().join("disk"));
+    fs::rename(&export, &disk).expect("our own folder");
+    fs::create_dir(&export).expect("our own folder");
+    let config = overlay.folder().join("io2/config.toml").to_string_lossy().into_owned();
+    sfio(&["member", "--until-stdin-ends", "--config", &config]).fails_with(3, "Is a disk not mounted?");
+    assert_eq!(fs::read_dir(&export).expect("a folder").count(), 0, "nothing is written to it");
+    fs::remove_dir(&export).expect("it is empty");
+    fs::rename(&disk, &export).expect("our own folder");
+    let _member = overlay.start_by_hand("io2");
+    assert!(overlay.get("io1,x;io2,x", &[]).stdout() == bytes(1_000), "the bytes differ");
+}
+
+#[test]
+fn a_config_that_exports_and_says_not_to_whom_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("o");
+    sfio(&["overlay", "new", &dir.to_string_lossy(), "--plain", "--relays", "0", "--io-nodes", "1"])
+        .succeeds();
+    let config = dir.join("io1/config.toml");
+    let text = fs::read_to_string(&config).expect("it is there");
+    let (without, _) = text.split_once("[access]").expect("overlay new writes it");
+    fs::write(&config, without).expect("it can be written");
+    let member = sfio(&["member", "--until-stdin-ends", "--config", &config.to_string_lossy()]);
+    member.fails_with(3, "[access] and client = \"read-write\"");
+}
+
+#[test]
 fn a_member_that_may_only_read_writes_nothing() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
     let config = overlay.folder().join("io2/config.toml");
     let text = fs::read_to_string(&config).expect("it is there");
     overlay.put(&bytes(1_000), "io1,x;io2,x", &[]).succeeds();
-    fs::write(&config, text + "\n[access]\nclient = \"read-only\"\n").expect("it can be written");
+    fs::write(&config, text.replace("read-write", "read")).expect("it can be written");
     overlay.signal("io2", "-KILL");
     overlay.wait_for_words("io2 has died");
     let _member = overlay.start_by_hand("io2");

@@ -12,6 +12,7 @@ use fec_transport::overlay::Overlay;
 use sfio_remote::client::{Durability, OpenMode, OperationError};
 use sfio_remote::distribution::{StripeUnit, Structure};
 use sfio_remote::io::{FileError, MemberConfig, OpenOptions, SfioMember, StripedFile, Submission};
+use sfio_remote::io_node::{AccessRules, IoNodeConfig, Right};
 use sfio_remote::name::FileName;
 use sfio_remote::request::{FileView, Granularity, Pattern, ReadList, WriteList};
 use tempfile::TempDir;
@@ -41,6 +42,10 @@ fn entry(name: &str, sockets: Option<&Sockets>) -> String {
     text
 }
 
+fn open_to_all() -> IoNodeConfig {
+    IoNodeConfig { access: AccessRules::everyone(Right::ReadWrite), ..IoNodeConfig::default() }
+}
+
 impl Cluster {
     async fn start() -> Cluster {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -66,7 +71,11 @@ impl Cluster {
     async fn run(&mut self, name: &'static str, sockets: Option<Sockets>, export: Option<PathBuf>) {
         let mut endpoint = EndpointConfig::new(Arc::clone(&self.overlay), identity(name));
         endpoint.sockets = sockets;
-        let member = SfioMember::start(endpoint, MemberConfig { export, ..MemberConfig::default() }).await;
+        let member = SfioMember::start(
+            endpoint,
+            MemberConfig { export, io_node: open_to_all(), ..MemberConfig::default() },
+        )
+        .await;
         self.members.push((name, member.expect("it starts")));
     }
 

@@ -11,6 +11,7 @@ use fec_transport::io::{EndpointConfig, Sockets};
 use fec_transport::keys::{Identity, encode_key};
 use fec_transport::overlay::Overlay;
 use sfio_remote::io::{MemberConfig, blocking};
+use sfio_remote::io_node::{AccessRules, IoNodeConfig, Right};
 use tempfile::TempDir;
 
 /// The I/O nodes of the paper's programs, in this process, and the config file of a client.
@@ -50,7 +51,9 @@ impl Scene {
             fs::create_dir(&export).expect("possible");
             let mut endpoint = EndpointConfig::new(Arc::clone(&overlay), identity(name));
             endpoint.sockets = Some(sockets);
-            let config = MemberConfig { export: Some(export), ..MemberConfig::default() };
+            let access = AccessRules::everyone(Right::ReadWrite);
+            let io_node = IoNodeConfig { access, ..IoNodeConfig::default() };
+            let config = MemberConfig { export: Some(export), io_node, ..MemberConfig::default() };
             blocking::Member::start(endpoint, config).expect("it starts")
         });
         let _io_nodes = io_nodes.collect();

@@ -16,6 +16,8 @@ pub(super) struct Part {
     running: usize,
     /// If each stripe is a transfer of its own: how many may be under way at once.
     stripes_at_once: Option<usize>,
+    /// If it reads: whether what the I/O node holds in memory does not count.
+    from_disk: bool,
     /// Whether it waits for one of its own transfers to end, and for nothing else.
     held_back: bool,
     /// The smallest size that a reply told; none before the first reply, or if the subfile does not exist.
@@ -57,11 +59,17 @@ impl Part {
             work,
             running: 0,
             stripes_at_once: None,
+            from_disk: false,
             held_back: false,
             size: None,
             end_of_subfile: None,
             reply: Vec::new(),
         }
+    }
+
+    /// Whether what the I/O node holds in memory does not count for what it reads.
+    pub(super) fn read_from_disk(&mut self, from_disk: bool) {
+        self.from_disk = from_disk;
     }
 
     /// The request of the next transfer, of at most `limit` bytes of payload; none if all have begun.
@@ -79,8 +87,10 @@ impl Part {
                 };
                 let batch = access.next_batch(next, limit)?;
                 let (path, runs) = (path.clone(), batch.runs.clone());
-                let kind =
-                    if writes { RequestKind::Write { path, runs } } else { RequestKind::Read { path, runs } };
+                let kind = match writes {
+                    true => RequestKind::Write { path, runs },
+                    false => RequestKind::Read { path, runs, from_disk: self.from_disk },
+                };
                 (kind, Some(batch))
             }
         };

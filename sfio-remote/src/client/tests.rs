@@ -12,7 +12,7 @@ use super::operations::*;
 use super::*;
 use crate::application::{Command, Outcome as Told, SfioApplication};
 use crate::distribution::{StripeUnit, Structure};
-use crate::io_node::{ErrorCounters, IoNodeConfig};
+use crate::io_node::{AccessRules, ErrorCounters, IoNodeConfig, Right};
 use crate::name::FileName;
 use crate::remote_error::ErrorKind;
 use crate::request::{ListError, ReadList, WriteList};
@@ -48,10 +48,9 @@ impl Cluster {
 
     fn with_config(config: ClientConfig, seed: u64) -> Cluster {
         let member = |name: &&str| match name.starts_with("io") {
-            true => SfioApplication::serving(
-                config.clone(),
-                IoNodeConfig { piece_bytes: 1_500, ..IoNodeConfig::default() },
-            ),
+            true => {
+                SfioApplication::serving(config.clone(), IoNodeConfig { piece_bytes: 1_500, ..open_to_all() })
+            }
             false => SfioApplication::client(config.clone()),
         };
         Cluster {
@@ -175,6 +174,10 @@ impl Cluster {
             );
         }
     }
+}
+
+fn open_to_all() -> IoNodeConfig {
+    IoNodeConfig { access: AccessRules::everyone(Right::ReadWrite), ..IoNodeConfig::default() }
 }
 
 fn name(text: &str) -> FileName {
@@ -430,7 +433,7 @@ fn an_io_node_that_dies_is_named_and_the_next_operation_finds_it_again() {
     cluster.network.kill(MemberId(3));
     let error = cluster.result(receipt).expect_err("io2 is gone");
     assert!(matches!(error, OperationError::SessionClosed { member, .. } if member == "io2"));
-    cluster.members[3] = SfioApplication::serving(ClientConfig::default(), IoNodeConfig::default());
+    cluster.members[3] = SfioApplication::serving(ClientConfig::default(), open_to_all());
     assert_eq!(cluster.call(write()), Ok(()));
     assert_eq!(cluster.read(file, &[(0, 200_000)]), [data]);
 }

@@ -9,12 +9,17 @@ use fec_transport::io::{EndpointEnded, Handle};
 use tokio::sync::oneshot;
 
 use crate::application::{Command, SfioApplication};
-use crate::client::operations::{QueryErrorCounters, ReadUnopened, Remove, Rename};
+use crate::client::operations::{
+    List, Mark, Publish, QueryErrorCounters, ReadUnopened, Reclaim, Remove, Rename,
+};
 use crate::client::{Action, Durability, Operation, OperationError, OperationId};
+use crate::dataset::DatasetPath;
 use crate::distribution::StripeUnit;
 use crate::io_node::ErrorCounters;
-use crate::name::FileName;
+use crate::name::{EntryName, FileName, SubfilePath};
+use crate::replication::RunId;
 use crate::request::ReadList;
+use crate::store::Listing;
 
 /// Why an operation on a striped file failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,9 +69,83 @@ impl SfioClient {
         offset: u64,
         length: u64,
     ) -> Result<Bytes> {
-        let list = ReadList::new([(offset, length)]).map_err(OperationError::from)?;
-        let read = self.call(ReadUnopened { name: name.clone(), stripe_unit, list }).await?;
+        self.read_unopened(name, stripe_unit, (offset, length), false).await
+    }
+
+    /// The same of what is on the disks: what the I/O nodes hold in memory does not count, as far as their systems let them
+    /// tell. So damage shows that a cache would hide.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at).
+    pub async fn read_from_disk(
+        &self,
+        name: &FileName,
+        stripe_unit: StripeUnit,
+        offset: u64,
+        length: u64,
+    ) -> Result<Bytes> {
+        self.read_unopened(name, stripe_unit, (offset, length), true).await
+    }
+
+    async fn read_unopened(
+        &self,
+        name: &FileName,
+        stripe_unit: StripeUnit,
+        region: (u64, u64),
+        from_disk: bool,
+    ) -> Result<Bytes> {
+        let list = ReadList::new([region]).map_err(OperationError::from)?;
+        let read = self.call(ReadUnopened { name: name.clone(), stripe_unit, list, from_disk }).await?;
         Ok(read.into_vec().pop().unwrap_or_default())
+    }
+
+    /// What a folder of an I/O node holds behind the name `after`, as much as one reply has room for; nothing if it does not
+    /// exist.
+    ///
+    /// # Errors
+    /// If the I/O node cannot be reached, or the member may not read there.
+    pub async fn list(
+        &self,
+        member: &str,
+        folder: &SubfilePath,
+        after: Option<&EntryName>,
+    ) -> Result<Listing> {
+        let (member, folder, after) = (member.to_owned(), folder.clone(), after.cloned());
+        self.call(List { member, folder, after }).await
+    }
+
+    /// Makes a staged record the one of its number on one I/O node. If the reply is lost it may be asked again.
+    ///
+    /// # Errors
+    /// If there is another record of that number (`Taken`), the record does not follow the one before it there (`Stale`),
+    /// or it breaks another rule; if the I/O node cannot be reached.
+    pub async fn publish(
+        &self,
+        member: &str,
+        dataset: &DatasetPath,
+        staged: RunId,
+        number: u64,
+    ) -> Result<()> {
+        let (member, dataset) = (member.to_owned(), dataset.clone());
+        self.call(Publish { member, dataset, staged, number }).await
+    }
+
+    /// Says to one I/O node that this process reads the data set, so that it reclaims nothing of it for a while.
+    ///
+    /// # Errors
+    /// If the I/O node cannot be reached, or the member may not read there.
+    pub async fn mark(&self, member: &str, dataset: &DatasetPath) -> Result<()> {
+        self.call(Mark { member: member.to_owned(), dataset: dataset.clone() }).await
+    }
+
+    /// Removes what a run sent to one I/O node, whose newest record, `number`, condemns it.
+    ///
+    /// # Errors
+    /// If it is too early for readers (`TooEarly`), or `number` is not the newest one there (`Stale`); if the I/O node
+    /// cannot be reached.
+    pub async fn reclaim(&self, member: &str, dataset: &DatasetPath, run: RunId, number: u64) -> Result<()> {
+        let (member, dataset) = (member.to_owned(), dataset.clone());
+        self.call(Reclaim { member, dataset, run, number }).await
     }
 
     /// Removes those subfiles of a file that there are.

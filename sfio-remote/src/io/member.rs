@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::client::SfioClient;
-use super::disk::{DiskStore, ExportError, Quotas};
+use super::disk::{DiskStore, ExportError, Quotas, verify_root};
 use crate::application::{Command, Outcome, SfioApplication};
 use crate::client::ClientConfig;
 use crate::io_node::IoNodeConfig;
@@ -23,6 +23,9 @@ pub struct MemberConfig {
     pub io_node: IoNodeConfig,
     /// The directory beneath which it serves subfiles. Default: none, it serves nothing.
     pub export: Option<PathBuf>,
+    /// The file in which it is remembered which directory that is: one that has lost its identity, as that of a disk which
+    /// is not mounted, is not served. Default: none, nothing is remembered and any directory is served.
+    pub export_identity: Option<PathBuf>,
     /// How much each member may fill there. Default: no quotas.
     pub quotas: Quotas,
     /// Disk operations at once. Default 8: enough for the queues of one solid-state disk.
@@ -59,6 +62,7 @@ impl Default for MemberConfig {
             client: ClientConfig::default(),
             io_node: IoNodeConfig::default(),
             export: None,
+            export_identity: None,
             quotas: Quotas::default(),
             disk_threads: 8,
         }
@@ -73,6 +77,10 @@ impl SfioMember {
     pub async fn start(endpoint: EndpointConfig, config: MemberConfig) -> Result<SfioMember, StartError> {
         let store =
             config.export.as_deref().map(|root| DiskStore::with_quotas(root, config.quotas)).transpose()?;
+        if let (Some(root), Some(remembered)) = (&config.export, &config.export_identity) {
+            verify_root(root, remembered)
+                .map_err(|error| ExportError::Identity { path: root.clone(), error })?;
+        }
         let application = match store {
             Some(_) => SfioApplication::serving(config.client, config.io_node),
             None => SfioApplication::client(config.client),

@@ -37,7 +37,7 @@ pub mod replication;
 mod submission;
 
 pub use client::{FileError, SfioClient};
-pub use disk::{DiskStore, ExportError, Quotas};
+pub use disk::{DiskStore, ExportError, IdentityError, Quotas};
 pub use file::{OpenOptions, StripedFile};
 pub use member::{MemberConfig, SfioMember, StartError};
 pub use submission::Submission;

@@ -1,59 +1,175 @@
-//! Who may do what: rights of members, and claims on subfiles.
-
-use std::collections::BTreeMap;
+//! Which requests are let through: rights of members, claims on subfiles, and what is written once.
 
 use fec_transport::SessionId;
 
+use super::claims::Claims;
+use super::rights::{AccessRules, Right};
+use super::write_once::WriteOnce;
+use crate::dataset::{DatasetFile, Territory, is_lock};
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
+use crate::store::Listing;
 use crate::wire::RequestKind;
 
-/// What a member may do with the subfiles of an I/O node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Right {
-    /// Nothing.
-    None,
-    /// Read, and ask for sizes and counters.
-    ReadOnly,
-    /// Everything.
-    ReadWrite,
+/// What decides about requests, and what it remembers.
+#[derive(Debug, Default)]
+pub(super) struct Admission {
+    access: AccessRules,
+    claims: Claims,
+    write_once: WriteOnce,
 }
 
-/// The rights of all members.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccessRules {
-    /// By name.
-    pub members: BTreeMap<String, Right>,
-    /// Those of all others. Default: read and write, since the overlay lists none but members.
-    pub others: Right,
-}
-
-impl Default for AccessRules {
-    fn default() -> AccessRules {
-        AccessRules { members: BTreeMap::new(), others: Right::ReadWrite }
+impl Admission {
+    pub(super) fn new(access: AccessRules) -> Admission {
+        Admission { access, ..Admission::default() }
     }
-}
 
-impl AccessRules {
-    /// Whether `member` may do what a request asks for.
-    ///
-    /// # Errors
-    /// If not.
-    pub fn check(&self, member: &str, request: &RequestKind) -> Result<(), RemoteError> {
-        let right = self.members.get(member).copied().unwrap_or(self.others);
-        let needed = if changes_something(request) { Right::ReadWrite } else { Right::ReadOnly };
-        let refuse = |kind| Err(RemoteError::new(kind, format!("for member {member}")));
-        match right {
-            right if right >= needed => Ok(()),
-            Right::ReadOnly => refuse(ErrorKind::ReadOnly),
-            _ => refuse(ErrorKind::PermissionDenied),
+    /// What members may do.
+    pub(super) fn access(&self) -> &AccessRules {
+        &self.access
+    }
+
+    /// Who writes what is written once.
+    pub(super) fn write_once(&mut self) -> &mut WriteOnce {
+        &mut self.write_once
+    }
+
+    /// Lets a request of `client` through, or says why not.
+    pub(super) fn admit(
+        &mut self,
+        session: SessionId,
+        client: &str,
+        request: &RequestKind,
+    ) -> Result<(), RemoteError> {
+        self.check_rights(session, client, request)?;
+        match request {
+            RequestKind::Rename { path, target, .. } => {
+                refuse_other_than_free(path)?;
+                refuse_other_than_free(target)?;
+            }
+            other => self.admit_in_territory(session, other)?,
+        }
+        match changes_something(request) {
+            true => self.claims.admit(session, request),
+            false => Ok(()),
         }
     }
+
+    fn check_rights(
+        &self,
+        session: SessionId,
+        client: &str,
+        request: &RequestKind,
+    ) -> Result<(), RemoteError> {
+        if let RequestKind::ErrorCounters { reset } = request {
+            return self.access.check_node(client, *reset);
+        }
+        let needed = self.needed(session, request);
+        request.path().map_or(Ok(()), |path| self.access.check(client, path, needed))?;
+        match request {
+            RequestKind::Rename { target, .. } => self.access.check(client, target, needed),
+            _ => Ok(()),
+        }
+    }
+
+    /// The right that a request needs.
+    fn needed(&self, session: SessionId, request: &RequestKind) -> Right {
+        let is_of_dataset = |path| matches!(Territory::of(path), Territory::Dataset(_));
+        match request {
+            RequestKind::Create { path, exclusive: true, .. }
+            | RequestKind::Write { path, .. }
+            | RequestKind::Grow { path, .. }
+                if is_of_dataset(path) =>
+            {
+                Right::Append
+            }
+            // Who may add to a data set must be able to say so to others.
+            RequestKind::Create { path, claim: true, .. } if is_lock(path) => Right::Append,
+            // A run may tidy up after itself.
+            RequestKind::Remove { path } if self.write_once.is_written_by(path, session) => Right::Append,
+            RequestKind::Publish { .. } => Right::Append,
+            other if changes_something(other) => Right::ReadWrite,
+            _ => Right::Read,
+        }
+    }
+
+    /// What holds at the request's path, whatever rights the client has.
+    fn admit_in_territory(&mut self, session: SessionId, request: &RequestKind) -> Result<(), RemoteError> {
+        let Some(path) = request.path() else { return Ok(()) };
+        match Territory::of(path) {
+            Territory::Free => Ok(()),
+            Territory::Reserved => Err(RemoteError::new(ErrorKind::Reserved, path.to_string())),
+            Territory::Dataset(file) => self.admit_to_dataset(session, file, path, request),
+        }
+    }
+
+    fn admit_to_dataset(
+        &mut self,
+        session: SessionId,
+        file: DatasetFile,
+        path: &SubfilePath,
+        request: &RequestKind,
+    ) -> Result<(), RemoteError> {
+        let is_written_elsewhere =
+            self.write_once.is_being_written(path) && !self.write_once.is_written_by(path, session);
+        match (request, file) {
+            (RequestKind::Create { exclusive: true, .. }, kind) if kind != DatasetFile::Commit => {
+                self.write_once.admit_creation(session)
+            }
+            (RequestKind::Write { runs, .. }, _) => self.write_once.admit_write(path, session, runs),
+            // What another session wrote may have been lost with an older process of this I/O node: a sync would not know.
+            (RequestKind::Grow { .. } | RequestKind::Sync { .. }, _) => {
+                self.write_once.check_writer(path, session)
+            }
+            (RequestKind::Remove { .. }, DatasetFile::Journal | DatasetFile::Staged) => {
+                match is_written_elsewhere {
+                    true => Err(RemoteError::new(ErrorKind::Claimed, path.to_string())),
+                    false => Ok(()),
+                }
+            }
+            (other, _) if changes_something(other) => {
+                Err(RemoteError::new(ErrorKind::WriteOnce, path.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says of each entry of a folder whether a session that lives is writing it.
+    pub(super) fn mark_written(&self, folder: &SubfilePath, listing: &mut Listing) {
+        for entry in &mut listing.entries {
+            let path = folder.join(&entry.name);
+            entry.is_being_written = path.is_ok_and(|path| self.write_once.is_being_written(&path));
+        }
+    }
+
+    /// The subfile does not have this path any more.
+    pub(super) fn moved(&mut self, path: &SubfilePath) {
+        self.claims.release(path);
+        self.write_once.seal(path);
+    }
+
+    pub(super) fn session_ended(&mut self, session: SessionId) {
+        self.claims.session_ended(session);
+        self.write_once.session_ended(session);
+    }
+}
+
+fn refuse_other_than_free(path: &SubfilePath) -> Result<(), RemoteError> {
+    let kind = match Territory::of(path) {
+        Territory::Free => return Ok(()),
+        Territory::Reserved => ErrorKind::Reserved,
+        Territory::Dataset(_) => ErrorKind::WriteOnce,
+    };
+    Err(RemoteError::new(kind, path.to_string()))
 }
 
 fn changes_something(request: &RequestKind) -> bool {
     match request {
-        RequestKind::Read { .. } | RequestKind::Stat { .. } | RequestKind::Sync { .. } => false,
+        RequestKind::Read { .. }
+        | RequestKind::Stat { .. }
+        | RequestKind::Sync { .. }
+        | RequestKind::List { .. }
+        | RequestKind::Mark { .. } => false,
         // Somebody else may wait for the counts.
         RequestKind::ErrorCounters { reset } => *reset,
         RequestKind::Write { .. }
@@ -61,84 +177,140 @@ fn changes_something(request: &RequestKind) -> bool {
         | RequestKind::SetLength { .. }
         | RequestKind::Grow { .. }
         | RequestKind::Remove { .. }
-        | RequestKind::Rename { .. } => true,
-    }
-}
-
-/// Subfiles that one session alone may change: since it created them with a claim, and until it gives them another name,
-/// removes them, or ends.
-#[derive(Debug, Default)]
-pub(super) struct Claims(BTreeMap<SubfilePath, SessionId>);
-
-impl Claims {
-    /// Lets a request of `session` through unless it concerns what another one has claimed; takes note of a claim.
-    pub(super) fn admit(&mut self, session: SessionId, request: &RequestKind) -> Result<(), RemoteError> {
-        let target = match request {
-            RequestKind::Rename { target, .. } => Some(target),
-            _ => None,
-        };
-        if changes_something(request) {
-            for path in request.path().into_iter().chain(target) {
-                if self.0.get(path).is_some_and(|holder| *holder != session) {
-                    return Err(RemoteError::new(ErrorKind::Claimed, path.to_string()));
-                }
-            }
-        }
-        if let RequestKind::Create { path, claim: true, .. } = request {
-            self.0.insert(path.clone(), session);
-        }
-        Ok(())
-    }
-
-    /// The subfile does not have this path any more.
-    pub(super) fn release(&mut self, path: &SubfilePath) {
-        self.0.remove(path);
-    }
-
-    pub(super) fn session_ended(&mut self, session: SessionId) {
-        self.0.retain(|_, holder| *holder != session);
+        | RequestKind::Rename { .. }
+        | RequestKind::Publish { .. }
+        | RequestKind::Reclaim { .. } => true,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distribution::Extent;
+    use crate::io_node::Rights;
+    use crate::wire::{RunTable, RunTableBuilder};
+
+    const ONE: SessionId = SessionId(1);
+    const TWO: SessionId = SessionId(2);
+    const RUN: &str = "0123456789abcdef0123456789abcdef";
 
     fn path(text: &str) -> SubfilePath {
-        SubfilePath::new(text).expect("a right path")
+        SubfilePath::new(&text.replace("RUN", RUN)).expect("a right path")
     }
 
-    fn create(text: &str, claim: bool) -> RequestKind {
-        RequestKind::Create { path: path(text), truncate: true, claim }
+    fn bytes() -> RunTable {
+        let mut builder = RunTableBuilder::default();
+        builder.push(Extent::between(0, 9));
+        builder.finish().expect("not empty")
+    }
+
+    fn create(text: &str, exclusive: bool) -> RequestKind {
+        RequestKind::Create { path: path(text), truncate: false, claim: false, exclusive }
+    }
+
+    fn changes(text: &str) -> [RequestKind; 6] {
+        [
+            create(text, false),
+            RequestKind::Write { path: path(text), runs: bytes() },
+            RequestKind::SetLength { path: path(text), length: 5 },
+            RequestKind::Grow { path: path(text), length: 5 },
+            RequestKind::Rename { path: path(text), target: path("elsewhere"), replace: true },
+            RequestKind::Rename { path: path("elsewhere"), target: path(text), replace: true },
+        ]
+    }
+
+    /// Admission where every member has everything, but "writer" may only add and "reader" read.
+    fn admission() -> Admission {
+        let access = AccessRules::everyone(Right::ReadWrite)
+            .with("writer", Rights::everywhere(Right::Append))
+            .with("reader", Rights::everywhere(Right::Read));
+        Admission::new(access)
+    }
+
+    fn kind(result: Result<(), RemoteError>) -> Result<(), ErrorKind> {
+        result.map_err(|error| error.kind)
     }
 
     #[test]
-    fn rights_are_those_of_the_member() {
-        let members = BTreeMap::from([("a".to_owned(), Right::ReadWrite), ("b".to_owned(), Right::ReadOnly)]);
-        let rules = AccessRules { members, others: Right::None };
-        let stat = RequestKind::Stat { path: path("x") };
-        let check = |member, request: &RequestKind| rules.check(member, request).map_err(|error| error.kind);
-        assert_eq!(check("a", &create("x", false)), Ok(()));
-        assert_eq!((check("b", &stat), check("b", &create("x", false))), (Ok(()), Err(ErrorKind::ReadOnly)));
-        assert_eq!(check("c", &stat), Err(ErrorKind::PermissionDenied));
-        assert_eq!(AccessRules::default().check("c", &create("x", false)), Ok(()));
-    }
-
-    #[test]
-    fn a_claim_keeps_all_others_from_changing_a_subfile() {
-        let (mut claims, one, two) = (Claims::default(), SessionId(1), SessionId(2));
-        assert_eq!(claims.admit(one, &create("x", true)), Ok(()));
-        assert_eq!(claims.admit(one, &create("x", true)), Ok(()));
-        let rename = RequestKind::Rename { path: path("y"), target: path("x"), replace: true };
-        for request in
-            [create("x", true), create("x", false), rename, RequestKind::Remove { path: path("x") }]
-        {
-            assert_eq!(claims.admit(two, &request).expect_err("claimed").kind, ErrorKind::Claimed);
+    fn files_of_data_sets_are_created_exclusively_and_written_by_their_creator() {
+        let mut admission = admission();
+        for text in ["d/objects/RUN", "d/journals/RUN", "d/staged/RUN"] {
+            for request in changes(text) {
+                let refused = kind(admission.admit(ONE, "client", &request));
+                assert_eq!(refused, Err(ErrorKind::WriteOnce), "{request:?}");
+            }
+            assert_eq!(kind(admission.admit(ONE, "writer", &create(text, true))), Ok(()));
+            admission.write_once.created(path(text), ONE);
+            let write = RequestKind::Write { path: path(text), runs: bytes() };
+            let sync = RequestKind::Sync { path: path(text) };
+            for request in [&write, &sync] {
+                let refused = kind(admission.admit(TWO, "client", request));
+                assert_eq!(refused, Err(ErrorKind::WriteOnce), "of another session, however large its right");
+                assert_eq!(kind(admission.admit(ONE, "writer", request)), Ok(()));
+            }
+            let again = kind(admission.admit(ONE, "writer", &write));
+            assert_eq!(again, Err(ErrorKind::WriteOnce), "twice at one place");
         }
-        assert_eq!(claims.admit(two, &RequestKind::Stat { path: path("x") }), Ok(()));
-        claims.session_ended(one);
-        assert_eq!(claims.admit(two, &create("x", true)), Ok(()));
-        claims.release(&path("x"));
-        assert_eq!(claims.admit(one, &create("x", false)), Ok(()));
+    }
+
+    #[test]
+    fn records_and_what_is_the_io_nodes_own_are_out_of_reach() {
+        let mut admission = admission();
+        let number = "d/commits/00000000000000000001";
+        for request in changes(number).into_iter().chain([create(number, true)]) {
+            let refused = kind(admission.admit(ONE, "client", &request));
+            assert_eq!(refused, Err(ErrorKind::WriteOnce), "{request:?}");
+        }
+        let remove = RequestKind::Remove { path: path(number) };
+        assert_eq!(kind(admission.admit(ONE, "client", &remove)), Err(ErrorKind::WriteOnce));
+        assert_eq!(kind(admission.admit(ONE, "reader", &RequestKind::Stat { path: path(number) })), Ok(()));
+        for text in [".sfio/identity", "d/objects/RUN/x"] {
+            let stat = RequestKind::Stat { path: path(text) };
+            for request in changes(text).into_iter().chain([stat, create(text, true)]) {
+                let refused = kind(admission.admit(ONE, "client", &request));
+                assert_eq!(refused, Err(ErrorKind::Reserved), "{request:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn journals_and_staged_records_are_removed_by_their_session_or_with_read_write_when_it_is_gone() {
+        let mut admission = admission();
+        let remove = |text| RequestKind::Remove { path: path(text) };
+        for text in ["d/journals/RUN", "d/staged/RUN"] {
+            admission.write_once.created(path(text), ONE);
+            assert_eq!(kind(admission.admit(ONE, "writer", &remove(text))), Ok(()));
+            assert_eq!(kind(admission.admit(TWO, "client", &remove(text))), Err(ErrorKind::Claimed));
+            admission.session_ended(ONE);
+            assert_eq!(kind(admission.admit(TWO, "client", &remove(text))), Ok(()));
+            assert_eq!(kind(admission.admit(TWO, "writer", &remove(text))), Err(ErrorKind::AppendOnly));
+        }
+        admission.write_once.created(path("d/objects/RUN"), ONE);
+        let refused = kind(admission.admit(ONE, "client", &remove("d/objects/RUN")));
+        assert_eq!(refused, Err(ErrorKind::WriteOnce), "it may have been published");
+    }
+
+    #[test]
+    fn who_may_only_add_changes_no_subfile() {
+        let mut admission = admission();
+        for request in changes("d/x").into_iter().chain([create("d/x", true)]) {
+            assert_eq!(kind(admission.admit(ONE, "writer", &request)), Err(ErrorKind::AppendOnly));
+            assert_eq!(kind(admission.admit(ONE, "reader", &request)), Err(ErrorKind::ReadOnly));
+            assert_eq!(kind(admission.admit(ONE, "client", &request)), Ok(()), "{request:?}");
+        }
+        let claim = |text, truncate| RequestKind::Create {
+            path: path(text),
+            truncate,
+            claim: true,
+            exclusive: false,
+        };
+        assert_eq!(kind(admission.admit(ONE, "writer", &claim("d/lock", false))), Ok(()));
+        assert_eq!(kind(admission.admit(TWO, "client", &claim("d/lock", false))), Err(ErrorKind::Claimed));
+        assert_eq!(
+            kind(admission.admit(ONE, "writer", &claim("d/lock", true))),
+            Ok(()),
+            "it truncates nothing"
+        );
+        assert_eq!(kind(admission.admit(ONE, "writer", &claim("d/y", false))), Err(ErrorKind::AppendOnly));
     }
 }

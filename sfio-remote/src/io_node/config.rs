@@ -23,8 +23,11 @@ pub struct IoNodeConfig {
     /// After this time without any progress a transfer is given up, if nothing else of its session moves either. The
     /// disk may take longer. Default 30 s.
     pub idle_timeout: Duration,
-    /// What each member may do. Default: everything, for all members of the overlay.
+    /// What each member may do. Default: nothing, for nobody.
     pub access: AccessRules,
+    /// For how long the bytes of a run that is not needed any more are kept for those who still read them: since the
+    /// record that says so, the last mark of a reader, or the start of the I/O node, whichever was last. Default 1 h.
+    pub reclaim_after: Duration,
 }
 
 impl Default for IoNodeConfig {
@@ -37,6 +40,7 @@ impl Default for IoNodeConfig {
             transfers_per_session: 256,
             idle_timeout: Duration::from_secs(30),
             access: AccessRules::default(),
+            reclaim_after: Duration::from_secs(3_600),
         }
     }
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use fec_transport::{Read, StreamError, StreamId, Time};
 
 use super::IoNodeConfig;
-use super::admission::Claims;
+use super::admission::Admission;
 use super::budget::Budget;
 use super::disk_queue::DiskQueue;
+use super::grace::Grace;
 use super::past::Seen;
+use super::turns::Turns;
 use crate::name::SubfilePath;
-use crate::remote_error::RemoteError;
+use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskAction, DiskReply, Ticket};
 use crate::transport::Transport;
 use crate::wire::{RequestId, RequestKind};
@@ -21,7 +23,9 @@ pub(super) struct Shared {
     pub(super) config: IoNodeConfig,
     pub(super) budget: Budget,
     pub(super) disk: DiskQueue,
-    pub(super) claims: Claims,
+    pub(super) admission: Admission,
+    pub(super) turns: Turns,
+    pub(super) grace: Grace,
 }
 
 /// What all transfers share, the transport, the time, and which transfer takes the step.
@@ -47,14 +51,18 @@ impl<T: Transport> Context<'_, T> {
         Some(self.transport.member_name(peer.member).into())
     }
 
+    /// The name of the member that asks.
+    ///
+    /// # Errors
+    /// If its session has just ended: then it gets no answer whatever that is.
+    pub(super) fn client_name(&self) -> Result<Arc<str>, RemoteError> {
+        self.client().ok_or_else(|| RemoteError::new(ErrorKind::Cancelled, ""))
+    }
+
     /// Refuses what the client may not do, or not now.
     pub(super) fn admit(&mut self, request: &RequestKind) -> Result<(), RemoteError> {
-        let session = self.stream.session;
-        // A session that has just ended gets no answer whatever it is.
-        if let Some(client) = self.client() {
-            self.shared.config.access.check(&client, request)?;
-        }
-        self.shared.claims.admit(session, request)
+        let client = self.client_name()?;
+        self.shared.admission.admit(self.stream.session, &client, request)
     }
 
     /// Carries out a request once, however often it comes. Gives the outcome if it was carried out before.

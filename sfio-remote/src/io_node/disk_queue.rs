@@ -93,6 +93,11 @@ impl DiskQueue {
         self.pending.values().any(|pending| pending.stream == stream)
     }
 
+    /// Whether anything is under way with the subfile.
+    pub(super) fn is_busy_at(&self, path: &SubfilePath) -> bool {
+        self.pending.values().any(|pending| pending.path == *path)
+    }
+
     fn operation(&mut self, path: &SubfilePath, action: DiskAction) -> DiskOperation {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;

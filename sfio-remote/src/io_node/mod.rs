@@ -15,21 +15,30 @@
 
 mod admission;
 mod budget;
+mod claims;
 mod config;
 mod context;
 mod counters;
 mod disk_queue;
 mod emission;
 mod extents;
+mod grace;
+mod intervals;
 mod outbox;
 mod past;
+mod publication;
 mod reception;
+mod reclamation;
+mod record_work;
+mod rights;
 mod syncs;
 mod transfer;
+mod turns;
+mod write_once;
 
-pub use admission::{AccessRules, Right};
 pub use config::IoNodeConfig;
 pub use counters::{ERROR_COUNTERS_BYTES, ErrorCounters};
+pub use rights::{AccessRules, Right, Rights};
 
 use std::collections::BTreeMap;
 
@@ -39,11 +48,13 @@ use crate::progress::SessionProgress;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskOperation, DiskResult};
 use crate::transport::Transport;
-use admission::Claims;
+use admission::Admission;
 use budget::Budget;
 use context::{Context, Shared};
 use disk_queue::{Completed, DiskQueue};
+use grace::Grace;
 use transfer::{Status, Transfer};
+use turns::Turns;
 
 /// Serves the subfiles of one member.
 #[derive(Debug)]
@@ -57,12 +68,15 @@ impl IoNode {
     /// An I/O node without transfers.
     pub fn new(config: IoNodeConfig) -> IoNode {
         let budget = Budget::new(config.memory_bytes, config.session_memory_bytes);
-        let shared = Shared { config, budget, disk: DiskQueue::default(), claims: Claims::default() };
+        let admission = Admission::new(config.access.clone());
+        let (turns, grace) = (Turns::default(), Grace::new(config.reclaim_after));
+        let shared = Shared { config, budget, disk: DiskQueue::default(), admission, turns, grace };
         IoNode { transfers: BTreeMap::new(), shared, progress: SessionProgress::default() }
     }
 
     /// The transport has news about a stream that a client opened, or about a session.
     pub fn handle_event<T: Transport>(&mut self, now: Time, transport: &mut T, event: &Event) {
+        self.shared.grace.saw(now);
         match *event {
             Event::StreamOpened { stream } => self.accept(now, transport, stream),
             Event::Readable { stream } | Event::Writable { stream } => self.advance(now, transport, stream),
@@ -70,7 +84,7 @@ impl IoNode {
             Event::SessionClosed { session, .. } => {
                 let streams: Vec<StreamId> = self.streams_of(session).collect();
                 streams.into_iter().for_each(|stream| self.remove(now, transport, stream));
-                self.shared.claims.session_ended(session);
+                self.shared.admission.session_ended(session);
             }
             Event::SessionOpened { .. } | Event::StreamsAvailable { .. } | Event::Delivered { .. } => {}
         }
@@ -155,6 +169,7 @@ impl IoNode {
         let Some(transfer) = self.transfers.get_mut(&stream) else {
             // The transfer was given up in the meantime; its memory was not.
             self.shared.budget.release(stream.session, completed.reserved);
+            self.end_turn(stream);
             return;
         };
         let mut cx = Context { now, stream, shared: &mut self.shared, transport };
@@ -171,7 +186,7 @@ impl IoNode {
         }
     }
 
-    /// Lets transfers go on that waited for memory, if there is some.
+    /// Lets transfers go on that waited for memory, if there is some, or for their turn.
     fn serve_waiting<T: Transport>(&mut self, now: Time, transport: &mut T) {
         for stream in self.shared.budget.take_waiting() {
             if self.shared.budget.used() < self.shared.config.memory_bytes {
@@ -179,6 +194,9 @@ impl IoNode {
             } else {
                 self.shared.budget.wait(stream);
             }
+        }
+        while let Some(stream) = self.shared.turns.next() {
+            self.advance(now, transport, stream);
         }
     }
 
@@ -191,6 +209,14 @@ impl IoNode {
     fn remove<T: Transport>(&mut self, now: Time, transport: &mut T, stream: StreamId) {
         if let Some(transfer) = self.transfers.remove(&stream) {
             transfer.release(&mut Context { now, stream, shared: &mut self.shared, transport });
+            self.end_turn(stream);
+        }
+    }
+
+    /// Lets others have their turn once the disk has done all that was asked for on the ended `stream`.
+    fn end_turn(&mut self, stream: StreamId) {
+        if !self.shared.disk.is_busy_for(stream) {
+            self.shared.turns.release(stream);
         }
     }
 
@@ -206,5 +232,7 @@ impl IoNode {
     }
 }
 
+#[cfg(test)]
+mod record_fixtures;
 #[cfg(test)]
 mod tests;

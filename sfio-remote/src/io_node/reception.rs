@@ -6,6 +6,7 @@ use fec_transport::{Read, StreamError};
 use super::context::Context;
 use super::extents::{ExtentCursor, total};
 use super::transfer::Progress;
+use crate::dataset::Territory;
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskAction, DiskReply};
@@ -19,6 +20,7 @@ const LEAST_READ: u64 = 16 << 10;
 #[derive(Debug)]
 pub(super) struct Reception {
     pub(super) path: SubfilePath,
+    is_written_once: bool,
     /// Where the payload goes that has not been handed to the disk.
     extents: ExtentCursor,
     /// How many bytes have yet to arrive.
@@ -34,6 +36,7 @@ pub(super) struct Reception {
 impl Reception {
     pub(super) fn new(path: SubfilePath, runs: &RunTable) -> Reception {
         Reception {
+            is_written_once: matches!(Territory::of(&path), Territory::Dataset(_)),
             path,
             extents: ExtentCursor::new(runs),
             missing: runs.payload(),
@@ -71,6 +74,9 @@ impl Reception {
         &mut self,
         cx: &mut Context<'_, T>,
     ) -> Result<Result<Progress, RemoteError>, StreamError> {
+        if let Err(sealed) = self.check_writer(cx) {
+            return Ok(Err(sealed));
+        }
         let room = cx.shared.config.piece_bytes.saturating_sub(self.piece_bytes);
         if self.missing == 0 || room == 0 {
             return Ok(Ok(self.flush(cx)));
@@ -93,7 +99,8 @@ impl Reception {
 
     /// Hands what arrived to the disk, if it can take another operation.
     pub(super) fn flush<T: Transport>(&mut self, cx: &mut Context<'_, T>) -> Progress {
-        if self.piece.is_empty() || self.writes_running >= cx.shared.config.operations_per_transfer {
+        let is_busy = self.writes_running >= cx.shared.config.operations_per_transfer;
+        if self.piece.is_empty() || is_busy || self.check_writer(cx).is_err() {
             return Progress::Blocked;
         }
         let extents = self.extents.take(self.piece_bytes);
@@ -111,6 +118,14 @@ impl Reception {
         // Writes of one transfer run at once: the smallest size is the one from before all of them.
         let size = self.size_before.map_or(reply.size_before, |size| size.min(reply.size_before));
         self.size_before = Some(size);
+    }
+
+    /// What is written once may have been sealed since the write began, for instance because it was published.
+    fn check_writer<T: Transport>(&self, cx: &mut Context<'_, T>) -> Result<(), RemoteError> {
+        match self.is_written_once {
+            true => cx.shared.admission.write_once().check_writer(&self.path, cx.stream.session),
+            false => Ok(()),
+        }
     }
 
     fn cut_short(&self) -> RemoteError {

@@ -7,12 +7,17 @@ use fec_transport::Read;
 use fec_transport::overlay::MemberId;
 use proptest::prelude::*;
 
+use super::record_fixtures::{first, forgetting, next, run, signed};
 use super::*;
+use crate::dataset::DatasetPath;
 use crate::distribution::Extent;
 use crate::name::SubfilePath;
+use crate::replication::SignedRecord;
 use crate::store::{DiskAction, Fault, FaultyStore, MemoryStore, Store as _, SystemCall};
 use crate::testing::{Dice, Network};
-use crate::wire::{Assembler, Reply, Request, RequestId, RequestKind, RunTable, RunTableBuilder};
+use crate::wire::{
+    Assembler, Reply, Request, RequestId, RequestKind, RunTable, RunTableBuilder, parse_listing,
+};
 
 const CLIENT: MemberId = MemberId(0);
 const SERVER: MemberId = MemberId(1);
@@ -155,14 +160,15 @@ impl Bench {
     }
 
     fn read(&mut self, runs: RunTable) -> Vec<u8> {
-        let call = self.begin(RequestKind::Read { path: path("a"), runs }, false, &[]);
+        let call = self.begin(RequestKind::Read { path: path("a"), runs, from_disk: false }, false, &[]);
         let (reply, payload) = self.finish(call);
         assert_eq!((reply.result, reply.payload), (Ok(()), payload.len() as u64));
         payload
     }
 
     fn create(&mut self) {
-        self.call(RequestKind::Create { path: path("a"), truncate: true, claim: false }).expect("possible");
+        self.call(RequestKind::Create { path: path("a"), truncate: true, claim: false, exclusive: false })
+            .expect("possible");
     }
 
     /// What must hold whenever all is done.
@@ -182,6 +188,10 @@ fn runs(extents: &[(u64, u64)]) -> RunTable {
     builder.finish().expect("not empty")
 }
 
+fn open_to_all() -> IoNodeConfig {
+    IoNodeConfig { access: AccessRules::everyone(Right::ReadWrite), ..IoNodeConfig::default() }
+}
+
 fn small() -> IoNodeConfig {
     IoNodeConfig {
         memory_bytes: 64 << 10,
@@ -190,7 +200,8 @@ fn small() -> IoNodeConfig {
         operations_per_transfer: 3,
         transfers_per_session: 40,
         idle_timeout: Duration::from_secs(30),
-        access: AccessRules::default(),
+        access: AccessRules::everyone(Right::ReadWrite),
+        reclaim_after: Duration::from_secs(3_600),
     }
 }
 
@@ -241,7 +252,7 @@ proptest! {
         let mut calls: Vec<Call> = (0..count).map(|i| begin(&mut bench, i)).collect();
         bench.run(&mut calls);
         let read = |bench: &mut Bench, i: u64| {
-            bench.begin(RequestKind::Read { path: path("a"), runs: runs(&[(i * length, length)]) }, false, &[])
+            bench.begin(RequestKind::Read { path: path("a"), runs: runs(&[(i * length, length)]), from_disk: false }, false, &[])
         };
         let mut reads: Vec<Call> = (0..count).map(|i| read(&mut bench, i)).collect();
         bench.run(&mut reads);
@@ -259,7 +270,7 @@ proptest! {
     fn garbage_gets_an_answer_and_leaves_nothing_behind(seed: u64, bytes in prop::collection::vec(any::<u8>(), 0..200), magic: bool) {
         let mut bytes = bytes;
         if magic && bytes.len() >= 4 {
-            bytes[..4].copy_from_slice(b"SF\x01\x02");
+            bytes[..4].copy_from_slice(b"SF\x02\x02");
         }
         let mut bench = Bench::new(small(), seed);
         let call = bench.begin_bytes(bytes.into());
@@ -271,13 +282,16 @@ proptest! {
 
 #[test]
 fn every_kind_of_request_does_what_it_says() {
-    let mut bench = Bench::new(IoNodeConfig::default(), 1);
+    let mut bench = Bench::new(open_to_all(), 1);
     let missing = bench.call(RequestKind::Stat { path: path("a") }).expect_err("nothing there");
     assert_eq!(missing.kind, ErrorKind::NotFound);
     bench.create();
     assert_eq!(bench.write(runs(&[(3, 4)]), b"data"), Ok(0));
     assert_eq!(bench.call(RequestKind::Stat { path: path("a") }), Ok(7));
-    assert_eq!(bench.call(RequestKind::Create { path: path("a"), truncate: false, claim: false }), Ok(7));
+    assert_eq!(
+        bench.call(RequestKind::Create { path: path("a"), truncate: false, claim: false, exclusive: false }),
+        Ok(7)
+    );
     assert_eq!(bench.call(RequestKind::Grow { path: path("a"), length: 5 }), Ok(7));
     assert_eq!(bench.call(RequestKind::Grow { path: path("a"), length: 9 }), Ok(7));
     assert_eq!(bench.call(RequestKind::SetLength { path: path("a"), length: 5 }), Ok(9));
@@ -295,7 +309,7 @@ fn every_kind_of_request_does_what_it_says() {
 
 #[test]
 fn a_durable_write_is_answered_when_it_would_survive() {
-    let mut bench = Bench::new(IoNodeConfig::default(), 1);
+    let mut bench = Bench::new(open_to_all(), 1);
     bench.create();
     let write = RequestKind::Write { path: path("a"), runs: runs(&[(0, 5)]) };
     let call = bench.begin(write, true, b"bytes");
@@ -306,7 +320,7 @@ fn a_durable_write_is_answered_when_it_would_survive() {
 
 #[test]
 fn one_sync_serves_all_who_waited_for_the_disk() {
-    let mut bench = Bench::new(IoNodeConfig::default(), 1);
+    let mut bench = Bench::new(open_to_all(), 1);
     bench.create();
     bench.disk_stands_still = true;
     let sync = || RequestKind::Sync { path: path("a") };
@@ -320,7 +334,7 @@ fn one_sync_serves_all_who_waited_for_the_disk() {
 
 #[test]
 fn a_failed_sync_is_never_made_good_by_a_later_one() {
-    let mut bench = Bench::new(IoNodeConfig::default(), 1);
+    let mut bench = Bench::new(open_to_all(), 1);
     bench.create();
     bench.write(runs(&[(0, 5)]), b"bytes").expect("possible");
     bench.store.inject(Fault::FailedSync);
@@ -343,7 +357,9 @@ fn a_failed_sync_is_never_made_good_by_a_later_one() {
 fn a_full_disk_is_told_to_the_right_caller_and_counted() {
     let mut bench = Bench::new(small(), 3);
     bench.create();
-    bench.call(RequestKind::Create { path: path("b"), truncate: true, claim: false }).expect("possible");
+    bench
+        .call(RequestKind::Create { path: path("b"), truncate: true, claim: false, exclusive: false })
+        .expect("possible");
     bench.store.inner_mut().set_capacity(5 * 4_096);
     let begin = |bench: &mut Bench, name: &str, length: u64| {
         let kind = RequestKind::Write { path: path(name), runs: runs(&[(0, length)]) };
@@ -382,7 +398,11 @@ fn a_subfile_that_shrinks_during_a_read_resets_the_stream() {
     let mut bench = Bench::new(small(), 1);
     bench.create();
     bench.write(runs(&[(0, 20_000)]), &[7; 20_000]).expect("possible");
-    let mut call = bench.begin(RequestKind::Read { path: path("a"), runs: runs(&[(0, 20_000)]) }, false, &[]);
+    let mut call = bench.begin(
+        RequestKind::Read { path: path("a"), runs: runs(&[(0, 20_000)]), from_disk: false },
+        false,
+        &[],
+    );
     while call.payload.len() < 500 {
         bench.serve(&mut call);
         bench.step();
@@ -434,8 +454,12 @@ fn a_session_that_ends_leaves_no_memory_behind_though_the_disk_is_still_busy() {
 #[test]
 fn a_request_that_comes_twice_is_carried_out_once() {
     let mut bench = Bench::new(small(), 1);
-    let create =
-        |path_text: &str| RequestKind::Create { path: path(path_text), truncate: false, claim: false };
+    let create = |path_text: &str| RequestKind::Create {
+        path: path(path_text),
+        truncate: false,
+        claim: false,
+        exclusive: false,
+    };
     bench.call(create("a")).expect("possible");
     let remove = || RequestKind::Remove { path: path("a") };
     // The second comes while the disk works on the first.
@@ -457,15 +481,234 @@ fn a_request_that_comes_twice_is_carried_out_once() {
 
 #[test]
 fn a_member_may_do_what_its_rights_say() {
-    let access = AccessRules {
-        members: BTreeMap::from([("client".to_owned(), Right::ReadOnly)]),
-        others: Right::None,
-    };
+    let access = AccessRules::default().with("client", Rights::everywhere(Right::Read));
     let mut bench = Bench::new(IoNodeConfig { access, ..small() }, 1);
-    let create = DiskAction::Create { truncate: true, durable: true, owner: None };
+    let create = DiskAction::Create { truncate: true, exclusive: false, durable: true, owner: None };
     bench.store.perform(&path("a"), &create).expect("possible");
     assert_eq!(bench.call(RequestKind::Stat { path: path("a") }), Ok(0));
     let error = bench.call(RequestKind::SetLength { path: path("a"), length: 5 }).expect_err("read-only");
     assert_eq!((error.kind, error.text.as_str()), (ErrorKind::ReadOnly, "for member client"));
     assert_eq!(bench.write(runs(&[(0, 3)]), b"abc").expect_err("read-only").kind, ErrorKind::ReadOnly);
+}
+
+const RUN_PATHS: [&str; 3] = ["d/objects/", "d/journals/", "d/staged/"];
+
+fn dataset() -> DatasetPath {
+    DatasetPath::new(path("d")).expect("a free folder")
+}
+
+impl Bench {
+    fn create_once(&mut self, path: SubfilePath) -> Result<u64, RemoteError> {
+        self.call(RequestKind::Create { path, truncate: false, claim: false, exclusive: true })
+    }
+
+    fn write_once(&mut self, path: SubfilePath, offset: u64, bytes: &[u8]) -> Result<u64, RemoteError> {
+        let runs = runs(&[(offset, bytes.len() as u64)]);
+        let call = self.begin(RequestKind::Write { path, runs }, true, bytes);
+        self.finish(call).0.result.map(|()| 0)
+    }
+
+    /// Stages a record as run 7, whose object exists, too.
+    fn stage(&mut self, record: &SignedRecord) {
+        let objects = record.objects.iter().map(|entry| dataset().object(entry.run));
+        for object in objects.collect::<Vec<_>>() {
+            let created = self.create_once(object);
+            assert!(created.is_ok() || created.is_err_and(|error| error.kind == ErrorKind::AlreadyExists));
+        }
+        // What was staged and not published is the same run's to remove.
+        let _ = self.call(RequestKind::Remove { path: dataset().staged(run(7)) });
+        self.create_once(dataset().staged(run(7))).expect("free");
+        self.write_once(dataset().staged(run(7)), 0, record.bytes()).expect("our own");
+    }
+
+    fn publish(&mut self, number: u64) -> Result<u64, ErrorKind> {
+        let kind = RequestKind::Publish { dataset: dataset(), staged: run(7), number };
+        self.call(kind).map_err(|error| error.kind)
+    }
+
+    fn reclaim(&mut self, number: u64) -> Result<u64, ErrorKind> {
+        let kind = RequestKind::Reclaim { dataset: dataset(), run: run(1), number };
+        self.call(kind).map_err(|error| error.kind)
+    }
+
+    /// The names in a folder, and whether a live session writes each.
+    fn list(&mut self, folder: &str) -> Vec<(String, bool)> {
+        let call = self.begin(RequestKind::List { folder: path(folder), after: None }, false, &[]);
+        let (reply, payload) = self.finish(call);
+        assert_eq!(reply.result, Ok(()));
+        let entries = parse_listing(&payload).expect("a right listing").entries;
+        entries.into_iter().map(|entry| (entry.name.to_string(), entry.is_being_written)).collect()
+    }
+
+    /// The session ends, as that of a client that was silent for too long; the next request comes in another one.
+    fn end_session(&mut self) {
+        self.network.kill(CLIENT);
+        while self.step() {}
+    }
+}
+
+#[test]
+fn what_is_written_once_is_written_by_the_session_that_created_it_and_by_nobody_else() {
+    let mut bench = Bench::new(open_to_all(), 1);
+    for folder in RUN_PATHS {
+        let subfile = path(&format!("{folder}{}", run(1)));
+        bench.create_once(subfile.clone()).expect("free");
+        assert_eq!(bench.create_once(subfile.clone()).expect_err("there").kind, ErrorKind::AlreadyExists);
+        bench.write_once(subfile.clone(), 0, b"first").expect("our own");
+        assert_eq!(bench.write_once(subfile.clone(), 4, b"t").expect_err("there").kind, ErrorKind::WriteOnce);
+        bench.write_once(subfile.clone(), 10, b"last").expect("our own");
+        bench.call(RequestKind::Grow { path: subfile.clone(), length: 20 }).expect("our own");
+        assert_eq!(bench.list(folder), [(run(1).to_string(), true)]);
+    }
+    bench.end_session();
+    for folder in RUN_PATHS {
+        let subfile = path(&format!("{folder}{}", run(1)));
+        let refused = bench.write_once(subfile.clone(), 14, b"more").expect_err("another session");
+        assert_eq!(refused.kind, ErrorKind::WriteOnce);
+        // What the first session wrote and did not sync may be lost: nobody is told that it is safe.
+        let refused = bench.call(RequestKind::Sync { path: subfile.clone() }).expect_err("another session");
+        assert_eq!(refused.kind, ErrorKind::WriteOnce);
+        assert_eq!(bench.list(folder), [(run(1).to_string(), false)]);
+        assert_eq!(
+            &bench.store.inner().content(subfile.as_str()).expect("there")[..14],
+            b"first\0\0\0\0\0last"
+        );
+    }
+    assert_eq!(bench.list("nowhere"), []);
+    bench.assert_quiet();
+}
+
+#[test]
+fn a_chain_of_records_is_published_and_survives_a_power_loss() {
+    let mut bench = Bench::new(open_to_all(), 3);
+    let one = signed(&first("d", "client"));
+    let two = signed(&next(&one, 2, "client"));
+    bench.stage(&two);
+    assert_eq!(bench.publish(2), Err(ErrorKind::Stale), "there is no record 1");
+    bench.stage(&one);
+    assert_eq!(bench.publish(1), Ok(0));
+    assert_eq!(
+        bench.publish(1),
+        Err(ErrorKind::Taken),
+        "staged as 7, published as run 1's: who asks must look"
+    );
+    bench.stage(&two);
+    assert_eq!(bench.publish(2), Ok(0));
+    bench.stage(&two);
+    assert_eq!(bench.publish(2), Ok(0), "the same again is no failure");
+    bench.stage(&signed(&next(&one, 3, "client")));
+    assert_eq!(bench.publish(2), Err(ErrorKind::Taken));
+    // Its objects are written to no more, by their own session either.
+    let refused = bench.write_once(dataset().object(run(2)), 0, b"x").expect_err("published");
+    assert_eq!(refused.kind, ErrorKind::WriteOnce);
+    bench.store.inner_mut().crash(|| false);
+    for (number, record) in [(1, &one), (2, &two)] {
+        let content = bench.store.inner().content(dataset().commit(number).as_str());
+        assert_eq!(content.as_deref(), Some(&record.bytes()[..]));
+    }
+    bench.assert_quiet();
+}
+
+#[test]
+fn a_record_whose_object_is_not_here_is_not_published() {
+    let mut bench = Bench::new(open_to_all(), 1);
+    let one = signed(&first("d", "client"));
+    bench.stage(&one);
+    bench.store.perform(&dataset().object(run(1)), &DiskAction::Remove { durable: true }).expect("there");
+    assert_eq!(bench.publish(1), Err(ErrorKind::BadRecord));
+    assert_eq!(bench.list("d/commits"), []);
+}
+
+#[test]
+fn of_many_who_publish_the_same_number_at_once_one_does() {
+    for seed in 0..20 {
+        let mut bench = Bench::new(open_to_all(), seed);
+        let one = signed(&first("d", "client"));
+        bench.stage(&one);
+        assert_eq!(bench.publish(1), Ok(0));
+        let rivals = [2, 3, 4].map(|number| signed(&next(&one, number, "client")));
+        let mut calls: Vec<Call> = Vec::new();
+        for (number, rival) in [2, 3, 4].into_iter().zip(&rivals) {
+            bench.create_once(dataset().object(run(number))).expect("free");
+            bench.create_once(dataset().staged(run(number))).expect("free");
+            bench.write_once(dataset().staged(run(number)), 0, rival.bytes()).expect("our own");
+        }
+        for number in [2, 3, 4] {
+            let kind = RequestKind::Publish { dataset: dataset(), staged: run(number), number: 2 };
+            calls.push(bench.begin(kind, false, &[]));
+        }
+        bench.run(&mut calls);
+        let results = calls.iter().map(|call| call.header.clone().expect("a reply").result);
+        let kinds: Vec<_> = results.map(|result| result.map_err(|error| error.kind)).collect();
+        assert_eq!(kinds.iter().filter(|kind| kind.is_ok()).count(), 1, "seed {seed}: {kinds:?}");
+        assert_eq!(kinds.iter().filter(|kind| **kind == Err(ErrorKind::Taken)).count(), 2);
+        let winner = kinds.iter().position(Result::is_ok).expect("one");
+        let content = bench.store.inner().content(dataset().commit(2).as_str());
+        assert_eq!(content.as_deref(), Some(&rivals[winner].bytes()[..]));
+        bench.assert_quiet();
+    }
+}
+
+#[test]
+fn a_full_disk_publishes_nothing_and_leaves_everything_as_it_was() {
+    let mut bench = Bench::new(open_to_all(), 1);
+    let one = signed(&first("d", "client"));
+    bench.stage(&one);
+    let error = RemoteError { kind: ErrorKind::NoSpace, os_error: Some(28), text: "commits".to_owned() };
+    bench.store.inject(Fault::Fail { call: SystemCall::Create, error });
+    assert_eq!(bench.publish(1), Err(ErrorKind::NoSpace));
+    assert_eq!(bench.publish(1), Ok(0));
+    bench.assert_quiet();
+}
+
+#[test]
+fn a_condemned_run_is_reclaimed_when_its_grace_is_over() {
+    let mut bench = Bench::new(open_to_all(), 1);
+    let one = signed(&first("d", "client"));
+    let two = signed(&next(&one, 2, "client"));
+    let three = signed(&forgetting(&two, "client"));
+    bench.create_once(dataset().journal(run(1))).expect("free");
+    for (number, record) in [(1, &one), (2, &two)] {
+        bench.stage(record);
+        assert_eq!(bench.publish(number), Ok(0));
+    }
+    assert_eq!(bench.reclaim(2), Err(ErrorKind::BadRecord), "it is not condemned");
+    bench.now += Duration::from_secs(4_000);
+    bench.stage(&three);
+    assert_eq!(bench.publish(3), Ok(0));
+    assert_eq!(bench.reclaim(2), Err(ErrorKind::Stale));
+    assert_eq!(bench.reclaim(4), Err(ErrorKind::Stale));
+    assert_eq!(bench.reclaim(3), Err(ErrorKind::TooEarly));
+    bench.now += Duration::from_secs(3_000);
+    bench.call(RequestKind::Mark { dataset: dataset() }).expect("anybody who reads");
+    bench.now += Duration::from_secs(3_599);
+    let error = bench.call(RequestKind::Reclaim { dataset: dataset(), run: run(1), number: 3 });
+    let error = error.expect_err("a second too early");
+    assert_eq!((error.kind, error.text.ends_with("for 1 s yet")), (ErrorKind::TooEarly, true), "{error}");
+    bench.now += Duration::from_secs(1);
+    assert_eq!(bench.reclaim(3), Ok(0));
+    assert_eq!(bench.reclaim(3), Ok(0), "again is no failure");
+    assert_eq!(
+        (bench.list("d/objects"), bench.list("d/journals")),
+        (vec![(run(2).to_string(), false)], vec![])
+    );
+    bench.store.inner_mut().crash(|| false);
+    assert_eq!(bench.store.inner().content(dataset().object(run(1)).as_str()), None);
+    bench.assert_quiet();
+}
+
+#[test]
+fn a_client_of_another_version_is_told_both_versions() {
+    let mut bench = Bench::new(open_to_all(), 1);
+    let stat = Request {
+        id: RequestId { operation: 1, transfer: 1 },
+        durable: false,
+        kind: RequestKind::Stat { path: path("a") },
+    };
+    let mut bytes = stat.emit();
+    bytes[2] = 1;
+    let call = bench.begin_bytes(bytes.into());
+    let error = bench.finish(call).0.result.expect_err("an older client");
+    assert_eq!(error.kind, ErrorKind::Unsupported);
+    assert!(error.text.contains("the peer speaks version 1 of the protocol, this side 2"), "{error}");
 }

@@ -15,12 +15,18 @@ use super::disk_queue::Completed;
 use super::emission::Emission;
 use super::outbox::Outbox;
 use super::past::is_once_only;
+use super::publication::{Claim, Publication};
 use super::reception::Reception;
+use super::reclamation::Reclamation;
+use super::record_work::RecordWork;
+use crate::dataset::{Territory, is_lock};
+use crate::distribution::Extent;
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
+use crate::request::Run;
 use crate::store::{DiskAction, DiskReply};
 use crate::transport::Transport;
-use crate::wire::{Assembler, Reply, Request, RequestId, RequestKind, RunTable, WireError};
+use crate::wire::{Assembler, Reply, Request, RequestId, RequestKind, RunTable, WireError, emit_listing};
 
 /// How much is read at once while a request arrives, or while input is discarded.
 const READ_BYTES: u64 = 16 << 10;
@@ -58,13 +64,29 @@ enum Work {
     Reception { reception: Reception, durable: bool },
     /// A read waits for the size of the subfile.
     Sizing { path: SubfilePath, runs: RunTable },
+    /// A folder is being listed.
+    Listing { folder: SubfilePath },
     /// The payload of a read is sent.
     Emission(Emission),
+    /// Records of a data set are looked at, and perhaps changed.
+    Records(RecordWork),
     /// The disk works; `size_before` is what an operation before this one told.
-    /// `moves` if the subfile does not have this path afterwards.
-    Waiting { path: SubfilePath, then_sync: bool, size_before: Option<u64>, moves: bool },
+    Waiting { path: SubfilePath, then: Then, size_before: Option<u64> },
     /// The reply is on its way, or a failed one is.
     Replied,
+}
+
+/// What follows when the disk has done what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// The reply.
+    Reply,
+    /// A sync, then the reply.
+    Sync,
+    /// The subfile does not have this path any more.
+    Moved,
+    /// This session writes the subfile, which is new, and nobody else does.
+    Created,
 }
 
 impl Transfer {
@@ -92,6 +114,9 @@ impl Transfer {
             }
             self.last_progress = cx.now;
         }
+        if matches!(self.work, Work::Replied) {
+            cx.shared.turns.release(cx.stream);
+        }
         let ended = self.outbox.is_finished() && self.input_ended;
         Ok(if ended { Status::Ended } else { Status::Running })
     }
@@ -116,9 +141,21 @@ impl Transfer {
             return read;
         }
         cx.release_memory(completed.reserved);
-        match outcome {
-            Ok(reply) => self.succeeded(&reply, cx),
-            Err(error) => self.fail(error, cx),
+        if let Work::Records(work) = &mut self.work {
+            match work.completed(completed.ticket, outcome, cx) {
+                Ok(false) => {}
+                Ok(true) => self.reply(&Reply::done(0)),
+                Err(error) => self.fail(error, cx),
+            }
+            return Ok(());
+        }
+        match (outcome, &self.work) {
+            (Ok(reply), _) => self.succeeded(&reply, cx),
+            // A data set that nobody has begun has no records: that is no failure.
+            (Err(error), Work::Listing { .. }) if error.kind == ErrorKind::NotFound => {
+                self.succeeded(&DiskReply::default(), cx);
+            }
+            (Err(error), _) => self.fail(error, cx),
         }
         Ok(())
     }
@@ -163,7 +200,14 @@ impl Transfer {
                 Ok(Progress::Made)
             }
             Work::Emission(emission) => Ok(emission.step(cx, &mut self.outbox)),
-            Work::Sizing { .. } | Work::Waiting { .. } => Ok(Progress::Blocked),
+            Work::Records(work) => match work.step(cx) {
+                Ok(progress) => Ok(progress),
+                Err(error) => {
+                    self.fail(error, cx);
+                    Ok(Progress::Made)
+                }
+            },
+            Work::Sizing { .. } | Work::Listing { .. } | Work::Waiting { .. } => Ok(Progress::Blocked),
             Work::Replied => self.discard_input(cx),
         }
     }
@@ -196,6 +240,7 @@ impl Transfer {
         if !matches!(request.kind, RequestKind::Read { .. }) {
             cx.transport.set_interactive(cx.now, cx.stream);
         }
+        let after_change = if durable { Then::Sync } else { Then::Reply };
         match request.kind {
             kind if is_once_only(&kind) => self.once(request.id, &kind, durable, cx),
             RequestKind::Write { path, runs } => {
@@ -203,19 +248,41 @@ impl Transfer {
                 reception.arrived(rest, cx);
                 self.work = Work::Reception { reception, durable };
             }
-            RequestKind::Read { path, runs } => {
-                cx.submit(&path, DiskAction::Size, 0);
+            RequestKind::Read { path, runs, from_disk } => {
+                cx.submit(&path, sizing(&runs, from_disk), 0);
                 self.work = Work::Sizing { path, runs };
             }
-            RequestKind::Create { path, truncate, .. } => {
+            RequestKind::List { folder, after } => {
+                cx.submit(&folder, DiskAction::List { after }, 0);
+                self.work = Work::Listing { folder };
+            }
+            RequestKind::Publish { dataset, staged, number } => {
+                let claim = Claim { dataset, staged, number };
+                self.work = Work::Records(RecordWork::Publication(Publication::new(claim)));
+            }
+            RequestKind::Reclaim { dataset, run, number } => {
+                let reclamation = Reclamation::new(dataset, run, number);
+                self.work = Work::Records(RecordWork::Reclamation(reclamation));
+            }
+            RequestKind::Mark { dataset } => {
+                cx.shared.grace.mark(cx.now, dataset);
+                self.reply(&Reply::done(0));
+            }
+            RequestKind::Create { path, truncate, claim, exclusive } => {
+                // A lock has nothing in it that could be cut, and whoever may only add may claim it.
+                let truncate = truncate && !(claim && is_lock(&path));
                 let owner = cx.client();
-                self.wait(path, DiskAction::Create { truncate, durable, owner }, false, cx);
+                let is_written_once = exclusive && matches!(Territory::of(&path), Territory::Dataset(_));
+                let then = if is_written_once { Then::Created } else { Then::Reply };
+                self.wait(path, DiskAction::Create { truncate, exclusive, durable, owner }, then, cx);
             }
             RequestKind::SetLength { path, length } => {
-                self.wait(path, DiskAction::SetLength { length }, durable, cx);
+                self.wait(path, DiskAction::SetLength { length }, after_change, cx);
             }
-            RequestKind::Grow { path, length } => self.wait(path, DiskAction::Grow { length }, durable, cx),
-            RequestKind::Stat { path } => self.wait(path, DiskAction::Size, false, cx),
+            RequestKind::Grow { path, length } => {
+                self.wait(path, DiskAction::Grow { length }, after_change, cx)
+            }
+            RequestKind::Stat { path } => self.wait(path, DiskAction::Size, Then::Reply, cx),
             RequestKind::Sync { path } => self.sync(path, None, cx),
             RequestKind::ErrorCounters { reset } => self.tell_counters(reset, cx),
             RequestKind::Remove { .. } | RequestKind::Rename { .. } => {}
@@ -239,7 +306,7 @@ impl Transfer {
                 None => return,
             },
         };
-        self.work = Work::Waiting { path: path.clone(), then_sync: false, size_before: None, moves: true };
+        self.work = Work::Waiting { path: path.clone(), then: Then::Moved, size_before: None };
         match cx.submit_once((id, kind), path, action) {
             None => {}
             Some(Ok(reply)) => self.reply(&Reply::done(reply.size_before)),
@@ -251,16 +318,16 @@ impl Transfer {
         &mut self,
         path: SubfilePath,
         action: DiskAction,
-        then_sync: bool,
+        then: Then,
         cx: &mut Context<'_, T>,
     ) {
         cx.submit(&path, action, 0);
-        self.work = Work::Waiting { path, then_sync, size_before: None, moves: false };
+        self.work = Work::Waiting { path, then, size_before: None };
     }
 
     fn sync<T: Transport>(&mut self, path: SubfilePath, size_before: Option<u64>, cx: &mut Context<'_, T>) {
         match cx.sync(&path) {
-            Ok(()) => self.work = Work::Waiting { path, then_sync: false, size_before, moves: false },
+            Ok(()) => self.work = Work::Waiting { path, then: Then::Reply, size_before },
             Err(error) => self.fail(error, cx),
         }
     }
@@ -274,21 +341,24 @@ impl Transfer {
                 self.outbox.push(header.emit().into(), 0);
                 self.work = Work::Emission(Emission::new(path.clone(), runs, payload));
             }
-            Work::Waiting { path, then_sync, size_before, moves } => {
-                if *moves {
-                    cx.shared.claims.release(path);
+            Work::Listing { folder } => {
+                let mut listing = reply.listing.clone();
+                cx.shared.admission.mark_written(folder, &mut listing);
+                self.reply_with(0, emit_listing(&listing).into());
+            }
+            Work::Waiting { path, then, size_before } => {
+                let (path, size) = (path.clone(), size_before.unwrap_or(reply.size_before));
+                let session = cx.stream.session;
+                match then {
+                    Then::Sync => return self.sync(path, Some(size), cx),
+                    Then::Moved => cx.shared.admission.moved(&path),
+                    Then::Created => cx.shared.admission.write_once().created(path, session),
+                    Then::Reply => {}
                 }
-                let size = size_before.unwrap_or(reply.size_before);
-                match then_sync {
-                    true => {
-                        let path = path.clone();
-                        self.sync(path, Some(size), cx);
-                    }
-                    false => self.reply(&Reply::done(size)),
-                }
+                self.reply(&Reply::done(size));
             }
             // The reply, a failure, left before this operation ended.
-            Work::Request(_) | Work::Emission(_) | Work::Replied => {}
+            Work::Request(_) | Work::Emission(_) | Work::Records(_) | Work::Replied => {}
         }
     }
 
@@ -308,8 +378,13 @@ impl Transfer {
         if reset {
             *counters = Default::default();
         }
-        self.reply(&Reply { result: Ok(()), size: 0, payload: bytes.len() as u64 });
-        self.outbox.push(Bytes::copy_from_slice(&bytes), 0);
+        self.reply_with(0, Bytes::copy_from_slice(&bytes));
+    }
+
+    /// Replies with a payload that is no subfile's.
+    fn reply_with(&mut self, size: u64, payload: Bytes) {
+        self.reply(&Reply { result: Ok(()), size, payload: payload.len() as u64 });
+        self.outbox.push(payload, 0);
     }
 
     /// Replies with a failure, unless the reply has left already.
@@ -338,6 +413,15 @@ impl Transfer {
             Read::Finished | Read::Lost { .. } => self.input_ended = true,
         }
         Ok(Progress::Made)
+    }
+}
+
+/// What a read begins with: it must know the size.
+fn sizing(runs: &RunTable, from_disk: bool) -> DiskAction {
+    let start = runs.runs().next().map_or(0, Run::start);
+    match from_disk {
+        true => DiskAction::Uncache { extent: Extent::between(start, runs.end()) },
+        false => DiskAction::Size,
     }
 }
 

@@ -22,7 +22,7 @@ mod journal;
 mod manifest;
 #[cfg(feature = "replication")]
 mod packed;
-mod record;
+pub(crate) mod record;
 
 pub use chunk::{ChunkRef, Codec, Hash, MAX_CHUNK_BYTES, MAX_OBJECT_BYTES};
 #[cfg(feature = "replication")]

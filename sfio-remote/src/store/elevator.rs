@@ -174,7 +174,10 @@ mod tests {
     fn store() -> FaultyStore<MemoryStore> {
         let mut store = FaultyStore::new(MemoryStore::default());
         store
-            .perform(&path(), &DiskAction::Create { truncate: true, durable: false, owner: None })
+            .perform(
+                &path(),
+                &DiskAction::Create { truncate: true, exclusive: false, durable: false, owner: None },
+            )
             .expect("possible");
         store
     }

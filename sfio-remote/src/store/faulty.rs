@@ -88,8 +88,8 @@ impl Fault {
 
 fn call_of(action: &DiskAction) -> SystemCall {
     match action {
-        DiskAction::Size => SystemCall::Open,
-        DiskAction::Read { .. } => SystemCall::Read,
+        DiskAction::Size | DiskAction::Uncache { .. } | DiskAction::List { .. } => SystemCall::Open,
+        DiskAction::Read { .. } | DiskAction::ReadWhole { .. } => SystemCall::Read,
         DiskAction::Write { .. } | DiskAction::Sync => SystemCall::Write,
         DiskAction::Create { .. } | DiskAction::Rename { .. } => SystemCall::Create,
         DiskAction::SetLength { .. } | DiskAction::Grow { .. } => SystemCall::Truncate,
@@ -129,7 +129,10 @@ mod tests {
         let path = SubfilePath::new("a").expect("a right path");
         let mut store = FaultyStore::new(MemoryStore::default());
         store
-            .perform(&path, &DiskAction::Create { truncate: true, durable: true, owner: None })
+            .perform(
+                &path,
+                &DiskAction::Create { truncate: true, exclusive: false, durable: true, owner: None },
+            )
             .expect("no fault yet");
         store.inject(Fault::TornWrite { bytes: 3 });
         store.inject(Fault::LostSync);

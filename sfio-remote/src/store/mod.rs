@@ -3,10 +3,15 @@
 
 mod elevator;
 mod faulty;
+mod identity;
+mod listing;
 mod memory;
 
 pub use elevator::{Elevator, Errand};
 pub use faulty::{Fault, FaultyStore};
+pub use identity::{NotARootId, RootId, Verdict, WrongRoot, judge};
+pub(crate) use listing::{ENTRY_BYTES, FirstNames};
+pub use listing::{Entry, EntryKind, Listing};
 pub use memory::MemoryStore;
 
 use std::sync::Arc;
@@ -14,7 +19,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::distribution::Extent;
-use crate::name::SubfilePath;
+use crate::name::{EntryName, SubfilePath};
 use crate::remote_error::{ErrorKind, RemoteError};
 
 /// Tells the disk operations of an I/O node apart.
@@ -26,7 +31,7 @@ pub struct Ticket(pub u64);
 pub struct DiskOperation {
     /// Comes back with the result.
     pub ticket: Ticket,
-    /// The subfile.
+    /// The subfile, or the folder to list.
     pub path: SubfilePath,
     /// What to do with it.
     pub action: DiskAction,
@@ -42,6 +47,22 @@ pub enum DiskAction {
         /// The extents; disjoint.
         extents: Vec<Extent>,
     },
+    /// Let go of what memory holds of these bytes, as far as it is on the disk, so that a read after this one tells what is
+    /// there; and tell the size.
+    Uncache {
+        /// The bytes.
+        extent: Extent,
+    },
+    /// Give all of its bytes.
+    ReadWhole {
+        /// How many it may have at most; of more it is an error.
+        limit: u64,
+    },
+    /// Tell what the folder holds, as much as fits into a reply.
+    List {
+        /// Only what comes behind this name.
+        after: Option<EntryName>,
+    },
     /// Put bytes into these ascending extents.
     Write {
         /// The extents; disjoint.
@@ -53,6 +74,8 @@ pub enum DiskAction {
     Create {
         /// Whether one that exists becomes empty.
         truncate: bool,
+        /// Whether one that exists is an error.
+        exclusive: bool,
         /// Whether its name must survive a power loss.
         durable: bool,
         /// The member that pays for it if it is new; none: nobody.
@@ -103,8 +126,10 @@ pub struct DiskResult {
 pub struct DiskReply {
     /// The size that the subfile had before, in bytes.
     pub size_before: u64,
-    /// What a [`DiskAction::Read`] read.
+    /// What a [`DiskAction::Read`] or [`DiskAction::ReadWhole`] read.
     pub data: Bytes,
+    /// What a [`DiskAction::List`] found.
+    pub listing: Listing,
 }
 
 /// A failure that concerns another subfile than the operation's.
@@ -169,6 +194,12 @@ impl DiskError {
     pub fn new(call: SystemCall, kind: ErrorKind, text: impl Into<String>) -> DiskError {
         DiskError { call, error: RemoteError::new(kind, text) }
     }
+}
+
+/// The error of a file that is larger than what it is for can be.
+pub(crate) fn too_large(path: &SubfilePath, size: u64, limit: u64) -> DiskError {
+    let text = format!("{path} has {size} bytes, and at most {limit} are possible");
+    DiskError::new(SystemCall::Read, ErrorKind::FileTooLarge, text)
 }
 
 /// A place for subfiles.

@@ -13,6 +13,11 @@ impl<'a> Fields<'a> {
         Fields { rest: bytes, whole: bytes.len() }
     }
 
+    /// Whether all was read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     pub(super) fn bytes(&mut self, length: usize) -> Result<&'a [u8], WireError> {
         let (taken, rest) = self.rest.split_at_checked(length).ok_or_else(|| WireError::Truncated {
             found: self.whole as u64,

@@ -9,12 +9,14 @@
 
 mod assembler;
 mod field;
+mod listing;
 mod reply;
 mod request;
 mod run_table;
 mod varint;
 
 pub use assembler::Assembler;
+pub use listing::{MAX_LISTING_BYTES, emit_listing, parse_listing};
 pub use reply::{MAX_REPLY_BYTES, Reply, ReplyView};
 pub use request::{MAX_REQUEST_BYTES, Request, RequestId, RequestKind, RequestView};
 pub use run_table::{MAX_RUN_BYTES, MAX_RUN_TABLE_BYTES, RunTable, RunTableBuilder, Runs};
@@ -24,7 +26,8 @@ use crate::name::ElementError;
 /// The version of the protocol.
 ///
 /// - 1: the first.
-pub const VERSION: u8 = 1;
+/// - 2: subfiles that are written once, listings, reads from the disk; publication, marks and reclaiming of data sets.
+pub const VERSION: u8 = 2;
 
 /// What is wrong with bytes off the wire.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +41,9 @@ pub enum WireError {
         expected: u16,
     },
     /// The peer speaks another version.
-    #[error("version {0} of the protocol; this side speaks {VERSION}")]
+    #[error(
+        "the peer speaks version {0} of the protocol, this side {VERSION}: the older one needs an update"
+    )]
     Version(u8),
     /// A number without a meaning.
     #[error("{value} is no {what}")]
@@ -59,7 +64,7 @@ pub enum WireError {
         limit: u64,
     },
     /// A field that this kind of message does not have.
-    #[error("a {kind} request has no {what}, but it is {value}")]
+    #[error("a request to {kind} has no {what}, but it is {value}")]
     Superfluous {
         /// The kind of request.
         kind: &'static str,
@@ -79,15 +84,21 @@ pub enum WireError {
     /// More bytes than the message has.
     #[error("{0} bytes follow the end of the message")]
     Trailing(u64),
-    /// A path or an explanation that is no text.
+    /// A path, a name or an explanation that is no text.
     #[error("the {0} is not UTF-8")]
     NotText(&'static str),
     /// A path that no subfile can have.
-    #[error("path: {0}")]
+    #[error("{0}")]
     Path(#[from] ElementError),
     /// A path that is not in its one spelling.
     #[error("the path \"{0}\" is not in its one spelling (no \"//\", no \"/./\", no slash at an end)")]
     Spelling(String),
+    /// A name that is not behind the one before it.
+    #[error("the name \"{0}\" is not behind the one before it")]
+    Order(String),
+    /// A run that is none.
+    #[error("the run is not 32 hexadecimal digits in lower case")]
+    Run,
     /// A run table that describes no ascending extents.
     #[error("run {index} of the run table: {fault}")]
     RunTable {

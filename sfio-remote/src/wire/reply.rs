@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         assert!(fault(|bytes| bytes[0] = b'S').contains("begins with"));
-        assert!(fault(|bytes| bytes[2] = 2).contains("version 2"));
+        assert!(fault(|bytes| bytes[2] = 1).contains("version 1"));
         assert!(fault(|bytes| bytes[3] = 255).contains("255 is no status"));
         assert!(fault(|bytes| bytes[5] = 5).contains("os error of a success is 5"));
         assert!(fault(|bytes| bytes[6] = 9).contains("at most 512"));

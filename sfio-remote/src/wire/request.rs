@@ -25,8 +25,10 @@ use bytes::Bytes;
 
 use super::field::{Fields, at_most, text};
 use super::{MAX_RUN_TABLE_BYTES, RunTable, VERSION, WireError};
+use crate::dataset::DatasetPath;
 use crate::distribution::MAX_LENGTH;
-use crate::name::{MAX_PATH_BYTES, SubfilePath};
+use crate::name::{EntryName, MAX_PATH_BYTES, SubfilePath};
+use crate::replication::RunId;
 
 const MAGIC: u16 = u16::from_be_bytes(*b"SF");
 const FIXED_BYTES: usize = 36;
@@ -39,6 +41,8 @@ const TRUNCATE: u16 = 2;
 const REPLACE: u16 = 4;
 const RESET: u16 = 8;
 const CLAIM: u16 = 16;
+const EXCLUSIVE: u16 = 32;
+const FROM_DISK: u16 = 64;
 
 /// What a client asks of an I/O node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +73,8 @@ pub enum RequestKind {
         path: SubfilePath,
         /// What to send, in this order.
         runs: RunTable,
+        /// Whether what the operating system holds in memory does not count: to know what is on the disk.
+        from_disk: bool,
     },
     /// Put the payload into these extents.
     Write {
@@ -85,6 +91,8 @@ pub enum RequestKind {
         truncate: bool,
         /// Whether nobody else may change it until this session removes it, gives it another path, or ends.
         claim: bool,
+        /// Whether it is an error if it exists. Then nothing can be truncated or claimed.
+        exclusive: bool,
     },
     /// Cut or extend with zeros to this size.
     SetLength {
@@ -129,6 +137,36 @@ pub enum RequestKind {
         /// Whether they start again from zero.
         reset: bool,
     },
+    /// Make a staged record the one of its number, if it may be that. What has been published so stays so.
+    Publish {
+        /// The data set.
+        dataset: DatasetPath,
+        /// What the record was staged as.
+        staged: RunId,
+        /// The record's number.
+        number: u64,
+    },
+    /// Somebody reads the data set: nothing of it may be reclaimed for a while.
+    Mark {
+        /// The data set.
+        dataset: DatasetPath,
+    },
+    /// Remove what a run sent, which the newest record condemns, unless a reader may still need it.
+    Reclaim {
+        /// The data set.
+        dataset: DatasetPath,
+        /// The run.
+        run: RunId,
+        /// The number of the newest record.
+        number: u64,
+    },
+    /// Tell what a folder holds, in the order of the names, as far as one reply has room.
+    List {
+        /// The folder.
+        folder: SubfilePath,
+        /// Only what comes behind this name; none: from the beginning.
+        after: Option<EntryName>,
+    },
 }
 
 impl RequestKind {
@@ -144,10 +182,14 @@ impl RequestKind {
             RequestKind::Remove { .. } => 8,
             RequestKind::Rename { .. } => 9,
             RequestKind::ErrorCounters { .. } => 10,
+            RequestKind::List { .. } => 11,
+            RequestKind::Publish { .. } => 12,
+            RequestKind::Mark { .. } => 13,
+            RequestKind::Reclaim { .. } => 14,
         }
     }
 
-    /// The subfile that it is about; none for the error counters.
+    /// The subfile, folder or data set that it is about; none for the error counters.
     pub fn path(&self) -> Option<&SubfilePath> {
         match self {
             RequestKind::Read { path, .. }
@@ -158,7 +200,11 @@ impl RequestKind {
             | RequestKind::Stat { path }
             | RequestKind::Sync { path }
             | RequestKind::Remove { path }
-            | RequestKind::Rename { path, .. } => Some(path),
+            | RequestKind::Rename { path, .. }
+            | RequestKind::List { folder: path, .. } => Some(path),
+            RequestKind::Publish { dataset, .. }
+            | RequestKind::Mark { dataset }
+            | RequestKind::Reclaim { dataset, .. } => Some(dataset.folder()),
             RequestKind::ErrorCounters { .. } => None,
         }
     }
@@ -180,9 +226,12 @@ impl RequestKind {
 
     fn flags(&self) -> u16 {
         match self {
-            RequestKind::Create { truncate, claim, .. } => {
-                (u16::from(*truncate) * TRUNCATE) | (u16::from(*claim) * CLAIM)
+            RequestKind::Create { truncate, claim, exclusive, .. } => {
+                (u16::from(*truncate) * TRUNCATE)
+                    | (u16::from(*claim) * CLAIM)
+                    | (u16::from(*exclusive) * EXCLUSIVE)
             }
+            RequestKind::Read { from_disk: true, .. } => FROM_DISK,
             RequestKind::Rename { replace: true, .. } => REPLACE,
             RequestKind::ErrorCounters { reset: true } => RESET,
             _ => 0,
@@ -194,10 +243,16 @@ impl Request {
     /// The bytes of the request, without its payload.
     pub fn emit(&self) -> Vec<u8> {
         let path = self.kind.path().map_or("", SubfilePath::as_str);
-        let (target, length) = match &self.kind {
-            RequestKind::Rename { target, .. } => (target.as_str(), 0),
-            RequestKind::SetLength { length, .. } | RequestKind::Grow { length, .. } => ("", *length),
-            _ => ("", 0),
+        let target = match &self.kind {
+            RequestKind::Rename { target, .. } => target.to_string(),
+            RequestKind::List { after: Some(after), .. } => after.to_string(),
+            RequestKind::Publish { staged: run, .. } | RequestKind::Reclaim { run, .. } => run.to_string(),
+            _ => String::new(),
+        };
+        let length = match &self.kind {
+            RequestKind::SetLength { length, .. } | RequestKind::Grow { length, .. } => *length,
+            RequestKind::Publish { number, .. } | RequestKind::Reclaim { number, .. } => *number,
+            _ => 0,
         };
         let runs = self.kind.runs().map_or(&[][..], |runs| runs.as_bytes());
         let flags = self.kind.flags() | if self.durable { DURABLE } else { 0 };
@@ -229,12 +284,17 @@ impl Request {
         let runs = || RunTable::parse(bytes.slice(bytes.len() - view.run_table.len()..));
         let mut expected = Extras::default();
         let kind = match view.kind {
-            1 => RequestKind::Read { path: path()?, runs: expected.run_table(runs)? },
+            1 => RequestKind::Read {
+                path: path()?,
+                runs: expected.run_table(runs)?,
+                from_disk: expected.flag(&view, FROM_DISK),
+            },
             2 => RequestKind::Write { path: path()?, runs: expected.run_table(runs)? },
             3 => RequestKind::Create {
                 path: path()?,
                 truncate: expected.flag(&view, TRUNCATE),
                 claim: expected.flag(&view, CLAIM),
+                exclusive: expected.exclusive(&view)?,
             },
             4 => RequestKind::SetLength { path: path()?, length: expected.length(&view)? },
             5 => RequestKind::Grow { path: path()?, length: expected.length(&view)? },
@@ -247,6 +307,18 @@ impl Request {
                 replace: expected.flag(&view, REPLACE),
             },
             10 => RequestKind::ErrorCounters { reset: expected.flag(&view, RESET) },
+            11 => RequestKind::List { folder: path()?, after: expected.name(&view)? },
+            12 => RequestKind::Publish {
+                dataset: DatasetPath::new(path()?)?,
+                staged: expected.run(&view)?,
+                number: expected.record_number(&view)?,
+            },
+            13 => RequestKind::Mark { dataset: DatasetPath::new(path()?)? },
+            14 => RequestKind::Reclaim {
+                dataset: DatasetPath::new(path()?)?,
+                run: expected.run(&view)?,
+                number: expected.record_number(&view)?,
+            },
             value => return Err(WireError::Unknown { what: "kind of request", value: value.into() }),
         };
         expected.refuse_others(&view, &kind)?;
@@ -277,6 +349,42 @@ impl Extras {
     fn target(&mut self, view: &RequestView<'_>) -> Result<SubfilePath, WireError> {
         self.target = true;
         path(view.target)
+    }
+
+    /// A record's number in place of a length; the first one is 1.
+    fn record_number(&mut self, view: &RequestView<'_>) -> Result<u64, WireError> {
+        match self.length(view)? {
+            0 => Err(WireError::Unknown { what: "number of a record", value: 0 }),
+            number => Ok(number),
+        }
+    }
+
+    /// A run in place of a target.
+    fn run(&mut self, view: &RequestView<'_>) -> Result<RunId, WireError> {
+        self.target = true;
+        text("run", view.target)?.parse().map_err(|_| WireError::Run)
+    }
+
+    /// A name in place of a target, if there is one.
+    fn name(&mut self, view: &RequestView<'_>) -> Result<Option<EntryName>, WireError> {
+        self.target = true;
+        match view.target {
+            [] => Ok(None),
+            name => Ok(Some(EntryName::new(text("name", name)?)?)),
+        }
+    }
+
+    /// Whether only a new subfile will do; there is nothing of it to truncate, and what is written once needs no claim.
+    fn exclusive(&mut self, view: &RequestView<'_>) -> Result<bool, WireError> {
+        let exclusive = self.flag(view, EXCLUSIVE);
+        match view.flags & (TRUNCATE | CLAIM) {
+            flags if exclusive && flags != 0 => Err(WireError::Superfluous {
+                kind: "create exclusively",
+                what: "such flags",
+                value: flags.into(),
+            }),
+            _ => Ok(exclusive),
+        }
     }
 
     fn run_table<R>(&mut self, parse: impl FnOnce() -> Result<R, WireError>) -> Result<R, WireError> {
@@ -312,7 +420,11 @@ impl RequestKind {
             RequestKind::Sync { .. } => "sync",
             RequestKind::Remove { .. } => "remove",
             RequestKind::Rename { .. } => "rename",
-            RequestKind::ErrorCounters { .. } => "error-counters",
+            RequestKind::ErrorCounters { .. } => "tell error counters",
+            RequestKind::List { .. } => "list",
+            RequestKind::Publish { .. } => "publish",
+            RequestKind::Mark { .. } => "mark",
+            RequestKind::Reclaim { .. } => "reclaim",
         }
     }
 }
@@ -407,6 +519,10 @@ mod tests {
         "[a-zü]{1,9}(/[a-z. ]{3,9}){0,3}".prop_map(|text| SubfilePath::new(&text).expect("a right path"))
     }
 
+    fn any_dataset() -> impl Strategy<Value = DatasetPath> {
+        any_path().prop_map(|path| DatasetPath::new(path).expect("a free folder"))
+    }
+
     fn any_runs() -> impl Strategy<Value = RunTable> {
         prop::collection::vec((1_u64..100_000, 1_u64..5_000), 1..50).prop_map(|steps| {
             let (mut builder, mut at) = (RunTableBuilder::default(), 0);
@@ -421,10 +537,32 @@ mod tests {
     fn any_kind() -> impl Strategy<Value = RequestKind> {
         let length = 0..=MAX_LENGTH;
         prop_oneof![
-            (any_path(), any_runs()).prop_map(|(path, runs)| RequestKind::Read { path, runs }),
+            (any_path(), any_runs(), any::<bool>()).prop_map(|(path, runs, from_disk)| RequestKind::Read {
+                path,
+                runs,
+                from_disk
+            }),
             (any_path(), any_runs()).prop_map(|(path, runs)| RequestKind::Write { path, runs }),
-            (any_path(), any::<bool>(), any::<bool>())
-                .prop_map(|(path, truncate, claim)| RequestKind::Create { path, truncate, claim }),
+            (any_path(), any::<bool>(), any::<bool>()).prop_map(|(path, truncate, claim)| {
+                RequestKind::Create { path, truncate, claim, exclusive: false }
+            }),
+            any_path().prop_map(|path| RequestKind::Create {
+                path,
+                truncate: false,
+                claim: false,
+                exclusive: true
+            }),
+            (any_dataset(), any::<[u8; 16]>(), 1..=MAX_LENGTH).prop_map(|(dataset, run, number)| {
+                RequestKind::Publish { dataset, staged: RunId(run), number }
+            }),
+            (any_dataset(), any::<[u8; 16]>(), 1..=MAX_LENGTH).prop_map(|(dataset, run, number)| {
+                RequestKind::Reclaim { dataset, run: RunId(run), number }
+            }),
+            any_dataset().prop_map(|dataset| RequestKind::Mark { dataset }),
+            (any_path(), prop::option::of("[a-zü. ]{3,9}")).prop_map(|(folder, after)| {
+                let after = after.map(|text| EntryName::new(&text).expect("a right name"));
+                RequestKind::List { folder, after }
+            }),
             (any_path(), length.clone()).prop_map(|(path, length)| RequestKind::SetLength { path, length }),
             (any_path(), length).prop_map(|(path, length)| RequestKind::Grow { path, length }),
             any_path().prop_map(|path| RequestKind::Stat { path }),
@@ -465,12 +603,28 @@ mod tests {
         assert!(fault(|bytes| bytes[0] = 0).contains("begins with 0x0046"));
         assert!(fault(|bytes| bytes[2] = 9).contains("version 9"));
         assert!(fault(|bytes| bytes[3] = 99).contains("99 is no kind of request"));
-        assert!(fault(|bytes| bytes[5] = 2).contains("a stat request has no such flags, but it is 2"));
+        assert!(fault(|bytes| bytes[5] = 2).contains("a request to stat has no such flags, but it is 2"));
         assert!(fault(|bytes| bytes[6] = 0xff).contains("at most 4095"));
         assert!(fault(|bytes| bytes[11] = 1).contains("the reserved field is 1"));
-        assert!(fault(|bytes| bytes[35] = 1).contains("a stat request has no length, but it is 1"));
+        assert!(fault(|bytes| bytes[35] = 1).contains("a request to stat has no length, but it is 1"));
         assert!(fault(|bytes| bytes[36] = b'/').contains("the path is empty"));
         assert!(fault(|bytes| bytes[36] = 0xff).contains("not UTF-8"));
+        assert!(fault(|bytes| bytes[3] = 12).contains("the run is not 32 hexadecimal digits"));
+        let reserved = fault(|bytes| {
+            (bytes[3], bytes[7]) = (13, 5);
+            bytes.splice(36.., *b".sfio");
+        });
+        assert!(reserved.contains("kept for data sets"), "{reserved}");
+        let nowhere = fault(|bytes| {
+            (bytes[3], bytes[9]) = (14, 32);
+            bytes.extend([b'0'; 32]);
+        });
+        assert!(nowhere.contains("0 is no number of a record"), "{nowhere}");
+        let exclusive = fault(|bytes| (bytes[3], bytes[5]) = (3, 48));
+        assert!(
+            exclusive.contains("a request to create exclusively has no such flags, but it is 16"),
+            "{exclusive}"
+        );
         assert!(fault(|bytes| bytes.push(0)).contains("1 bytes follow"));
         assert!(fault(|bytes| bytes.truncate(20)).contains("ends after 20 of"));
     }
@@ -524,7 +678,7 @@ mod tests {
         fn garbage_is_an_error_and_holds_little_memory(bytes in prop::collection::vec(any::<u8>(), 0..100), magic: bool) {
             let mut bytes = bytes;
             if magic && bytes.len() >= 4 {
-                bytes[..3].copy_from_slice(b"SF\x01");
+                bytes[..3].copy_from_slice(b"SF\x02");
             }
             if let Ok(Some(length)) = RequestView::measure(&bytes) {
                 prop_assert!(length <= MAX_REQUEST_BYTES);

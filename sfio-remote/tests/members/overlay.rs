@@ -237,10 +237,11 @@ impl LocalOverlay {
         fs::read(self.export(io_node).join(path)).expect("it was stored")
     }
 
-    /// What lies in an export root.
+    /// What lies in an export root, beside what is the I/O node's own.
     pub(crate) fn exported_names(&self, io_node: &str) -> Vec<String> {
         let entries = fs::read_dir(self.export(io_node)).expect("it is there");
-        entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned()).collect()
+        let names = entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
+        names.filter(|name| name != ".sfio").collect()
     }
 
     /// Waits until a subfile has its first bytes.

@@ -17,7 +17,7 @@ use sfio_remote::client::{
     OperationId, Receipt,
 };
 use sfio_remote::distribution::StripeUnit;
-use sfio_remote::io_node::IoNodeConfig;
+use sfio_remote::io_node::{AccessRules, IoNodeConfig, Right};
 use sfio_remote::request::{ReadList, WriteList};
 use sfio_remote::store::{DiskResult, MemoryStore};
 
@@ -38,11 +38,15 @@ pub(crate) struct Hosted {
     completions: VecDeque<Completion>,
 }
 
+fn open_to_all() -> IoNodeConfig {
+    IoNodeConfig { access: AccessRules::everyone(Right::ReadWrite), ..IoNodeConfig::default() }
+}
+
 impl Hosted {
     fn new(serves: bool, disk: Disk) -> Hosted {
         let config = ClientConfig::default();
         let application = match serves {
-            true => SfioApplication::serving(config, IoNodeConfig::default()),
+            true => SfioApplication::serving(config, open_to_all()),
             false => SfioApplication::client(config),
         };
         Hosted { application, disk, results: VecDeque::new(), completions: VecDeque::new() }

@@ -82,7 +82,7 @@ fn exit_of_io_node(kind: ErrorKind) -> Exit {
     match kind {
         ErrorKind::NoSpace | ErrorKind::FileTooLarge => Exit::NoSpace,
         ErrorKind::SyncLost | ErrorKind::Changed => Exit::Integrity,
-        ErrorKind::Claimed => Exit::Locked,
+        ErrorKind::Claimed | ErrorKind::Taken | ErrorKind::Stale => Exit::Locked,
         ErrorKind::Overloaded | ErrorKind::Idle => Exit::Network,
         // The name is wrong: nothing that holds bytes is there.
         ErrorKind::NotFound

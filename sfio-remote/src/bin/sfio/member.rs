@@ -132,10 +132,12 @@ async fn drain(member: &SfioMember, grace: Duration, signals: &mut StopSignals) 
 /// Starts the process of a member, a client's too.
 pub(crate) async fn start(membership: &Membership) -> Result<SfioMember, Failure> {
     let Membership { overlay, identity, member, export, access, quotas, .. } = membership;
+    let export_identity = Some(membership.export_identity.clone());
     let place = format!("member {}", overlay.name(*member));
-    let io_node = IoNodeConfig { access: access.clone(), ..IoNodeConfig::default() };
+    let (access, reclaim_after) = (access.clone(), membership.reclaim_after);
+    let io_node = IoNodeConfig { access, reclaim_after, ..IoNodeConfig::default() };
     let (export, quotas) = (export.clone(), quotas.clone());
-    let config = MemberConfig { export, io_node, quotas, ..MemberConfig::default() };
+    let config = MemberConfig { export, export_identity, io_node, quotas, ..MemberConfig::default() };
     let endpoint = EndpointConfig::new(Arc::clone(overlay), identity.clone());
     let member = SfioMember::start(endpoint, config).await;
     member.map_err(|error| {

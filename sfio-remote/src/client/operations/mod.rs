@@ -2,6 +2,7 @@
 //! and its plan.
 
 mod close;
+mod dataset;
 mod error_counters;
 mod growth;
 mod open;
@@ -14,6 +15,7 @@ mod sync;
 mod write;
 
 pub use close::Close;
+pub use dataset::{List, Mark, Publish, Reclaim};
 pub use error_counters::QueryErrorCounters;
 pub use open::{Open, OpenMode, Opened};
 pub use read::{Read, ReadUnopened};

@@ -36,6 +36,9 @@ pub enum OpenMode {
     /// The same, and nobody else may change the subfiles until this process gives them another name, removes them, or
     /// ends: of several that want to write one file, one does.
     Claim,
+    /// No subfile may exist. Those of data sets are written by this session only, nowhere twice, and by nobody once it has
+    /// ended.
+    Exclusive,
 }
 
 /// A file that was opened.
@@ -63,10 +66,11 @@ impl Operation for Open {
         let Open { name, stripe_unit, mode, durability } = self;
         let layout = planning.layout(name, stripe_unit)?;
         let (truncate, claim) = (mode.truncates(), mode == OpenMode::Claim);
+        let exclusive = mode == OpenMode::Exclusive;
         let stage = Stage::each(&layout, |_, path| match mode {
             OpenMode::Existing => RequestKind::Stat { path },
-            OpenMode::Create | OpenMode::Truncate | OpenMode::Claim => {
-                RequestKind::Create { path, truncate, claim }
+            OpenMode::Create | OpenMode::Truncate | OpenMode::Claim | OpenMode::Exclusive => {
+                RequestKind::Create { path, truncate, claim, exclusive }
             }
         });
         Ok(stage.durable(durability.is_immediate()).tolerating_missing().then(move |stage, files| {

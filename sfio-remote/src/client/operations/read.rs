@@ -30,6 +30,8 @@ pub struct ReadUnopened {
     pub stripe_unit: StripeUnit,
     /// What to read.
     pub list: ReadList,
+    /// Whether what the I/O nodes hold in memory does not count: to know what is on their disks.
+    pub from_disk: bool,
 }
 
 impl Operation for Read {
@@ -37,7 +39,7 @@ impl Operation for Read {
 
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<RegionsRead>, OperationError> {
         let layout = Arc::clone(planning.file(self.file)?.layout());
-        read(layout, self.list, planning)
+        read(layout, self.list, false, planning)
     }
 }
 
@@ -46,17 +48,19 @@ impl Operation for ReadUnopened {
 
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<RegionsRead>, OperationError> {
         let layout = planning.layout(self.name, self.stripe_unit)?;
-        read(layout, self.list, planning)
+        read(layout, self.list, self.from_disk, planning)
     }
 }
 
 fn read(
     layout: Arc<Layout>,
     mut list: ReadList,
+    from_disk: bool,
     planning: &Planning<'_>,
 ) -> Result<Plan<RegionsRead>, OperationError> {
     let accesses = list.take_accesses(layout.distribution(), layout.holders());
-    let parts = access_parts(&layout, accesses, list.is_stripe_by_stripe());
+    let mut parts = access_parts(&layout, accesses, list.is_stripe_by_stripe());
+    parts.iter_mut().for_each(|part| part.read_from_disk(from_disk));
     let buffer = ReadBuffer::new(list, planning.read_limit())?;
     let distribution = layout.distribution();
     Ok(Stage::read(parts, buffer).answers(move |stage| {

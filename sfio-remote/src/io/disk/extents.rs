@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::IoSlice;
+use std::num::NonZeroU64;
 
 use bytes::Bytes;
+use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, pread, pwritev, retry_on_intr};
 
 use crate::distribution::Extent;
@@ -12,8 +14,20 @@ use crate::distribution::Extent;
 /// page more costs less than another call.
 const MAX_GAP_BYTES: u64 = 4_096;
 
+/// The page cache keeps a file in pieces of up to this much, each at a multiple of its length, and lets go only of those
+/// that lie wholly in what it is asked to forget.
+const LARGEST_FOLIO: u64 = 2 << 20;
+
 /// The most memory regions of one call (`IOV_MAX` of Linux).
 const MAX_SLICES: usize = 1_024;
+
+/// Lets the page cache forget what it has of `extent`, as far as it is on the disk and nobody else uses it.
+pub(super) fn uncache(file: &File, extent: Extent) -> Result<(), Errno> {
+    let start = extent.offset() / LARGEST_FOLIO * LARGEST_FOLIO;
+    // Beyond the largest offset it is the rest of the file: no length.
+    let end = extent.end().checked_next_multiple_of(LARGEST_FOLIO).filter(|end| i64::try_from(*end).is_ok());
+    fadvise(file, start, end.and_then(|end| NonZeroU64::new(end - start)), Advice::DontNeed)
+}
 
 /// The bytes of ascending `extents`, one behind the other, up to the end of the file.
 pub(super) fn read(file: &File, extents: &[Extent]) -> Result<Bytes, Errno> {

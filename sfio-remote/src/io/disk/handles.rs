@@ -19,7 +19,7 @@ use super::quota::{Account, Accounts};
 use super::root::Access;
 use crate::distribution::Extent;
 use crate::name::SubfilePath;
-use crate::store::{DiskError, SystemCall};
+use crate::store::{DiskError, SystemCall, too_large};
 
 /// The most subfiles that are kept open; half of the usual limit of a process.
 const MAX_OPEN: usize = 512;
@@ -57,6 +57,17 @@ impl Handle {
     pub(super) fn size(&self, path: &SubfilePath) -> Result<u64, DiskError> {
         let stat = fstat(&self.file).map_err(at(SystemCall::Open, path))?;
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
+    /// All of its bytes, of which there may be `limit` at most.
+    pub(super) fn read_whole(&self, path: &SubfilePath, limit: u64) -> Result<Bytes, DiskError> {
+        match self.size(path)? {
+            0 => Ok(Bytes::new()),
+            size if size > limit => Err(too_large(path, size, limit)),
+            size => {
+                extents::read(&self.file, &[Extent::between(0, size)]).map_err(at(SystemCall::Read, path))
+            }
+        }
     }
 
     /// Writes, and gives the size before.

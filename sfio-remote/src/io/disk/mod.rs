@@ -10,9 +10,12 @@
 mod errors;
 mod extents;
 mod handles;
+mod identity;
 mod quota;
 mod root;
 
+pub use identity::IdentityError;
+pub(super) use identity::verify_root;
 pub use quota::Quotas;
 pub use root::ExportError;
 
@@ -34,6 +37,15 @@ pub struct DiskStore {
     root: Arc<ExportRoot>,
     accounts: Arc<Accounts>,
     handles: Arc<Mutex<Handles>>,
+}
+
+/// What creating a subfile means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    /// One that exists is kept.
+    IfMissing,
+    /// One that exists is an error.
+    New,
 }
 
 impl DiskStore {
@@ -70,19 +82,38 @@ impl DiskStore {
         action: &DiskAction,
         incidents: &mut Vec<Incident>,
     ) -> Result<DiskReply, DiskError> {
-        let mut data = bytes::Bytes::new();
-        let size_before = match action {
+        let mut reply = DiskReply::default();
+        reply.size_before = match action {
             DiskAction::Size => self.handle(path, Access::Read, incidents)?.size(path)?,
             DiskAction::Read { extents } => {
                 let handle = self.handle(path, Access::Read, incidents)?;
-                data = extents::read(handle.file(), extents).map_err(at(SystemCall::Read, path))?;
+                reply.data = extents::read(handle.file(), extents).map_err(at(SystemCall::Read, path))?;
                 handle.size(path)?
+            }
+            DiskAction::Uncache { extent } => {
+                let handle = self.handle(path, Access::Read, incidents)?;
+                extents::uncache(handle.file(), *extent).map_err(at(SystemCall::Read, path))?;
+                handle.size(path)?
+            }
+            DiskAction::ReadWhole { limit } => {
+                let handle = self.handle(path, Access::Read, incidents)?;
+                reply.data = handle.read_whole(path, *limit)?;
+                reply.data.len() as u64
+            }
+            DiskAction::List { after } => {
+                reply.listing = self.root.list(path, after.as_ref())?;
+                0
             }
             DiskAction::Write { extents, data } => {
                 self.handle(path, Access::Write, incidents)?.write(path, extents, data)?
             }
-            DiskAction::Create { truncate, durable, owner } => {
-                self.create(path, (*truncate, *durable), owner.as_deref(), incidents)?
+            DiskAction::Create { truncate, exclusive, durable, owner } => {
+                let made = if *exclusive { Made::New } else { Made::IfMissing };
+                let size_before = self.create(path, made, *truncate, owner.as_deref(), incidents)?;
+                if *durable {
+                    self.sync(path, incidents)?;
+                }
+                size_before
             }
             DiskAction::SetLength { length } => {
                 self.handle(path, Access::Write, incidents)?.resize(path, |_| *length)?
@@ -100,32 +131,34 @@ impl DiskStore {
                 0
             }
         };
-        Ok(DiskReply { size_before, data })
+        Ok(reply)
     }
 
     fn create(
         &self,
         path: &SubfilePath,
-        (truncate, durable): (bool, bool),
+        made: Made,
+        truncate: bool,
         owner: Option<&str>,
         incidents: &mut Vec<Incident>,
     ) -> Result<u64, DiskError> {
-        let handle = match self.cached(path, Access::Write) {
+        let cached = if made == Made::New { None } else { self.cached(path, Access::Write) };
+        let handle = match cached {
             Some(handle) => handle,
             None => {
                 let created = {
                     let _opening = self.accounts.opening();
-                    let file = self.root.create(path, |file| self.accounts.note_owner(file, owner))?;
+                    let mark = |file: &_| self.accounts.note_owner(file, owner);
+                    let file = match made {
+                        Made::New => self.root.create_new(path, mark)?,
+                        Made::IfMissing => self.root.create(path, mark)?,
+                    };
                     Handle::new(file, Access::Write, &self.accounts)
                 };
                 self.keep(path, created, incidents)
             }
         };
-        let size_before = if truncate { handle.resize(path, |_| 0)? } else { handle.size(path)? };
-        if durable {
-            self.sync(path, incidents)?;
-        }
-        Ok(size_before)
+        if truncate { handle.resize(path, |_| 0) } else { handle.size(path) }
     }
 
     fn remove(

@@ -1,6 +1,9 @@
 //! The export root, and everything that takes a path: nothing outside of the root can be reached, whatever the path
 //! says and whatever somebody changes meanwhile, because the kernel resolves it beneath the root (`openat2` with
 //! `RESOLVE_BENEATH`).
+//!
+//! A name survives a power loss when its folder was synced, and that folder's name, and so on up to the root. What this
+//! process has not synced itself counts as unsynced, whoever made it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,21 +13,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
-    self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, fsync, mkdirat, openat2,
-    renameat_with, unlinkat,
+    self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, fsync, linkat, mkdirat,
+    openat2, renameat_with, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
 use super::errors::at;
-use crate::name::SubfilePath;
+use super::identity::IdentityError;
+use crate::name::{EntryName, SubfilePath};
 use crate::remote_error::ErrorKind;
-use crate::store::{DiskError, SystemCall};
+use crate::store::{DiskError, Entry, EntryKind, FirstNames, Listing, SystemCall};
 
 /// How often a path is resolved anew when something on it is renamed meanwhile (`openat2` says `EAGAIN`).
 const MAX_RESOLUTIONS: usize = 64;
 
-/// The most directories with unsynced names that are remembered; beyond that names are synced as they are made.
-const MAX_UNSYNCED_DIRECTORIES: usize = 4_096;
+/// The most directories of which it is remembered whether their names are synced; beyond that names are synced as they are
+/// made.
+const MAX_DIRECTORIES: usize = 4_096;
 
 /// What a subfile is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +67,14 @@ pub enum ExportError {
         /// The type of the file system, as `statfs` tells it.
         kind: u64,
     },
+    /// It is not the directory that was served before.
+    #[error("export root {}: {error}", path.display())]
+    Identity {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with its identity.
+        error: IdentityError,
+    },
     /// What the members have used of their quotas cannot be told.
     #[error("export root {}: cannot count what its members use: {error}", path.display())]
     NotCounted {
@@ -84,14 +97,17 @@ pub enum ExportError {
 #[derive(Debug)]
 pub(super) struct ExportRoot {
     directory: OwnedFd,
-    unsynced: Mutex<BTreeMap<String, Unsynced>>,
+    /// What is known of directories; of all others a sync has to show it.
+    directories: Mutex<BTreeMap<String, Names>>,
 }
 
-type Directories<'a> = MutexGuard<'a, BTreeMap<String, Unsynced>>;
+type Directories<'a> = MutexGuard<'a, BTreeMap<String, Names>>;
 
-/// The names in a directory would not all survive a power loss.
+/// Whether the names in a directory would survive a power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unsynced {
+enum Names {
+    /// All of them.
+    Synced,
     /// A sync will do.
     Pending,
     /// A sync failed; no later one can be trusted.
@@ -109,7 +125,7 @@ impl ExportRoot {
         }
         sys::accessat(&directory, ".", sys::Access::WRITE_OK | sys::Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|errno| ExportError::NotWritable { path: owned(), error: because(errno) })?;
-        let root = ExportRoot { directory, unsynced: Mutex::default() };
+        let root = ExportRoot { directory, directories: Mutex::default() };
         root.resolve(".", OFlags::PATH | OFlags::DIRECTORY)
             .map_err(|errno| ExportError::NotConfined { path: owned(), error: because(errno) })?;
         Ok(root)
@@ -144,6 +160,21 @@ impl ExportRoot {
             Err(error) if error.error.kind == ErrorKind::NotFound => {}
             opened => return opened.map(|(file, _)| file),
         }
+        match self.create_new(path, mark) {
+            // Somebody else was faster.
+            Err(error) if error.error.kind == ErrorKind::AlreadyExists => {
+                self.open_file(path, Access::Write).map(|(file, _)| file)
+            }
+            created => created,
+        }
+    }
+
+    /// The same for a subfile that must not exist.
+    pub(super) fn create_new(
+        &self,
+        path: &SubfilePath,
+        mark: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
+    ) -> Result<File, DiskError> {
         let (parent, name) = split(path.as_str());
         self.create_directories(parent).map_err(at(SystemCall::Create, path))?;
         let flags = OFlags::RDWR
@@ -160,17 +191,10 @@ impl ExportRoot {
             mark(&file).inspect_err(|_| {
                 let _ = unlinkat(&directory, name, AtFlags::empty());
             })?;
-            Ok(file)
+            self.name_changed(parent)?;
+            Ok(File::from(file))
         });
-        match created {
-            Ok(file) => {
-                self.name_changed(parent, false).map_err(at(SystemCall::Create, path))?;
-                Ok(File::from(file))
-            }
-            // Somebody else was faster.
-            Err(Errno::EXIST) => self.open_file(path, Access::Write).map(|(file, _)| file),
-            Err(errno) => Err(at(SystemCall::Create, path)(errno)),
-        }
+        created.map_err(at(SystemCall::Create, path))
     }
 
     pub(super) fn remove(&self, path: &SubfilePath, durable: bool) -> Result<(), DiskError> {
@@ -178,7 +202,8 @@ impl ExportRoot {
         let (parent, name) = split(path.as_str());
         let removed = self.directory_at(parent).and_then(|d| unlinkat(&d, name, AtFlags::empty()));
         removed.map_err(at(SystemCall::Unlink, path))?;
-        self.name_changed(parent, durable).map_err(at(SystemCall::Write, path))
+        self.name_changed(parent).map_err(at(SystemCall::Write, path))?;
+        if durable { self.sync_directories(path) } else { Ok(()) }
     }
 
     pub(super) fn rename(
@@ -191,30 +216,62 @@ impl ExportRoot {
         self.refuse_other_than_file(path, SystemCall::Create)?;
         let ((from, name), (to, new_name)) = (split(path.as_str()), split(target.as_str()));
         self.create_directories(to).map_err(at(SystemCall::Create, target))?;
-        let flags = if replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
         let renamed = self.directory_at(from).and_then(|old| {
             let new = self.directory_at(to)?;
-            renameat_with(&old, name, &new, new_name, flags)
+            if replace {
+                return renameat_with(&old, name, &new, new_name, RenameFlags::empty());
+            }
+            match renameat_with(&old, name, &new, new_name, RenameFlags::NOREPLACE) {
+                // Not every file system knows it; all that matter know links, and making one replaces nothing either.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    move_by_link((&old, name), (&new, new_name))
+                }
+                other => other,
+            }
         });
         renamed.map_err(at(SystemCall::Create, target))?;
-        // The new name first: a power loss in between leaves two names rather than none.
-        let noted = self.name_changed(to, durable).and_then(|()| self.name_changed(from, durable));
-        noted.map_err(at(SystemCall::Write, target))
+        let noted = self.name_changed(to).and_then(|()| self.name_changed(from));
+        noted.map_err(at(SystemCall::Write, target))?;
+        if durable {
+            // The new name first: a power loss in between leaves two names rather than none.
+            self.sync_directories(target)?;
+            self.sync_directories(path)?;
+        }
+        Ok(())
     }
 
-    /// Makes the names on the way to a subfile survive a power loss, as far as they were made here.
+    /// What the folder holds behind the name `after`; names that no path can have are left out.
+    pub(super) fn list(&self, folder: &SubfilePath, after: Option<&EntryName>) -> Result<Listing, DiskError> {
+        let failed = |errno| at(SystemCall::Open, folder)(errno);
+        let directory = self.resolve(folder.as_str(), OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
+        if kernel_file_system(&directory).is_some() {
+            return Err(DiskError::new(SystemCall::Open, ErrorKind::NotAFile, folder.to_string()));
+        }
+        let mut first = FirstNames::new(after);
+        for entry in sys::Dir::read_from(&directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_str().ok().and_then(|name| EntryName::new(name).ok());
+            name.into_iter().for_each(|name| first.push(name));
+        }
+        let (names, more) = first.finish();
+        // What vanishes meanwhile is not there any more.
+        let entries = names.into_iter().filter_map(|name| entry(&directory, name)).collect();
+        Ok(Listing { entries, more })
+    }
+
+    /// Makes the names on the way to a subfile survive a power loss.
     pub(super) fn sync_directories(&self, path: &SubfilePath) -> Result<(), DiskError> {
-        let mut unsynced = self.unsynced();
+        let mut directories = self.directories();
         let mut directory = split(path.as_str()).0;
         loop {
-            match unsynced.get(directory) {
-                Some(Unsynced::Pending) => {
-                    self.sync_directory(&mut unsynced, directory).map_err(at(SystemCall::Write, path))?;
-                }
-                Some(Unsynced::Lost) => {
+            match directories.get(directory) {
+                Some(Names::Synced) => {}
+                Some(Names::Lost) => {
                     return Err(DiskError::new(SystemCall::Write, ErrorKind::SyncLost, path.to_string()));
                 }
-                None => {}
+                Some(Names::Pending) | None => {
+                    self.sync_directory(&mut directories, directory).map_err(at(SystemCall::Write, path))?;
+                }
             }
             if directory.is_empty() {
                 return Ok(());
@@ -261,40 +318,70 @@ impl ExportRoot {
         let (parent, name) = split(directory);
         self.create_directories(parent)?;
         match mkdirat(self.directory_at(parent)?, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) => self.name_changed(parent, false),
+            Ok(()) => self.name_changed(parent),
             Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(errno),
         }
     }
 
-    /// A name in `directory` was made or removed; `durable` if that must survive a power loss now.
-    fn name_changed(&self, directory: &str, durable: bool) -> Result<(), Errno> {
-        let mut unsynced = self.unsynced();
-        if durable || unsynced.len() >= MAX_UNSYNCED_DIRECTORIES {
-            return self.sync_directory(&mut unsynced, directory);
+    /// A name in `directory` was made or removed.
+    fn name_changed(&self, directory: &str) -> Result<(), Errno> {
+        let mut directories = self.directories();
+        if let Some(names) = directories.get_mut(directory) {
+            if *names == Names::Synced {
+                *names = Names::Pending;
+            }
+            return Ok(());
         }
-        unsynced.entry(directory.to_owned()).or_insert(Unsynced::Pending);
+        if directories.len() >= MAX_DIRECTORIES {
+            directories.retain(|_, names| *names != Names::Synced);
+        }
+        if directories.len() >= MAX_DIRECTORIES {
+            return self.sync_directory(&mut directories, directory);
+        }
+        directories.insert(directory.to_owned(), Names::Pending);
         Ok(())
     }
 
     /// Syncs a directory. The lock is held meanwhile, so that nobody takes a running sync for one that has ended.
-    fn sync_directory(&self, unsynced: &mut Directories<'_>, directory: &str) -> Result<(), Errno> {
+    fn sync_directory(&self, directories: &mut Directories<'_>, directory: &str) -> Result<(), Errno> {
         let path = if directory.is_empty() { "." } else { directory };
         let synced = self
             .resolve(path, OFlags::RDONLY | OFlags::DIRECTORY)
             .and_then(|directory| retry_on_intr(|| fsync(&directory)));
-        match (synced, unsynced.get(directory)) {
-            (Ok(()), Some(Unsynced::Pending)) => drop(unsynced.remove(directory)),
-            (Ok(()), _) => {}
-            (Err(_), _) => drop(unsynced.insert(directory.to_owned(), Unsynced::Lost)),
+        let names = match synced {
+            Ok(()) => Names::Synced,
+            Err(_) => Names::Lost,
+        };
+        let is_lost = directories.get(directory) == Some(&Names::Lost);
+        // A loss is remembered whatever room there is.
+        if names == Names::Lost || (!is_lost && directories.len() < MAX_DIRECTORIES) {
+            directories.insert(directory.to_owned(), names);
         }
         synced
     }
 
-    fn unsynced(&self) -> Directories<'_> {
+    fn directories(&self) -> Directories<'_> {
         // Each change is a single statement.
-        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Gives a file another name that must be free, by way of having both. A power loss may leave both.
+fn move_by_link((old, name): (&OwnedFd, &str), (new, new_name): (&OwnedFd, &str)) -> Result<(), Errno> {
+    linkat(old, name, new, new_name, AtFlags::empty())?;
+    unlinkat(old, name, AtFlags::empty())
+}
+
+/// An entry of a directory, if it is still there.
+fn entry(directory: &OwnedFd, name: EntryName) -> Option<Entry> {
+    let stat = statat(directory, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let (kind, size) = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => (EntryKind::File, u64::try_from(stat.st_size).unwrap_or(0)),
+        FileType::Directory => (EntryKind::Folder, 0),
+        _ => (EntryKind::Other, 0),
+    };
+    Some(Entry { name, kind, size, is_being_written: false })
 }
 
 /// The directory of a path, empty for the root itself, and the name in it.
@@ -338,4 +425,42 @@ fn refuse_type(file_type: FileType, path: &SubfilePath, call: SystemCall) -> Res
         _ => ErrorKind::NotAFile,
     };
     Err(DiskError::new(call, kind, path.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_moved_by_links_only_to_where_nothing_is() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let open = || {
+            sys::open(folder.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect("it is there")
+        };
+        let content = |name: &str| std::fs::read_to_string(folder.path().join(name)).ok();
+        for name in ["a", "b"] {
+            std::fs::write(folder.path().join(name), name).expect("possible");
+        }
+        assert_eq!(move_by_link((&open(), "a"), (&open(), "b")), Err(Errno::EXIST));
+        assert_eq!((content("a").as_deref(), content("b").as_deref()), (Some("a"), Some("b")));
+        assert_eq!(move_by_link((&open(), "a"), (&open(), "c")), Ok(()));
+        assert_eq!((content("a"), content("c").as_deref()), (None, Some("a")));
+    }
+
+    #[test]
+    fn names_that_this_process_has_not_synced_count_as_unsynced() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        std::fs::create_dir_all(folder.path().join("d/e")).expect("possible");
+        let root = ExportRoot::open(folder.path()).expect("a right export root");
+        let path = SubfilePath::new("d/e/f").expect("a right path");
+        let known =
+            |root: &ExportRoot| root.directories().iter().map(|(d, n)| (d.clone(), *n)).collect::<Vec<_>>();
+        root.sync_directories(&path).expect("all are there");
+        let all = ["", "d", "d/e"].map(|directory| (directory.to_owned(), Names::Synced));
+        assert_eq!(known(&root), all);
+        root.create_new(&path, |_| Ok(())).expect("it is free");
+        assert_eq!(known(&root)[2], ("d/e".to_owned(), Names::Pending));
+        root.remove(&path, true).expect("it is there");
+        assert_eq!(known(&root), all);
+    }
 }

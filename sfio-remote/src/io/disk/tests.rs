@@ -10,8 +10,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::distribution::Extent;
+use crate::name::EntryName;
 use crate::remote_error::ErrorKind;
-use crate::store::{MemoryStore, Ticket};
+use crate::store::{EntryKind, MemoryStore, Ticket};
 
 fn path(text: &str) -> SubfilePath {
     SubfilePath::new(text).expect("a right path")
@@ -33,7 +34,11 @@ fn perform(store: &DiskStore, text: &str, action: DiskAction) -> Result<DiskRepl
 }
 
 fn create(store: &DiskStore, text: &str) -> Result<DiskReply, ErrorKind> {
-    perform(store, text, DiskAction::Create { truncate: false, durable: false, owner: None })
+    perform(
+        store,
+        text,
+        DiskAction::Create { truncate: false, exclusive: false, durable: false, owner: None },
+    )
 }
 
 fn any_extents() -> impl Strategy<Value = Vec<Extent>> {
@@ -58,9 +63,15 @@ fn any_action() -> impl Strategy<Value = DiskAction> {
     prop_oneof![
         3 => (any_extents(), any::<u8>(), 1_usize..2_000).prop_map(|(e, seed, cut)| write(e, seed.into(), cut)),
         3 => any_extents().prop_map(|extents| DiskAction::Read { extents }),
-        1 => (any::<bool>(), durable()).prop_map(|(truncate, durable)| DiskAction::Create { truncate, durable, owner: None }),
+        1 => (any::<bool>(), durable()).prop_map(|(truncate, durable)| DiskAction::Create { truncate, exclusive: false, durable, owner: None }),
         1 => (0_u64..40_000).prop_map(|length| DiskAction::SetLength { length }),
         1 => (0_u64..40_000).prop_map(|length| DiskAction::Grow { length }),
+        1 => durable().prop_map(|durable| DiskAction::Create { truncate: false, exclusive: true, durable, owner: None }),
+        1 => (0_u64..40_000).prop_map(|limit| DiskAction::ReadWhole { limit }),
+        1 => (0_u64..40_000, 1_u64..40_000).prop_map(|(start, length)| DiskAction::Uncache { extent: Extent::between(start, start + length) }),
+        2 => prop::option::of("[ab]").prop_map(|after| {
+            DiskAction::List { after: after.map(|after| EntryName::new(&after).expect("a right name")) }
+        }),
         1 => Just(DiskAction::Size),
         1 => Just(DiskAction::Sync),
         1 => durable().prop_map(|durable| DiskAction::Remove { durable }),
@@ -72,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_disk_does_what_memory_does(actions in prop::collection::vec(("[ab]|d/[ab]", any_action()), 1..40)) {
+    fn a_disk_does_what_memory_does(actions in prop::collection::vec(("[ab]|d/[ab]|d", any_action()), 1..40)) {
         let ((_directory, disk), mut memory) = (store(), MemoryStore::default());
         for (text, action) in actions {
             if matches!(&action, DiskAction::Rename { target, .. } if target.as_str() == text) {
@@ -84,6 +95,7 @@ proptest! {
             match (found, expected) {
                 (Ok(found), Ok(expected)) => {
                     prop_assert_eq!(found.data, expected.data);
+                    prop_assert_eq!(found.listing, expected.listing);
                     prop_assert!(!size_matters || found.size_before == expected.size_before, "{:?}", action);
                 }
                 (found, expected) => prop_assert_eq!(found.err(), expected.err(), "{:?}", action),
@@ -100,6 +112,56 @@ fn directories_are_made_beneath_the_root() {
     assert_eq!(create(&store, "deep/er"), Err(ErrorKind::IsADirectory));
     assert_eq!(create(&store, "deep/er/a.dat/b"), Err(ErrorKind::NotADirectory));
     assert_eq!(perform(&store, "deep", DiskAction::Remove { durable: false }), Err(ErrorKind::IsADirectory));
+}
+
+#[test]
+fn a_listing_leaves_out_what_no_path_can_name_and_does_not_leave_the_root() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (directory, store) = store();
+    let root = directory.path().join("export");
+    create(&store, "d/a").expect("possible");
+    for name in [&b"semi;colon"[..], b"not\xffutf8"] {
+        fs::write(root.join("d").join(std::ffi::OsStr::from_bytes(name)), "").expect("possible");
+    }
+    symlink("a", root.join("d/link")).expect("possible");
+    symlink("..", root.join("out")).expect("possible");
+    let list = |text: &str| perform(&store, text, DiskAction::List { after: None });
+    let entries = list("d").expect("a folder").listing.entries;
+    let names: Vec<_> = entries.iter().map(|entry| (entry.name.as_str(), entry.kind)).collect();
+    assert_eq!(names, [("a", EntryKind::File), ("link", EntryKind::Other)]);
+    assert_eq!(list("out").expect_err("out of the root"), ErrorKind::OutsideRoot);
+    assert_eq!(list("d/a").expect_err("a file"), ErrorKind::NotADirectory);
+}
+
+#[test]
+fn a_subfile_that_must_be_new_is_created_once_however_many_try() {
+    let (directory, store) = store();
+    let create = DiskAction::Create { truncate: false, exclusive: true, durable: false, owner: None };
+    let created = std::thread::scope(|scope| {
+        let attempt = || perform(&store, "d/a", create.clone()).is_ok();
+        let attempts: Vec<_> = (0..4).map(|_| scope.spawn(attempt)).collect();
+        attempts.into_iter().map(|attempt| attempt.join().expect("no panic")).filter(|won| *won).count()
+    });
+    assert_eq!(created, 1);
+    // One that somebody removed on the disk may be created again, whatever the store has open.
+    fs::remove_file(directory.path().join("export/d/a")).expect("it is there");
+    perform(&store, "d/a", create).expect("it is free");
+}
+
+#[test]
+fn what_the_cache_lets_go_of_is_read_again_as_it_was() {
+    let (_directory, store) = store();
+    create(&store, "a").expect("possible");
+    perform(&store, "a", write(vec![Extent::between(0, 10_000)], 1, 100)).expect("possible");
+    perform(&store, "a", DiskAction::Sync).expect("possible");
+    let whole = Extent::between(0, 10_000);
+    for extent in [whole, Extent::between(4_097, 5_000), Extent::between(0, i64::MAX as u64)] {
+        let reply = perform(&store, "a", DiskAction::Uncache { extent }).expect("possible");
+        assert_eq!(reply.size_before, 10_000);
+    }
+    let read = perform(&store, "a", DiskAction::Read { extents: vec![whole] }).expect("possible");
+    let DiskAction::Write { data, .. } = write(vec![whole], 1, 10_000) else { unreachable!("it writes") };
+    assert_eq!(read.data, data[0]);
 }
 
 /// The export root, and a folder outside of it with a secret in a file of that name.
@@ -121,7 +183,7 @@ fn links_that_leave_the_root_are_refused_and_others_are_followed() {
     for text in ["absolute/secret", "relative/secret", "file", "circle"] {
         for action in [
             DiskAction::Size,
-            DiskAction::Create { truncate: true, durable: true, owner: None },
+            DiskAction::Create { truncate: true, exclusive: false, durable: true, owner: None },
             DiskAction::SetLength { length: 0 },
             DiskAction::Remove { durable: false },
             DiskAction::Rename { target: path("b"), replace: true, durable: false },
@@ -235,7 +297,7 @@ fn while_swapped(store: &DiskStore, root: &Path, pairs: &[(&str, &str)], text: &
             0 => DiskAction::Read { extents: vec![Extent::between(0, 6)] },
             1 => write(vec![Extent::between(0, 6)], 1, 6),
             2 => DiskAction::SetLength { length: 6 },
-            _ => DiskAction::Create { truncate: false, durable: false, owner: None },
+            _ => DiskAction::Create { truncate: false, exclusive: false, durable: false, owner: None },
         };
         let result = perform(store, text, action);
         // What the store keeps open must not hide the race.
@@ -364,7 +426,8 @@ fn quoted(directory: &TempDir, bytes: u64) -> Option<DiskStore> {
 }
 
 fn create_for(store: &DiskStore, text: &str, owner: &str) {
-    let create = DiskAction::Create { truncate: true, durable: false, owner: Some(owner.into()) };
+    let create =
+        DiskAction::Create { truncate: true, exclusive: false, durable: false, owner: Some(owner.into()) };
     perform(store, text, create).expect("possible");
 }
 

@@ -8,9 +8,14 @@
 //! operator = "base64…"     # whose signature the overlay file must bear, in overlay.toml.sig; without it none is asked for
 //! admin = "admin.sock"     # where `sfio status` finds the running member; this is the default
 //!
-//! [access]                 # who may do what there: none, read-only, read-write; by default everybody everything
-//! backup = "read-only"
-//! "*" = "read-write"
+//! export_identity = "export.identity"  # where it is remembered which folder that is; this is the default
+//! reclaim_after_seconds = 3600         # for how long readers keep what data sets have dropped; this is the default
+//!
+//! [access]                 # who may do what there: none, read, append, read-write; who is not named may do nothing
+//! laptop = "read-write"
+//! "*" = "read"             # each other member
+//! [access.backup]          # beneath folders; of several the innermost decides, and elsewhere there is no right
+//! "data/laptop" = "append"
 //!
 //! [quota]                  # how many bytes the subfiles may have that a member creates; by default as many as fit
 //! backup = "200GiB"
@@ -26,6 +31,7 @@ mod toml_file;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fec_transport::io::EndpointConfig;
 use fec_transport::keys::{Identity, PublicKeys, encode_key};
@@ -34,7 +40,8 @@ use serde::Deserialize;
 
 use super::Quotas;
 use crate::distribution::StripeUnit;
-use crate::io_node::{AccessRules, Right};
+use crate::io_node::{AccessRules, IoNodeConfig, Right, Rights};
+use crate::name::SubfilePath;
 
 pub use error::ConfigError;
 pub use toml_file::read as read_toml;
@@ -43,6 +50,8 @@ use error::About as _;
 
 /// The admin socket, beside the config file, unless that names another place.
 const ADMIN_SOCKET: &str = "admin.sock";
+/// What remembers the identity of the export root, likewise.
+const EXPORT_IDENTITY: &str = "export.identity";
 
 /// Everything that a process needs to be a member.
 #[derive(Debug)]
@@ -55,6 +64,10 @@ pub struct Membership {
     pub member: MemberId,
     /// The folder beneath which it serves subfiles, if any.
     pub export: Option<PathBuf>,
+    /// The file in which it is remembered which folder that is.
+    pub export_identity: PathBuf,
+    /// For how long readers keep what data sets have dropped.
+    pub reclaim_after: Duration,
     /// What each member may do with them.
     pub access: AccessRules,
     /// How much each member may fill.
@@ -117,19 +130,57 @@ struct File {
     export: Option<PathBuf>,
     operator: Option<String>,
     admin: Option<PathBuf>,
-    #[serde(default)]
-    access: BTreeMap<String, Access>,
+    export_identity: Option<PathBuf>,
+    reclaim_after_seconds: Option<u64>,
+    access: Option<BTreeMap<String, Access>>,
     #[serde(default)]
     quota: BTreeMap<String, String>,
+}
+
+/// The rights of a member as the file has them.
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected \"none\", \"read\", \"append\" or \"read-write\", or a table with one of them for each folder"
+)]
+enum Access {
+    Everywhere(Word),
+    Beneath(BTreeMap<String, Word>),
 }
 
 /// A right as the file has it.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Access {
+enum Word {
     None,
-    ReadOnly,
+    Read,
+    Append,
     ReadWrite,
+}
+
+impl Word {
+    fn right(self) -> Right {
+        match self {
+            Word::None => Right::None,
+            Word::Read => Right::Read,
+            Word::Append => Right::Append,
+            Word::ReadWrite => Right::ReadWrite,
+        }
+    }
+}
+
+impl Access {
+    fn rights(&self) -> Result<Rights, String> {
+        match self {
+            Access::Everywhere(word) => Ok(Rights::everywhere(word.right())),
+            Access::Beneath(folders) => {
+                folders.iter().try_fold(Rights::default(), |rights, (folder, word)| {
+                    let path = SubfilePath::new(folder).map_err(|error| format!("\"{folder}\": {error}"))?;
+                    Ok(rights.beneath(path, word.right()))
+                })
+            }
+        }
+    }
 }
 
 impl File {
@@ -168,9 +219,25 @@ impl Membership {
         }
         let export = file.export.map(|export| folder.join(export));
         let fault = |message| ConfigError::new(format!("config file {}: {message}", path.display()));
-        let access = access_rules(&file.access, &overlay).map_err(fault)?;
+        if export.is_some() && file.access.is_none() {
+            return Err(fault(access_is_missing(&overlay, member)));
+        }
+        let access = access_rules(file.access.iter().flatten(), &overlay).map_err(fault)?;
         let quotas = quotas(&file.quota, &overlay).map_err(fault)?;
-        Ok(Membership { overlay: Arc::new(overlay), identity, member, export, access, quotas, source, admin })
+        let export_identity = file.export_identity.as_deref().unwrap_or(Path::new(EXPORT_IDENTITY));
+        let reclaim_after = file.reclaim_after_seconds.map(Duration::from_secs);
+        Ok(Membership {
+            overlay: Arc::new(overlay),
+            identity,
+            member,
+            export,
+            export_identity: folder.join(export_identity),
+            reclaim_after: reclaim_after.unwrap_or(IoNodeConfig::default().reclaim_after),
+            access,
+            quotas,
+            source,
+            admin,
+        })
     }
 
     /// What an endpoint of this member is made of, with the default limits and policies.
@@ -184,18 +251,27 @@ impl Membership {
     }
 }
 
+/// What to add to a config that serves subfiles and does not say to whom.
+fn access_is_missing(overlay: &Overlay, serving: MemberId) -> String {
+    let own = &overlay.member(serving).name;
+    let other = overlay.members().iter().map(|member| &member.name).find(|name| *name != own).unwrap_or(own);
+    format!(
+        "it exports a folder, and nothing says who may use it; add these two lines, one for each member that may: \
+         [access] and {other} = \"read-write\" (or \"append\", \"read\"; \"*\" stands for each member that is not named)"
+    )
+}
+
 /// The rights of the members; `*` stands for all that are not named.
-fn access_rules(entries: &BTreeMap<String, Access>, overlay: &Overlay) -> Result<AccessRules, String> {
+fn access_rules<'a>(
+    entries: impl Iterator<Item = (&'a String, &'a Access)>,
+    overlay: &Overlay,
+) -> Result<AccessRules, String> {
     let mut rules = AccessRules::default();
     for (name, access) in entries {
-        let right = match access {
-            Access::None => Right::None,
-            Access::ReadOnly => Right::ReadOnly,
-            Access::ReadWrite => Right::ReadWrite,
-        };
-        match name.as_str() {
-            "*" => rules.others = right,
-            name if overlay.find(name).is_some() => drop(rules.members.insert(name.to_owned(), right)),
+        let rights = access.rights().map_err(|fault| format!("access of {name}: {fault}"))?;
+        rules = match name.as_str() {
+            "*" => rules.with_others(rights),
+            name if overlay.find(name).is_some() => rules.with(name, rights),
             name => return Err(format!("access: the overlay has no member \"{name}\"")),
         }
     }
@@ -277,10 +353,34 @@ mod tests {
     #[test]
     fn paths_are_relative_to_the_config_file() {
         let folder = scene();
-        configure(&folder, "export = \"data\"\n");
+        configure(&folder, "export = \"data\"\n[access]\n");
         let membership = load(&folder).expect("all of it fits");
         assert_eq!(membership.name(), "io1");
         assert_eq!(membership.export, Some(folder.path().join("data")));
+        assert_eq!(membership.export_identity, folder.path().join("export.identity"));
+    }
+
+    #[test]
+    fn who_may_use_an_exported_folder_must_be_said() {
+        let folder = scene();
+        configure(&folder, "export = \"data\"\n");
+        let complaint = load(&folder).unwrap_err();
+        assert!(complaint.contains("add these two lines") && complaint.contains("[access]"), "{complaint}");
+        configure(
+            &folder,
+            "export = \"data\"\n[access]\n\"*\" = \"append\"\n[access.io1]\n\"a/b\" = \"read-write\"\n",
+        );
+        let access = load(&folder).expect("all of it fits").access;
+        let right = |member, path: &str| access.right(member, &SubfilePath::new(path).expect("a right path"));
+        assert_eq!((right("io1", "a/b/c"), right("io1", "a")), (Right::ReadWrite, Right::None));
+        assert_eq!(right("io2", "a"), Right::Append);
+        configure(&folder, "export = \"data\"\n[access]\nio1 = \"read-only\"\n");
+        let complaint = load(&folder).unwrap_err();
+        assert!(complaint.contains("line 6: expected \"none\", \"read\""), "{complaint}");
+        configure(&folder, "export = \"data\"\n[access.io1]\n\"..\" = \"read\"\n");
+        assert!(load(&folder).unwrap_err().contains("access of io1: \"..\": the path has"));
+        configure(&folder, "export = \"data\"\n[access]\nio9 = \"read\"\n");
+        assert!(load(&folder).unwrap_err().contains("access: the overlay has no member \"io9\""));
     }
 
     #[test]

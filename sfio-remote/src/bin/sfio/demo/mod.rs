@@ -19,6 +19,7 @@ use fec_transport::io::{EndpointConfig, Handle};
 use fec_transport::overlay::Overlay;
 use sfio_remote::application::SfioApplication;
 use sfio_remote::io::{MemberConfig, SfioMember};
+use sfio_remote::io_node::{AccessRules, IoNodeConfig, Right, Rights};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
@@ -190,7 +191,11 @@ impl Play {
             let mut config =
                 EndpointConfig::new(Arc::clone(&self.network.overlay), self.network.identity(name));
             config.sockets = self.network.take_sockets(name);
-            let member = MemberConfig { export: serves.then_some(export), ..MemberConfig::default() };
+            let access =
+                AccessRules::default().with(&self.scene.client, Rights::everywhere(Right::ReadWrite));
+            let io_node = IoNodeConfig { access, ..IoNodeConfig::default() };
+            let member =
+                MemberConfig { export: serves.then_some(export), io_node, ..MemberConfig::default() };
             let started = SfioMember::start(config, member).await;
             members.push(started.or_fail(Exit::Network, format!("member {name}"))?);
         }

@@ -153,7 +153,10 @@ fn make_member(folder: &Folder, member: &Member) -> Result<String, Failure> {
     let deepest = if member.serves { home.join("export") } else { home.clone() };
     fs::create_dir_all(&deepest).or_fail(Exit::Failed, deepest.display())?;
     let keys = key_file::create(&home.join("key"))?.public();
-    let export = if member.serves { "export = \"export\"\n" } else { "" };
+    let export = match member.serves {
+        true => format!("export = \"export\"\n\n[access]\n{CLIENT} = \"read-write\"\n"),
+        false => String::new(),
+    };
     let config =
         format!("overlay = \"../overlay.toml\"\nmember = \"{}\"\nkey = \"key\"\n{export}", member.name);
     write(&folder.config(&member.name), &config)?;
@@ -227,6 +230,8 @@ mod tests {
     use super::super::links::Links;
     use super::*;
     use sfio_remote::io::membership::Membership;
+    use sfio_remote::io_node::Right;
+    use sfio_remote::name::SubfilePath;
 
     fn options(dir: PathBuf, relays: u16, plain: bool) -> Options {
         Options { dir, relays, io_nodes: 3, plain, rate_mbit: 50.0, delay_ms: 5.0, loss: 0.02 }
@@ -243,6 +248,10 @@ mod tests {
         for member in client.overlay.members() {
             let loaded = Membership::load(&folder.config(&member.name)).expect("right files");
             assert_eq!(loaded.export.is_some(), member.name.starts_with("io"));
+            let path = SubfilePath::new("x").expect("a right path");
+            let rights = [CLIENT, "r1", "io1"].map(|name| loaded.access.right(name, &path));
+            let expected = if loaded.export.is_some() { Right::ReadWrite } else { Right::None };
+            assert_eq!(rights, [expected, Right::None, Right::None]);
         }
         let links = Links::read(&folder.links()).expect("right values").link;
         assert_eq!(links.len(), 16);
