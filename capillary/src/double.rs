@@ -109,8 +109,8 @@ impl Div for Double {
         // Long division, some 53 bits a time.
         for _ in 0..3 {
             let digit = Self { high: rest.high / other.high, low: 0.0 };
-            rest = rest - other * digit;
-            quotient = quotient + digit;
+            rest -= other * digit;
+            quotient += digit;
         }
         quotient
     }

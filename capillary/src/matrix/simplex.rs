@@ -168,7 +168,7 @@ impl<'n> Simplex<'n> {
         }
         let now: f64 = self.flows[index].key.iter().map(|&arc| lengths[arc as usize]).sum();
         // From pass to pass fewer demands move, so that they do not all jump to and fro together.
-        let stays = (index + pass) % (pass + 1) != 0;
+        let stays = !(index + pass).is_multiple_of(pass + 1);
         if pass > 0 && (stays || self.tree.distance(source) > 0.9 * now) {
             return Ok(());
         }
