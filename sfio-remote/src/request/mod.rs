@@ -25,7 +25,6 @@ mod list;
 mod merge;
 mod pattern;
 mod plan;
-mod run;
 mod sort;
 
 pub use access::{Batch, Cursor, SubfileAccess};
@@ -34,7 +33,8 @@ pub use gather::{DIRECT_BYTES, STAGING_BYTES, Staging, gather};
 pub use list::{FileView, Granularity, ListError, ReadBuffer, ReadList, RegionsRead, WriteList};
 pub use pattern::{Joined, Pattern, PatternError, Pieces};
 pub use plan::Plan;
-pub use run::Run;
+
+pub use crate::wire::Run;
 
 /// The position of a region in the caller's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

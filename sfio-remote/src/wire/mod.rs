@@ -12,6 +12,7 @@ mod field;
 mod listing;
 mod reply;
 mod request;
+mod run;
 mod run_table;
 mod varint;
 
@@ -19,6 +20,7 @@ pub use assembler::Assembler;
 pub use listing::{MAX_LISTING_BYTES, emit_listing, parse_listing};
 pub use reply::{MAX_REPLY_BYTES, Reply, ReplyView};
 pub use request::{MAX_REQUEST_BYTES, Request, RequestId, RequestKind, RequestView};
+pub use run::Run;
 pub use run_table::{MAX_RUN_BYTES, MAX_RUN_TABLE_BYTES, RunTable, RunTableBuilder, Runs};
 
 use crate::name::ElementError;

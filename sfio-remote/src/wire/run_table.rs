@@ -15,9 +15,8 @@
 
 use bytes::Bytes;
 
-use super::{WireError, varint};
+use super::{Run, WireError, varint};
 use crate::distribution::Extent;
-use crate::request::Run;
 
 /// The longest run table, in bytes. A caller's list that needs more becomes several transfers.
 pub const MAX_RUN_TABLE_BYTES: usize = 64 << 10;
