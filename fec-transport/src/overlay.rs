@@ -7,12 +7,14 @@ use serde::Deserialize;
 
 use crate::keys::PublicKeys;
 
+mod crossings;
 mod file;
 mod signature;
 mod succession;
 
 use file::{File, syntax_error};
 
+pub(crate) use crossings::Crossings;
 pub use file::OverlayError;
 pub use signature::{OperatorKey, SignatureError, sign};
 pub use succession::{OverlayChange, SuccessionError};

@@ -22,7 +22,7 @@ use crate::crypto::handshake::Initiator;
 use crate::event::{CloseReason, SessionId};
 use crate::overlay::{MemberId, Overlay};
 use crate::plan::PlannedRoute;
-use crate::session::path::PathId;
+use crate::session::PathId;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use route::{Route, RouteState};

@@ -36,14 +36,13 @@ use crate::keys::Identity;
 use crate::neighbour::Neighbours;
 use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
 use crate::run::{Ecn, Run, Transmit};
-use crate::session::path::PathId;
-use crate::session::{Job, JobResult, Session, SharedPool};
+use crate::session::{Job, JobResult, PathId, Session, SharedPool};
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use dialler::Dialler;
 use relayed::Relayed;
 
-pub use status::SessionStatus;
+pub use crate::session::SessionStatus;
 
 /// What [`Node::handle_datagram`] tells the socket's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +185,7 @@ impl Node {
                 if let Some((session, path)) = self.carried.get(&circuit).copied() {
                     let has_news = self.with_session(session, |session| {
                         session.on_datagram(now, path, &header, datagram);
-                        session.has_news()
+                        session.paths().has_news()
                     });
                     if has_news == Some(true) {
                         self.pass_news_on(session);

@@ -35,14 +35,15 @@ impl Node {
         let gone = self.neighbours.revoke(|member| overlay.link_between(me, member).is_some());
         self.give_up(&gone);
         self.handle_circuit_events();
-        self.sessions.values_mut().for_each(|session| session.recount_links(&self.overlay));
+        self.sessions.values_mut().for_each(|session| session.paths_mut().recount_links(&self.overlay));
         self.handle_dialler_timeout();
         Ok(change)
     }
 
     fn end_revoked_sessions(&mut self) {
-        let revoked = self.sessions.values().filter(|session| !self.overlay.contains(session.peer.member));
-        let revoked: Vec<SessionId> = revoked.map(|session| session.id).collect();
+        let revoked =
+            self.sessions.values().filter(|session| !self.overlay.contains(session.name().peer.member));
+        let revoked: Vec<SessionId> = revoked.map(|session| session.name().id).collect();
         revoked.into_iter().for_each(|session| self.revoke(session));
     }
 

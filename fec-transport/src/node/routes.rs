@@ -8,8 +8,7 @@ use super::dialler::Loss;
 use crate::config::Config;
 use crate::event::{CloseReason, SessionId};
 use crate::overlay::MemberId;
-use crate::session::Session;
-use crate::session::path::{PathId, PathState};
+use crate::session::{PathId, PathState, Session};
 use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, Notice};
 
@@ -38,7 +37,7 @@ impl Node {
         let is_hopeless = |(session, path): &(SessionId, PathId)| {
             self.sessions.get(session).is_some_and(|session| {
                 let patience = if session.is_initiator() { HOPELESS } else { HOPELESS_AT_RESPONDER };
-                session.hopeless_paths(self.now, patience).contains(path)
+                session.paths().hopeless(self.now, patience).contains(path)
             })
         };
         let hopeless = self.carried.iter().filter(|(_, carried)| is_hopeless(carried));
@@ -69,7 +68,7 @@ impl Node {
             self.retire_circuit(circuit);
         }
         let shares: Vec<(PathId, f64)> = self.dialler.shares(id).collect();
-        self.with_session(id, |session| session.share_by_plan(&shares));
+        self.with_session(id, |session| session.paths_mut().share_by_plan(&shares));
     }
 
     /// What a notice about a circuit of ours says: a link of its route, or nothing.
@@ -108,7 +107,7 @@ impl Node {
 
 fn health_of(now: Time, session: &Session, path: PathId, config: &Config) -> Health {
     let (routing, liveness) = (&config.routing, &config.liveness);
-    let Some((state, last_heard)) = session.path_state(path) else { return Health::Unknown };
+    let Some((state, last_heard)) = session.paths().state(path) else { return Health::Unknown };
     let silence = now.since(last_heard);
     match state {
         // Two probes have brought no reply. If all paths are like this no report can tell that they are dead, and the

@@ -10,9 +10,7 @@ use crate::crypto::handshake::{Initiator, Occasion, Responder, SessionKeys};
 use crate::event::{CloseReason, ConnectError, Event, SessionId};
 use crate::overlay::{InstanceId, MemberId, Peer};
 use crate::plan::plan;
-use crate::session::path::{Path, PathId};
-use crate::session::streams::Role;
-use crate::session::{PeerLimits, Session, SessionSetUp};
+use crate::session::{Name, Path, PathId, PeerLimits, Role, Session, SessionSetUp};
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use crate::wire::session::{self as wire, Opening, SetUpPayload, Share, Welcome};
@@ -66,7 +64,7 @@ impl Node {
 
     /// The peer at the other end of a session.
     pub fn peer(&self, session: SessionId) -> Option<Peer> {
-        self.sessions.get(&session).map(|session| session.peer)
+        self.sessions.get(&session).map(|session| session.name().peer)
     }
 
     /// Lets a session act, passes on what happened, and buries it if it is over.
@@ -88,7 +86,8 @@ impl Node {
 
     fn bury(&mut self, id: SessionId) {
         let Some(session) = self.sessions.remove(&id) else { return };
-        self.by_token.remove(&(session.peer.member, session.token));
+        let name = session.name();
+        self.by_token.remove(&(name.peer.member, name.token));
         let circuits =
             self.carried.iter().filter(|(_, (owner, _))| *owner == id).map(|(circuit, _)| *circuit);
         let circuits: Vec<CircuitId> = circuits.collect();
@@ -151,7 +150,7 @@ impl Node {
 
     fn request_to_join(&self, attempt: &Attempt) -> Option<(SetUpPayload, Option<(Initiator, u64)>)> {
         let session = self.sessions.get(&attempt.session)?;
-        let (token, path) = (session.token, attempt.path.0);
+        let (token, path) = (session.name().token, attempt.path.0);
         let share = wire::emit_join(Share::from_fraction(attempt.planned.share));
         let sealed = session.join_key().seal_message(path.into(), &token.to_be_bytes(), &share);
         Some((SetUpPayload::Join { token, path, sealed }, None))
@@ -168,7 +167,7 @@ impl Node {
     pub(super) fn retire_circuit(&mut self, circuit: CircuitId) {
         let path = self.carried.get(&circuit).copied();
         let session = path.and_then(|(session, path)| Some((self.sessions.get_mut(&session)?, path)));
-        if session.is_some_and(|(session, path)| session.retire_path(path)) {
+        if session.is_some_and(|(session, path)| session.paths_mut().retire(path)) {
             self.dialler.end_soon(self.now, circuit);
         } else {
             self.end_circuit(circuit, "it is not needed any more");
@@ -239,7 +238,8 @@ impl Node {
         let welcome = Welcome::parse(&payload).map_err(|_| failed)?;
         let peer = Peer { member, instance: InstanceId(welcome.instance) };
         let peer_limits = PeerLimits { initial_window: welcome.window, streams: welcome.streams };
-        self.insert_session(id, token, peer, Role::Initiator, keys, peer_limits);
+        let name = Name { id, token, peer, role: Role::Initiator };
+        self.insert_session(name, keys, peer_limits);
         Ok(())
     }
 
@@ -274,7 +274,8 @@ impl Node {
         let id = self.draw_session_id();
         let peer = Peer { member: offer.originator, instance: InstanceId(opening.instance) };
         let peer_limits = PeerLimits { initial_window: opening.window, streams: opening.streams };
-        self.insert_session(id, opening.token, peer, Role::Responder, keys, peer_limits);
+        let name = Name { id, token: opening.token, peer, role: Role::Responder };
+        self.insert_session(name, keys, peer_limits);
         self.by_token.insert((offer.originator, opening.token), id);
         self.accept(offer, id, PathId(opening.path), opening.share, answer)
     }
@@ -309,7 +310,7 @@ impl Node {
     }
 
     fn carry(&mut self, circuit: CircuitId, session: SessionId, path: Path) -> bool {
-        let id = path.id;
+        let id = path.id();
         let added = self.with_session(session, |session| session.add_path(path)).unwrap_or(false);
         if added {
             self.carried.insert(circuit, (session, id));
@@ -317,24 +318,15 @@ impl Node {
         added
     }
 
-    fn insert_session(
-        &mut self,
-        id: SessionId,
-        token: u64,
-        peer: Peer,
-        role: Role,
-        keys: SessionKeys,
-        peer_limits: PeerLimits,
-    ) {
+    fn insert_session(&mut self, name: Name, keys: SessionKeys, peer_limits: PeerLimits) {
+        let Name { id, peer, role, .. } = name;
         let (random, identity) = (self.random.fork(), Arc::clone(&self.identity));
         let peer_key = self.overlay.member(peer.member).keys.x25519;
-        let name = self.overlay.name(peer.member);
-        let span = tracing::info_span!("session", id = id.0, peer = name, incoming = role == Role::Responder);
+        let member = self.overlay.name(peer.member);
+        let span =
+            tracing::info_span!("session", id = id.0, peer = member, incoming = role == Role::Responder);
         let set_up = SessionSetUp {
-            id,
-            token,
-            peer,
-            role,
+            name,
             keys,
             identity,
             peer_key,

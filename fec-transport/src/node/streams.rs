@@ -25,7 +25,7 @@ impl Node {
     /// # Errors
     /// [`StreamError::NoSession`], [`StreamError::NoStream`], [`StreamError::Finished`].
     pub fn write(&mut self, now: Time, stream: StreamId, data: &[u8]) -> Result<usize, StreamError> {
-        self.on_stream(now, stream, |session| session.write(now, stream.number, data))
+        self.on_stream(now, stream, |session| session.streams().write(now, stream.number, data))
     }
 
     /// The same without a copy: what is taken is kept until the peer has it.
@@ -33,7 +33,7 @@ impl Node {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_bytes(&mut self, now: Time, stream: StreamId, data: &Bytes) -> Result<usize, StreamError> {
-        self.on_stream(now, stream, |session| session.write_bytes(now, stream.number, data))
+        self.on_stream(now, stream, |session| session.streams().write_bytes(now, stream.number, data))
     }
 
     /// Says what our direction of a stream is for, from its next block on. Streams begin as [`Class::Bulk`].
@@ -41,7 +41,7 @@ impl Node {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn set_class(&mut self, now: Time, stream: StreamId, class: Class) -> Result<(), StreamError> {
-        self.on_stream(now, stream, |session| session.set_class(stream.number, class))
+        self.on_stream(now, stream, |session| session.streams().set_class(stream.number, class))
     }
 
     /// Sends what was written without waiting for a full block.
@@ -49,7 +49,7 @@ impl Node {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn flush(&mut self, now: Time, stream: StreamId) -> Result<(), StreamError> {
-        self.on_stream(now, stream, |session| session.flush(stream.number))
+        self.on_stream(now, stream, |session| session.streams().flush(stream.number))
     }
 
     /// Ends our direction after what was written, and sends it.
@@ -57,12 +57,12 @@ impl Node {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn finish(&mut self, now: Time, stream: StreamId) -> Result<(), StreamError> {
-        self.on_stream(now, stream, |session| session.finish(stream.number))
+        self.on_stream(now, stream, |session| session.streams().finish(stream.number))
     }
 
     /// Gives up both directions of a stream; the peer is told `code`.
     pub fn reset(&mut self, now: Time, stream: StreamId, code: u32) {
-        self.with_session(stream.session, |session| session.reset(now, stream.number, code));
+        self.with_session(stream.session, |session| session.streams().reset(now, stream.number, code));
     }
 
     /// The next bytes of a stream in order, at most `max`.
@@ -70,7 +70,7 @@ impl Node {
     /// # Errors
     /// [`StreamError::NoSession`], [`StreamError::NoStream`].
     pub fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError> {
-        self.on_stream(now, stream, |session| session.read(now, stream.number, max))
+        self.on_stream(now, stream, |session| session.streams().read(now, stream.number, max))
     }
 
     /// Any block of a stream that has been decoded, with its offset. A stream is read either in order or by blocks.
@@ -78,7 +78,7 @@ impl Node {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_block(&mut self, now: Time, stream: StreamId) -> Result<Read, StreamError> {
-        self.on_stream(now, stream, |session| session.read_block(now, stream.number))
+        self.on_stream(now, stream, |session| session.streams().read_block(now, stream.number))
     }
 
     fn on_stream<T>(

@@ -16,7 +16,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::path::PathId;
+use super::paths::PathId;
 use super::streams::Role;
 use crate::config::Sealing;
 use crate::crypto::handshake::{Initiator, Occasion, PacketKeys, Responder};
@@ -94,7 +94,7 @@ enum Next {
 
 /// With what a packet is sealed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seal<'a> {
+pub(crate) struct Seal<'a> {
     pub(super) key: &'a Arc<SealKey>,
     /// The epoch as the hop header says it.
     pub(super) epoch: u8,

@@ -58,7 +58,7 @@ impl Job {
             Work::Encode(EncodeJob { block, geometry, source, first, count }) => {
                 Done::Encoded { block, stock: Stock::make(geometry, &source, first, count) }
             }
-            Work::Decode(block) => Done::Decoded { block: block.header.id, bytes: block.decode() },
+            Work::Decode(block) => Done::Decoded { block: block.header().id, bytes: block.decode() },
         };
         JobResult { session: self.session, done }
     }

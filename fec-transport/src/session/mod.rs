@@ -1,35 +1,29 @@
 //! A session: the association of two processes of two members, its streams, and the paths that carry them.
 //!
-//! One type per concern, each owning its fields: [`sender`] and [`receiver`] for the two directions, [`path`] for each
-//! path, [`streams`] for what is open. This file is the session's life; `ingress` takes packets in, `egress` sends
-//! them, and `user_streams` is what the application does with its streams.
+//! One type per concern, each owning its fields: `Lifecycle`, [`Paths`], [`Streams`], `Reporting`, [`sender`] and
+//! [`receiver`] for the two directions, and [`epochs`] for the keys. The session passes on what one of them must know of
+//! another; `packets` has what arrives and what is sent.
 
 mod backlog;
 mod block;
 mod code;
 mod delivery;
-mod departures;
-mod egress;
 pub(crate) mod epochs;
-mod ingress;
 mod job;
-mod loss;
-mod pacer;
-pub(crate) mod path;
+mod lifecycle;
+mod misbehaviour;
+mod packets;
 mod paths;
 mod rate;
 mod receiver;
 mod recent;
 mod redundancy;
-mod renewal;
 mod reporting;
-mod round_trip;
 mod sender;
 mod spread;
+mod status;
 mod stream;
-pub(crate) mod streams;
-mod suspicion;
-mod user_streams;
+mod streams;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,52 +32,36 @@ use tracing::Span;
 
 pub use delivery::{Delivery, Gap};
 pub use job::{Job, JobResult};
-pub use path::{PathCounters, PathId, PathState};
-pub use paths::PathStatus;
+pub(crate) use lifecycle::Name;
+pub(crate) use paths::{Path, Paths};
+pub use paths::{PathCounters, PathId, PathState, PathStatus};
 pub(crate) use rate::news::{News, Part};
 pub use receiver::ReceiveCounters;
 pub(crate) use receiver::SharedPool;
 pub use sender::SendCounters;
+pub use status::SessionStatus;
 pub use stream::{Class, Read};
+pub(crate) use streams::{PeerLimits, Role, Streams};
 
 use crate::config::Config;
 use crate::crypto::handshake::SessionKeys;
 use crate::crypto::random::Random;
-use crate::crypto::replay::ReplayWindow;
 use crate::crypto::seal::SealKey;
-use crate::event::{CloseReason, Event, SessionId};
+use crate::event::{CloseReason, Event, StreamError, StreamId};
 use crate::keys::Identity;
-use crate::overlay::{LinkId, Peer};
 use crate::time::Time;
-use crate::wire::report::Report;
-use egress::Closing;
 use epochs::{Ends, Epochs};
 use job::{Done, Work};
-use path::Path;
-use rate::coupling::Coupling;
-use receiver::{Progress, Receiver};
+use lifecycle::Lifecycle;
+use receiver::Receiver;
 use reporting::Reporting;
-use sender::{LivingPath, Sender};
-use streams::{Role, Streams};
-use user_streams::ControlQueue;
-
-/// What each side tells the other in the handshake.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PeerLimits {
-    /// Bytes that may be sent on a new stream.
-    pub(crate) initial_window: u32,
-    /// Streams that may be open at once.
-    pub(crate) streams: u32,
-}
+use sender::Sender;
+use streams::StreamsState;
 
 /// What a session is made of.
 #[derive(Debug)]
 pub(crate) struct SessionSetUp {
-    pub(crate) id: SessionId,
-    /// Names the session between its two ends.
-    pub(crate) token: u64,
-    pub(crate) peer: Peer,
-    pub(crate) role: Role,
+    pub(crate) name: Name,
     pub(crate) keys: SessionKeys,
     /// Who we are, and the peer's X25519 key.
     pub(crate) identity: Arc<Identity>,
@@ -99,98 +77,86 @@ pub(crate) struct SessionSetUp {
 /// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) id: SessionId,
-    pub(crate) token: u64,
-    pub(crate) peer: Peer,
     config: Arc<Config>,
-    role: Role,
+    lifecycle: Lifecycle,
+    paths: Paths,
+    streams: StreamsState,
+    reporting: Reporting,
+    sender: Sender,
+    receiver: Receiver,
     epochs: Epochs,
     /// Seals requests to join.
     join_key: SealKey,
-    peer_limits: PeerLimits,
-    phase: Phase,
-    paths: Vec<Path>,
-    /// What the paths' rates have in common.
-    coupling: Coupling,
-    /// Path ids that were used: with a nonce in them, none may come again. The initiator counts them up, so those that
-    /// are far behind count as used.
-    used_paths: ReplayWindow,
-    sender: Sender,
-    receiver: Receiver,
-    streams: Streams,
-    reporting: Reporting,
-    /// A report that was made, and the paths on which it is still to be sent.
-    pending_report: Option<(Report, VecDeque<PathId>)>,
-    control: ControlQueue,
-    /// What has arrived of the next message of the control stream.
-    control_input: Vec<u8>,
     events: VecDeque<Event>,
     random: Random,
-    last_heard: Time,
-    /// The path whose turn it is to send.
-    turn: usize,
-    /// What the sender knows of the paths in the schedule, and since when; `None` once a path may have changed.
-    living: Vec<LivingPath>,
-    living_at: Option<Time>,
     /// Packets that did not open or did not parse.
     dropped: u64,
-    /// Whether an open was refused for the peer's limit.
-    opener_waits: bool,
-    span: Span,
 }
 
-/// ```text
-/// Unconfirmed ──first sealed packet opens──▶ Open ──close()──▶ Closing ──last close packet sent──▶ Over
-///      └──────────────┴──silence, misbehaviour, close from the peer──────────────────────────────────▲
-/// ```
-#[derive(Debug)]
-enum Phase {
-    /// The handshake is done, but its first message may have been a replay.
-    Unconfirmed {
-        since: Time,
-    },
-    Open,
-    Closing(Closing),
-    Over,
+/// What a session waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Timer {
+    /// It is over if nothing is heard.
+    Silence,
+    /// A path is asked whether it lives.
+    Probe,
+    /// The peer is told that a path lives.
+    ProbeReply,
+    /// The keys of the epoch before are forgotten.
+    OldKeys,
+    /// New keys are asked for, or the peer's question is answered.
+    NewKeys,
+    /// A report is sent.
+    Report,
+    /// Symbols are sent.
+    Symbols,
+    /// The last blocks are asked for, of which nothing was heard.
+    Tail,
+    /// A real-time block is given up.
+    Deadline,
+}
+
+impl Timer {
+    /// Those of a session of which the peer has not shown yet that it is there.
+    const UNCONFIRMED: [Timer; 4] = [Timer::Silence, Timer::Probe, Timer::ProbeReply, Timer::OldKeys];
+    const OPEN: [Timer; 9] = [
+        Timer::Silence,
+        Timer::Probe,
+        Timer::ProbeReply,
+        Timer::OldKeys,
+        Timer::NewKeys,
+        Timer::Report,
+        Timer::Symbols,
+        Timer::Tail,
+        Timer::Deadline,
+    ];
 }
 
 impl Session {
     pub(crate) fn new(mut set_up: SessionSetUp, config: Arc<Config>, now: Time) -> Session {
-        let SessionSetUp { identity, peer_key, token, role, .. } = set_up;
-        let ends = Ends { identity, peer_key, token, role };
+        let SessionSetUp { name, identity, peer_key, peer_limits, .. } = set_up;
+        let ends = Ends { identity, peer_key, token: name.token, role: name.role };
         let random = set_up.random.fork();
-        let mut streams = Streams::new(set_up.role, config.limits.streams);
-        streams.allow(set_up.peer_limits.streams);
+        let (at_once, send_buffer) = (config.limits.streams, config.limits.send_buffer);
         Session {
-            id: set_up.id,
-            token: set_up.token,
-            peer: set_up.peer,
-            role: set_up.role,
-            epochs: Epochs::new(ends, config.sealing.clone(), set_up.keys.packets, random, now),
-            join_key: set_up.keys.join,
-            peer_limits: set_up.peer_limits,
-            phase: Phase::Unconfirmed { since: now },
-            paths: Vec::new(),
-            coupling: Coupling::default(),
-            used_paths: ReplayWindow::new(),
+            lifecycle: Lifecycle::new(now, name, set_up.span),
+            paths: Paths::new(Arc::clone(&config)),
+            streams: StreamsState::new(name.id, name.role, at_once, peer_limits, send_buffer),
+            reporting: Reporting::new(now),
             sender: Sender::new(&config, now),
             receiver: Receiver::new(&config.limits, set_up.pool),
-            streams,
-            reporting: Reporting::new(now),
-            pending_report: None,
-            control: ControlQueue::default(),
-            control_input: Vec::new(),
+            epochs: Epochs::new(ends, config.sealing.clone(), set_up.keys.packets, random, now),
+            join_key: set_up.keys.join,
             events: VecDeque::new(),
             random: set_up.random,
-            last_heard: now,
-            turn: 0,
-            living: Vec::new(),
-            living_at: None,
             dropped: 0,
-            opener_waits: false,
-            span: set_up.span,
             config,
         }
+    }
+
+    /// Who the two ends are to each other.
+    pub(crate) fn name(&self) -> Name {
+        self.lifecycle.name()
     }
 
     /// The key of requests to join, which the initiator makes and the responder checks.
@@ -198,29 +164,58 @@ impl Session {
         &self.join_key
     }
 
-    /// How many handshakes there were after the first one.
-    pub(crate) fn epoch(&self) -> u32 {
-        self.epochs.number()
-    }
-
     pub(crate) fn is_initiator(&self) -> bool {
-        self.role == Role::Initiator
+        self.name().role == Role::Initiator
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open)
+        self.lifecycle.is_open()
     }
 
     /// Whether nothing more comes of it.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        self.lifecycle.is_over()
+    }
+
+    pub(crate) fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    pub(crate) fn paths_mut(&mut self) -> &mut Paths {
+        &mut self.paths
+    }
+
+    /// Adds a path; it carries data once a probe has come back over it. Gives false, and adds nothing, if its number was
+    /// used before or there are too many paths.
+    pub(crate) fn add_path(&mut self, path: Path) -> bool {
+        self.paths.add(path, self.lifecycle.span())
+    }
+
+    /// Removes a path whose circuit is gone.
+    pub(crate) fn remove_path(&mut self, id: PathId) {
+        self.sender.on_path_death(id);
+        self.paths.remove(id);
+    }
+
+    /// The streams, for those who use them.
+    pub(crate) fn streams(&mut self) -> Streams<'_> {
+        self.streams.with(&mut self.sender, &mut self.receiver, &mut self.events)
+    }
+
+    /// Streams that are open in either direction.
+    pub(crate) fn stream_count(&self) -> usize {
+        self.streams.count()
+    }
+
+    pub(crate) fn open_stream(&mut self) -> Result<StreamId, StreamError> {
+        if self.is_open() { self.streams().open() } else { Err(StreamError::NotOpen) }
     }
 
     /// The next piece of work on codes that may be done elsewhere.
     pub(crate) fn poll_job(&mut self) -> Option<Job> {
         let decode = self.receiver.poll_job().map(Work::Decode);
         let work = decode.or_else(|| self.sender.poll_job().map(Work::Encode))?;
-        Some(Job { session: self.id, work })
+        Some(Job { session: self.name().id, work })
     }
 
     /// Takes the result of a job.
@@ -230,53 +225,27 @@ impl Session {
             Done::Decoded { block, bytes } => {
                 let progress = self.receiver.on_decoded(now, block, bytes);
                 // The control stream has no blocks that large.
-                self.tell_reader(progress);
+                self.streams().tell_reader(progress);
                 self.reporting.hurry(now);
             }
         }
     }
 
-    /// Tells the reader of a stream that there is more.
-    fn tell_reader(&mut self, progress: Progress) {
-        if let Progress::Complete(number) = progress {
-            let stream = self.stream_id(number);
-            self.events.push_back(Event::Readable { stream });
+    pub(crate) fn status(&self) -> SessionStatus {
+        SessionStatus {
+            peer: self.name().peer,
+            epoch: self.epochs.number(),
+            incoming: !self.is_initiator(),
+            streams: self.streams.count(),
+            dropped: self.dropped,
+            paths: self.paths.statuses(),
+            delivery: self.receiver.delivery().clone(),
+            acknowledged: self.sender.acknowledged().clone(),
+            sent: self.sender.counters(),
+            received: self.receiver.counters(),
+            memory: self.sender.memory() + self.receiver.memory(),
+            unmaskable: self.sender.unmaskable().into_iter().collect(),
         }
-    }
-
-    /// Bytes of memory for data on its way in and out.
-    pub(crate) fn memory(&self) -> usize {
-        self.sender.memory() + self.receiver.memory()
-    }
-
-    pub(crate) fn send_counters(&self) -> SendCounters {
-        self.sender.counters()
-    }
-
-    pub(crate) fn receive_counters(&self) -> ReceiveCounters {
-        self.receiver.counters()
-    }
-
-    /// Streams that are open in either direction.
-    pub(crate) fn stream_count(&self) -> usize {
-        self.streams.count()
-    }
-
-    /// Packets that did not open, or came for a path that is not there.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
-    pub(crate) fn unmaskable_links(&self) -> Vec<LinkId> {
-        self.sender.unmaskable().into_iter().collect()
-    }
-
-    pub(crate) fn delivery(&self) -> Delivery {
-        self.receiver.delivery().clone()
-    }
-
-    pub(crate) fn acknowledged(&self) -> Delivery {
-        self.sender.acknowledged().clone()
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
@@ -285,31 +254,56 @@ impl Session {
 
     /// Ends the session and tells the peer why.
     pub(crate) fn close(&mut self, reason: &str) {
-        if matches!(self.phase, Phase::Unconfirmed { .. } | Phase::Open) {
-            self.end(CloseReason::Local);
-            self.phase = Phase::Closing(Closing::new(reason, &self.paths));
-        }
+        self.events.extend(self.lifecycle.close(reason, &self.paths));
     }
 
     /// Ends the session at once and without a word.
     pub(crate) fn drop_dead(&mut self, reason: CloseReason) {
-        self.end(reason);
-        self.phase = Phase::Over;
+        self.events.extend(self.lifecycle.drop_dead(reason));
     }
 
-    fn end(&mut self, reason: CloseReason) {
-        if matches!(self.phase, Phase::Unconfirmed { .. } | Phase::Open) {
-            tracing::info!(parent: &self.span, %reason, "the session is over");
-            let event = Event::SessionClosed { session: self.id, member: self.peer.member, reason };
-            self.events.push_back(event);
-            self.phase = Phase::Over;
+    // --- time ---------------------------------------------------------------------------------------------------
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_run`](Self::poll_run) next.
+    pub(crate) fn next_timeout(&self, now: Time) -> Option<Time> {
+        if self.is_over() {
+            return None;
+        }
+        if self.lifecycle.is_closing() {
+            return Some(now);
+        }
+        let timers: &[Timer] = if self.is_open() { &Timer::OPEN } else { &Timer::UNCONFIRMED };
+        timers.iter().filter_map(|timer| self.timer(*timer, now)).min()
+    }
+
+    /// When a timer runs out, if it runs.
+    fn timer(&self, timer: Timer, now: Time) -> Option<Time> {
+        match timer {
+            Timer::Silence => self.lifecycle.ends_at(&self.config.liveness),
+            Timer::Probe => self.paths.probes_at(),
+            Timer::ProbeReply => self.paths.owes_probe_reply().then_some(now),
+            Timer::OldKeys => self.epochs.forgets_at(),
+            Timer::NewKeys if self.epochs.owes_answer() => Some(now),
+            Timer::NewKeys => self.epochs.asks_at().filter(|_| self.paths.any_lives()),
+            Timer::Report => self.reporting.due(),
+            Timer::Symbols => self.paths.symbols_at(now, &self.sender),
+            Timer::Tail => self.sender.tail_at(now, self.paths.tail_pause(), self.paths.rate()),
+            Timer::Deadline => self.sender.expires_at(),
         }
     }
 
-    /// Ends the session because the peer broke the protocol, and tells it so.
-    fn end_misbehaved(&mut self, what: String) {
-        self.end(CloseReason::Misbehaved(what.clone()));
-        self.phase = Phase::Closing(Closing::new(&what, &self.paths));
+    /// Acts on the timers that have run out.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.paths.handle_timeout();
+        self.epochs.handle_timeout(now);
+        let was_open = self.is_open();
+        self.events.extend(self.lifecycle.handle_timeout(now, &self.config.liveness));
+        if was_open && self.is_open() {
+            self.streams().abandon_expired(now);
+            if self.timer(Timer::Tail, now).is_some_and(|at| at <= now) {
+                self.sender.on_tail(now, self.paths.mean_loss());
+            }
+        }
     }
 }
 

@@ -8,12 +8,12 @@ use bytes::Bytes;
 
 use super::block::{BadSymbol, ReceiveBlock};
 use super::delivery::Delivery;
-use super::sender::CONTROL_STREAM;
 use super::stream::{BadBlock, Read, ReceiveStream};
 use crate::config::Limits;
 use crate::limits::{MAX_BLOCK_SPAN, MAX_RAPTORQ};
 use crate::time::Time;
 use crate::wire::report::BlockReport;
+use crate::wire::stream_control::CONTROL_STREAM;
 use crate::wire::symbol::{BlockHeader, Codec, SymbolHeader};
 
 /// Unread bytes of the control stream; a sender keeps far below.
@@ -155,11 +155,11 @@ impl Receiver {
     /// A block has enough symbols: it is delivered, or decoded first, a large one elsewhere.
     fn finish(&mut self, now: Time, id: u32) -> Progress {
         let Some(block) = self.blocks.remove(&id) else { return Progress::Redundant };
-        let header = block.header;
+        let header = block.header();
         if !block.is_whole() {
             self.counters.decoded_blocks += 1;
         }
-        if !block.is_whole() && block.header.codec == Codec::RaptorQ {
+        if !block.is_whole() && block.header().codec == Codec::RaptorQ {
             self.decoding.insert(id, Decoding { header, is_abandoned: false });
             self.to_decode.push_back(block);
             return Progress::Closer;
@@ -218,7 +218,7 @@ impl Receiver {
         if let Some(stream) = self.streams.get_mut(&header.stream) {
             match known {
                 Some(known)
-                    if (known.header.offset, known.header.length) != (header.offset, header.length) =>
+                    if (known.header().offset, known.header().length) != (header.offset, header.length) =>
                 {
                     return Err(BadData::Symbol(BadSymbol::Contradiction(id)));
                 }

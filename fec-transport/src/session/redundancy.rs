@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use ror::BlockLaw;
 
-use super::path::PathId;
+use super::paths::PathId;
 use crate::config::{Coding, Protection, Spreading};
-use crate::overlay::LinkId;
+use crate::overlay::{Crossings, LinkId};
 use shortfall::shortfall_probability;
 
 /// Blocks below so many symbols are messages that somebody waits for: a bulk stream's are protected like this.
@@ -115,12 +115,12 @@ impl Redundancy {
     /// but messages one more than K, so that the last symbol of the slowest path is not waited for, and K symbols that do
     /// not determine a RaptorQ block need no repair.
     fn masked(&self, k: usize, n: u16, paths: &[PathOutlook]) -> u16 {
+        let crossings = crossings(paths);
         let links = maskable_links(paths, self.mask_limit);
         let enough = k + usize::from(k >= SMALL_BLOCK);
         let survives = |n: usize| {
-            let taken = |path: &PathOutlook| (n as f64 * path.share - 1e-9).ceil() as usize;
-            let over = |link: &LinkId| paths.iter().filter(|path| path.links.contains(link)).map(taken).sum();
-            links.iter().all(|link| n.saturating_sub(over(link)) >= enough)
+            let taken = |path: usize| (n as f64 * paths[path].share - 1e-9).ceil() as usize;
+            links.iter().all(|link| n.saturating_sub(crossings.sum(*link, taken)) >= enough)
         };
         let mut all = usize::from(n)..most(k);
         all.find(|n| survives(*n)).and_then(|n| u16::try_from(n).ok()).unwrap_or(n)
@@ -147,7 +147,8 @@ impl Redundancy {
             shortfall(n, k, paths, None) <= residual
                 && links.iter().all(|link| shortfall(n, k, paths, Some(*link)) <= with_dead)
         };
-        let largest = links.iter().map(|link| share_over(paths, *link)).fold(0.0, f64::max);
+        let crossings = crossings(paths);
+        let largest = links.iter().map(|link| share_over(&crossings, paths, *link)).fold(0.0, f64::max);
         let mean: f64 = paths.iter().map(|path| path.share * path.loss).sum();
         let least = (k as f64 / (1.0 - mean) / (1.0 - largest)).min(most(k) as f64);
         let n = smallest(k.max(least.floor() as usize), most(k), survives);
@@ -214,20 +215,23 @@ fn bursts_met(n: usize, paths: &[PathOutlook]) -> f64 {
 
 /// The links that a block can be made to survive: those that do not carry too much of it.
 pub(crate) fn maskable_links(paths: &[PathOutlook], limit: f64) -> Vec<LinkId> {
-    links(paths).filter(|link| share_over(paths, *link) <= limit + ROUNDING).collect()
+    let crossings = crossings(paths);
+    crossings.links().filter(|link| share_over(&crossings, paths, *link) <= limit + ROUNDING).collect()
 }
 
 /// The links that no redundancy can mask within the limit.
 pub(crate) fn unmaskable_links(paths: &[PathOutlook], limit: f64) -> Vec<LinkId> {
-    links(paths).filter(|link| share_over(paths, *link) > limit + ROUNDING).collect()
+    let crossings = crossings(paths);
+    crossings.links().filter(|link| share_over(&crossings, paths, *link) > limit + ROUNDING).collect()
 }
 
 /// Lowers the shares of the paths over links that carry a little more than `limit`, so that these can be masked: what
 /// the others carry must replace them, and more than that they cannot use.
 pub(crate) fn hold_back(paths: &mut [PathOutlook], limit: f64) {
     let reach = limit.max(HELD_BACK);
+    let crossings = crossings(paths);
     let largest = |paths: &[PathOutlook]| {
-        let shares = links(paths).map(|link| (link, share_over(paths, link)));
+        let shares = crossings.links().map(|link| (link, share_over(&crossings, paths, link)));
         shares
             .filter(|(_, share)| *share > limit + 1e-6 && *share <= reach)
             .max_by(|a, b| a.1.total_cmp(&b.1))
@@ -248,14 +252,12 @@ pub(crate) fn hold_back(paths: &mut [PathOutlook], limit: f64) {
     }
 }
 
-fn links(paths: &[PathOutlook]) -> impl Iterator<Item = LinkId> {
-    let all: std::collections::BTreeSet<LinkId> =
-        paths.iter().flat_map(|path| path.links.iter().copied()).collect();
-    all.into_iter()
+fn crossings(paths: &[PathOutlook]) -> Crossings {
+    Crossings::new(paths.iter().map(|path| path.links.iter().copied()))
 }
 
-fn share_over(paths: &[PathOutlook], link: LinkId) -> f64 {
-    paths.iter().filter(|path| path.links.contains(&link)).map(|path| path.share).sum()
+fn share_over(crossings: &Crossings, paths: &[PathOutlook], link: LinkId) -> f64 {
+    crossings.sum(link, |path| paths[path].share)
 }
 
 /// FEC(K, loss) of `ror` [theory §2].

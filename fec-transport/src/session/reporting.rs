@@ -1,8 +1,11 @@
-//! When a report is due.
+//! When a report is due, and on which paths it is still to be sent.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::paths::PathId;
 use crate::time::Time;
+use crate::wire::report::Report;
 
 /// Reports are no closer than this, nor, while data flows, further apart than [`LONGEST_INTERVAL`] (design §6).
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(2);
@@ -22,11 +25,19 @@ pub(crate) struct Reporting {
     due: Option<Time>,
     pause: Duration,
     bytes: usize,
+    /// A report that was made, and the paths on which it is still to be sent.
+    pending: Option<Pending>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    report: Report,
+    paths: VecDeque<PathId>,
 }
 
 impl Reporting {
     pub(crate) fn new(now: Time) -> Reporting {
-        Reporting { sequence: 0, last: now, due: None, pause: LONGEST_INTERVAL, bytes: 0 }
+        Reporting { sequence: 0, last: now, due: None, pause: LONGEST_INTERVAL, bytes: 0, pending: None }
     }
 
     /// Data has arrived.
@@ -50,6 +61,27 @@ impl Reporting {
 
     pub(crate) fn due(&self) -> Option<Time> {
         self.due
+    }
+
+    /// Whether a report is to be made now: one is due, and the one before has been sent.
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        self.pending.is_none() && self.due.is_some_and(|due| due <= now)
+    }
+
+    /// The report is to be sent on these paths, once on each.
+    pub(crate) fn send(&mut self, report: Report, paths: VecDeque<PathId>) {
+        self.pending = Some(Pending { report, paths });
+    }
+
+    /// The next copy of the report that is to be sent, and on which path, if there is one.
+    pub(crate) fn next_copy(&mut self) -> Option<(Option<PathId>, &Report)> {
+        let Pending { report, paths } = self.pending.as_mut()?;
+        Some((paths.pop_front(), report))
+    }
+
+    /// A copy was sent.
+    pub(crate) fn copy_sent(&mut self) {
+        self.pending = self.pending.take().filter(|pending| !pending.paths.is_empty());
     }
 
     /// Whether all sequence numbers were given: after 41 days at 1,200 a second.

@@ -20,36 +20,27 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::block::{SendBlock, Stock};
 use super::delivery::Delivery;
 use super::job::EncodeJob;
-use super::path::PathId;
-use super::redundancy::Redundancy;
-use super::spread::Spread;
+use super::paths::PathId;
 use super::stream::{Class, SendStream};
-use crate::config::{Coding, Config};
+use crate::config::Config;
 use crate::crypto::random::Random;
+use crate::limits::MAX_BLOCK_SPAN;
 use crate::overlay::LinkId;
 use crate::time::Time;
 use crate::wire::report::Report;
-use crate::wire::stream_control::StreamControl;
+use crate::wire::stream_control::{CONTROL_STREAM, StreamControl};
+use crate::wire::symbol::{BlockHeader, Codec};
 pub(crate) use batch::Batch;
-use demand::Demand;
+use forming::Forming;
 use lane::{Lane, Take};
-
-/// The stream of [`StreamControl`](crate::wire::stream_control::StreamControl) messages.
-pub(crate) const CONTROL_STREAM: u32 = 0;
 
 /// The sending side of a session.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    coding: Coding,
+    forming: Forming,
+    /// How many blocks, and bytes of them, may be on the way at once.
     open_blocks: usize,
     send_memory: usize,
-    redundancy: Redundancy,
-    spread: Spread,
-    /// Symbols of the first sending of the latest bulk block over its source symbols.
-    expansion: f64,
-    /// The share of the paths' rate that the latest bulk block's quotas can use: the slowest path for its share sets the
-    /// pace.
-    usable: f64,
     streams: BTreeMap<u32, SendStream>,
     blocks: BTreeMap<u32, SendBlock>,
     /// Bytes of the blocks' sources.
@@ -57,7 +48,6 @@ pub(crate) struct Sender {
     next_block: u32,
     urgent: Lane,
     bulk: Lane,
-    demand: Demand,
     /// When real-time blocks are given up.
     deadlines: BTreeSet<(Time, u32)>,
     /// Blocks whose repair symbols may be made outside.
@@ -72,8 +62,6 @@ pub(crate) struct Sender {
     data_blocks: usize,
     acknowledged: Delivery,
     counters: SendCounters,
-    /// Links that the latest masked block does not mask, of urgent blocks (true) and of bulk.
-    unmaskable: BTreeMap<bool, Vec<LinkId>>,
 }
 
 /// What became of the blocks and symbols that a session sent.
@@ -113,13 +101,9 @@ pub(crate) struct LivingPath {
 impl Sender {
     pub(crate) fn new(config: &Config, now: Time) -> Sender {
         Sender {
-            redundancy: Redundancy::new(&config.coding),
-            coding: config.coding.clone(),
+            forming: Forming::new(&config.coding),
             open_blocks: config.limits.open_blocks,
             send_memory: config.limits.send_memory,
-            spread: Spread::default(),
-            expansion: 1.0,
-            usable: 1.0,
             streams: BTreeMap::from([(CONTROL_STREAM, SendStream::new(u64::MAX, Class::Interactive))]),
             blocks: BTreeMap::new(),
             source_bytes: 0,
@@ -129,7 +113,6 @@ impl Sender {
                 0 => lane::BULK_SENDING,
                 _ => lane::MASKED_SENDING,
             }),
-            demand: Demand::default(),
             deadlines: BTreeSet::new(),
             to_encode: VecDeque::new(),
             last_served: CONTROL_STREAM,
@@ -139,7 +122,6 @@ impl Sender {
             data_blocks: 0,
             acknowledged: Delivery::default(),
             counters: SendCounters::default(),
-            unmaskable: BTreeMap::new(),
         }
     }
 
@@ -154,7 +136,7 @@ impl Sender {
 
     /// The links that carry too large a share of the latest masked blocks to be masked.
     pub(crate) fn unmaskable(&self) -> BTreeSet<LinkId> {
-        self.unmaskable.values().flatten().copied().collect()
+        self.forming.unmaskable()
     }
 
     /// Bytes of memory for what was written and is not acknowledged.
@@ -178,8 +160,8 @@ impl Sender {
     /// Bytes of the control stream that wait or are on the way.
     pub(crate) fn control_backlog(&self) -> u64 {
         let control = &self.streams[&CONTROL_STREAM];
-        let oldest = self.blocks.values().find(|block| block.header.stream == CONTROL_STREAM);
-        let flying = oldest.map_or(0, |oldest| control.formed() - oldest.header.offset);
+        let oldest = self.blocks.values().find(|block| block.header().stream == CONTROL_STREAM);
+        let flying = oldest.map_or(0, |oldest| control.formed() - oldest.header().offset);
         flying + control.buffered() as u64
     }
 
@@ -195,7 +177,7 @@ impl Sender {
 
     /// Whether one of the blocks that there are has a symbol for `path`; one that is not trusted gets its quotas only.
     pub(crate) fn has_symbols_for(&self, path: PathId, is_trusted: bool) -> bool {
-        let takes_over = is_trusted && self.may_take_over() && self.bulk.is_busy();
+        let takes_over = is_trusted && self.forming.may_take_over() && self.bulk.is_busy();
         let has = |lane: &Lane| lane.has(&self.blocks, path) || is_trusted && lane.owes_any();
         takes_over || has(&self.urgent) || has(&self.bulk)
     }
@@ -205,15 +187,14 @@ impl Sender {
         if !self.may_open_block() {
             return None;
         }
-        let timer = |stream: &SendStream| self.protection(stream.class).block_timer;
+        let timer = |stream: &SendStream| self.forming.protection(stream.class()).block_timer;
         self.streams.values().filter_map(|stream| stream.forms_at(timer(stream))).min()
     }
 
     /// The streams whose writers wait although their buffers are filled to less than `level`; they wait no more.
     pub(crate) fn take_relieved(&mut self, level: usize) -> Vec<u32> {
-        let relieved =
-            |stream: &mut SendStream| stream.buffered() <= level && std::mem::take(&mut stream.writer_waits);
-        self.streams.iter_mut().filter_map(|(id, stream)| relieved(stream).then_some(*id)).collect()
+        let relieved = |stream: &mut SendStream| stream.is_relieved(level);
+        self.streams.iter_mut().filter_map(|(number, stream)| relieved(stream).then_some(*number)).collect()
     }
 
     /// Chooses the next symbols for `path`, all of one block. Urgent blocks come before bulk; within a lane the oldest
@@ -237,7 +218,7 @@ impl Sender {
         let Take::Symbols(id, count) = taken else { return None };
         self.last_activity = now;
         let block = self.blocks.get_mut(&id)?;
-        Some(Batch { block, counters: &mut self.counters, count, first: None })
+        Some(Batch::new(block, &mut self.counters, count))
     }
 
     fn take(
@@ -260,10 +241,99 @@ impl Sender {
                 break;
             }
         }
-        if !urgent && self.may_take_over() {
+        if !urgent && self.forming.may_take_over() {
             return self.bulk.take(&mut self.blocks, None, room, true);
         }
         Take::Nothing
+    }
+
+    /// The stream of that urgency whose turn it is to form a block: control first, then one after the other.
+    fn next_stream(&self, now: Time, rate: f64, urgent: bool) -> Option<u32> {
+        let has_room = if urgent { self.urgent.has_room() } else { self.bulk.has_room() };
+        if !has_room || !self.may_open_block() {
+            return None;
+        }
+        let can_form = |(_, stream): &(&u32, &SendStream)| {
+            let full = self.forming.full_block(stream.class(), rate) * self.forming.symbol_size();
+            let timer = self.forming.protection(stream.class()).block_timer;
+            stream.class().is_urgent() == urgent && stream.can_form(now, full, timer)
+        };
+        let control = self.streams.range(..=CONTROL_STREAM);
+        let after = self.streams.range(self.last_served + 1..);
+        let before = self.streams.range(CONTROL_STREAM + 1..=self.last_served.max(CONTROL_STREAM + 1));
+        control.chain(after).chain(before).find(can_form).map(|(id, _)| *id)
+    }
+
+    /// Forms the next block of that urgency; false if there is none to form.
+    fn form_block(&mut self, now: Time, urgent: bool, paths: &[LivingPath], random: &mut Random) -> bool {
+        let rate = forming::total_rate(paths);
+        let Some(number) = self.next_stream(now, rate, urgent) else { return false };
+        let Some(class) = self.streams.get(&number).map(SendStream::class) else { return false };
+        let (symbols, largest) = (self.forming.full_block(class, rate), self.forming.symbol_size());
+        let Some(stream) = self.streams.get_mut(&number) else { return false };
+        let formed = stream.form(now, symbols, largest);
+        let header = BlockHeader {
+            id: self.next_block,
+            stream: number,
+            offset: formed.offset,
+            length: formed.length as u32,
+            last: formed.last,
+            codec: formed.geometry.codec,
+        };
+        let mut block = SendBlock::new(header, formed.geometry, formed.source, class, now);
+        let is_message = stream.buffered() == 0;
+        if urgent {
+            self.forming.note_demand(now, formed.geometry);
+        }
+        let backlog = |path| self.bulk.backlog(&self.blocks, path);
+        block.share_out(self.forming.quotas(&block, paths, is_message, backlog, random));
+        self.enter(now, block);
+        self.last_served = number;
+        true
+    }
+
+    /// Puts a block on its way.
+    fn enter(&mut self, now: Time, block: SendBlock) {
+        let id = block.header().id;
+        if block.header().stream != CONTROL_STREAM {
+            if self.data_blocks == 0 {
+                self.acknowledged.resume(now);
+            }
+            self.data_blocks += 1;
+        }
+        if let Some(at) = block.class().deadline(now) {
+            self.deadlines.insert((at, id));
+        }
+        let repairs = block.unsent() > block.source_symbols();
+        if repairs && block.geometry().codec == Codec::RaptorQ {
+            self.to_encode.push_back(id);
+        }
+        if block.class() == Class::Bulk {
+            self.forming.note_expansion(&block);
+        }
+        self.source_bytes += block.source_bytes();
+        self.counters.blocks += 1;
+        self.lane(block.class()).begin(id);
+        self.blocks.insert(id, block);
+        self.next_block += 1;
+    }
+
+    /// Whether all block numbers were given: after 43 hours of Reed–Solomon blocks at 10 Gbit/s.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.next_block == u32::MAX
+    }
+
+    #[cfg(test)]
+    pub(in crate::session) fn use_up(&mut self) {
+        self.next_block = u32::MAX;
+    }
+
+    fn may_open_block(&self) -> bool {
+        let oldest = self.blocks.first_key_value().map_or(self.next_block, |(id, _)| *id);
+        !self.is_used_up()
+            && self.blocks.len() < self.open_blocks
+            && self.next_block - oldest < MAX_BLOCK_SPAN
+            && self.source_bytes < self.send_memory
     }
 
     /// Whether no later report has been taken; what a report says includes what earlier ones said.
@@ -292,7 +362,7 @@ impl Sender {
     /// else of it has been delivered.
     pub(crate) fn abandon_next(&mut self, now: Time) -> Option<(StreamControl, Option<u32>)> {
         let (_, id) = *self.deadlines.first().filter(|(at, _)| *at <= now)?;
-        let header = self.blocks.get(&id)?.header;
+        let header = self.blocks.get(&id)?.header();
         self.counters.abandoned_blocks += 1;
         let finished = self.forget(id);
         let message = StreamControl::Abandon {
@@ -326,7 +396,7 @@ impl Sender {
 
     /// Forgets a block that the peer has; gives its stream if that is now delivered whole.
     fn complete(&mut self, now: Time, id: u32) -> Option<u32> {
-        let header = self.blocks.get(&id)?.header;
+        let header = self.blocks.get(&id)?.header();
         if header.stream != CONTROL_STREAM {
             self.acknowledged.note(now, header.length);
         }
@@ -336,16 +406,16 @@ impl Sender {
     fn forget(&mut self, id: u32) -> Option<u32> {
         let block = self.blocks.remove(&id)?;
         self.source_bytes -= block.source_bytes();
-        if block.header.stream != CONTROL_STREAM {
+        if block.header().stream != CONTROL_STREAM {
             self.data_blocks -= 1;
         }
-        self.lane(block.class).forget(id);
-        if let Some(at) = block.class.deadline(block.formed) {
+        self.lane(block.class()).forget(id);
+        if let Some(at) = block.class().deadline(block.formed()) {
             self.deadlines.remove(&(at, id));
         }
-        let stream = self.streams.get_mut(&block.header.stream)?;
-        stream.open_blocks -= 1;
-        stream.is_delivered().then_some(block.header.stream)
+        let stream = self.streams.get_mut(&block.header().stream)?;
+        stream.block_over();
+        stream.is_delivered().then_some(block.header().stream)
     }
 
     fn lane(&mut self, class: Class) -> &mut Lane {
@@ -355,7 +425,7 @@ impl Sender {
 
 impl SendCounters {
     fn count(&mut self, encoding_id: u16, block: &SendBlock) {
-        if block.repairs > 0 {
+        if block.is_repaired() {
             self.repair_symbols += 1;
         } else if usize::from(encoding_id) < block.source_symbols() {
             self.source_symbols += 1;

@@ -1,6 +1,6 @@
 //! How the symbols of a block are shared out among the paths.
 
-use super::path::PathId;
+use super::paths::PathId;
 use super::redundancy::PathOutlook;
 use crate::crypto::random::Random;
 

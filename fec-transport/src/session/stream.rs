@@ -66,7 +66,7 @@ pub enum Read {
 /// The sending direction.
 #[derive(Debug)]
 pub(crate) struct SendStream {
-    pub(crate) class: Class,
+    class: Class,
     buffer: Backlog,
     /// Where the buffer begins in the stream: the end of the last block.
     formed: u64,
@@ -78,9 +78,9 @@ pub(crate) struct SendStream {
     waiting_since: Option<Time>,
     finish: Finish,
     /// Whether a writer was told to wait.
-    pub(crate) writer_waits: bool,
+    writer_waits: bool,
     /// Blocks on the way.
-    pub(crate) open_blocks: usize,
+    open_blocks: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +105,25 @@ impl SendStream {
             writer_waits: false,
             open_blocks: 0,
         }
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        self.class
+    }
+
+    /// Says what the stream is for, from its next block on.
+    pub(crate) fn set_class(&mut self, class: Class) {
+        self.class = class;
+    }
+
+    /// Whether a writer waits although the buffer is filled to no more than `level`; it waits no more.
+    pub(crate) fn is_relieved(&mut self, level: usize) -> bool {
+        self.buffered() <= level && std::mem::take(&mut self.writer_waits)
+    }
+
+    /// A block of the stream has been delivered or given up.
+    pub(crate) fn block_over(&mut self) {
+        self.open_blocks -= 1;
     }
 
     /// Takes as much of `data` as fits into a buffer of `limit` bytes; gives how much.

@@ -6,11 +6,12 @@ use super::*;
 use crate::circuit::Egress;
 use crate::crypto::handshake::{Initiator, Occasion, Responder};
 use crate::crypto::hop_tag::HopKey;
-use crate::event::{StreamError, StreamId};
+use crate::event::SessionId;
 use crate::keys::Identity;
-use crate::overlay::{InstanceId, MemberId};
+use crate::overlay::{InstanceId, MemberId, Peer};
 use crate::run::Run;
 use crate::wire::hop::{HopHeader, Label};
+use crate::wire::report::Report;
 
 struct Pair {
     now: Time,
@@ -39,10 +40,7 @@ fn pair(config: Config) -> Pair {
         let limits =
             PeerLimits { initial_window: config.limits.initial_window, streams: config.limits.streams };
         let set_up = SessionSetUp {
-            id: SessionId(number as u64),
-            token: 9,
-            peer: peer(1 - number as u16),
-            role,
+            name: Name { id: SessionId(number as u64), token: 9, peer: peer(1 - number as u16), role },
             keys: session_keys,
             identity: Arc::clone(&identities[number]),
             peer_key: keys[1 - number],
@@ -73,29 +71,6 @@ fn pair(config: Config) -> Pair {
         now: Time::ZERO,
         ends: [session(CLIENT, Role::Initiator, client_keys), session(SERVER, Role::Responder, server_keys)],
     }
-}
-
-/// Whatever the pacer says: a process that does not run for some milliseconds must not lose what its socket cannot hold.
-#[test]
-fn no_more_is_on_the_way_than_a_socket_holds() {
-    let [client, _] = pair(Config::default()).ends;
-    let mut path = client.paths.into_iter().next().expect("two paths");
-    path.round_trip.observe(Time::ZERO, Duration::ZERO);
-    let now = Time::ZERO + Duration::from_secs(1);
-    let mut sent = 0.0;
-    while sent <= rate::WINDOW {
-        assert!(path.ready_at(now, 0) < now + path.loss_timeout(), "after {sent} bytes");
-        path.take_number(now, false);
-        path.weigh(60_000);
-        sent += 60_028.0;
-    }
-    let opens = now + path.loss_timeout();
-    assert_eq!(path.ready_at(now, 0), opens);
-    assert!(!path.may_send(now, 0) && path.may_send(opens, 0));
-    // Without a report the window closes again behind each run.
-    path.take_number(opens, false);
-    path.weigh(60_000);
-    assert!(!path.may_send(opens, 0) && path.may_send(opens + path.loss_timeout(), 0));
 }
 
 impl Pair {
@@ -172,8 +147,8 @@ fn a_session_that_never_hears_a_packet_is_given_up() {
 fn streams_run_in_both_directions_and_end() {
     let mut pair = Pair::opened(Config::default());
     let stream = pair.ends[CLIENT].open_stream().expect("there is room");
-    pair.ends[CLIENT].write(pair.now, stream.number, b"question").expect("open");
-    pair.ends[CLIENT].finish(stream.number).expect("open");
+    pair.ends[CLIENT].streams().write(pair.now, stream.number, b"question").expect("open");
+    pair.ends[CLIENT].streams().finish(stream.number).expect("open");
     pair.run(WHILE, |_, _| true);
     let number = stream.number;
     let at_server = StreamId { session: SessionId(1), number };
@@ -181,26 +156,26 @@ fn streams_run_in_both_directions_and_end() {
         pair.events(SERVER),
         [Event::StreamOpened { stream: at_server }, Event::Readable { stream: at_server }]
     );
-    let read = pair.ends[SERVER].read(pair.now, number, 100).expect("open");
+    let read = pair.ends[SERVER].streams().read(pair.now, number, 100).expect("open");
     assert!(matches!(read, Read::Data { offset: 0, bytes } if &bytes[..] == b"question"));
-    assert_eq!(pair.ends[SERVER].read(pair.now, number, 100), Ok(Read::Finished));
-    pair.ends[SERVER].finish(number).expect("open");
+    assert_eq!(pair.ends[SERVER].streams().read(pair.now, number, 100), Ok(Read::Finished));
+    pair.ends[SERVER].streams().finish(number).expect("open");
     pair.run(WHILE, |_, _| true);
-    assert_eq!(pair.ends[CLIENT].read(pair.now, number, 100), Ok(Read::Finished));
-    assert_eq!(pair.ends[CLIENT].read(pair.now, number, 100), Err(StreamError::NoStream));
-    assert_eq!(pair.ends[SERVER].write(pair.now, number, b"x"), Err(StreamError::NoStream));
+    assert_eq!(pair.ends[CLIENT].streams().read(pair.now, number, 100), Ok(Read::Finished));
+    assert_eq!(pair.ends[CLIENT].streams().read(pair.now, number, 100), Err(StreamError::NoStream));
+    assert_eq!(pair.ends[SERVER].streams().write(pair.now, number, b"x"), Err(StreamError::NoStream));
 }
 
 #[test]
 fn a_reset_ends_both_directions_on_both_sides_and_leaves_no_hole() {
     let mut pair = Pair::opened(Config::default());
     let stream = pair.ends[CLIENT].open_stream().expect("there is room");
-    pair.ends[CLIENT].write(pair.now, stream.number, &[7; 500_000]).expect("open");
+    pair.ends[CLIENT].streams().write(pair.now, stream.number, &[7; 500_000]).expect("open");
     pair.run(Duration::from_millis(3), |_, _| true);
-    pair.ends[SERVER].reset(pair.now, stream.number, 42);
+    pair.ends[SERVER].streams().reset(pair.now, stream.number, 42);
     pair.run(WHILE, |_, _| true);
     assert!(pair.events(CLIENT).contains(&Event::StreamReset { stream, code: 42 }));
-    assert_eq!(pair.ends[CLIENT].write(pair.now, stream.number, b"x"), Err(StreamError::NoStream));
+    assert_eq!(pair.ends[CLIENT].streams().write(pair.now, stream.number, b"x"), Err(StreamError::NoStream));
     assert_eq!(pair.ends[SERVER].receiver.report().1.ranks, [], "all blocks are complete");
     assert_eq!(pair.ends[CLIENT].sender.control_backlog(), 0);
 }
@@ -211,13 +186,15 @@ fn the_reader_holds_the_writer_back_and_lets_it_go_on() {
     let window = u64::from(Config::default().limits.initial_window);
     let stream = pair.ends[CLIENT].open_stream().expect("there is room");
     let data = vec![1; 900_000];
-    assert_eq!(pair.ends[CLIENT].write(pair.now, stream.number, &data), Ok(data.len()));
-    pair.ends[CLIENT].finish(stream.number).expect("open");
+    assert_eq!(pair.ends[CLIENT].streams().write(pair.now, stream.number, &data), Ok(data.len()));
+    pair.ends[CLIENT].streams().finish(stream.number).expect("open");
     pair.run(Duration::from_secs(2), |_, _| true);
-    assert_eq!(pair.ends[SERVER].delivery().bytes, window, "what was granted, and no more");
+    assert_eq!(pair.ends[SERVER].status().delivery.bytes, window, "what was granted, and no more");
     let mut read = 0;
     for _ in 0..100 {
-        while let Ok(Read::Data { bytes, .. }) = pair.ends[SERVER].read(pair.now, stream.number, usize::MAX) {
+        while let Ok(Read::Data { bytes, .. }) =
+            pair.ends[SERVER].streams().read(pair.now, stream.number, usize::MAX)
+        {
             read += bytes.len();
         }
         pair.run(WHILE, |_, _| true);
@@ -234,12 +211,12 @@ fn the_peers_limit_of_streams_holds_and_moves_on() {
         (0..2).map(|_| pair.ends[CLIENT].open_stream().expect("there is room")).collect();
     assert!(matches!(pair.ends[CLIENT].open_stream(), Err(StreamError::TooMany)));
     for stream in streams {
-        pair.ends[CLIENT].finish(stream.number).expect("open");
+        pair.ends[CLIENT].streams().finish(stream.number).expect("open");
         pair.run(WHILE, |_, _| true);
-        assert_eq!(pair.ends[SERVER].read(pair.now, stream.number, 9), Ok(Read::Finished));
-        pair.ends[SERVER].finish(stream.number).expect("open");
+        assert_eq!(pair.ends[SERVER].streams().read(pair.now, stream.number, 9), Ok(Read::Finished));
+        pair.ends[SERVER].streams().finish(stream.number).expect("open");
         pair.run(WHILE, |_, _| true);
-        assert_eq!(pair.ends[CLIENT].read(pair.now, stream.number, 9), Ok(Read::Finished));
+        assert_eq!(pair.ends[CLIENT].streams().read(pair.now, stream.number, 9), Ok(Read::Finished));
     }
     pair.run(WHILE, |_, _| true);
     assert!(pair.events(CLIENT).contains(&Event::StreamsAvailable { session: SessionId(0) }));
@@ -250,8 +227,8 @@ fn the_peers_limit_of_streams_holds_and_moves_on() {
 fn lost_reports_do_not_hang_a_transfer() {
     let mut pair = Pair::opened(Config::default());
     let stream = pair.ends[CLIENT].open_stream().expect("there is room");
-    pair.ends[CLIENT].write(pair.now, stream.number, &[3; 100_000]).expect("open");
-    pair.ends[CLIENT].finish(stream.number).expect("open");
+    pair.ends[CLIENT].streams().write(pair.now, stream.number, &[3; 100_000]).expect("open");
+    pair.ends[CLIENT].streams().finish(stream.number).expect("open");
     // Every packet of the server's but one in four is lost, and every other one of the client's.
     let mut count = 0;
     pair.run(Duration::from_secs(4), |from, _| {
@@ -284,7 +261,7 @@ fn a_session_ends_when_its_key_or_its_numbers_are_used_up() {
 fn a_peer_that_acknowledges_what_was_never_sent_is_cut_off() {
     let mut pair = Pair::opened(Config::default());
     let claim = wire_report(1_000_000, 0);
-    pair.ends[SERVER].pending_report = Some((claim, VecDeque::from([PathId(1)])));
+    pair.ends[SERVER].reporting.send(claim, VecDeque::from([PathId(1)]));
     pair.run(Duration::from_millis(5), |_, _| true);
     let closed = pair.events(CLIENT);
     let misbehaved =
@@ -307,7 +284,7 @@ fn a_peer_that_reports_blocks_that_were_never_formed_is_cut_off() {
     let mut pair = Pair::opened(Config::default());
     let mut claim = wire_report(0, 77);
     claim.paths.clear();
-    pair.ends[SERVER].pending_report = Some((claim, VecDeque::from([PathId(1)])));
+    pair.ends[SERVER].reporting.send(claim, VecDeque::from([PathId(1)]));
     pair.run(Duration::from_millis(5), |_, _| true);
     assert!(!pair.ends[CLIENT].is_open());
 }
@@ -321,12 +298,12 @@ fn a_path_that_retires_ends_what_it_has_begun_and_gets_nothing_new() {
     let mut pair = Pair::opened(config);
     let stream = pair.ends[CLIENT].open_stream().expect("open");
     let write = |pair: &mut Pair| {
-        pair.ends[CLIENT].write(pair.now, stream.number, &[7; 300_000]).expect("it is open");
+        pair.ends[CLIENT].streams().write(pair.now, stream.number, &[7; 300_000]).expect("it is open");
     };
     write(&mut pair);
     pair.run(Duration::from_millis(30), |_, _| true);
-    assert!(pair.ends[CLIENT].retire_path(PathId(1)));
-    let sent = |pair: &Pair, path: usize| pair.ends[CLIENT].path_statuses()[path].counters.packets_sent;
+    assert!(pair.ends[CLIENT].paths.retire(PathId(1)));
+    let sent = |pair: &Pair, path: usize| pair.ends[CLIENT].paths.statuses()[path].counters.packets_sent;
     pair.run(Duration::from_secs(1), |_, _| true);
     let before = [sent(&pair, 0), sent(&pair, 1)];
     write(&mut pair);
@@ -343,8 +320,8 @@ fn a_path_that_retires_ends_what_it_has_begun_and_gets_nothing_new() {
 #[test]
 fn shares_that_people_see_sum_to_one_while_a_path_comes_back() {
     let mut pair = Pair::opened(Config::default());
-    pair.ends[CLIENT].share_by_plan(&[(PathId(1), 1.0), (PathId(2), 0.25)]);
-    let shares = pair.ends[CLIENT].path_statuses().into_iter().map(|path| path.planned_share);
+    pair.ends[CLIENT].paths.share_by_plan(&[(PathId(1), 1.0), (PathId(2), 0.25)]);
+    let shares = pair.ends[CLIENT].paths.statuses().into_iter().map(|path| path.planned_share);
     assert_eq!(shares.collect::<Vec<_>>(), [0.8, 0.2]);
 }
 
@@ -394,17 +371,17 @@ fn a_question_is_repeated_until_it_is_answered_and_gets_the_same_answer() {
         }
     });
     assert_eq!((questions, answers), (5, 3));
-    assert_eq!(pair.ends[CLIENT].epoch(), 1);
+    assert_eq!(pair.ends[CLIENT].epochs.number(), 1);
 }
 
 #[test]
 fn a_packet_of_the_epoch_before_opens_for_a_while() {
     let mut pair = short_epochs();
     let late: Vec<Vec<u8>> = (0..2).map(|_| sealed_probe(&mut pair.ends[CLIENT], Time::ZERO)).collect();
-    while pair.ends[SERVER].epoch() == 0 {
+    while pair.ends[SERVER].epochs.number() == 0 {
         pair.run(Duration::from_millis(1), |_, _| true);
     }
-    let heard = |pair: &Pair| pair.ends[SERVER].paths[0].received.count;
+    let heard = |pair: &Pair| pair.ends[SERVER].paths.statuses()[0].counters.packets_received;
     let before = heard(&pair);
     pair.deliver(SERVER, &mut late[0].clone());
     assert_eq!(heard(&pair), before + 1);
@@ -418,8 +395,8 @@ fn a_packet_of_the_epoch_before_opens_for_a_while() {
 fn sealed_probe(end: &mut Session, now: Time) -> Vec<u8> {
     let mut out = Vec::new();
     let probe = crate::wire::packet::Probe { token: 1 };
-    let body = |_, out: &mut Vec<u8>| probe.emit(crate::wire::packet::Kind::Probe, out);
-    egress::seal(now, &mut end.paths[0], end.epochs.seal(), false, &mut out, body);
+    let body = |out: &mut Vec<u8>| probe.emit(crate::wire::packet::Kind::Probe, out);
+    end.paths.seal(now, PathId(1), end.epochs.seal(), &mut out, body);
     out
 }
 
@@ -430,10 +407,10 @@ fn handshakes_from_the_wrong_side_or_before_their_time_end_the_session() {
     let mut pair = Pair::opened(Config::default());
     let [client, server] = &mut pair.ends;
     let renewal = |epoch| Renewal { epoch, message: &[7; 96] };
-    assert_eq!(client.on_renewal(PathId(1), &renewal(1)), Err(BadRenewal::WrongSide(1)));
-    assert_eq!(server.on_renewal_answer(Time::ZERO, &renewal(1)), Err(BadRenewal::WrongSide(1)));
-    assert_eq!(client.on_renewal_answer(Time::ZERO, &renewal(1)), Err(BadRenewal::Early(1)));
-    assert_eq!(server.on_renewal(PathId(1), &renewal(2)), Err(BadRenewal::Early(2)));
-    assert_eq!(server.on_renewal(PathId(1), &renewal(1)), Err(BadRenewal::Broken(1)));
-    assert_eq!(server.on_renewal(PathId(1), &renewal(0)), Ok(()), "an old one comes late");
+    assert_eq!(client.epochs.on_question(PathId(1), &renewal(1)), Err(BadRenewal::WrongSide(1)));
+    assert_eq!(server.epochs.on_answer(Time::ZERO, &renewal(1)), Err(BadRenewal::WrongSide(1)));
+    assert_eq!(client.epochs.on_answer(Time::ZERO, &renewal(1)), Err(BadRenewal::Early(1)));
+    assert_eq!(server.epochs.on_question(PathId(1), &renewal(2)), Err(BadRenewal::Early(2)));
+    assert_eq!(server.epochs.on_question(PathId(1), &renewal(1)), Err(BadRenewal::Broken(1)));
+    assert_eq!(server.epochs.on_question(PathId(1), &renewal(0)), Ok(()), "an old one comes late");
 }

@@ -10,6 +10,9 @@
 
 use super::{Malformed, Reader, Writer};
 
+/// The stream of a session that carries these messages.
+pub(crate) const CONTROL_STREAM: u32 = 0;
+
 /// A message of stream 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamControl {

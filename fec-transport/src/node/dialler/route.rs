@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Health;
 use crate::config::Routing;
 use crate::plan::PlannedRoute;
-use crate::session::path::PathId;
+use crate::session::PathId;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 

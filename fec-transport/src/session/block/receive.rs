@@ -6,7 +6,7 @@ use crate::wire::symbol::{BlockHeader, source_symbols};
 /// A block on its way from the peer.
 #[derive(Debug)]
 pub(crate) struct ReceiveBlock {
-    pub(crate) header: BlockHeader,
+    header: BlockHeader,
     encoding_ids: usize,
     symbols: ReceivedSymbols,
     /// With how many symbols to try to decode: K, and after each failure one more than there were.
@@ -44,6 +44,10 @@ impl ReceiveBlock {
             symbols: ReceivedSymbols::new(symbols, symbol_size),
             enough: symbols,
         })
+    }
+
+    pub(crate) fn header(&self) -> BlockHeader {
+        self.header
     }
 
     /// Takes a symbol; gives whether it was new.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Geometry, Stock};
 use crate::run::Symbols;
 use crate::session::code::code;
-use crate::session::path::PathId;
+use crate::session::paths::PathId;
 use crate::session::stream::Class;
 use crate::time::Time;
 use crate::wire::symbol::BlockHeader;
@@ -16,9 +16,9 @@ const MERGED_FLIGHTS: usize = 16;
 /// A block on its way to the peer; it keeps its source until the peer has it.
 #[derive(Debug)]
 pub(crate) struct SendBlock {
-    pub(crate) header: BlockHeader,
-    pub(crate) class: Class,
-    pub(crate) formed: Time,
+    header: BlockHeader,
+    class: Class,
+    formed: Time,
     /// K symbols of equal size, the last padded with zeros.
     source: Bytes,
     geometry: Geometry,
@@ -27,16 +27,16 @@ pub(crate) struct SendBlock {
     /// The encoding id of the next symbol: first the source symbols, then repair symbols without end.
     next_encoding_id: usize,
     /// First sending: how many symbols each path still has to carry.
-    pub(crate) quotas: Vec<(PathId, u16)>,
+    quotas: Vec<(PathId, u16)>,
     /// Symbols that were taken out of quotas or debts and are about to be sent.
     chosen: usize,
     /// Repair symbols that were decided on and not yet sent; any path may carry them.
-    pub(crate) owed: u16,
+    owed: u16,
     flights: Vec<Flight>,
     /// How many independent symbols the peer is known to have.
     rank: usize,
     /// How often the block was repaired.
-    pub(crate) repairs: u8,
+    repairs: u8,
 }
 
 /// Symbols of one block with consecutive packet numbers on one path.
@@ -85,6 +85,55 @@ impl SendBlock {
             rank: 0,
             repairs: 0,
         }
+    }
+
+    pub(crate) fn header(&self) -> BlockHeader {
+        self.header
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        self.class
+    }
+
+    /// When it was formed.
+    pub(crate) fn formed(&self) -> Time {
+        self.formed
+    }
+
+    /// How often it was repaired.
+    pub(crate) fn repairs(&self) -> u8 {
+        self.repairs
+    }
+
+    /// Whether it was repaired at least once.
+    pub(crate) fn is_repaired(&self) -> bool {
+        self.repairs > 0
+    }
+
+    /// Whether any repair symbols are owed.
+    pub(crate) fn owes(&self) -> bool {
+        self.owed > 0
+    }
+
+    #[cfg(test)]
+    pub(crate) fn quotas(&self) -> &[(PathId, u16)] {
+        &self.quotas
+    }
+
+    /// Each path is to carry so many symbols of the first sending.
+    pub(crate) fn share_out(&mut self, quotas: Vec<(PathId, u16)>) {
+        self.quotas = quotas;
+    }
+
+    /// So many more repair symbols are owed; any path may carry them.
+    pub(crate) fn owe(&mut self, symbols: u16) {
+        self.owed = self.owed.saturating_add(symbols);
+    }
+
+    /// It is repaired once more, with so many symbols.
+    pub(crate) fn repair(&mut self, symbols: u16) {
+        self.owe(symbols);
+        self.repairs = self.repairs.saturating_add(1);
     }
 
     /// K.

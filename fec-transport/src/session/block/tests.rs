@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::session::path::PathId;
+use crate::session::paths::PathId;
 use crate::session::stream::Class;
 use crate::time::Time;
 use crate::wire::symbol::BlockHeader;
@@ -50,7 +50,7 @@ fn repair_symbols_are_the_same_from_the_stock_and_beyond_it() {
     let data: Vec<u8> = (0..70 * LARGEST).map(|index| (index / 3) as u8).collect();
     let one_by_one: Vec<Vec<u8>> = symbols_of(&data, 200).into_iter().map(|(_, symbol)| symbol).collect();
     let mut block = send_block(&data);
-    block.owed = 75;
+    block.owe(75);
     assert_eq!(block.unsent_repairs(), (70, 5));
     block.supplied(Stock::make(block.geometry(), &data, 70, 5));
     let supplied = block.memory();

@@ -2,7 +2,7 @@
 
 use crate::run::Symbols;
 use crate::session::block::SendBlock;
-use crate::session::path::PathId;
+use crate::session::paths::PathId;
 use crate::session::sender::SendCounters;
 use crate::time::Time;
 use crate::wire::symbol::SymbolHeader;
@@ -10,18 +10,26 @@ use crate::wire::symbol::SymbolHeader;
 /// Symbols of one block that were chosen for one path and have not been sent; all of `count` must be.
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
-    pub(super) block: &'a mut SendBlock,
-    pub(super) counters: &'a mut SendCounters,
-    /// How many symbols.
-    pub(crate) count: usize,
+    block: &'a mut SendBlock,
+    counters: &'a mut SendCounters,
+    count: usize,
     /// The encoding id of the first, once its header was emitted; the others follow.
-    pub(super) first: Option<u16>,
+    first: Option<u16>,
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    pub(super) fn new(block: &'a mut SendBlock, counters: &'a mut SendCounters, count: usize) -> Batch<'a> {
+        Batch { block, counters, count, first: None }
+    }
+
+    /// How many symbols they are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
     /// Whether somebody waits for them.
     pub(crate) fn is_urgent(&self) -> bool {
-        self.block.class.is_urgent()
+        self.block.class().is_urgent()
     }
 
     /// Bytes of each symbol.
@@ -34,7 +42,7 @@ impl Batch<'_> {
         let (encoding_id, is_repair) = self.block.encode_next();
         self.first.get_or_insert(encoding_id);
         self.counters.count(encoding_id, self.block);
-        SymbolHeader { encoding_id, block: self.block.header }.emit(out);
+        SymbolHeader { encoding_id, block: self.block.header() }.emit(out);
         is_repair
     }
 

@@ -1,16 +1,20 @@
-//! How blocks are formed: which stream has its turn, how large the block is, and how many symbols each path carries.
+//! How blocks are formed: how large they are, and how many symbols each path carries.
 
-use super::{CONTROL_STREAM, LivingPath, Sender};
-use crate::config::{Codec as CodecChoice, Policy, Protection, Spreading};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::LivingPath;
+use super::demand::Demand;
+use crate::config::{Codec, Coding, Policy, Protection, Spreading};
 use crate::crypto::random::Random;
-use crate::limits::{MAX_BLOCK_SPAN, MAX_REED_SOLOMON};
-use crate::session::block::SendBlock;
+use crate::limits::MAX_REED_SOLOMON;
+use crate::overlay::LinkId;
+use crate::session::block::{Geometry, SendBlock};
+use crate::session::paths::PathId;
 use crate::session::rate::BUSY;
-use crate::session::redundancy::{PathOutlook, hold_back, unmaskable_links};
-use crate::session::spread::random_quotas;
-use crate::session::stream::{Class, SendStream};
+use crate::session::redundancy::{PathOutlook, Redundancy, hold_back, unmaskable_links};
+use crate::session::spread::{Spread, random_quotas};
+use crate::session::stream::Class;
 use crate::time::Time;
-use crate::wire::symbol::{BlockHeader, Codec};
 
 /// Beyond this rate, in bit/s, RaptorQ's decoding would be the limit: half of what one core decodes (theory §3).
 const RAPTORQ_RATE: f64 = 2e9;
@@ -23,38 +27,64 @@ const STEP: f64 = 0.1;
 /// Bytes that headers add to a symbol on the link: 60 of ours and 28 of IPv4 and UDP (design §8).
 const HEADERS: usize = 88;
 
-impl Sender {
+/// What decides on blocks: how large they are, and how many of their symbols each path carries.
+#[derive(Debug)]
+pub(super) struct Forming {
+    coding: Coding,
+    redundancy: Redundancy,
+    spread: Spread,
+    /// Symbols of the first sending of the latest bulk block over its source symbols.
+    expansion: f64,
+    /// The share of the paths' rate that the latest bulk block's quotas can use: the slowest path for its share sets the
+    /// pace.
+    usable: f64,
+    demand: Demand,
+    /// Links that the latest masked block does not mask, of urgent blocks (true) and of bulk.
+    unmaskable: BTreeMap<bool, Vec<LinkId>>,
+}
+
+impl Forming {
+    pub(super) fn new(coding: &Coding) -> Forming {
+        Forming {
+            coding: coding.clone(),
+            redundancy: Redundancy::new(coding),
+            spread: Spread::default(),
+            expansion: 1.0,
+            usable: 1.0,
+            demand: Demand::default(),
+            unmaskable: BTreeMap::new(),
+        }
+    }
+
+    /// Bytes of a symbol of a full block.
+    pub(super) fn symbol_size(&self) -> usize {
+        self.coding.symbol_size
+    }
+
+    /// The links that carry too large a share of the latest masked blocks to be masked.
+    pub(super) fn unmaskable(&self) -> BTreeSet<LinkId> {
+        self.unmaskable.values().flatten().copied().collect()
+    }
+
     pub(super) fn protection(&self, class: Class) -> &Protection {
         if class.is_urgent() { &self.coding.interactive } else { &self.coding.bulk }
     }
 
-    /// Whether all block numbers were given: after 43 hours of Reed–Solomon blocks at 10 Gbit/s.
-    pub(crate) fn is_used_up(&self) -> bool {
-        self.next_block == u32::MAX
-    }
-
-    #[cfg(test)]
-    pub(in crate::session) fn use_up(&mut self) {
-        self.next_block = u32::MAX;
-    }
-
-    pub(super) fn may_open_block(&self) -> bool {
-        let oldest = self.blocks.first_key_value().map_or(self.next_block, |(id, _)| *id);
-        !self.is_used_up()
-            && self.blocks.len() < self.open_blocks
-            && self.next_block - oldest < MAX_BLOCK_SPAN
-            && self.source_bytes < self.send_memory
+    /// Whether a path with nothing to do may carry what belongs to another: not where the shares matter.
+    pub(super) fn may_take_over(&self) -> bool {
+        let bulk = &self.coding.bulk;
+        bulk.policy == Policy::Throughput && bulk.mask == 0 && self.coding.spread == Spreading::Quotas
     }
 
     /// Source symbols of a full block of that class, if the paths have `rate` bit/s together.
-    fn full_block(&self, class: Class, rate: f64) -> usize {
+    pub(super) fn full_block(&self, class: Class, rate: f64) -> usize {
         if class.is_urgent() {
             return self.coding.interactive_symbols;
         }
         let raptorq = match self.coding.codec {
-            CodecChoice::Auto => rate <= RAPTORQ_RATE,
-            CodecChoice::RaptorQ => true,
-            CodecChoice::ReedSolomon => false,
+            Codec::Auto => rate <= RAPTORQ_RATE,
+            Codec::RaptorQ => true,
+            Codec::ReedSolomon => false,
         };
         if !raptorq {
             return MAX_REED_SOLOMON;
@@ -81,100 +111,54 @@ impl Sender {
         if self.coding.bulk.mask == 0 { time } else { MASKED_TIME * time / (2.0 - 1.0 / self.expansion) }
     }
 
-    /// The stream of that urgency whose turn it is to form a block: control first, then one after the other.
-    pub(super) fn next_stream(&self, now: Time, rate: f64, urgent: bool) -> Option<u32> {
-        let has_room = if urgent { self.urgent.has_room() } else { self.bulk.has_room() };
-        if !has_room || !self.may_open_block() {
-            return None;
-        }
-        let can_form = |(_, stream): &(&u32, &SendStream)| {
-            let full = self.full_block(stream.class, rate) * self.coding.symbol_size;
-            let timer = self.protection(stream.class).block_timer;
-            stream.class.is_urgent() == urgent && stream.can_form(now, full, timer)
-        };
-        let control = self.streams.range(..=CONTROL_STREAM);
-        let after = self.streams.range(self.last_served + 1..);
-        let before = self.streams.range(CONTROL_STREAM + 1..=self.last_served.max(CONTROL_STREAM + 1));
-        control.chain(after).chain(before).find(can_form).map(|(id, _)| *id)
+    /// Takes note of an urgent block with so many source symbols of so many bytes.
+    pub(super) fn note_demand(&mut self, now: Time, geometry: Geometry) {
+        let packet = (geometry.symbol_size + HEADERS) as f64 * 8.0;
+        self.demand.note(now, geometry.source_symbols as f64 * packet);
     }
 
-    /// Whether a path with nothing to do may carry what belongs to another: not where the shares matter.
-    pub(super) fn may_take_over(&self) -> bool {
-        let bulk = &self.coding.bulk;
-        bulk.policy == Policy::Throughput && bulk.mask == 0 && self.coding.spread == Spreading::Quotas
+    /// Takes note of what a bulk block's first sending has more than its source symbols.
+    pub(super) fn note_expansion(&mut self, block: &SendBlock) {
+        self.expansion = (block.unsent() as f64 / block.source_symbols() as f64).max(1.0);
     }
 
-    /// Forms the next block of that urgency; false if there is none to form.
-    pub(super) fn form_block(
-        &mut self,
-        now: Time,
-        urgent: bool,
-        paths: &[LivingPath],
-        random: &mut Random,
-    ) -> bool {
-        let rate = total_rate(paths);
-        let Some(number) = self.next_stream(now, rate, urgent) else { return false };
-        let Some(class) = self.streams.get(&number).map(|stream| stream.class) else { return false };
-        let (symbols, largest) = (self.full_block(class, rate), self.coding.symbol_size);
-        let Some(stream) = self.streams.get_mut(&number) else { return false };
-        let formed = stream.form(now, symbols, largest);
-        let header = BlockHeader {
-            id: self.next_block,
-            stream: number,
-            offset: formed.offset,
-            length: formed.length as u32,
-            last: formed.last,
-            codec: formed.geometry.codec,
-        };
-        let mut block = SendBlock::new(header, formed.geometry, formed.source, class, now);
-        if urgent {
-            let packet = (formed.geometry.symbol_size + HEADERS) as f64 * 8.0;
-            self.demand.note(now, formed.geometry.source_symbols as f64 * packet);
-        }
-        block.quotas = self.quotas(&block, paths, random);
-        self.enter(now, block);
-        self.last_served = number;
-        true
-    }
-
-    fn quotas(
+    /// How many symbols of a block each path carries. `backlog` tells how many symbols of older bulk blocks a path still
+    /// has to carry; `is_message`, whether the block is all that its stream had to send.
+    pub(super) fn quotas(
         &mut self,
         block: &SendBlock,
         paths: &[LivingPath],
+        is_message: bool,
+        backlog: impl Fn(PathId) -> usize,
         random: &mut Random,
-    ) -> Vec<(super::PathId, u16)> {
-        let protection = self.protection(block.class).clone();
-        let mut outlook = outlook(paths, protection.policy, block.class.is_urgent());
+    ) -> Vec<(PathId, u16)> {
+        let protection = self.protection(block.class()).clone();
+        let mut outlook = outlook(paths, protection.policy, block.class().is_urgent());
         let masks_by_quotas = protection.mask > 0 && self.coding.spread == Spreading::Quotas;
         if masks_by_quotas {
             hold_back(&mut outlook, self.coding.mask_limit);
         }
         if protection.mask > 0 {
             let unmaskable = unmaskable_links(&outlook, self.coding.mask_limit);
-            self.unmaskable.insert(block.class.is_urgent(), unmaskable);
+            self.unmaskable.insert(block.class().is_urgent(), unmaskable);
         }
-        if block.class == Class::Bulk {
+        if block.class() == Class::Bulk {
             self.usable = usable(&outlook, paths);
             if masks_by_quotas {
-                self.fall_into_step(&mut outlook, block.source_symbols());
+                self.fall_into_step(&mut outlook, block.source_symbols(), backlog);
                 hold_back(&mut outlook, self.coding.mask_limit);
             }
         }
-        let (source_symbols, urgent) = (block.source_symbols(), block.class.is_urgent());
+        let (source_symbols, urgent) = (block.source_symbols(), block.class().is_urgent());
         let symbols = self.redundancy.first_sending(source_symbols, urgent, &protection, &outlook);
         let mut quotas = match self.coding.spread {
             Spreading::Quotas => self.spread.quotas(symbols, &outlook),
             Spreading::Random => random_quotas(symbols, &outlook, random),
         };
-        if masks_by_quotas && urgent && self.is_message(block) {
+        if masks_by_quotas && urgent && is_message {
             self.fit(block, &outlook, paths, &mut quotas);
         }
         quotas
-    }
-
-    /// Whether a block is all that its stream had to send: not a piece of something longer, whose writer waits for it.
-    fn is_message(&self, block: &SendBlock) -> bool {
-        self.streams.get(&block.header.stream).is_some_and(|stream| stream.buffered() == 0)
     }
 
     /// Where the mask would make a path busy, the path gives up the mask as far as it must: a queue stands on a busy path,
@@ -184,14 +168,14 @@ impl Sender {
         block: &SendBlock,
         outlook: &[PathOutlook],
         paths: &[LivingPath],
-        quotas: &mut [(super::PathId, u16)],
+        quotas: &mut [(PathId, u16)],
     ) {
-        let per_source_symbol = self.demand.rate(block.formed) / block.source_symbols() as f64;
+        let per_source_symbol = self.demand.rate(block.formed()) / block.source_symbols() as f64;
         let room = |id| rate_of(paths, id) * BUSY / per_source_symbol;
         if quotas.iter().all(|(id, quota)| f64::from(*quota) <= room(*id)) {
             return;
         }
-        let unmasked = Protection { mask: 0, ..self.protection(block.class).clone() };
+        let unmasked = Protection { mask: 0, ..self.protection(block.class()).clone() };
         let needed = self.redundancy.first_sending(block.source_symbols(), true, &unmasked, outlook);
         for ((id, quota), path) in quotas.iter_mut().zip(outlook) {
             let needed = f64::from(needed) * path.share;
@@ -201,9 +185,14 @@ impl Sender {
 
     /// Gives paths that are behind the others with older blocks less of the next one, and those ahead more, so that all of
     /// them end it together: with a link dead, everybody waits for the last path, and by itself none would ever catch up.
-    fn fall_into_step(&self, outlook: &mut [PathOutlook], source_symbols: usize) {
+    fn fall_into_step(
+        &self,
+        outlook: &mut [PathOutlook],
+        source_symbols: usize,
+        backlog: impl Fn(PathId) -> usize,
+    ) {
         let symbols = source_symbols as f64 * self.expansion;
-        let backlog = |id| self.bulk.backlog(&self.blocks, id) as f64;
+        let backlog = |id| backlog(id) as f64;
         let all: f64 = outlook.iter().map(|path| backlog(path.id)).sum();
         for path in outlook.iter_mut() {
             // What it would have of all that waits if it were in step, in shares of the block.
@@ -213,41 +202,15 @@ impl Sender {
         let total: f64 = outlook.iter().map(|path| path.share).sum();
         outlook.iter_mut().for_each(|path| path.share /= total);
     }
-
-    /// Puts a block on its way.
-    fn enter(&mut self, now: Time, block: SendBlock) {
-        let id = block.header.id;
-        if block.header.stream != CONTROL_STREAM {
-            if self.data_blocks == 0 {
-                self.acknowledged.resume(now);
-            }
-            self.data_blocks += 1;
-        }
-        if let Some(at) = block.class.deadline(now) {
-            self.deadlines.insert((at, id));
-        }
-        let repairs = block.unsent() > block.source_symbols();
-        if repairs && block.geometry().codec == Codec::RaptorQ {
-            self.to_encode.push_back(id);
-        }
-        if block.class == Class::Bulk {
-            self.expansion = (block.unsent() as f64 / block.source_symbols() as f64).max(1.0);
-        }
-        self.source_bytes += block.source_bytes();
-        self.counters.blocks += 1;
-        self.lane(block.class).begin(id);
-        self.blocks.insert(id, block);
-        self.next_block += 1;
-    }
 }
 
 /// The rate of all trusted paths together, in bit/s.
-fn total_rate(paths: &[LivingPath]) -> f64 {
+pub(super) fn total_rate(paths: &[LivingPath]) -> f64 {
     paths.iter().filter(|path| path.is_trusted).map(|path| path.rate).sum()
 }
 
 /// The rate of one of `paths`, in bit/s.
-fn rate_of(paths: &[LivingPath], id: super::PathId) -> f64 {
+fn rate_of(paths: &[LivingPath], id: PathId) -> f64 {
     paths.iter().find(|path| path.id == id).map_or(0.0, |path| path.rate)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::session::block::SendBlock;
-use crate::session::path::PathId;
+use crate::session::paths::PathId;
 
 /// Bulk blocks of which the first sending may be under way at once: enough that a fast path does not wait for a slow
 /// one's share of an older block, few enough that the shares within a block mean something.
@@ -98,12 +98,12 @@ impl Lane {
         let Some(block) = blocks.get_mut(&id) else { return Take::Nothing };
         // Somebody waits for each urgent symbol: it goes alone.
         let most =
-            room(block.geometry().symbol_size).min(if block.class.is_urgent() { 1 } else { usize::MAX });
+            room(block.geometry().symbol_size).min(if block.class().is_urgent() { 1 } else { usize::MAX });
         if most == 0 {
             return Take::TooLarge;
         }
         let count = if owing.is_some() { block.take_owed(most) } else { block.take_quota(path, most) };
-        if owing.is_some() && block.owed == 0 {
+        if owing.is_some() && !block.owes() {
             self.owing.remove(&id);
         } else if owing.is_none() && block.unsent() == 0 {
             self.sending.retain(|other| *other != id);
@@ -118,9 +118,9 @@ impl Lane {
             let Some(block) = blocks.get_mut(id) else { continue };
             let dropped = block.forget_path(path);
             let deficit = u16::try_from(block.deficit()).unwrap_or(u16::MAX);
-            let owed = if block.class.is_urgent() { dropped } else { deficit.min(dropped) };
+            let owed = if block.class().is_urgent() { dropped } else { deficit.min(dropped) };
             if owed > 0 {
-                block.owed = block.owed.saturating_add(owed);
+                block.owe(owed);
                 self.owing.insert(*id);
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Sender;
 use crate::session::block::FlightFate;
-use crate::session::path::PathId;
+use crate::session::paths::PathId;
 use crate::session::redundancy::repair_symbols;
 use crate::time::Time;
 use crate::wire::report::Report;
@@ -92,12 +92,11 @@ impl Sender {
         if deficit == 0 {
             return;
         }
-        let symbols = repair_symbols(deficit, loss, block.repairs);
-        block.owed = block.owed.saturating_add(u16::try_from(symbols).unwrap_or(u16::MAX));
+        let symbols = repair_symbols(deficit, loss, block.repairs());
         self.counters.repair_rounds += 1;
-        self.counters.repaired_blocks += u64::from(block.repairs == 0);
-        block.repairs = block.repairs.saturating_add(1);
-        let class = block.class;
+        self.counters.repaired_blocks += u64::from(!block.is_repaired());
+        block.repair(u16::try_from(symbols).unwrap_or(u16::MAX));
+        let class = block.class();
         self.lane(class).owes(id);
     }
 }

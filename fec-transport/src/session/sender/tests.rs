@@ -142,23 +142,23 @@ fn a_path_that_dies_after_it_has_carried_its_share_owes_nothing() {
     // Such a block was once entered as owing with no symbol owed, which underflowed at the next choice.
     let mut sender = sender_with(1408 * 32);
     let weights = paths(2);
-    while sender.blocks.values().next().is_none_or(|block| block.quotas[0].1 > 0) {
+    while sender.blocks.values().next().is_none_or(|block| block.quotas()[0].1 > 0) {
         assert!(choose(&mut sender, &weights).is_some());
     }
     sender.on_path_death(PATH);
-    assert!(sender.blocks.values().all(|block| block.owed == 0));
+    assert!(sender.blocks.values().all(|block| !block.owes()));
 }
 
 /// In bursts of losses half of the time some path was under suspicion, and messages had one path less to arrive on.
 #[test]
 fn messages_go_on_over_a_path_under_suspicion() {
     let mut sender = sender_with(1000);
-    sender.stream(2).expect("open").class = Class::Interactive;
+    sender.stream(2).expect("open").set_class(Class::Interactive);
     let mut suspected = paths(3);
     suspected[2].is_trusted = false;
     assert!(choose(&mut sender, &suspected).is_some());
     let block = sender.blocks.values().next().expect("formed");
-    let carrying: Vec<PathId> = block.quotas.iter().map(|(path, _)| *path).collect();
+    let carrying: Vec<PathId> = block.quotas().iter().map(|(path, _)| *path).collect();
     assert!(carrying.contains(&PathId(3)), "{carrying:?}");
 }
 
@@ -182,7 +182,7 @@ fn behind_a_mask_a_path_that_is_ahead_gets_more_of_the_next_block_than_those_beh
     let second = sender.blocks.values().nth(1).expect("formed");
     // The first path has sent one of its symbols already.
     let others = (2..=4).map(|path| carries(second, path)).max();
-    assert!(Some(carries(second, 1) + 1) > others, "{:?}", second.quotas);
+    assert!(Some(carries(second, 1) + 1) > others, "{:?}", second.quotas());
 }
 
 /// Two paths of 4 Mbit/s, one of which may die, that lose a tenth.
@@ -198,14 +198,14 @@ fn message(sender: &mut Sender, now: Time) -> Vec<u16> {
     stream.flush();
     assert!(sender.form_block(now, true, &two_lossy_paths(), &mut Random::from_seed([1; 32])));
     let block = sender.blocks.last_key_value().expect("just formed").1;
-    block.quotas.iter().map(|(_, quota)| *quota).collect()
+    block.quotas().iter().map(|(_, quota)| *quota).collect()
 }
 
 #[test]
 fn a_mask_that_asks_more_than_the_paths_carry_gives_way() {
     let mut sender = Sender::new(&Config::default(), Time::ZERO);
     sender.open(2, u64::MAX);
-    sender.stream(2).expect("just opened").class = Class::Interactive;
+    sender.stream(2).expect("just opened").set_class(Class::Interactive);
     // Seven copies are left if a path dies: all fourteen of 200 messages a second would be 24 Mbit/s.
     assert_eq!(message(&mut sender, Time::ZERO), [7, 7]);
     for number in 1..200 {

@@ -8,8 +8,8 @@ use netsim::{Link, LinkModel, Probability, Rate, random_stream};
 use rand_chacha::ChaCha8Rng;
 
 use crate::overlay::{LinkId, RouteLink};
-use crate::session::loss::LossEstimate;
-use crate::session::pacer::Pacer;
+use crate::session::paths::loss::LossEstimate;
+use crate::session::paths::pacer::Pacer;
 use crate::session::rate::coupling::{CoupledPath, Coupling};
 use crate::session::rate::{Feedback, RateController};
 use crate::sim::cubic::Cubic;

@@ -4,10 +4,9 @@
 //! over it at once, so what is missing on them counts together; and a path over such a link of which nothing was heard
 //! since is under suspicion before its own round trip is over (docs/decisions/failure.md).
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::overlay::{LinkId, RouteLink};
+use crate::overlay::Crossings;
 use crate::time::Time;
 
 /// By how much queues may make two paths over one link differ.
@@ -15,8 +14,7 @@ const SLACK: Duration = Duration::from_millis(5);
 
 /// What is known of a path when a report has come.
 #[derive(Debug, Clone)]
-pub(crate) struct Evidence<'a> {
-    pub(crate) links: &'a [RouteLink],
+pub(crate) struct Evidence {
     pub(crate) round_trip: Duration,
     /// Packets that should have been heard of: none while the path is heard of.
     pub(crate) missing: usize,
@@ -41,22 +39,19 @@ pub(crate) enum Suspicion {
     Silent,
 }
 
-/// Judges the paths of a session, those too that are dead; `doubt` is the probability below which chance explains nothing.
-pub(crate) fn judge(paths: &[Evidence<'_>], doubt: f64) -> Vec<Suspicion> {
-    let alone = |path: &Evidence<'_>| path.is_silent() && path.weight() <= doubt.ln();
+/// Judges the paths of a session, those too that are dead; `crossings` says which of them cross which links, and `doubt`
+/// is the probability below which chance explains nothing.
+pub(crate) fn judge(paths: &[Evidence], crossings: &Crossings, doubt: f64) -> Vec<Suspicion> {
+    let alone = |path: &Evidence| path.is_silent() && path.weight() <= doubt.ln();
     let mut verdicts: Vec<Suspicion> =
         paths.iter().map(|path| if alone(path) { Suspicion::Silent } else { Suspicion::None }).collect();
-    let silent = paths.iter().filter(|path| path.is_silent());
-    let links: BTreeSet<LinkId> =
-        silent.flat_map(|path| path.links.iter().map(|crossed| crossed.link)).collect();
-    for link in links {
-        let over: Vec<usize> = (0..paths.len()).filter(|index| paths[*index].crosses(link)).collect();
-        if !seems_dead(&over, paths, doubt) {
+    for over in crossings.links().map(|link| crossings.over(link)) {
+        if !seems_dead(over, paths, doubt) {
             continue;
         }
         for index in over {
-            let suspicion = if paths[index].is_silent() { Suspicion::Silent } else { Suspicion::Shared };
-            verdicts[index] = suspicion.max(verdicts[index]);
+            let suspicion = if paths[*index].is_silent() { Suspicion::Silent } else { Suspicion::Shared };
+            verdicts[*index] = suspicion.max(verdicts[*index]);
         }
     }
     verdicts
@@ -64,7 +59,7 @@ pub(crate) fn judge(paths: &[Evidence<'_>], doubt: f64) -> Vec<Suspicion> {
 
 /// Whether chance does not explain what is missing over a link, and nothing has crossed it since; `over` are the paths
 /// that cross it.
-fn seems_dead(over: &[usize], paths: &[Evidence<'_>], doubt: f64) -> bool {
+fn seems_dead(over: &[usize], paths: &[Evidence], doubt: f64) -> bool {
     let over = || over.iter().map(|index| &paths[*index]);
     let silent = || over().filter(|path| path.is_silent());
     let Some(first) = silent().min_by_key(|path| path.unheard_since) else { return false };
@@ -72,7 +67,7 @@ fn seems_dead(over: &[usize], paths: &[Evidence<'_>], doubt: f64) -> bool {
         && !over().any(|path| path.was_heard_since(first))
 }
 
-impl Evidence<'_> {
+impl Evidence {
     fn is_silent(&self) -> bool {
         self.missing > 0
     }
@@ -82,15 +77,11 @@ impl Evidence<'_> {
         self.log_loss + (self.missing as f64 - 1.0) * self.log_again
     }
 
-    fn crosses(&self, link: LinkId) -> bool {
-        self.links.iter().any(|crossed| crossed.link == link)
-    }
-
     /// Whether a packet of this path has arrived that crossed a common link after it had swallowed one of `silent`.
     ///
     /// Where the link lies on the two routes is not known: at the far end, a packet of the shorter one may have left
     /// later by the difference of their one-way delays and still have crossed it earlier.
-    fn was_heard_since(&self, silent: &Evidence<'_>) -> bool {
+    fn was_heard_since(&self, silent: &Evidence) -> bool {
         let skew = silent.round_trip.saturating_sub(self.round_trip) / 2 + SLACK;
         match (self.heard_of, silent.unheard_since) {
             (Some(heard), Some(since)) => heard > since + skew,
@@ -102,6 +93,7 @@ impl Evidence<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overlay::LinkId;
 
     const DOUBT: f64 = 1e-6;
 
@@ -109,26 +101,35 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    fn links(numbers: &[u16]) -> &'static [RouteLink] {
-        let link = |number: &u16| RouteLink { link: LinkId(*number), capacity_bps: None };
-        numbers.iter().map(link).collect::<Vec<_>>().leak()
+    /// What is known of a path that crosses these links.
+    #[derive(Clone)]
+    struct Case {
+        over: &'static [u16],
+        evidence: Evidence,
+    }
+
+    fn judge(paths: &[Case], doubt: f64) -> Vec<Suspicion> {
+        let links = paths.iter().map(|path| path.over.iter().map(|link| LinkId(*link)));
+        let evidence: Vec<Evidence> = paths.iter().map(|path| path.evidence.clone()).collect();
+        super::judge(&evidence, &Crossings::new(links), doubt)
     }
 
     /// A path over `over` of which was heard what left at `heard` ms.
-    fn heard(over: &[u16], heard: u64) -> Evidence<'static> {
-        Evidence {
-            links: links(over),
+    fn heard(over: &'static [u16], heard: u64) -> Case {
+        let evidence = Evidence {
             round_trip: Duration::from_millis(100),
             missing: 0,
             log_loss: 0.01_f64.ln(),
             log_again: 0.01_f64.ln(),
             unheard_since: Some(at(heard + 1)),
             heard_of: Some(at(heard)),
-        }
+        };
+        Case { over, evidence }
     }
 
-    fn silent(over: &[u16], missing: usize, since: u64) -> Evidence<'static> {
-        Evidence { missing, unheard_since: Some(at(since)), ..heard(over, since - 1) }
+    fn silent(over: &'static [u16], missing: usize, since: u64) -> Case {
+        let Case { evidence, .. } = heard(over, since - 1);
+        Case { over, evidence: Evidence { missing, unheard_since: Some(at(since)), ..evidence } }
     }
 
     #[test]
@@ -143,7 +144,10 @@ mod tests {
     /// Over three paths with bursts of 8 one in every minute was once given up while it lived.
     #[test]
     fn where_losses_follow_each_other_a_burst_is_no_death() {
-        let bursts = |missing| Evidence { log_again: 0.875_f64.ln(), ..silent(&[], missing, 500) };
+        let bursts = |missing| {
+            let Case { over, evidence } = silent(&[], missing, 500);
+            Case { over, evidence: Evidence { log_again: 0.875_f64.ln(), ..evidence } }
+        };
         assert_eq!(judge(&[bursts(60)], DOUBT), [Suspicion::None]);
         assert_eq!(judge(&[bursts(80)], DOUBT), [Suspicion::Silent]);
     }
@@ -175,7 +179,8 @@ mod tests {
 
     #[test]
     fn a_packet_of_a_shorter_route_may_have_crossed_the_link_before_it_died() {
-        let long = Evidence { round_trip: Duration::from_millis(140), ..silent(&[1], 9, 500) };
+        let mut long = silent(&[1], 9, 500);
+        long.evidence.round_trip = Duration::from_millis(140);
         assert_eq!(judge(&[long.clone(), heard(&[1], 520)], DOUBT)[1], Suspicion::Shared);
         assert_eq!(judge(&[long, heard(&[1], 530)], DOUBT)[1], Suspicion::None);
     }

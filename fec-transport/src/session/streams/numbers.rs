@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-/// Which end of a session this is. Streams of the initiator have even numbers from 2, those of the responder odd ones.
+/// Which end of a session this is. Numbers of the initiator have even numbers from 2, those of the responder odd ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Initiator,
     Responder,
 }
 
-/// The streams of a session.
+/// The numbers of the streams of a session that are open, and how many more may be opened.
 #[derive(Debug)]
-pub(crate) struct Streams {
+pub(crate) struct Numbers {
     role: Role,
     open: BTreeMap<u32, Directions>,
     /// How many streams we have opened, and may open, over the session's life.
@@ -36,10 +36,10 @@ struct Directions {
 #[error("stream {0} is beyond the number that it may open")]
 pub(crate) struct TooManyStreams(u32);
 
-impl Streams {
+impl Numbers {
     /// `at_once` is how many streams the peer may have open.
-    pub(crate) fn new(role: Role, at_once: u32) -> Streams {
-        Streams {
+    pub(crate) fn new(role: Role, at_once: u32) -> Numbers {
+        Numbers {
             role,
             open: BTreeMap::new(),
             opened: 0,
@@ -146,24 +146,24 @@ mod tests {
 
     #[test]
     fn a_stream_opens_those_below_it_and_ends_with_both_directions() {
-        let mut streams = Streams::new(Role::Responder, 3);
-        assert_eq!(streams.on_peer_stream(4), Ok(vec![2, 4]));
-        assert_eq!(streams.on_peer_stream(2), Ok(vec![]));
-        assert_eq!(streams.on_peer_stream(8), Err(TooManyStreams(8)));
-        assert!(!streams.sending_over(2));
-        assert!(streams.receiving_over(2));
-        assert!(!streams.is_open(2));
-        assert_eq!(streams.next_limit(), Some(4));
-        assert_eq!(streams.on_peer_stream(8), Ok(vec![6, 8]));
+        let mut numbers = Numbers::new(Role::Responder, 3);
+        assert_eq!(numbers.on_peer_stream(4), Ok(vec![2, 4]));
+        assert_eq!(numbers.on_peer_stream(2), Ok(vec![]));
+        assert_eq!(numbers.on_peer_stream(8), Err(TooManyStreams(8)));
+        assert!(!numbers.sending_over(2));
+        assert!(numbers.receiving_over(2));
+        assert!(!numbers.is_open(2));
+        assert_eq!(numbers.next_limit(), Some(4));
+        assert_eq!(numbers.on_peer_stream(8), Ok(vec![6, 8]));
     }
 
     #[test]
     fn we_open_what_the_peer_allows() {
-        let mut streams = Streams::new(Role::Responder, 3);
-        assert_eq!(streams.open(), None);
-        streams.allow(2);
-        assert_eq!((streams.open(), streams.open(), streams.open()), (Some(1), Some(3), None));
-        assert_eq!(streams.on_peer_stream(1), Ok(vec![]));
-        assert!(streams.on_peer_stream(5).is_err());
+        let mut numbers = Numbers::new(Role::Responder, 3);
+        assert_eq!(numbers.open(), None);
+        numbers.allow(2);
+        assert_eq!((numbers.open(), numbers.open(), numbers.open()), (Some(1), Some(3), None));
+        assert_eq!(numbers.on_peer_stream(1), Ok(vec![]));
+        assert!(numbers.on_peer_stream(5).is_err());
     }
 }

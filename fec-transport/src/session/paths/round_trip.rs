@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::recent::RecentSmallest;
+use crate::session::recent::RecentSmallest;
 use crate::time::Time;
 
 /// The smoothed round trip and its deviation (RFC 6298), and the smallest of late.

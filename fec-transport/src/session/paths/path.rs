@@ -1,22 +1,26 @@
 //! One path of a session, as one end sees it: what it sends with, what it knows of what became of it, and what it has
 //! received over it.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use tracing::Span;
 
+use super::arrivals::Arrivals;
 use super::departures::Departures;
 use super::loss::{LossEstimate, PRIOR_LOSS};
+use super::numbering::Numbering;
 use super::pacer::Pacer;
-use super::rate::{self, Feedback, RateController};
+use super::probing::{Probing, UNANSWERED_PROBES};
 use super::round_trip::RoundTrip;
 use super::suspicion::{Evidence, Suspicion};
 use crate::circuit::Egress;
 use crate::config::Liveness;
 use crate::crypto::random::Random;
-use crate::crypto::replay::ReplayWindow;
 use crate::overlay::{MemberId, RouteLink};
+use crate::session::block::FlightFate;
+use crate::session::rate::coupling::CoupledPath;
+use crate::session::rate::{self, Feedback, RateController};
+use crate::session::sender::LivingPath;
 use crate::time::Time;
 use crate::wire::IP_UDP_HEADERS;
 use crate::wire::report::PathReport;
@@ -25,20 +29,8 @@ use crate::wire::report::PathReport;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
-/// One packet number in so many is skipped in the mean.
-const SKIP_ONE_IN: u32 = 1_024;
-/// Probes in a row without an answer after which a path that carries nothing is dead.
-const UNANSWERED_PROBES: usize = 6;
-/// Probes whose echo is still recognised.
-const MAX_PENDING_PROBES: usize = 8;
-/// Echoes that we owe at most; a peer sends far fewer at once.
-const MAX_PROBE_REPLIES: usize = 8;
 /// As how many missing packets the death of a path counts for others over the same links: no chance explains it.
 const MISSING_OF_DEAD: usize = 1_000;
-/// For how long a dead path is probed at the full rate, and the longest interval afterwards (design §6).
-const PROBE_PATIENCE: Duration = Duration::from_secs(60);
-const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(10);
-
 /// Whether a path carries data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathState {
@@ -70,76 +62,77 @@ pub struct PathCounters {
     pub deaths: u64,
 }
 
+/// A path of a session, as people and programs see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PathStatus {
+    /// Its number.
+    pub id: PathId,
+    /// The members from this end to the other.
+    pub route: Vec<MemberId>,
+    /// Whether it carries data.
+    pub state: PathState,
+    /// The share of the flow that the plan gives it, in [0, 1]; those of a session sum to no more than 1.
+    pub planned_share: f64,
+    /// The rate at which it is paced, in bit/s, IP headers included.
+    pub rate_bps: f64,
+    /// Its smoothed round trip.
+    pub round_trip: Duration,
+    /// The share of packets that it loses, as measured lately.
+    pub loss: f64,
+    /// For how long the latest packet that was reported had stood in queues on the way.
+    pub queue: Duration,
+    /// Its counters.
+    pub counters: PathCounters,
+}
+
 /// One path of a session.
 #[derive(Debug)]
 pub(crate) struct Path {
-    pub(crate) id: PathId,
-    pub(crate) route: Vec<MemberId>,
+    id: PathId,
+    route: Vec<MemberId>,
     /// The links that the route crosses. Other paths may cross them, too.
-    pub(crate) links: Vec<RouteLink>,
+    links: Vec<RouteLink>,
     /// The share of the flow that the plan gives it.
-    pub(crate) planned_share: f64,
-    pub(crate) egress: Egress,
-    pub(crate) state: PathState,
-    pub(crate) counters: PathCounters,
-    pub(crate) rate: RateController,
-    pub(crate) round_trip: RoundTrip,
-    pub(crate) loss: LossEstimate,
-    next_number: u64,
-    /// The next number that is skipped, once one was drawn.
-    skip_at: Option<u64>,
+    planned_share: f64,
+    egress: Egress,
+    state: PathState,
+    counters: PathCounters,
+    rate: RateController,
+    round_trip: RoundTrip,
+    loss: LossEstimate,
+    numbering: Numbering,
     departures: Departures,
     pacer: Pacer,
-    /// When it came back from the dead, until something that left afterwards was heard of.
-    returned: Option<Time>,
-    /// Whether nothing comes through, but it stays in the schedule because dead paths do.
-    is_silent: bool,
+    silence: Silence,
     /// Whether it gets no new blocks, because its circuit is about to be torn down.
-    pub(crate) is_retiring: bool,
+    is_retiring: bool,
     /// What the latest report makes of its silence.
-    pub(crate) suspicion: Suspicion,
-    /// When the latest packet left that is known to have arrived.
-    heard_of: Option<Time>,
-    /// What the clocks differed by when it arrived, in µs: its time on the way, and what the peer's clock is ahead.
-    transit_us: Option<i64>,
-    /// When the first packet left whose silence made it dead.
-    fell_silent: Option<Time>,
-    pub(crate) probe: ProbeState,
-    pub(crate) received: Arrivals,
+    suspicion: Suspicion,
+    heard: Heard,
+    probing: Probing,
+    arrivals: Arrivals,
     /// What is logged of the path is logged within it.
-    pub(crate) span: Span,
+    span: Span,
 }
 
-/// What has arrived over a path.
-#[derive(Debug)]
-pub(crate) struct Arrivals {
-    pub(crate) window: ReplayWindow,
-    pub(crate) highest: Option<u64>,
-    pub(crate) highest_at: Time,
-    pub(crate) count: u64,
-    pub(crate) last_heard: Time,
-}
-
-/// The questions whether a path lives.
+/// The times at which a path fell silent and came back.
 #[derive(Debug, Default)]
-pub(crate) struct ProbeState {
-    /// The tokens of the probes that wait for their echo, and when they were sent.
-    pub(crate) pending: VecDeque<(u64, Time)>,
-    /// When to send the next one.
-    pub(crate) due: Option<Time>,
-    /// Whether it is sent even on a path that was heard lately: what we send may not arrive all the same.
-    pub(crate) is_asked: bool,
-    /// Echoes that we owe the peer.
-    pub(crate) replies: VecDeque<u64>,
+struct Silence {
+    /// Whether nothing comes through, but the path stays in the schedule because dead paths do.
+    is_kept: bool,
+    /// When the first packet left whose silence made the path dead.
+    since: Option<Time>,
+    /// When the path came back from the dead, until something that left afterwards was heard of.
+    ended: Option<Time>,
 }
 
-impl ProbeState {
-    /// Notes that the peer waits for an echo.
-    pub(crate) fn owe_reply(&mut self, token: u64) {
-        if self.replies.len() < MAX_PROBE_REPLIES {
-            self.replies.push_back(token);
-        }
-    }
+/// The latest packet of a path that is known to have arrived.
+#[derive(Debug, Default)]
+struct Heard {
+    /// When it left.
+    departed: Option<Time>,
+    /// By what the clocks differed when it arrived, in µs: its time on the way, and what the peer's clock is ahead.
+    transit_us: Option<i64>,
 }
 
 /// A report that claims what cannot be.
@@ -167,27 +160,145 @@ impl Path {
             rate: RateController::new(now),
             round_trip: RoundTrip::default(),
             loss: LossEstimate::default(),
-            next_number: 0,
-            skip_at: None,
+            numbering: Numbering::default(),
             departures: Departures::default(),
             pacer: Pacer::new(now),
-            returned: None,
-            is_silent: false,
+            silence: Silence::default(),
             is_retiring: false,
             suspicion: Suspicion::None,
-            heard_of: None,
-            transit_us: None,
-            fell_silent: None,
-            probe: ProbeState { due: Some(now), ..ProbeState::default() },
-            received: Arrivals {
-                window: ReplayWindow::new(),
-                highest: None,
-                highest_at: now,
-                count: 0,
-                last_heard: now,
-            },
+            heard: Heard::default(),
+            probing: Probing::new(now),
+            arrivals: Arrivals::new(now),
             span: Span::none(),
         }
+    }
+
+    pub(crate) fn id(&self) -> PathId {
+        self.id
+    }
+
+    pub(crate) fn links(&self) -> &[RouteLink] {
+        &self.links
+    }
+
+    pub(crate) fn state(&self) -> PathState {
+        self.state
+    }
+
+    pub(crate) fn egress(&self) -> &Egress {
+        &self.egress
+    }
+
+    /// The members from this end to the other.
+    pub(super) fn route(&self) -> &[MemberId] {
+        &self.route
+    }
+
+    pub(super) fn planned_share(&self) -> f64 {
+        self.planned_share
+    }
+
+    /// The rate at which it is paced in the mean, in bit/s.
+    pub(super) fn mean_rate(&self) -> f64 {
+        self.rate.mean_rate()
+    }
+
+    /// The smoothed round trip.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.round_trip.smoothed()
+    }
+
+    /// When something was heard on it last.
+    pub(super) fn last_heard(&self) -> Time {
+        self.arrivals.last_heard()
+    }
+
+    /// What arrives on it, and how it is probed.
+    pub(super) fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
+    }
+
+    pub(super) fn probing(&self) -> &Probing {
+        &self.probing
+    }
+
+    pub(super) fn probing_mut(&mut self) -> &mut Probing {
+        &mut self.probing
+    }
+
+    /// It belongs to a session now, within whose `span` it is logged.
+    pub(super) fn join(&mut self, span: &Span, fair: bool) {
+        self.span = tracing::info_span!(parent: span, "path", id = self.id.0);
+        self.rate.set_fair(fair);
+    }
+
+    /// The present plan has another share of the flow for it.
+    pub(super) fn set_planned_share(&mut self, share: f64) {
+        self.planned_share = share;
+    }
+
+    /// A newer overlay file may have given its links other capacities.
+    pub(super) fn set_links(&mut self, links: Vec<RouteLink>) {
+        self.links = links;
+    }
+
+    /// It gets no new blocks from now on.
+    pub(super) fn retire(&mut self) {
+        self.is_retiring = true;
+    }
+
+    /// The path as those see it that it shares links with.
+    pub(super) fn coupled(&mut self) -> CoupledPath<'_> {
+        CoupledPath { controller: &mut self.rate, links: &self.links }
+    }
+
+    /// The path as the sender sees it, which trusts it if nothing speaks against it or if `all_trusted`.
+    pub(super) fn living(&self, all_trusted: bool) -> LivingPath {
+        LivingPath {
+            id: self.id,
+            planned_share: self.planned_share,
+            rate: self.rate.mean_rate(),
+            loss: self.loss_share(),
+            dispersion: self.dispersion(),
+            is_trusted: self.is_trusted() || all_trusted,
+            links: self.links.iter().map(|crossed| crossed.link).collect(),
+        }
+    }
+
+    /// The path as people see it; its share is one of `planned`, the sum of all shares.
+    pub(super) fn status(&self, planned: f64) -> PathStatus {
+        PathStatus {
+            id: self.id,
+            route: self.route.clone(),
+            state: self.state,
+            planned_share: self.planned_share / planned.max(1.0),
+            rate_bps: self.rate.mean_rate(),
+            round_trip: self.round_trip.smoothed(),
+            loss: self.loss_share(),
+            queue: self.rate.queue(),
+            counters: self.counters,
+        }
+    }
+
+    /// What is known of packets that left on it at `sent`.
+    pub(super) fn fate(&self, now: Time, sent: Time) -> FlightFate {
+        let is_given_up = !self.is_live() || self.suspicion == Suspicion::Silent;
+        if is_given_up || now.since(sent) > self.loss_timeout() {
+            return FlightFate::Over;
+        }
+        self.known_up_to().map_or(FlightFate::Flying, FlightFate::KnownUpTo)
+    }
+
+    /// A packet has arrived whose seal was right.
+    pub(super) fn note_arrival(&mut self, now: Time, number: u64) {
+        self.arrivals.note(now, number);
+        self.counters.packets_received += 1;
+    }
+
+    /// A symbol left.
+    pub(super) fn count_symbol(&mut self, is_repair: bool) {
+        self.counters.repair_symbols += u64::from(is_repair);
+        self.counters.source_symbols += u64::from(!is_repair);
     }
 
     pub(crate) fn is_live(&self) -> bool {
@@ -201,12 +312,12 @@ impl Path {
 
     /// The share of packets that it loses: all of them while it is silent.
     pub(crate) fn loss_share(&self) -> f64 {
-        if self.is_silent { 1.0 } else { self.loss.share() }
+        if self.silence.is_kept { 1.0 } else { self.loss.share() }
     }
 
     /// The variance of its losses over that of independent ones; a silent path's losses do not vary.
     pub(crate) fn dispersion(&self) -> f64 {
-        if self.is_silent { 1.0 } else { self.loss.dispersion() }
+        if self.silence.is_kept { 1.0 } else { self.loss.dispersion() }
     }
 
     /// Whether it is in the schedule and nothing speaks against it.
@@ -214,34 +325,22 @@ impl Path {
         self.carries_on() && self.suspicion == Suspicion::None
     }
 
-    /// How many links it has in common with `other`.
-    pub(crate) fn links_shared_with(&self, other: &Path) -> usize {
-        let crosses = |link: &&RouteLink| other.links.iter().any(|own| own.link == link.link);
-        self.links.iter().filter(crosses).count()
-    }
-
-    /// Gives the next packet its number. Now and then one is skipped: who acknowledges it has not received anything.
-    pub(crate) fn take_number(&mut self, now: Time, skip: bool) -> u64 {
-        if skip {
-            self.departures.push(None);
-            self.next_number += 1;
-        }
-        let number = self.next_number;
-        self.next_number += 1;
+    /// Gives the next packet its number. Now and then one is skipped: a peer that acknowledges it has not received
+    /// anything.
+    pub(crate) fn take_number(&mut self, now: Time) -> u64 {
+        let number = self.numbering.take();
         self.departures.push(Some(now));
         self.counters.packets_sent += 1;
         number
     }
 
-    /// The same for the next symbol: now and then a number is skipped, nobody knows when.
+    /// Gives the next symbol its number. Now and then one is skipped before it, and the peer cannot know when.
     pub(crate) fn take_symbol_number(&mut self, now: Time, random: &mut Random) -> u64 {
-        let mut draw = |from: u64| from + 1 + u64::from(random.below(2 * SKIP_ONE_IN));
-        let skip_at = *self.skip_at.get_or_insert_with(|| draw(self.next_number));
-        let skip = self.next_number >= skip_at;
-        if skip {
-            self.skip_at = Some(draw(self.next_number));
+        if self.numbering.is_to_skip(random) {
+            self.numbering.take();
+            self.departures.push(None);
         }
-        self.take_number(now, skip)
+        self.take_number(now)
     }
 
     /// The pacer's tokens, in bytes; the last packet of a run may go ahead of them.
@@ -298,7 +397,7 @@ impl Path {
         report: &PathReport,
         sent_us: u64,
     ) -> Result<(), FalseClaim> {
-        if report.highest >= self.next_number || report.received > self.counters.packets_sent {
+        if report.highest >= self.numbering.next() || report.received > self.counters.packets_sent {
             return Err(FalseClaim(report.highest));
         }
         if report.highest < self.departures.first() {
@@ -308,14 +407,14 @@ impl Path {
         let departed = acknowledged.departure.ok_or(FalseClaim(report.highest))?;
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
         self.round_trip.observe(now, now.since(departed).saturating_sub(held));
-        self.heard_of = self.heard_of.max(Some(departed));
-        self.transit_us = Some(report.arrival_us as i64 - departed.as_micros() as i64);
-        let is_over = self.returned.is_some_and(|returned| departed >= returned);
-        let was_silent = std::mem::take(&mut self.is_silent);
-        if was_silent || self.returned.is_some() || matches!(self.state, PathState::Dead { .. }) {
+        self.heard.departed = self.heard.departed.max(Some(departed));
+        self.heard.transit_us = Some(report.arrival_us as i64 - departed.as_micros() as i64);
+        let is_over = self.silence.ended.is_some_and(|returned| departed >= returned);
+        let was_silent = std::mem::take(&mut self.silence.is_kept);
+        if was_silent || self.silence.ended.is_some() || matches!(self.state, PathState::Dead { .. }) {
             // What went down with the path says nothing of what it can carry.
             self.loss.pass_over(acknowledged.packets, report.received);
-            self.returned = self.returned.filter(|_| !is_over);
+            self.silence.ended = self.silence.ended.filter(|_| !is_over);
             return Ok(());
         }
         let lost_before = self.loss.lost() as f64;
@@ -349,40 +448,33 @@ impl Path {
     /// due there for `silence`. Of a dead path, what made it so.
     ///
     /// Bursts of losses count only where `with_bursts`: suspicion must be quick, and may be wrong.
-    pub(crate) fn evidence(
-        &self,
-        now: Time,
-        sent_us: u64,
-        silence: Duration,
-        with_bursts: bool,
-    ) -> Evidence<'_> {
-        let since = self.returned.unwrap_or(Time::ZERO);
+    pub(crate) fn evidence(&self, now: Time, sent_us: u64, silence: Duration, with_bursts: bool) -> Evidence {
+        let since = self.silence.ended.unwrap_or(Time::ZERO);
         let patience = self.age_of_news(now, sent_us) + silence;
         let (missing, unheard_since) = match self.state {
             PathState::Live => {
                 let missing = self.departures.older_than(now, patience, since);
                 (missing, self.departures.unheard_since(since))
             }
-            PathState::Dead { .. } => (MISSING_OF_DEAD, self.fell_silent),
+            PathState::Dead { .. } => (MISSING_OF_DEAD, self.silence.since),
             PathState::Unconfirmed => (0, None),
         };
         let loss = self.loss.share().max(PRIOR_LOSS);
         let again = if with_bursts { self.loss.after_a_loss(loss) } else { loss };
         Evidence {
-            links: &self.links,
             round_trip: self.round_trip.smoothed(),
             missing,
             log_loss: loss.ln(),
             log_again: again.ln(),
             unheard_since,
-            heard_of: self.heard_of,
+            heard_of: self.heard.departed,
         }
     }
 
     /// How long ago a packet left of which a report that the peer sent at `sent_us` could just tell. It does not depend on the
     /// path that the report has taken.
     fn age_of_news(&self, now: Time, sent_us: u64) -> Duration {
-        let Some(transit_us) = self.transit_us else {
+        let Some(transit_us) = self.heard.transit_us else {
             return self.round_trip.smoothed() + 2 * self.round_trip.deviation();
         };
         let latest_us = (sent_us as i64).saturating_sub(transit_us);
@@ -392,84 +484,96 @@ impl Path {
 
     /// Notes that the path is dead: it leaves the schedule, unless dead paths stay there.
     pub(crate) fn found_dead(&mut self, now: Time, liveness: &Liveness) {
-        if liveness.removal { self.die(now, liveness) } else { self.is_silent = true }
+        if liveness.removal { self.die(now, liveness) } else { self.silence.is_kept = true }
     }
 
     fn die(&mut self, now: Time, liveness: &Liveness) {
         tracing::debug!(parent: &self.span, "the path is dead");
         self.state = PathState::Dead { since: now };
         self.suspicion = Suspicion::None;
-        self.fell_silent = self.departures.unheard_since(self.returned.unwrap_or(Time::ZERO));
+        self.silence.since = self.departures.unheard_since(self.silence.ended.unwrap_or(Time::ZERO));
         self.counters.deaths += 1;
-        self.probe.pending.clear();
-        self.probe.due = Some(now + liveness.probe_interval / 4);
+        self.probing.begin_anew(now + liveness.probe_interval / 4);
     }
 
     /// A probe came back: the path is in the schedule (again). Gives whether it was not there before.
     pub(crate) fn on_probe_reply(&mut self, now: Time, token: u64, liveness: &Liveness) -> bool {
-        let Some(place) = self.probe.pending.iter().position(|(expected, _)| *expected == token) else {
-            return false;
-        };
-        let (_, sent) = self.probe.pending[place];
-        self.probe.pending.clear();
+        let Some(sent) = self.probing.on_echo(token) else { return false };
         self.round_trip.observe(now, now.since(sent));
-        self.heard_of = self.heard_of.max(Some(sent));
+        self.heard.departed = self.heard.departed.max(Some(sent));
         if matches!(self.state, PathState::Dead { .. }) {
             self.rate.restart(now);
         }
-        if std::mem::take(&mut self.is_silent) {
-            self.returned = Some(now);
+        if std::mem::take(&mut self.silence.is_kept) {
+            self.silence.ended = Some(now);
         }
         let is_new = !self.is_live();
         if is_new {
-            self.returned = matches!(self.state, PathState::Dead { .. }).then_some(now);
+            self.silence.ended = matches!(self.state, PathState::Dead { .. }).then_some(now);
             self.state = PathState::Live;
             tracing::debug!(parent: &self.span, round_trip = ?self.round_trip.smoothed(), "the path is live");
             self.pacer = Pacer::new(now);
         }
-        self.probe.due = Some(now + liveness.keep_alive);
+        self.probing.put_off(now + liveness.keep_alive);
         is_new
     }
 
     /// The probe timer: gives whether to send a probe now. A living path that was heard of needs none; one that leaves
     /// too many unanswered is dead.
     pub(crate) fn on_probe_timer(&mut self, now: Time, liveness: &Liveness) -> bool {
-        let is_asked = std::mem::take(&mut self.probe.is_asked);
-        if !is_asked && self.is_live() && now.since(self.received.last_heard) < liveness.keep_alive {
-            self.probe.pending.clear();
-            self.probe.due = Some(self.received.last_heard + liveness.keep_alive);
+        let is_asked = self.probing.take_asked();
+        if !is_asked && self.is_live() && now.since(self.last_heard()) < liveness.keep_alive {
+            self.probing.begin_anew(self.last_heard() + liveness.keep_alive);
             return false;
         }
-        if self.is_live() && self.probe.pending.len() >= UNANSWERED_PROBES {
+        if self.is_live() && self.probing.unanswered() >= UNANSWERED_PROBES {
             self.found_dead(now, liveness);
         }
-        self.probe.due = Some(now + self.probe_interval(now, liveness));
+        let dead_for = match self.state {
+            PathState::Dead { since } => Some(now.since(since)),
+            PathState::Unconfirmed | PathState::Live => None,
+        };
+        self.probing.put_off(now + super::probing::interval(dead_for, liveness));
         true
     }
 
-    /// Takes what a report makes of its silence; who falls under suspicion is asked at once.
+    /// Takes what a report makes of its silence; a path that falls under suspicion is asked at once.
     pub(crate) fn suspect(&mut self, now: Time, suspicion: Suspicion) {
         if suspicion != Suspicion::None && self.suspicion == Suspicion::None {
-            self.probe.is_asked = true;
-            self.probe.due = Some(now);
+            self.probing.ask(now);
         }
         self.suspicion = suspicion;
     }
+}
 
-    /// Notes that a probe left.
-    pub(crate) fn probed(&mut self, now: Time, token: u64) {
-        if self.probe.pending.len() == MAX_PENDING_PROBES {
-            self.probe.pending.pop_front();
-        }
-        self.probe.pending.push_back((token, now));
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::hop_tag::HopKey;
+    use crate::overlay::{InstanceId, Peer};
+    use crate::wire::hop::Label;
 
-    fn probe_interval(&self, now: Time, liveness: &Liveness) -> Duration {
-        match self.state {
-            PathState::Dead { since } if now.since(since) > PROBE_PATIENCE => {
-                (now.since(since) / 16).clamp(liveness.probe_interval, MAX_PROBE_INTERVAL)
-            }
-            _ => liveness.probe_interval,
+    /// Whatever the pacer says: a process that does not run for some milliseconds must not lose what its socket cannot hold.
+    #[test]
+    fn no_more_is_on_the_way_than_a_socket_holds() {
+        let peer = Peer { member: MemberId(1), instance: InstanceId(1) };
+        let egress = Egress { neighbour: peer, label: Label(1), key: HopKey::new([1; 16]) };
+        let mut path = Path::new(PathId(1), Vec::new(), Vec::new(), 0.5, egress, Time::ZERO);
+        path.round_trip.observe(Time::ZERO, Duration::ZERO);
+        let now = Time::ZERO + Duration::from_secs(1);
+        let mut sent = 0.0;
+        while sent <= rate::WINDOW {
+            assert!(path.ready_at(now, 0) < now + path.loss_timeout(), "after {sent} bytes");
+            path.take_number(now);
+            path.weigh(60_000);
+            sent += 60_028.0;
         }
+        let opens = now + path.loss_timeout();
+        assert_eq!(path.ready_at(now, 0), opens);
+        assert!(!path.may_send(now, 0) && path.may_send(opens, 0));
+        // Without a report the window closes again behind each run.
+        path.take_number(opens);
+        path.weigh(60_000);
+        assert!(!path.may_send(opens, 0) && path.may_send(opens + path.loss_timeout(), 0));
     }
 }

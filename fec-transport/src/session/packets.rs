@@ -1,0 +1,180 @@
+//! What a session makes of the packets that arrive for it, and what it sends.
+
+use super::Session;
+use super::misbehaviour::Misbehaviour;
+use super::paths::PathId;
+use super::receiver::Progress;
+use crate::event::CloseReason;
+use crate::overlay::Peer;
+use crate::run::{Run, Transmit};
+use crate::time::Time;
+use crate::wire::hop::HopHeader;
+use crate::wire::packet::{Kind, Probe, Renewal, emit_close, parse_close};
+use crate::wire::report::Report;
+use crate::wire::stream_control::CONTROL_STREAM;
+use crate::wire::symbol::SymbolHeader;
+
+/// For how many round trips of the slowest path the keys of the epoch before are kept (design §6).
+const KEPT_ROUND_TRIPS: u32 = 3;
+
+impl Session {
+    // --- what arrives -------------------------------------------------------------------------------------------
+
+    /// Takes a datagram whose hop tag was right and whose label leads to `path` of this session.
+    ///
+    /// What does not open is dropped and counted: anybody on the way can damage a packet. What opens and breaks the
+    /// rules ends the session: only the peer can have made it.
+    pub(crate) fn on_datagram(&mut self, now: Time, path: PathId, header: &HopHeader, datagram: &mut [u8]) {
+        let is_fresh = self.paths.is_fresh(path, header.number);
+        let retention = || KEPT_ROUND_TRIPS * self.paths.slowest_round_trip();
+        let opened = if is_fresh { self.epochs.open(now, path, header, datagram, retention) } else { None };
+        let Some(body) = opened else {
+            self.dropped += 1;
+            return;
+        };
+        let body = &*body;
+        self.paths.note_arrival(now, path, header.number);
+        let opened = self.lifecycle.heard(now);
+        self.events.extend(opened);
+        if let Err(misbehaviour) = self.on_body(now, path, body) {
+            let ended = self.lifecycle.end_misbehaved(&misbehaviour.to_string(), &self.paths);
+            self.events.extend(ended);
+        }
+    }
+
+    fn on_body(&mut self, now: Time, path: PathId, body: &[u8]) -> Result<(), Misbehaviour> {
+        if !self.is_open() {
+            return Ok(());
+        }
+        match Kind::of(body)? {
+            Kind::Symbol => {
+                self.reporting.on_data(now, body.len(), self.paths.round_trip(path));
+                self.on_symbol(now, body)?;
+            }
+            Kind::Report => self.on_report(now, &Report::parse(body)?)?,
+            Kind::Probe => {
+                let Probe { token } = Probe::parse(body)?;
+                self.paths.owe_probe_reply(path, token);
+            }
+            Kind::ProbeReply => self.paths.on_probe_reply(now, path, Probe::parse(body)?.token),
+            Kind::Renewal => self.epochs.on_question(path, &Renewal::parse(body)?)?,
+            Kind::RenewalAnswer => self.epochs.on_answer(now, &Renewal::parse(body)?)?,
+            Kind::Close => {
+                let reason = parse_close(body)?.to_owned();
+                self.events.extend(self.lifecycle.end(CloseReason::ByPeer(reason)));
+            }
+        }
+        Ok(())
+    }
+
+    fn on_symbol(&mut self, now: Time, body: &[u8]) -> Result<(), Misbehaviour> {
+        let (header, symbol) = SymbolHeader::parse(body)?;
+        let number = header.block.stream;
+        if number != CONTROL_STREAM {
+            self.streams().on_peer_stream(number)?;
+        }
+        let progress = self.receiver.on_symbol(now, &header, symbol)?;
+        if progress == Progress::Complete(CONTROL_STREAM) {
+            return self.streams().read_control(now);
+        }
+        self.streams().tell_reader(progress);
+        Ok(())
+    }
+
+    fn on_report(&mut self, now: Time, report: &Report) -> Result<(), Misbehaviour> {
+        if !self.sender.is_plausible(report) {
+            return Err(Misbehaviour::FalseReport);
+        }
+        // Each report comes twice, and the second copy tells nothing.
+        if !self.sender.is_news(report) {
+            return Ok(());
+        }
+        self.paths.on_report(now, report, &mut self.sender)?;
+        let (paths, loss) = (&self.paths, self.paths.mean_loss());
+        let delivered = self.sender.on_report(now, report, |id, sent| paths.fate(now, id, sent), loss);
+        for number in delivered {
+            self.streams().sending_over(now, number);
+        }
+        self.streams().write_control(now);
+        Ok(())
+    }
+
+    // --- what is sent -------------------------------------------------------------------------------------------
+
+    /// Writes the next datagrams into `out`, which is empty, and tells to whom they go and what finishes them.
+    pub(crate) fn poll_run(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Run> {
+        if self.epochs.is_used_up() || self.sender.is_used_up() || self.reporting.is_used_up() {
+            self.events.extend(self.lifecycle.end(CloseReason::UsedUp));
+        }
+        if let Some(to) = self.poll_packet(now, out) {
+            self.epochs.count_sealed(1);
+            return Some(Run { transmit: Transmit::unmarked(to, out.len()), seal: None });
+        }
+        if !self.is_open() {
+            return None;
+        }
+        let Session { paths, sender, epochs, random, .. } = self;
+        let run = paths.poll_symbols(now, sender, epochs, random, out)?;
+        self.streams().offer_room();
+        Some(run)
+    }
+
+    /// Writes the next packet that travels alone.
+    fn poll_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        if self.lifecycle.is_closing() {
+            return self.poll_close(now, out);
+        }
+        if self.lifecycle.is_over() {
+            return None;
+        }
+        let Session { paths, sender, epochs, random, .. } = self;
+        let probes = paths
+            .poll_probe_reply(now, epochs.seal(), out)
+            .or_else(|| paths.poll_probe(now, sender, epochs.seal(), random, out));
+        if probes.is_some() || !self.is_open() {
+            return probes;
+        }
+        self.poll_renewal(now, out).or_else(|| self.poll_report(now, out))
+    }
+
+    fn poll_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        let (path, reason) = self.lifecycle.next_goodbye()?;
+        let to = self.paths.seal(now, path, self.epochs.seal(), out, |out| emit_close(reason, out));
+        if to.is_none() {
+            self.lifecycle.give_goodbye_up();
+        }
+        to
+    }
+
+    /// Writes the next message of a handshake for a later epoch, if one is due.
+    fn poll_renewal(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        let path = match self.epochs.take_owed() {
+            Some(path) => path,
+            None => self.ask_for_keys(now)?,
+        };
+        self.paths.seal(now, path, self.epochs.seal(), out, |out| self.epochs.emit(out))
+    }
+
+    /// Asks for new keys if it is time; gives the path for the question.
+    fn ask_for_keys(&mut self, now: Time) -> Option<PathId> {
+        self.epochs.asks_at().filter(|at| *at <= now)?;
+        let (path, patience) = self.paths.living_after(self.epochs.tries())?;
+        self.epochs.ask(now, patience);
+        Some(path)
+    }
+
+    fn poll_report(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+        if self.reporting.is_due(now) {
+            let (floor, blocks) = self.receiver.report();
+            let sequence = self.reporting.next(now, self.receiver.is_waiting());
+            let paths = self.paths.arrivals();
+            let report = Report { sequence, sent_us: now.as_micros(), paths, floor, blocks };
+            self.reporting.send(report, self.paths.for_report(now).collect());
+        }
+        let (path, report) = self.reporting.next_copy()?;
+        let to =
+            path.and_then(|path| self.paths.seal(now, path, self.epochs.seal(), out, |out| report.emit(out)));
+        self.reporting.copy_sent();
+        to
+    }
+}

@@ -1,0 +1,393 @@
+//! The paths of a session: how they come and go, which links they cross, and what they carry together.
+//!
+//! [`Paths`] owns the paths, the turn, and what the sender knows of the living ones. This file is about what is known of
+//! them; `sending` is about what leaves on them.
+
+mod arrivals;
+mod departures;
+pub(super) mod loss;
+mod numbering;
+pub(super) mod pacer;
+mod path;
+mod probing;
+mod round_trip;
+mod sending;
+mod suspicion;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::Span;
+
+pub(crate) use path::{FalseClaim, Path};
+pub use path::{PathCounters, PathId, PathState, PathStatus};
+
+use super::block::FlightFate;
+use super::rate::coupling::{CoupledPath, Coupling};
+use super::rate::news::{News, Part};
+use super::sender::{LivingPath, Sender};
+use crate::config::Config;
+use crate::crypto::replay::ReplayWindow;
+use crate::limits::MAX_REPORTED_PATHS;
+use crate::overlay::{Crossings, Overlay};
+use crate::time::Time;
+use crate::wire::report::{PathReport, Report};
+use suspicion::{Suspicion, judge};
+
+/// The part of the silence that makes a path suspect (docs/decisions/failure.md).
+const SUSPICION: u32 = 4;
+/// On how many paths a report travels.
+const REPORT_COPIES: usize = 2;
+/// A path on which something was heard so recently carries reports before others do: one that carries data and was not
+/// heard for longer is probably dead, in both directions.
+const HEARD_RECENTLY: Duration = Duration::from_millis(40);
+/// After so long the tail timer of a session without a living path assumes that nothing will come.
+const TAIL_PAUSE_WITHOUT_PATHS: Duration = Duration::from_millis(500);
+
+/// The paths of a session.
+#[derive(Debug)]
+pub(crate) struct Paths {
+    config: Arc<Config>,
+    /// In the order in which they were added.
+    paths: Vec<Path>,
+    /// Which of them cross which links.
+    crossings: Crossings,
+    /// What their rates have in common.
+    coupling: Coupling,
+    /// Path ids that were used: with a nonce in them, none may come again. The initiator counts them up, so those that
+    /// are far behind count as used.
+    used: ReplayWindow,
+    /// The place of the path whose turn it is to send.
+    turn: usize,
+    /// What the sender knows of the paths in the schedule.
+    living: Vec<LivingPath>,
+    /// As of when that is; `None` once a path may have changed.
+    living_at: Option<Time>,
+}
+
+impl Paths {
+    pub(crate) fn new(config: Arc<Config>) -> Paths {
+        Paths {
+            config,
+            paths: Vec::new(),
+            crossings: Crossings::default(),
+            coupling: Coupling::default(),
+            used: ReplayWindow::new(),
+            turn: 0,
+            living: Vec::new(),
+            living_at: None,
+        }
+    }
+
+    // --- how they come and go -----------------------------------------------------------------------------------
+
+    /// Adds a path, to be logged within `span`; it carries data once a probe has come back over it. Gives false, and
+    /// adds nothing, if its number was used before or there are too many paths.
+    pub(crate) fn add(&mut self, mut path: Path, span: &Span) -> bool {
+        // The limit is doubled because a path that is replaced lives on for a while.
+        if self.paths.len() >= 2 * self.config.limits.paths || !self.used.mark(path.id().0.into()) {
+            return false;
+        }
+        path.join(span, self.config.pace.fair);
+        self.changed().push(path);
+        self.look_at_links();
+        true
+    }
+
+    /// Removes a path whose circuit is gone.
+    pub(crate) fn remove(&mut self, id: PathId) {
+        self.changed().retain(|path| path.id() != id);
+        self.look_at_links();
+    }
+
+    /// Gives a path no new blocks from now on: its circuit is about to be torn down. It ends what it has begun, so that
+    /// nothing on the way is lost with it; gives false if there is nothing to end.
+    pub(crate) fn retire(&mut self, id: PathId) -> bool {
+        self.get_mut(id).filter(|path| path.is_live()).map(Path::retire).is_some()
+    }
+
+    /// Gives paths the shares of the flow that the present plan has for them.
+    pub(crate) fn share_by_plan(&mut self, shares: &[(PathId, f64)]) {
+        for (id, share) in shares {
+            if let Some(path) = self.get_mut(*id) {
+                path.set_planned_share(*share);
+            }
+        }
+    }
+
+    /// A newer overlay file may have given links other capacities.
+    pub(crate) fn recount_links(&mut self, overlay: &Overlay) {
+        for path in self.changed() {
+            path.set_links(overlay.route_links(path.route()));
+        }
+        self.look_at_links();
+    }
+
+    /// The paths that may be changed. What the sender knows of them is forgotten: whoever changes a path in a way that
+    /// concerns the sender comes by here.
+    fn changed(&mut self) -> &mut Vec<Path> {
+        self.living_at = None;
+        &mut self.paths
+    }
+
+    /// Time has passed: what the sender knows of the paths is forgotten.
+    pub(crate) fn handle_timeout(&mut self) {
+        self.changed();
+    }
+
+    /// A path that may be changed.
+    fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.changed().iter_mut().find(|path| path.id() == id)
+    }
+
+    fn get(&self, id: PathId) -> Option<&Path> {
+        self.paths.iter().find(|path| path.id() == id)
+    }
+
+    fn look_at_links(&mut self) {
+        let links = |path: &Path| path.links().iter().map(|crossed| crossed.link).collect::<Vec<_>>();
+        self.crossings = Crossings::new(self.paths.iter().map(links));
+    }
+
+    // --- what they are told -------------------------------------------------------------------------------------
+
+    /// A packet has arrived on a path, and its seal was right.
+    pub(crate) fn note_arrival(&mut self, now: Time, id: PathId, number: u64) {
+        if let Some(path) = self.get_mut(id) {
+            path.note_arrival(now, number);
+        }
+    }
+
+    /// Whether a path is there and no packet of this number has arrived on it yet, as far as can be told.
+    pub(crate) fn is_fresh(&self, id: PathId, number: u64) -> bool {
+        self.get(id).is_some_and(|path| path.arrivals().is_fresh(number))
+    }
+
+    /// The peer waits for an echo on a path.
+    pub(crate) fn owe_probe_reply(&mut self, id: PathId, token: u64) {
+        if let Some(path) = self.get_mut(id) {
+            path.probing_mut().owe_reply(token);
+        }
+    }
+
+    /// An echo came back: its path is in the schedule (again), beside those that share links with it.
+    pub(crate) fn on_probe_reply(&mut self, now: Time, id: PathId, token: u64) {
+        let config = Arc::clone(&self.config);
+        let is_new = self.get_mut(id).is_some_and(|path| path.on_probe_reply(now, token, &config.liveness));
+        if is_new {
+            self.admit(now, id);
+        }
+    }
+
+    /// Takes the paths' part of a report.
+    ///
+    /// # Errors
+    /// [`FalseClaim`] if the peer acknowledges what was never sent.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Time,
+        report: &Report,
+        sender: &mut Sender,
+    ) -> Result<(), FalseClaim> {
+        for entry in &report.paths {
+            if let Some(path) = self.get_mut(PathId(entry.path)) {
+                path.on_report(now, entry, report.sent_us)?;
+            }
+        }
+        self.couple_rates(now);
+        self.judge(now, report.sent_us, sender);
+        Ok(())
+    }
+
+    /// Takes silent paths out of the schedule, now that the peer has sent a report at `sent_us` of its clock.
+    ///
+    /// A quarter of the silence is enough for suspicion: a path under suspicion gets no repair and no new bulk blocks, and
+    /// what flies on it counts as lost if it is itself silent.
+    fn judge(&mut self, now: Time, sent_us: u64, sender: &mut Sender) {
+        let config = Arc::clone(&self.config);
+        let liveness = &config.liveness;
+        let verdicts = |silence, with_bursts| {
+            let evidence = self.paths.iter().map(|path| path.evidence(now, sent_us, silence, with_bursts));
+            judge(&evidence.collect::<Vec<_>>(), &self.crossings, liveness.doubt)
+        };
+        let dead = verdicts(liveness.silence, true);
+        let suspected = verdicts(liveness.silence / SUSPICION, false);
+        for ((path, dead), suspicion) in self.changed().iter_mut().zip(dead).zip(suspected) {
+            if !path.is_live() {
+                continue;
+            }
+            if dead == Suspicion::Silent {
+                path.found_dead(now, liveness);
+            } else if liveness.removal {
+                path.suspect(now, suspicion);
+            }
+            if !path.is_live() {
+                sender.on_path_death(path.id());
+            }
+        }
+    }
+
+    // --- what is known of them ----------------------------------------------------------------------------------
+
+    /// The paths that have been dead, or never confirmed, for at least `patience`.
+    pub(crate) fn hopeless(&self, now: Time, patience: Duration) -> Vec<PathId> {
+        let hopeless = |path: &&Path| now.since(path.last_heard()) >= patience && !path.is_live();
+        self.paths.iter().filter(hopeless).map(Path::id).collect()
+    }
+
+    /// Whether a path carries data, and when something was heard on it last.
+    pub(crate) fn state(&self, id: PathId) -> Option<(PathState, Time)> {
+        self.get(id).map(|path| (path.state(), path.last_heard()))
+    }
+
+    /// The paths as people and programs see them.
+    pub(crate) fn statuses(&self) -> Vec<PathStatus> {
+        // While a path that was planned around comes back, the weights of both plans are in use.
+        let planned: f64 = self.paths.iter().map(Path::planned_share).sum();
+        self.paths.iter().map(|path| path.status(planned)).collect()
+    }
+
+    /// What is known of packets that left on a path at `sent`.
+    pub(crate) fn fate(&self, now: Time, id: PathId, sent: Time) -> FlightFate {
+        self.get(id).map_or(FlightFate::Over, |path| path.fate(now, sent))
+    }
+
+    /// The smoothed round trip of a path.
+    pub(crate) fn round_trip(&self, id: PathId) -> Duration {
+        self.get(id).map(Path::round_trip).unwrap_or_default()
+    }
+
+    /// The round trip of the slowest path.
+    pub(crate) fn slowest_round_trip(&self) -> Duration {
+        self.paths.iter().map(Path::round_trip).max().unwrap_or_default()
+    }
+
+    /// What has arrived on each path, for a report.
+    pub(crate) fn arrivals(&self) -> Vec<PathReport> {
+        let arrivals = self.paths.iter().filter_map(|path| {
+            let highest = path.arrivals().highest()?;
+            Some(PathReport {
+                path: path.id().0,
+                highest: highest.number,
+                arrival_us: highest.at.as_micros(),
+                received: path.arrivals().count(),
+            })
+        });
+        arrivals.take(MAX_REPORTED_PATHS).collect()
+    }
+
+    /// The two best paths for a report: those heard lately, the faster first, and the second one over other links than
+    /// the first, because a link that dies must not take the news of it along.
+    pub(crate) fn for_report(&self, now: Time) -> impl Iterator<Item = PathId> + '_ {
+        let mut chosen: Vec<usize> = Vec::new();
+        for _ in 0..REPORT_COPIES {
+            let left = (0..self.paths.len()).filter(|place| !chosen.contains(place));
+            chosen.extend(left.min_by_key(|place| {
+                let path = &self.paths[*place];
+                let is_silent = now.since(path.last_heard()) > HEARD_RECENTLY;
+                let shared = chosen.iter().map(|other| self.crossings.shared(*place, *other)).sum::<usize>();
+                (!path.carries_on(), is_silent, shared, path.round_trip())
+            }));
+        }
+        chosen.into_iter().map(|place| self.paths[place].id())
+    }
+
+    /// The paths that are not dead.
+    pub(crate) fn not_dead(&self) -> impl Iterator<Item = PathId> + Clone + '_ {
+        self.paths.iter().filter(|path| !matches!(path.state(), PathState::Dead { .. })).map(Path::id)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// The living path whose turn it is after so many `tries`, and how long an answer on it may take: another one each
+    /// time, so that no path that carries nothing can hold a question up.
+    pub(crate) fn living_after(&self, tries: usize) -> Option<(PathId, Duration)> {
+        let living = self.living();
+        let path = living.clone().nth(tries % living.count().max(1))?;
+        Some((path.id(), path.loss_timeout()))
+    }
+
+    /// Whether any path is in the schedule.
+    pub(crate) fn any_lives(&self) -> bool {
+        self.living().next().is_some()
+    }
+
+    fn living(&self) -> impl Iterator<Item = &Path> + Clone {
+        self.paths.iter().filter(|path| path.is_live())
+    }
+
+    /// The living paths that nothing speaks against; all of them if something speaks against each. Then there is nothing
+    /// to be gained by telling them apart.
+    fn trusted(&self) -> impl Iterator<Item = &Path> {
+        let all = self.trusts_none();
+        self.living().filter(move |path| path.is_trusted() || all)
+    }
+
+    fn trusts_none(&self) -> bool {
+        !self.paths.iter().any(Path::is_trusted)
+    }
+
+    /// The pause after which the tail timer assumes that nothing will come.
+    pub(crate) fn tail_pause(&self) -> Duration {
+        self.living().map(Path::loss_timeout).max().unwrap_or(TAIL_PAUSE_WITHOUT_PATHS)
+    }
+
+    // --- their rates --------------------------------------------------------------------------------------------
+
+    /// The rate of the trusted paths together, in bit/s.
+    pub(crate) fn rate(&self) -> f64 {
+        self.trusted().map(Path::mean_rate).sum()
+    }
+
+    /// The loss of the living paths, weighted by their rates.
+    pub(crate) fn mean_loss(&self) -> f64 {
+        let rate: f64 = self.living().map(Path::mean_rate).sum();
+        self.living().map(|path| path.mean_rate() * path.loss_share()).sum::<f64>() / rate.max(1.0)
+    }
+
+    /// Makes room for a path that has just come into the schedule beside those that share links with it.
+    fn admit(&mut self, now: Time, id: PathId) {
+        let mut carrying = self.paths.iter().filter(|path| path.carries_on());
+        if let Some(newcomer) = carrying.position(|path| path.id() == id) {
+            self.coupling.admit(now, &mut coupled(&mut self.paths), newcomer);
+        }
+    }
+
+    /// Lets the rates of the living paths agree on what they share: links, their capacities, the session's limit.
+    fn couple_rates(&mut self, now: Time) {
+        let limit = self.config.pace.limit.map(|limit| limit as f64 * 8.0);
+        self.coupling.couple(now, &mut coupled(&mut self.paths), limit);
+    }
+
+    /// Whether [`poll_news`](Self::poll_news) would give any.
+    pub(crate) fn has_news(&self) -> bool {
+        self.coupling.has_news()
+    }
+
+    /// What has happened on the paths that concerns other sessions of the node over the same links.
+    pub(crate) fn poll_news(&mut self) -> Option<News> {
+        self.coupling.poll_news()
+    }
+
+    /// What the paths that some news concern send together.
+    pub(crate) fn part(&mut self, now: Time, news: &News) -> Option<Part> {
+        news.part(now, &mut coupled(&mut self.paths))
+    }
+
+    /// Lets the paths that some news concern follow it, or go on with this share of their rates.
+    pub(crate) fn follow(&mut self, now: Time, news: &News, share: f64) {
+        news.follow(now, &mut coupled(self.changed()), share);
+    }
+
+    /// The paths that some news concern have found a limit that is their own.
+    pub(crate) fn keep_limit(&mut self, now: Time, news: &News) {
+        news.keep(now, &mut coupled(&mut self.paths));
+    }
+}
+
+/// The living paths as the coupling sees them.
+fn coupled(paths: &mut [Path]) -> Vec<CoupledPath<'_>> {
+    paths.iter_mut().filter(|path| path.carries_on()).map(Path::coupled).collect()
+}

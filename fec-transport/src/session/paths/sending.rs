@@ -1,0 +1,218 @@
+//! What leaves on the paths of a session: packets one by one, and symbols in runs.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::path::{Path, PathId};
+use super::{Paths, pacer};
+use crate::circuit::Egress;
+use crate::crypto::hop_tag;
+use crate::crypto::random::Random;
+use crate::overlay::Peer;
+use crate::run::{HEADERS, Run, RunSeal, Transmit};
+use crate::session::epochs::{Epochs, Seal};
+use crate::session::sender::Sender;
+use crate::time::Time;
+use crate::wire::IP_UDP_HEADERS;
+use crate::wire::hop::{AEAD_TAG, HopHeader, PacketType};
+use crate::wire::packet::{Kind, Probe};
+
+impl Paths {
+    /// Appends one sealed packet for a path, whose body is what `body` writes; gives the neighbour that it goes to.
+    pub(crate) fn seal(
+        &mut self,
+        now: Time,
+        id: PathId,
+        with: Seal<'_>,
+        out: &mut Vec<u8>,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<Peer> {
+        // What leaves changes nothing that the sender knows of a path.
+        let path = self.paths.iter_mut().find(|path| path.id() == id)?;
+        Some(seal(now, path, with, out, body))
+    }
+
+    /// When the next probe is sent.
+    pub(crate) fn probes_at(&self) -> Option<Time> {
+        self.paths.iter().map(|path| path.probing().due()).min()
+    }
+
+    /// Whether the peer waits for an echo.
+    pub(crate) fn owes_probe_reply(&self) -> bool {
+        self.paths.iter().any(|path| path.probing().owes_reply())
+    }
+
+    /// Writes the next echo that the peer waits for.
+    pub(crate) fn poll_probe_reply(&mut self, now: Time, with: Seal<'_>, out: &mut Vec<u8>) -> Option<Peer> {
+        let path = self.paths.iter_mut().find(|path| path.probing().owes_reply())?;
+        let token = path.probing_mut().take_reply()?;
+        Some(seal(now, path, with, out, |out| Probe { token }.emit(Kind::ProbeReply, out)))
+    }
+
+    /// Writes the next probe that is due. Paths that turn out to be dead leave the schedule.
+    pub(crate) fn poll_probe(
+        &mut self,
+        now: Time,
+        sender: &mut Sender,
+        with: Seal<'_>,
+        random: &mut Random,
+        out: &mut Vec<u8>,
+    ) -> Option<Peer> {
+        while let Some(path) = self.paths.iter_mut().find(|path| path.probing().due() <= now) {
+            let was_live = path.is_live();
+            let wanted = path.on_probe_timer(now, &self.config.liveness);
+            let id = path.id();
+            if was_live && !path.is_live() {
+                self.changed();
+                sender.on_path_death(id);
+            }
+            if wanted {
+                let token = random.u64();
+                let path = self.paths.iter_mut().find(|path| path.id() == id)?;
+                path.probing_mut().sent(now, token);
+                return Some(seal(now, path, with, out, |out| Probe { token }.emit(Kind::Probe, out)));
+            }
+        }
+        None
+    }
+
+    /// When [`poll_symbols`](Self::poll_symbols) will have something to send, if nothing arrives until then.
+    pub(crate) fn symbols_at(&self, now: Time, sender: &Sender) -> Option<Time> {
+        let packet = packet_size(self.config.coding.symbol_size);
+        let can_form = sender.can_form(now, self.rate());
+        let all_trusted = self.trusts_none();
+        let has_symbols = |path: &&Path| {
+            let is_trusted = path.is_trusted() || all_trusted;
+            is_trusted && can_form || sender.has_symbols_for(path.id(), is_trusted)
+        };
+        let busy = self.living().filter(has_symbols);
+        if let Some(ready) = busy.map(|path| path.ready_at(now, packet)).min() {
+            return Some(ready);
+        }
+        let ready = self.trusted().map(|path| path.ready_at(now, packet)).min()?;
+        sender.forms_at().map(|forms| forms.max(ready))
+    }
+
+    /// Writes the headers of a run of symbols for the path whose turn it is.
+    pub(crate) fn poll_symbols(
+        &mut self,
+        now: Time,
+        sender: &mut Sender,
+        epochs: &mut Epochs,
+        random: &mut Random,
+        out: &mut Vec<u8>,
+    ) -> Option<Run> {
+        if !sender.has_symbols(now, self.rate()) {
+            return None;
+        }
+        self.look_at_living(now);
+        let packet = packet_size(self.config.coding.symbol_size);
+        for step in 0..self.paths.len() {
+            let place = (self.turn + step) % self.paths.len();
+            let path = &mut self.paths[place];
+            if !path.is_live() || !path.may_send(now, packet) {
+                continue;
+            }
+            // What is left may belong to other paths.
+            let Some(run) = self.run(now, place, sender, epochs, random, out) else { continue };
+            self.turn = place + 1;
+            return Some(run);
+        }
+        None
+    }
+
+    /// Writes the headers of symbols of equal size for one path, as long as the pacer allows: about 1 ms of them
+    /// (design §6).
+    fn run(
+        &mut self,
+        now: Time,
+        place: usize,
+        sender: &mut Sender,
+        epochs: &mut Epochs,
+        random: &mut Random,
+        out: &mut Vec<u8>,
+    ) -> Option<Run> {
+        let Paths { paths, living, .. } = self;
+        let path = &mut paths[place];
+        let (tokens, rate) = (path.tokens(now), path.mean_rate());
+        let (mut segment_size, mut packets, mut symbols) = (0, 0, Vec::new());
+        loop {
+            let room = |symbol_size| room(packet_size(symbol_size), segment_size, packets, tokens, rate);
+            let Some(mut batch) = sender.choose(now, path.id(), living, &room, random) else { break };
+            let packet = packet_size(batch.symbol_size());
+            segment_size = segment_size.max(packet);
+            for _ in 0..batch.count() {
+                let number = path.take_symbol_number(now, random);
+                header(path, epochs.seal(), number).emit(out);
+                let is_repair = batch.emit(out);
+                batch.sent(path.id(), number, now);
+                path.weigh(packet);
+                path.count_symbol(is_repair);
+            }
+            batch.symbols(&mut symbols);
+            packets += batch.count();
+            if batch.is_urgent() || packet < segment_size {
+                break;
+            }
+        }
+        if packets == 0 {
+            return None;
+        }
+        let Egress { neighbour, key: hop_key, .. } = path.egress().clone();
+        let seal = RunSeal::new(Arc::clone(epochs.seal().key), hop_key, path.id().0, symbols);
+        path.charge_run(now, packets, seal.length());
+        epochs.count_sealed(packets as u64);
+        Some(Run { transmit: Transmit::unmarked(neighbour, segment_size), seal: Some(seal) })
+    }
+
+    /// Brings up to date what the sender knows of the paths.
+    fn look_at_living(&mut self, now: Time) {
+        if self.living_at == Some(now) {
+            return;
+        }
+        self.living_at = Some(now);
+        let all_trusted = self.trusts_none();
+        let living = self.paths.iter().filter(|path| path.carries_on() || path.is_live() && all_trusted);
+        self.living.clear();
+        self.living.extend(living.map(|path| path.living(all_trusted)));
+    }
+}
+
+/// How many more packets of `packet` bytes fit into a run that has `packets` of `segment_size` bytes: as many as the
+/// pacer has `tokens` for, none that are larger than the others, and a smaller one only at its end.
+fn room(packet: usize, segment_size: usize, packets: usize, tokens: f64, rate: f64) -> usize {
+    let first = if packets == 0 { packet } else { segment_size };
+    let affordable = (tokens.max(0.0) / (first + IP_UDP_HEADERS) as f64) as usize + 1;
+    let in_run = (pacer::run_bytes(rate, first) / first).max(1);
+    match packet.cmp(&first) {
+        Ordering::Equal => in_run.min(affordable).saturating_sub(packets),
+        Ordering::Less => in_run.min(affordable).saturating_sub(packets).min(1),
+        Ordering::Greater => 0,
+    }
+}
+
+/// Bytes of the datagram that carries a symbol.
+fn packet_size(symbol_size: usize) -> usize {
+    HEADERS + symbol_size + AEAD_TAG
+}
+
+fn header(path: &Path, seal: Seal<'_>, number: u64) -> HopHeader {
+    HopHeader { packet_type: PacketType::Sealed, epoch: seal.epoch, number, label: path.egress().label }
+}
+
+fn seal(
+    now: Time,
+    path: &mut Path,
+    seal: Seal<'_>,
+    out: &mut Vec<u8>,
+    body: impl FnOnce(&mut Vec<u8>),
+) -> Peer {
+    let start = out.len();
+    let number = path.take_number(now);
+    header(path, seal, number).emit(out);
+    body(out);
+    seal.key.seal(path.id().0, number, out, start);
+    hop_tag::sign(&mut out[start..], &path.egress().key);
+    path.charge(now, out.len() - start);
+    path.egress().neighbour
+}
