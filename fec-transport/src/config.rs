@@ -1,7 +1,7 @@
 //! Every limit and policy of a node: default, unit, reason.
 //!
-//! A [`Config`] can be written down as TOML: the keys are the fields' names, what is left out has its default, and a time
-//! is a text such as `"250 ms"`.
+//! A [`Config`] can be written down as TOML: the keys are the fields' names, what is left out has its default, and a
+//! time is a text such as `"250 ms"`.
 //!
 //! ```
 //! let text = r#"
@@ -54,8 +54,8 @@ pub struct Coding {
     pub symbol_size: usize,
     /// The code of bulk blocks. Default [`Codec::Auto`].
     pub codec: Codec,
-    /// For how long a bulk block fills the session's rate. Default 100 ms: larger blocks need less redundancy, but their
-    /// data waits longer for its first repair.
+    /// For how long a bulk block fills the session's rate. Default 100 ms: larger blocks need less redundancy, but
+    /// their data waits longer for its first repair.
     #[serde(deserialize_with = "time")]
     pub block_time: Duration,
     /// Source symbols of a bulk block, whatever the rate; from 64 to 1,024. Default 64 to 1,024.
@@ -64,8 +64,8 @@ pub struct Coding {
     pub interactive_symbols: usize,
     /// How symbols are spread over the paths. Default [`Spreading::Quotas`].
     pub spread: Spreading,
-    /// Links that carry a larger share of a block than this are not masked. Default 0.5: beyond, masking would more than
-    /// double what is sent.
+    /// Links that carry a larger share of a block than this are not masked. Default 0.5: beyond, masking would more
+    /// than double what is sent.
     pub mask_limit: f64,
     /// What bulk streams get.
     #[serde(deserialize_with = "bulk")]
@@ -93,7 +93,8 @@ pub enum Codec {
 pub enum Spreading {
     /// By the paths' weights to the nearest symbol, in every block: a dead path takes a known number.
     Quotas,
-    /// Each symbol draws its path by the weights, and the number of symbols follows the law of `ror`: the thesis's rule.
+    /// Each symbol draws its path by the weights, and the number of symbols follows the law of `ror`: the thesis's
+    /// rule.
     Random,
 }
 
@@ -143,13 +144,15 @@ pub struct Pace {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Liveness {
-    /// A path that is silent for so long beyond its round trip, with packets missing, leaves the schedule. Default 60 ms.
+    /// A path that is silent for so long beyond its round trip, with packets missing, leaves the schedule. Default 60
+    /// ms.
     #[serde(deserialize_with = "time")]
     pub silence: Duration,
-    /// … if the probability that mere loss explains it is below this. Default 1e-6.
+    /// A silent path leaves the schedule only if the probability that mere loss explains its silence is below this.
+    /// Default 1e-6.
     pub doubt: f64,
-    /// Whether dead paths leave the schedule at all. Default true; with false they keep their share of every block, all of
-    /// it counted as lost, as in the thesis (§4.3.1): for experiments.
+    /// Whether dead paths leave the schedule at all. Default true; with false they keep their share of every block, all
+    /// of it counted as lost, as in the thesis (§4.3.1): for experiments.
     pub removal: bool,
     /// How often a dead path is probed in its first minute; then the interval doubles up to 10 s. Default 250 ms.
     #[serde(deserialize_with = "time")]
@@ -194,9 +197,9 @@ pub struct Limits {
     pub sessions: usize,
     /// Circuits of others that a node keeps, relayed or ending here. Default 16,384.
     pub circuits: usize,
-    /// … of these for one originator. Default 1,024.
+    /// Circuits of one originator that a node keeps. Default 1,024.
     pub circuits_per_originator: usize,
-    /// … and that came from one neighbour. Default 8,192: a neighbour relays for many.
+    /// Circuits that came from one neighbour that a node keeps. Default 8,192: a neighbour relays for many.
     pub circuits_per_neighbour: usize,
     /// Members of a route, both ends included. Default 16, at most 64.
     pub max_route: usize,
@@ -214,8 +217,8 @@ pub struct Routing {
     pub max_paths: usize,
     /// The share of the planned flow that the paths must carry; the rest is left out. Default 0.97.
     pub cover: f64,
-    /// How many layers of the capillary routing a plan follows; what they leave open goes the cheapest way (theory §1.5).
-    /// Default none: all of them. Fewer layers make for fewer and shorter paths, with more on each link.
+    /// How many layers of the capillary routing a plan follows; what they leave open goes the cheapest way (theory
+    /// §1.5). Default none: all of them. Fewer layers make for fewer and shorter paths, with more on each link.
     pub layers: Option<NonZeroU32>,
     /// How long a circuit lives; it is replaced at four fifths of it. Default 10 min.
     #[serde(deserialize_with = "time")]
@@ -252,7 +255,8 @@ pub struct Sealing {
     /// A new handshake makes new keys after so long. Default 2 min.
     #[serde(deserialize_with = "time")]
     pub epoch: Duration,
-    /// … or after so many packets of one direction over all paths. Default 2²⁷, half of what a key may seal at all.
+    /// A new handshake makes new keys also after so many packets of one direction over all paths. Default 2²⁷, half of
+    /// what a key may seal at all.
     pub epoch_packets: u64,
 }
 

@@ -102,8 +102,8 @@ pub enum CloseReason {
     /// A newer overlay file does not list the member any more, or leaves no way to it.
     #[error("the overlay file of serial {0} does not list it any more, or leaves no path to it")]
     Revoked(u64),
-    /// A key has sealed as many packets as it may, or the numbers of blocks or reports are used up; a new session begins
-    /// anew.
+    /// A key has sealed as many packets as it may, or the numbers of blocks or reports are used up; a new session
+    /// begins anew.
     #[error("2^28 packets under one key, or 2^32 blocks or reports, used it up; open a new session")]
     UsedUp,
 }

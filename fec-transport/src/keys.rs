@@ -105,8 +105,8 @@ impl PublicKeys {
     }
 }
 
-/// Whether `signature` over `message` is that of the owner of an Ed25519 key, in the strict reading that allows no second
-/// signature of the same message to be made of the first.
+/// Whether `signature` over `message` is that of the owner of an Ed25519 key, in the strict reading that allows no
+/// second signature of the same message to be made of the first.
 pub fn verifies_strictly(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
     let signature = ed25519_dalek::Signature::from_bytes(signature);
     VerifyingKey::from_bytes(key).is_ok_and(|key| key.verify_strict(message, &signature).is_ok())

@@ -225,6 +225,17 @@ impl Overlay {
         members.filter(|(id, _)| self.contains(*id))
     }
 
+    /// The links that the file lists, with their numbers; those of earlier files are passed over.
+    pub fn listed_links(&self) -> impl Iterator<Item = (LinkId, &Link)> + '_ {
+        let links = self.links.iter().enumerate().map(|(index, link)| (link_id(index), link));
+        links.filter(|(id, link)| self.link_between(link.a, link.b) == Some(*id))
+    }
+
+    /// The names of the members that the file lists, with their numbers.
+    fn names(&self) -> impl Iterator<Item = (&str, MemberId)> + '_ {
+        self.by_name.iter().map(|(name, id)| (name.as_str(), *id))
+    }
+
     /// The link that joins two members, in either order.
     pub fn link_between(&self, one: MemberId, other: MemberId) -> Option<LinkId> {
         self.by_ends.get(&ends(one, other)).copied()
@@ -268,6 +279,22 @@ impl Overlay {
             Some(way) => (Some(way.control), Some(way.data)),
             None => (self.member(to).control, self.member(to).data),
         }
+    }
+
+    /// The overlay as `newer` has it, for a process that runs with this one.
+    ///
+    /// A member with the same name and keys keeps its number, and so does a link between the same members; numbers of
+    /// others are not given to anybody else, so that nothing that still holds one can mean a stranger by it.
+    ///
+    /// # Errors
+    /// [`SuccessionError`] if the serial has not risen, or the numbers are used up.
+    pub fn succeeded_by(&self, newer: &Overlay) -> Result<Overlay, SuccessionError> {
+        succession::merge(self, newer)
+    }
+
+    /// What `newer`, which took this overlay's place, changed.
+    pub(crate) fn change_to(&self, newer: &Overlay) -> OverlayChange {
+        succession::change(self, newer)
     }
 
     /// Whether `relay` forwards packets of `originator`.

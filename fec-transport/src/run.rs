@@ -76,8 +76,8 @@ pub(crate) struct Symbols {
     pub(crate) bytes: Bytes,
 }
 
-/// What completes the packets of a run: their symbols and the keys that seal and sign them. It needs nothing else of the
-/// session, so any thread can do it.
+/// What completes the packets of a run: their symbols and the keys that seal and sign them. It needs nothing else of
+/// the session, so any thread can do it.
 #[derive(Debug, Clone)]
 pub struct RunSeal {
     key: Arc<SealKey>,

@@ -26,8 +26,8 @@ impl<K: Ord + Copy> Buckets<K> {
         Buckets { rate, buckets: BTreeMap::new() }
     }
 
-    /// Whether `who` may do what costs `cost` tokens now; takes them if so. What costs more than a second's worth passes
-    /// when the bucket is full, and leaves it in debt.
+    /// Whether `who` may do what costs `cost` tokens now; takes them if so. What costs more than a second's worth
+    /// passes when the bucket is full, and leaves it in debt.
     pub(super) fn take(&mut self, now: Time, who: K, cost: f64) -> bool {
         let Some(rate) = self.rate else { return true };
         if self.buckets.len() >= MAX_BUCKETS && !self.buckets.contains_key(&who) {

@@ -91,7 +91,7 @@ pub(crate) struct LabelTable {
     random: Random,
     relayed_by_originator: Buckets<MemberId>,
     relayed_by_neighbour: Buckets<MemberId>,
-    pub(crate) counters: DatagramCounters,
+    counters: DatagramCounters,
 }
 
 impl LabelTable {
@@ -118,6 +118,15 @@ impl LabelTable {
     /// A label with which a neighbour greets us.
     pub(crate) fn greeting(&mut self, neighbour: Peer) -> Hop {
         self.hand_out(Purpose::Greeting { window: ReplayWindow::new(), neighbour })
+    }
+
+    pub(crate) fn counters(&self) -> DatagramCounters {
+        self.counters
+    }
+
+    /// A datagram was not passed on because the queue to the socket was full.
+    pub(crate) fn note_full_queue(&mut self) {
+        self.counters.queue_full += 1;
     }
 
     /// Takes a label back.

@@ -114,7 +114,7 @@ pub(crate) struct Circuits {
     overlay: Arc<Overlay>,
     config: Arc<Config>,
     me: MemberId,
-    pub(crate) labels: LabelTable,
+    labels: LabelTable,
     circuits: BTreeMap<CircuitId, Circuit>,
     expiry: BTreeSet<(Time, CircuitId)>,
     quotas: Quotas,
@@ -198,6 +198,15 @@ impl Circuits {
             answered: circuit.answered,
             expires: circuit.expires,
         })
+    }
+
+    /// What becomes of datagrams by their labels.
+    pub(crate) fn labels(&self) -> &LabelTable {
+        &self.labels
+    }
+
+    pub(crate) fn labels_mut(&mut self) -> &mut LabelTable {
+        &mut self.labels
     }
 
     pub(crate) fn counters(&self) -> CircuitCounters {

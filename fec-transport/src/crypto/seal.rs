@@ -21,8 +21,8 @@ impl SealKey {
         ))
     }
 
-    /// Seals the body of the datagram that begins at `start` (what follows its hop header) in place and appends the AEAD
-    /// tag.
+    /// Seals the body of the datagram that begins at `start` (what follows its hop header) in place and appends the
+    /// AEAD tag.
     pub(crate) fn seal(&self, path: u32, number: u64, datagrams: &mut Vec<u8>, start: usize) {
         let (header, body) = datagrams[start..].split_at_mut(HOP_HEADER);
         let aad = Aad::from(&header[..END_TO_END_PART]);

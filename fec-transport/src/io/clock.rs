@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::time::Time;
 
 /// Tells the time since the UNIX epoch, because signed set-ups carry it and other members compare it with theirs. The
-/// system's clock is asked once: from then on the time neither jumps nor goes back. On Linux it goes on while the machine
-/// sleeps; elsewhere it stands still then.
+/// system's clock is asked once: from then on the time neither jumps nor goes back. On Linux it goes on while the
+/// machine sleeps; elsewhere it stands still then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     time_at_start: Time,

@@ -9,13 +9,13 @@ use tokio::sync::mpsc;
 
 use crate::session::{Job, JobResult};
 
-/// How much nicer than the driver. Coding keeps a processor for milliseconds; a driver that waits for its turn so long sees
-/// delay, and its paths slow down.
+/// How much nicer than the driver. Coding keeps a processor for milliseconds; a driver that waits for its turn so long
+/// sees delay, and its paths slow down.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
-/// Runs jobs of the node; the others wait in the node. One processor is left to the driver, unless there is only one. The
-/// threads end when this is dropped and their jobs are done.
+/// Runs jobs of the node; the others wait in the node. One processor is left to the driver, unless there is only one.
+/// The threads end when this is dropped and their jobs are done.
 #[derive(Debug)]
 pub(super) struct CodecPool {
     running: usize,

@@ -190,7 +190,8 @@ impl DataSocket {
         self.outbox.is_empty() && self.thread.is_idle()
     }
 
-    /// Queues a run of which `datagrams` has what the node wrote; without an address it is dropped. Leaves an empty buffer.
+    /// Queues a run of which `datagrams` has what the node wrote; without an address it is dropped. Leaves an empty
+    /// buffer.
     /// `more` says that others are coming: then the thread beside the driver completes and sends.
     pub(super) fn queue(&mut self, to: Option<SocketAddr>, run: Run, datagrams: &mut Vec<u8>, more: bool) {
         let length = run.length(datagrams);

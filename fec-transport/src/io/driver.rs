@@ -10,6 +10,7 @@
 //! A round is: wait for one of the inputs, feed it, then pass on what comes out until nothing more does.
 
 use std::future::pending;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,14 +21,15 @@ use tokio::time::sleep_until;
 use super::addresses::AddressBook;
 use super::clock::Clock;
 use super::codec_pool::CodecPool;
-use super::control::{ControlEvent, ControlPlane};
-use super::data::{DataCounts, DataSocket};
+use super::control::{ControlConfig, ControlEvent, ControlPlane};
+use super::data::{ArrivalLoss, DataCounts, DataSocket};
 use super::drop_log::DropLog;
-use super::endpoint::{EndpointError, ReloadError};
+use super::endpoint::{EndpointConfig, EndpointError, ReloadError, random};
+use super::sockets::Sockets;
 use crate::application::Application;
 use crate::event::SessionId;
 use crate::node::{Ingress, Node};
-use crate::overlay::{Overlay, OverlayChange, Peer};
+use crate::overlay::{Overlay, OverlayChange, Peer, Reach};
 use crate::session::JobResult;
 use crate::time::Time;
 
@@ -38,8 +40,8 @@ const MAX_BATCH: usize = 128;
 /// Bytes that the node may put out before the socket takes them: some sixteen full runs.
 const MAX_QUEUED: usize = 1 << 20;
 
-/// Runs that the driver completes and sends itself before it wakes the thread beside it: up to 1 Gbit/s that takes a tenth
-/// less of the processor.
+/// Runs that the driver completes and sends itself before it wakes the thread beside it: up to 1 Gbit/s that takes a
+/// tenth less of the processor.
 const OWN_RUNS: usize = 4;
 
 /// Passes over all outputs before the inputs get their turn again.
@@ -71,25 +73,25 @@ pub(super) enum Request<A: Application> {
 
 /// Owns the node and the application.
 pub(super) struct Driver<A: Application, H> {
-    pub(super) clock: Clock,
-    pub(super) node: Node,
-    pub(super) app: A,
+    clock: Clock,
+    node: Node,
+    app: A,
     /// Is told the application's outcomes.
-    pub(super) host: H,
-    pub(super) control: ControlPlane,
-    pub(super) data: DataSocket,
-    pub(super) addresses: AddressBook,
+    host: H,
+    control: ControlPlane,
+    data: DataSocket,
+    addresses: AddressBook,
     /// Encodes and decodes beside this task.
-    pub(super) codecs: CodecPool,
+    codecs: CodecPool,
     /// For the node to fill; empty between.
-    pub(super) buffer: Vec<u8>,
-    pub(super) requests: mpsc::Receiver<Request<A>>,
+    buffer: Vec<u8>,
+    requests: mpsc::Receiver<Request<A>>,
     /// Fires when the endpoint is to shut down.
-    pub(super) stop: oneshot::Receiver<()>,
+    stop: oneshot::Receiver<()>,
     /// Tells the log now and then what is dropped.
-    pub(super) drops: DropLog,
+    drops: DropLog,
     /// Until when the sessions may end, if the endpoint is shutting down.
-    pub(super) closing_until: Option<Time>,
+    closing_until: Option<Time>,
 }
 
 enum Wake<A: Application> {
@@ -100,6 +102,51 @@ enum Wake<A: Application> {
     Coded(JobResult),
     Due,
     Stop,
+}
+
+impl<A: Application, H> Driver<A, H> {
+    /// A driver of the process `own` that takes `requests` until `stop` fires.
+    ///
+    /// # Errors
+    /// [`EndpointError`] if a socket cannot be opened, or the config is not right.
+    pub(super) fn new(
+        config: EndpointConfig,
+        own: Peer,
+        app: A,
+        host: H,
+        requests: mpsc::Receiver<Request<A>>,
+        stop: oneshot::Receiver<()>,
+    ) -> Result<Driver<A, H>, EndpointError> {
+        let EndpointConfig { overlay, identity, config, sockets, arrival_loss } = config;
+        let arrival_loss = ArrivalLoss::new(arrival_loss, u64::from_be_bytes(random()?));
+        let sockets = sockets.map_or_else(|| Sockets::for_member(&overlay, own.member), Ok)?;
+        let control =
+            ControlConfig { overlay: Arc::clone(&overlay), own, identity: identity.clone(), seed: random()? };
+        let clock = Clock::start();
+        Ok(Driver {
+            app,
+            host,
+            control: ControlPlane::start(sockets.control, control)?,
+            data: DataSocket::new(sockets.data, arrival_loss)?,
+            addresses: AddressBook::of(&overlay, own.member),
+            codecs: CodecPool::new()?,
+            buffer: Vec::new(),
+            node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now())?,
+            clock,
+            requests,
+            stop,
+            drops: DropLog::default(),
+            closing_until: None,
+        })
+    }
+
+    /// Where its sockets are bound.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(super) fn local_addresses(&self) -> io::Result<Reach> {
+        Ok(Reach { control: self.control.local_addr()?, data: self.data.local_addr()? })
+    }
 }
 
 impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
@@ -191,8 +238,8 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     }
 
     /// The clock is asked when the kernel has given the batch. If it were asked before, and this task kept from running
-    /// in between, datagrams would have arrived before they were sent: the floor of the one-way delay would be too low for
-    /// twenty seconds, everything would look like a queue, and the path's rate would fall to nothing.
+    /// in between, datagrams would have arrived before they were sent: the floor of the one-way delay would be too low
+    /// for twenty seconds, everything would look like a queue, and the path's rate would fall to nothing.
     fn feed_datagrams(&mut self) {
         let Driver { clock, data, node, addresses, .. } = self;
         let mut arrival = None;

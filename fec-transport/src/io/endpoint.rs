@@ -8,13 +8,9 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::addresses::AddressBook;
-use super::clock::Clock;
-use super::codec_pool::CodecPool;
-use super::control::{ControlConfig, ControlError, ControlPlane};
-use super::data::{ArrivalLoss, DataCounts, DataSocket};
+use super::control::ControlError;
+use super::data::DataCounts;
 use super::driver::{Driver, Request};
-use super::drop_log::DropLog;
 use super::sockets::{BindError, Sockets};
 use super::tls::TlsError;
 use crate::application::Application;
@@ -142,8 +138,8 @@ impl<A: Application + Send + 'static> Endpoint<A> {
         let own = Peer { member, instance: InstanceId(u64::from_be_bytes(random()?)) };
         let (requests, waiting) = mpsc::channel(MAX_WAITING_REQUESTS);
         let (stop, stopped) = oneshot::channel();
-        let driver = driver(config, own, app, host, waiting, stopped)?;
-        let addresses = Reach { control: driver.control.local_addr()?, data: driver.data.local_addr()? };
+        let driver = Driver::new(config, own, app, host, waiting, stopped)?;
+        let addresses = driver.local_addresses()?;
         let mut task = JoinSet::new();
         task.spawn(driver.run());
         Ok(Endpoint { handle: Handle { requests }, stop, driver: task, own, addresses })
@@ -229,8 +225,8 @@ impl<A: Application + 'static> Handle<A> {
         self.ask(Request::Count(answer), answered).await
     }
 
-    /// Goes on with a newer overlay file, whose signature was checked; see [`Node::reload`]. The sockets stay where they
-    /// are bound, whatever the file says of this member's own addresses.
+    /// Goes on with a newer overlay file, whose signature was checked; see [`Node::reload`]. The sockets stay where
+    /// they are bound, whatever the file says of this member's own addresses.
     ///
     /// # Errors
     /// If the file cannot take the place of the one in use, which stays.
@@ -277,37 +273,6 @@ impl From<ControlError> for EndpointError {
     }
 }
 
-fn driver<A: Application, H>(
-    config: EndpointConfig,
-    own: Peer,
-    app: A,
-    host: H,
-    requests: mpsc::Receiver<Request<A>>,
-    stop: oneshot::Receiver<()>,
-) -> Result<Driver<A, H>, EndpointError> {
-    let EndpointConfig { overlay, identity, config, sockets, arrival_loss } = config;
-    let arrival_loss = ArrivalLoss::new(arrival_loss, u64::from_be_bytes(random()?));
-    let sockets = sockets.map_or_else(|| Sockets::for_member(&overlay, own.member), Ok)?;
-    let control =
-        ControlConfig { overlay: Arc::clone(&overlay), own, identity: identity.clone(), seed: random()? };
-    let clock = Clock::start();
-    Ok(Driver {
-        app,
-        host,
-        control: ControlPlane::start(sockets.control, control)?,
-        data: DataSocket::new(sockets.data, arrival_loss)?,
-        addresses: AddressBook::of(&overlay, own.member),
-        codecs: CodecPool::new()?,
-        buffer: Vec::new(),
-        node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now())?,
-        clock,
-        requests,
-        stop,
-        drops: DropLog::default(),
-        closing_until: None,
-    })
-}
-
 fn own_member(overlay: &Overlay, identity: &Identity) -> Result<MemberId, EndpointError> {
     let keys = identity.public();
     let unknown = || EndpointError::UnknownKey { key: encode_key(&keys.ed25519) };
@@ -319,7 +284,7 @@ fn own_member(overlay: &Overlay, identity: &Identity) -> Result<MemberId, Endpoi
     Ok(member)
 }
 
-fn random<const N: usize>() -> Result<[u8; N], EndpointError> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N], EndpointError> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| EndpointError::NoRandomness)?;
     Ok(bytes)

@@ -1,8 +1,9 @@
 //! A thread that completes runs and hands them to the kernel, beside the driver's task.
 //!
-//! Whatever touches each byte of a run is done in one place: copying the symbols, sealing, the system call. While there is
-//! little to do the driver does it itself: waking a thread costs more. Once runs wait, they go to the thread, all of them
-//! and in their order, so that no packet of a path overtakes another; the driver chooses the next symbols meanwhile.
+//! Whatever touches each byte of a run is done in one place: copying the symbols, sealing, the system call. While there
+//! is little to do the driver does it itself: waking a thread costs more. Once runs wait, they go to the thread, all of
+//! them and in their order, so that no packet of a path overtakes another; the driver chooses the next symbols
+//! meanwhile.
 
 use std::io;
 use std::net::SocketAddr;
@@ -43,8 +44,8 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Completes the packets in `packets`, which is empty and remains so, and puts them into `outbox`; gives a buffer for
-    /// another run.
+    /// Completes the packets in `packets`, which is empty and remains so, and puts them into `outbox`; gives a buffer
+    /// for another run.
     pub(super) fn complete(self, packets: &mut Vec<u8>, outbox: &mut Outbox) -> Vec<u8> {
         let Outgoing { to, segment_size, ecn, seal, mut bytes, .. } = self;
         match seal {

@@ -88,9 +88,9 @@ impl Node {
             return;
         }
         if let Some(old) = self.neighbours.greets_with(peer) {
-            self.circuits.labels.remove(old);
+            self.circuits.labels_mut().remove(old);
         }
-        let hop = self.circuits.labels.greeting(peer);
+        let hop = self.circuits.labels_mut().greeting(peer);
         self.neighbours.set_greets_with(peer, hop.label);
         self.send_control(peer, GreetingKey { label: hop.label, hop_key: hop.key }.emit());
     }
@@ -98,7 +98,7 @@ impl Node {
     /// Gives up what went over processes that are gone.
     pub(super) fn give_up(&mut self, gone: &[Gone]) {
         for Gone { peer, label } in gone {
-            label.iter().for_each(|label| self.circuits.labels.remove(*label));
+            label.iter().for_each(|label| self.circuits.labels_mut().remove(*label));
             self.circuits.on_neighbour_gone(*peer);
         }
     }

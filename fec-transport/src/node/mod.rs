@@ -175,10 +175,10 @@ impl Node {
     /// The same for a datagram that bears a mark.
     pub fn handle_marked_datagram(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8]) -> Ingress {
         self.now = now;
-        match self.circuits.labels.decide(now, datagram) {
+        match self.circuits.labels_mut().decide(now, datagram) {
             Verdict::Forward(next) => {
                 if !self.relayed.push(next, ecn, datagram) {
-                    self.circuits.labels.counters.queue_full += 1;
+                    self.circuits.labels_mut().note_full_queue();
                 }
             }
             Verdict::Deliver(circuit, header) => {

@@ -19,7 +19,7 @@ impl Node {
 
     /// What became of the datagrams that arrived.
     pub fn datagram_counters(&self) -> DatagramCounters {
-        self.circuits.labels.counters
+        self.circuits.labels().counters()
     }
 
     /// What became of circuits.
@@ -29,7 +29,7 @@ impl Node {
 
     /// How many circuits and labels the node keeps.
     pub fn table_sizes(&self) -> (usize, usize) {
-        (self.circuits.len(), self.circuits.labels.len())
+        (self.circuits.len(), self.circuits.labels().len())
     }
 
     /// The circuits that this node knows: its own, those that it relays, and those that end here.

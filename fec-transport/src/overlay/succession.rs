@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Link, LinkId, MAX_ENTRIES, Member, MemberId, Overlay, RelayFor, Site, ends, link_id, member_id};
+use super::{Link, MAX_ENTRIES, Member, MemberId, Overlay, RelayFor, Site, ends, link_id, member_id};
 
 /// Why an overlay file cannot take another one's place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,110 +38,97 @@ pub struct OverlayChange {
     pub links_removed: usize,
 }
 
-impl Overlay {
-    /// The overlay as `newer` has it, for a process that runs with this one.
-    ///
-    /// A member with the same name and keys keeps its number, and so does a link between the same members; numbers of
-    /// others are not given to anybody else, so that nothing that still holds one can mean a stranger by it.
-    ///
-    /// # Errors
-    /// [`SuccessionError`] if the serial has not risen, or the numbers are used up.
-    pub fn succeeded_by(&self, newer: &Overlay) -> Result<Overlay, SuccessionError> {
-        if newer.serial <= self.serial {
-            return Err(SuccessionError::NotNewer { offered: newer.serial, in_use: self.serial });
-        }
-        let (members, places) = self.merge_members(newer);
-        let (links, by_ends) = self.merge_links(newer, &places);
-        let largest = members.len().max(links.len());
-        if largest > MAX_ENTRIES {
-            return Err(SuccessionError::UsedUp(largest));
-        }
-        let place = |id: &MemberId| member_id(places[usize::from(id.0)]);
-        let site = |site: &Site| Site { io_nodes: site.io_nodes.iter().map(place).collect(), ..site.clone() };
-        let by_name = newer.by_name.iter().map(|(name, id)| (name.clone(), place(id)));
-        Ok(Overlay {
-            serial: newer.serial,
-            sites: newer.sites.iter().map(site).collect(),
-            by_name: by_name.collect(),
-            by_ends: by_ends
-                .into_iter()
-                .map(|((a, b), link)| ((member_id(a), member_id(b)), link_id(link)))
-                .collect(),
-            members,
-            links,
+/// The overlay as `newer` has it, for a process that runs with `older`; [`Overlay::succeeded_by`] says how.
+pub(super) fn merge(older: &Overlay, newer: &Overlay) -> Result<Overlay, SuccessionError> {
+    if newer.serial <= older.serial {
+        return Err(SuccessionError::NotNewer { offered: newer.serial, in_use: older.serial });
+    }
+    let (members, places) = merge_members(older, newer);
+    let (links, by_ends) = merge_links(older, newer, &places);
+    let largest = members.len().max(links.len());
+    if largest > MAX_ENTRIES {
+        return Err(SuccessionError::UsedUp(largest));
+    }
+    let place = |id: &MemberId| member_id(places[usize::from(id.0)]);
+    let site = |site: &Site| Site { io_nodes: site.io_nodes.iter().map(place).collect(), ..site.clone() };
+    let by_ends = by_ends.into_iter();
+    Ok(Overlay {
+        serial: newer.serial,
+        sites: newer.sites().iter().map(site).collect(),
+        by_name: newer.names().map(|(name, id)| (name.to_owned(), place(&id))).collect(),
+        by_ends: by_ends.map(|((a, b), link)| ((member_id(a), member_id(b)), link_id(link))).collect(),
+        members,
+        links,
+    })
+}
+
+/// What `newer`, which took the place of `older`, changed.
+pub(super) fn change(older: &Overlay, newer: &Overlay) -> OverlayChange {
+    let only_in = |one: &Overlay, other: &Overlay| {
+        let gone = one.names().filter(|(_, id)| !other.contains(*id));
+        gone.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    };
+    let links_only_in = |one: &Overlay, other: &Overlay| {
+        one.listed_links().filter(|(_, link)| other.link_between(link.a, link.b).is_none()).count()
+    };
+    OverlayChange {
+        serial: newer.serial,
+        added: only_in(newer, older),
+        removed: only_in(older, newer),
+        links_added: links_only_in(newer, older),
+        links_removed: links_only_in(older, newer),
+    }
+}
+
+/// All members by their new positions, and the new position of each of `newer`'s.
+fn merge_members(older: &Overlay, newer: &Overlay) -> (Vec<Member>, Vec<usize>) {
+    let mut members = older.members().to_vec();
+    let identity = |member: &Member| (member.name.clone(), member.keys);
+    let known: BTreeMap<_, usize> =
+        members.iter().enumerate().map(|(place, member)| (identity(member), place)).collect();
+    let mut next = members.len();
+    let mut place_of = |member: &Member| {
+        known.get(&identity(member)).copied().unwrap_or_else(|| {
+            next += 1;
+            next - 1
         })
-    }
-
-    /// What `newer`, which took this overlay's place, changed.
-    pub(crate) fn change_to(&self, newer: &Overlay) -> OverlayChange {
-        let only_in = |one: &Overlay, other: &Overlay| {
-            let gone = one.by_name.iter().filter(|(_, id)| !other.contains(**id));
-            gone.map(|(name, _)| name.clone()).collect::<Vec<_>>()
-        };
-        let links_only_in = |one: &Overlay, other: &Overlay| {
-            one.by_ends.keys().filter(|ends| !other.by_ends.contains_key(ends)).count()
-        };
-        OverlayChange {
-            serial: newer.serial,
-            added: only_in(newer, self),
-            removed: only_in(self, newer),
-            links_added: links_only_in(newer, self),
-            links_removed: links_only_in(self, newer),
+    };
+    let places: Vec<usize> = newer.members().iter().map(&mut place_of).collect();
+    for (member, place) in newer.members().iter().zip(&places) {
+        let member = Member { relay_for: renumbered(&member.relay_for, &places), ..member.clone() };
+        match members.get_mut(*place) {
+            Some(old) => *old = member,
+            None => members.push(member),
         }
     }
+    (members, places)
+}
 
-    /// All members by their new positions, and the new position of each of `newer`'s.
-    fn merge_members(&self, newer: &Overlay) -> (Vec<Member>, Vec<usize>) {
-        let mut members = self.members.clone();
-        let identity = |member: &Member| (member.name.clone(), member.keys);
-        let known: BTreeMap<_, usize> =
-            members.iter().enumerate().map(|(place, member)| (identity(member), place)).collect();
-        let mut next = members.len();
-        let mut place_of = |member: &Member| {
-            known.get(&identity(member)).copied().unwrap_or_else(|| {
-                next += 1;
-                next - 1
-            })
-        };
-        let places: Vec<usize> = newer.members.iter().map(&mut place_of).collect();
-        for (member, place) in newer.members.iter().zip(&places) {
-            let member = Member { relay_for: renumbered(&member.relay_for, &places), ..member.clone() };
-            match members.get_mut(*place) {
-                Some(old) => *old = member,
-                None => members.push(member),
-            }
+/// All links by their new positions, and where each of `newer`'s is by its ends' positions.
+#[allow(clippy::type_complexity, reason = "two tables that are taken apart at once")]
+fn merge_links(
+    older: &Overlay,
+    newer: &Overlay,
+    places: &[usize],
+) -> (Vec<Link>, BTreeMap<(usize, usize), usize>) {
+    let mut links = older.links().to_vec();
+    let mut by_ends = BTreeMap::new();
+    let known: BTreeMap<_, usize> =
+        links.iter().enumerate().map(|(place, link)| (ends(link.a, link.b), place)).collect();
+    let place_of = |id: MemberId| places[usize::from(id.0)];
+    for link in newer.links() {
+        let (a, b) = (place_of(link.a), place_of(link.b));
+        // Beyond 16 bits there is no known link, and the caller refuses it all.
+        let id = |place: usize| MemberId(u16::try_from(place).unwrap_or(u16::MAX));
+        let link = Link { a: id(a), b: id(b), ..link.clone() };
+        let place = known.get(&ends(link.a, link.b)).copied().unwrap_or(links.len());
+        by_ends.insert((a.min(b), a.max(b)), place);
+        match links.get_mut(place) {
+            Some(old) => *old = link,
+            None => links.push(link),
         }
-        (members, places)
     }
-
-    /// All links by their new positions, and where each of `newer`'s is by its ends' positions.
-    #[allow(clippy::type_complexity, reason = "two tables that are taken apart at once")]
-    fn merge_links(&self, newer: &Overlay, places: &[usize]) -> (Vec<Link>, BTreeMap<(usize, usize), usize>) {
-        let mut links = self.links.clone();
-        let mut by_ends = BTreeMap::new();
-        let known: BTreeMap<_, usize> =
-            links.iter().enumerate().map(|(place, link)| (ends(link.a, link.b), place)).collect();
-        let place_of = |id: MemberId| places[usize::from(id.0)];
-        for link in &newer.links {
-            let (a, b) = (place_of(link.a), place_of(link.b));
-            // Beyond 16 bits there is no known link, and the caller refuses it all.
-            let id = |place: usize| MemberId(u16::try_from(place).unwrap_or(u16::MAX));
-            let link = Link { a: id(a), b: id(b), ..link.clone() };
-            let place = known.get(&ends(link.a, link.b)).copied().unwrap_or(links.len());
-            by_ends.insert((a.min(b), a.max(b)), place);
-            match links.get_mut(place) {
-                Some(old) => *old = link,
-                None => links.push(link),
-            }
-        }
-        (links, by_ends)
-    }
-
-    /// The links that the file lists, with their numbers; those of earlier files are passed over.
-    pub fn listed_links(&self) -> impl Iterator<Item = (LinkId, &Link)> + '_ {
-        let links = self.links.iter().enumerate().map(|(index, link)| (link_id(index), link));
-        links.filter(|(id, link)| self.link_between(link.a, link.b) == Some(*id))
-    }
+    (links, by_ends)
 }
 
 fn renumbered(relay_for: &RelayFor, places: &[usize]) -> RelayFor {
@@ -159,6 +146,7 @@ fn renumbered(relay_for: &RelayFor, places: &[usize]) -> RelayFor {
 mod tests {
     use super::*;
     use crate::keys::encode_key;
+    use crate::overlay::LinkId;
 
     /// An overlay of members with a key each, of which the last relays for the first, and of links.
     fn overlay(serial: u64, members: &[(&str, u8)], links: &[(&str, &str)]) -> Overlay {

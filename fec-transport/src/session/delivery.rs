@@ -35,23 +35,36 @@ impl Delivery {
         let around = self.gaps.iter().filter(|gap| gap.ended > from && gap.ended - gap.length <= to);
         around.map(|gap| gap.length).max().unwrap_or_default()
     }
+}
+
+/// Takes down what is delivered, and when.
+#[derive(Debug, Default)]
+pub(super) struct DeliveryRecord {
+    so_far: Delivery,
+}
+
+impl DeliveryRecord {
+    pub(super) fn so_far(&self) -> &Delivery {
+        &self.so_far
+    }
 
     /// There was nothing to deliver until now: that was no pause.
     pub(super) fn resume(&mut self, now: Time) {
-        self.last = Some(now);
+        self.so_far.last = Some(now);
     }
 
     /// A block of `length` bytes is whole.
     pub(super) fn note(&mut self, now: Time, length: u32) {
-        self.bytes += u64::from(length);
-        let pause = self.last.map_or(Duration::ZERO, |last| now.since(last));
+        let Delivery { bytes, last, gaps } = &mut self.so_far;
+        *bytes += u64::from(length);
+        let pause = last.map_or(Duration::ZERO, |last| now.since(last));
         if pause >= SHORTEST_GAP {
-            if self.gaps.len() == REMEMBERED_GAPS {
-                self.gaps.pop_front();
+            if gaps.len() == REMEMBERED_GAPS {
+                gaps.pop_front();
             }
-            self.gaps.push_back(Gap { ended: now, length: pause });
+            gaps.push_back(Gap { ended: now, length: pause });
         }
-        self.last = Some(now);
+        *last = Some(now);
     }
 }
 
@@ -62,11 +75,12 @@ mod tests {
     #[test]
     fn a_gap_counts_where_it_overlaps_and_idleness_is_none() {
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
-        let mut delivery = Delivery::default();
-        delivery.note(at(100), 5);
-        delivery.note(at(150), 5);
-        delivery.resume(at(1000));
-        delivery.note(at(1030), 5);
+        let mut record = DeliveryRecord::default();
+        record.note(at(100), 5);
+        record.note(at(150), 5);
+        record.resume(at(1000));
+        record.note(at(1030), 5);
+        let delivery = record.so_far();
         assert_eq!(delivery.bytes, 15);
         assert_eq!(delivery.longest_gap(at(0), at(5000)), Duration::from_millis(50));
         assert_eq!(delivery.longest_gap(at(149), at(200)), Duration::from_millis(50));

@@ -27,8 +27,8 @@ use crate::time::Time;
 use crate::wire::hop::HopHeader;
 use crate::wire::packet::{Kind, Renewal};
 
-/// The least time for which the keys of the epoch before are kept. It also bounds how often a peer can make us compute a
-/// handshake: the next one waits until they are gone.
+/// The least time for which the keys of the epoch before are kept. It also bounds how often a peer can make us compute
+/// a handshake: the next one waits until they are gone.
 const MIN_RETENTION: Duration = Duration::from_millis(100);
 
 /// Who the two ends are: what a new handshake needs besides the session.

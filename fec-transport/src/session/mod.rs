@@ -1,8 +1,8 @@
 //! A session: the association of two processes of two members, its streams, and the paths that carry them.
 //!
 //! One type per concern, each owning its fields: `Lifecycle`, [`Paths`], [`Streams`], `Reporting`, [`sender`] and
-//! [`receiver`] for the two directions, and [`epochs`] for the keys. The session passes on what one of them must know of
-//! another; `packets` has what arrives and what is sent.
+//! [`receiver`] for the two directions, and [`epochs`] for the keys. The session passes on what one of them must know
+//! of another; `packets` has what arrives and what is sent.
 
 mod backlog;
 mod block;
@@ -185,8 +185,8 @@ impl Session {
         &mut self.paths
     }
 
-    /// Adds a path; it carries data once a probe has come back over it. Gives false, and adds nothing, if its number was
-    /// used before or there are too many paths.
+    /// Adds a path; it carries data once a probe has come back over it. Gives false, and adds nothing, if its number
+    /// was used before or there are too many paths.
     pub(crate) fn add_path(&mut self, path: Path) -> bool {
         self.paths.add(path, self.lifecycle.span())
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use super::block::{BadSymbol, ReceiveBlock};
-use super::delivery::Delivery;
+use super::delivery::{Delivery, DeliveryRecord};
 use super::stream::{BadBlock, Read, ReceiveStream};
 use crate::config::Limits;
 use crate::limits::{MAX_BLOCK_SPAN, MAX_RAPTORQ};
@@ -34,7 +34,7 @@ pub(crate) struct Receiver {
     decoding: BTreeMap<u32, Decoding>,
     to_decode: VecDeque<ReceiveBlock>,
     windows: Windows,
-    delivery: Delivery,
+    delivery: DeliveryRecord,
     counters: ReceiveCounters,
 }
 
@@ -92,7 +92,7 @@ impl Receiver {
             decoding: BTreeMap::new(),
             to_decode: VecDeque::new(),
             windows: Windows::new(limits, shared),
-            delivery: Delivery::default(),
+            delivery: DeliveryRecord::default(),
             counters: ReceiveCounters::default(),
         }
     }
@@ -108,7 +108,7 @@ impl Receiver {
     }
 
     pub(crate) fn delivery(&self) -> &Delivery {
-        &self.delivery
+        self.delivery.so_far()
     }
 
     /// Takes a symbol. Its stream is either open or was closed on this side; of a closed one the blocks are completed

@@ -28,8 +28,8 @@ const SHARE_STEPS: f64 = 64.0;
 const CACHED: usize = 1_024;
 /// By how much a link's share may be off because its paths' shares are rounded.
 const ROUNDING: f64 = 4.0 / SHARE_STEPS;
-/// Links with a larger share than the mask's limit are held back to it, so that they can be masked, up to this share: the
-/// one that the other of two equal paths has when a path comes back at half its rate (design §6).
+/// Links with a larger share than the mask's limit are held back to it, so that they can be masked, up to this share:
+/// the one that the other of two equal paths has when a path comes back at half its rate (design §6).
 const HELD_BACK: f64 = 2.0 / 3.0 + 1e-9;
 
 /// What the sender knows of a living path when it forms a block.
@@ -102,8 +102,8 @@ impl Redundancy {
         symbols
     }
 
-    /// The thesis's rule [theory §2]: FEC(K, p), p what the paths lose in the mean or the static tolerance. Every symbol
-    /// draws its path, so that no more than the mean matters; it is taken as it is, because FEC rises in steps.
+    /// The thesis's rule [theory §2]: FEC(K, p), p what the paths lose in the mean or the static tolerance. Every
+    /// symbol draws its path, so that no more than the mean matters; it is taken as it is, because FEC rises in steps.
     fn by_law(&self, k: usize, urgent: bool, protection: &Protection, paths: &[PathOutlook]) -> u16 {
         let loss = |path: &PathOutlook| path.share * path.loss.max(protection.prior_loss);
         let mean: f64 = paths.iter().map(loss).sum();
@@ -111,9 +111,9 @@ impl Redundancy {
         u16::try_from(symbols).unwrap_or(u16::MAX)
     }
 
-    /// The fewest symbols from `n` on of which enough are left whichever maskable link dies: by the exact shares. Of all
-    /// but messages one more than K, so that the last symbol of the slowest path is not waited for, and K symbols that do
-    /// not determine a RaptorQ block need no repair.
+    /// The fewest symbols from `n` on of which enough are left whichever maskable link dies: by the exact shares. Of
+    /// all but messages one more than K, so that the last symbol of the slowest path is not waited for, and K symbols
+    /// that do not determine a RaptorQ block need no repair.
     fn masked(&self, k: usize, n: u16, paths: &[PathOutlook]) -> u16 {
         let crossings = crossings(paths);
         let links = maskable_links(paths, self.mask_limit);
@@ -183,8 +183,8 @@ fn smallest(from: usize, to: usize, holds: impl Fn(usize) -> bool) -> usize {
     high
 }
 
-/// P(fewer than K of N symbols arrive), if all that cross `dead` are lost. Quotas are the shares of N rounded down or up;
-/// paths that are dead are taken to carry those rounded up.
+/// P(fewer than K of N symbols arrive), if all that cross `dead` are lost. Quotas are the shares of N rounded down or
+/// up; paths that are dead are taken to carry those rounded up.
 fn shortfall(n: usize, k: usize, paths: &[PathOutlook], dead: Option<LinkId>) -> f64 {
     let dies = |path: &&PathOutlook| path.loss >= 1.0 || dead.is_some_and(|link| path.links.contains(&link));
     let total: f64 = paths.iter().map(|path| path.share).sum();

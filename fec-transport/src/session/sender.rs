@@ -18,7 +18,7 @@ mod repair;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::block::{SendBlock, Stock};
-use super::delivery::Delivery;
+use super::delivery::{Delivery, DeliveryRecord};
 use super::job::EncodeJob;
 use super::paths::PathId;
 use super::stream::{Class, SendStream};
@@ -60,7 +60,7 @@ pub(crate) struct Sender {
     tail_turns: u32,
     /// Blocks of data, not of control, that are on the way, and how they were acknowledged.
     data_blocks: usize,
-    acknowledged: Delivery,
+    acknowledged: DeliveryRecord,
     counters: SendCounters,
 }
 
@@ -120,14 +120,14 @@ impl Sender {
             last_activity: now,
             tail_turns: 0,
             data_blocks: 0,
-            acknowledged: Delivery::default(),
+            acknowledged: DeliveryRecord::default(),
             counters: SendCounters::default(),
         }
     }
 
     /// What the peer has acknowledged; a pause counts only while there was data on the way.
     pub(crate) fn acknowledged(&self) -> &Delivery {
-        &self.acknowledged
+        self.acknowledged.so_far()
     }
 
     pub(crate) fn counters(&self) -> SendCounters {
@@ -198,9 +198,9 @@ impl Sender {
     }
 
     /// Chooses the next symbols for `path`, all of one block. Urgent blocks come before bulk; within a lane the oldest
-    /// block comes first, of it what is owed and then the path's quota, then a new block, and when there is none, and the
-    /// policy allows it, what another path has not got round to. A path that is not trusted gets the quotas that it has
-    /// and nothing else.
+    /// block comes first, of it what is owed and then the path's quota, then a new block, and when there is none, and
+    /// the policy allows it, what another path has not got round to. A path that is not trusted gets the quotas that it
+    /// has and nothing else.
     ///
     /// `room` says how many symbols of a size there is room for. Where there is none, no others are chosen instead.
     pub(crate) fn choose(
@@ -420,18 +420,6 @@ impl Sender {
 
     fn lane(&mut self, class: Class) -> &mut Lane {
         if class.is_urgent() { &mut self.urgent } else { &mut self.bulk }
-    }
-}
-
-impl SendCounters {
-    fn count(&mut self, encoding_id: u16, block: &SendBlock) {
-        if block.is_repaired() {
-            self.repair_symbols += 1;
-        } else if usize::from(encoding_id) < block.source_symbols() {
-            self.source_symbols += 1;
-        } else {
-            self.redundancy_symbols += 1;
-        }
     }
 }
 

@@ -4,8 +4,8 @@ use super::paths::PathId;
 use super::redundancy::PathOutlook;
 use crate::crypto::random::Random;
 
-/// Shares out symbols by the paths' shares, to the nearest symbol within each block; what rounding leaves over goes from
-/// path to path, so that the shares hold in the long run too (design §6, largest remainder).
+/// Shares out symbols by the paths' shares, to the nearest symbol within each block; what rounding leaves over goes
+/// from path to path, so that the shares hold in the long run too (design §6, largest remainder).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spread {
     /// What each path is owed, in symbols.
@@ -13,8 +13,8 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Gives each path its quota of `symbols`: its share of them, rounded down or up. The quotas sum to `symbols` unless
-    /// there is no path.
+    /// Gives each path its quota of `symbols`: its share of them, rounded down or up. The quotas sum to `symbols`
+    /// unless there is no path.
     ///
     /// A block with no more symbols than paths puts at most one on each: a message must not be lost with one path.
     pub(crate) fn quotas(&mut self, symbols: u16, paths: &[PathOutlook]) -> Vec<(PathId, u16)> {

@@ -289,8 +289,8 @@ fn a_peer_that_reports_blocks_that_were_never_formed_is_cut_off() {
     assert!(!pair.ends[CLIENT].is_open());
 }
 
-/// Detours were once taken out with what was on the way over them: five at a time, which no mask bears, and what had been
-/// sent was repaired although it arrived.
+/// Detours were once taken out with what was on the way over them: five at a time, which no mask bears, and what had
+/// been sent was repaired although it arrived.
 #[test]
 fn a_path_that_retires_ends_what_it_has_begun_and_gets_nothing_new() {
     let mut config = Config::default();

@@ -8,7 +8,8 @@
 //! refusal    3 | circuit (128) | cause (8) | by whom (16 + n) | reason (16 + n)
 //! tear-down  4 | circuit (128) | cause (8) | by whom (16 + n) | reason (16 + n)
 //! ```
-//! The version and the circuit stand at the same place in every version, so that a set-up of another one can be refused.
+//! The version and the circuit stand at the same place in every version, so that a set-up of another one can be
+//! refused.
 //!
 //! A hop is handed out by the node that will receive packets with its label, and each node on the way replaces it by
 //! one of its own: downstream assignment, as in MPLS.

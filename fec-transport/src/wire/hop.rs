@@ -75,7 +75,8 @@ impl HopHeader {
         }
     }
 
-    /// Appends the header with room for the tag, which [`sign`](crate::crypto::hop_tag::sign) fills in once the body is sealed.
+    /// Appends the header with room for the tag, which [`sign`](crate::crypto::hop_tag::sign) fills in once the body is
+    /// sealed.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
         out.put_u8(match self.packet_type {
             PacketType::Sealed => 1,

@@ -10,9 +10,9 @@
 //! | length of the block (24) | symbol of T bytes ...                      |
 //! +--------------------------+--------------------------------------------+
 //! ```
-//! The first byte is `last block (1 bit) | codec (3 bits) | kind (4 bits)`; codec 1 is Reed–Solomon, 2 RaptorQ. The symbol size T is the length of what
-//! follows the header; the seal authenticates it, so it needs no field. The number of source symbols is
-//! K = ⌈length / T⌉, at least 1.
+//! The first byte is `last block (1 bit) | codec (3 bits) | kind (4 bits)`; codec 1 is Reed–Solomon, 2 RaptorQ. The
+//! symbol size T is the length of what follows the header; the seal authenticates it, so it needs no field. The number
+//! of source symbols is K = ⌈length / T⌉, at least 1.
 
 use super::packet::Kind;
 use super::{Malformed, Reader, Writer};

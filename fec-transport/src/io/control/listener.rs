@@ -21,18 +21,23 @@ const MAX_REMEMBERED_STRANGERS: usize = 1024;
 /// Accepts the connections that neighbours dial.
 pub(super) struct Listener {
     /// The QUIC endpoint of this member.
-    pub(super) endpoint: quinn::Endpoint,
+    endpoint: quinn::Endpoint,
     /// The neighbours; none for a member that dials all of them itself: it answers nobody.
-    pub(super) neighbours: PinnedKeys,
+    neighbours: PinnedKeys,
     /// Of all connections.
-    pub(super) shared: Arc<Shared>,
+    shared: Arc<Shared>,
     /// Who was refused.
-    pub(super) strangers: Strangers,
+    strangers: Strangers,
 }
 
 type Handshake = Result<(), (IpAddr, HandshakeError)>;
 
 impl Listener {
+    /// A listener that answers `neighbours` on `endpoint`.
+    pub(super) fn new(endpoint: quinn::Endpoint, neighbours: PinnedKeys, shared: Arc<Shared>) -> Listener {
+        Listener { endpoint, neighbours, shared, strangers: Strangers::default() }
+    }
+
     /// Runs until it is aborted.
     pub(super) async fn listen(mut self) {
         let mut handshakes = JoinSet::new();

@@ -2,9 +2,10 @@
 //!
 //! Both sides are authenticated by the keys of the overlay file, and the acceptor answers the first packet of an
 //! address that it has not validated with a Retry and nothing else (design §6). What QUIC itself demands stays: a
-//! Version Negotiation for a version that it does not speak (RFC 9000 §6.1). Tasks: one [`listener`](listener::Listener), one
-//! [`dialler`](dialler::Dialler) per neighbour that this member dials, and one per connection. The first two end with
-//! the [`ControlPlane`]; a connection ends when its outlet is dropped, after it has said what it had to say.
+//! Version Negotiation for a version that it does not speak (RFC 9000 §6.1). Tasks: one
+//! [`listener`](listener::Listener), one [`dialler`](dialler::Dialler) per neighbour that this member dials, and one
+//! per connection. The first two end with the [`ControlPlane`]; a connection ends when its outlet is dropped, after it
+//! has said what it had to say.
 
 mod back_off;
 mod connection;
@@ -27,7 +28,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use self::back_off::BackOff;
 use self::connection::{ConnectionId, Farewell, Outlet, Shared, Signal};
 use self::dialler::Dialler;
-use self::listener::{Listener, Strangers};
+use self::listener::Listener;
 use super::tls::{self, PinnedKeys, TlsError};
 use crate::keys::Identity;
 use crate::overlay::{LinkId, MemberId, Overlay, Peer};
@@ -38,8 +39,8 @@ const IDLE_LIMIT_MS: u32 = 3_000;
 /// Often enough that two of three may be lost before a living connection counts as broken.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// Until one is measured: a first packet is repeated after three times this, so that a neighbour that has just come back
-/// is found soon (RFC 9002 §6.2.2 has 333 ms).
+/// Until one is measured: a first packet is repeated after three times this, so that a neighbour that has just come
+/// back is found soon (RFC 9002 §6.2.2 has 333 ms).
 const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(100);
 
 /// What a neighbour may send before the node has taken it: a few dozen messages of the usual few hundred bytes.
@@ -111,7 +112,8 @@ pub(super) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Listens on `socket`, if any neighbour dials this member, and dials from it the neighbours that are this member's to dial.
+    /// Listens on `socket`, if any neighbour dials this member, and dials from it the neighbours that are this member's
+    /// to dial.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -126,12 +128,7 @@ impl ControlPlane {
             Arc::new(TokioRuntime),
         )?;
         let mut tasks = JoinSet::new();
-        let listener = Listener {
-            endpoint: endpoint.clone(),
-            neighbours: accepted.clone(),
-            shared: Arc::clone(&shared),
-            strangers: Strangers::default(),
-        };
+        let listener = Listener::new(endpoint.clone(), accepted.clone(), Arc::clone(&shared));
         tasks.spawn(listener.listen());
         let mut plane = ControlPlane {
             config,

@@ -57,7 +57,7 @@ impl ReceiveBlock {
         encoding_id: u16,
         symbol: &[u8],
     ) -> Result<bool, BadSymbol> {
-        if *header != self.header || symbol.len() != self.symbols.symbol_size {
+        if *header != self.header || symbol.len() != self.symbols.symbol_size() {
             return Err(BadSymbol::Contradiction(header.id));
         }
         if usize::from(encoding_id) >= self.encoding_ids {
@@ -69,7 +69,7 @@ impl ReceiveBlock {
     /// How many of the K symbols that it takes are here. After a decoder that was not content with K, fewer.
     pub(crate) fn rank(&self) -> usize {
         let lacking = self.enough.saturating_sub(self.symbols.count());
-        self.symbols.present.len().saturating_sub(lacking)
+        self.symbols.source_symbols().saturating_sub(lacking)
     }
 
     /// Whether it is worth decoding.
@@ -92,9 +92,9 @@ impl ReceiveBlock {
     /// # Errors
     /// The block itself, if its symbols do not determine it: it needs one more.
     pub(crate) fn decode(mut self) -> Result<Vec<u8>, Box<ReceiveBlock>> {
-        match code(self.header.codec, self.symbols.present.len()).decode(&mut self.symbols) {
+        match code(self.header.codec, self.symbols.source_symbols()).decode(&mut self.symbols) {
             Ok(()) => {
-                let mut bytes = self.symbols.source;
+                let mut bytes = self.symbols.into_source();
                 bytes.truncate(self.header.length as usize);
                 Ok(bytes)
             }

@@ -258,8 +258,8 @@ impl SendBlock {
         dropped
     }
 
-    /// Notes the rank that the peer reported last. It falls when K symbols turn out not to determine the block: the peer
-    /// reports K while it decodes, and less when that was in vain.
+    /// Notes the rank that the peer reported last. It falls when K symbols turn out not to determine the block: the
+    /// peer reports K while it decodes, and less when that was in vain.
     pub(crate) fn reported(&mut self, rank: u16) {
         self.rank = usize::from(rank).min(self.geometry.source_symbols);
     }

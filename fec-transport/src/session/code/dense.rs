@@ -3,13 +3,14 @@
 
 use reed_solomon_erasure::galois_8;
 
-/// Equations for `unknowns` symbols of `symbol_size` bytes each, added one by one; one that says nothing new is dropped.
+/// Equations for `unknowns` symbols of `symbol_size` bytes each, added one by one; one that says nothing new is
+/// dropped.
 #[derive(Debug)]
 pub(super) struct DenseSystem {
     unknowns: usize,
     symbol_size: usize,
-    /// Coefficients and right-hand side of each equation. The pivot of an equation is its first coefficient that is not 0;
-    /// it is 1, and 0 in all other equations.
+    /// Coefficients and right-hand side of each equation. The pivot of an equation is its first coefficient that is not
+    /// 0; it is 1, and 0 in all other equations.
     equations: Vec<Equation>,
 }
 

@@ -19,7 +19,8 @@ pub(crate) trait ErasureCode {
     /// Encoding symbol ids: below K the source symbols, from there on repair symbols.
     fn encoding_ids(&self) -> usize;
 
-    /// Does what all repair symbols of a block have in common. `source` is the block, padded to K symbols of equal size.
+    /// Does what all repair symbols of a block have in common. `source` is the block, padded to K symbols of equal
+    /// size.
     fn prepare(&self, source: &[u8]) -> Box<dyn RepairSymbols>;
 
     /// Fills in the missing source symbols.
@@ -42,13 +43,13 @@ pub(crate) struct NeedsMore;
 /// The symbols of a block that have arrived, all of `symbol_size` bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct ReceivedSymbols {
-    pub(crate) symbol_size: usize,
-    /// Up to K symbols, of which `present` tells which are there; the others are zero, those behind the last one that is
-    /// there may be left out.
-    pub(crate) source: Vec<u8>,
-    pub(crate) present: Vec<bool>,
+    symbol_size: usize,
+    /// Up to K symbols, of which `present` tells which are there; the others are zero, those behind the last one that
+    /// is there may be left out.
+    source: Vec<u8>,
+    present: Vec<bool>,
     /// Repair symbols by their distinct encoding ids.
-    pub(crate) repair: Vec<(u16, Vec<u8>)>,
+    repair: Vec<(u16, Vec<u8>)>,
     missing: usize,
 }
 
@@ -61,6 +62,21 @@ impl ReceivedSymbols {
             repair: Vec::new(),
             missing: source_symbols,
         }
+    }
+
+    /// Bytes of each symbol.
+    pub(crate) fn symbol_size(&self) -> usize {
+        self.symbol_size
+    }
+
+    /// K.
+    pub(crate) fn source_symbols(&self) -> usize {
+        self.present.len()
+    }
+
+    /// The source symbols, once they are all here.
+    pub(crate) fn into_source(self) -> Vec<u8> {
+        self.source
     }
 
     /// Stores a symbol; gives whether it was new.
@@ -103,6 +119,26 @@ impl ReceivedSymbols {
     /// The source symbols that are not here; their bytes are zero.
     fn absent(&self) -> Vec<usize> {
         self.present.iter().enumerate().filter(|(_, present)| !**present).map(|(index, _)| index).collect()
+    }
+
+    /// The bytes of the source symbols, as many as are here, and whether each is there.
+    fn source(&self) -> (&[u8], &[bool]) {
+        (&self.source, &self.present)
+    }
+
+    /// The repair symbols that are here, with their encoding ids.
+    fn repair(&self) -> &[(u16, Vec<u8>)] {
+        &self.repair
+    }
+
+    /// Writes a source symbol that was computed to its place.
+    fn fill_in(&mut self, index: usize, symbol: &[u8]) {
+        self.source[index * self.symbol_size..][..self.symbol_size].copy_from_slice(symbol);
+    }
+
+    /// All source symbols were computed at once.
+    fn fill_in_all(&mut self, source: Vec<u8>) {
+        self.source = source;
     }
 
     /// How many source symbols are not here.

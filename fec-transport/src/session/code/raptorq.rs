@@ -15,8 +15,8 @@ use super::{ErasureCode, NeedsMore, ReceivedSymbols, RepairSymbols};
 const ENCODING_IDS: usize = 1 << 16;
 /// Every object is one source block to RaptorQ.
 const BLOCK: u8 = 0;
-/// Where no more than one source symbol in so many is missing, solving for these alone is faster than decoding all: half
-/// as long at one in 20, as long at about one in five.
+/// Where no more than one source symbol in so many is missing, solving for these alone is faster than decoding all:
+/// half as long at one in 20, as long at about one in five.
 const FEW: usize = 7;
 
 /// RaptorQ with a given number of source symbols.
@@ -64,15 +64,15 @@ impl ErasureCode for RaptorQ {
 }
 
 impl RaptorQ {
-    /// Solves for the missing symbols alone. A repair symbol is a sum of source symbols with factors from GF(2⁸); the sum
-    /// of those that are here is what the encoder makes of the block with zeros in the gaps, and the factors of the
+    /// Solves for the missing symbols alone. A repair symbol is a sum of source symbols with factors from GF(2⁸); the
+    /// sum of those that are here is what the encoder makes of the block with zeros in the gaps, and the factors of the
     /// others are what it makes of unit vectors.
     fn fill_in(self, symbols: &mut ReceivedSymbols) -> Result<(), NeedsMore> {
-        let (absent, size) = (symbols.absent(), symbols.symbol_size);
+        let (absent, size) = (symbols.absent(), symbols.symbol_size());
         let factors = self.prepare(&unit_vectors(self.source_symbols, &absent));
         let mut system = DenseSystem::new(absent.len(), size);
         let mut used = Vec::with_capacity(absent.len());
-        for (id, symbol) in &symbols.repair {
+        for (id, symbol) in symbols.repair() {
             let mut row = Vec::with_capacity(absent.len());
             factors.append(*id, &[], &mut row);
             if !system.is_determined() && system.add(row) {
@@ -82,28 +82,28 @@ impl RaptorQ {
         if !system.is_determined() {
             return Err(NeedsMore);
         }
-        let known = self.prepare(&symbols.source);
+        let known = self.prepare(symbols.source().0);
         let mut sides = Vec::with_capacity(absent.len() * size);
         for (id, symbol) in used {
             let start = sides.len();
             known.append(id, &[], &mut sides);
             sides[start..].iter_mut().zip(symbol).for_each(|(side, byte)| *side ^= byte);
         }
-        system.solve(&sides, |number, value| {
-            symbols.source[absent[number] * size..][..size].copy_from_slice(value);
-        });
+        system.solve(&sides, |number, value| symbols.fill_in(absent[number], value));
         Ok(())
     }
 
     fn decode_all(self, symbols: &mut ReceivedSymbols) -> Result<(), NeedsMore> {
-        let parameters = self.parameters(symbols.symbol_size);
-        let mut decoder = SourceBlockDecoder::new(BLOCK, &parameters, symbols.source.len() as u64);
+        let parameters = self.parameters(symbols.symbol_size());
+        let (bytes, present) = symbols.source();
+        let mut decoder = SourceBlockDecoder::new(BLOCK, &parameters, bytes.len() as u64);
         let packet =
             |id: usize, symbol: &[u8]| EncodingPacket::new(PayloadId::new(BLOCK, id as u32), symbol.to_vec());
-        let source = symbols.source.chunks_exact(symbols.symbol_size).zip(&symbols.present).enumerate();
+        let source = bytes.chunks_exact(symbols.symbol_size()).zip(present).enumerate();
         let source = source.filter(|(_, (_, present))| **present).map(|(id, (symbol, _))| packet(id, symbol));
-        let repair = symbols.repair.iter().map(|(id, symbol)| packet(usize::from(*id), symbol));
-        symbols.source = decoder.decode(source.chain(repair)).ok_or(NeedsMore)?;
+        let repair = symbols.repair().iter().map(|(id, symbol)| packet(usize::from(*id), symbol));
+        let decoded = decoder.decode(source.chain(repair)).ok_or(NeedsMore)?;
+        symbols.fill_in_all(decoded);
         Ok(())
     }
 }

@@ -72,23 +72,22 @@ impl ErasureCode for ReedSolomon {
             return Err(NeedsMore);
         }
         symbols.complete();
-        let (absent, size) = (symbols.absent(), symbols.symbol_size);
+        let (absent, size) = (symbols.absent(), symbols.symbol_size());
         let mut system = DenseSystem::new(absent.len(), size);
         let mut sides = Vec::with_capacity(absent.len() * size);
-        for (id, symbol) in &symbols.repair {
+        for (id, symbol) in symbols.repair() {
             let row = &self.0.rows[usize::from(*id) - self.0.source_symbols];
             if !system.is_determined() && system.add(absent.iter().map(|index| row[*index]).collect()) {
                 let start = sides.len();
                 sides.extend_from_slice(symbol);
-                add_row(row, &symbols.present, &symbols.source, &mut sides[start..]);
+                let (source, present) = symbols.source();
+                add_row(row, present, source, &mut sides[start..]);
             }
         }
         if !system.is_determined() {
             return Err(NeedsMore);
         }
-        system.solve(&sides, |number, value| {
-            symbols.source[absent[number] * size..][..size].copy_from_slice(value);
-        });
+        system.solve(&sides, |number, value| symbols.fill_in(absent[number], value));
         Ok(())
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Acknowledged {
     pub(crate) departure: Option<Time>,
     /// How many packets left since the last acknowledged one, this one included.
     pub(crate) packets: u64,
-    /// … and their bytes, IP headers included.
+    /// The bytes of these packets, IP headers included.
     pub(crate) bytes: u64,
     /// The bytes of the acknowledged one.
     pub(crate) size: u32,

@@ -1,7 +1,7 @@
 //! The loss of a path, from the peer's counts: its mean, and how much it comes in bursts.
 //!
-//! Both are sums that are forgotten exponentially: the mean over [`MEMORY`], so that it follows a change within a second
-//! and is zero to four digits five seconds after the last loss; the dispersion over some hundred windows of
+//! Both are sums that are forgotten exponentially: the mean over [`MEMORY`], so that it follows a change within a
+//! second and is zero to four digits five seconds after the last loss; the dispersion over some hundred windows of
 //! [`WINDOW`] packets, because a variance needs many samples.
 
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::time::Time;
 pub(crate) const PRIOR_LOSS: f64 = 0.01;
 /// While more packets than this count, they fade with [`MEMORY`], otherwise with [`LONG_MEMORY`].
 const ENOUGH_PACKETS: f64 = 200.0;
-/// After so long an observation counts 1/e: a change is followed to nine tenths within a second …
+/// After so long an observation counts 1/e: a change is followed to nine tenths within a second.
 const MEMORY: Duration = Duration::from_millis(400);
-/// … unless packets are too few for that.
+/// After so long an observation counts 1/e where packets are too few for that.
 const LONG_MEMORY: Duration = Duration::from_millis(1_500);
 /// Packets over which losses are counted for their variance.
 const WINDOW: u64 = 64;
@@ -89,8 +89,8 @@ impl LossEstimate {
         self.bursts.ratio()
     }
 
-    /// How probable a loss is right after another one, on a path that loses the share `loss`: the chain of two states with
-    /// this dispersion, (1 + r)/(1 − r), has the correlation r. It is `loss` itself where losses are independent.
+    /// How probable a loss is right after another one, on a path that loses the share `loss`: the chain of two states
+    /// with this dispersion, (1 + r)/(1 − r), has the correlation r. It is `loss` itself where losses are independent.
     pub(crate) fn after_a_loss(&self, loss: f64) -> f64 {
         let correlation = (self.dispersion() - 1.0) / (self.dispersion() + 1.0);
         loss + (1.0 - loss) * correlation

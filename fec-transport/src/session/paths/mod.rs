@@ -1,7 +1,7 @@
 //! The paths of a session: how they come and go, which links they cross, and what they carry together.
 //!
-//! [`Paths`] owns the paths, the turn, and what the sender knows of the living ones. This file is about what is known of
-//! them; `sending` is about what leaves on them.
+//! [`Paths`] owns the paths, the turn, and what the sender knows of the living ones. This file is about what is known
+//! of them; `sending` is about what leaves on them.
 
 mod arrivals;
 mod departures;
@@ -201,8 +201,8 @@ impl Paths {
 
     /// Takes silent paths out of the schedule, now that the peer has sent a report at `sent_us` of its clock.
     ///
-    /// A quarter of the silence is enough for suspicion: a path under suspicion gets no repair and no new bulk blocks, and
-    /// what flies on it counts as lost if it is itself silent.
+    /// A quarter of the silence is enough for suspicion: a path under suspicion gets no repair and no new bulk blocks,
+    /// and what flies on it counts as lost if it is itself silent.
     fn judge(&mut self, now: Time, sent_us: u64, sender: &mut Sender) {
         let config = Arc::clone(&self.config);
         let liveness = &config.liveness;
@@ -318,8 +318,8 @@ impl Paths {
         self.paths.iter().filter(|path| path.is_live())
     }
 
-    /// The living paths that nothing speaks against; all of them if something speaks against each. Then there is nothing
-    /// to be gained by telling them apart.
+    /// The living paths that nothing speaks against; all of them if something speaks against each. Then there is
+    /// nothing to be gained by telling them apart.
     fn trusted(&self) -> impl Iterator<Item = &Path> {
         let all = self.trusts_none();
         self.living().filter(move |path| path.is_trusted() || all)

@@ -373,8 +373,8 @@ impl Path {
             && self.pacer.may_send(now, self.rate.rate(now), packet)
     }
 
-    /// When the pacer will have the tokens for the next run of packets of `packet` bytes, and the window is open even if no
-    /// report comes.
+    /// When the pacer will have the tokens for the next run of packets of `packet` bytes, and the window is open even
+    /// if no report comes.
     pub(crate) fn ready_at(&self, now: Time, packet: usize) -> Time {
         let paced = self.pacer.ready_at(self.rate.rate(now), packet);
         self.window_opens_at().map_or(paced, |opens| opens.max(paced))
@@ -444,8 +444,8 @@ impl Path {
         self.round_trip.smoothed() + 4 * self.round_trip.deviation() + Duration::from_millis(30)
     }
 
-    /// What speaks for its being dead, now that the peer has sent a report at `sent_us` of its clock: packets that had been
-    /// due there for `silence`. Of a dead path, what made it so.
+    /// What speaks for its being dead, now that the peer has sent a report at `sent_us` of its clock: packets that had
+    /// been due there for `silence`. Of a dead path, what made it so.
     ///
     /// Bursts of losses count only where `with_bursts`: suspicion must be quick, and may be wrong.
     pub(crate) fn evidence(&self, now: Time, sent_us: u64, silence: Duration, with_bursts: bool) -> Evidence {
@@ -471,8 +471,8 @@ impl Path {
         }
     }
 
-    /// How long ago a packet left of which a report that the peer sent at `sent_us` could just tell. It does not depend on the
-    /// path that the report has taken.
+    /// How long ago a packet left of which a report that the peer sent at `sent_us` could just tell. It does not depend
+    /// on the path that the report has taken.
     fn age_of_news(&self, now: Time, sent_us: u64) -> Duration {
         let Some(transit_us) = self.heard.transit_us else {
             return self.round_trip.smoothed() + 2 * self.round_trip.deviation();
@@ -553,7 +553,8 @@ mod tests {
     use crate::overlay::{InstanceId, Peer};
     use crate::wire::hop::Label;
 
-    /// Whatever the pacer says: a process that does not run for some milliseconds must not lose what its socket cannot hold.
+    /// Whatever the pacer says: a process that does not run for some milliseconds must not lose what its socket cannot
+    /// hold.
     #[test]
     fn no_more_is_on_the_way_than_a_socket_holds() {
         let peer = Peer { member: MemberId(1), instance: InstanceId(1) };

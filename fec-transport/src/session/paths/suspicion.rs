@@ -39,8 +39,8 @@ pub(crate) enum Suspicion {
     Silent,
 }
 
-/// Judges the paths of a session, those too that are dead; `crossings` says which of them cross which links, and `doubt`
-/// is the probability below which chance explains nothing.
+/// Judges the paths of a session, those too that are dead; `crossings` says which of them cross which links, and
+/// `doubt` is the probability below which chance explains nothing.
 pub(crate) fn judge(paths: &[Evidence], crossings: &Crossings, doubt: f64) -> Vec<Suspicion> {
     let alone = |path: &Evidence| path.is_silent() && path.weight() <= doubt.ln();
     let mut verdicts: Vec<Suspicion> =

@@ -41,9 +41,19 @@ impl<'a> Batch<'a> {
     pub(crate) fn emit(&mut self, out: &mut Vec<u8>) -> bool {
         let (encoding_id, is_repair) = self.block.encode_next();
         self.first.get_or_insert(encoding_id);
-        self.counters.count(encoding_id, self.block);
+        self.count_symbol(encoding_id);
         SymbolHeader { encoding_id, block: self.block.header() }.emit(out);
         is_repair
+    }
+
+    fn count_symbol(&mut self, encoding_id: u16) {
+        let SendCounters { source_symbols, redundancy_symbols, repair_symbols, .. } = &mut *self.counters;
+        let is_source = usize::from(encoding_id) < self.block.source_symbols();
+        *match (self.block.is_repaired(), is_source) {
+            (true, _) => repair_symbols,
+            (false, true) => source_symbols,
+            (false, false) => redundancy_symbols,
+        } += 1;
     }
 
     /// The symbols, once their headers were emitted.

@@ -20,7 +20,8 @@ use crate::time::Time;
 const RAPTORQ_RATE: f64 = 2e9;
 /// What of a block's time a masked block may make somebody wait; the rest is for queues, which vary by 10 ms.
 const MASKED_TIME: f64 = 0.8;
-/// Source symbols of the smallest masked block: with fewer, rounding to whole symbols on each path costs more than the mask.
+/// Source symbols of the smallest masked block: with fewer, rounding to whole symbols on each path costs more than the
+/// mask.
 const SMALLEST_MASKED: usize = 16;
 /// By how much of its share in a masked block a path may get more or less, to fall into step with the others.
 const STEP: f64 = 0.1;
@@ -35,8 +36,8 @@ pub(super) struct Forming {
     spread: Spread,
     /// Symbols of the first sending of the latest bulk block over its source symbols.
     expansion: f64,
-    /// The share of the paths' rate that the latest bulk block's quotas can use: the slowest path for its share sets the
-    /// pace.
+    /// The share of the paths' rate that the latest bulk block's quotas can use: the slowest path for its share sets
+    /// the pace.
     usable: f64,
     demand: Demand,
     /// Links that the latest masked block does not mask, of urgent blocks (true) and of bulk.
@@ -122,8 +123,8 @@ impl Forming {
         self.expansion = (block.unsent() as f64 / block.source_symbols() as f64).max(1.0);
     }
 
-    /// How many symbols of a block each path carries. `backlog` tells how many symbols of older bulk blocks a path still
-    /// has to carry; `is_message`, whether the block is all that its stream had to send.
+    /// How many symbols of a block each path carries. `backlog` tells how many symbols of older bulk blocks a path
+    /// still has to carry; `is_message`, whether the block is all that its stream had to send.
     pub(super) fn quotas(
         &mut self,
         block: &SendBlock,
@@ -161,8 +162,8 @@ impl Forming {
         quotas
     }
 
-    /// Where the mask would make a path busy, the path gives up the mask as far as it must: a queue stands on a busy path,
-    /// and copies that make all messages late mask nothing.
+    /// Where the mask would make a path busy, the path gives up the mask as far as it must: a queue stands on a busy
+    /// path, and copies that make all messages late mask nothing.
     fn fit(
         &mut self,
         block: &SendBlock,
@@ -183,8 +184,9 @@ impl Forming {
         }
     }
 
-    /// Gives paths that are behind the others with older blocks less of the next one, and those ahead more, so that all of
-    /// them end it together: with a link dead, everybody waits for the last path, and by itself none would ever catch up.
+    /// Gives paths that are behind the others with older blocks less of the next one, and those ahead more, so that all
+    /// of them end it together: with a link dead, everybody waits for the last path, and by itself none would ever
+    /// catch up.
     fn fall_into_step(
         &self,
         outlook: &mut [PathOutlook],
@@ -222,7 +224,8 @@ fn usable(outlook: &[PathOutlook], paths: &[LivingPath]) -> f64 {
     pace.fold(total, f64::min) / total.max(1.0)
 }
 
-/// What redundancy and spreading look at: the trusted paths, for messages all living ones, and their shares by the policy.
+/// What redundancy and spreading look at: the trusted paths, for messages all living ones, and their shares by the
+/// policy.
 fn outlook(paths: &[LivingPath], policy: Policy, urgent: bool) -> Vec<PathOutlook> {
     let weight = |path: &LivingPath| match policy {
         Policy::Resilient => path.planned_share,

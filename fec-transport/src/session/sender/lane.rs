@@ -8,7 +8,8 @@ use crate::session::paths::PathId;
 /// Bulk blocks of which the first sending may be under way at once: enough that a fast path does not wait for a slow
 /// one's share of an older block, few enough that the shares within a block mean something.
 pub(super) const BULK_SENDING: usize = 6;
-/// The same where a mask counts on every path's being no further behind than a block: with a link dead, nothing hides it.
+/// The same where a mask counts on every path's being no further behind than a block: with a link dead, nothing hides
+/// it.
 pub(super) const MASKED_SENDING: usize = 2;
 /// The same for urgent blocks, which are small.
 pub(super) const URGENT_SENDING: usize = 256;
@@ -79,9 +80,9 @@ impl Lane {
         self.sending.retain(|other| *other != id);
     }
 
-    /// Takes symbols of one block for `path`, as many as there is `room` for by their size: of the oldest block that has
-    /// some, what is owed first, then the path's quota. What is owed does not go where it may be lost: to a path that is not
-    /// trusted.
+    /// Takes symbols of one block for `path`, as many as there is `room` for by their size: of the oldest block that
+    /// has some, what is owed first, then the path's quota. What is owed does not go where it may be lost: to a path
+    /// that is not trusted.
     pub(super) fn take(
         &mut self,
         blocks: &mut BTreeMap<u32, SendBlock>,
@@ -111,8 +112,8 @@ impl Lane {
         Take::Symbols(id, count)
     }
 
-    /// What a dead path was to carry of first sendings is owed by the others: all of it if somebody waits for the blocks,
-    /// else as much as they cannot do without.
+    /// What a dead path was to carry of first sendings is owed by the others: all of it if somebody waits for the
+    /// blocks, else as much as they cannot do without.
     pub(super) fn on_path_death(&mut self, blocks: &mut BTreeMap<u32, SendBlock>, path: PathId) {
         for id in &self.sending {
             let Some(block) = blocks.get_mut(id) else { continue };

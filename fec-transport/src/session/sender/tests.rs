@@ -162,8 +162,8 @@ fn messages_go_on_over_a_path_under_suspicion() {
     assert!(carrying.contains(&PathId(3)), "{carrying:?}");
 }
 
-/// Quotas follow the rates, so a path that was once behind stayed behind for good. With a link dead, everybody waits for the
-/// last path: one of eight was up to a block late, and the pause 117 ms instead of 80.
+/// Quotas follow the rates, so a path that was once behind stayed behind for good. With a link dead, everybody waits
+/// for the last path: one of eight was up to a block late, and the pause 117 ms instead of 80.
 #[test]
 fn behind_a_mask_a_path_that_is_ahead_gets_more_of_the_next_block_than_those_behind() {
     let mut config = Config::default();
