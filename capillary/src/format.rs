@@ -19,6 +19,7 @@ mod graphml;
 mod node_link;
 mod sndlib_native;
 mod sndlib_xml;
+mod traffic;
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,6 +27,8 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::topology::{Orientation, Topology, TopologyError};
+pub use traffic::{amount, read_traffic};
+
 use draft::Draft;
 use fault::Fault;
 

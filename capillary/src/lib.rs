@@ -45,6 +45,7 @@ mod network;
 mod paths;
 pub mod reference;
 mod routing;
+pub mod schedule;
 mod solver;
 mod split;
 mod topology;

@@ -8,12 +8,13 @@
 //! that have a price in its optimal dual stay at t for good, and the rest goes on (Radunović & Le Boudec 2007; Nace &
 //! Pióro 2008). The next level starts from the routing of the last, so that most of them take a few steps.
 
-mod arcs;
+pub(crate) mod arcs;
+mod baseline;
 mod basis;
 mod certificate;
 mod simplex;
 mod traffic;
-mod tree;
+pub(crate) mod tree;
 
 use std::num::NonZeroU32;
 
@@ -23,6 +24,7 @@ use crate::topology::{LinkId, NodeId, Topology, TopologyError};
 use arcs::Arcs;
 use simplex::Simplex;
 
+pub use baseline::equal_cost_multipath;
 pub use certificate::{Bound, MatrixCertificate, MatrixCertificateError};
 pub use traffic::{Demand, TrafficMatrix};
 
@@ -62,6 +64,9 @@ pub enum MatrixError {
     /// No demand between two different nodes.
     #[error("there is no demand to route; expected one between two different nodes at least")]
     Empty,
+    /// The levels fail their own proof: amounts and capacities are beyond the precision of floating point.
+    #[error("the result fails its own proof: {0}")]
+    Unproven(#[from] MatrixCertificateError),
 }
 
 /// What an arc does: one direction of a link.
@@ -214,7 +219,9 @@ pub fn solve(
     let mut chain =
         Chain { simplex, levels: Vec::new(), level_of: vec![None; arcs.len()], bounds: Vec::new() };
     chain.run(&arcs, levels);
-    Ok(chain.into_routing(&arcs, demands))
+    let routing = chain.into_routing(&arcs, demands);
+    routing.certificate.verify(topology, &routing)?;
+    Ok(routing)
 }
 
 fn unreachable(topology: &Topology, demand: &Demand) -> MatrixError {
@@ -236,7 +243,10 @@ impl Chain<'_> {
         let mut first = 0.0_f64;
         loop {
             self.simplex.begin_level();
-            self.simplex.optimise();
+            // A level that came to no end proves nothing; the check of the whole will say so.
+            if !self.simplex.optimise() {
+                return;
+            }
             let utilisation = self.simplex.level();
             first = first.max(utilisation);
             if utilisation <= NOTHING * first {

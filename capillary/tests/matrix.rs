@@ -74,3 +74,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_cannot_be_reached_is_refused_by_name() {
+    let topology = Topology::from_links(Orientation::Directed, [("a", "b", 1.0), ("c", "b", 1.0)]).unwrap();
+    let demand = Demand { source: NodeId(0), target: NodeId(2), amount: 1.0 };
+    let error = solve(&topology, &TrafficMatrix::new(vec![demand]), None).unwrap_err();
+    assert_eq!(error.to_string(), "the demand from \"a\" to \"c\": the target cannot be reached");
+}

@@ -197,3 +197,32 @@ fn a_drawing_shows_every_link_and_the_legend() {
         svg.contains("layer 3: load 0.1250") && svg.contains(">Seattle</text>") && svg.ends_with("</svg>\n")
     );
 }
+
+#[test]
+fn a_traffic_matrix_is_planned_with_its_proof() {
+    let demands =
+        file("matrix.csv", "from,to,demand\nSeattle,New York,4\nSeattle,Chicago,2k\nHouston,Seattle,1\n");
+    let plan = json(&["plan", ABILENE, "--demands", &demands, "--json"]);
+    assert_eq!(plan["demands"], 3);
+    assert_eq!(plan["solver"]["proved"], true);
+    let levels = plan["levels"].as_array().unwrap();
+    let first = levels[0]["utilisation"].as_f64().unwrap();
+    assert!((first - 1002.0).abs() < 1e-6, "Seattle has two links for 2004 of traffic: {first}");
+    assert_eq!(plan["certificate"][0]["level"], 1);
+    let unknown = file("unknown.csv", "from,to,demand\nSeattle,Newyork,4\n");
+    let output = capillary(&["plan", ABILENE, "--demands", &unknown]);
+    assert_eq!(output.status.code(), Some(3));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("line 2, demand 0: there is no node \"Newyork\""), "{text}");
+}
+
+#[test]
+fn an_all_to_all_over_one_switch_has_a_liquid_schedule() {
+    let star = file("star.csv", "from,to\nhub,a\nhub,b\nhub,c\nhub,d\n");
+    let schedule = json(&["schedule", &star, "--all-to-all", "a,b,c,d", "--json"]);
+    assert_eq!((&schedule["transfers"], &schedule["bound"]), (&Value::from(12), &Value::from(3)));
+    assert_eq!(schedule["liquid"]["verdict"], "found");
+    assert_eq!(schedule["liquid"]["frames"].as_array().unwrap().len(), 3);
+    let table = printed(&["schedule", &star, "--all-to-all", "a,b,c,d"]);
+    assert!(table.contains("round robin"), "{table}");
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::format::fault::Place;
-use crate::format::{Fault, Problem, ReadOptions};
+use crate::format::{Fault, Problem, ReadOptions, amount};
 use crate::topology::{Link, Node, NodeId, Orientation, Position, Topology};
 
 /// A file's content.
@@ -119,7 +119,7 @@ impl DraftLink {
 
     fn capacity(&self, index: usize, attribute: &str, default: Option<f64>) -> Result<f64, Fault> {
         let text = self.attributes.get(attribute);
-        let value = text.and_then(|text| text.parse::<f64>().ok());
+        let value = text.and_then(|text| amount(text));
         if let Some(capacity) = value.filter(|value| value.is_finite() && *value > 0.0).or(default) {
             return Ok(capacity);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::format::draft::{DraftLink, DraftNode};
 use crate::format::fault::offset_in;
+use crate::format::traffic::Entry;
 use crate::format::{Draft, Fault};
 use crate::topology::Topology;
 
@@ -38,6 +39,36 @@ pub(super) fn read(text: &str) -> Result<Draft, Fault> {
         }
     }
     Ok(draft)
+}
+
+/// The demands of a file: `id ( source target ) routing_unit demand_value max_path_length`.
+pub(super) fn demands(text: &str) -> Result<Vec<Entry>, Fault> {
+    let mut tokens = tokens(text);
+    let end = text.trim_end().len();
+    while let Some((place, name)) = tokens.next() {
+        match tokens.next() {
+            Some((_, "(")) => {}
+            _ => return Err(Fault::expected(place, name, "a section name and \"(\"")),
+        }
+        let section = section(&mut tokens, end, name)?;
+        if name != "DEMANDS" {
+            continue;
+        }
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut rest = section.as_slice();
+        while let [(place, _), after @ ..] = rest {
+            let [(_, "("), (_, from), (_, to), (_, ")"), (_, _), (_, amount), (_, _), after @ ..] = after
+            else {
+                let what = "\"( source target )\", a routing unit, a demand and a path length";
+                return Err(Fault::expected(*place, format!("demand {}", entries.len()), what));
+            };
+            let (from, to) = ((*from).to_string(), (*to).to_string());
+            entries.push(Entry { place: (*place).into(), from, to, amount: (*amount).to_string() });
+            rest = after;
+        }
+        return Ok(entries);
+    }
+    Err(Fault::expected(end, "end of file", "a section DEMANDS ( … )"))
 }
 
 /// The words and parentheses, without comments and the first line, which names the format.

@@ -219,22 +219,26 @@ impl<'n> Simplex<'n> {
                 (0..prices.len()).filter(is_settled).max_by(|a, b| weight(a).total_cmp(&weight(b)));
             self.remove(heaviest.unwrap_or(0), level);
         }
-        self.renew_if_worn();
+        self.renew_if_worn(WORN);
         self.enter(Entering::Level);
     }
 
-    /// Improves the routing until no demand finds a cheaper way and no tight arc has a price below 0.
-    pub(super) fn optimise(&mut self) {
-        loop {
+    /// Improves the routing until no demand finds a cheaper way and no tight arc has a price below 0. Returns whether it
+    /// came to an end: round-off could keep it going for ever.
+    pub(super) fn optimise(&mut self) -> bool {
+        let limit = self.count.pivots + 10_000 + 20 * (self.arcs.len() + self.flows.len());
+        while self.count.pivots < limit {
             self.cheapen_slacks();
             let mut moved = false;
             for place in 0..self.by_target.len() {
                 moved |= self.improve_target(place);
             }
             if !moved && !self.has_negative_price() {
-                return;
+                return true;
             }
+            self.renew_if_worn(4 * WORN);
         }
+        false
     }
 
     /// Lets tight arcs go whose price is below 0.
@@ -360,8 +364,8 @@ impl<'n> Simplex<'n> {
     }
 
     /// Finds the inverse, what each column carries and the loads anew after many pivots, from the columns themselves.
-    fn renew_if_worn(&mut self) {
-        if self.since < WORN {
+    fn renew_if_worn(&mut self, worn: usize) {
+        if self.since < worn {
             return;
         }
         self.since = 0;
@@ -373,12 +377,15 @@ impl<'n> Simplex<'n> {
         if let Some(inverse) = Inverse::of(&columns) {
             self.basis.inverse = inverse;
             self.revalue();
+            self.reprice();
         }
     }
 
     /// What every column carries, from what the tight arcs carry.
     fn revalue(&mut self) {
-        let limit = |&arc: &u32| self.settled[arc as usize].unwrap_or(self.load[arc as usize]);
+        // A free arc may carry what the level says, which is a column; without a level it carries what it does.
+        let free = |arc: u32| if self.basis.level.is_some() { 0.0 } else { self.load[arc as usize] };
+        let limit = |&arc: &u32| self.settled[arc as usize].unwrap_or(free(arc));
         let mut missing: Vec<(usize, f64)> = self.basis.rows.iter().map(limit).enumerate().collect();
         self.load.fill(0.0);
         for flow in &mut self.flows {

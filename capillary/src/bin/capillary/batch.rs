@@ -54,7 +54,7 @@ fn all_pairs(network: &Network) -> Vec<Pair> {
 }
 
 /// Two names a line, separated by a comma or a tab; empty lines and lines that start with # are left out.
-fn read_pairs(network: &Network, path: &Path) -> Result<Vec<Pair>, Failure> {
+pub(crate) fn read_pairs(network: &Network, path: &Path) -> Result<Vec<Pair>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::File(path.to_path_buf(), error))?;
     let lines =
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));

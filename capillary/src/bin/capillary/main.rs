@@ -5,6 +5,7 @@ mod compare;
 mod failure;
 mod inspect;
 mod plan;
+mod schedule;
 mod source;
 mod what_if;
 
@@ -35,6 +36,8 @@ enum Command {
     Compare(compare::Compare),
     /// The routing after links or nodes have failed
     WhatIf(what_if::WhatIf),
+    /// Liquid schedules: many transfers of one size in as few frames as the fullest link allows
+    Schedule(schedule::Schedule),
     /// A picture (SVG): line width is load, colour is layer
     Draw(Draw),
     /// The topology in another format
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Inspect(inspect) => inspect.run(),
         Command::Compare(compare) => compare.run(),
         Command::WhatIf(what_if) => what_if.run(),
+        Command::Schedule(schedule) => schedule.run(),
         Command::Draw(draw) => draw.run(),
         Command::Convert(convert) => convert.run(),
     };

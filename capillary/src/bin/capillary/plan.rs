@@ -1,11 +1,13 @@
 //! `capillary plan`.
 
 mod answer;
+mod demands;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use capillary::matrix::TrafficMatrix;
 use capillary::{
     Arithmetic, Certificate, NodeId, Routing, Solution, SolveError, Splits, Topology, exact, lp,
     solve_certified, solve_layers,
@@ -18,7 +20,7 @@ use crate::{Output, batch, put};
 use answer::Answer;
 
 #[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("what").required(true).args(["from", "pairs"]))]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["from", "pairs", "demands", "gravity"]))]
 pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) source: Source,
@@ -31,6 +33,13 @@ pub(crate) struct Plan {
     /// Many pairs: a file with two names a line (separated by a comma or a tab), or all
     #[arg(long, value_name = "FILE|all")]
     pub(crate) pairs: Option<PathBuf>,
+    /// All demands of a traffic matrix at once: SNDlib (the network's own file or another), TopoHub's JSON, or a table with
+    /// the columns from, to and demand
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "solver", "quantize"])]
+    demands: Option<PathBuf>,
+    /// The same for demands that follow the capacities of the nodes' links (gravity) and are X in all
+    #[arg(long, value_name = "X", conflicts_with_all = ["exact", "solver", "quantize"])]
+    gravity: Option<f64>,
     /// Threads for many pairs; without it, as many as there are processors
     #[arg(long, requires = "pairs")]
     pub(crate) threads: Option<NonZeroU32>,
@@ -99,6 +108,10 @@ impl Plan {
         if let Some(pairs) = &self.pairs {
             return batch::run(self, &network, pairs);
         }
+        if let Some(traffic) = self.traffic(&network)? {
+            let (layers, output) = (self.layers, self.output());
+            return demands::run(&demands::Request { traffic, layers, output, network: &network });
+        }
         let (Some(from), Some(to)) = (&self.from, &self.to) else {
             return Err(Failure::Usage("--from and --to are needed".into()));
         };
@@ -110,6 +123,15 @@ impl Plan {
             Output::Dot => answer.dot(),
         };
         put(None, &text)
+    }
+
+    /// The traffic matrix, if one is asked for.
+    fn traffic(&self, network: &Network) -> Result<Option<TrafficMatrix>, Failure> {
+        match (&self.demands, self.gravity) {
+            (Some(path), _) => demands::read(network, path).map(Some),
+            (None, Some(total)) => Ok(Some(demands::gravity(network, total))),
+            (None, None) => Ok(None),
+        }
     }
 
     pub(crate) fn output(&self) -> Output {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use capillary::cli::TopologyFile;
 use capillary::format::{Format, Loaded};
+use capillary::matrix::MatrixError;
 use capillary::{LinkId, NodeId, Orientation, SolveError, Topology, find_node};
 
 use crate::failure::Failure;
@@ -82,6 +83,11 @@ impl Network {
             return Err(Failure::Usage(format!("{}: no link joins {name}", self.path.display())));
         }
         Ok(found)
+    }
+
+    /// What it means for the user that a traffic matrix cannot be routed.
+    pub(crate) fn unroutable(&self, error: &MatrixError) -> Failure {
+        Failure::Input(self.path.clone(), error.to_string())
     }
 
     /// What it means for the user that a pair cannot be solved.

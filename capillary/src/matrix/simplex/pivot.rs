@@ -1,6 +1,9 @@
 //! One step of the method: what enters, how far it goes, what leaves.
 
-use super::{Column, Entering, ROUND_OFF, Simplex};
+use super::{Column, Entering, Flow, ROUND_OFF, Simplex};
+
+/// A share of a demand or of what an arc may carry that is round-off.
+const SLOP: f64 = 1e-12;
 
 /// Steps in a row that change nothing and yet are no circle.
 const PATIENCE: usize = 60;
@@ -12,6 +15,17 @@ enum Leaving {
     Key(usize),
     /// The room on an arc that becomes tight.
     Slack(u32),
+}
+
+/// What goes to zero as the change goes on.
+struct Stop {
+    /// How much is left of it.
+    room: f64,
+    /// How much of that is round-off.
+    slop: f64,
+    /// How much of it a unit of the change takes.
+    rate: f64,
+    leaving: Leaving,
 }
 
 /// How everything changes with a unit of what enters.
@@ -81,33 +95,45 @@ impl Simplex<'_> {
         change.keys.push((flow, -rate));
     }
 
-    /// How far the change can go, and what stops it: of all that stop it at once, what changes fastest.
+    /// How far the change can go, and what stops it. Of all that stop it within round-off of each other the one that
+    /// changes fastest is taken, which keeps the inverse precise (Harris 1973).
     fn ratio_test(&self, change: &Change) -> Option<(f64, Leaving)> {
-        let mut stops: Vec<(f64, f64, Leaving)> = Vec::new();
+        let mut stops: Vec<Stop> = Vec::new();
         for (column, &rate) in change.solved.iter().enumerate() {
             if rate > ROUND_OFF && Some(column) != self.basis.level {
-                stops.push((self.basis.values[column].max(0.0) / rate, rate, Leaving::Column(column)));
+                let room = self.basis.values[column].max(0.0);
+                let Column::Path { flow, .. } = self.basis.columns[column] else { continue };
+                let slop = SLOP * self.flows[flow].amount;
+                stops.push(Stop { room, slop, rate, leaving: Leaving::Column(column) });
             }
         }
         for &(flow, rate) in change.keys.iter().filter(|(_, rate)| *rate < -ROUND_OFF) {
-            stops.push((self.flows[flow].key_flow.max(0.0) / -rate, -rate, Leaving::Key(flow)));
+            let Flow { key_flow, amount, .. } = self.flows[flow];
+            let (room, slop) = (key_flow.max(0.0), SLOP * amount);
+            stops.push(Stop { room, slop, rate: -rate, leaving: Leaving::Key(flow) });
         }
         self.stops_by_slacks(change, &mut stops);
-        let nearest = stops.iter().map(|stop| stop.0).fold(f64::INFINITY, f64::min);
-        let together = stops.into_iter().filter(|stop| stop.0 <= nearest * (1.0 + 1e-12));
+        let nearest =
+            stops.iter().map(|stop| (stop.room + stop.slop) / stop.rate).fold(f64::INFINITY, f64::min);
+        stops.retain(|stop| stop.room / stop.rate <= nearest);
+        let fastest = stops.iter().map(|stop| stop.rate).fold(0.0, f64::max);
         // A long row of steps that change nothing could be a circle, which dice leave.
-        let weight = |rate: f64, index: usize| if self.idle > PATIENCE { self.die(index) } else { rate };
-        let stop = together.enumerate().max_by(|(i, a), (j, b)| weight(a.1, *i).total_cmp(&weight(b.1, *j)));
-        stop.map(|(_, (step, _, leaving))| (step, leaving))
+        if self.idle > PATIENCE {
+            stops.retain(|stop| stop.rate > 0.05 * fastest);
+            let chosen = stops.get(self.die() as usize % stops.len().max(1))?;
+            return Some((chosen.room / chosen.rate, chosen.leaving));
+        }
+        let chosen = stops.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
+        Some((chosen.room / chosen.rate, chosen.leaving))
     }
 
     /// A number that looks random, the same in every run.
-    fn die(&self, index: usize) -> f64 {
-        let mixed = (self.count.pivots as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (index as u64 + 1);
-        (mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 11) as f64
+    fn die(&self) -> u64 {
+        let mixed = (self.count.pivots as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
     }
 
-    fn stops_by_slacks(&self, change: &Change, stops: &mut Vec<(f64, f64, Leaving)>) {
+    fn stops_by_slacks(&self, change: &Change, stops: &mut Vec<Stop>) {
         let level = if self.basis.level.is_none() { self.largest_utilisation() } else { self.level() };
         for (arc, content) in self.arcs.iter().filter(|(arc, _)| self.row_of[*arc as usize].is_none()) {
             let (limit, growth) = match self.settled[arc as usize] {
@@ -117,7 +143,8 @@ impl Simplex<'_> {
             let rate = change.load[arc as usize] - growth;
             if rate > ROUND_OFF * content.capacity.min(1.0) {
                 let room = (limit - self.load[arc as usize]).max(0.0);
-                stops.push((room / rate, rate, Leaving::Slack(arc)));
+                let slop = SLOP * limit;
+                stops.push(Stop { room, slop, rate, leaving: Leaving::Slack(arc) });
             }
         }
     }

@@ -1,0 +1,152 @@
+//! `capillary schedule`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use capillary::NodeId;
+use capillary::cli::Table;
+use capillary::schedule::{Outcome, Schedule as Frames, Traffic};
+use serde_json::{Value, json};
+
+use crate::batch::read_pairs;
+use crate::failure::Failure;
+use crate::put;
+use crate::source::{Network, Source};
+
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("traffic").required(true).args(["transfers", "all_to_all"]))]
+pub(crate) struct Schedule {
+    #[command(flatten)]
+    source: Source,
+    /// A file with two names a line, separated by a comma or a tab: one transfer each
+    #[arg(long, value_name = "FILE")]
+    transfers: Option<PathBuf>,
+    /// From each of these nodes to each other
+    #[arg(long, value_name = "NODE,…", value_delimiter = ',')]
+    all_to_all: Vec<String>,
+    /// How many decisions the search may take before it says "unknown"
+    #[arg(long, default_value_t = 200_000)]
+    patience: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A traffic with the schedules of it, each verified.
+struct Answer<'a> {
+    network: &'a Network,
+    traffic: &'a Traffic,
+    outcome: Outcome,
+    greedy: Frames,
+    round_robin: Frames,
+}
+
+impl Schedule {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let network = self.source.load()?;
+        let mut pairs = match &self.transfers {
+            Some(path) => read_pairs(&network, path)?,
+            None => self.all_pairs(&network)?,
+        };
+        // Trees of shortest paths are found once for each target.
+        pairs.sort_by_key(|&(from, to)| (to, from));
+        let traffic = Traffic::on_shortest_paths(&network.topology, &pairs);
+        let traffic = traffic.map_err(|error| Failure::Usage(error.to_string()))?;
+        let answer = Answer {
+            network: &network,
+            traffic: &traffic,
+            outcome: traffic.liquid_schedule(self.patience),
+            greedy: traffic.greedy_schedule(),
+            round_robin: traffic.round_robin_schedule(),
+        };
+        answer.verify()?;
+        put(None, &if self.json { format!("{:#}\n", answer.json()) } else { answer.table() })
+    }
+
+    fn all_pairs(&self, network: &Network) -> Result<Vec<(NodeId, NodeId)>, Failure> {
+        let nodes = self.all_to_all.iter().map(|name| network.find(name)).collect::<Result<Vec<_>, _>>()?;
+        let to_others =
+            |&from: &NodeId| nodes.iter().filter(move |&&to| to != from).map(move |&to| (from, to));
+        Ok(nodes.iter().flat_map(to_others).collect())
+    }
+}
+
+impl Answer<'_> {
+    fn liquid(&self) -> Option<&Frames> {
+        match &self.outcome {
+            Outcome::Liquid(schedule) => Some(schedule),
+            Outcome::Impossible | Outcome::Unknown => None,
+        }
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Liquid(_) => "found",
+            Outcome::Impossible => "none exists, proved",
+            Outcome::Unknown => "unknown: the patience ended",
+        }
+    }
+
+    /// No schedule is told that does not hold.
+    fn verify(&self) -> Result<(), Failure> {
+        let schedules = self.liquid().into_iter().chain([&self.greedy, &self.round_robin]);
+        let mut checks = schedules.map(|schedule| schedule.verify(self.traffic));
+        checks
+            .try_for_each(|check| check.map_err(|error| Failure::Usage(format!("a fault of ours: {error}"))))
+    }
+
+    fn table(&self) -> String {
+        let bound = self.traffic.bound();
+        let mut out = format!(
+            "{} transfers, bound {bound} frames, {} bottlenecks; liquid schedule: {}\n\n",
+            self.traffic.transfers().len(),
+            self.traffic.bottlenecks().count(),
+            self.verdict(),
+        );
+        let mut counts = Table::new(["schedule", "frames"]);
+        let named = [("greedy", Some(&self.greedy)), ("round robin", Some(&self.round_robin))];
+        for (name, schedule) in [("liquid", self.liquid())].into_iter().chain(named) {
+            let frames = schedule.map_or("-".into(), |schedule| schedule.frames.len().to_string());
+            counts.push(vec![name.into(), frames]);
+        }
+        let _ = write!(out, "{counts}\n{}", self.chart(self.liquid().unwrap_or(&self.greedy)));
+        out
+    }
+
+    /// A row for each source, a column for each frame, and in it whom it sends to.
+    fn chart(&self, schedule: &Frames) -> Table {
+        let transfers = self.traffic.transfers();
+        let mut sources: Vec<NodeId> = transfers.iter().map(|transfer| transfer.source).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        let header = std::iter::once("frame".to_string());
+        let mut chart = Table::new(header.chain((1..=schedule.frames.len()).map(|frame| frame.to_string())));
+        for source in sources {
+            let sends = |frame: &Vec<usize>| {
+                let own = frame.iter().filter(|&&index| transfers[index].source == source);
+                own.map(|&index| self.network.name(transfers[index].target)).collect::<Vec<_>>().join(" ")
+            };
+            let cells = schedule.frames.iter().map(sends);
+            chart.push(std::iter::once(self.network.name(source).to_string()).chain(cells).collect());
+        }
+        chart
+    }
+
+    fn json(&self) -> Value {
+        let id = |node: NodeId| self.network.topology.node_weight(node).id.as_str();
+        let transfers = self.traffic.transfers();
+        let frames = |schedule: &Frames| -> Vec<Vec<[&str; 2]>> {
+            let ends = |&index: &usize| [id(transfers[index].source), id(transfers[index].target)];
+            schedule.frames.iter().map(|frame| frame.iter().map(ends).collect()).collect()
+        };
+        let bottlenecks: Vec<u32> = self.traffic.bottlenecks().map(|((link, _), _)| link.0).collect();
+        json!({
+            "transfers": transfers.len(),
+            "bound": self.traffic.bound(),
+            "bottlenecks": bottlenecks,
+            "liquid": { "verdict": self.verdict(), "frames": self.liquid().map(frames) },
+            "greedy": frames(&self.greedy),
+            "round_robin": frames(&self.round_robin),
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! Traffic matrices in files: what SNDlib and TopoHub put beside their networks, and tables.
+
+use serde_json::Value;
+
+use crate::format::fault::{Fault, Place, offset_in};
+use crate::format::{Format, ReadError, graphml, sndlib_native};
+use crate::lookup::find_node;
+use crate::matrix::{Demand, TrafficMatrix};
+use crate::topology::Topology;
+
+const FROM: [&str; 4] = ["from", "source", "src", "origin"];
+const TO: [&str; 5] = ["to", "target", "dst", "dest", "destination"];
+const AMOUNT: [&str; 6] = ["demand", "amount", "value", "traffic", "volume", "bandwidth"];
+
+/// A demand as it stands in a file.
+pub(super) struct Entry {
+    pub(super) place: Place,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) amount: String,
+}
+
+/// Reads the demands of a file whose nodes are those of `topology`: SNDlib XML or native (the network's own file or
+/// another), node-link JSON with `demands` in its graph, or a table with the columns from, to and demand, separated by
+/// commas, semicolons or tabs. Amounts may have a unit, as `2.5G`: see [`amount`].
+///
+/// ```
+/// use capillary::format::{ReadOptions, read, read_traffic};
+///
+/// let topology = read(b"from,to\na,b\nb,c\n", &ReadOptions::default())?.topology;
+/// let traffic = read_traffic(b"source;destination;traffic\na;c;1.5\n", &topology)?;
+/// assert_eq!(traffic.demands()[0].amount, 1.5);
+/// let error = read_traffic(b"from,to,demand\na,d,1\n", &topology).unwrap_err();
+/// assert!(error.to_string().starts_with("line 2, demand 0: there is no node \"d\""), "{error}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`ReadError`] with the line and what would be right.
+pub fn read_traffic(bytes: &[u8], topology: &Topology) -> Result<TrafficMatrix, ReadError> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim().is_empty() {
+        return Err(ReadError::Empty);
+    }
+    let demands = entries(text).and_then(|entries| {
+        let demands = entries.into_iter().enumerate();
+        demands.map(|(index, entry)| entry.demand(index, topology)).collect::<Result<Vec<Demand>, Fault>>()
+    });
+    Ok(TrafficMatrix::new(demands.map_err(|fault| fault.in_text(text))?))
+}
+
+fn entries(text: &str) -> Result<Vec<Entry>, Fault> {
+    match Format::detect(text) {
+        Some(Format::SndlibNative) => sndlib_native::demands(text),
+        Some(Format::SndlibXml) => xml(text),
+        Some(Format::NodeLink) => json(text),
+        _ => table(text),
+    }
+}
+
+impl Entry {
+    fn demand(self, index: usize, topology: &Topology) -> Result<Demand, Fault> {
+        let element = || format!("demand {index}");
+        let find = |name: &str| {
+            find_node(topology, name).map_err(|error| {
+                Fault::at(self.place, element(), crate::format::Problem::Syntax(error.to_string()))
+            })
+        };
+        let (source, target) = (find(&self.from)?, find(&self.to)?);
+        let amount = amount(&self.amount).filter(|amount| *amount >= 0.0);
+        let amount = amount.ok_or_else(|| {
+            let element = format!("demand {index} ({} to {}), {:?}", self.from, self.to, self.amount);
+            Fault::expected(
+                self.place,
+                element,
+                "a number of at least 0, perhaps with a unit as 10G or 1Gbps",
+            )
+        })?;
+        Ok(Demand { source, target, amount })
+    }
+}
+
+/// A number, perhaps with a unit: `10G`, `2.5 Gbps`, `155 Mbit/s`, `1e9`. Prefixes are powers of 1,000 (k, M, G, T, P);
+/// what stands behind them must be a unit of bits or a number of bits per second.
+///
+/// ```
+/// use capillary::format::amount;
+/// assert_eq!(amount("10G"), Some(1e10));
+/// assert_eq!(amount("2.5 Gbit/s"), Some(2.5e9));
+/// assert_eq!(amount("40"), Some(40.0));
+/// assert_eq!(amount("4 apples"), None);
+/// ```
+pub fn amount(text: &str) -> Option<f64> {
+    let text = text.trim();
+    if let Ok(number) = text.parse::<f64>() {
+        return Some(number).filter(|number| number.is_finite());
+    }
+    let is_unit = |c: char| c.is_ascii_alphabetic() || c == '/' || c.is_whitespace();
+    let number = text.trim_end_matches(is_unit);
+    let unit = text[number.len()..].trim();
+    let (factor, rest) = match unit.chars().next()? {
+        'k' | 'K' => (1e3, &unit[1..]),
+        'M' | 'm' => (1e6, &unit[1..]),
+        'G' | 'g' => (1e9, &unit[1..]),
+        'T' | 't' => (1e12, &unit[1..]),
+        'P' | 'p' => (1e15, &unit[1..]),
+        _ => (1.0, unit),
+    };
+    let known = ["", "b", "bps", "b/s", "bit", "bits", "bit/s", "bits/s", "be"];
+    let value = number.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    known.contains(&rest.to_ascii_lowercase().as_str()).then_some(value * factor)
+}
+
+fn table(text: &str) -> Result<Vec<Entry>, Fault> {
+    let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    let header = text.lines().find(|line| !is_comment(line)).unwrap_or("");
+    let separator =
+        [b'\t', b';', b','].into_iter().find(|&mark| header.as_bytes().contains(&mark)).unwrap_or(b',');
+    let mut reader = ::csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .flexible(true)
+        .delimiter(separator)
+        .trim(::csv::Trim::All)
+        .from_reader(text.as_bytes());
+    let refused = |error: ::csv::Error| {
+        let line = error.position().map_or(1, |position| position.line() as usize);
+        Fault::at(Place::Line(line), "table", crate::format::Problem::Syntax(error.to_string()))
+    };
+    let names: Vec<String> = reader.headers().map_err(refused)?.iter().map(str::to_ascii_lowercase).collect();
+    let column = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
+    let (Some(from), Some(to), Some(amount)) = (column(&FROM), column(&TO), column(&AMOUNT)) else {
+        let place = offset_in(text, header);
+        return Err(Fault::expected(place, "header", "columns \"from\", \"to\" and \"demand\""));
+    };
+    let mut entries = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(refused)?;
+        let place = Place::Line(record.position().map_or(1, |position| position.line() as usize));
+        let cell = |index: usize| record.get(index).filter(|cell| !cell.is_empty()).map(str::to_string);
+        let (Some(from), Some(to), Some(amount)) = (cell(from), cell(to), cell(amount)) else {
+            return Err(Fault::expected(
+                place,
+                format!("demand {}", entries.len()),
+                "two nodes and a number",
+            ));
+        };
+        entries.push(Entry { place, from, to, amount });
+    }
+    Ok(entries)
+}
+
+fn xml(text: &str) -> Result<Vec<Entry>, Fault> {
+    let document = graphml::parse(text)?;
+    let demands = document.descendants().filter(|element| element.has_tag_name("demand"));
+    demands
+        .enumerate()
+        .map(|(index, element)| {
+            let place = Place::Byte(element.range().start);
+            let child = |name: &'static str, what| {
+                let child = element.children().find(|child| child.has_tag_name(name));
+                let text = child.and_then(|child| child.text()).map(|text| text.trim().to_string());
+                text.ok_or_else(|| Fault::expected(place, format!("demand {index}"), what))
+            };
+            let (from, to) = (child("source", "an element source")?, child("target", "an element target")?);
+            Ok(Entry { place, from, to, amount: child("demandValue", "an element demandValue")? })
+        })
+        .collect()
+}
+
+/// `graph.demands`: of TopoHub an object of objects, source to target to amount; or a list of objects with source, target
+/// and demand.
+fn json(text: &str) -> Result<Vec<Entry>, Fault> {
+    let file: Value = serde_json::from_str(text).map_err(|error| {
+        Fault::at(Place::Line(error.line()), "JSON", crate::format::Problem::Syntax(error.to_string()))
+    })?;
+    let demands = file.get("graph").and_then(|graph| graph.get("demands")).or_else(|| file.get("demands"));
+    let place = Place::Byte(text.find("\"demands\"").unwrap_or(0));
+    let word = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let wrong =
+        |index: usize| Fault::expected(place, format!("demand {index}"), "a source, a target and a number");
+    let mut entries = Vec::new();
+    match demands {
+        Some(Value::Object(sources)) => {
+            for (from, targets) in sources {
+                let targets = targets.as_object().ok_or_else(|| wrong(entries.len()))?;
+                for (to, amount) in targets {
+                    let amount = word(amount).ok_or_else(|| wrong(entries.len()))?;
+                    entries.push(Entry { place, from: from.clone(), to: to.clone(), amount });
+                }
+            }
+        }
+        Some(Value::Array(list)) => {
+            for (index, entry) in list.iter().enumerate() {
+                let field = |names: &[&str]| names.iter().find_map(|name| word(entry.get(name)?));
+                let (from, to, amount) = (field(&FROM), field(&TO), field(&AMOUNT));
+                let (Some(from), Some(to), Some(amount)) = (from, to, amount) else {
+                    return Err(wrong(index));
+                };
+                entries.push(Entry { place, from, to, amount });
+            }
+        }
+        _ => return Err(Fault::expected(place, "graph", "\"demands\", an object or a list")),
+    }
+    Ok(entries)
+}
