@@ -280,7 +280,7 @@ impl Transfer {
                 self.wait(path, DiskAction::SetLength { length }, after_change, cx);
             }
             RequestKind::Grow { path, length } => {
-                self.wait(path, DiskAction::Grow { length }, after_change, cx)
+                self.wait(path, DiskAction::Grow { length }, after_change, cx);
             }
             RequestKind::Stat { path } => self.wait(path, DiskAction::Size, Then::Reply, cx),
             RequestKind::Sync { path } => self.sync(path, None, cx),
