@@ -116,7 +116,7 @@ impl<'t> Search<'t> {
     fn complete(&mut self, root: State) -> Option<Option<State>> {
         let mut choices = match self.choice(root) {
             Ok(choice) => vec![choice],
-            Err(complete) => return Some(Some(complete)),
+            Err(complete) => return Some(Some(*complete)),
         };
         while let Some(choice) = choices.last_mut() {
             let Some(frame) = choice.frames.pop() else {
@@ -131,7 +131,7 @@ impl<'t> Search<'t> {
             if self.fix(&mut next, transfer, frame).is_ok() && self.propagate(&mut next).is_ok() {
                 match self.choice(next) {
                     Ok(choice) => choices.push(choice),
-                    Err(complete) => return Some(Some(complete)),
+                    Err(complete) => return Some(Some(*complete)),
                 }
             }
         }
@@ -139,8 +139,8 @@ impl<'t> Search<'t> {
     }
 
     /// The next transfer to decide on with its frames, the best last; or the state itself, if all are decided.
-    fn choice(&self, state: State) -> Result<Choice, State> {
-        let Some(transfer) = self.next(&state) else { return Err(state) };
+    fn choice(&self, state: State) -> Result<Choice, Box<State>> {
+        let Some(transfer) = self.next(&state) else { return Err(Box::new(state)) };
         let mut frames: Vec<usize> = state.frames(transfer).collect();
         frames.sort_by_key(|&frame| std::cmp::Reverse(self.harm(&state, transfer, frame)));
         Ok(Choice { state, transfer, frames })
