@@ -3,6 +3,9 @@ use crate::replication::Codec;
 use crate::replication::manifest::tests::metadata;
 use proptest::prelude::*;
 
+/// What a test calls a change, and the change.
+type Change = (&'static str, fn(&mut Record));
+
 fn identity(number: u8) -> Identity {
     Identity::from_seed([number; 32])
 }
@@ -106,7 +109,7 @@ fn another_members_signature_is_none() {
 
 #[test]
 fn what_contradicts_itself_is_neither_signed_nor_read() {
-    let contradictions: [(&str, fn(&mut Record)); 9] = [
+    let contradictions: [Change; 9] = [
         ("no current", |record| record.current = 5),
         ("predecessor", |record| record.predecessor = Hash::of(b"x")),
         ("name", |record| record.name.clear()),
@@ -220,7 +223,7 @@ fn who_may_only_append_takes_nothing_away() {
     });
     two.condemned.push(run(9));
     let two = signed(&two);
-    let deeds: [(&str, fn(&mut Record)); 8] = [
+    let deeds: [Change; 8] = [
         ("rolling back", |record| record.current = 1),
         ("rolling back or forgetting", |record| record.deed = Deed::RollBack),
         ("dropping generations", |record| drop(record.generations.remove(0))),
