@@ -161,6 +161,8 @@ fn a_disk_that_is_full_or_turns_read_only_is_named_and_the_next_run_goes_on() {
         eprintln!("skipped: this process may not mount a file system (it needs root)");
         return;
     };
+    // The disk is another one on purpose: what the member remembers of the old one has to go, or it does not serve.
+    fs::remove_file(overlay.export("io2").with_extension("identity")).expect("it has served before");
     let io2 = overlay.start_by_hand("io2");
     overlay.client(&["sync", &tree, "local:t"]).fails_with(6, "io2,t/objects/00000000");
     disk.remount("size=64m");
