@@ -65,8 +65,14 @@ impl Extent {
         self.object == other.object && self.offset <= other.offset && other.end() <= self.end()
     }
 
-    fn overlaps(&self, other: &Extent) -> bool {
+    /// Whether they have a byte in common.
+    pub fn overlaps(&self, other: &Extent) -> bool {
         self.object == other.object && self.offset < other.end() && other.offset < self.end()
+    }
+
+    /// All of the object.
+    pub fn whole_object(&self) -> Extent {
+        Extent { object: self.object, offset: 0, length: MAX_OBJECT_BYTES }
     }
 
     /// The same places, ascending, apart, and neighbours together.

@@ -86,6 +86,11 @@ impl Record {
         self.objects.iter().map(|entry| entry.run).filter(|run| !known.contains(run)).collect()
     }
 
+    /// Whether it takes away anything that `before` has: then who may only append may not publish it.
+    pub fn drops_something_of(&self, before: &Record) -> bool {
+        self.only_adds_to(before).is_err()
+    }
+
     fn is_of_the_data_set_of(&self, before: &Record) -> Result<(), BadSuccessor> {
         if (self.token, &self.site, &self.name) == (before.token, &before.site, &before.name) {
             return Ok(());
