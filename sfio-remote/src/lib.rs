@@ -24,7 +24,8 @@
 //! use bytes::Bytes;
 //! use fec_transport::sim::{LinkSpec, Scene, World};
 //! use sfio_remote::application::{Command, Outcome, SfioApplication};
-//! use sfio_remote::client::{Action, Answer, Durability, OpenMode, OperationId};
+//! use sfio_remote::client::operations::Open;
+//! use sfio_remote::client::{Action, Durability, OpenMode, OperationId};
 //! use sfio_remote::distribution::StripeUnit;
 //! use sfio_remote::store::MemoryStore;
 //! use std::time::Duration;
@@ -35,24 +36,27 @@
 //!     "io1" => SfioApplication::serving(Default::default(), Default::default()),
 //!     _ => SfioApplication::client(Default::default()),
 //! });
-//! let (mut disk, mut answers) = (MemoryStore::default(), Vec::new());
-//! let open = Action::Open {
+//! let mut disk = MemoryStore::default();
+//! let (open, receipt) = Action::with_receipt(Open {
 //!     name: "io1,a.dat".parse()?,
 //!     stripe_unit: StripeUnit::DEFAULT,
 //!     mode: OpenMode::Create,
 //!     durability: Durability::OnFlush,
-//! };
+//! });
 //! world.command(world.member("c"), Command::Start(OperationId(1), open));
-//! while answers.is_empty() {
+//! let opened = loop {
 //!     world.run_for(Duration::from_millis(1));
 //!     for (member, outcome) in world.take_outcomes() {
 //!         match outcome {
 //!             Outcome::Disk(operation) => world.command(member, Command::Disk(operation.perform_on(&mut disk))),
-//!             Outcome::Completion(completion) => answers.push(completion.result?),
+//!             Outcome::Completion(completion) => completion.deliver(),
 //!         }
 //!     }
-//! }
-//! assert!(matches!(answers[0], Answer::Opened { .. }));
+//!     if let Some(result) = receipt.take() {
+//!         break result?;
+//!     }
+//! };
+//! assert_eq!(opened.stat.length(), 0);
 //! assert_eq!(disk.content("a.dat"), Some(Vec::new()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

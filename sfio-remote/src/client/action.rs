@@ -1,159 +1,100 @@
-//! What a caller asks of a client, and what it is told.
+//! How a caller asks a client for an operation, and how it is told.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::file::{FileStat, Layout};
-use super::{OperationError, OperationId};
-use crate::distribution::StripeUnit;
-use crate::io_node::ErrorCounters;
-use crate::name::FileName;
-use crate::request::{ReadList, RegionsRead, WriteList};
+use super::error::OperationError;
+use super::operation::{Operation, Planning, Step};
 
-/// A striped file that the client has open.
+/// An operation of a client; the caller chooses the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FileId(pub(super) u64);
+pub struct OperationId(pub u64);
 
-/// Something to do. Operations run at once and in no order: whoever wants one after the other waits for the first.
-#[derive(Debug)]
-pub enum Action {
-    /// Open a striped file. Answer: [`Answer::Opened`].
-    Open {
-        /// Its subfiles.
-        name: FileName,
-        /// The stripe unit that it was, or is going to be, written with.
-        stripe_unit: StripeUnit,
-        /// What must be there, and what happens to it.
-        mode: OpenMode,
-        /// When its writes survive a power loss.
-        durability: Durability,
-    },
-    /// Forget an open file. Operations on it that are under way go on. Answer: [`Answer::Done`].
-    Close {
-        /// The file.
-        file: FileId,
-    },
-    /// Read regions. Answer: [`Answer::Data`].
-    Read {
-        /// The file.
-        file: FileId,
-        /// What to read.
-        list: ReadList,
-    },
-    /// Read regions of a file that need not be open. Answer: [`Answer::Data`].
-    ReadUnopened {
-        /// Its subfiles.
-        name: FileName,
-        /// The stripe unit that it was written with.
-        stripe_unit: StripeUnit,
-        /// What to read.
-        list: ReadList,
-    },
-    /// Write regions. Answer: [`Answer::Done`].
-    Write {
-        /// The file.
-        file: FileId,
-        /// What to write.
-        list: WriteList,
-    },
-    /// Cut the logical file, or extend it with zeros. Answer: [`Answer::Done`].
-    SetLength {
-        /// The file.
-        file: FileId,
-        /// Its new length in bytes.
-        length: u64,
-    },
-    /// Ask for the sizes of all subfiles. Answer: [`Answer::Stat`].
-    Stat {
-        /// The file.
-        file: FileId,
-    },
-    /// Make everything that was written before survive a power loss. Answer: [`Answer::Done`].
-    Sync {
-        /// The file.
-        file: FileId,
-    },
-    /// Remove all subfiles of a file that there are. Answer: [`Answer::Done`].
-    Remove {
-        /// The file.
-        name: FileName,
-        /// When that survives a power loss.
-        durability: Durability,
-    },
-    /// Give each subfile of a file the path that the other name has for it. Not atomic over several I/O nodes: one that
-    /// fails on the way leaves subfiles missing under both names. Answer: [`Answer::Done`].
-    Rename {
-        /// The file.
-        name: FileName,
-        /// Its new name; the same members in the same order.
-        target: FileName,
-        /// Whether subfiles that have these paths already are replaced; else that is an error.
-        replace: bool,
-        /// When that survives a power loss.
-        durability: Durability,
-    },
-    /// Ask for SFIO's error counters of one I/O node. Answer: [`Answer::ErrorCounters`].
-    ErrorCounters {
-        /// Its name.
-        member: String,
-        /// Whether they start again from zero.
-        reset: bool,
-    },
+/// An operation together with the place where its result goes.
+pub struct Action {
+    name: &'static str,
+    begin: Begin,
 }
 
-/// What must be there when a file is opened, and what happens to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenMode {
-    /// All subfiles must exist.
-    Existing,
-    /// Subfiles that do not exist are created, so that even an empty file has all of them.
-    Create,
-    /// The same, and what there is becomes empty.
-    Truncate,
-    /// The same, and nobody else may change the subfiles until this process gives them another name, removes them, or
-    /// ends: of several that want to write one file, one does.
-    Claim,
-}
+/// Plans the operation, or ends it with the error for which it cannot be planned.
+type Begin = Box<dyn FnOnce(Result<&Planning<'_>, OperationError>) -> Step + Send>;
 
-/// When changes survive a power loss of an I/O node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// Whenever the operating system gets round to it; a sync only waits its turn.
-    None,
-    /// After a sync.
-    #[default]
-    OnFlush,
-    /// When the call returns.
-    OnEveryCall,
-}
+/// Tells a caller what came of an operation.
+pub(super) type Delivery = Box<dyn FnOnce() + Send>;
 
-/// What came of an operation.
-#[derive(Debug)]
+/// An operation has ended.
 pub struct Completion {
-    /// The operation.
-    pub operation: OperationId,
-    /// Its answer.
-    pub result: Result<Answer, OperationError>,
+    operation: OperationId,
+    delivery: Delivery,
 }
 
-/// The answer of an operation that succeeded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// It is done, and there is nothing more to say.
-    Done,
-    /// The file is open.
-    Opened {
-        /// The file.
-        file: FileId,
-        /// What there was when it was opened; after [`OpenMode::Truncate`] nothing.
-        stat: FileStat,
-        /// Where its bytes are.
-        layout: Arc<Layout>,
-    },
-    /// The bytes of each region, in the order of the list. A region that reaches beyond the first byte that the file
-    /// lacks is cut there.
-    Data(RegionsRead),
-    /// The sizes of all subfiles.
-    Stat(FileStat),
-    /// The counters.
-    ErrorCounters(ErrorCounters),
+/// The place where the result of an operation will lie.
+#[derive(Debug)]
+pub struct Receipt<A>(Arc<Mutex<Option<Result<A, OperationError>>>>);
+
+impl Action {
+    /// An operation, and what is done with its result when the [`Completion`] is delivered. If the client itself ends
+    /// before the operation, `tell` is dropped.
+    pub fn new<O: Operation>(
+        operation: O,
+        tell: impl FnOnce(Result<O::Answer, OperationError>) + Send + 'static,
+    ) -> Action {
+        let begin: Begin =
+            Box::new(move |planning| match planning.and_then(|planning| operation.plan(planning)) {
+                Ok(plan) => plan.begin(tell),
+                Err(error) => Step::done(tell, Err(error)),
+            });
+        Action { name: std::any::type_name::<O>(), begin }
+    }
+
+    /// An operation, and the place where its result can be looked for.
+    pub fn with_receipt<O: Operation>(operation: O) -> (Action, Receipt<O::Answer>) {
+        let place = Arc::new(Mutex::new(None));
+        let receipt = Receipt(Arc::clone(&place));
+        let tell = move |result| *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        (Action::new(operation, tell), receipt)
+    }
+
+    pub(super) fn begin(self, planning: &Planning<'_>) -> Step {
+        (self.begin)(Ok(planning))
+    }
+
+    pub(super) fn refuse(self, error: OperationError) -> Step {
+        (self.begin)(Err(error))
+    }
+}
+
+impl Completion {
+    pub(super) fn new(operation: OperationId, delivery: Delivery) -> Completion {
+        Completion { operation, delivery }
+    }
+
+    /// Which operation has ended.
+    pub fn operation(&self) -> OperationId {
+        self.operation
+    }
+
+    /// Tells the caller of the operation.
+    pub fn deliver(self) {
+        (self.delivery)();
+    }
+}
+
+impl<A> Receipt<A> {
+    /// The result, once it is there; it is given once.
+    pub fn take(&self) -> Option<Result<A, OperationError>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Action").field(&self.name).finish()
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Completion").field(&self.operation).finish()
+    }
 }

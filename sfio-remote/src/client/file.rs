@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use fec_transport::overlay::MemberId;
 
-use super::action::Durability;
 use super::error::OperationError;
 use crate::distribution::{Distribution, StripeUnit, Structure, SubfileIndex};
 use crate::name::{FileName, SubfileName, SubfilePath};
@@ -19,8 +18,12 @@ pub struct FileStat {
 }
 
 impl FileStat {
-    pub(super) fn new(layout: &Layout, sizes: Vec<Option<u64>>) -> FileStat {
-        FileStat { name: layout.name.clone(), distribution: layout.distribution, sizes }
+    /// What the sizes of the subfiles say, of which one at least must exist.
+    pub(super) fn of_existing(layout: &Layout, sizes: Vec<Option<u64>>) -> Result<FileStat, OperationError> {
+        if sizes.iter().all(Option::is_none) {
+            return Err(OperationError::NotFound { name: layout.name.to_string() });
+        }
+        Ok(FileStat { name: layout.name.clone(), distribution: layout.distribution, sizes })
     }
 
     /// The size of each subfile in bytes, in the order of striping; none for one that does not exist.
@@ -49,9 +52,9 @@ impl FileStat {
 /// Where the bytes of a striped file are: whoever has it can plan lists for the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    pub(super) name: FileName,
-    pub(super) distribution: Distribution,
-    pub(super) holders: Arc<[MemberId]>,
+    name: FileName,
+    distribution: Distribution,
+    holders: Arc<[MemberId]>,
 }
 
 impl Layout {
@@ -59,7 +62,7 @@ impl Layout {
     pub(super) fn resolve(
         name: FileName,
         stripe_unit: StripeUnit,
-        transport: &impl Transport,
+        transport: &dyn Transport,
     ) -> Result<Layout, OperationError> {
         let distribution = Distribution::new(stripe_unit, name.subfiles().len())?;
         let find = |subfile: &SubfileName| {
@@ -93,16 +96,12 @@ impl Layout {
             .map(|subfile| (subfile, self.holders[subfile.index()], self.path(subfile)))
     }
 
+    /// The I/O node that holds a subfile.
+    pub(super) fn holder(&self, subfile: SubfileIndex) -> MemberId {
+        self.holders[subfile.index()]
+    }
+
     pub(super) fn path(&self, subfile: SubfileIndex) -> &SubfilePath {
         self.name.subfiles()[subfile.index()].path()
     }
-}
-
-/// A striped file that is open.
-#[derive(Debug, Clone)]
-pub(super) struct OpenFile {
-    pub(super) layout: Arc<Layout>,
-    pub(super) durability: Durability,
-    /// The logical file had at least this length when we last heard of it; see [`growth`](super::growth).
-    pub(super) known_length: u64,
 }

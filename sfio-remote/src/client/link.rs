@@ -1,27 +1,27 @@
 //! What a client keeps for each I/O node: the session, the window, and what waits for both.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use fec_transport::overlay::MemberId;
-use fec_transport::{CloseReason, SessionId, StreamError, StreamId, Time};
+use fec_transport::{CloseReason, SessionId, StreamError, StreamId};
 
-use super::operation::{Operation, Part, Work};
+use super::context::Context;
 use super::window::Window;
-use super::{OperationError, OperationId};
+use super::{ClientConfig, OperationError, OperationId};
 use crate::transport::Transport;
 
-/// A part of an operation: the position in [`Operation::parts`].
+/// A part of an operation: its position in the operation's stage.
 pub(super) type PartId = (OperationId, usize);
 
 /// The way to one I/O node.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    pub(super) session: Option<SessionId>,
+    session: Option<SessionId>,
     /// Whether that session has been open, so that its end is not the failure to open it.
-    pub(super) was_open: bool,
-    pub(super) window: Window,
+    was_open: bool,
+    window: Window,
     /// Payload bytes of the transfers under way.
-    pub(super) in_flight: u64,
+    in_flight: u64,
     /// Parts without payload that have not begun.
     requests: VecDeque<PartId>,
     /// Parts with payload of which not all transfers have begun. The first is served next, and goes to the end if it
@@ -29,81 +29,124 @@ pub(super) struct Link {
     accesses: VecDeque<PartId>,
 }
 
+/// How much may be under way at once, in bytes of payload.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    window: u64,
+    /// The most of one transfer.
+    pub(super) transfer: u64,
+}
+
+/// What came of asking for a stream.
+pub(super) enum Opening {
+    /// Here it is.
+    Stream(StreamId),
+    /// There is none now, and an event will tell when there may be.
+    Later,
+    /// The I/O node cannot be reached.
+    Failed(OperationError),
+}
+
 impl Link {
     /// A part waits for its next transfer.
-    pub(super) fn wait(&mut self, id: PartId, part: &Part) {
-        self.queue_of(&part.work).push_back(id);
+    pub(super) fn wait(&mut self, id: PartId, has_payload: bool) {
+        self.queue(has_payload).push_back(id);
     }
 
     /// The same, in front of all others.
-    pub(super) fn wait_in_front(&mut self, id: PartId, part: &Part) {
-        self.queue_of(&part.work).push_front(id);
+    pub(super) fn wait_in_front(&mut self, id: PartId, has_payload: bool) {
+        self.queue(has_payload).push_front(id);
     }
 
-    /// All operations that wait.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = OperationId> + '_ {
-        self.requests.iter().chain(&self.accesses).map(|(operation, _)| *operation)
+    /// A session is open; says whether it is this link's.
+    pub(super) fn session_opened(&mut self, session: SessionId) -> bool {
+        let is_ours = self.is_over(session);
+        self.was_open |= is_ours;
+        is_ours
     }
 
-    /// The next part that may begin a transfer now; it waits no more.
+    /// A session is closed. If it is this link's and was never open, gives those that waited for it.
+    pub(super) fn session_closed(&mut self, session: SessionId) -> Vec<OperationId> {
+        if !self.is_over(session) {
+            return Vec::new();
+        }
+        self.session = None;
+        match std::mem::take(&mut self.was_open) {
+            true => Vec::new(),
+            false => self.requests.iter().chain(&self.accesses).map(|(operation, _)| *operation).collect(),
+        }
+    }
+
+    pub(super) fn is_over(&self, session: SessionId) -> bool {
+        self.session == Some(session)
+    }
+
+    /// How much may be under way now.
+    pub(super) fn room(&mut self, context: &Context<'_, impl Transport>, config: &ClientConfig) -> Room {
+        let window = match self.session {
+            Some(session) => self.window.bytes(context, session, config),
+            None => config.least_window_bytes(),
+        };
+        Room { window, transfer: config.transfer_limit(window) }
+    }
+
+    /// The next part that may begin a transfer now; it waits no more. Parts that have no more transfers to begin, or whose
+    /// operation has ended, are dropped on the way.
     ///
     /// Requests without payload pass the window; what has payload waits until there is room for a whole transfer.
-    pub(super) fn next_part(
-        &mut self,
-        operations: &BTreeMap<OperationId, Operation>,
-        window_bytes: u64,
-        transfer_bytes: u64,
-    ) -> Option<PartId> {
-        let has_room = self.in_flight == 0 || self.in_flight + transfer_bytes <= window_bytes;
-        next_alive(&mut self.requests, operations)
-            .or_else(|| if has_room { next_alive(&mut self.accesses, operations) } else { None })
+    pub(super) fn next_part(&mut self, room: Room, has_more: impl Fn(PartId) -> bool) -> Option<PartId> {
+        let has_room = self.in_flight == 0 || self.in_flight + room.transfer <= room.window;
+        let next = |waiting: &mut VecDeque<PartId>| {
+            std::iter::from_fn(|| waiting.pop_front()).find(|part| has_more(*part))
+        };
+        next(&mut self.requests).or_else(|| if has_room { next(&mut self.accesses) } else { None })
     }
 
-    /// A stream to `member`. Without an error: there is none now, and an event will tell.
-    pub(super) fn open_stream<T: Transport>(
+    /// A transfer of that many bytes has begun.
+    pub(super) fn transfer_began(&mut self, bytes: u64) {
+        self.in_flight += bytes;
+    }
+
+    /// A transfer of that many bytes has ended.
+    pub(super) fn transfer_ended(&mut self, bytes: u64) {
+        self.in_flight -= bytes;
+    }
+
+    /// A stream to `member`, over the session that there is or a new one.
+    pub(super) fn open_stream(
         &mut self,
-        now: Time,
-        transport: &mut T,
+        context: &mut Context<'_, impl Transport>,
         member: MemberId,
-    ) -> Result<StreamId, Option<OperationError>> {
+    ) -> Opening {
         let session = match self.session {
             Some(session) => session,
-            None => transport.connect(now, member).map_err(|error| {
-                let member = transport.member_name(member);
-                Some(OperationError::Connect { member, error })
-            })?,
+            None => match context.connect(member) {
+                Ok(session) => session,
+                Err(error) => {
+                    return Opening::Failed(OperationError::Connect { member: context.name(member), error });
+                }
+            },
         };
         self.session = Some(session);
-        match transport.open_stream(session) {
+        match context.open_stream(session) {
             Ok(stream) => {
                 self.was_open = true;
-                Ok(stream)
+                Opening::Stream(stream)
             }
             Err(StreamError::NoSession) => {
                 // It has just ended; its event finds another session here, or none.
                 self.session = None;
-                let (member, reason) = (transport.member_name(member), CloseReason::Local);
-                Err(Some(OperationError::SessionClosed { member, reason }))
+                let (member, reason) = (context.name(member), CloseReason::Local);
+                Opening::Failed(OperationError::SessionClosed { member, reason })
             }
-            Err(_) => Err(None),
+            Err(_) => Opening::Later,
         }
     }
 
-    fn queue_of(&mut self, work: &Work) -> &mut VecDeque<PartId> {
-        match work {
-            Work::Single { .. } => &mut self.requests,
-            Work::Access { .. } => &mut self.accesses,
+    fn queue(&mut self, has_payload: bool) -> &mut VecDeque<PartId> {
+        match has_payload {
+            true => &mut self.accesses,
+            false => &mut self.requests,
         }
     }
-}
-
-/// The first part of which not everything has begun; those before it are dropped, since their operation has ended.
-fn next_alive(
-    waiting: &mut VecDeque<PartId>,
-    operations: &BTreeMap<OperationId, Operation>,
-) -> Option<PartId> {
-    let has_more = |(operation, part): &PartId| {
-        operations.get(operation).and_then(|o| o.parts.get(*part)).is_some_and(Part::has_more)
-    };
-    std::iter::from_fn(|| waiting.pop_front()).find(has_more)
 }

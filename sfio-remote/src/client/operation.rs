@@ -1,266 +1,172 @@
-//! One operation: what it transfers to and from each I/O node, in stages, and its answer.
+//! What every operation has in common: it plans its stages, and the last one gives its answer.
 
+use std::fmt;
 use std::sync::Arc;
 
 use fec_transport::overlay::MemberId;
 
-use super::action::{Answer, Durability, FileId};
-use super::file::{FileStat, Layout};
-use super::growth::{self, Written};
-use super::{OperationError, reading};
-use crate::distribution::SubfileIndex;
-use crate::name::SubfilePath;
-use crate::remote_error::{ErrorKind, RemoteError};
-use crate::request::{Batch, Cursor, ReadBuffer, SubfileAccess, WriteList};
-use crate::wire::RequestKind;
+use super::error::OperationError;
+use super::file::Layout;
+use super::files::{FileId, Files, OpenFile};
+use super::stage::Stage;
+use super::{ClientConfig, Delivery};
+use crate::distribution::StripeUnit;
+use crate::name::FileName;
+use crate::transport::Transport;
 
-/// An operation under way.
-#[derive(Debug)]
-pub(super) struct Operation {
-    pub(super) goal: Goal,
-    pub(super) durable: bool,
-    pub(super) parts: Vec<Part>,
-    /// How many parts are not finished.
-    pub(super) unfinished: usize,
-    /// Numbers the transfers.
-    pub(super) next_transfer: u32,
+/// Something to do with striped files, with an answer of its own type; the module [`operations`](super::operations) has
+/// all that there are.
+///
+/// Operations run at once and in no order: a caller that wants one after the other waits for the first.
+pub trait Operation: Send + 'static {
+    /// What it answers when it has succeeded.
+    type Answer: Send + 'static;
+
+    /// What it does at which subfiles, and what follows.
+    ///
+    /// # Errors
+    /// If it is not possible, whatever the I/O nodes would say.
+    fn plan(self, planning: &Planning<'_>) -> Result<Plan<Self::Answer>, OperationError>;
 }
 
-/// What the parts of an operation add up to.
-#[derive(Debug)]
-pub(super) enum Goal {
-    /// Each part did something, and that is all.
-    Done,
-    /// The file can be opened if its subfiles are there.
-    Open { layout: Arc<Layout>, durability: Durability, truncated: bool },
-    /// The sizes of all subfiles.
-    Stat(Arc<Layout>),
-    /// Bytes for the caller.
-    Read { layout: Arc<Layout>, buffer: ReadBuffer },
-    /// Bytes of the caller; a part without payload asks for the size of the witness (see [`growth`]).
-    Write(WriteGoal),
-    /// The write's data is there; subfiles that it did not touch grow.
-    Grow { file: FileId, end: u64 },
-    /// The file has a new length.
-    SetLength { file: FileId, length: u64 },
-    /// Those subfiles that there are, are gone.
-    Remove { name: String },
-    /// Counters of one I/O node.
-    ErrorCounters,
+/// What an operation may look at while it is planned.
+pub struct Planning<'a> {
+    files: &'a Files,
+    config: &'a ClientConfig,
+    transport: &'a dyn Transport,
 }
 
-/// What a write must know when its data has arrived.
-#[derive(Debug)]
-pub(super) struct WriteGoal {
-    pub(super) file: FileId,
-    pub(super) layout: Arc<Layout>,
-    pub(super) known_length: u64,
-    /// Where it ends in the logical file.
-    pub(super) end: u64,
-    pub(super) witness: Option<SubfileIndex>,
-    pub(super) list: WriteList,
+/// A stage, and what follows when all its parts are finished.
+pub struct Plan<A> {
+    stage: Stage,
+    then: Then<A>,
 }
 
-/// What an operation does at one subfile.
-#[derive(Debug)]
-pub(super) struct Part {
-    pub(super) member: MemberId,
-    pub(super) work: Work,
-    /// Transfers under way.
-    pub(super) running: usize,
-    /// If each stripe is a transfer of its own: how many may be under way at once.
-    pub(super) stripes_at_once: Option<usize>,
-    /// Whether it waits for one of its own transfers to end, and for nothing else.
-    pub(super) held_back: bool,
-    /// The smallest size that a reply told; none before the first reply, or if the subfile does not exist.
-    pub(super) size: Option<u64>,
-    /// The offset in the subfile of the first byte that a read did not get.
-    pub(super) end_of_subfile: Option<u64>,
-    /// The payload of a reply that is no file's.
-    pub(super) payload: Vec<u8>,
-}
-
-/// How a part becomes transfers.
-#[derive(Debug)]
-pub(super) enum Work {
-    /// One request without a payload.
-    Single { kind: RequestKind, sent: bool },
-    /// As many as it takes.
-    Access { path: SubfilePath, access: SubfileAccess, next: Cursor },
-}
-
-/// What follows when all parts are finished.
-pub(super) enum Outcome {
-    /// The operation has an answer.
-    Answered(Result<Answer, OperationError>),
-    /// The file is open from now on.
-    Opened { layout: Arc<Layout>, durability: Durability, stat: FileStat },
+/// What follows a stage.
+pub(super) enum Next<A> {
+    /// The operation has its answer.
+    Answer(A),
     /// There is a further stage.
-    Continue(Operation),
+    Plan(Plan<A>),
 }
 
-impl Part {
-    pub(super) fn single(member: MemberId, kind: RequestKind) -> Part {
-        Part::new(member, Work::Single { kind, sent: false })
+type Then<A> = Box<dyn FnOnce(Stage, &mut Files) -> Result<Next<A>, OperationError> + Send>;
+
+/// An operation under way. What it answers is known only to the function that ends its stages.
+pub(super) struct Running {
+    stage: Stage,
+    ended: Ended,
+}
+
+/// What an operation does next.
+pub(super) enum Step {
+    /// Its next stage.
+    Stage(Running),
+    /// Nothing: it has ended, and its caller can be told.
+    Done(Delivery),
+}
+
+/// Takes the finished stage, or the error that ended it.
+type Ended = Box<dyn FnOnce(Result<Stage, OperationError>, &mut Files) -> Step + Send>;
+
+impl<'a> Planning<'a> {
+    pub(super) fn new(
+        files: &'a Files,
+        config: &'a ClientConfig,
+        transport: &'a dyn Transport,
+    ) -> Planning<'a> {
+        Planning { files, config, transport }
     }
 
-    pub(super) fn access(access: SubfileAccess, path: SubfilePath, stripes_at_once: Option<usize>) -> Part {
-        let part = Part::new(access.member(), Work::Access { path, access, next: Cursor::default() });
-        Part { stripes_at_once, ..part }
+    /// A file that is open.
+    pub(super) fn file(&self, file: FileId) -> Result<&OpenFile, OperationError> {
+        self.files.get(file)
     }
 
-    fn new(member: MemberId, work: Work) -> Part {
-        Part {
-            member,
-            work,
-            running: 0,
-            stripes_at_once: None,
-            held_back: false,
-            size: None,
-            end_of_subfile: None,
-            payload: Vec::new(),
-        }
+    /// Where the bytes of a file are, which need not be open.
+    pub(super) fn layout(
+        &self,
+        name: FileName,
+        stripe_unit: StripeUnit,
+    ) -> Result<Arc<Layout>, OperationError> {
+        Layout::resolve(name, stripe_unit, self.transport).map(Arc::new)
     }
 
-    /// The request of the next transfer, of at most `limit` bytes of payload; none if all have begun.
-    pub(super) fn next_request(&mut self, writes: bool, limit: u64) -> Option<(RequestKind, Option<Batch>)> {
-        let request = match &mut self.work {
-            Work::Single { sent: true, .. } => return None,
-            Work::Single { kind, sent } => {
-                *sent = true;
-                (kind.clone(), None)
-            }
-            Work::Access { path, access, next } => {
-                let limit = match self.stripes_at_once {
-                    Some(_) => access.stripe_rest(*next).min(limit),
-                    None => limit,
-                };
-                let batch = access.next_batch(next, limit)?;
-                let (path, runs) = (path.clone(), batch.runs.clone());
-                let kind =
-                    if writes { RequestKind::Write { path, runs } } else { RequestKind::Read { path, runs } };
-                (kind, Some(batch))
-            }
-        };
-        self.running += 1;
-        Some(request)
+    /// The member of that name.
+    pub(super) fn member(&self, name: &str) -> Result<MemberId, OperationError> {
+        let unknown = || OperationError::UnknownMember { member: name.to_owned() };
+        self.transport.find_member(name).ok_or_else(unknown)
     }
 
-    /// Whether there are transfers that have not begun.
-    pub(super) fn has_more(&self) -> bool {
-        match &self.work {
-            Work::Single { sent, .. } => !sent,
-            Work::Access { access, next, .. } => !access.is_finished(*next),
-        }
-    }
-
-    /// Whether it may begin another transfer while those are under way that are.
-    pub(super) fn may_begin(&self) -> bool {
-        self.stripes_at_once.is_none_or(|most| self.running < most)
-    }
-
-    /// The path of the subfile; none for requests to the I/O node itself.
-    pub(super) fn path(&self) -> Option<&SubfilePath> {
-        match &self.work {
-            Work::Single { kind, .. } => kind.path(),
-            Work::Access { path, .. } => Some(path),
-        }
-    }
-
-    pub(super) fn subfile_access(&self) -> Option<&SubfileAccess> {
-        match &self.work {
-            Work::Access { access, .. } => Some(access),
-            Work::Single { .. } => None,
-        }
-    }
-
-    /// A reply told the size of the subfile.
-    pub(super) fn note_size(&mut self, size: u64) {
-        self.size = Some(self.size.map_or(size, |known| known.min(size)));
-    }
-
-    /// Of what one transfer of a read asked for, this many bytes came.
-    pub(super) fn note_payload(&mut self, batch: &Batch, payload: u64) {
-        if let Work::Access { access, .. } = &self.work
-            && payload < batch.runs.payload()
-        {
-            let end = access.offset_at(batch.start, payload);
-            self.end_of_subfile = Some(self.end_of_subfile.map_or(end, |known| known.min(end)));
-        }
+    /// The most bytes that one read may ask for.
+    pub(super) fn read_limit(&self) -> u64 {
+        self.config.read_bytes
     }
 }
 
-impl Operation {
-    pub(super) fn new(goal: Goal, durable: bool, parts: Vec<Part>) -> Operation {
-        // A file has far fewer subfiles than there are numbers.
-        let next_transfer = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-        Operation { goal, durable, unfinished: parts.len(), parts, next_transfer }
+impl Stage {
+    /// This stage is the only one, and what it brought gives the answer.
+    pub(super) fn answers<A>(
+        self,
+        answer: impl FnOnce(Stage) -> Result<A, OperationError> + Send + 'static,
+    ) -> Plan<A> {
+        self.then(|stage, _| answer(stage).map(Next::Answer))
     }
 
-    /// Whether the operation can live with that failure of one part.
-    pub(super) fn tolerates(&self, error: &RemoteError) -> bool {
-        let may_be_missing = matches!(self.goal, Goal::Open { .. } | Goal::Stat(_) | Goal::Remove { .. });
-        may_be_missing && error.kind == ErrorKind::NotFound
-    }
-
-    /// What follows now that all parts are finished.
-    pub(super) fn finish(self) -> Outcome {
-        let Operation { goal, durable, parts, .. } = self;
-        let sizes = || parts.iter().map(|part| part.size).collect::<Vec<_>>();
-        let answer = match goal {
-            Goal::Done | Goal::Grow { .. } | Goal::SetLength { .. } => Ok(Answer::Done),
-            Goal::Open { layout, durability, truncated } => {
-                let sizes = if truncated { vec![Some(0); parts.len()] } else { sizes() };
-                return opened(layout, durability, sizes);
-            }
-            Goal::Stat(layout) => found(&layout, sizes()).map(Answer::Stat),
-            Goal::Read { layout, buffer } => Ok(Answer::Data(reading::finish(&layout, buffer, &parts))),
-            Goal::Write(write) => {
-                let grow = Goal::Grow { file: write.file, end: write.end };
-                return Outcome::Continue(Operation::new(grow, durable, parts_to_grow(&write, &parts)));
-            }
-            Goal::Remove { name } if sizes().iter().all(Option::is_none) => {
-                Err(OperationError::NotFound { name })
-            }
-            Goal::Remove { .. } => Ok(Answer::Done),
-            Goal::ErrorCounters => Ok(reading::error_counters(&parts)),
-        };
-        Outcome::Answered(answer)
+    /// What follows this stage: an answer, or another stage. The open files may change on that occasion.
+    pub(super) fn then<A>(
+        self,
+        then: impl FnOnce(Stage, &mut Files) -> Result<Next<A>, OperationError> + Send + 'static,
+    ) -> Plan<A> {
+        Plan { stage: self, then: Box::new(then) }
     }
 }
 
-fn found(layout: &Layout, sizes: Vec<Option<u64>>) -> Result<FileStat, OperationError> {
-    if sizes.iter().all(Option::is_none) {
-        return Err(OperationError::NotFound { name: layout.name.to_string() });
-    }
-    Ok(FileStat::new(layout, sizes))
-}
-
-fn opened(layout: Arc<Layout>, durability: Durability, sizes: Vec<Option<u64>>) -> Outcome {
-    let stat = match found(&layout, sizes) {
-        Ok(stat) => stat,
-        Err(error) => return Outcome::Answered(Err(error)),
-    };
-    match stat.missing() {
-        missing if missing.is_empty() => Outcome::Opened { layout, durability, stat },
-        missing => Outcome::Answered(Err(OperationError::Incomplete { missing })),
+impl<A: Send + 'static> Plan<A> {
+    /// The first step of an operation whose result goes to `tell`.
+    pub(super) fn begin(self, tell: impl FnOnce(Result<A, OperationError>) + Send + 'static) -> Step {
+        let Plan { stage, then } = self;
+        let ended: Ended = Box::new(move |stage, files| match stage.and_then(|stage| then(stage, files)) {
+            Ok(Next::Answer(answer)) => Step::done(tell, Ok(answer)),
+            Ok(Next::Plan(plan)) => plan.begin(tell),
+            Err(error) => Step::done(tell, Err(error)),
+        });
+        Step::Stage(Running { stage, ended })
     }
 }
 
-/// The parts that extend the subfiles that a write left short.
-fn parts_to_grow(write: &WriteGoal, parts: &[Part]) -> Vec<Part> {
-    let WriteGoal { layout, known_length, end, witness, .. } = write;
-    let written = |part: &Part| {
-        let size_before = part.size.unwrap_or(0);
-        match part.subfile_access() {
-            Some(access) => Some(Written { subfile: access.subfile(), end: access.end(), size_before }),
-            None => witness.map(|subfile| Written { subfile, end: 0, size_before }),
-        }
-    };
-    let written: Vec<Written> = parts.iter().filter_map(written).collect();
-    let part = |(subfile, length): (SubfileIndex, u64)| {
-        let kind = RequestKind::Grow { path: layout.path(subfile).clone(), length };
-        Part::single(layout.holders[subfile.index()], kind)
-    };
-    growth::needed(&layout.distribution, *known_length, *end, &written).into_iter().map(part).collect()
+impl Step {
+    /// The operation has ended like that.
+    pub(super) fn done<A: Send + 'static>(
+        tell: impl FnOnce(Result<A, OperationError>) + Send + 'static,
+        result: Result<A, OperationError>,
+    ) -> Step {
+        Step::Done(Box::new(move || tell(result)))
+    }
+}
+
+impl Running {
+    pub(super) fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    pub(super) fn stage_mut(&mut self) -> &mut Stage {
+        &mut self.stage
+    }
+
+    /// All parts of the stage are finished.
+    pub(super) fn finish(self, files: &mut Files) -> Step {
+        (self.ended)(Ok(self.stage), files)
+    }
+
+    /// The operation has failed.
+    pub(super) fn fail(self, error: OperationError, files: &mut Files) -> Step {
+        (self.ended)(Err(error), files)
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("stage", &self.stage).finish_non_exhaustive()
+    }
 }

@@ -2,18 +2,19 @@
 
 mod crashes;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use fec_transport::overlay::MemberId;
 use proptest::prelude::*;
 
+use super::operations::*;
 use super::*;
 use crate::application::{Command, Outcome as Told, SfioApplication};
 use crate::distribution::{StripeUnit, Structure};
 use crate::io_node::{ErrorCounters, IoNodeConfig};
 use crate::name::FileName;
+use crate::remote_error::ErrorKind;
 use crate::request::{ListError, ReadList, WriteList};
 use crate::store::{DiskOperation, Fault, FaultyStore, MemoryStore, SystemCall};
 use crate::testing::{Dice, Network};
@@ -32,7 +33,6 @@ struct Cluster {
     /// How many were carried out.
     disk_operations: u64,
     frozen: Option<usize>,
-    results: BTreeMap<OperationId, Result<Answer, OperationError>>,
     next_operation: u64,
     dice: Dice,
     now: Time,
@@ -61,7 +61,6 @@ impl Cluster {
             running: Vec::new(),
             disk_operations: 0,
             frozen: None,
-            results: BTreeMap::new(),
             next_operation: 1,
             dice: Dice::new(seed),
             now: Time::ZERO,
@@ -73,11 +72,18 @@ impl Cluster {
         self.members[usize::from(member.0)].obey(self.now, port, command);
     }
 
-    fn start(&mut self, member: MemberId, action: Action) -> OperationId {
+    /// Begins an operation; gives the place where its result will lie.
+    fn start<O: Operation>(&mut self, member: MemberId, operation: O) -> Receipt<O::Answer> {
         let id = OperationId(self.next_operation);
         self.next_operation += 1;
+        let (action, receipt) = Action::with_receipt(operation);
         self.command(member, Command::Start(id, action));
-        id
+        receipt
+    }
+
+    /// The operation that was begun last.
+    fn last_operation(&self) -> OperationId {
+        OperationId(self.next_operation - 1)
     }
 
     /// One event of one member, and one disk operation; says whether anything happened.
@@ -110,9 +116,7 @@ impl Cluster {
         while let Some(outcome) = self.members[index].poll_outcome() {
             match outcome {
                 Told::Disk(operation) => self.running.push((index, operation)),
-                Told::Completion(Completion { operation, result }) => {
-                    assert!(self.results.insert(operation, result).is_none(), "{operation:?} ends twice");
-                }
+                Told::Completion(completion) => completion.deliver(),
             }
         }
     }
@@ -121,43 +125,34 @@ impl Cluster {
         while self.step() {}
     }
 
-    fn result(&mut self, id: OperationId) -> Result<Answer, OperationError> {
+    fn result<A>(&mut self, receipt: Receipt<A>) -> Result<A, OperationError> {
         self.run();
-        self.results.remove(&id).expect("the operation has ended")
+        receipt.take().expect("the operation has ended")
     }
 
-    fn call(&mut self, action: Action) -> Result<Answer, OperationError> {
-        let id = self.start(CLIENT, action);
-        self.result(id)
+    fn call<O: Operation>(&mut self, operation: O) -> Result<O::Answer, OperationError> {
+        let receipt = self.start(CLIENT, operation);
+        self.result(receipt)
     }
 
     fn open(&mut self, member: MemberId, name: &str, unit: u64, mode: OpenMode) -> FileId {
-        let id = self.start(member, open(name, unit, mode));
-        match self.result(id) {
-            Ok(Answer::Opened { file, .. }) => file,
-            other => panic!("{other:?}"),
-        }
+        let receipt = self.start(member, open(name, unit, mode));
+        self.result(receipt).expect("it opens").file
     }
 
     fn write(&mut self, file: FileId, pieces: &[(u64, Vec<u8>)]) {
         let pieces = pieces.iter().map(|(offset, data)| (*offset, Bytes::from(data.clone())));
         let list = WriteList::new(pieces).expect("possible");
-        assert_eq!(self.call(Action::Write { file, list }), Ok(Answer::Done));
+        assert_eq!(self.call(Write { file, list }), Ok(()));
     }
 
     fn read(&mut self, file: FileId, regions: &[(u64, u64)]) -> Vec<Bytes> {
         let list = ReadList::new(regions.iter().copied()).expect("possible");
-        match self.call(Action::Read { file, list }) {
-            Ok(Answer::Data(data)) => data.into_vec(),
-            other => panic!("{other:?}"),
-        }
+        self.call(Read { file, list }).expect("it reads").into_vec()
     }
 
     fn stat(&mut self, file: FileId) -> FileStat {
-        match self.call(Action::Stat { file }) {
-            Ok(Answer::Stat(stat)) => stat,
-            other => panic!("{other:?}"),
-        }
+        self.call(Stat { file }).expect("it has sizes")
     }
 
     fn subfile(&self, member: &str, path: &str) -> String {
@@ -186,9 +181,9 @@ fn name(text: &str) -> FileName {
     text.parse().expect("a right name")
 }
 
-fn open(text: &str, unit: u64, mode: OpenMode) -> Action {
+fn open(text: &str, unit: u64, mode: OpenMode) -> Open {
     let stripe_unit = StripeUnit::new(unit).expect("in range");
-    Action::Open { name: name(text), stripe_unit, mode, durability: Durability::OnFlush }
+    Open { name: name(text), stripe_unit, mode, durability: Durability::OnFlush }
 }
 
 const TWO: &str = "io1,/tmp/a.dat;io2,/tmp/a.dat;";
@@ -220,10 +215,10 @@ fn three_writers_at_once_lie_on_the_disks_as_in_the_paper() {
         let files =
             [CLIENT, OTHER, CLIENT].map(|member| (member, cluster.open(member, TWO, 5, OpenMode::Create)));
         let write = |(index, (member, file)): (u64, (MemberId, FileId))| {
-            cluster.start(member, Action::Write { file, list: list(&[(13 * index, b"Hello*World!*")]) })
+            cluster.start(member, Write { file, list: list(&[(13 * index, b"Hello*World!*")]) })
         };
-        let ids: Vec<OperationId> = (0..).zip(files).map(write).collect();
-        ids.into_iter().for_each(|id| assert_eq!(cluster.result(id), Ok(Answer::Done)));
+        let receipts: Vec<_> = (0..).zip(files).map(write).collect();
+        receipts.into_iter().for_each(|receipt| assert_eq!(cluster.result(receipt), Ok(())));
         assert_eq!(cluster.subfile("io1", "tmp/a.dat"), "Hellod!*Heorld!o*Wor");
         assert_eq!(cluster.subfile("io2", "tmp/a.dat"), "*Worlllo*W*Hellld!*");
     }
@@ -262,7 +257,7 @@ proptest! {
         let at = |regions: &[(u64, u64)]| regions.iter().map(|(offset, bytes)| (base + offset, *bytes)).collect::<Vec<_>>();
         for (number, (other, step)) in steps.into_iter().enumerate() {
             let (member, file) = ([CLIENT, OTHER][usize::from(other)], files[usize::from(other)]);
-            let action = match &step {
+            match step {
                 Step::Write(regions) => {
                     let mut pieces = Vec::new();
                     for (index, (offset, bytes)) in regions.iter().enumerate() {
@@ -275,24 +270,23 @@ proptest! {
                         }
                         pieces.push((base + offset, Bytes::from(data)));
                     }
-                    Action::Write { file, list: WriteList::new(pieces)? }
+                    let receipt = cluster.start(member, Write { file, list: WriteList::new(pieces)? });
+                    prop_assert_eq!(cluster.result(receipt), Ok(()));
                 }
-                Step::Read(regions) => Action::Read { file, list: ReadList::new(at(regions))? },
-                Step::SetLength(beyond) => {
-                    expected.resize(*beyond as usize, 0);
-                    length = base + beyond;
-                    Action::SetLength { file, length }
-                }
-            };
-            let id = cluster.start(member, action);
-            match (cluster.result(id), step) {
-                (Ok(Answer::Data(data)), Step::Read(regions)) => {
-                    for ((offset, length), bytes) in regions.into_iter().zip(data.into_vec()) {
+                Step::Read(regions) => {
+                    let receipt = cluster.start(member, Read { file, list: ReadList::new(at(&regions))? });
+                    let read = cluster.result(receipt)?.into_vec();
+                    for ((offset, length), bytes) in regions.into_iter().zip(read) {
                         let end = expected.len().min((offset + length) as usize);
                         prop_assert_eq!(&bytes, &expected[(offset as usize).min(end)..end]);
                     }
                 }
-                (result, _) => prop_assert_eq!(result, Ok(Answer::Done)),
+                Step::SetLength(beyond) => {
+                    expected.resize(beyond as usize, 0);
+                    length = base + beyond;
+                    let receipt = cluster.start(member, SetLength { file, length });
+                    prop_assert_eq!(cluster.result(receipt), Ok(()));
+                }
             }
             prop_assert_eq!(cluster.stat(files[0]).structure(), Structure::Intact { length });
         }
@@ -318,16 +312,16 @@ proptest! {
     fn disjoint_writers_never_disturb_each_other(seed: u64, unit in 1_u64..50, pieces in prop::collection::vec(1_u64..4_000, 2..12)) {
         let mut cluster = Cluster::new(seed);
         let files = [CLIENT, OTHER].map(|member| (member, cluster.open(member, THREE, unit, OpenMode::Create)));
-        let (mut expected, mut ids) = (Vec::new(), Vec::new());
+        let (mut expected, mut receipts) = (Vec::new(), Vec::new());
         for (index, length) in pieces.into_iter().enumerate() {
             let (member, file) = files[index % 2];
             let data = pattern(length, index as u64);
             let list = WriteList::new([(expected.len() as u64, Bytes::from(data.clone()))])?;
-            ids.push(cluster.start(member, Action::Write { file, list }));
+            receipts.push(cluster.start(member, Write { file, list }));
             expected.extend(data);
         }
-        for id in ids {
-            prop_assert_eq!(cluster.result(id), Ok(Answer::Done));
+        for receipt in receipts {
+            prop_assert_eq!(cluster.result(receipt), Ok(()));
         }
         let length = expected.len() as u64;
         prop_assert_eq!(cluster.stat(files[0].1).structure(), Structure::Intact { length });
@@ -341,8 +335,8 @@ fn an_empty_file_has_all_its_subfiles() {
     assert!(matches!(cluster.call(open(THREE, 5, OpenMode::Existing)), Err(OperationError::NotFound { .. })));
     cluster.open(CLIENT, THREE, 5, OpenMode::Create);
     let file = cluster.open(OTHER, THREE, 5, OpenMode::Existing);
-    let id = cluster.start(OTHER, Action::Stat { file });
-    let Ok(Answer::Stat(stat)) = cluster.result(id) else { panic!("a stat") };
+    let receipt = cluster.start(OTHER, Stat { file });
+    let stat = cluster.result(receipt).expect("it has sizes");
     assert_eq!(stat.subfile_sizes(), [Some(0); 3]);
 }
 
@@ -359,15 +353,15 @@ fn opening_to_truncate_leaves_an_empty_file() {
 fn missing_subfiles_are_named() {
     let mut cluster = Cluster::new(1);
     cluster.open(CLIENT, THREE, 5, OpenMode::Create);
-    assert_eq!(cluster.call(remove("io2,a")), Ok(Answer::Done));
+    assert_eq!(cluster.call(remove("io2,a")), Ok(()));
     let error = cluster.call(open(THREE, 5, OpenMode::Existing)).expect_err("incomplete");
     assert_eq!(error.to_string(), "the file is incomplete; missing: io2,a");
-    assert_eq!(cluster.call(remove(THREE)), Ok(Answer::Done));
+    assert_eq!(cluster.call(remove(THREE)), Ok(()));
     assert!(matches!(cluster.call(remove(THREE)), Err(OperationError::NotFound { .. })));
 }
 
-fn remove(text: &str) -> Action {
-    Action::Remove { name: name(text), durability: Durability::OnEveryCall }
+fn remove(text: &str) -> Remove {
+    Remove { name: name(text), durability: Durability::OnEveryCall }
 }
 
 #[test]
@@ -377,11 +371,11 @@ fn a_file_gets_another_name_on_the_same_members_only() {
     cluster.write(file, &[(0, pattern(100, 1))]);
     let rename = |target: &str, replace| {
         let durability = Durability::OnFlush;
-        Action::Rename { name: name(THREE), target: name(target), replace, durability }
+        Rename { name: name(THREE), target: name(target), replace, durability }
     };
     let error = cluster.call(rename("io1,b;io3,b;io2,b", false)).expect_err("moves");
     assert!(error.to_string().contains("a subfile stays on its member"), "{error}");
-    assert_eq!(cluster.call(rename("io1,b;io2,b;io3,b", false)), Ok(Answer::Done));
+    assert_eq!(cluster.call(rename("io1,b;io2,b;io3,b", false)), Ok(()));
     let file = cluster.open(CLIENT, "io1,b;io2,b;io3,b", 5, OpenMode::Existing);
     assert_eq!(cluster.read(file, &[(0, 100)]), [pattern(100, 1)]);
     cluster.open(CLIENT, THREE, 5, OpenMode::Create);
@@ -395,21 +389,17 @@ fn a_failing_disk_ends_the_operation_with_the_name_of_the_subfile() {
     let file = cluster.open(CLIENT, THREE, 100, OpenMode::Create);
     cluster.store("io2").inner_mut().set_capacity(0);
     let data = Bytes::from(pattern(100_000, 1));
-    let write = Action::Write { file, list: WriteList::new([(0, data)]).expect("possible") };
+    let write = Write { file, list: WriteList::new([(0, data)]).expect("possible") };
     assert_eq!(cluster.call(write).expect_err("full").to_string(), "io2,a: no space left: a");
     cluster.assert_quiet();
     assert!(
         matches!(cluster.stat(file).structure(), Structure::Torn(_)),
         "an interrupted write does not look whole"
     );
-    let Ok(Answer::ErrorCounters(counters)) =
-        cluster.call(Action::ErrorCounters { member: "io2".into(), reset: true })
-    else {
-        panic!("counters")
-    };
+    let query = |reset| QueryErrorCounters { member: "io2".into(), reset };
+    let counters = cluster.call(query(true)).expect("counters");
     assert!(counters.get(SystemCall::Write) > 0);
-    let again = cluster.call(Action::ErrorCounters { member: "io2".into(), reset: false });
-    assert_eq!(again, Ok(Answer::ErrorCounters(ErrorCounters::default())));
+    assert_eq!(cluster.call(query(false)), Ok(ErrorCounters::default()));
 }
 
 #[test]
@@ -417,10 +407,10 @@ fn a_sync_that_failed_stays_failed() {
     let mut cluster = Cluster::new(1);
     let file = cluster.open(CLIENT, THREE, 100, OpenMode::Create);
     cluster.write(file, &[(0, pattern(1_000, 1))]);
-    assert_eq!(cluster.call(Action::Sync { file }), Ok(Answer::Done));
+    assert_eq!(cluster.call(Sync { file }), Ok(()));
     cluster.store("io3").inject(Fault::FailedSync);
     for kind in [ErrorKind::Disk, ErrorKind::SyncLost] {
-        let error = cluster.call(Action::Sync { file }).expect_err("lost");
+        let error = cluster.call(Sync { file }).expect_err("lost");
         assert!(
             matches!(error, OperationError::IoNode { subfile, error } if subfile == "io3,a" && error.kind == kind)
         );
@@ -432,16 +422,16 @@ fn an_io_node_that_dies_is_named_and_the_next_operation_finds_it_again() {
     let mut cluster = Cluster::new(1);
     let file = cluster.open(CLIENT, THREE, 100, OpenMode::Create);
     let data = Bytes::from(pattern(200_000, 1));
-    let write = || Action::Write { file, list: WriteList::new([(0, data.clone())]).expect("possible") };
-    let id = cluster.start(CLIENT, write());
+    let write = || Write { file, list: WriteList::new([(0, data.clone())]).expect("possible") };
+    let receipt = cluster.start(CLIENT, write());
     for _ in 0..40 {
         cluster.step();
     }
     cluster.network.kill(MemberId(3));
-    let error = cluster.result(id).expect_err("io2 is gone");
+    let error = cluster.result(receipt).expect_err("io2 is gone");
     assert!(matches!(error, OperationError::SessionClosed { member, .. } if member == "io2"));
     cluster.members[3] = SfioApplication::serving(ClientConfig::default(), IoNodeConfig::default());
-    assert_eq!(cluster.call(write()), Ok(Answer::Done));
+    assert_eq!(cluster.call(write()), Ok(()));
     assert_eq!(cluster.read(file, &[(0, 200_000)]), [data]);
 }
 
@@ -451,17 +441,18 @@ fn an_io_node_that_does_not_go_on_is_named_when_time_is_up() {
     let file = cluster.open(CLIENT, THREE, 100, OpenMode::Create);
     cluster.frozen = Some(4);
     let data = Bytes::from(pattern(200_000, 1));
-    let id =
-        cluster.start(CLIENT, Action::Write { file, list: WriteList::new([(0, data)]).expect("possible") });
+    let receipt = cluster.start(CLIENT, Write { file, list: WriteList::new([(0, data)]).expect("possible") });
     cluster.run();
-    assert!(cluster.results.is_empty());
-    while cluster.results.is_empty() {
+    let error = loop {
+        if let Some(result) = receipt.take() {
+            break result.expect_err("time is up");
+        }
         cluster.now = fec_transport::Application::next_timeout(&cluster.members[0]).expect("it waits");
         cluster.members[0].wake(cluster.now, &mut cluster.network.port(CLIENT));
         cluster.collect(0);
-    }
+    };
     let (member, after) = ("io3".to_owned(), ClientConfig::default().progress_timeout);
-    assert_eq!(cluster.results.remove(&id), Some(Err(OperationError::TimedOut { member, after })));
+    assert_eq!(error, OperationError::TimedOut { member, after });
     assert!(cluster.now.since(Time::ZERO) < after + Duration::from_secs(5));
 }
 
@@ -470,14 +461,13 @@ fn a_cancelled_operation_frees_what_the_io_nodes_held_for_it() {
     let mut cluster = Cluster::new(1);
     let file = cluster.open(CLIENT, THREE, 100, OpenMode::Create);
     let data = Bytes::from(pattern(200_000, 1));
-    let id =
-        cluster.start(CLIENT, Action::Write { file, list: WriteList::new([(0, data)]).expect("possible") });
+    let receipt = cluster.start(CLIENT, Write { file, list: WriteList::new([(0, data)]).expect("possible") });
     for _ in 0..30 {
         cluster.step();
     }
-    cluster.command(CLIENT, Command::Cancel(id));
+    cluster.command(CLIENT, Command::Cancel(cluster.last_operation()));
     cluster.collect(0);
-    assert_eq!(cluster.result(id), Err(OperationError::Cancelled));
+    assert_eq!(cluster.result(receipt), Err(OperationError::Cancelled));
     cluster.assert_quiet();
 }
 
@@ -487,12 +477,11 @@ fn many_operations_share_few_streams_and_all_end() {
     cluster.network.max_streams = 3;
     let file = cluster.open(CLIENT, THREE, 10, OpenMode::Create);
     cluster.write(file, &[(0, pattern(10_000, 1))]);
-    let read = |i: u64| Action::Read { file, list: ReadList::new([(i * 50, 500)]).expect("possible") };
-    let ids: Vec<OperationId> = (0..150).map(|i| cluster.start(CLIENT, read(i))).collect();
-    for (i, id) in ids.into_iter().enumerate() {
+    let read = |i: u64| Read { file, list: ReadList::new([(i * 50, 500)]).expect("possible") };
+    let receipts: Vec<_> = (0..150).map(|i| cluster.start(CLIENT, read(i))).collect();
+    for (i, receipt) in receipts.into_iter().enumerate() {
         let expected = &pattern(10_000, 1)[i * 50..i * 50 + 500];
-        let Ok(Answer::Data(data)) = cluster.result(id) else { panic!("data") };
-        assert_eq!(data.into_vec(), [expected]);
+        assert_eq!(cluster.result(receipt).expect("data").into_vec(), [expected]);
     }
     cluster.assert_quiet();
 }
@@ -508,14 +497,11 @@ fn what_cannot_be_is_refused_at_once() {
     assert_eq!(error.to_string(), "other,a: this member is no I/O node");
     let file = cluster.open(CLIENT, THREE, 5, OpenMode::Create);
     let much = ReadList::new([(0, 1 << 60)]).expect("possible");
-    let error = cluster.call(Action::Read { file, list: much }).expect_err("no memory");
+    let error = cluster.call(Read { file, list: much }).expect_err("no memory");
     assert!(matches!(error, OperationError::List(ListError::TooLarge { .. })));
-    assert!(matches!(
-        cluster.call(Action::SetLength { file, length: 1 << 63 }),
-        Err(OperationError::Range(_))
-    ));
-    assert_eq!(cluster.call(Action::Close { file }), Ok(Answer::Done));
-    assert_eq!(cluster.call(Action::Stat { file }), Err(OperationError::NotOpen));
+    assert!(matches!(cluster.call(SetLength { file, length: 1 << 63 }), Err(OperationError::Range(_))));
+    assert_eq!(cluster.call(Close { file }), Ok(()));
+    assert_eq!(cluster.call(Stat { file }), Err(OperationError::NotOpen));
 }
 
 #[test]
@@ -525,8 +511,8 @@ fn a_write_to_a_file_that_somebody_else_has_cut_leaves_no_short_subfile() {
         let file = cluster.open(CLIENT, THREE, 10, OpenMode::Create);
         cluster.write(file, &[(0, pattern(1_000, 1))]);
         let others = cluster.open(OTHER, THREE, 10, OpenMode::Existing);
-        let id = cluster.start(OTHER, Action::SetLength { file: others, length: 15 });
-        assert_eq!(cluster.result(id), Ok(Answer::Done));
+        let receipt = cluster.start(OTHER, SetLength { file: others, length: 15 });
+        assert_eq!(cluster.result(receipt), Ok(()));
         cluster.write(file, &[(offset, pattern(3, 2))]);
         assert_eq!(cluster.stat(file).structure(), Structure::Intact { length });
     }

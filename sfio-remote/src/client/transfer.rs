@@ -5,14 +5,15 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use fec_transport::{Read, StreamError, StreamId, Time};
 
+use super::context::Context;
 use super::error::ProtocolError;
-use super::operation::{Goal, Operation, Work};
+use super::link::PartId;
+use super::stage::Stage;
 use super::{ClientConfig, OperationId};
-use crate::io_node::ERROR_COUNTERS_BYTES;
 use crate::remote_error::RemoteError;
-use crate::request::{Batch, Cursor, Staging, gather};
+use crate::request::{Batch, Cursor, Staging};
 use crate::transport::Transport;
-use crate::wire::{Assembler, Reply, Request, RequestId, WireError};
+use crate::wire::{Assembler, Reply, WireError};
 
 /// How much of a reply is read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -20,9 +21,8 @@ const READ_BYTES: usize = 256 << 10;
 /// A transfer under way.
 #[derive(Debug)]
 pub(super) struct Transfer {
-    pub(super) operation: OperationId,
-    /// The position of the part in its operation.
-    pub(super) part: usize,
+    id: PartId,
+    stream: StreamId,
     request: Bytes,
     /// The extents of its payload; none if it has none in either direction.
     batch: Option<Batch>,
@@ -68,36 +68,25 @@ impl From<WireError> for End {
 }
 
 impl Transfer {
-    /// The next transfer of a part; the part must have one.
+    /// The next transfer of a part, of at most `limit` bytes of payload, on a stream of its own; none if the part has no
+    /// more.
     pub(super) fn next(
         now: Time,
-        id: OperationId,
-        part: usize,
-        operation: &mut Operation,
+        stream: StreamId,
+        id: PartId,
+        stage: &mut Stage,
         limit: u64,
     ) -> Option<Transfer> {
-        let writes = matches!(operation.goal, Goal::Write(_));
-        let (kind, batch) = operation.parts[part].next_request(writes, limit)?;
-        // A request without payload is named by its part, so that an operation that is repeated under its number repeats
-        // the same requests; those with payload follow.
-        let transfer = match batch {
-            None => u32::try_from(part).unwrap_or(u32::MAX),
-            Some(_) => {
-                operation.next_transfer = operation.next_transfer.wrapping_add(1);
-                operation.next_transfer
-            }
-        };
-        let request_id = RequestId { operation: id.0, transfer };
-        let unsent = kind.payload();
-        let request = Request { id: request_id, durable: operation.durable, kind };
+        let (operation, part) = id;
+        let (request, batch) = stage.begin_transfer(operation, part, limit)?;
         Some(Transfer {
-            operation: id,
-            part,
-            request: request.emit().into(),
+            id,
+            stream,
             cursor: batch.as_ref().map(|batch| batch.start).unwrap_or_default(),
             position: 0,
             batch,
-            unsent,
+            unsent: request.kind.payload(),
+            request: request.emit().into(),
             finished: false,
             delivered: false,
             assembler: Assembler::reply(),
@@ -106,6 +95,16 @@ impl Transfer {
             received: 0,
             last_progress: now,
         })
+    }
+
+    /// The part that it belongs to.
+    pub(super) fn id(&self) -> PartId {
+        self.id
+    }
+
+    /// The operation that it belongs to.
+    pub(super) fn operation(&self) -> OperationId {
+        self.id.0
     }
 
     /// What it counts in the window of its I/O node: the bytes of its payload.
@@ -119,16 +118,14 @@ impl Transfer {
     }
 
     /// Goes on as far as possible; tells how it ended, if it did.
-    pub(super) fn advance<T: Transport>(
+    pub(super) fn advance(
         &mut self,
-        now: Time,
-        transport: &mut T,
-        stream: StreamId,
-        operation: &mut Operation,
+        context: &mut Context<'_, impl Transport>,
+        stage: &mut Stage,
         staging: &mut Staging,
     ) -> Option<End> {
-        let sent = self.send(now, transport, stream, operation, staging);
-        sent.and_then(|()| self.receive(now, transport, stream, operation)).err()
+        let sent = self.send(context, stage, staging);
+        sent.and_then(|()| self.receive(context, stage)).err()
     }
 
     /// All that was sent has reached the I/O node.
@@ -144,31 +141,26 @@ impl Transfer {
         (self.last_progress, limit)
     }
 
-    fn send<T: Transport>(
+    fn send(
         &mut self,
-        now: Time,
-        transport: &mut T,
-        stream: StreamId,
-        operation: &Operation,
+        context: &mut Context<'_, impl Transport>,
+        stage: &Stage,
         staging: &mut Staging,
     ) -> Result<(), End> {
         while !self.finished {
-            let bytes = match &operation.goal {
-                _ if !self.request.is_empty() => &self.request[..],
-                Goal::Write(write) if self.unsent > 0 => {
-                    let Work::Access { access, .. } = &operation.parts[self.part].work else { break };
-                    gather(access, &write.list, self.cursor, self.unsent, staging)
-                }
-                _ => {
-                    transport.finish(now, stream)?;
-                    self.finished = true;
-                    break;
-                }
+            let bytes = match &self.request[..] {
+                [] => stage.outgoing(self.id.1, self.cursor, self.unsent, staging),
+                request => request,
             };
-            let (wanted, taken) = (bytes.len(), transport.write(now, stream, bytes)?);
-            self.sent(taken, operation);
+            if bytes.is_empty() {
+                context.finish(self.stream)?;
+                self.finished = true;
+                break;
+            }
+            let (wanted, taken) = (bytes.len(), context.write(self.stream, bytes)?);
+            self.sent(taken, stage);
             if taken > 0 {
-                self.last_progress = now;
+                self.last_progress = context.now();
             }
             if taken < wanted {
                 break;
@@ -177,44 +169,38 @@ impl Transfer {
         Ok(())
     }
 
-    fn sent(&mut self, bytes: usize, operation: &Operation) {
-        if !self.request.is_empty() {
-            self.request.advance(bytes);
-        } else if let Work::Access { access, .. } = &operation.parts[self.part].work {
-            access.advance(&mut self.cursor, bytes as u64);
+    fn sent(&mut self, bytes: usize, stage: &Stage) {
+        if self.request.is_empty() {
+            stage.advance(self.id.1, &mut self.cursor, bytes as u64);
             self.unsent -= bytes as u64;
+        } else {
+            self.request.advance(bytes);
         }
     }
 
-    fn receive<T: Transport>(
-        &mut self,
-        now: Time,
-        transport: &mut T,
-        stream: StreamId,
-        operation: &mut Operation,
-    ) -> Result<(), End> {
+    fn receive(&mut self, context: &mut Context<'_, impl Transport>, stage: &mut Stage) -> Result<(), End> {
         loop {
             // What is read of a file is used as it comes: a block that must be repaired keeps no other waiting.
             let read = match (&self.reply, &self.batch) {
-                (Some(_), Some(_)) => transport.read_block(now, stream)?,
-                _ => transport.read(now, stream, READ_BYTES)?,
+                (Some(_), Some(_)) => context.read_block(self.stream)?,
+                _ => context.read(self.stream, READ_BYTES)?,
             };
             match read {
                 Read::Blocked => return Ok(()),
-                Read::Data { offset, bytes } => self.arrived(offset, bytes, operation)?,
-                Read::Finished | Read::Lost { .. } => return Err(self.ended(operation)),
+                Read::Data { offset, bytes } => self.arrived(offset, bytes, stage)?,
+                Read::Finished | Read::Lost { .. } => return Err(self.ended(stage)),
             }
-            self.last_progress = now;
+            self.last_progress = context.now();
         }
     }
 
     /// Takes bytes of the stream from `offset` on.
-    fn arrived(&mut self, offset: u64, mut bytes: Bytes, operation: &mut Operation) -> Result<(), End> {
+    fn arrived(&mut self, offset: u64, mut bytes: Bytes, stage: &mut Stage) -> Result<(), End> {
         let end = offset + bytes.len() as u64;
         if self.reply.is_none() {
             let Some(message) = self.assembler.push(&mut bytes)? else { return Ok(()) };
             let reply = Reply::parse(&message)?;
-            self.check(&reply, operation)?;
+            self.check(&reply, stage)?;
             self.reply = Some(reply);
             self.payload_start = end - bytes.len() as u64;
         }
@@ -224,34 +210,23 @@ impl Transfer {
             return Err(End::Broken(ProtocolError::Payload { found, expected: promised }));
         }
         self.received += bytes.len() as u64;
-        self.take_payload(found - bytes.len() as u64, &bytes, operation);
+        self.take_payload(found - bytes.len() as u64, &bytes, stage);
         Ok(())
     }
 
-    /// Takes bytes of the reply's payload from `position` on: into the caller's regions, if there are some.
-    fn take_payload(&mut self, position: u64, bytes: &[u8], operation: &mut Operation) {
-        let part = &mut operation.parts[self.part];
-        match (&part.work, &mut operation.goal, &self.batch) {
-            (Work::Access { access, .. }, Goal::Read { buffer, .. }, Some(batch)) => {
-                if position < self.position {
-                    (self.cursor, self.position) = (batch.start, 0);
-                }
-                access.advance(&mut self.cursor, position - self.position);
-                access.scatter(buffer, &mut self.cursor, bytes);
-                self.position = position + bytes.len() as u64;
-            }
-            _ => part.payload.extend_from_slice(bytes),
+    /// Takes bytes of the reply's payload from `position` on.
+    fn take_payload(&mut self, position: u64, bytes: &[u8], stage: &mut Stage) {
+        if let Some(batch) = self.batch.as_ref().filter(|_| position < self.position) {
+            (self.cursor, self.position) = (batch.start, 0);
         }
+        stage.take_payload(self.id.1, &mut self.cursor, position - self.position, bytes);
+        self.position = position + bytes.len() as u64;
     }
 
     /// Refuses a reply that cannot be the one of this request.
-    fn check(&self, reply: &Reply, operation: &Operation) -> Result<(), End> {
+    fn check(&self, reply: &Reply, stage: &Stage) -> Result<(), End> {
         reply.result.clone().map_err(End::Failed)?;
-        let expected = match &operation.goal {
-            Goal::Read { .. } => self.weight(),
-            Goal::ErrorCounters => ERROR_COUNTERS_BYTES as u64,
-            _ => 0,
-        };
+        let expected = stage.reply_limit(self.id.1, self.batch.as_ref());
         if reply.payload > expected {
             return Err(End::Broken(ProtocolError::Payload { found: reply.payload, expected }));
         }
@@ -263,17 +238,13 @@ impl Transfer {
     }
 
     /// The I/O node's direction has ended.
-    fn ended(&self, operation: &mut Operation) -> End {
+    fn ended(&self, stage: &mut Stage) -> End {
         let Some(reply) = &self.reply else { return self.assembler.truncated().into() };
         if self.received < reply.payload {
             let (found, expected) = (self.received, reply.payload);
             return End::Broken(ProtocolError::Payload { found, expected });
         }
-        let part = &mut operation.parts[self.part];
-        part.note_size(reply.size);
-        if let (Goal::Read { .. }, Some(batch)) = (&operation.goal, &self.batch) {
-            part.note_payload(batch, reply.payload);
-        }
+        stage.replied(self.id.1, self.batch.as_ref(), reply.size, reply.payload);
         End::Complete
     }
 }

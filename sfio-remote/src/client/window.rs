@@ -5,6 +5,7 @@ use std::time::Duration;
 use fec_transport::{SessionId, Time};
 
 use super::ClientConfig;
+use super::context::Context;
 use crate::transport::Transport;
 
 /// The window over what the paths hold. Twice that would do (design §8) if all of a transfer were on the way for as long as
@@ -35,22 +36,21 @@ impl Window {
     /// the config's limits.
     pub(super) fn bytes(
         &mut self,
-        now: Time,
-        transport: &impl Transport,
+        context: &Context<'_, impl Transport>,
         session: SessionId,
         config: &ClientConfig,
     ) -> u64 {
         let before = self.looked.filter(|look| look.session == session);
-        if before.is_none_or(|look| now.since(look.at) >= INTERVAL) {
-            let flow = transport.flow(session);
-            let since = before.map_or(Duration::ZERO, |look| now.since(look.at)).as_secs_f64();
+        if before.is_none_or(|look| context.since(look.at) >= INTERVAL) {
+            let flow = context.flow(session);
+            let since = before.map_or(Duration::ZERO, |look| context.since(look.at)).as_secs_f64();
             let received = before.map_or(0, |look| flow.received_bytes.saturating_sub(look.received_bytes));
             let received_rate = if since > 0.0 { received as f64 / since } else { 0.0 };
             let held = (flow.send_bps / 8.0).max(received_rate) * flow.round_trip.as_secs_f64();
             // A product that no number can tell is beyond every limit.
             self.bytes =
                 ((WINDOW_OVER_HELD * held) as u64).clamp(config.least_window_bytes(), config.window_bytes);
-            self.looked = Some(Look { at: now, session, received_bytes: flow.received_bytes });
+            self.looked = Some(Look { at: context.now(), session, received_bytes: flow.received_bytes });
         }
         self.bytes
     }
@@ -74,11 +74,13 @@ mod tests {
             network.flow.send_bps = bps;
             network.flow.round_trip = Duration::from_millis(200);
             now += INTERVAL;
-            assert_eq!(window.bytes(now, &network.port(MemberId(0)), session, &config), expected);
+            let mut port = network.port(MemberId(0));
+            assert_eq!(window.bytes(&Context::new(now, &mut port), session, &config), expected);
         }
         // What comes counts as well: 10 MB within 100 ms.
         network.flow = crate::transport::Flow { received_bytes: 10_000_000, send_bps: 0.0, ..network.flow };
-        let bytes = window.bytes(now + INTERVAL, &network.port(MemberId(0)), session, &config);
+        let mut port = network.port(MemberId(0));
+        let bytes = window.bytes(&Context::new(now + INTERVAL, &mut port), session, &config);
         assert_eq!(bytes, 120_000_000);
     }
 }

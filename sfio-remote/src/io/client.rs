@@ -1,16 +1,16 @@
 //! Operations as futures.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use fec_transport::io::{EndpointEnded, Handle};
 use tokio::sync::oneshot;
 
 use crate::application::{Command, SfioApplication};
-use crate::client::{Action, Answer, Completion, Durability, OperationError, OperationId};
+use crate::client::operations::{QueryErrorCounters, ReadUnopened, Remove, Rename};
+use crate::client::{Action, Durability, Operation, OperationError, OperationId};
 use crate::distribution::StripeUnit;
 use crate::io_node::ErrorCounters;
 use crate::name::FileName;
@@ -41,22 +41,15 @@ pub enum FileError {
 #[derive(Clone)]
 pub struct SfioClient {
     handle: Handle<SfioApplication>,
-    calls: Arc<Calls>,
-}
-
-/// The operations under way, and who waits for them.
-#[derive(Debug, Default)]
-pub(super) struct Calls {
-    next: AtomicU64,
-    waiting: Mutex<Waiting>,
+    /// The number of the last operation.
+    last_operation: Arc<AtomicU64>,
 }
 
 type Result<T> = std::result::Result<T, FileError>;
-type Waiting = Option<BTreeMap<OperationId, oneshot::Sender<std::result::Result<Answer, OperationError>>>>;
 
 impl SfioClient {
-    pub(super) fn new(handle: Handle<SfioApplication>, calls: Arc<Calls>) -> SfioClient {
-        SfioClient { handle, calls }
+    pub(super) fn new(handle: Handle<SfioApplication>) -> SfioClient {
+        SfioClient { handle, last_operation: Arc::default() }
     }
 
     /// Reads up to `length` bytes from `offset` on, of a file that need not be open; fewer if it ends before. It costs one
@@ -72,10 +65,8 @@ impl SfioClient {
         length: u64,
     ) -> Result<Bytes> {
         let list = ReadList::new([(offset, length)]).map_err(OperationError::from)?;
-        match self.call(Action::ReadUnopened { name: name.clone(), stripe_unit, list }).await? {
-            Answer::Data(data) => Ok(data.into_vec().pop().unwrap_or_default()),
-            other => unreachable!("data was asked for, not {other:?}"),
-        }
+        let read = self.call(ReadUnopened { name: name.clone(), stripe_unit, list }).await?;
+        Ok(read.into_vec().pop().unwrap_or_default())
     }
 
     /// Removes those subfiles of a file that there are.
@@ -83,7 +74,7 @@ impl SfioClient {
     /// # Errors
     /// If there is none, or an I/O node fails; the others have been removed nevertheless.
     pub async fn remove(&self, name: &FileName, durability: Durability) -> Result<()> {
-        self.call_again(|| Action::Remove { name: name.clone(), durability }).await.map(drop)
+        self.call_again(Remove { name: name.clone(), durability }).await
     }
 
     /// Gives each subfile of a file the path that `target` has for it; `target` has the same members in the same order.
@@ -99,8 +90,7 @@ impl SfioClient {
         replace: bool,
         durability: Durability,
     ) -> Result<()> {
-        let rename = || Action::Rename { name: name.clone(), target: target.clone(), replace, durability };
-        self.call_again(rename).await.map(drop)
+        self.call_again(Rename { name: name.clone(), target: target.clone(), replace, durability }).await
     }
 
     /// SFIO's eight error counters of one I/O node; with `reset` they start again from zero.
@@ -108,10 +98,7 @@ impl SfioClient {
     /// # Errors
     /// If the I/O node cannot be reached.
     pub async fn error_counters(&self, member: &str, reset: bool) -> Result<ErrorCounters> {
-        match self.call(Action::ErrorCounters { member: member.to_owned(), reset }).await? {
-            Answer::ErrorCounters(counters) => Ok(counters),
-            other => unreachable!("error counters were asked for, not {other:?}"),
-        }
+        self.call(QueryErrorCounters { member: member.to_owned(), reset }).await
     }
 
     /// Reaches the member's process, for instance to look at its sessions.
@@ -120,27 +107,30 @@ impl SfioClient {
     }
 
     /// Carries out one operation. If the future is dropped before it ends, the operation is cancelled.
-    pub(super) async fn call(&self, action: Action) -> Result<Answer> {
-        self.call_as(self.calls.next_id(), action).await
+    pub(super) async fn call<O: Operation>(&self, operation: O) -> Result<O::Answer> {
+        self.call_as(self.next_id(), operation).await
     }
 
     /// The same for what an I/O node carries out once, however often it is asked: if a session ends before the reply, it
     /// is asked once more, under the same number.
-    async fn call_again(&self, action: impl Fn() -> Action) -> Result<Answer> {
-        let id = self.calls.next_id();
-        match self.call_as(id, action()).await {
+    async fn call_again<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer> {
+        let id = self.next_id();
+        match self.call_as(id, operation.clone()).await {
             Err(FileError::Operation(OperationError::SessionClosed { .. })) => {
-                self.call_as(id, action()).await
+                self.call_as(id, operation).await
             }
             result => result,
         }
     }
 
-    async fn call_as(&self, id: OperationId, action: Action) -> Result<Answer> {
-        let answer = self.calls.enter(id)?;
+    async fn call_as<O: Operation>(&self, id: OperationId, operation: O) -> Result<O::Answer> {
+        let (answer, answered) = oneshot::channel();
+        // A caller that has gone needs no answer.
+        let action = Action::new(operation, move |result| drop(answer.send(result)));
         let cancel = CancelOnDrop { client: self, id: Some(id) };
         self.handle.command(Command::Start(id, action)).await?;
-        let result = answer.await.map_err(|_| EndpointEnded);
+        // When the endpoint ends, it drops the operation and with it the other end of the channel.
+        let result = answered.await.map_err(|_| EndpointEnded);
         cancel.disarm();
         Ok(result??)
     }
@@ -157,53 +147,15 @@ impl SfioClient {
         }
     }
 
-    /// A number for an operation whose completion nobody waits for.
-    pub(super) fn unattended(&self) -> OperationId {
-        self.calls.next_id()
+    /// A number for an operation.
+    pub(super) fn next_id(&self) -> OperationId {
+        OperationId(1 + self.last_operation.fetch_add(1, Ordering::Relaxed))
     }
 }
 
 impl fmt::Debug for SfioClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SfioClient").finish_non_exhaustive()
-    }
-}
-
-impl Calls {
-    pub(super) fn new() -> Calls {
-        Calls { next: AtomicU64::new(1), waiting: Mutex::new(Some(BTreeMap::new())) }
-    }
-
-    /// An operation has ended.
-    pub(super) fn complete(&self, Completion { operation, result }: Completion) {
-        if let Some(caller) = self.waiting().as_mut().and_then(|waiting| waiting.remove(&operation)) {
-            // A caller that has gone needs no answer.
-            let _ = caller.send(result);
-        }
-    }
-
-    /// The endpoint has ended: nobody waits any more.
-    pub(super) fn end(&self) {
-        *self.waiting() = None;
-    }
-
-    fn enter(
-        &self,
-        id: OperationId,
-    ) -> std::result::Result<oneshot::Receiver<std::result::Result<Answer, OperationError>>, EndpointEnded>
-    {
-        let (answer, answered) = oneshot::channel();
-        self.waiting().as_mut().ok_or(EndpointEnded)?.insert(id, answer);
-        Ok(answered)
-    }
-
-    fn next_id(&self) -> OperationId {
-        OperationId(self.next.fetch_add(1, Ordering::Relaxed))
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        // Each change is a single statement.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -222,7 +174,6 @@ impl CancelOnDrop<'_> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            self.client.calls.waiting().as_mut().map(|waiting| waiting.remove(&id));
             self.client.send_later(Command::Cancel(id));
         }
     }

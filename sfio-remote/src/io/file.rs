@@ -9,7 +9,8 @@ use fec_transport::overlay::MemberId;
 use super::client::{FileError, SfioClient};
 use super::submission::Submission;
 use crate::application::Command;
-use crate::client::{Action, Answer, Durability, FileId, FileStat, Layout, OpenMode, OperationError};
+use crate::client::operations::{Close, Open, Opened, Read, SetLength, Stat, Sync, Write};
+use crate::client::{Action, Durability, FileId, FileStat, Layout, OpenMode, OperationError};
 use crate::distribution::{Distribution, StripeUnit, Structure};
 use crate::io_node::ErrorCounters;
 use crate::name::FileName;
@@ -45,11 +46,11 @@ pub struct OpenOptions {
 /// Dropping the last of them closes it, without a sync.
 #[derive(Debug, Clone)]
 pub struct StripedFile {
-    open: Arc<Open>,
+    open: Arc<OpenFile>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     client: SfioClient,
     file: FileId,
     stat: FileStat,
@@ -88,13 +89,9 @@ impl OpenOptions {
     /// If subfiles are missing, or an I/O node fails.
     pub async fn open(&self, client: &SfioClient, name: &FileName) -> Result<StripedFile> {
         let OpenOptions { stripe_unit, mode, durability } = *self;
-        let action = Action::Open { name: name.clone(), stripe_unit, mode, durability };
-        match client.call(action).await? {
-            Answer::Opened { file, stat, layout } => {
-                Ok(StripedFile { open: Arc::new(Open { client: client.clone(), file, stat, layout }) })
-            }
-            other => unreachable!("a file was to be opened, not {other:?}"),
-        }
+        let open = Open { name: name.clone(), stripe_unit, mode, durability };
+        let Opened { file, stat, layout } = client.call(open).await?;
+        Ok(StripedFile { open: Arc::new(OpenFile { client: client.clone(), file, stat, layout }) })
     }
 }
 
@@ -171,10 +168,7 @@ impl StripedFile {
     /// If an I/O node fails.
     pub async fn read(&self, list: ReadList) -> Result<RegionsRead> {
         let list = self.planned(list, |list| list.regions().len(), ReadList::plan).await;
-        match self.open.client.call(Action::Read { file: self.open.file, list }).await? {
-            Answer::Data(data) => Ok(data),
-            other => unreachable!("data was asked for, not {other:?}"),
-        }
+        self.open.client.call(Read { file: self.open.file, list }).await
     }
 
     /// Writes all of `data` at `offset`. What lies between the end of the file and `offset` becomes zeros.
@@ -200,7 +194,7 @@ impl StripedFile {
     /// As [`write_at`](Self::write_at).
     pub async fn write(&self, list: WriteList) -> Result<()> {
         let list = self.planned(list, |list| list.regions().len(), WriteList::plan).await;
-        self.open.client.call(Action::Write { file: self.open.file, list }).await.map(drop)
+        self.open.client.call(Write { file: self.open.file, list }).await
     }
 
     /// Begins to read and comes back; the [`Submission`] tells when it is done.
@@ -260,7 +254,7 @@ impl StripedFile {
     /// # Errors
     /// If an I/O node fails. Then the file may be torn, which [`stat`](Self::stat) tells.
     pub async fn set_len(&self, length: u64) -> Result<()> {
-        self.open.client.call(Action::SetLength { file: self.open.file, length }).await.map(drop)
+        self.open.client.call(SetLength { file: self.open.file, length }).await
     }
 
     /// The sizes of all subfiles, and what they say about the file.
@@ -268,10 +262,7 @@ impl StripedFile {
     /// # Errors
     /// If an I/O node fails.
     pub async fn stat(&self) -> Result<FileStat> {
-        match self.open.client.call(Action::Stat { file: self.open.file }).await? {
-            Answer::Stat(stat) => Ok(stat),
-            other => unreachable!("sizes were asked for, not {other:?}"),
-        }
+        self.open.client.call(Stat { file: self.open.file }).await
     }
 
     /// The structural check: whether the sizes of the subfiles fit together to one length, and if not, up to where the
@@ -309,13 +300,14 @@ impl StripedFile {
     /// If an I/O node fails. After a failed sync all later ones of that subfile fail, too: what was written before may
     /// be lost, and nothing can tell.
     pub async fn sync_all(&self) -> Result<()> {
-        self.open.client.call(Action::Sync { file: self.open.file }).await.map(drop)
+        self.open.client.call(Sync { file: self.open.file }).await
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenFile {
     fn drop(&mut self) {
-        let close = Action::Close { file: self.file };
-        self.client.send_later(Command::Start(self.client.unattended(), close));
+        // Nobody waits for its completion.
+        let close = Action::new(Close { file: self.file }, drop);
+        self.client.send_later(Command::Start(self.client.next_id(), close));
     }
 }

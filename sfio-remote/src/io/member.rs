@@ -7,7 +7,7 @@ use fec_transport::io::{Endpoint, EndpointConfig, EndpointEnded, EndpointError, 
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use super::client::{Calls, SfioClient};
+use super::client::SfioClient;
 use super::disk::{DiskStore, ExportError, Quotas};
 use crate::application::{Command, Outcome, SfioApplication};
 use crate::client::ClientConfig;
@@ -78,14 +78,13 @@ impl SfioMember {
             None => SfioApplication::client(config.client),
         };
         let (operations, waiting) = mpsc::unbounded_channel();
-        let calls = Arc::new(Calls::new());
-        let mut host = Host { calls: Arc::clone(&calls), operations };
+        let host = Host { operations };
         let endpoint = Endpoint::start(endpoint, application, move |outcome| host.tell(outcome)).await?;
         let mut disk = JoinSet::new();
         if let Some(store) = store {
             disk.spawn(serve_disk(store, waiting, endpoint.handle().clone(), config.disk_threads));
         }
-        let client = SfioClient::new(endpoint.handle().clone(), calls);
+        let client = SfioClient::new(endpoint.handle().clone());
         Ok(SfioMember { endpoint, client, _disk: disk })
     }
 
@@ -120,25 +119,17 @@ impl SfioClient {
 
 /// What the endpoint tells: runs in its task, so it only hands on.
 struct Host {
-    calls: Arc<Calls>,
     /// As many as the I/O node lets be under way, which is bounded by its memory.
     operations: mpsc::UnboundedSender<DiskOperation>,
 }
 
 impl Host {
-    fn tell(&mut self, outcome: Outcome) {
+    fn tell(&self, outcome: Outcome) {
         match outcome {
-            Outcome::Completion(completion) => self.calls.complete(completion),
+            Outcome::Completion(completion) => completion.deliver(),
             // The receiver ends only with the member.
             Outcome::Disk(operation) => drop(self.operations.send(operation)),
         }
-    }
-}
-
-impl Drop for Host {
-    /// The endpoint has ended, and with it all hope of an answer.
-    fn drop(&mut self) {
-        self.calls.end();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use fec_transport::overlay::MemberId;
 
-use super::{RegionIndex, Segment, merge, sort};
+use super::{RegionIndex, Segment, SubfileAccess, sort};
 use crate::distribution::{Distribution, Region, SubfileIndex};
 
 /// Collects the requests that a caller's list becomes, by I/O node and subfile.
@@ -27,17 +27,6 @@ pub struct RequestCache<'a> {
     holders: &'a [MemberId],
     /// One per subfile, in the order of striping; which I/O node it belongs to, `holders` tells.
     entries: Vec<Vec<Segment>>,
-}
-
-/// All that one call does to one subfile: disjoint segments in ascending order.
-#[derive(Debug, Clone)]
-pub struct SubfileAccess {
-    member: MemberId,
-    subfile: SubfileIndex,
-    distribution: Distribution,
-    pub(super) segments: Vec<Segment>,
-    /// The requests as they were before overlaps were resolved; empty if there were none.
-    pub(super) overlapping: Vec<Segment>,
 }
 
 impl<'a> RequestCache<'a> {
@@ -70,39 +59,10 @@ impl<'a> RequestCache<'a> {
         let entries = distribution.subfiles().zip(entries).filter(|(_, requests)| !requests.is_empty());
         let flush = |(subfile, mut requests): (SubfileIndex, Vec<Segment>)| {
             sort::sort(&mut requests);
-            let overlapping = if merge::overlap(&requests) { requests.clone() } else { Vec::new() };
-            let segments = merge::resolve_overlaps(requests);
-            SubfileAccess { member: holders[subfile.index()], subfile, distribution, segments, overlapping }
+            SubfileAccess::new(holders[subfile.index()], subfile, distribution, requests)
         };
         let mut accesses: Vec<SubfileAccess> = entries.map(flush).collect();
-        accesses.sort_by_key(|access| access.member);
+        accesses.sort_by_key(SubfileAccess::member);
         accesses
-    }
-}
-
-impl SubfileAccess {
-    /// The I/O node that holds the subfile.
-    pub fn member(&self) -> MemberId {
-        self.member
-    }
-
-    /// The subfile.
-    pub fn subfile(&self) -> SubfileIndex {
-        self.subfile
-    }
-
-    /// How the file is dealt out.
-    pub fn distribution(&self) -> &Distribution {
-        &self.distribution
-    }
-
-    /// The number of bytes that travel: each byte once, however many regions want it.
-    pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.length).sum()
-    }
-
-    /// The offset in the subfile behind the last byte.
-    pub fn end(&self) -> u64 {
-        self.segments.last().map_or(0, Segment::end)
     }
 }

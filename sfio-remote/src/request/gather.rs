@@ -1,6 +1,6 @@
 //! The caller's fragmented memory as one stream, and back: the paper's *mkbset*, which made an MPI datatype for this.
 
-use super::batch::rest_of;
+use super::access::rest_of;
 use super::{Cursor, ReadBuffer, RegionIndex, Segment, SubfileAccess, WriteList};
 use crate::distribution::{Extent, Fragments, Region};
 
@@ -67,9 +67,10 @@ impl SubfileAccess {
     /// Copies bytes that several regions want from the one that received them to the others.
     pub fn fill_overlaps(&self, buffer: &mut ReadBuffer) {
         let ReadBuffer { regions, memory } = buffer;
-        for wanted in &self.overlapping {
-            let first = self.segments.partition_point(|segment| segment.end() <= wanted.start);
-            let covering = self.segments[first..].iter().take_while(|segment| segment.start < wanted.end());
+        let segments = self.segments_from(Cursor::default());
+        for wanted in self.overlapping() {
+            let first = segments.partition_point(|segment| segment.end() <= wanted.start);
+            let covering = segments[first..].iter().take_while(|segment| segment.start < wanted.end());
             for holder in covering.filter(|segment| segment.region != wanted.region) {
                 let shared = Extent::between(wanted.start.max(holder.start), wanted.end().min(holder.end()));
                 // Both are cut at the same stripes, so their pieces correspond.
@@ -85,7 +86,7 @@ impl SubfileAccess {
 
     /// The pieces of memory for the next `limit` bytes from `cursor` on.
     fn pieces<'a>(&'a self, regions: &'a [Region], cursor: Cursor, limit: u64) -> Pieces<'a> {
-        let segments = self.segments.get(cursor.segment..).unwrap_or_default();
+        let segments = self.segments_from(cursor);
         Pieces { access: self, regions, segments, within: cursor.within, current: None, limit }
     }
 }

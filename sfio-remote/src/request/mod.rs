@@ -18,7 +18,7 @@
 //! All of it handles offsets and lengths only. The data stays where the caller put it until it is copied into the
 //! transport's source blocks. `[sfio §3]`, `[thesis §2.7]`
 
-mod batch;
+mod access;
 mod cache;
 mod gather;
 mod list;
@@ -28,8 +28,8 @@ mod plan;
 mod run;
 mod sort;
 
-pub use batch::{Batch, Cursor};
-pub use cache::{RequestCache, SubfileAccess};
+pub use access::{Batch, Cursor, SubfileAccess};
+pub use cache::RequestCache;
 pub use gather::{DIRECT_BYTES, STAGING_BYTES, Staging, gather};
 pub use list::{FileView, Granularity, ListError, ReadBuffer, ReadList, RegionsRead, WriteList};
 pub use pattern::{Joined, Pattern, PatternError, Pieces};

@@ -154,7 +154,7 @@ fn a_contiguous_region_is_one_request_per_subfile_however_small_the_stripe_unit(
     let files = Files::new(1, 3, &content(0));
     let list = ReadList::new([(0, LENGTH as u64)]).expect("possible");
     for access in files.accesses(list.regions()) {
-        assert_eq!(access.segments.len(), 1);
+        assert_eq!(access.segments_from(Cursor::default()).len(), 1);
         let batch = access.next_batch(&mut Cursor::default(), u64::MAX).expect("one transfer");
         assert_eq!((batch.runs.runs().count(), batch.runs.payload()), (1, LENGTH as u64 / 3));
     }

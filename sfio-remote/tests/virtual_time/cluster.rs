@@ -11,9 +11,10 @@ use fec_transport::overlay::{MemberId, Overlay};
 use fec_transport::sim::{LinkSpec, Scene, World};
 use fec_transport::{Application, Config, Event, Time};
 use sfio_remote::application::{Command, Outcome, SfioApplication};
+use sfio_remote::client::operations::{Open, Read, Stat, Write};
 use sfio_remote::client::{
-    Action, Answer, ClientConfig, Completion, Durability, FileId, FileStat, OpenMode, OperationError,
-    OperationId,
+    Action, ClientConfig, Completion, Durability, FileId, FileStat, OpenMode, Operation, OperationError,
+    OperationId, Receipt,
 };
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io_node::IoNodeConfig;
@@ -96,7 +97,6 @@ impl Application for Hosted {
 pub(crate) struct Cluster {
     pub(crate) world: World<Hosted>,
     pub(crate) disks: BTreeMap<String, Disk>,
-    results: BTreeMap<OperationId, Result<Answer, OperationError>>,
     next_operation: u64,
 }
 
@@ -112,29 +112,28 @@ impl Cluster {
             Hosted::new(name.starts_with("io"), Rc::clone(&theirs[&name]))
         };
         let world = World::new(scene, Config::default(), seed, make);
-        Cluster { world, disks, results: BTreeMap::new(), next_operation: 1 }
+        Cluster { world, disks, next_operation: 1 }
     }
 
-    pub(crate) fn start(&mut self, member: &str, action: Action) -> OperationId {
+    pub(crate) fn start<O: Operation>(&mut self, member: &str, operation: O) -> Receipt<O::Answer> {
         let id = OperationId(self.next_operation);
         self.next_operation += 1;
+        let (action, receipt) = Action::with_receipt(operation);
         let member = self.world.member(member);
         self.world.command(member, Command::Start(id, action));
-        id
+        receipt
     }
 
     /// Runs until the operation has ended.
-    pub(crate) fn result(
+    pub(crate) fn result<A>(
         &mut self,
-        id: OperationId,
+        receipt: &Receipt<A>,
         limit: Duration,
-    ) -> Option<Result<Answer, OperationError>> {
+    ) -> Option<Result<A, OperationError>> {
         let deadline = self.world.now() + limit;
         while self.world.now() < deadline {
-            for (_, Completion { operation, result }) in self.world.take_outcomes() {
-                self.results.insert(operation, result);
-            }
-            if let Some(result) = self.results.remove(&id) {
+            self.world.take_outcomes().into_iter().for_each(|(_, completion)| completion.deliver());
+            if let Some(result) = receipt.take() {
                 return Some(result);
             }
             self.world.run_for(MS);
@@ -143,38 +142,29 @@ impl Cluster {
     }
 
     /// One operation of `member`, which must succeed within 60 s.
-    pub(crate) fn call(&mut self, member: &str, action: Action) -> Answer {
-        let id = self.start(member, action);
-        self.result(id, 60 * SECOND).expect("it ends in time").expect("it succeeds")
+    pub(crate) fn call<O: Operation>(&mut self, member: &str, operation: O) -> O::Answer {
+        let receipt = self.start(member, operation);
+        self.result(&receipt, 60 * SECOND).expect("it ends in time").expect("it succeeds")
     }
 
     pub(crate) fn open(&mut self, member: &str, name: &str, unit: u64, mode: OpenMode) -> FileId {
         let name = name.parse().expect("a right name");
         let stripe_unit = StripeUnit::new(unit).expect("in range");
-        match self.call(member, Action::Open { name, stripe_unit, mode, durability: Durability::OnFlush }) {
-            Answer::Opened { file, .. } => file,
-            other => panic!("{other:?}"),
-        }
+        self.call(member, Open { name, stripe_unit, mode, durability: Durability::OnFlush }).file
     }
 
     pub(crate) fn write(&mut self, member: &str, file: FileId, pieces: Vec<(u64, Bytes)>) {
         let list = WriteList::new(pieces).expect("a possible list");
-        assert_eq!(self.call(member, Action::Write { file, list }), Answer::Done);
+        self.call(member, Write { file, list });
     }
 
     pub(crate) fn read(&mut self, member: &str, file: FileId, regions: Vec<(u64, u64)>) -> Vec<Bytes> {
         let list = ReadList::new(regions).expect("a possible list");
-        match self.call(member, Action::Read { file, list }) {
-            Answer::Data(data) => data.into_vec(),
-            other => panic!("{other:?}"),
-        }
+        self.call(member, Read { file, list }).into_vec()
     }
 
     pub(crate) fn stat(&mut self, member: &str, file: FileId) -> FileStat {
-        match self.call(member, Action::Stat { file }) {
-            Answer::Stat(stat) => stat,
-            other => panic!("{other:?}"),
-        }
+        self.call(member, Stat { file })
     }
 
     /// An I/O node loses its power and comes back: of its unsynced pages those survive that the bits of `survives` say,

@@ -7,7 +7,8 @@ mod rates;
 use bytes::Bytes;
 use cluster::{Cluster, MS, SECOND, overlay, pattern};
 use proptest::prelude::*;
-use sfio_remote::client::{Action, Answer, OpenMode, OperationError};
+use sfio_remote::client::operations::{Sync, Write};
+use sfio_remote::client::{OpenMode, OperationError};
 use sfio_remote::distribution::Structure;
 use sfio_remote::request::WriteList;
 
@@ -33,10 +34,10 @@ fn three_writers_at_once_lie_on_the_disks_as_in_the_paper() {
         .map(|(index, (client, file))| {
             let list =
                 WriteList::new([(13 * index, Bytes::from_static(b"Hello*World!*"))]).expect("possible");
-            cluster.start(client, Action::Write { file, list })
+            cluster.start(client, Write { file, list })
         })
         .collect();
-    writes.into_iter().for_each(|id| assert_eq!(cluster.result(id, 10 * SECOND), Some(Ok(Answer::Done))));
+    writes.into_iter().for_each(|receipt| assert_eq!(cluster.result(&receipt, 10 * SECOND), Some(Ok(()))));
     assert_eq!(cluster.subfile("io1", "tmp/a.dat"), Some(b"Hellod!*Heorld!o*Wor".to_vec()));
     assert_eq!(cluster.subfile("io2", "tmp/a.dat"), Some(b"*Worlllo*W*Hellld!*".to_vec()));
 }
@@ -90,7 +91,7 @@ fn a_run_with_faults(seed: u64) -> String {
     cluster.world.restart(3_000 * MS, other);
     let data = Bytes::from(pattern(4 << 20, seed));
     cluster.write("c1", file, vec![(0, data.clone())]);
-    assert_eq!(cluster.call("c1", Action::Sync { file }), Answer::Done);
+    cluster.call("c1", Sync { file });
     let file = cluster.open("c3", THREE, 1_000, OpenMode::Existing);
     assert_eq!(cluster.read("c3", file, vec![(0, 8 << 20)]), [data]);
     cluster.world.trace_hash()
@@ -110,16 +111,16 @@ fn an_io_node_that_crashes_is_named_within_ten_seconds_and_serves_again_after_it
     let io2 = cluster.world.member("io2");
     cluster.world.crash(300 * MS, io2);
     let data = Bytes::from(pattern(4 << 20, 3));
-    let write = || Action::Write { file, list: WriteList::new([(0, data.clone())]).expect("possible") };
+    let write = || Write { file, list: WriteList::new([(0, data.clone())]).expect("possible") };
     let began = cluster.world.now();
-    let id = cluster.start("c1", write());
-    let error = cluster.result(id, 20 * SECOND).expect("it ends").expect_err("io2 is gone");
+    let receipt = cluster.start("c1", write());
+    let error = cluster.result(&receipt, 20 * SECOND).expect("it ends").expect_err("io2 is gone");
     assert!(matches!(&error, OperationError::SessionClosed { member, .. } if member == "io2"), "{error}");
     assert!(cluster.world.now().since(began) < 10 * SECOND, "{error}");
     cluster.world.restart(MS, io2);
     cluster.world.run_for(SECOND);
     assert!(matches!(cluster.stat("c1", file).structure(), Structure::Torn(_)), "it does not look whole");
-    assert_eq!(cluster.call("c1", write()), Answer::Done);
+    cluster.call("c1", write());
     assert_eq!(cluster.read("c1", file, vec![(0, 4 << 20)]), [data]);
 }
 
@@ -131,10 +132,10 @@ fn many_files_at_once_all_arrive() {
     let files: Vec<_> = names.iter().map(|name| cluster.open("c1", name, 777, OpenMode::Create)).collect();
     let write = |(file, data): (&_, &Bytes)| {
         let list = WriteList::new([(0, data.clone())]).expect("possible");
-        cluster.start("c1", Action::Write { file: *file, list })
+        cluster.start("c1", Write { file: *file, list })
     };
-    let ids: Vec<_> = files.iter().zip(&contents).map(write).collect();
-    ids.into_iter().for_each(|id| assert_eq!(cluster.result(id, 60 * SECOND), Some(Ok(Answer::Done))));
+    let receipts: Vec<_> = files.iter().zip(&contents).map(write).collect();
+    receipts.into_iter().for_each(|receipt| assert_eq!(cluster.result(&receipt, 60 * SECOND), Some(Ok(()))));
     for (file, data) in files.into_iter().zip(contents) {
         assert_eq!(cluster.read("c1", file, vec![(0, 1 << 20)]), [data]);
     }
@@ -145,9 +146,9 @@ fn a_slow_link_is_slow_and_nothing_times_out() {
     let mut cluster = Cluster::new(&overlay(1), 5);
     let file = cluster.open("c1", THREE, 65_536, OpenMode::Create);
     let list = WriteList::new([(0, Bytes::from(pattern(48 << 20, 5)))]).expect("possible");
-    let id = cluster.start("c1", Action::Write { file, list });
+    let receipt = cluster.start("c1", Write { file, list });
     // More lies in the send buffers than the links carry in the half minute that a transfer may stand still.
-    assert_eq!(cluster.result(id, 400 * SECOND), Some(Ok(Answer::Done)));
+    assert_eq!(cluster.result(&receipt, 400 * SECOND), Some(Ok(())));
 }
 
 /// A write, whether a sync follows, and whether an I/O node loses its power after that: which one, and what survives of
@@ -198,14 +199,14 @@ proptest! {
     fn what_was_synced_survives_every_power_loss(seed: u64, unit in 1_u64..5_000, steps in prop::collection::vec(any_step(), 1..8)) {
         let mut cluster = Cluster::new(&overlay(50), seed);
         let file = cluster.open("c1", THREE, unit, OpenMode::Create);
-        assert_eq!(cluster.call("c1", Action::Sync { file }), Answer::Done);
+        cluster.call("c1", Sync { file });
         let mut expectation = Expectation::default();
         for (number, (offset, length, sync, power_loss)) in steps.into_iter().enumerate() {
             let data = pattern(length, number as u64);
             cluster.write("c1", file, vec![(offset, Bytes::from(data.clone()))]);
             expectation.write(offset, &data);
             if sync {
-                assert_eq!(cluster.call("c1", Action::Sync { file }), Answer::Done);
+                cluster.call("c1", Sync { file });
                 expectation.sync();
             }
             if let Some((which, survives)) = power_loss {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fec_transport::sim::{LinkSpec, Scene};
-use sfio_remote::client::{Action, Answer, OpenMode};
+use sfio_remote::client::operations::{Read, Write};
+use sfio_remote::client::{OpenMode, Operation};
 use sfio_remote::request::{ReadList, WriteList};
 
 use crate::cluster::{Cluster, MS, SECOND, pattern};
@@ -20,20 +21,23 @@ fn shares(delay: Duration, loss: f64) -> [f64; 2] {
     let data = Bytes::from(pattern(100_000_000, 1));
     let length = data.len() as u64;
     let limit = RATE_MBIT as f64 * 1e6 / 8.0 * (1.0 - loss) * 1_408.0 / 1_496.0;
-    let mut share = |action: &dyn Fn() -> Action| {
-        let mut last = 0.0;
-        for _ in 0..2 {
-            let began = cluster.world.now();
-            let id = cluster.start("c1", action());
-            let result = cluster.result(id, 120 * SECOND).expect("it ends").expect("it succeeds");
-            assert!(matches!(result, Answer::Done | Answer::Data(_)));
-            last = length as f64 / cluster.world.now().since(began).as_secs_f64() / limit;
-        }
-        last
-    };
-    let write = || Action::Write { file, list: WriteList::new([(0, data.clone())]).expect("possible") };
-    let read = || Action::Read { file, list: ReadList::new([(0, length)]).expect("possible") };
-    [share(&write), share(&read)]
+    let list = || WriteList::new([(0, data.clone())]).expect("possible");
+    let write = second_rate(&mut cluster, length, || Write { file, list: list() });
+    let list = || ReadList::new([(0, length)]).expect("possible");
+    let read = second_rate(&mut cluster, length, || Read { file, list: list() });
+    [write / limit, read / limit]
+}
+
+/// The rate of the second of two operations that move `length` bytes each, in bytes per second.
+fn second_rate<O: Operation>(cluster: &mut Cluster, length: u64, operation: impl Fn() -> O) -> f64 {
+    let mut last = 0.0;
+    for _ in 0..2 {
+        let began = cluster.world.now();
+        let receipt = cluster.start("c1", operation());
+        cluster.result(&receipt, 120 * SECOND).expect("it ends").expect("it succeeds");
+        last = length as f64 / cluster.world.now().since(began).as_secs_f64();
+    }
+    last
 }
 
 /// With windows of twice what the paths hold, the long way once got two fifths.

@@ -114,9 +114,9 @@ fn play(seed: u64, durability: Durability) -> usize {
     let (mut cluster, mut dice) = (Cluster::new(seed), Dice::new(seed + 1_000));
     let stripe_unit = StripeUnit::new([5, 200, 1_000, 3_000][dice.below(4)]).expect("in range");
     let distribution = Distribution::new(stripe_unit, WIDTH).expect("in range");
-    let open = Action::Open { name: name(THREE), stripe_unit, mode: OpenMode::Create, durability };
-    let Ok(Answer::Opened { file, .. }) = cluster.call(open) else { panic!("it opens") };
-    assert_eq!(cluster.call(Action::Sync { file }), Ok(Answer::Done));
+    let open = Open { name: name(THREE), stripe_unit, mode: OpenMode::Create, durability };
+    let file = cluster.call(open).expect("it opens").file;
+    assert_eq!(cluster.call(Sync { file }), Ok(()));
     let zeros = durability == Durability::OnEveryCall;
     let (mut expectation, mut losses) = (Expectation { zeros, ..Expectation::default() }, 0);
     let mut all_succeeded = true;
@@ -126,20 +126,19 @@ fn play(seed: u64, durability: Durability) -> usize {
         let data: Vec<u8> =
             (0..1 + dice.below(4_000)).map(|i| (1 + (i * 31 + step * 77) % 255) as u8).collect();
         let syncs = durability == Durability::OnFlush && dice.below(3) == 0;
-        let action = match syncs {
-            true => Action::Sync { file },
+        let receipt = match syncs {
+            true => cluster.start(CLIENT, Sync { file }),
             false => {
                 expectation.begin(offset, &data);
                 let list = WriteList::new([(offset as u64, Bytes::from(data.clone()))]).expect("possible");
-                Action::Write { file, list }
+                cluster.start(CLIENT, Write { file, list })
             }
         };
-        let id = cluster.start(CLIENT, action);
         losses += after_each_disk_operation(&mut cluster, |cluster, operation| {
             let context = format!("seed {seed}, {durability:?}, step {step}, disk operation {operation}");
             check(&distribution, &lose_power(cluster, &mut dice), &expectation, &context);
         });
-        let succeeded = cluster.results.remove(&id).expect("it has ended").is_ok();
+        let succeeded = receipt.take().expect("it has ended").is_ok();
         if !syncs {
             expectation.end(offset, &data, succeeded);
             all_succeeded &= succeeded;

@@ -1,8 +1,21 @@
-//! What fits into one transfer.
+//! All that one call does to one subfile, and what of it fits into one transfer.
 
-use super::{Segment, SubfileAccess, merge};
-use crate::distribution::Extent;
+use fec_transport::overlay::MemberId;
+
+use super::{Segment, merge};
+use crate::distribution::{Distribution, Extent, SubfileIndex};
 use crate::wire::{RunTable, RunTableBuilder};
+
+/// All that one call does to one subfile: disjoint segments in ascending order.
+#[derive(Debug, Clone)]
+pub struct SubfileAccess {
+    member: MemberId,
+    subfile: SubfileIndex,
+    distribution: Distribution,
+    segments: Vec<Segment>,
+    /// The requests as they were before overlaps were resolved; empty if there were none.
+    overlapping: Vec<Segment>,
+}
 
 /// A position in what an access transfers: the bytes of its segments, one behind the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,6 +34,53 @@ pub struct Batch {
 }
 
 impl SubfileAccess {
+    /// What sorted requests ask of one subfile.
+    pub(super) fn new(
+        member: MemberId,
+        subfile: SubfileIndex,
+        distribution: Distribution,
+        requests: Vec<Segment>,
+    ) -> SubfileAccess {
+        let overlapping = if merge::overlap(&requests) { requests.clone() } else { Vec::new() };
+        let segments = merge::resolve_overlaps(requests);
+        SubfileAccess { member, subfile, distribution, segments, overlapping }
+    }
+
+    /// The I/O node that holds the subfile.
+    pub fn member(&self) -> MemberId {
+        self.member
+    }
+
+    /// The subfile.
+    pub fn subfile(&self) -> SubfileIndex {
+        self.subfile
+    }
+
+    /// How the file is dealt out.
+    pub fn distribution(&self) -> &Distribution {
+        &self.distribution
+    }
+
+    /// The number of bytes that travel: each byte once, however many regions want it.
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.length).sum()
+    }
+
+    /// The offset in the subfile behind the last byte.
+    pub fn end(&self) -> u64 {
+        self.segments.last().map_or(0, Segment::end)
+    }
+
+    /// The disjoint segments from the one on that `cursor` is in, in ascending order.
+    pub(super) fn segments_from(&self, cursor: Cursor) -> &[Segment] {
+        self.segments.get(cursor.segment..).unwrap_or_default()
+    }
+
+    /// The requests as they were before overlaps were resolved; empty if there were none.
+    pub(super) fn overlapping(&self) -> &[Segment] {
+        &self.overlapping
+    }
+
     /// The next transfer of at most `limit` bytes from `cursor` on, which moves behind it; none at the end.
     ///
     /// It is shorter when its run table is full: no list is too fragmented, it only takes more transfers.
@@ -74,7 +134,7 @@ impl SubfileAccess {
 
     /// The maximal extents from `cursor` on.
     fn extents_from(&self, cursor: Cursor) -> impl Iterator<Item = Extent> + '_ {
-        let rest = self.segments.get(cursor.segment..).unwrap_or_default();
+        let rest = self.segments_from(cursor);
         let cut = move |(index, extent): (usize, Extent)| {
             let start = if index == 0 { rest[0].start + cursor.within } else { extent.offset() };
             Extent::between(start, extent.end())
