@@ -70,6 +70,8 @@ error_kinds! {
     Cancelled = 19, "cancelled";
     /// Another session has claimed the subfile, and is still writing it.
     Claimed = 20, "another process is writing it";
+    /// A claim cannot be resumed: the I/O node was restarted since, or somebody else has changed the subfile.
+    ClaimEnded = 31, "what was written to it cannot be relied upon: the claim on it has ended";
 }
 
 impl ErrorKind {

@@ -32,12 +32,14 @@ mod file;
 mod member;
 #[cfg(feature = "config")]
 pub mod membership;
+mod patience;
 #[cfg(feature = "replication")]
 pub mod replication;
 mod submission;
 
-pub use client::{FileError, SfioClient};
+pub use client::{FileError, Patient, SfioClient};
 pub use disk::{DiskStore, ExportError, Quotas};
 pub use file::{OpenOptions, StripedFile};
 pub use member::{MemberConfig, SfioMember, StartError};
+pub use patience::{OutageNews, Patience};
 pub use submission::Submission;

@@ -54,7 +54,8 @@ impl<T: Transport> Context<'_, T> {
         if let Some(client) = self.client() {
             self.shared.config.access.check(&client, request)?;
         }
-        self.shared.claims.admit(session, request)
+        let peer = self.transport.peer(session);
+        self.shared.claims.admit(session, peer, request)
     }
 
     /// Carries out a request once, however often it comes. Gives the outcome if it was carried out before.

@@ -36,6 +36,11 @@ pub enum OpenMode {
     /// The same, and nobody else may change the subfiles until this process gives them another name, removes them, or
     /// ends: of several that want to write one file, one does.
     Claim,
+    /// The subfiles that this process has claimed, as it has written them: the claim goes on over a new session if one was
+    /// lost. An error ([`ClaimEnded`](crate::remote_error::ErrorKind::ClaimEnded)) if an I/O node was restarted since the
+    /// claim, so that it may have lost what was written, or if somebody else has changed a subfile. A sync can be believed
+    /// if the claim is resumed behind it.
+    Resume,
 }
 
 /// A file that was opened.
@@ -62,10 +67,10 @@ impl Operation for Open {
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<Opened>, OperationError> {
         let Open { name, stripe_unit, mode, durability } = self;
         let layout = planning.layout(name, stripe_unit)?;
-        let (truncate, claim) = (mode.truncates(), mode == OpenMode::Claim);
+        let (truncate, claim) = (mode.truncates(), matches!(mode, OpenMode::Claim | OpenMode::Resume));
         let stage = Stage::each(&layout, |_, path| match mode {
             OpenMode::Existing => RequestKind::Stat { path },
-            OpenMode::Create | OpenMode::Truncate | OpenMode::Claim => {
+            OpenMode::Create | OpenMode::Truncate | OpenMode::Claim | OpenMode::Resume => {
                 RequestKind::Create { path, truncate, claim }
             }
         });

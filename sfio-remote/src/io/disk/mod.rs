@@ -17,9 +17,10 @@ pub use quota::Quotas;
 pub use root::ExportError;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::name::SubfilePath;
+use crate::remote_error::ErrorKind;
 use crate::store::{
     DiskAction, DiskError, DiskOperation, DiskReply, DiskResult, Incident, Store, SystemCall,
 };
@@ -34,6 +35,9 @@ pub struct DiskStore {
     root: Arc<ExportRoot>,
     accounts: Arc<Accounts>,
     handles: Arc<Mutex<Handles>>,
+    /// Held by a rename that takes sums along, so that nothing changes the subfile between its two steps; shared by
+    /// changes.
+    renames: Arc<RwLock<()>>,
 }
 
 impl DiskStore {
@@ -54,7 +58,7 @@ impl DiskStore {
         let root = Arc::new(ExportRoot::open(export_root)?);
         let accounts = Accounts::open(quotas, export_root)
             .map_err(|error| ExportError::NotCounted { path: export_root.to_owned(), error })?;
-        Ok(DiskStore { root, accounts: Arc::new(accounts), handles: Arc::default() })
+        Ok(DiskStore { root, accounts: Arc::new(accounts), handles: Arc::default(), renames: Arc::default() })
     }
 
     /// Carries out one operation.
@@ -70,6 +74,12 @@ impl DiskStore {
         action: &DiskAction,
         incidents: &mut Vec<Incident>,
     ) -> Result<DiskReply, DiskError> {
+        // Nothing lies behind the lock that a panic could leave half changed.
+        let takes_sums_along = self.takes_sums_along(path, action);
+        let _alone = takes_sums_along.then(|| self.renames.write().unwrap_or_else(PoisonError::into_inner));
+        let _shared =
+            (!takes_sums_along).then(|| self.renames.read().unwrap_or_else(PoisonError::into_inner));
+        self.forget_sums(path, action, incidents)?;
         let mut data = bytes::Bytes::new();
         let size_before = match action {
             DiskAction::Size => self.handle(path, Access::Read, incidents)?.size(path)?,
@@ -97,10 +107,43 @@ impl DiskStore {
             }
             DiskAction::Rename { target, replace, durable } => {
                 self.rename(path, target, (*replace, *durable), incidents)?;
+                if let (Some(sums), Some(new)) = (crate::sums::beside(path), crate::sums::beside(target)) {
+                    unless_missing(self.rename(&sums, &new, (true, *durable), incidents))?;
+                }
                 0
             }
         };
         Ok(DiskReply { size_before, data })
+    }
+
+    fn takes_sums_along(&self, path: &SubfilePath, action: &DiskAction) -> bool {
+        let sums = || crate::sums::beside(path).is_some_and(|sums| self.root.holds(&sums));
+        matches!(action, DiskAction::Rename { .. }) && sums()
+    }
+
+    /// Removes the [sums](crate::sums) of what `action` is about to change, durably: sums that outlived a change by a power
+    /// loss would call good bytes damaged.
+    fn forget_sums(
+        &self,
+        path: &SubfilePath,
+        action: &DiskAction,
+        incidents: &mut Vec<Incident>,
+    ) -> Result<(), DiskError> {
+        let changed = match action {
+            DiskAction::Write { .. }
+            | DiskAction::Create { truncate: true, .. }
+            | DiskAction::SetLength { .. }
+            | DiskAction::Grow { .. }
+            | DiskAction::Remove { .. } => path,
+            // One that is new has no sums yet; there may be some of one that was removed behind our back.
+            DiskAction::Create { truncate: false, .. } if !self.root.holds(path) => path,
+            DiskAction::Rename { target, replace, .. } if *replace || !self.root.holds(target) => target,
+            _ => return Ok(()),
+        };
+        match crate::sums::beside(changed) {
+            Some(sums) => unless_missing(self.remove(&sums, true, incidents)),
+            None => Ok(()),
+        }
     }
 
     fn create(
@@ -206,6 +249,26 @@ impl DiskStore {
         // The cache is consistent between any two of its statements, so a panic elsewhere does not spoil it.
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Sums were to be moved or removed, and need not be there.
+fn unless_missing(result: Result<(), DiskError>) -> Result<(), DiskError> {
+    match result {
+        Err(error) if is_no_file(error.error.kind) => Ok(()),
+        other => other,
+    }
+}
+
+/// Whether that says that a path leads to no file, so that there can be no sums.
+fn is_no_file(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotFound
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::NotAFile
+            | ErrorKind::OutsideRoot
+    )
 }
 
 impl Store for DiskStore {

@@ -173,6 +173,11 @@ impl ExportRoot {
         }
     }
 
+    /// Whether there is something at that path.
+    pub(super) fn holds(&self, path: &SubfilePath) -> bool {
+        self.resolve(path.as_str(), OFlags::PATH).is_ok()
+    }
+
     pub(super) fn remove(&self, path: &SubfilePath, durable: bool) -> Result<(), DiskError> {
         self.refuse_other_than_file(path, SystemCall::Unlink)?;
         let (parent, name) = split(path.as_str());
