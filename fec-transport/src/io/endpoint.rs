@@ -298,6 +298,7 @@ fn driver<A: Application, H>(
         data: DataSocket::new(sockets.data, arrival_loss)?,
         addresses: AddressBook::of(&overlay, own.member),
         codecs: CodecPool::new()?,
+        planning: JoinSet::new(),
         buffer: Vec::new(),
         node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now())?,
         clock,

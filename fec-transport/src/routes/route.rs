@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::Health;
+use super::detour::Health;
+use super::plan::PlannedRoute;
 use crate::config::Routing;
-use crate::plan::PlannedRoute;
 use crate::session::path::PathId;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
