@@ -128,7 +128,7 @@ fn batches_do_not_depend_on_the_number_of_threads() {
     assert_eq!(rows, all("3"));
     assert_eq!(rows.lines().count(), 110);
     let pairs = file("pairs.csv", "# from, to\nSeattle, New York\n0,1\n");
-    let rows = printed(&["plan", ABILENE, "--pairs", &pairs, "--output", "csv"]);
+    let rows = printed(&["plan", ABILENE, "--pairs", &pairs, "--format", "csv"]);
     assert_eq!(rows.lines().nth(1), Some("3,0,1,0.5,11,0,"));
     let pairs = file("bad-pairs.csv", "Seattle, Boston\n");
     assert_eq!(capillary(&["plan", ABILENE, "--pairs", &pairs]).status.code(), Some(3));
@@ -180,7 +180,7 @@ fn a_failure_takes_its_flow_and_the_rest_is_planned_anew() {
 #[test]
 fn a_converted_file_plans_the_same() {
     for format in ["gml", "graphml", "json", "dot", "sndlib-xml", "sndlib-native", "csv"] {
-        let converted = file(&format!("abilene.{format}"), &printed(&["convert", ABILENE, "--into", format]));
+        let converted = file(&format!("abilene.{format}"), &printed(&["convert", ABILENE, "--format", format]));
         let (plan, again) = (
             json(&["plan", ABILENE, "--from", "id:4", "--to", "id:7", "--json"]),
             json(&["plan", &converted, "--from", "id:4", "--to", "id:7", "--json"]),

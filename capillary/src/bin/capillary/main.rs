@@ -2,24 +2,22 @@
 
 mod batch;
 mod compare;
-mod failure;
 mod inspect;
 mod plan;
 mod source;
 mod what_if;
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use capillary::format::{self, Format};
 use clap::{Parser, Subcommand, ValueEnum};
-use failure::Failure;
+use program::{EXIT_CODES, Failure, output};
 use source::Source;
 
 /// Plans routes that load no link of a network more than they must.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(version, about, max_term_width = 100, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -43,7 +41,7 @@ enum Command {
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
+enum Print {
     /// An aligned table
     Table,
     /// One JSON object (batches: one per line)
@@ -52,6 +50,30 @@ enum Output {
     Csv,
     /// A Graphviz graph with loads
     Dot,
+}
+
+/// How results are printed, and where they go.
+#[derive(Debug, clap::Args)]
+struct Printing {
+    /// How to print
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Print::Table)]
+    format: Print,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// The file to write; standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Printing {
+    fn format(&self) -> Print {
+        if self.json { Print::Json } else { self.format }
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.output.as_deref()
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -68,7 +90,7 @@ struct Draw {
     #[arg(long, requires = "from")]
     layers: Option<std::num::NonZeroU32>,
     /// The file to write; standard output without it
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
@@ -77,10 +99,10 @@ struct Convert {
     #[command(flatten)]
     source: Source,
     /// The format to write
-    #[arg(long, default_value = "json")]
-    into: Format,
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    format: Format,
     /// The file to write; standard output without it
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
@@ -93,15 +115,7 @@ fn main() -> ExitCode {
         Command::Draw(draw) => draw.run(),
         Command::Convert(convert) => convert.run(),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever read us has enough.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("capillary: {failure}");
-            failure.exit_code()
-        }
-    }
+    program::end("capillary", outcome)
 }
 
 impl Draw {
@@ -119,21 +133,13 @@ impl Draw {
             }
             _ => None,
         };
-        put(self.output.as_ref(), &capillary::draw::svg(&network.topology, routing.as_ref()))
+        output::put(self.output.as_deref(), &capillary::draw::svg(&network.topology, routing.as_ref()))
     }
 }
 
 impl Convert {
     fn run(&self) -> Result<(), Failure> {
         let network = self.source.load()?;
-        put(self.output.as_ref(), &format::write(&network.topology, self.into))
-    }
-}
-
-/// Writes a result to a file or to standard output.
-fn put(path: Option<&PathBuf>, text: &str) -> Result<(), Failure> {
-    match path {
-        Some(path) => std::fs::write(path, text).map_err(|error| Failure::File(path.clone(), error)),
-        None => std::io::stdout().lock().write_all(text.as_bytes()).map_err(Failure::Output),
+        output::put(self.output.as_deref(), &format::write(&network.topology, self.format))
     }
 }

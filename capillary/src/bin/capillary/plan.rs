@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use capillary::{
-    Certificate, NodeId, Routing, Solution, SolveError, Splits, Topology, exact, lp, solve_certified,
+    Certificate, CertificateError, NodeId, Routing, Solution, SolveError, Splits, Topology, exact, lp, solve_certified,
     solve_layers,
 };
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::source::{Network, Source};
-use crate::{Output, batch, put};
+use crate::{Print, Printing, batch};
+use program::{Exit, Failure, OrFail as _, output};
 use answer::Answer;
 
 #[derive(Debug, clap::Args)]
@@ -52,12 +52,8 @@ pub(crate) struct Plan {
     /// Split ratios in multiples of 1/N, and the load error that this costs
     #[arg(long, value_name = "N", value_parser = ["16", "32", "64"], conflicts_with = "pairs")]
     quantize: Option<String>,
-    /// How to print
-    #[arg(long, value_enum, default_value_t = Output::Table)]
-    pub(crate) output: Output,
-    /// The same as --output json
-    #[arg(long, conflicts_with = "output")]
-    json: bool,
+    #[command(flatten)]
+    pub(crate) printing: Printing,
 }
 
 /// How far the loads of exact routings, rounded, and of linear programs may be off for their proof, relative.
@@ -101,20 +97,16 @@ impl Plan {
             return batch::run(self, &network, pairs);
         }
         let (Some(from), Some(to)) = (&self.from, &self.to) else {
-            return Err(Failure::Usage("--from and --to are needed".into()));
+            return Err(Failure::usage("--from and --to are needed"));
         };
         let answer = self.answer(&network, network.find(from)?, network.find(to)?)?;
-        let text = match self.output() {
-            Output::Table => answer.table(),
-            Output::Json => format!("{:#}\n", answer.json()),
-            Output::Csv => answer.links().csv(),
-            Output::Dot => answer.dot(),
+        let text = match self.printing.format() {
+            Print::Table => answer.table(),
+            Print::Json => format!("{:#}\n", answer.json()),
+            Print::Csv => answer.links().csv(),
+            Print::Dot => answer.dot(),
         };
-        put(None, &text)
-    }
-
-    pub(crate) fn output(&self) -> Output {
-        if self.json { Output::Json } else { self.output }
+        output::put(self.printing.path(), &text)
     }
 
     fn answer<'n>(&self, network: &'n Network, from: NodeId, to: NodeId) -> Result<Answer<'n>, Failure> {
@@ -135,7 +127,7 @@ impl Plan {
         let (solution, time) = timed(|| solve(&network.topology, from, to, self.layers));
         let Solution { routing, certificate, effort } =
             solution.map_err(|error| network.unsolvable(error))?;
-        certificate.verify(&network.topology, &routing).map_err(Failure::Unproven)?;
+        certificate.verify(&network.topology, &routing).map_err(unproven)?;
         let (steps, max_flows, seconds) = (effort.steps, effort.max_flows, time.as_secs_f64());
         let solver = json!({
             "name": "max-flow", "steps": steps, "max_flows": max_flows, "seconds": seconds, "proved": true
@@ -175,10 +167,15 @@ impl Plan {
         let (Some(parts), Some(splits)) = (parts, splits) else { return Ok(None) };
         let rounded = splits.quantized(parts);
         let rerouted = rounded.routing(&network.topology, routing.source(), routing.target());
-        let rerouted = rerouted.map_err(|error| Failure::Solve(error.into()))?;
+        let rerouted = rerouted.or_exit(Exit::Failed)?;
         let errors = routing.links().iter().zip(rerouted.links()).map(|(a, b)| (a.load - b.load).abs());
         Ok(Some((parts, rounded, errors.fold(0.0, f64::max))))
     }
+}
+
+/// A fault of ours, which the solver's certificate brought to light.
+fn unproven(error: CertificateError) -> Failure {
+    Failure::new(Exit::Failed, format!("the result fails its own proof: {error}"))
 }
 
 /// A routing; flow and load of each link as p/q, if they are known exactly; what is told of the solver.
@@ -187,7 +184,7 @@ type Solved = (Routing, Option<Vec<(String, String)>>, Value);
 fn by_rationals(network: &Network, from: NodeId, to: NodeId) -> Result<Solved, Failure> {
     let (exact, time) = timed(|| exact::solve(&network.topology, from, to));
     let exact = exact.map_err(|error| network.unsolvable(error))?;
-    Certificate::prove(&network.topology, &exact.routing, PRECISION).map_err(Failure::Unproven)?;
+    Certificate::prove(&network.topology, &exact.routing, PRECISION).map_err(unproven)?;
     let fractions =
         exact.flows.iter().zip(&exact.loads).map(|(flow, load)| (flow.to_string(), load.to_string()));
     let seconds = time.as_secs_f64();

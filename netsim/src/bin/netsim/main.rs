@@ -6,11 +6,11 @@ mod manet;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use failure::Failure;
+use program::EXIT_CODES;
 
 /// Networks to try things on.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(version, about, max_term_width = 100, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -27,13 +27,5 @@ enum Command {
 
 fn main() -> ExitCode {
     let Command::Manet(manet) = Arguments::parse().command;
-    match manet.run() {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever read us has enough.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("netsim: {failure}");
-            failure.exit_code()
-        }
-    }
+    program::end("netsim", manet.run().map_err(Into::into))
 }

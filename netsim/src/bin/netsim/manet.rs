@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use capillary::NodeId;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use netsim::mobility::{Frame, FrameStatistics, Length, LinkWatch};
+use program::progress::Progress;
 
 use crate::failure::Failure;
 use files::Files;
@@ -98,9 +98,11 @@ impl View {
         for frame in source.frames(self.interval).take(usize::try_from(count).unwrap_or(usize::MAX)) {
             let row = self.look(&frame, &mut watch, &mut files)?;
             report.row(&row, &mut out)?;
-            progress.inc(1);
+            if let Some(progress) = &progress {
+                progress.advance(1);
+            }
         }
-        progress.finish_and_clear();
+        drop(progress);
         files.close()?;
         report.summary(&watch, &mut out)?;
         out.flush().map_err(Failure::Output)
@@ -128,10 +130,7 @@ impl View {
 }
 
 /// Rows on a terminal show how far it is; where they go elsewhere, a bar does.
-fn progress(frames: u64, summary: bool) -> ProgressBar {
-    if !std::io::stderr().is_terminal() || (std::io::stdout().is_terminal() && !summary) {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} frames, {per_sec}, {eta} left");
-    ProgressBar::new(frames).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+fn progress(frames: u64, summary: bool) -> Option<Progress> {
+    let shows_rows = std::io::stdout().is_terminal() && !summary;
+    (!shows_rows).then(|| Progress::of_things("watching", "frames", frames, 0))
 }

@@ -14,7 +14,6 @@ mod member;
 mod operations;
 mod overlay;
 mod ping;
-mod progress;
 mod put;
 mod rm;
 mod signals;
@@ -27,25 +26,22 @@ use std::time::Duration;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use exit::{Exit, Failure, OrFail as _};
+use program::{EXIT_CODES, progress};
 
 /// Replicate files over a network of many lossy paths
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(version, max_term_width = 100, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
-const AFTER_HELP: &str = r#"Examples:
+const EXAMPLES: &str = r#"Examples:
   sfio demo                 a whole overlay in one process: replicate, kill a link, read back, compare
   sfio overlay new try      an overlay on this machine to try things with (docs/quickstart.md) ...
   sfio overlay up try       ... and its members, until Ctrl-C
   sfio sync --overlay try photos local:photos
-  sfio put --overlay try notes.txt "io1,notes.txt;io2,notes.txt"
-
-Exit codes:
-  0 ok, 1 failed, 2 usage, 3 bad input file or config, 4 network (a retry may help), 5 integrity,
-  6 no space, 7 partial, 8 interrupted and resumable, 9 locked by another run"#;
+  sfio put --overlay try notes.txt "io1,notes.txt;io2,notes.txt""#;
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -74,13 +70,7 @@ enum Command {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match run(parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("sfio: {failure}");
-            ExitCode::from(failure.exit as u8)
-        }
-    }
+    program::end("sfio", run(parse().command))
 }
 
 /// The command line; of `sync` the order of its patterns counts, too.

@@ -9,6 +9,8 @@ use sfio_remote::client::OperationError;
 use sfio_remote::io::FileError;
 use sfio_remote::remote_error::ErrorKind;
 
+use program::output::Results;
+
 use crate::client::{Identification, Session, failure, milliseconds};
 use crate::exit::{Exit, Failure, OrFail as _};
 
@@ -48,10 +50,14 @@ async fn ping(session: &Session, options: &Options) -> Result<(), Failure> {
         round_trips.push(asked.elapsed());
     }
     let paths = paths(session, member).await?;
-    println!("{member} answers over {}:", if paths.len() == 1 { "one path" } else { "these paths" });
-    paths.iter().for_each(|path| println!("  {path}"));
-    println!("{}", summary(&round_trips));
-    Ok(())
+    let mut results = Results::open(None)?;
+    results.line(format_args!(
+        "{member} answers over {}:",
+        if paths.len() == 1 { "one path" } else { "these paths" }
+    ))?;
+    paths.iter().try_for_each(|path| results.line(format_args!("  {path}")))?;
+    results.line(summary(&round_trips))?;
+    results.close()
 }
 
 /// A request that every member answers: one that serves nothing says so.

@@ -3,6 +3,9 @@
 use sfio_remote::distribution::{Distribution, Structure};
 use sfio_remote::name::{FileName, SubfileName};
 
+use program::output;
+use serde_json::json;
+
 use crate::client::{Identification, Session, Striping};
 use crate::exit::{Exit, Failure, OrFail as _};
 
@@ -16,6 +19,10 @@ pub(crate) struct Options {
 
     #[command(flatten)]
     striping: Striping,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 
     #[command(flatten)]
     identification: Identification,
@@ -31,19 +38,23 @@ async fn stat(session: &Session, options: &Options) -> Result<(), Failure> {
     if sizes.iter().all(Option::is_none) {
         return Err(Failure::new(Exit::Input, format!("{name}: no such file")));
     }
-    for (subfile, size) in name.subfiles().iter().zip(&sizes) {
-        match size {
-            Some(size) => println!("{size:>15}  {subfile}"),
-            None => println!("{:>15}  {subfile}", "missing"),
-        }
-    }
     let distribution = Distribution::new(striping.stripe_unit, sizes.len()).or_fail(Exit::Usage, name)?;
-    println!(
-        "{:>15}  in all, with a stripe unit of {}",
-        verdict(name, &sizes, &distribution)?,
-        striping.stripe_unit
-    );
-    Ok(())
+    let verdict = verdict(name, &sizes, &distribution);
+    if options.json {
+        let subfiles = name.subfiles().iter().zip(&sizes);
+        let subfiles = subfiles.map(|(subfile, size)| json!({ "name": subfile.to_string(), "bytes": size }));
+        let subfiles = subfiles.collect::<Vec<_>>();
+        let unit = striping.stripe_unit.bytes();
+        output::json(
+            &json!({ "subfiles": subfiles, "bytes": verdict.as_ref().ok(), "stripe_unit_bytes": unit }),
+        )?;
+        return verdict.map(drop);
+    }
+    for (subfile, size) in name.subfiles().iter().zip(&sizes) {
+        let size = size.map_or_else(|| "missing".to_owned(), |size| size.to_string());
+        program::line!("{size:>15}  {subfile}")?;
+    }
+    program::line!("{:>15}  in all, with a stripe unit of {}", verdict?, striping.stripe_unit)
 }
 
 /// The length of the file if it is whole.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use console::{Term, truncate_str};
+use program::output::{self, Results};
 use sfio_remote::io::membership::admin_socket;
 
 use crate::block_on;
@@ -81,11 +82,10 @@ pub(crate) fn reload(options: &ReloadOptions) -> Result<(), Failure> {
     let socket = options.target.socket()?;
     let reloaded: Reloaded = block_on(ask(&socket, AdminRequest::Reload))?;
     if options.json {
-        println!("{}", serde_json::to_string(&reloaded).or_fail(Exit::Failed, "JSON")?);
+        output::json(&reloaded)
     } else {
-        println!("{reloaded}");
+        output::line(reloaded)
     }
-    Ok(())
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
@@ -96,11 +96,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     let observation: Observation = block_on(ask(&socket, AdminRequest::Status))?;
     if options.json {
-        println!("{}", serde_json::to_string(&observation).or_fail(Exit::Failed, "JSON")?);
-    } else {
-        lines(&observation, &Rates::default()).iter().for_each(|line| println!("{line}"));
+        return output::json(&observation);
     }
-    Ok(())
+    let mut results = Results::open(None)?;
+    lines(&observation, &Rates::default()).iter().try_for_each(|line| results.line(line))?;
+    results.close()
 }
 
 /// Draws the picture anew every second, in its place.

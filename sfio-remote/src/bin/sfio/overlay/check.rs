@@ -27,19 +27,19 @@ pub(crate) struct Options {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let overlay = read_overlay(&options.file)?;
+    let overlay = read_overlay(&options.file).or_exit(Exit::Input)?;
     let file = options.file.display();
     let fail = |what: String| Failure::new(Exit::Input, format!("overlay file {file}: {what}"));
     check_sites(&overlay).map_err(fail)?;
     let clients = clients(&overlay, options.from.as_deref()).map_err(fail)?;
     let (members, links) = (overlay.members().len(), overlay.links().len());
-    println!("{file}: serial {}, {members} members, {links} links", overlay.serial);
+    program::line!("{file}: serial {}, {members} members, {links} links", overlay.serial)?;
     let mut lost = Vec::new();
     for client in &clients {
         for io_node in io_nodes(&overlay).into_iter().filter(|io_node| io_node != client) {
             let (from, to) = (overlay.name(*client), overlay.name(io_node));
             match describe(&overlay, *client, io_node) {
-                Some(line) => println!("{from} to {to}: {line}"),
+                Some(line) => program::line!("{from} to {to}: {line}")?,
                 None => lost.push(format!("{to} from {from}")),
             }
         }

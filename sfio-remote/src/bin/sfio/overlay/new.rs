@@ -71,8 +71,7 @@ struct Member {
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let members = make(options)?;
-    println!("made {} with {members} members; next: sfio overlay up {0}", options.dir.display());
-    Ok(())
+    program::line!("made {} with {members} members; next: sfio overlay up {0}", options.dir.display())
 }
 
 /// Writes the files, and gives the number of members.

@@ -42,6 +42,5 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     file.as_file().sync_all().or_fail(Exit::Failed, &place)?;
     file.persist(&target).or_fail(Exit::Failed, &place)?;
     let key = OperatorKey::of(&operator).to_text();
-    println!("{place}: serial {}, signed by operator {key}", overlay.serial);
-    Ok(())
+    program::line!("{place}: serial {}, signed by operator {key}", overlay.serial)
 }
