@@ -14,7 +14,7 @@ use fec_transport::{PathId, PathState};
 
 /// How often queues are looked at.
 pub(super) const TICK: Duration = Duration::from_millis(5);
-/// … and everything else.
+/// How often everything else is looked at.
 pub(super) const STRIDE: Duration = Duration::from_millis(100);
 
 /// Between the members of a route.
