@@ -76,8 +76,8 @@ mod progress;
 pub mod remote_error;
 pub mod replication;
 pub mod request;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 pub mod store;
-#[cfg(test)]
-mod testing;
 pub mod transport;
 pub mod wire;

@@ -111,6 +111,12 @@ pub struct Handle<A: Application> {
     requests: mpsc::Sender<Request<A>>,
 }
 
+/// The commands that come through the handles of an application that a simulation carries.
+#[cfg(feature = "sim")]
+pub struct Commands<A: Application> {
+    requests: mpsc::Receiver<Request<A>>,
+}
+
 impl EndpointConfig {
     /// The member of `overlay` that `identity` is, at its addresses, with the default limits and policies.
     pub fn new(overlay: Arc<Overlay>, identity: Identity) -> EndpointConfig {
@@ -243,9 +249,36 @@ impl<A: Application + 'static> Handle<A> {
         self.requests.send(Request::Drain).await.map_err(|_| EndpointEnded)
     }
 
+    /// A handle without an endpoint: a simulation takes the commands. Whoever asks for anything else is told that the
+    /// endpoint has ended.
+    #[cfg(feature = "sim")]
+    pub fn simulated() -> (Handle<A>, Commands<A>) {
+        let (sender, requests) = mpsc::channel(MAX_WAITING_REQUESTS);
+        (Handle { requests: sender }, Commands { requests })
+    }
+
     async fn ask<R>(&self, request: Request<A>, answered: oneshot::Receiver<R>) -> Result<R, EndpointEnded> {
         self.requests.send(request).await.map_err(|_| EndpointEnded)?;
         answered.await.map_err(|_| EndpointEnded)
+    }
+}
+
+#[cfg(feature = "sim")]
+impl<A: Application> Commands<A> {
+    /// The next command; none once all handles are gone.
+    pub async fn next(&mut self) -> Option<A::Command> {
+        loop {
+            if let Request::Command(command) = self.requests.recv().await? {
+                return Some(command);
+            }
+        }
+    }
+}
+
+#[cfg(feature = "sim")]
+impl<A: Application> fmt::Debug for Commands<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Commands").finish_non_exhaustive()
     }
 }
 

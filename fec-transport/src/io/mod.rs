@@ -35,6 +35,8 @@ mod testing;
 mod tls;
 
 pub use data::DataCounts;
+#[cfg(feature = "sim")]
+pub use endpoint::Commands;
 pub use endpoint::{Endpoint, EndpointConfig, EndpointEnded, EndpointError, Handle, ReloadError};
 pub use sockets::{BindError, Plane, Sockets};
 pub use tls::TlsError;

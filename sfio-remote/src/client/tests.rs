@@ -16,8 +16,8 @@ use crate::io_node::{AccessRules, ErrorCounters, IoNodeConfig, Right};
 use crate::name::FileName;
 use crate::remote_error::ErrorKind;
 use crate::request::{ListError, ReadList, WriteList};
+use crate::sim::{Dice, Network};
 use crate::store::{DiskOperation, Fault, FaultyStore, MemoryStore, SystemCall};
-use crate::testing::{Dice, Network};
 
 const NAMES: [&str; 5] = ["client", "other", "io1", "io2", "io3"];
 const CLIENT: MemberId = MemberId(0);

@@ -59,7 +59,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Network;
+    use crate::sim::Network;
     use fec_transport::overlay::MemberId;
 
     #[test]

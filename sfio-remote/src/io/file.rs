@@ -8,6 +8,7 @@ use fec_transport::overlay::MemberId;
 
 use super::client::{FileError, SfioClient};
 use super::submission::Submission;
+use super::threads;
 use crate::application::Command;
 use crate::client::operations::{Close, Open, Opened, Read, SetLength, Stat, Sync, Write};
 use crate::client::{Action, Durability, FileId, FileStat, Layout, OpenMode, OperationError};
@@ -242,11 +243,11 @@ impl StripedFile {
             plan(&mut list, layout.distribution(), layout.holders());
             return list;
         }
-        let planning = tokio::task::spawn_blocking(move || {
+        threads::run(move || {
             plan(&mut list, layout.distribution(), layout.holders());
             list
-        });
-        planning.await.expect("planning does not panic, and nobody aborts it")
+        })
+        .await
     }
 
     /// Cuts the file, or extends it with zeros.

@@ -34,7 +34,10 @@ mod member;
 pub mod membership;
 #[cfg(feature = "replication")]
 pub mod replication;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod submission;
+mod threads;
 
 pub use client::{FileError, SfioClient};
 pub use disk::{DiskStore, ExportError, IdentityError, Quotas};

@@ -4,7 +4,7 @@ use crate::replication::record::Generation;
 use crate::replication::{
     Deed, Hash, Metadata, ObjectEntry, Owner, Record, RunId, SignedRecord, Signer, Timestamp, Token,
 };
-use crate::testing::identity_of;
+use crate::sim::identity_of;
 
 pub(super) fn run(number: u8) -> RunId {
     RunId([number; 16])

@@ -13,8 +13,8 @@ use crate::dataset::DatasetPath;
 use crate::distribution::Extent;
 use crate::name::SubfilePath;
 use crate::replication::SignedRecord;
+use crate::sim::{Dice, Network};
 use crate::store::{DiskAction, Fault, FaultyStore, MemoryStore, Store as _, SystemCall};
-use crate::testing::{Dice, Network};
 use crate::wire::{
     Assembler, Reply, Request, RequestId, RequestKind, RunTable, RunTableBuilder, parse_listing,
 };

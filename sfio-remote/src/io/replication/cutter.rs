@@ -10,7 +10,6 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use fastcdc::v2020::StreamCDC;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fstat, openat, seek};
-use tokio::sync::mpsc;
 
 use super::meter::Meter;
 use super::prefetch::Prefetch;
@@ -18,6 +17,7 @@ use super::spool::{ManifestFile, Spool};
 use super::survey::Planned;
 use super::tree::Tree;
 use super::walk::{Problem, modified, words};
+use crate::io::threads::Output;
 use crate::replication::{
     ChunkIndex, ChunkRef, Compression, Entry, EntryKind, FILE_CHUNKS, Hash, MANIFEST_CHUNKS, Packed, Piece,
     Timestamp,
@@ -47,7 +47,7 @@ pub(super) struct Cutter {
     /// The object that new chunks go to, and where it ends.
     pub(super) object: u32,
     pub(super) offset: u64,
-    pub(super) to: mpsc::Sender<NewChunk>,
+    pub(super) to: Output<NewChunk>,
     pub(super) meter: Arc<Meter>,
 }
 
@@ -222,7 +222,7 @@ impl Cutter {
         let chunk = ChunkRef { hash, length, object: self.object, offset: self.offset, stored, codec };
         self.offset += u64::from(stored);
         self.index.insert(chunk);
-        self.to.blocking_send(NewChunk { chunk, bytes }).ok()?;
+        self.to.put(NewChunk { chunk, bytes })?;
         Some(chunk)
     }
 }

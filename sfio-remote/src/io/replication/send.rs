@@ -7,8 +7,6 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 
 use super::cache::ManifestCache;
 use super::cutter::{Cutter, Cutting, NewChunk};
@@ -20,6 +18,7 @@ use super::store::{Locked, Outcome, ReplicationError, Store, fetch_manifest, loc
 use super::survey::{Change, Rules, Summary, Survey, Tops};
 use super::tree::Tree;
 use super::walk::{Attributes, Walk};
+use crate::io::threads::{self, Production};
 use crate::replication::{
     ChunkIndex, ChunkRef, Commit, Compression, Entry, Generation, Journal, JournalHeader, Metadata, Token,
     TreePath,
@@ -171,6 +170,7 @@ async fn compare<S: Store>(
             let mut survey = pin!(survey::<S>(source, options, &standing, meter, tell));
             loop {
                 tokio::select! {
+                    biased;
                     survey = &mut survey => break survey?,
                     seen = &mut later, if seen_later.is_none() => seen_later = Some(seen),
                 }
@@ -259,7 +259,7 @@ async fn survey<S: Store>(
         Meter::set(&meter.bytes, survey.summary.bytes);
         Ok(survey)
     };
-    spawn_blocking(work).await.expect("a survey does not panic").map_err(|error| local(place, error))
+    threads::run(work).await.map_err(|error| local(place, error))
 }
 
 /// Cuts what has changed on a thread, and sends what is new of it.
@@ -272,20 +272,18 @@ async fn transfer<S: Store>(
     meter: &Arc<Meter>,
 ) -> Outcome<Cutting, S> {
     let here = |error| local(source.display(), error);
-    let (to, mut new_chunks) = mpsc::channel(CHUNKS_AHEAD);
-    let cutter = Cutter {
-        tree: Tree::open(source).map_err(here)?,
-        index: known_chunks(standing).map_err(|error| local("a temporary file", error))?,
-        compression: options.compression,
-        object: standing.commit.next_object,
-        offset: standing.journal.as_ref().map_or(0, Journal::object_end),
-        to,
-        meter: Arc::clone(meter),
-    };
+    let tree = Tree::open(source).map_err(here)?;
+    let index = known_chunks(standing).map_err(|error| local("a temporary file", error))?;
+    let (compression, object) = (options.compression, standing.commit.next_object);
+    let offset = standing.journal.as_ref().map_or(0, Journal::object_end);
     let prefetch = Prefetch::start(options.jobs, source, &survey.planned).map_err(here)?;
-    let cutting = spawn_blocking(move || cutter.run(&survey.planned, &prefetch));
+    let cutter_meter = Arc::clone(meter);
+    let mut cutting = Production::begin(CHUNKS_AHEAD, move |to| {
+        let cutter = Cutter { tree, index, compression, object, offset, to, meter: cutter_meter };
+        cutter.run(&survey.planned, &prefetch)
+    });
     let mut unsaved = Unsaved::behind(standing, options);
-    while let Some(NewChunk { chunk, bytes }) = new_chunks.recv().await {
+    while let Some(NewChunk { chunk, bytes }) = cutting.next().await {
         Meter::add(&meter.moved, bytes.len() as u64);
         store.append(chunk.object, chunk.offset, bytes).await.map_err(ReplicationError::Store)?;
         unsaved.chunks.push_back(chunk);
@@ -294,7 +292,7 @@ async fn transfer<S: Store>(
         }
     }
     unsaved.follow(store).await.map_err(ReplicationError::Store)?;
-    let cutting = cutting.await.expect("cutting does not panic").map_err(here)?;
+    let cutting = cutting.end().await.map_err(here)?;
     Ok(cutting.expect("somebody wanted all chunks"))
 }
 

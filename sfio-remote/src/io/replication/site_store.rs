@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::place::{Opening, Place, is_missing};
 use super::store::{Locked, Store};
@@ -215,11 +216,6 @@ async fn finish(errand: Errand) -> std::result::Result<(), FileError> {
     errand.await.expect("errands do not panic, and nobody aborts them")
 }
 
-#[allow(clippy::disallowed_methods, reason = "what is checkpointed when is up to the real clock")]
-fn now() -> Instant {
-    Instant::now()
-}
-
 fn is_claimed(error: &FileError) -> bool {
     matches!(error, FileError::Operation(OperationError::IoNode { error, .. }) if error.kind == ErrorKind::Claimed)
 }
@@ -232,7 +228,7 @@ impl Store for SiteStore {
         if !self.writes_at_all || self.lock.get().is_some() {
             return Ok(Locked::AtOnce);
         }
-        let (began, mut locked) = (now(), Locked::AtOnce);
+        let (began, mut locked) = (Instant::now(), Locked::AtOnce);
         loop {
             let claim = OpenOptions::new().mode(OpenMode::Claim);
             match claim.open(&self.place.client, &self.place.lock()).await {
@@ -262,7 +258,7 @@ impl Store for SiteStore {
         let appending = self.appending_to(object);
         debug_assert_eq!(appending.number, object, "a run appends to one object");
         let length = bytes.len();
-        self.checkpoint_began.get_or_insert_with(now);
+        self.checkpoint_began.get_or_insert_with(Instant::now);
         self.since_checkpoint += length;
         let (_, pieces, waiting) = self.waiting.get_or_insert((offset, Vec::new(), 0));
         pieces.push(bytes);
@@ -291,13 +287,13 @@ impl Store for SiteStore {
         if self.arrivals.len() == MOST_WRITES {
             self.arrivals.pop_front();
         }
-        self.arrivals.push_back(now());
+        self.arrivals.push_back(Instant::now());
         Ok(true)
     }
 
     async fn checkpoint(&mut self, offset: u64, frames: Vec<u8>) -> Result<()> {
         self.finish_checkpoint().await?;
-        (self.checkpoint_began, self.since_checkpoint) = (Some(now()), 0);
+        (self.checkpoint_began, self.since_checkpoint) = (Some(Instant::now()), 0);
         let mode = if offset == 0 { OpenMode::Truncate } else { OpenMode::Create };
         let place = &self.place;
         let journal = self

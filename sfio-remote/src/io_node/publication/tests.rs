@@ -1,7 +1,7 @@
 use super::*;
 use crate::io_node::record_fixtures::{first, forgetting, next, run, signed};
 use crate::replication::Record;
-use crate::testing::identity_of;
+use crate::sim::identity_of;
 use proptest::prelude::*;
 
 fn claim(number: u64) -> Claim {

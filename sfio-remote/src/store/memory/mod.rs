@@ -77,6 +77,11 @@ impl MemoryStore {
         self.names.paths()
     }
 
+    /// The bytes that written pages take.
+    pub fn used_bytes(&self) -> u64 {
+        self.pages() * PAGE_BYTES
+    }
+
     /// A bit of a subfile turns over where it is stored. Says whether there is such a bit.
     pub fn flip_bit(&mut self, path: &SubfilePath, offset: u64, bit: u8) -> bool {
         let Some(file) = self.names.get(path).and_then(|node| self.files.get_mut(&node)) else {

@@ -41,14 +41,14 @@ fn cut(top: &Path, mut meddle: impl FnMut(&Path, usize)) -> (Cutting, Vec<u8>) {
         planned.push(&Planned::Read { entry, old }).expect("spooled");
     }
     let planned = planned.finish().expect("spooled");
-    let (to, mut chunks) = mpsc::channel(1);
+    let (to, mut chunks) = tokio::sync::mpsc::channel(1);
     let cutter = Cutter {
         tree: Tree::open(top).expect("a folder"),
         index: ChunkIndex::default(),
         compression: Compression::None,
         object: 0,
         offset: 0,
-        to,
+        to: Output::Task(to),
         meter: Arc::default(),
     };
     let prefetch = Prefetch::start(0, top, &planned).expect("no threads");
