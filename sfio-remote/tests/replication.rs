@@ -388,3 +388,60 @@ async fn what_cannot_be_read_is_named_and_everything_else_is_sent() {
     });
     assert_eq!(pictures[0], pictures[1]);
 }
+
+/// Who could publish could plant a program that runs as root.
+#[tokio::test]
+async fn set_uid_bits_come_back_on_demand_only() {
+    let source = tempfile::tempdir().expect("a folder");
+    let file = source.path().join("program");
+    fs::write(&file, b"#!").expect("a file");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o6755)).expect("ours");
+    let mut store = MemoryStore::default();
+    send_tree(&mut store, source.path()).await.expect("sent");
+    let mode = |root: &Path| root.join("program").metadata().expect("there").mode() & 0o7777;
+    let target = restored(&mut store).await;
+    assert_eq!(mode(target.path()), 0o755);
+    let owners = RestoreOptions { owners: true, ..restore_options() };
+    restore_with(&mut store, target.path(), &owners).await;
+    assert_eq!(mode(target.path()), 0o6755);
+    restore_to(&mut store, target.path()).await;
+    assert_eq!(mode(target.path()), 0o755, "without the option the bits go");
+}
+
+/// Files get their names only after a sync, and none is longer than what was written to it.
+#[tokio::test]
+async fn wherever_a_restore_ends_what_has_its_name_is_whole() {
+    let (source, mut store) = (tree(), MemoryStore::default());
+    send_tree(&mut store, source.path()).await.expect("sent");
+    let whole = picture(source.path());
+    let commit = load_commit(&store).await.expect("a record").expect("a data set");
+    let generation = commit.current().expect("a current one");
+    let objects = sfio_remote::io::replication::Store::objects(&store);
+    let meter = Arc::<Meter>::default();
+    let manifest = fetch_manifest::<MemoryStore>(&objects, generation, &meter).await.expect("a manifest");
+    let target = tempfile::tempdir().expect("a folder");
+    let (mut interrupted, root) = (0, target.path());
+    for operations in 0.. {
+        store.fail_after(operations);
+        let options = restore_options();
+        let restored =
+            restore(&store, &manifest, &generation.top, root, &options, &Arc::default(), |_, _| {}).await;
+        store.restart(|| true);
+        for (path, content) in
+            picture(root).iter().filter(|(path, _)| *path != "." && !path.contains(".sfio-part-"))
+        {
+            let hash = |content: &str| content.rsplit(' ').next().map(str::to_owned);
+            assert_eq!(
+                hash(content),
+                whole.get(path).and_then(|whole| hash(whole)),
+                "{path} after {operations}"
+            );
+        }
+        if restored.is_ok() {
+            break;
+        }
+        interrupted += 1;
+    }
+    assert!(interrupted > 0);
+    assert_eq!(picture(root), whole);
+}

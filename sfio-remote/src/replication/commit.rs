@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chunk::{ChunkRef, Hash};
 use super::manifest::Metadata;
-use super::record::Token;
+use super::record::{MAX_INDEX_CHUNKS, Token};
 
 const MAGIC: &[u8; 8] = b"SFIOSET1";
 
@@ -60,6 +60,9 @@ pub enum BadCommit {
     /// It contradicts itself.
     #[error("it lists no current generation")]
     Current,
+    /// Whoever wrote it did not cut a manifest.
+    #[error("it has a manifest in chunks that there cannot be")]
+    Index,
 }
 
 impl Commit {
@@ -85,7 +88,13 @@ impl Commit {
         }
         let commit: Commit = postcard::from_bytes(body).map_err(|_| BadCommit::Checksum)?;
         commit.current().map(|_| ()).ok_or(BadCommit::Current)?;
-        Ok(commit)
+        let is_sound = |generation: &Generation| {
+            generation.index.len() <= MAX_INDEX_CHUNKS && generation.index.iter().all(ChunkRef::is_sound)
+        };
+        match commit.generations.iter().all(is_sound) {
+            true => Ok(commit),
+            false => Err(BadCommit::Index),
+        }
     }
 
     /// The current generation.
@@ -154,6 +163,26 @@ mod tests {
             damaged[position] ^= 4;
             assert!(Commit::parse(&damaged).is_err(), "byte {position}");
         }
+    }
+
+    /// A record of some hundred bytes took 3 GiB: room for a chunk of that length was made before it was read.
+    #[test]
+    fn a_chunk_that_there_cannot_be_is_refused() {
+        let index = |length| ChunkRef {
+            hash: Hash::of(b"x"),
+            length,
+            object: 1,
+            offset: 0,
+            stored: 1,
+            codec: crate::replication::Codec::Zstd,
+        };
+        let mut commit = commit();
+        commit.generations[0].index = vec![index(1 << 20)];
+        assert_eq!(Commit::parse(&commit.emit()), Ok(commit.clone()));
+        commit.generations[0].index = vec![index(3 << 30)];
+        assert_eq!(Commit::parse(&commit.emit()), Err(BadCommit::Index));
+        commit.generations[0].index = vec![index(1); MAX_INDEX_CHUNKS + 1];
+        assert_eq!(Commit::parse(&commit.emit()), Err(BadCommit::Index));
     }
 
     #[test]

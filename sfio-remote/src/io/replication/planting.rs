@@ -5,15 +5,18 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt as _;
+use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, Dir, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown,
     fremovexattr, fsetxattr, fstat, ftruncate, futimens, linkat, mkdirat, openat, renameat, symlinkat,
-    unlinkat, utimensat,
+    syncfs, unlinkat, utimensat,
 };
 use serde::{Deserialize, Serialize};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::Instant;
 
-use super::restore::RestoreOptions;
+use super::restore::{RestoreOptions, is_privileged};
 use super::tree::{Tree, open_directory};
 use super::walk::{Attributes, Problem, attributes, words};
 use crate::replication::{ChunkRef, Entry, EntryKind, Hash, Metadata, Owner, Piece, Timestamp, TreePath};
@@ -142,6 +145,9 @@ fn holds(file: &File, offset: u64, chunk: &ChunkRef) -> bool {
 }
 
 /// Takes steps in a tree.
+///
+/// A file gets its name only after its content is on the disk. As one sync of a file system takes little longer for many
+/// files than for one, files are completed in batches: while one batch is synced the next one is written.
 #[derive(Debug)]
 pub(super) struct Planter<'a> {
     tree: Tree,
@@ -149,6 +155,10 @@ pub(super) struct Planter<'a> {
     /// The directories that were entered and not yet left, from the top.
     entered: Vec<Entry>,
     file: Option<FileUnderWay>,
+    /// What is written, and waits for a sync.
+    written: Batch,
+    /// What is being synced.
+    syncing: Option<(Batch, JoinHandle<io::Result<()>>)>,
     problems: Vec<Problem>,
 }
 
@@ -160,9 +170,47 @@ struct FileUnderWay {
     places: VecDeque<u64>,
 }
 
+/// What gets its name, or its metadata, after the same sync.
+#[derive(Debug, Default)]
+struct Batch {
+    /// Files whose parts are complete.
+    files: Vec<(TreePath, Metadata)>,
+    /// Further names of files.
+    links: Vec<Entry>,
+    /// Directories that were left: what gets its name in them changes their times.
+    directories: Vec<(TreePath, Metadata)>,
+    /// Bytes of the files.
+    bytes: u64,
+    /// When it was begun.
+    began: Option<Instant>,
+}
+
+/// A batch is synced after so many entries, so many bytes, or so long.
+const BATCH: (usize, u64, Duration) = (16_384, 512 << 20, Duration::from_secs(5));
+
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.links.is_empty() && self.directories.is_empty()
+    }
+
+    fn is_due(&self) -> bool {
+        let entries = self.files.len() + self.links.len() + self.directories.len();
+        let is_old = self.began.is_some_and(|began| began.elapsed() >= BATCH.2);
+        entries >= BATCH.0 || self.bytes >= BATCH.1 || is_old
+    }
+}
+
 impl<'a> Planter<'a> {
     pub(super) fn new(tree: Tree, options: &'a RestoreOptions) -> Planter<'a> {
-        Planter { tree, options, entered: Vec::new(), file: None, problems: Vec::new() }
+        Planter {
+            tree,
+            options,
+            entered: Vec::new(),
+            file: None,
+            written: Batch::default(),
+            syncing: None,
+            problems: Vec::new(),
+        }
     }
 
     /// Begins a step; of a file, the chunks that are missing come next, and then [`finish`](Self::finish).
@@ -171,11 +219,17 @@ impl<'a> Planter<'a> {
         match step {
             Step::Remove { path, is_directory } => self.remove(&path, is_directory),
             Step::Enter(entry) => self.enter(entry),
+            // What it is another name of may wait for its own name.
+            Step::Link(entry) if matches!(entry.kind, EntryKind::HardLink { .. }) => {
+                self.written().links.push(entry);
+                Ok(())
+            }
             Step::Link(entry) => self.link(&entry),
             Step::Touch(entry) => {
                 let (directory, name) = self.tree.place(&entry.path)?;
                 let file = open_file(directory, name)?;
-                set_metadata(file.as_fd(), &entry.metadata, self.options)
+                set_metadata(file.as_fd(), &entry.metadata, self.options)?;
+                Ok(futimens(&file, &times(entry.metadata.modified))?)
             }
             Step::File { entry, sources } => self.begin_file(entry, &sources),
         }
@@ -189,12 +243,15 @@ impl<'a> Planter<'a> {
         file.part.write_all_at(bytes, place)
     }
 
-    /// The file has all its chunks: it gets its name.
+    /// The file has all its chunks: it gets its name when they are safe.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let Some(FileUnderWay { entry, part, .. }) = self.file.take() else { return Ok(()) };
-        set_metadata(part.as_fd(), &entry.metadata, self.options)?;
-        let (directory, name) = self.tree.place(&entry.path)?;
-        Ok(renameat(directory, part_name(name).as_slice(), directory, name)?)
+        // Only now it becomes as long as it is to be: a part that is whole has been written.
+        ftruncate(&part, entry.size())?;
+        let written = self.written();
+        written.bytes += entry.size();
+        written.files.push((entry.path, entry.metadata));
+        Ok(())
     }
 
     /// The file that was begun will not be whole. Its part stays, for the next run.
@@ -202,16 +259,88 @@ impl<'a> Planter<'a> {
         self.file = None;
     }
 
+    /// Gives names to what is safe, and begins to sync what is written if that is enough by now.
+    pub(super) async fn settle_if_due(&mut self) -> io::Result<()> {
+        if self.syncing.as_ref().is_some_and(|(_, syncing)| syncing.is_finished()) {
+            self.settle().await?;
+        }
+        if self.written.is_due() && self.syncing.is_none() {
+            self.begin_to_sync()?;
+        }
+        Ok(())
+    }
+
     /// Leaves all directories, the top last; gives what could not be set.
-    pub(super) fn leave_all(mut self, top: &Metadata) -> Vec<Problem> {
+    pub(super) async fn leave_all(mut self, top: &Metadata) -> io::Result<Vec<Problem>> {
         while let Some(entry) = self.entered.pop() {
             self.leave(entry);
         }
-        let set = self.tree.directory(None).and_then(|directory| set_metadata(directory, top, self.options));
+        self.settle().await?;
+        self.begin_to_sync()?;
+        self.settle().await?;
+        let set = self.tree.directory(None).and_then(|directory| {
+            set_metadata(directory, top, self.options)?;
+            Ok(futimens(directory, &times(top.modified))?)
+        });
         if let Err(error) = set {
             self.problems.push(Problem { path: TreePath::top(), what: words(&error) });
         }
-        self.problems
+        Ok(self.problems)
+    }
+
+    fn written(&mut self) -> &mut Batch {
+        self.written.began.get_or_insert_with(Instant::now);
+        &mut self.written
+    }
+
+    fn begin_to_sync(&mut self) -> io::Result<()> {
+        let batch = std::mem::take(&mut self.written);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let top = self.tree.directory(None)?.try_clone_to_owned()?;
+        let needs_sync = !batch.files.is_empty();
+        let sync = move || if needs_sync { Ok(syncfs(top)?) } else { Ok(()) };
+        self.syncing = Some((batch, spawn_blocking(sync)));
+        Ok(())
+    }
+
+    /// Waits for the sync, and then gives names.
+    async fn settle(&mut self) -> io::Result<()> {
+        let Some((batch, syncing)) = self.syncing.take() else { return Ok(()) };
+        syncing.await.expect("a sync does not panic, and nobody aborts it")?;
+        for (path, metadata) in batch.files {
+            let named = self.name(&path, &metadata);
+            self.note(path, named);
+        }
+        for entry in batch.links {
+            let linked = self.link(&entry);
+            self.note(entry.path, linked);
+        }
+        for (path, metadata) in batch.directories {
+            let set = self.tree.directory(Some(&path)).and_then(|directory| {
+                set_metadata(directory, &metadata, self.options)?;
+                Ok(futimens(directory, &times(metadata.modified))?)
+            });
+            self.note(path, set);
+        }
+        Ok(())
+    }
+
+    /// A file whose content is safe gets its name, and its time last of all: with another time the next run looks at it.
+    fn name(&mut self, path: &TreePath, metadata: &Metadata) -> io::Result<()> {
+        let (directory, name) = self.tree.place(path)?;
+        let part_name = part_name(name);
+        let part = open_file(directory, &part_name)?;
+        set_metadata(part.as_fd(), metadata, self.options)?;
+        renameat(directory, part_name.as_slice(), directory, name)?;
+        Ok(futimens(&part, &times(metadata.modified))?)
+    }
+
+    fn note(&mut self, path: TreePath, done: io::Result<()>) {
+        if let Err(error) = done {
+            self.problems.push(Problem { path, what: words(&error) });
+        }
     }
 
     fn leave_others(&mut self, path: &TreePath) {
@@ -221,11 +350,7 @@ impl<'a> Planter<'a> {
     }
 
     fn leave(&mut self, entry: Entry) {
-        let directory = self.tree.directory(Some(&entry.path));
-        let set = directory.and_then(|directory| set_metadata(directory, &entry.metadata, self.options));
-        if let Err(error) = set {
-            self.problems.push(Problem { path: entry.path, what: words(&error) });
-        }
+        self.written().directories.push((entry.path, entry.metadata));
     }
 
     fn enter(&mut self, entry: Entry) -> io::Result<()> {
@@ -293,7 +418,6 @@ impl<'a> Planter<'a> {
             // Holes are where nothing was ever written.
             ftruncate(&part, 0)?;
         }
-        ftruncate(&part, entry.size())?;
         let mut places = VecDeque::new();
         let mut old = None;
         let all_sources = sources.iter().copied().chain(std::iter::repeat(Source::Site));
@@ -316,6 +440,10 @@ impl<'a> Planter<'a> {
             }
         }
         if uses_part {
+            let length = part.metadata()?.len();
+            if length > entry.size() {
+                ftruncate(&part, entry.size())?;
+            }
             punch_holes(&part, &entry)?;
         }
         self.file = Some(FileUnderWay { entry, part, places });
@@ -335,7 +463,8 @@ fn punch_holes(part: &File, entry: &Entry) -> io::Result<()> {
                 let mut found = [0; 64 << 10];
                 for from in (offset..offset + length).step_by(zeros.len()) {
                     let size = ((offset + length - from) as usize).min(zeros.len());
-                    part.read_exact_at(&mut found[..size], from)?;
+                    // Behind its end there is nothing yet.
+                    let size = part.read_at(&mut found[..size], from)?;
                     if found[..size] != zeros[..size] {
                         part.write_all_at(&zeros[..size], from)?;
                     }
@@ -366,7 +495,7 @@ fn remove(within: BorrowedFd<'_>, name: &[u8], is_directory: bool) -> io::Result
     Ok(unlinkat(within, name, AtFlags::REMOVEDIR)?)
 }
 
-/// Owner first: changing it clears the bits that `mode` may set.
+/// All but the time. Owner first: changing it clears the bits that `mode` may set.
 fn set_metadata(file: BorrowedFd<'_>, metadata: &Metadata, options: &RestoreOptions) -> io::Result<()> {
     let stat: Stat = fstat(file)?;
     if options.owners && (stat.st_uid, stat.st_gid) != (metadata.owner.user, metadata.owner.group) {
@@ -374,16 +503,15 @@ fn set_metadata(file: BorrowedFd<'_>, metadata: &Metadata, options: &RestoreOpti
         fchown(file, Some(user), Some(group))?;
     }
     if options.attributes == Attributes::Kept {
-        set_attributes(file, &metadata.attributes)?;
+        set_attributes(file, &metadata.attributes, options.owners)?;
     }
-    fchmod(file, Mode::from_raw_mode(metadata.mode.into()))?;
-    Ok(futimens(file, &times(metadata.modified))?)
+    Ok(fchmod(file, Mode::from_raw_mode(metadata.mode.into()))?)
 }
 
-fn set_attributes(file: BorrowedFd<'_>, wanted: &[(Vec<u8>, Vec<u8>)]) -> io::Result<()> {
-    for (name, _) in
-        attributes(file)?.iter().filter(|(name, _)| wanted.iter().all(|(other, _)| other != name))
-    {
+fn set_attributes(file: BorrowedFd<'_>, wanted: &[(Vec<u8>, Vec<u8>)], privileged: bool) -> io::Result<()> {
+    let is_ours = |name: &[u8]| privileged || !is_privileged(name);
+    let is_surplus = |name: &[u8]| is_ours(name) && wanted.iter().all(|(other, _)| other != name);
+    for (name, _) in attributes(file)?.iter().filter(|(name, _)| is_surplus(name)) {
         // What the system sets by itself may refuse to go.
         let _ = fremovexattr(file, name.as_slice());
     }

@@ -16,7 +16,7 @@ use super::store::{Outcome, ReplicationError, Store, local};
 use super::survey::{Change, Summary};
 use super::tree::Tree;
 use super::walk::{Attributes, Problem, Walk, next_entry, words};
-use crate::replication::{ChunkRef, Difference, Entry, EntryKind, Merge, Metadata, TreePath};
+use crate::replication::{ChunkRef, Difference, Entry, EntryKind, Merge, Metadata, Owner, TreePath};
 
 /// How a tree is to be restored.
 #[derive(Debug, Clone)]
@@ -29,15 +29,40 @@ pub struct RestoreOptions {
     pub deletes: bool,
     /// Whether files are compared although size and time are right.
     pub distrusts_times: bool,
-    /// Whether entries get the owners that they had.
+    /// Whether entries get the owners that they had, and files their set-uid and set-gid bits: whoever could publish
+    /// could else plant programs that run as somebody else.
     pub owners: bool,
     /// Whether to stop before anything is changed.
     pub is_dry_run: bool,
 }
 
+impl RestoreOptions {
+    /// The metadata that an entry gets: without what makes programs run as somebody else, unless that is wanted.
+    fn allowed(&self, mut metadata: Metadata) -> Metadata {
+        if !self.owners {
+            metadata.mode &= !0o6000;
+        }
+        self.comparable(metadata)
+    }
+
+    /// The same without what is neither compared nor set.
+    fn comparable(&self, mut metadata: Metadata) -> Metadata {
+        if !self.owners {
+            metadata.owner = Owner { user: 0, group: 0 };
+            metadata.attributes.retain(|(name, _)| !is_privileged(name));
+        }
+        metadata
+    }
+}
+
+/// Whether an extended attribute may give a program rights, as `security.capability` does.
+pub(super) fn is_privileged(name: &[u8]) -> bool {
+    name.starts_with(b"security.") || name.starts_with(b"trusted.")
+}
+
 /// Makes the tree below `target` what the manifest says; `tell` hears of each change.
 ///
-/// Each file appears as a whole. A run that is interrupted leaves files `.sfio-part-…`, whose content the next one uses.
+/// Each file appears as a whole, and only once it is safe on the disk. A run that is interrupted leaves files `.sfio-part-…`, whose content the next one uses.
 ///
 /// # Errors
 /// If the site fails, or the target as a whole. What fails for single entries is in the summary.
@@ -68,10 +93,11 @@ pub async fn restore<S: Store>(
             planter.give_up();
             summary.problems.push(Problem { path, what: words(&error) });
         }
+        planter.settle_if_due().await.map_err(here)?;
     }
-    meter.enter(Phase::Publish);
-    summary.problems.extend(planter.leave_all(top));
     meter.enter(Phase::Drain);
+    let left = planter.leave_all(&options.allowed(top.clone())).await.map_err(here)?;
+    summary.problems.extend(left);
     let mut top = Tree::open(target).map_err(here)?;
     syncfs(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
     Ok(summary)
@@ -119,8 +145,10 @@ fn plan(
     let everything = Filter::new([]).map_err(io::Error::other)?;
     let exists = target.exists();
     let walk = exists.then(|| Walk::new(target, &everything, options.attributes)).transpose()?;
-    let top_differs = walk.as_ref().is_some_and(|walk| walk.top() != top);
-    let mut walk = walk.into_iter().flatten();
+    let top = options.allowed(top.clone());
+    let top_differs = walk.as_ref().is_some_and(|walk| options.comparable(walk.top().clone()) != top);
+    let comparable = |entry: Entry| Entry { metadata: options.comparable(entry.metadata.clone()), ..entry };
+    let mut walk = walk.into_iter().flatten().map(|entry| entry.map(comparable));
     let mut wanted = manifest.entries()?;
     let tree = exists.then(|| Tree::open(target)).transpose()?;
     let mut planning = Planning {
@@ -141,8 +169,9 @@ fn plan(
     loop {
         before = before.or_else(|| next_entry(&mut walk, &mut planning.summary.problems));
         while next.is_none() {
-            let Some(entry) = wanted.read().map_err(io::Error::other)? else { break };
+            let Some(mut entry) = wanted.read().map_err(io::Error::other)? else { break };
             Meter::add(&meter.walked, 1);
+            entry.metadata = options.allowed(entry.metadata);
             let is_directory = entry.kind == EntryKind::Directory;
             next = options.filter.admits_with_parents(&entry.path, is_directory).then_some(entry);
         }

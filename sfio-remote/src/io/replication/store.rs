@@ -8,7 +8,9 @@ use super::meter::Meter;
 use super::read_ahead::ReadAhead;
 use super::spool::ManifestFile;
 use super::walk::words;
-use crate::replication::{BadCommit, BadManifest, ChunkError, ChunkRef, Commit, Generation, Hash};
+use crate::replication::{
+    BadCommit, BadManifest, ChunkError, ChunkRef, Commit, Generation, Hash, MANIFEST_CHUNKS,
+};
 
 /// What keeps a data set: append-only objects, a journal, and a commit record that is replaced as a whole.
 #[allow(async_fn_in_trait, reason = "runs hold their store by value; no other thread has it")]
@@ -186,7 +188,9 @@ async fn manifest_chunks<S: Store>(
         generation: generation.number,
         error: BadManifest::Damaged { after: None },
     };
-    postcard::from_bytes(&index).map_err(|_| damaged())
+    let list: Option<Vec<ChunkRef>> = postcard::from_bytes(&index).ok();
+    let is_sound = |chunk: &ChunkRef| chunk.is_sound() && chunk.length as usize <= MANIFEST_CHUNKS.2;
+    list.filter(|list| list.iter().all(is_sound)).ok_or_else(damaged)
 }
 
 /// What a generation's content is known by.

@@ -88,6 +88,12 @@ pub(crate) struct Options {
           conflicts_with = "dry_run", value_parser = clap::value_parser!(u64).range(1..))]
     watch: Option<u64>,
 
+    /// When fetching, restore owners and set-uid and set-gid bits, too; owners need root
+    ///
+    /// Whoever may publish could so plant programs that run as another user.
+    #[arg(long)]
+    owners: bool,
+
     /// Fetch this generation and not the current one
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
@@ -300,7 +306,7 @@ async fn download(
         attributes: options.attributes(),
         deletes: options.delete,
         distrusts_times: options.checksum,
-        owners: rustix::process::geteuid().is_root(),
+        owners: options.owners,
         is_dry_run: options.dry_run,
     };
     if let Some(allowed) = options.max_delete {
