@@ -129,7 +129,7 @@ impl Certificate {
         self.verify_within(EQUAL_LOADS, topology, routing)
     }
 
-    /// The same for loads that may be off by `tolerance`, relative to those of their step.
+    /// Like [`Certificate::verify`], for loads that may be off by `tolerance`, relative to those of their step.
     fn verify_within(
         &self,
         tolerance: f64,
@@ -250,7 +250,8 @@ impl Certificate {
         innermost
     }
 
-    /// A link within a child that no step goes into: nothing is left to carry there, unless the solver stopped early.
+    /// Checks a link within a child that no step goes into: nothing is left to carry there, unless the solver stopped
+    /// early.
     fn check_unseparated(
         &self,
         tolerance: f64,

@@ -26,7 +26,7 @@ impl Double {
         let text = format!("{number:e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        // At most 17 digits: less than 2^63.
+        // There are at most 17 digits, so the number is below 2^63.
         let digits: i64 = format!("{whole}{fraction}").parse().unwrap_or(0);
         let exponent = exponent.parse::<i32>().unwrap_or(0) - fraction.len() as i32;
         let power = power_of_ten(exponent.unsigned_abs());

@@ -243,7 +243,7 @@ impl Chain<'_> {
         let mut first = 0.0_f64;
         loop {
             self.simplex.begin_level();
-            // A level that came to no end proves nothing; the check of the whole will say so.
+            // A level whose search came to no end proves nothing; the check of the whole routing will say so.
             if !self.simplex.optimise() {
                 return;
             }

@@ -52,8 +52,9 @@ impl Routing {
 }
 
 impl Paths {
-    /// Peels the widest path off the flow, again and again. What is then left of it the paths carry, too: in proportion to what
-    /// they have, or by the weights that come nearest to the routing's loads if these are off by no more anywhere.
+    /// Peels the widest path off the flow, again and again. The paths also carry what is left of the flow then: in
+    /// proportion to what they have, or by the weights that come nearest to the routing's loads, if the largest error
+    /// of these is no larger.
     pub(crate) fn peel(routing: &Routing, max_paths: usize, cover: f64) -> Self {
         let mut rest = Rest::new(routing);
         let mut paths = Vec::new();
@@ -71,7 +72,8 @@ impl Paths {
         if covered > 1.0 - NEGLIGIBLE_FLOW { scaled } else { scaled.fitted(routing) }
     }
 
-    /// The same paths with the weights that come nearest to the routing's loads, unless the largest error is larger then.
+    /// The same paths with the weights that come nearest to the routing's loads, unless these make the largest error
+    /// larger.
     fn fitted(self, routing: &Routing) -> Self {
         let scaled = self.paths.iter().map(|path| path.weight).collect();
         let Some(weights) = fit::weights(routing, &self.paths, scaled) else { return self };

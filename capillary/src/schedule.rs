@@ -1,12 +1,13 @@
 //! Liquid schedules: many transfers of one size over links that each carry one at a time [thesis §3].
 //!
-//! Transfers that share an arc cannot go together. The load of an arc is the number of transfers over it, and the largest
-//! load Λ bounds the number of frames from below. A schedule is *liquid* if it needs no more: then each of its
+//! Transfers that share an arc cannot go together. The load of an arc is the number of transfers over it, and the
+//! largest load Λ bounds the number of frames from below. A schedule is *liquid* if it needs no more: then each of its
 //! frames is a team, a set of transfers that do not collide and keep every bottleneck busy. Not all traffics have one.
 //!
-//! The search fixes the frame of one transfer after another, the one with fewest frames left first. A frame that is taken is
-//! taken from all that collide; a bottleneck that only one transfer can still keep busy in a frame decides for
-//! it. The transfers of one bottleneck are numbered through beforehand, since frames have no order.
+//! The search fixes the frame of one transfer after another, the one with fewest frames left first. A frame that one
+//! transfer gets is closed to all transfers that collide with it; if only one transfer can still keep a bottleneck busy
+//! in a frame, it gets that frame. The transfers of one bottleneck get frames 0, 1, 2 and so on beforehand, since
+//! frames have no order.
 
 mod search;
 
@@ -119,7 +120,7 @@ impl Traffic {
         Ok(Self::new(transfers))
     }
 
-    /// Transfers on paths of one's own.
+    /// Transfers on paths that the caller chose.
     pub fn new(transfers: Vec<Transfer>) -> Self {
         let mut on_arc = std::collections::BTreeMap::new();
         for (index, transfer) in transfers.iter().enumerate() {
@@ -173,8 +174,8 @@ impl Traffic {
         self.first_fit(order)
     }
 
-    /// Round robin as schedulers do it that do not know the network: source i sends to the target r places on in round r,
-    /// and a round takes as many frames as its transfers need on the arcs that they share.
+    /// Round robin, as schedulers do it that know nothing of the network: source i sends to the target r places on in
+    /// round r, and a round takes as many frames as its transfers need on the arcs that they share.
     pub fn round_robin_schedule(&self) -> Schedule {
         let mut nodes: Vec<NodeId> = self.transfers.iter().flat_map(|t| [t.source, t.target]).collect();
         nodes.sort_unstable();

@@ -71,7 +71,8 @@ impl Splits {
         &self.splits
     }
 
-    /// The ratios in multiples of 1/`parts`, by largest remainder; of equal remainders the earlier link's is rounded up.
+    /// The ratios in multiples of 1/`parts`, by largest remainder; of equal remainders the earlier link's is rounded
+    /// up.
     pub fn quantized(&self, parts: u32) -> Self {
         let quantize = |split: &Split| {
             let scaled: Vec<f64> = split.shares.iter().map(|(_, share)| share * f64::from(parts)).collect();

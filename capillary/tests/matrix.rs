@@ -1,4 +1,5 @@
-//! Whole traffic matrices against the solver for one demand, against a chain of linear programs, and against themselves.
+//! Whole traffic matrices against the solver for one demand, against a chain of linear programs, and against
+//! themselves.
 
 use capillary::matrix::{Demand, MatrixRouting, TrafficMatrix, solve};
 use capillary::{Link, Node, NodeId, Orientation, Topology};

@@ -117,8 +117,8 @@ proptest! {
     }
 }
 
-/// How many of the networks a simplex solver may give up on: with capacities over four orders of magnitude microlp's own
-/// round-off hides a layer of about one in 200,000, and then it says so.
+/// How many of the networks a simplex solver may give up on: with capacities over four orders of magnitude microlp's
+/// own round-off hides a layer of about one in 200,000, and then it says so.
 const GIVEN_UP: u32 = 1;
 
 #[test]

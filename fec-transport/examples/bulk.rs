@@ -4,9 +4,10 @@
 //! cargo run --release -p fec-transport --example bulk -- 256
 //! ```
 //!
-//! It sends so many MiB from a client through three relays to a server, five processes of the library in one program, on
-//! loopback. It shows how to write as fast as the transport takes it (`write_bytes` and `Event::Writable`), how to take
-//! blocks as they are decoded, in whatever order that is (`read_block`), and how to look at the paths of a session.
+//! It sends so many MiB from a client through three relays to a server, five processes of the library in one program,
+//! on loopback. It shows how to write as fast as the transport takes it (`write_bytes` and `Event::Writable`), how to
+//! take blocks as they are decoded, in whatever order that is (`read_block`), and how to look at the paths of a
+//! session.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, UdpSocket};

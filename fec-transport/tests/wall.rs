@@ -40,8 +40,8 @@ const GUARDED: [(&str, &[&str], &str); 5] = [
     ("sfio-remote", &["netsim"], "demo"),
 ];
 
-/// The folders of fec-transport/src, the lowest first, and which of those above it in this list each may name: so there is
-/// no circle.
+/// The folders of fec-transport/src, the lowest first, and which of those above it in this list each may name: so there
+/// is no circle.
 const FOLDERS: [(&str, &[&str]); 18] = [
     ("limits", &[]),
     ("time", &[]),

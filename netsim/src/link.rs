@@ -7,11 +7,11 @@
 //!                   ▼           ▼                                    ▼                   ▼
 //! ```
 //!
-//! What the loss leaves may be held back, come twice, or come with a bit flipped.
+//! A packet that is not lost may be held back, come twice, or come with a bit flipped.
 //!
-//! A [`Link`] moves no bytes. It is told the size of a packet and when it came, and says when it arrives or why it
-//! does not; who holds the packet (the simulator's agenda, the emulator's) asks once more at that time whether the
-//! link has carried it.
+//! A [`Link`] moves no bytes. It is told the size of a packet and when it came, and says when the packet arrives or why
+//! it does not. The owner of the packet (the simulator, or the emulator) asks once more at that time whether the link
+//! has carried it.
 
 mod model;
 

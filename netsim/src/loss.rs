@@ -74,7 +74,7 @@ pub struct BurstError {
 
 impl GilbertElliott {
     /// Gilbert's simple model: all is lost in the bad state and nothing in the good one, so that the share `loss` of
-    /// packets is lost, in runs of `mean_burst` packets on average.
+    /// packets is lost, in bursts of `mean_burst` packets on average.
     ///
     /// ```
     /// # use netsim::{GilbertElliott, Probability};

@@ -61,7 +61,7 @@ fn mean(values: &[f64]) -> (f64, f64) {
     (mean, (variance / count).sqrt())
 }
 
-/// That independent values have the mean that a formula gives, within four standard errors.
+/// Asserts that independent values have the mean that a formula gives, within four standard errors.
 #[track_caller]
 fn assert_mean(what: &str, values: &[f64], expected: f64) {
     let (mean, error) = mean(values);
@@ -126,8 +126,8 @@ fn equal_seeds_give_equal_frames_and_a_further_node_changes_no_other() {
     }
 }
 
-/// The hash is a constant of the project, so that two machines (and two versions) can be compared. Who changes a
-/// model changes it here, knowingly.
+/// The hash is a constant of the project, so that two machines (and two versions) can be compared. A change of a model
+/// must change it here, knowingly.
 #[test]
 fn frames_are_the_same_on_every_machine() {
     let mut hasher = blake3::Hasher::new();

@@ -29,7 +29,7 @@ fn netsim(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_netsim")).args(arguments).output().unwrap()
 }
 
-/// What a successful run prints.
+/// What the program prints when it succeeds.
 fn printed(arguments: &[&str]) -> String {
     let output = netsim(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

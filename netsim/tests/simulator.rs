@@ -124,8 +124,8 @@ fn equal_seeds_give_equal_traces() {
     assert_ne!(busy_scene(7).trace_hash(), busy_scene(8).trace_hash());
 }
 
-/// The hash is a constant of the project, so that two machines (and two versions) can be compared. Who changes the
-/// order of events, the random streams or the trace format changes it here, knowingly.
+/// The hash is a constant of the project, so that two machines (and two versions) can be compared. A change of the
+/// order of events, of the random streams or of the trace's format must change it here, knowingly.
 #[test]
 fn the_trace_is_the_same_on_every_machine() {
     assert_eq!(

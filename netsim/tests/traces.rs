@@ -14,7 +14,7 @@ use proptest::prelude::*;
 const NATIVE: &[u8] = include_bytes!("fixtures/three.movements");
 const NS2: &[u8] = include_bytes!("fixtures/three.ns_movements");
 
-/// That two traces have the same frames, up to a nanometre.
+/// Asserts that two traces have the same frames, up to a nanometre.
 #[track_caller]
 fn assert_same_frames(one: &Trace, other: &Trace, interval: Duration) {
     assert_eq!(one.nodes().len(), other.nodes().len());

@@ -109,8 +109,7 @@ impl BlockLaw {
         Ok(enough)
     }
 
-    /// The inverse: the largest loss that a block of `length` packets bears, to the precision of the number. 0 if it
-    /// has no packet to spare.
+    /// The inverse: the largest loss that a block of `length` packets bears, to the precision of the number.
     ///
     /// ```
     /// let law = ror::BlockLaw::new(20, 1e-5)?;
@@ -125,7 +124,7 @@ impl BlockLaw {
         }
         let (mut bearable, mut too_much) = (0.0, 1.0);
         if length == self.source_packets {
-            // Not one packet may be lost: (1 − p)^M ≥ 1 − rate gives a loss, but one that FEC(M, 0) = M stands for.
+            // Not one packet may be lost, so (1 − p)^M must be at least 1 − rate, and p is at most the rate.
             too_much = self.rate;
         }
         // Bisection ends when no number lies between: at most some 1,100 rounds, for losses next to 0.

@@ -21,8 +21,8 @@ impl BlockLengths for BlockLaw {
     }
 }
 
-/// What a [`BlockLaw`] has said so far: no loss is asked twice (but by two threads at one moment), and most are never
-/// asked.
+/// What a [`BlockLaw`] has said so far. No loss is asked twice (except by two threads at one moment), and most losses
+/// are never asked.
 ///
 /// FEC(M, p) rises in steps with p, so a loss between two that gave the same length gives it, too. The table keeps the
 /// two ends of what it knows of each step. It grows with the number of steps, not with that of the questions, and may
@@ -46,8 +46,8 @@ pub struct CostTable {
 
 #[derive(Debug, Default)]
 struct Steps {
-    /// By the bits of the smallest loss known of a step, which for positive numbers are in their order: the largest
-    /// loss known of it, and the length.
+    /// For each step, keyed by the bits of the smallest loss that is known of it (the bits of positive numbers are in
+    /// the order of the numbers): the largest loss that is known of it, and the length.
     by_least: BTreeMap<u64, (f64, u32)>,
     asked: u64,
 }

@@ -21,7 +21,7 @@ fn ror(arguments: &[&str]) -> Output {
     command(arguments).output().unwrap()
 }
 
-/// What a successful run prints.
+/// What the program prints when it succeeds.
 fn printed(arguments: &[&str]) -> String {
     let output = ror(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -32,7 +32,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&printed(arguments)).unwrap()
 }
 
-/// The exit code and the one line of a run that fails.
+/// The exit code, and the one line that the program prints when it fails.
 fn refused(arguments: &[&str]) -> (i32, String) {
     let output = ror(arguments);
     let text = String::from_utf8(output.stderr).unwrap();

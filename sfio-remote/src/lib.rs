@@ -1,9 +1,9 @@
 //! SFIO: one file striped over several I/O nodes, read and written as one.
 //!
-//! A striped file is named by its subfiles, `io1,/tmp/a.dat;io2,/tmp/a.dat;`, and a stripe unit of any size from one byte
-//! up; nothing else about it is recorded anywhere. A call, even one with a million regions, becomes one sorted and merged
-//! request for each I/O node, and the data travels as one stream straight from the caller's memory, over many lossy
-//! paths of an overlay at once (`fec_transport`). `[sfio]`, `[thesis §2]`, design §7
+//! A striped file is named by its subfiles, `io1,/tmp/a.dat;io2,/tmp/a.dat;`, and a stripe unit of any size from one
+//! byte up; nothing else about it is recorded anywhere. A call, even one with a million regions, becomes one sorted and
+//! merged request for each I/O node, and the data travels as one stream straight from the caller's memory, over many
+//! lossy paths of an overlay at once (`fec_transport`). `[sfio]`, `[thesis §2]`, design §7
 //!
 //! # Where to look
 //!

@@ -162,8 +162,8 @@ impl FileName {
 impl FromStr for FileName {
     type Err = NameError;
 
-    /// Reads `member,path;member,path;`: split at the first comma of an element; a trailing `;` and blanks after `,` and
-    /// `;` are allowed, because the papers have both.
+    /// Reads `member,path;member,path;`: split at the first comma of an element; a trailing `;` and blanks after `,`
+    /// and `;` are allowed, because the papers have both.
     fn from_str(text: &str) -> Result<FileName, NameError> {
         let mut elements: Vec<&str> = text.split(';').map(str::trim_ascii_start).collect();
         if elements.last().is_some_and(|last| last.is_empty()) {

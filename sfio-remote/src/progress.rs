@@ -1,8 +1,8 @@
 //! Telling a transfer that stands still from one that waits its turn.
 //!
-//! On a slow link with many transfers, minutes may pass between two pieces of news about one of them: a megabyte lies in
-//! the transport's send buffer, and the streams take turns. So a transfer is stuck only if nothing of its whole session
-//! moves either, or if it has had the patience of ten timeouts.
+//! On a slow link with many transfers, minutes may pass between two pieces of news about one of them: a megabyte lies
+//! in the transport's send buffer, and the streams take turns. So a transfer is stuck only if nothing of its whole
+//! session moves either, or if it has had the patience of ten timeouts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

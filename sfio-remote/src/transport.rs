@@ -47,8 +47,8 @@ pub trait Transport {
     /// If the stream is gone.
     fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError>;
 
-    /// Any block that has arrived, whole, with its offset in the stream. Once a block was read that is not the next one in
-    /// order, all later ones are read this way.
+    /// Any block that has arrived, whole, with its offset in the stream. Once a block was read that is not the next one
+    /// in order, all later ones are read this way.
     ///
     /// # Errors
     /// If the stream is gone.

@@ -3,9 +3,9 @@
 //! Every row is one pair in one network on one thread. The naive solver is `capillary::reference` over `f64`: the same
 //! recursion with every graph built anew for every flow. The linear program is solved by microlp, with the feature
 //! `highs` by HiGHS. Real networks are read from the folder that the variable CAPILLARY_TOPOLOGIES names; without it
-//! those rows are left out. `--only TEXT` keeps to the rows whose name contains the text; `--long` runs the naive solver
-//! on the Barabási–Albert graph of 10,000 nodes, too, which takes many minutes. `--chains` tells instead of times how
-//! much of the work lies on the longest chain of parts.
+//! those rows are left out. `--only TEXT` keeps to the rows whose name contains the text; `--long` runs the naive
+//! solver on the Barabási–Albert graph of 10,000 nodes, too, which takes many minutes. `--chains` tells instead of
+//! times how much of the work lies on the longest chain of parts.
 
 mod networks;
 
@@ -17,7 +17,7 @@ use capillary::{lp, reference, solve_certified, solve_layers};
 use networks::{Scene, barabasi_albert, geometric, grouped};
 use rustix::time::{ClockId, clock_gettime};
 
-/// A run is repeated until this has passed, and the fastest counts.
+/// Each measurement is repeated until this time has passed, and the fastest one counts.
 const ENOUGH: Duration = Duration::from_millis(300);
 
 /// What solves the linear program.
@@ -71,9 +71,9 @@ struct Rivals {
 #[derive(Clone, Copy, PartialEq)]
 enum Naive {
     Runs,
-    /// Only with `--long`.
+    /// The naive solver runs only with `--long`.
     TakesLong,
-    /// Nor do we: only the first ten layers are solved.
+    /// The naive solver is not run, and ours solves the first ten layers only.
     TooLarge,
 }
 
@@ -132,8 +132,8 @@ fn row(scene: &Scene, rivals: Rivals, long: bool) {
     eprintln!("{name}: {:?}", layers.map(|(_, effort)| effort));
 }
 
-/// Parts that lie beside each other could be solved by several threads, parts within each other cannot: prints the share
-/// of the longest chain of parts in all work, reckoned in nodes.
+/// Prints the share of the longest chain of parts in all work, reckoned in nodes. Parts that lie beside each other
+/// could be solved by several threads; parts within each other cannot.
 fn chain(scene: &Scene, rivals: Rivals) {
     if rivals.naive == Naive::TooLarge {
         return;

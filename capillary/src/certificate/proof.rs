@@ -40,9 +40,9 @@ impl Certificate {
         Ok(certificate)
     }
 
-    /// The same for loads that are known exactly. They are compared by their ranks, so that no two of them are taken for
-    /// one, however near they are: `ranks` are whole numbers, 0 for no load, higher for higher loads, with the sign of
-    /// the flow.
+    /// Like [`Certificate::prove`], for loads that are known exactly. They are compared by their ranks, so that no two
+    /// of them are taken for one, however near they are. `ranks` are whole numbers: 0 for no load, higher for higher
+    /// loads, with the sign of the flow.
     #[cfg(feature = "exact")]
     pub(crate) fn prove_by_ranks(
         topology: &Topology,

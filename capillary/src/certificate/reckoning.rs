@@ -6,10 +6,10 @@ use crate::certificate::separation::Separation;
 use crate::double::Double;
 use crate::topology::{LinkId, NodeId, Orientation, Topology};
 
-/// What is left of a demand of 1 below this is round-off of some 1e-29, and nothing that a link carries is as small.
+/// If less than this is left of a demand of 1, it is round-off, which is of some 1e-29; no link carries as little.
 const NOTHING: f64 = 1e-24;
 
-/// Loads that differ by less, relative, are one.
+/// Loads that differ by less than this, relative, count as equal.
 const SAME: f64 = 1e-22;
 
 /// The flows of the links (index: link), and the cuts that hold them.
@@ -20,11 +20,11 @@ pub(crate) struct Reckoned {
 }
 
 impl Certificate {
-    /// Reckons the flow over each cut anew: the links that cross it are full at one load, so that its supply and the sum
-    /// of their capacities are all that it takes. Flows of noise come out as nothing, and their steps are left out.
+    /// Reckons the flow over each cut anew: the links that cross it are full at one load, so that its supply and the
+    /// sum of their capacities are all that it takes. Flows of noise come out as nothing, and their steps are left out.
     ///
-    /// This proves the flows optimal, too, with a precision of 1e-20 instead of that of the solver: loads must fall from
-    /// a step to those within it, and behind the last step no node may have anything left to send or to receive,
+    /// This proves the flows optimal, too, with a precision of 1e-20 instead of that of the solver: loads must fall
+    /// from a step to those within it, and behind the last step no node may have anything left to send or to receive,
     /// unless the solver stopped early. `None`: the cuts do not fit together, and what they would prove is no routing.
     ///
     /// Complexity: O((nodes + links) · log nodes).
@@ -90,7 +90,7 @@ impl<'c> Reckoning<'c> {
         let above = step.parent.map(|parent| self.scales[parent as usize]);
         let range = self.first[index] as usize..self.first[index + 1] as usize;
         let (capacity, supply) = self.cut(index)?;
-        // Within noise there is only noise; that nothing else was there, the end will tell.
+        // Steps within a step of noise are noise, too. If anything else was there, the check at the end finds it.
         if above == Some(None) || supply.rounded() < NOTHING {
             self.scales.push(None);
             return Some(());

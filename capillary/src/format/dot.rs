@@ -1,5 +1,5 @@
-//! Graphviz DOT: statements of nodes and chains of edges, with attributes in brackets. Subgraphs are read for what is in
-//! them; a subgraph as the end of an edge stands for all of its nodes.
+//! Graphviz DOT: statements of nodes and chains of edges, with attributes in brackets. Subgraphs are read for what is
+//! in them; a subgraph as the end of an edge stands for all of its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -31,7 +31,7 @@ pub(super) struct DraftLink {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) id: Option<String>,
-    /// Whether this one link says so itself.
+    /// Whether the file says of this one link that it is directed.
     pub(super) directed: Option<bool>,
     /// All else that the file says of it.
     pub(super) attributes: BTreeMap<String, String>,

@@ -1,5 +1,5 @@
-//! What a reader found wrong, by the place in the file. Only an error that is told has its lines counted: counting
-//! them for every element would read the file from its start again and again.
+//! What a reader found wrong, and where in the file. Lines are counted only for an error that is told: to count them
+//! for every element would read the file from its start again and again.
 
 use crate::format::{Problem, ReadError};
 use crate::topology::TopologyError;

@@ -168,8 +168,8 @@ fn xml(text: &str) -> Result<Vec<Entry>, Fault> {
         .collect()
 }
 
-/// `graph.demands`: of TopoHub an object of objects, source to target to amount; or a list of objects with source, target
-/// and demand.
+/// `graph.demands`: of TopoHub an object of objects, source to target to amount; or a list of objects with source,
+/// target and demand.
 fn json(text: &str) -> Result<Vec<Entry>, Fault> {
     let file: Value = serde_json::from_str(text).map_err(|error| {
         Fault::at(Place::Line(error.line()), "JSON", crate::format::Problem::Syntax(error.to_string()))

@@ -13,7 +13,8 @@ const ROUND_OFF: f64 = 1e-9;
 /// with the ratio, and what is below it is no supply.
 const PRECISION: f64 = 4e-12;
 
-/// Simplex solvers lose themselves in round-off now and then. The same problem in other units is another one to them.
+/// The units in which a problem is tried. Simplex solvers lose themselves in round-off now and then, and the same
+/// problem in other units is another one to them.
 const OTHER_UNITS: [f64; 2] = [1.0 / 3.0, 7.0];
 
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +118,8 @@ impl LayerProblem {
         Ok((Hunt { ratio: ratio * self.unit, suspects: counts }, suspects))
     }
 
-    /// Whether the arc is at its capacity, but for round-off and for what conservation has `given` way by.
+    /// Whether the arc is at its capacity, up to round-off and up to `given`, the amount by which conservation gave
+    /// way.
     fn is_full(&self, arc: usize, flow: &[f64], given: f64) -> bool {
         flow[arc] >= self.arcs[arc].capacity * (1.0 - ROUND_OFF) - given
     }

@@ -8,9 +8,9 @@ use crate::topology::{LinkId, NodeId, Topology};
 /// Distances that differ by less, relative, are equal.
 const EQUAL: f64 = 1e-12;
 
-/// Equal-cost multipath as routers do it: at each node equal shares of all that goes to a target on all links that are on a
-/// shortest way there, by the `weight` of the links (above 0; 1 for all: fewest links). What each arc carries, in
-/// the order of [`MatrixRouting::arcs`](crate::matrix::MatrixRouting::arcs).
+/// Equal-cost multipath as routers do it: at each node, all that goes to a target is shared equally among the links
+/// that are on a shortest way there, by the `weight` of the links (above 0; with 1 for all, the ways of fewest links).
+/// Returns what each arc carries, in the order of [`MatrixRouting::arcs`](crate::matrix::MatrixRouting::arcs).
 ///
 /// # Errors
 /// [`MatrixError`] names the demand that cannot be routed.

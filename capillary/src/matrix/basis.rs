@@ -1,5 +1,5 @@
-//! The working basis of a simplex method with one convexity row for each demand (generalized upper bounds, Dantzig & Van
-//! Slyke 1967).
+//! The working basis of a simplex method with one convexity row for each demand (generalized upper bounds, Dantzig &
+//! Van Slyke 1967).
 //!
 //! Of the paths of a demand one is the *key*: it carries what the others leave. What remains is a square matrix with a
 //! row for each tight arc and a column for each other path in the basis and for the level: a few rows, however many
@@ -36,7 +36,7 @@ impl Inverse {
         product
     }
 
-    /// Replaces a column of the matrix by another, of which `solved` is the inverse times it.
+    /// Replaces a column of the matrix by another; `solved` is the inverse times the new one.
     pub(super) fn replace_column(&mut self, column: usize, solved: &[f64]) {
         let mut pivot = std::mem::take(&mut self.rows[column]);
         pivot.iter_mut().for_each(|value| *value /= solved[column]);
@@ -48,9 +48,9 @@ impl Inverse {
         self.rows[column] = pivot;
     }
 
-    /// Adds a row and a column at the end: `solved` is the inverse times the new column without its last entry, `product`
-    /// the new row without its last entry times the inverse, `pivot` what is left of the last entry:
-    /// its own value minus the new row times `solved`.
+    /// Adds a row and a column at the end: `solved` is the inverse times the new column without its last entry,
+    /// `product` the new row without its last entry times the inverse, `pivot` what is left of the last entry: its own
+    /// value minus the new row times `solved`.
     pub(super) fn border(&mut self, solved: &[f64], product: &[f64], pivot: f64) {
         for (row, &factor) in self.rows.iter_mut().zip(solved) {
             if factor != 0.0 {
@@ -74,14 +74,16 @@ impl Inverse {
         }
     }
 
-    /// Makes `column` the negative sum of all `columns`, of which it is one: the key of their demand is exchanged with it.
+    /// Exchanges the key of a demand with `column`: it becomes the negative sum of all `columns` of the demand, of
+    /// which it is one.
     pub(super) fn exchange_key(&mut self, column: usize, columns: &[usize]) {
         let mut sum = vec![0.0; self.len()];
         columns.iter().for_each(|&other| add_scaled(&mut sum, -1.0, &self.rows[other]));
         self.rows[column] = sum;
     }
 
-    /// Expresses `columns` by a new key, of which `solved` is the inverse times its difference to the old one.
+    /// Expresses `columns` by a new key. `solved` is the inverse times the difference between the new key and the old
+    /// one.
     pub(super) fn enter_key(&mut self, columns: &[usize], solved: &[f64]) {
         let mut sum = vec![0.0; self.len()];
         columns.iter().for_each(|&column| add_scaled(&mut sum, 1.0, &self.rows[column]));

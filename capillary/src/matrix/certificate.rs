@@ -7,7 +7,7 @@ use crate::matrix::arcs::Arcs;
 use crate::matrix::tree::Tree;
 use crate::topology::Topology;
 
-/// How far a bound may stay below its level, relative to the sums that it is the difference of.
+/// How far a bound may stay below its level, relative to the two sums whose difference the bound is.
 const TOLERANCE: f64 = 1e-8;
 
 /// The prices that hold one level where it is.
@@ -183,7 +183,7 @@ fn check_flows(arcs: &Arcs, routing: &MatrixRouting) -> Result<(), MatrixCertifi
     Ok(())
 }
 
-/// Whether no arc is above its level, and none that has no level above the last.
+/// Checks that no arc is above its level, and no arc without a level above the last level.
 fn check_heights(routing: &MatrixRouting, level_of: &[Option<f64>]) -> Result<(), MatrixCertificateError> {
     let first = routing.levels().first().map_or(0.0, |level| level.utilisation);
     let last = routing.levels().last().map_or(0.0, |level| level.utilisation);

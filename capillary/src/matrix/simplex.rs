@@ -9,12 +9,12 @@ use crate::matrix::arcs::Arcs;
 use crate::matrix::basis::Inverse;
 use crate::matrix::tree::Tree;
 
-/// A way is cheaper only if it is so by this much, relative to what the demand pays now, and if moving there would save
-/// more than this share of what all demands pay: less is round-off.
+/// A way counts as cheaper only if it is so by this much, relative to what the demand pays now, and if moving there
+/// would save more than this share of what all demands pay. Less than that is round-off.
 const CHEAPER: f64 = 1e-11;
 const WORTH: f64 = 1e-14;
 
-/// Prices below this share of the highest are round-off, when both are of the whole arc.
+/// Prices below this share of the highest are round-off, when both are multiplied with the capacity of their arc.
 const FREE: f64 = 1e-12;
 
 /// The inverse is found anew after so many pivots.
@@ -223,8 +223,8 @@ impl<'n> Simplex<'n> {
         self.enter(Entering::Level);
     }
 
-    /// Improves the routing until no demand finds a cheaper way and no tight arc has a price below 0. Returns whether it
-    /// came to an end: round-off could keep it going for ever.
+    /// Improves the routing until no demand finds a cheaper way and no tight arc has a price below 0. Returns whether
+    /// it came to an end: round-off could keep it going for ever.
     pub(super) fn optimise(&mut self) -> bool {
         let limit = self.count.pivots + 10_000 + 20 * (self.arcs.len() + self.flows.len());
         while self.count.pivots < limit {

@@ -33,8 +33,8 @@ impl TrafficMatrix {
         &self.demands
     }
 
-    /// A gravity matrix: the demand of each two nodes is in proportion to the product of their weights (one a node), and
-    /// all together are `total`.
+    /// A gravity matrix: the demand of each two nodes is in proportion to the product of their weights (one a node),
+    /// and all together are `total`.
     pub fn gravity(weights: &[f64], total: f64) -> Self {
         let nodes = || (0..weights.len()).map(|node| (NodeId(node as u32), weights[node]));
         let pairs =

@@ -59,8 +59,8 @@ impl Tree {
         Self { length: vec![Length::FARTHEST; nodes], next: vec![NONE; nodes], queue: BinaryHeap::new() }
     }
 
-    /// Finds the shortest paths to `target` by the lengths of arcs, none below 0; of equal ones those that are shorter by
-    /// their `second` lengths.
+    /// Finds the shortest paths to `target` by the lengths of arcs, none below 0; of equal ones those that are shorter
+    /// by their `second` lengths.
     pub(crate) fn search(
         &mut self,
         arcs: &Arcs,

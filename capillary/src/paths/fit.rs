@@ -1,20 +1,21 @@
 //! Weights with which some paths come as near as they can to the loads of a routing.
 //!
-//! What each path alone is off the routing, link by link, is a point; the weighted paths are off by the weighted mean of
-//! these points. So the best weights belong to the point of their convex hull that is nearest to the origin, and
-//! Wolfe's algorithm finds it exactly, in finitely many steps, without a solver of programs.
-//! (P. Wolfe, Finding the nearest point in a polytope, Mathematical Programming 11, 1976.)
+//! Take what a path alone is off the routing, link by link, as a point. Then weighted paths are off by the weighted
+//! mean of their points. So the best weights belong to the point of their convex hull that is nearest to the origin,
+//! and Wolfe's algorithm finds it exactly, in finitely many steps, without a solver of programs. (P. Wolfe, Finding the
+//! nearest point in a polytope, Mathematical Programming 11, 1976.)
 
 use super::WeightedPath;
 use crate::routing::Routing;
 
-/// A step that comes nearer by less than this share of the farthest point's squared distance is none.
+/// A step counts as one only if it comes nearer by this share of the farthest point's squared distance.
 const NEAR: f64 = 1e-12;
-/// Steps for each path, beyond which round-off goes in circles.
+/// How many steps are made for each path. A search that needs more goes in circles, led by round-off.
 const MAX_STEPS: usize = 8;
 
-/// The weights of `paths`, in their order and of sum 1, for which Σ (load · load error)² over the links is smallest: the more
-/// a link carries, the less it may be off. `start` are weights of sum 1 from which to go. A weight may be zero.
+/// The weights of `paths`, in their order and of sum 1, for which Σ (load · load error)² over the links is smallest:
+/// the more a link carries, the less it may be off. `start` are weights of sum 1 from which to go. A weight may be
+/// zero.
 ///
 /// The paths' links must be linearly independent, as those of peeled paths are: each has one that no later path uses.
 /// `None` if round-off is in the way. Time O(paths² · links + paths³), mostly.
@@ -67,8 +68,8 @@ fn nearest(products: &[Vec<f64>], start: Vec<f64>) -> Option<Vec<f64>> {
     Some(weights)
 }
 
-/// Goes to the nearest point of the plane through the chosen points; those that it would have to leave the hull for are
-/// chosen no longer.
+/// Goes towards the nearest point of the plane through the chosen points, as far as the hull reaches; a point whose
+/// weight becomes zero on the way is chosen no longer.
 fn descend(products: &[Vec<f64>], chosen: &mut Vec<usize>, weights: &mut [f64]) -> Option<()> {
     loop {
         let wanted = nearest_of_plane(products, chosen)?;

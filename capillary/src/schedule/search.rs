@@ -49,7 +49,7 @@ struct Choice {
     frames: Vec<usize>,
 }
 
-/// A choice that cannot be.
+/// A choice that leads to no schedule.
 struct Contradiction;
 
 impl<'t> Search<'t> {
@@ -85,7 +85,7 @@ impl<'t> Search<'t> {
         Self { traffic, frames, collides, bottlenecks, crossed, decisions: 0, patience }
     }
 
-    /// Everything open but the transfers of the first bottleneck, which are numbered through.
+    /// All frames are open to all transfers but those of the first bottleneck, which get frames 0, 1, 2 and so on.
     fn root(&self) -> Result<State, Contradiction> {
         let (count, words) = (self.collides.len(), self.frames.div_ceil(64));
         let bits = |word: usize| match self.frames - 64 * word {

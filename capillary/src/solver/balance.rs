@@ -52,8 +52,8 @@ impl Balance {
     /// Carries excesses to deficits until none above `tolerance` is left, or until some are cut off from every deficit:
     /// what is cut off is then told by [`Balance::is_cut_off`]. `part` must be closed: no residual arc leaves it.
     ///
-    /// Each round finds the distances to the deficits and then fills all shortest paths (Dinic 1970), from every node with
-    /// an excess at once.
+    /// Each round finds the distances to the deficits and then fills all shortest paths (Dinic 1970), from every node
+    /// with an excess at once.
     pub(crate) fn settle(&mut self, part: &[u32], tolerance: f64) -> Settled {
         loop {
             match self.find_distances(part, tolerance) {

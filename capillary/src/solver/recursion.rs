@@ -19,7 +19,7 @@ use crate::solver::components::Components;
 use crate::topology::{NodeId, Topology};
 use tight_cut::TightCut;
 
-/// Round-off is reckoned in units of this, relative.
+/// The unit, relative, in which round-off is reckoned.
 const EPSILON: f64 = f64::EPSILON;
 
 /// How many times the reckoned round-off a number must exceed to count as more than round-off.
@@ -113,8 +113,8 @@ impl Recursion {
                     self.unreachable = true;
                     return;
                 }
-                // A flow meets the supplies of every part but the first, so that they can only grow. Supplies that
-                // must shrink are round-off; what they are worth, the check of the routing will tell.
+                // A flow meets the supplies of every part but the first, so that they can only grow. Supplies that must
+                // shrink are round-off; if they are more than that, the check of the routing finds it.
                 if part.parent.is_some() && cut.ratio < LEAST_GROWTH {
                     continue;
                 }

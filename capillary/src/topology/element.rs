@@ -9,7 +9,8 @@ use crate::topology::TopologyError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// A link of one [`Topology`](crate::Topology): its place in the order in which the links were added (in a file: its position).
+/// A link of one [`Topology`](crate::Topology): its place in the order in which the links were added (in a file: its
+/// position).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 

@@ -61,7 +61,8 @@ struct Process<A> {
 }
 
 impl<A: Application> World<A> {
-    /// Starts one process of each member of `scene`; `make_application` gives what runs on top of it, also after a crash.
+    /// Starts one process of each member of `scene`; `make_application` gives what runs on top of it, also after a
+    /// crash.
     pub fn new(
         scene: &Scene,
         config: Config,
@@ -195,8 +196,8 @@ impl<A: Application> World<A> {
         self.simulator.schedule(self.simulator.now() + after, Change::NodeUp(node));
     }
 
-    /// Adds a flow of somebody else, as TCP with CUBIC would be [RFC 9438], over the links between `over`, neighbours in
-    /// order. Its round trip without queues is `round_trip`, or that of the links if it is longer.
+    /// Adds a flow of somebody else, as TCP with CUBIC would be [RFC 9438], over the links between `over`, neighbours
+    /// in order. Its round trip without queues is `round_trip`, or that of the links if it is longer.
     ///
     /// # Panics
     /// If `over` has fewer than two members, or two in a row are no neighbours.

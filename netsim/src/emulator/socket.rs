@@ -1,8 +1,8 @@
 //! UDP sockets on 127.0.0.1 that receive and send many packets per system call, with their ECN bits.
 //!
-//! Segmentation and receive offload (quinn-udp) are what makes it fast: a burst that its sender handed to the kernel
-//! as one comes in as one, and a run of equal packets to one receiver goes out as one. The model in between sees each
-//! packet by itself, as on a wire.
+//! Segmentation and receive offload (quinn-udp) make it fast: a burst that its sender handed to the kernel as one comes
+//! in as one, and a burst of packets of one size to one receiver goes out as one. The model in between sees each packet
+//! by itself, as on a wire.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -4,8 +4,8 @@ use super::area::Area;
 use super::error::ScenarioError;
 use super::waypoint::Waypoint;
 
-/// How often a node may cross the shorter side between two changes of its velocity: more is a mistake of the one who
-/// asked for it, and would take long to compute.
+/// How often a node may cross the shorter side between two changes of its velocity. More is surely a mistake in the
+/// parameters, and would take long to compute.
 pub(super) const MAX_CROSSINGS: f64 = 1_000.0;
 
 /// A node that moves at a velocity until it is told of another, and is reflected at the border.
@@ -55,7 +55,8 @@ impl Bouncer {
         self.velocity[axis] * self.mirror[axis]
     }
 
-    /// A node that stands on the border and would leave turns round first.
+    /// When the node reaches the border along an axis. A node that stands on the border and would leave the area turns
+    /// round first.
     fn time_to_border(&mut self, axis: usize) -> f64 {
         let distance = |this: &Self| {
             if this.speed(axis) > 0.0 { this.sides[axis] - this.at[axis] } else { this.at[axis] }
@@ -74,7 +75,7 @@ impl Bouncer {
     }
 }
 
-/// That a node which goes this far before it turns does not cross the area over and over.
+/// Checks that a node which goes this far before it turns does not cross the area over and over.
 pub(super) fn check_distance(area: Area, distance_m: f64) -> Result<(), ScenarioError> {
     if distance_m <= MAX_CROSSINGS * area.shorter_side() {
         Ok(())

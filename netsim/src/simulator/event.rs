@@ -33,7 +33,7 @@ pub enum Change {
     LinkUp(LinkId),
     /// The node crashes: it receives nothing, sends nothing, and its wake-up is forgotten.
     NodeDown(NodeId),
-    /// The node is back, with no memory.
+    /// The node is back, and remembers nothing.
     NodeUp(NodeId),
     /// The direction of the link that leads away from `from` gets new parameters.
     SetModel {

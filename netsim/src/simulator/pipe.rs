@@ -84,7 +84,7 @@ impl Pipe {
         Self { link, phase: Phase::Broken, lanes: [lane(), lane()], interruption: 0 }
     }
 
-    /// An end sends. Without a pipe, or into one that the other end has forgotten, it sends into the void.
+    /// An end sends a message. If there is no pipe, or the other end has forgotten it, the message is gone.
     pub(super) fn send(
         &mut self,
         from: End,

@@ -31,7 +31,8 @@ pub unsafe extern "C" fn mopen(name: *const c_char, stripe_unit: i64) -> *mut Fi
     })
 }
 
-/// Closes a file, which must not be used any more, whatever the result. Requests of m_isubmit on it must be done before.
+/// Closes a file, which must not be used any more, whatever the result. Requests of m_isubmit on it must be done
+/// before.
 ///
 /// # Safety
 /// `f` came from mopen and was not closed.

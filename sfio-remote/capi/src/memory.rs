@@ -1,7 +1,7 @@
 //! The caller's memory, borrowed for the time of a call.
 //!
-//! What is written is gathered straight from where it lies. The member's threads may look at it as long as anything of the
-//! list exists, so each piece holds one end of a channel, and the call ends only when all of these are gone.
+//! What is written is gathered straight from where it lies. The member's threads may look at it as long as anything of
+//! the list exists, so each piece holds one end of a channel, and the call ends only when all of these are gone.
 
 use std::ffi::{c_char, c_uint};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -55,8 +55,8 @@ impl Loan {
 
 impl Blocks {
     /// # Safety
-    /// `offsets`, `buffers` and `sizes` are arrays of `count` elements, or null if `count` is 0. Each buffer has its size,
-    /// can be written to if it is to be read into, and is not touched until the operation is done.
+    /// `offsets`, `buffers` and `sizes` are arrays of `count` elements, or null if `count` is 0. Each buffer has its
+    /// size, can be written to if it is to be read into, and is not touched until the operation is done.
     pub unsafe fn new(
         count: c_uint,
         offsets: *const i64,

@@ -29,8 +29,9 @@ enum Work {
     Write { pending: Pending<()>, loan: Loan },
 }
 
-/// Begins to read or write many blocks and comes back; operation is M_READ or M_WRITE. The buffers belong to the operation
-/// until m_test, m_testsome, m_wait or m_cancel says that it is done. Gives NULL if it cannot begin; m_errno says why.
+/// Begins to read or write many blocks and comes back; operation is M_READ or M_WRITE. The buffers belong to the
+/// operation until m_test, m_testsome, m_wait or m_cancel says that it is done. Gives NULL if it cannot begin; m_errno
+/// says why.
 ///
 /// # Safety
 /// `f` came from mopen and was not closed; the arrays have `count` elements, and each buffer its size.
@@ -80,8 +81,8 @@ pub unsafe extern "C" fn m_test(request: *mut *mut Request, done: *mut c_int) ->
     })
 }
 
-/// Tests `count` requests. The positions of those that are done come into `indices`, their results into `results`, their
-/// number into `done`; each is freed and set to NULL. Requests that are NULL are passed over.
+/// Tests `count` requests. The positions of those that are done come into `indices`, their results into `results`,
+/// their number into `done`; each is freed and set to NULL. Requests that are NULL are passed over.
 ///
 /// # Safety
 /// The arrays have `count` elements; each request is null or one of m_isubmit that is not done.

@@ -1,7 +1,7 @@
 //! The cyclic distribution of a logical file over its subfiles, in both directions (`[theory §4]`).
 //!
-//! With a stripe unit of `u` bytes and `N` subfiles, the logical file is cut into stripes of `u` bytes that are dealt out
-//! like cards. For `u = 5` and `N = 2`:
+//! With a stripe unit of `u` bytes and `N` subfiles, the logical file is cut into stripes of `u` bytes that are dealt
+//! out like cards. For `u = 5` and `N = 2`:
 //!
 //! ```text
 //! logical   |Hello| Worl|d    |          stripe  0, 1, 2

@@ -41,8 +41,8 @@ pub struct OpenOptions {
     durability: Durability,
 }
 
-/// A striped file. Its methods may be called at once, from any task; whoever wants one after the other waits. Clones are
-/// the same open file.
+/// A striped file. Its methods may be called at once, from any task; whoever wants one after the other waits. Clones
+/// are the same open file.
 ///
 /// Dropping the last of them closes it, without a sync.
 #[derive(Debug, Clone)]

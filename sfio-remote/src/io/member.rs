@@ -23,8 +23,8 @@ pub struct MemberConfig {
     pub io_node: IoNodeConfig,
     /// The directory beneath which it serves subfiles. Default: none, it serves nothing.
     pub export: Option<PathBuf>,
-    /// The file in which it is remembered which directory that is: one that has lost its identity, as that of a disk which
-    /// is not mounted, is not served. Default: none, nothing is remembered and any directory is served.
+    /// The file in which it is remembered which directory that is: one that has lost its identity, as that of a disk
+    /// which is not mounted, is not served. Default: none, nothing is remembered and any directory is served.
     pub export_identity: Option<PathBuf>,
     /// How much each member may fill there. Default: no quotas.
     pub quotas: Quotas,

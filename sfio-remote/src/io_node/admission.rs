@@ -117,7 +117,8 @@ impl Admission {
                 self.write_once.admit_creation(session)
             }
             (RequestKind::Write { runs, .. }, _) => self.write_once.admit_write(path, session, runs),
-            // What another session wrote may have been lost with an older process of this I/O node: a sync would not know.
+            // What another session wrote may have been lost with an older process of this I/O node: a sync would not
+            // know.
             (RequestKind::Grow { .. } | RequestKind::Sync { .. }, _) => {
                 self.write_once.check_writer(path, session)
             }

@@ -11,14 +11,14 @@ use crate::wire::RequestKind;
 /// The most subfiles that one session may claim at a time.
 const MAX_CLAIMS: usize = 4_096;
 
-/// Subfiles that one session alone may change: since it created them with a claim, and until it gives them another name,
-/// removes them, or ends.
+/// Subfiles that one session alone may change: since it created them with a claim, and until it gives them another
+/// name, removes them, or ends.
 #[derive(Debug, Default)]
 pub(super) struct Claims(BTreeMap<SubfilePath, SessionId>);
 
 impl Claims {
-    /// Lets a request of `session` that changes something through unless it concerns what another one has claimed; takes note
-    /// of a claim.
+    /// Lets a request of `session` that changes something through unless it concerns what another one has claimed;
+    /// takes note of a claim.
     pub(super) fn admit(&mut self, session: SessionId, request: &RequestKind) -> Result<(), RemoteError> {
         let target = match request {
             RequestKind::Rename { target, .. } => Some(target),

@@ -9,9 +9,9 @@
 //!                  └────────────────────────────────────────┴──◀── handle_disk
 //! ```
 //!
-//! Payload goes to the disk in pieces while it arrives, and is read ahead while it is sent; between network and disk lies
-//! at most [`IoNodeConfig::memory_bytes`]. A transfer that gets no memory does not read its stream, which holds back the
-//! sender alone.
+//! Payload goes to the disk in pieces while it arrives, and is read ahead while it is sent; between network and disk
+//! lies at most [`IoNodeConfig::memory_bytes`]. A transfer that gets no memory does not read its stream, which holds
+//! back the sender alone.
 
 mod admission;
 mod budget;

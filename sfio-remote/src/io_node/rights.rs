@@ -103,8 +103,8 @@ impl AccessRules {
         refuse(member, self.right(member, path), needed)
     }
 
-    /// Whether `member` may ask for what concerns the whole I/O node: to read, a right anywhere will do, and to change one
-    /// that holds everywhere.
+    /// Whether `member` may ask for what concerns the whole I/O node: to read, a right anywhere will do, and to change
+    /// one that holds everywhere.
     ///
     /// # Errors
     /// If not.

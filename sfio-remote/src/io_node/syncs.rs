@@ -1,8 +1,8 @@
 //! Syncs, and what must be remembered when one fails.
 //!
-//! After a failed fsync the operating system may have dropped the data and calls the pages clean, so that the next fsync
-//! succeeds and says nothing about it. Therefore syncs of one subfile run one after the other, and after one has failed
-//! all later ones fail, too, until the subfile is made anew: removed, or cut to nothing.
+//! After a failed fsync the operating system may have dropped the data and calls the pages clean, so that the next
+//! fsync succeeds and says nothing about it. Therefore syncs of one subfile run one after the other, and after one has
+//! failed all later ones fail, too, until the subfile is made anew: removed, or cut to nothing.
 //!
 //! What was asked for while one runs is served by the next one, all of it at once: each had been written before. So the
 //! durable writes of many clients to one subfile cost two syncs at a time, however many they are.

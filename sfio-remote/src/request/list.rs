@@ -172,8 +172,8 @@ impl ReadList {
         Ok(ReadList { scope: Scope::new(regions)?, memory: ReadMemory::default() })
     }
 
-    /// What `view` makes of the file, into memory with gaps: `count` times `memory` within `bytes`. What lies in the gaps
-    /// stays.
+    /// What `view` makes of the file, into memory with gaps: `count` times `memory` within `bytes`. What lies in the
+    /// gaps stays.
     ///
     /// # Errors
     /// If a piece ends beyond every possible file, or the memory's pattern sticks out of `bytes`.

@@ -1,11 +1,13 @@
-//! Patterns: which bytes of a file, or of a caller's memory, belong to a call, as MPI's derived datatypes describe them.
+//! Patterns: which bytes of a file, or of a caller's memory, belong to a call, as MPI's derived datatypes describe
+//! them.
 //!
 //! ```text
 //! vector(3 blocks of 2, stride 4, of one byte)    ██··██··██      size 6, extent 10
 //! resized to an extent of 12, twice               ██··██··██····██··██··██··
 //! ```
 //!
-//! A pattern is a tree of repetitions, so that a matrix's column costs a few numbers however long it is. `[thesis §2.9]`
+//! A pattern is a tree of repetitions, so that a matrix's column costs a few numbers however long it is. `[thesis
+//! §2.9]`
 
 use crate::distribution::MAX_LENGTH;
 

@@ -1,9 +1,9 @@
 //! Disk operations that wait for a thread, in the order of their places, and writes that touch as one.
 //!
-//! An I/O node carries out a few operations at a time. What comes meanwhile, from all of its clients, waits here: the time
-//! that the disk is busy is the window in which requests are merged, so that nobody waits for others on purpose. The order
-//! is that of an elevator that only goes up (C-SCAN): operations on a subfile by ascending offset, subfile by subfile,
-//! then from the beginning.
+//! An I/O node carries out a few operations at a time. What comes meanwhile, from all of its clients, waits here: the
+//! time that the disk is busy is the window in which requests are merged, so that nobody waits for others on purpose.
+//! The order is that of an elevator that only goes up (C-SCAN): operations on a subfile by ascending offset, subfile by
+//! subfile, then from the beginning.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -88,8 +88,8 @@ impl Errand {
 
     /// Carries it out; gives the result of each operation.
     ///
-    /// If several writes fail as one, each is repeated by itself, so that a failure reaches those alone whom it concerns;
-    /// writing the same bytes twice harms nobody.
+    /// If several writes fail as one, each is repeated by itself, so that a failure reaches those alone whom it
+    /// concerns; writing the same bytes twice harms nobody.
     pub fn perform(self, mut perform: impl FnMut(&DiskOperation) -> DiskResult) -> Vec<DiskResult> {
         let Some(merged) = self.merged() else { return self.0.iter().map(perform).collect() };
         let result = perform(&merged);

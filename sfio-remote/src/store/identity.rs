@@ -1,8 +1,8 @@
 //! Which export root is whose: a root carries an identity, and its I/O node remembers it elsewhere.
 //!
-//! A disk that is not mounted leaves an empty folder behind. Served, it would look like an I/O node that has lost all that it
-//! ever acknowledged, and new data would go where nobody looks for it. So a root that is not the one that was served before
-//! is not served.
+//! A disk that is not mounted leaves an empty folder behind. Served, it would look like an I/O node that has lost all
+//! that it ever acknowledged, and new data would go where nobody looks for it. So a root that is not the one that was
+//! served before is not served.
 
 use std::fmt;
 use std::str::FromStr;

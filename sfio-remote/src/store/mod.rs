@@ -1,5 +1,5 @@
-//! What holds the subfiles of an I/O node: the operations that an [`IoNode`](crate::io_node::IoNode) asks for, and stores
-//! that carry them out in memory. The store on disks is in `io::disk`, because it does I/O.
+//! What holds the subfiles of an I/O node: the operations that an [`IoNode`](crate::io_node::IoNode) asks for, and
+//! stores that carry them out in memory. The store on disks is in `io::disk`, because it does I/O.
 
 mod elevator;
 mod faulty;
@@ -47,8 +47,8 @@ pub enum DiskAction {
         /// The extents; disjoint.
         extents: Vec<Extent>,
     },
-    /// Let go of what memory holds of these bytes, as far as it is on the disk, so that a read after this one tells what is
-    /// there; and tell the size.
+    /// Let go of what memory holds of these bytes, as far as it is on the disk, so that a read after this one tells
+    /// what is there; and tell the size.
     Uncache {
         /// The bytes.
         extent: Extent,

@@ -1,8 +1,8 @@
 //! What client and I/O node say to each other (docs/protocol/sfio-remote.md).
 //!
-//! One transfer is one bidirectional stream: a [`Request`], its payload, the end; back come a [`Reply`], its payload, the
-//! end. Both payloads are raw, so that a byte's place in the subfile follows from its offset in the stream, whatever the
-//! order of arrival. A failure behind a reply's header resets the stream with the error's code.
+//! One transfer is one bidirectional stream: a [`Request`], its payload, the end; back come a [`Reply`], its payload,
+//! the end. Both payloads are raw, so that a byte's place in the subfile follows from its offset in the stream,
+//! whatever the order of arrival. A failure behind a reply's header resets the stream with the error's code.
 //!
 //! As in smoltcp, each format is a checked view of the bytes ([`RequestView`], [`ReplyView`]) and a plain struct of the
 //! meaning. Nothing is allocated before its length was checked against a limit.

@@ -1,7 +1,7 @@
 //! The runs of a request, in a few bytes each.
 //!
-//! A run is `head`, `gap`, and, if its shape differs from that of the run before, `length` and (for more than one extent)
-//! `spacing`; all are [varints](super::varint).
+//! A run is `head`, `gap`, and, if its shape differs from that of the run before, `length` and (for more than one
+//! extent) `spacing`; all are [varints](super::varint).
 //!
 //! ```text
 //! head     (count − 1) · 2 + (1 if length and spacing follow, 0 if they are those of the run before)

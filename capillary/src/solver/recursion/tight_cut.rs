@@ -90,8 +90,8 @@ impl Recursion {
                 }
             }
         }
-        // With no deficit left anywhere, what is stuck is the sum of many deficits too small to count, and no cut. Nor is
-        // one without a supply.
+        // If no deficit is left anywhere, the excess that is stuck is the sum of many deficits too small to count, and
+        // there is no cut. Neither is there one without a supply.
         let all = self.nodes(part).iter().all(|&node| self.balance.is_cut_off(node));
         if supply > 0.0 && !all { capacity / supply } else { f64::INFINITY }
     }

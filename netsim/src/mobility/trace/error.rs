@@ -56,7 +56,7 @@ pub enum TraceError {
 /// What is wrong with a line of a trace.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum TraceProblem {
-    /// Something that should be a number, or a smaller one.
+    /// Something that should be a number, or a number within the bounds.
     #[error("{found:?} where {what} should stand, from {} to {}", .bounds.0, .bounds.1)]
     Number {
         /// What should stand there.

@@ -126,8 +126,8 @@ impl World {
         self.disks.entry(member).or_insert_with(|| FaultyStore::new(MemoryStore::default()))
     }
 
-    /// Starts the process of an I/O node on its disk, if that is the one that it has served before; the process before is
-    /// killed.
+    /// Starts the process of an I/O node on its disk, if that is the one that it has served before; the process before
+    /// is killed.
     ///
     /// # Errors
     /// If its export root is not served.

@@ -1,9 +1,9 @@
 //! Subfiles in memory, which know what a crash would leave of them.
 //!
-//! Two things survive a power loss only once they were synced: what a file holds, and which names there are. As on a disk
-//! a file and its names are apart: a name that survives may lead to a file whose bytes did not, and a file that was synced
-//! is lost with its name. Changes of names are atomic each, as in the journals of file systems; which of them survive is
-//! up to chance, but none survives without those before it that it builds upon.
+//! Two things survive a power loss only once they were synced: what a file holds, and which names there are. As on a
+//! disk a file and its names are apart: a name that survives may lead to a file whose bytes did not, and a file that
+//! was synced is lost with its name. Changes of names are atomic each, as in the journals of file systems; which of
+//! them survive is up to chance, but none survives without those before it that it builds upon.
 
 mod content;
 mod names;
@@ -54,8 +54,8 @@ impl MemoryStore {
         self.capacity_pages = bytes / PAGE_BYTES;
     }
 
-    /// From now on a rename that replaces nothing is a second name and the removal of the first, as it is done where the
-    /// file system knows no better.
+    /// From now on a rename that replaces nothing is a second name and the removal of the first, as it is done where
+    /// the file system knows no better.
     pub fn rename_by_links(&mut self) {
         self.names.rename_by_links();
     }
@@ -91,8 +91,8 @@ impl MemoryStore {
         file.content.flip_bit(offset, bit)
     }
 
-    /// A power loss. Of each file that was changed since its last sync every page survives if `survives` says so, and so
-    /// does its size; of the names that were changed since their folder was synced each change does.
+    /// A power loss. Of each file that was changed since its last sync every page survives if `survives` says so, and
+    /// so does its size; of the names that were changed since their folder was synced each change does.
     pub fn crash(&mut self, mut survives: impl FnMut() -> bool) {
         self.names.crash(&mut survives);
         for file in self.files.values_mut() {
