@@ -24,7 +24,7 @@ pub enum Event {
     SessionOpened {
         /// The session.
         session: SessionId,
-        /// Who is at its other end.
+        /// The process at its other end.
         peer: Peer,
         /// Whether the peer opened it.
         incoming: bool,
@@ -33,7 +33,7 @@ pub enum Event {
     SessionClosed {
         /// The session.
         session: SessionId,
-        /// Who was to be at its other end.
+        /// The member that was to be at its other end.
         member: MemberId,
         /// Why.
         reason: CloseReason,
@@ -48,8 +48,8 @@ pub enum Event {
         /// The session.
         session: SessionId,
     },
-    /// There is something to read: data, or the end. It comes once until the stream is read from; whoever reads without
-    /// waiting for it may meet it later, when the stream has ended.
+    /// There is something to read: data, or the end. It comes once until the stream is read from. An application that
+    /// reads without waiting for it may get it later, when the stream has ended.
     Readable {
         /// The stream.
         stream: StreamId,

@@ -264,7 +264,8 @@ impl Overlay {
         at.filter(move |(id, other)| self.link_between(member, *other) == Some(*id))
     }
 
-    /// Who opens the control connection of a link: the end without a control address, else the one listed first.
+    /// The member that opens the control connection of a link: the end without a control address, else the one listed
+    /// first.
     pub fn dialler(&self, link: LinkId) -> MemberId {
         let link = &self.links[usize::from(link.0)];
         let reachable = |to: MemberId, way: Option<Reach>| way.is_some() || self.member(to).control.is_some();

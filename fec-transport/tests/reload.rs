@@ -1,4 +1,4 @@
-//! A newer overlay file in running nodes: who is not listed any more is cut off, all others notice nothing.
+//! A newer overlay file in running nodes: members that are not listed any more are cut off, all others notice nothing.
 
 mod common;
 

@@ -85,7 +85,7 @@ const FOLDERS: [(&str, &[&str]); 18] = [
     ("sim", &["time", "keys", "overlay", "config", "node", "application"]),
 ];
 
-/// Types that are no rooms yet (issue 20): each goes when its part of the crate is rebuilt.
+/// Types that are no rooms yet; each leaves this list when its part of the crate is rebuilt.
 const NO_ROOMS: [&str; 2] = ["Node", "Route"];
 
 fn workspace() -> PathBuf {

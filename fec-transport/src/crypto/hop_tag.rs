@@ -7,7 +7,8 @@ use crate::wire::hop::{AEAD_TAG, HOP_HEADER, HOP_TAG, LABEL, Label};
 /// The most bytes that a tag covers: the header without the tag, and the body's AEAD tag.
 const COVERED: usize = LABEL.end + AEAD_TAG;
 
-/// A 128-bit key that a node hands out together with a label; who sends with the label must know it.
+/// A 128-bit key that a node hands out together with a label. A neighbour that sends with the label must know the key,
+/// too.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HopKey([u8; 16]);
 

@@ -47,9 +47,9 @@ pub struct DataCounts {
 /// Throws away datagrams that have arrived, each with the same probability: a lossy network where there is none.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArrivalLoss {
-    /// Of 2³² datagrams so many are thrown away.
+    /// So many of 2³² datagrams are thrown away.
     threshold: u32,
-    /// Of a xorshift generator: cheap, and never zero.
+    /// The state of a xorshift generator, which is cheap; never zero.
     state: u64,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct DataSocket {
     is_ipv6: bool,
     buffers: Vec<u8>,
     outbox: Outbox,
-    /// Of a run that is being completed; empty between.
+    /// The packets of a run that is being completed; empty between two runs.
     packets: Vec<u8>,
     counts: DataCounts,
     arrival_loss: ArrivalLoss,

@@ -83,7 +83,7 @@ pub(super) struct Driver<A: Application, H> {
     addresses: AddressBook,
     /// Encodes and decodes beside this task.
     codecs: CodecPool,
-    /// For the node to fill; empty between.
+    /// The buffer that the node fills; empty between two runs.
     buffer: Vec<u8>,
     requests: mpsc::Receiver<Request<A>>,
     /// Fires when the endpoint is to shut down.
@@ -265,7 +265,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         match request {
             Request::Command(command) => self.app.handle_command(now, &mut self.node, command),
             Request::Inspect(look) => look(&self.node, &self.app),
-            // Whoever asked may have given up waiting.
+            // The caller may have given up waiting.
             Request::Count(answer) => drop(answer.send(self.data.counts())),
             Request::Reload(newer, answer) => drop(answer.send(self.reload(now, &newer))),
             Request::Drain => self.node.drain(now),

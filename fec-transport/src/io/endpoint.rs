@@ -19,13 +19,13 @@ use crate::keys::{Identity, encode_key};
 use crate::node::Node;
 use crate::overlay::{InstanceId, MemberId, Overlay, OverlayChange, Peer, Reach, SuccessionError};
 
-/// Commands and questions that may wait for the driver; whoever brings more waits.
+/// Commands and questions that may wait for the driver. Callers with further ones wait until there is room.
 const MAX_WAITING_REQUESTS: usize = 256;
 
 /// What an endpoint is made of.
 #[derive(Debug)]
 pub struct EndpointConfig {
-    /// Who is who.
+    /// The members, their keys and their links.
     pub overlay: Arc<Overlay>,
     /// Which of the members this is.
     pub identity: Identity,
@@ -172,7 +172,7 @@ impl<A: Application> Endpoint<A> {
         &self.handle
     }
 
-    /// Who this is: the member, and the number that tells this process from others under the same key.
+    /// This process: the member, and the number that tells it from others under the same key.
     pub fn own(&self) -> Peer {
         self.own
     }

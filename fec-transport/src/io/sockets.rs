@@ -11,9 +11,9 @@ use crate::overlay::{MemberId, Overlay};
 /// The bound sockets of the two planes.
 #[derive(Debug)]
 pub struct Sockets {
-    /// Of the control plane.
+    /// The socket of the control plane.
     pub control: UdpSocket,
-    /// Of the data plane.
+    /// The socket of the data plane.
     pub data: UdpSocket,
 }
 
@@ -110,7 +110,7 @@ fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// The address to bind for somebody who only has to reach `neighbours`: not reachable from outside if they are all on
+/// The address to bind for a member that only has to reach `neighbours`: not reachable from outside if they are all on
 /// this machine, and of IPv6, which reaches both families, only if one of them needs it.
 fn any_port(neighbours: impl Iterator<Item = SocketAddr> + Clone) -> SocketAddr {
     let all = |fits: fn(IpAddr) -> bool| neighbours.clone().all(|neighbour| fits(neighbour.ip()));

@@ -81,7 +81,7 @@ impl PinnedKeys {
         self.members.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who is at the other end of a connection that these keys let through.
+    /// The member at the other end of a connection that these keys let through.
     pub(super) fn member_at(&self, connection: &quinn::Connection) -> Option<MemberId> {
         let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
         self.read().get(chain.first()?.as_ref()).copied()

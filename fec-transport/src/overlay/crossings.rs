@@ -12,7 +12,7 @@ pub(crate) struct Crossings {
 }
 
 impl Crossings {
-    /// Of paths that are given by the links that each crosses.
+    /// The crossings of `paths`, of which each is given by the links that it crosses.
     pub(crate) fn new<P: IntoIterator<Item = LinkId>>(paths: impl IntoIterator<Item = P>) -> Crossings {
         let mut over: BTreeMap<LinkId, Vec<usize>> = BTreeMap::new();
         for (path, links) in paths.into_iter().enumerate() {

@@ -31,7 +31,7 @@ use crate::wire::packet::{Kind, Renewal};
 /// a handshake: the next one waits until they are gone.
 const MIN_RETENTION: Duration = Duration::from_millis(100);
 
-/// Who the two ends are: what a new handshake needs besides the session.
+/// The two ends of the session, their keys, and the session's name: what a new handshake needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Ends {
     pub(crate) identity: Arc<Identity>,
@@ -92,7 +92,7 @@ enum Next {
     Answered { question: Vec<u8>, answer: Vec<u8>, keys: Box<PacketKeys>, owed_on: Option<PathId> },
 }
 
-/// With what a packet is sealed.
+/// The key that a packet is sealed with, and its epoch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seal<'a> {
     pub(super) key: &'a Arc<SealKey>,

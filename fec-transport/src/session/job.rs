@@ -34,7 +34,7 @@ pub(crate) enum Done {
         block: u32,
         stock: Stock,
     },
-    /// Or the block, which needs more symbols.
+    /// The bytes of the block, or the block itself if it needs more symbols.
     Decoded {
         block: u32,
         bytes: Result<Vec<u8>, Box<ReceiveBlock>>,

@@ -14,7 +14,7 @@ use crate::time::Time;
 /// How many close packets are sent.
 const CLOSE_COPIES: usize = 3;
 
-/// Who the two ends of a session are to each other.
+/// The two ends of a session, and what they call it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Name {
     pub(crate) id: SessionId,

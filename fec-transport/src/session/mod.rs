@@ -63,14 +63,14 @@ use streams::StreamsState;
 pub(crate) struct SessionSetUp {
     pub(crate) name: Name,
     pub(crate) keys: SessionKeys,
-    /// Who we are, and the peer's X25519 key.
+    /// Our keys, and the peer's X25519 key: for the handshakes of later epochs.
     pub(crate) identity: Arc<Identity>,
     pub(crate) peer_key: [u8; 32],
     pub(crate) peer_limits: PeerLimits,
     pub(crate) random: Random,
     /// What is logged of the session is logged within it.
     pub(crate) span: Span,
-    /// What windows may grow by, with the other sessions of the node.
+    /// The bytes by which windows may grow, which all sessions of the node share.
     pub(crate) pool: SharedPool,
 }
 
@@ -117,7 +117,7 @@ enum Timer {
 }
 
 impl Timer {
-    /// Those of a session of which the peer has not shown yet that it is there.
+    /// The timers of a session whose peer has not shown yet that it is there.
     const UNCONFIRMED: [Timer; 4] = [Timer::Silence, Timer::Probe, Timer::ProbeReply, Timer::OldKeys];
     const OPEN: [Timer; 9] = [
         Timer::Silence,
@@ -154,7 +154,7 @@ impl Session {
         }
     }
 
-    /// Who the two ends are to each other.
+    /// The two ends, and what they call the session.
     pub(crate) fn name(&self) -> Name {
         self.lifecycle.name()
     }
@@ -197,7 +197,7 @@ impl Session {
         self.paths.remove(id);
     }
 
-    /// The streams, for those who use them.
+    /// The streams, for whatever the application does with them.
     pub(crate) fn streams(&mut self) -> Streams<'_> {
         self.streams.with(&mut self.sender, &mut self.receiver, &mut self.events)
     }

@@ -11,16 +11,17 @@ use crate::config::{Coding, Protection, Spreading};
 use crate::overlay::{Crossings, LinkId};
 use shortfall::shortfall_probability;
 
-/// Blocks below so many symbols are messages that somebody waits for: a bulk stream's are protected like this.
+/// A block of fewer symbols is a message that somebody waits for, even on a bulk stream; its residual is no larger than
+/// `SMALL_RESIDUAL`.
 const SMALL_BLOCK: usize = 8;
 const SMALL_RESIDUAL: f64 = 1e-3;
-/// A mask is there to spare the repair: with a link dead, no more blocks than this need one.
+/// A mask is there to spare repairs: with a link dead, no larger share of blocks than this needs one.
 const MASKED_RESIDUAL: f64 = 1e-3;
 /// Blocks from so many symbols on are made longer where losses come in bursts; smaller ones are spread over the paths.
 const BURST_BLOCK: usize = 16;
 /// A path that loses more than this is not made up for by redundancy: repair follows it better.
 const MAX_LOSS: f64 = 0.5;
-/// Losses are told apart in steps of this ratio, and are none below the smallest, so that the cache is of use.
+/// Losses are told apart in steps of this ratio, and count as none below `SMALLEST_LOSS`, so that the cache is of use.
 const LOSS_STEP: f64 = 1.05;
 const SMALLEST_LOSS: f64 = 0.0005;
 /// Shares of paths are told apart in so many steps.

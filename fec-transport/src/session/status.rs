@@ -9,7 +9,7 @@ use crate::overlay::{LinkId, Peer};
 /// What a session looks like from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionStatus {
-    /// Who is at the other end.
+    /// The process at the other end.
     pub peer: Peer,
     /// How many handshakes have renewed its keys.
     pub epoch: u32,

@@ -233,8 +233,8 @@ impl SendStream {
         usize::try_from(self.credit.saturating_sub(self.formed)).unwrap_or(usize::MAX).min(self.buffer.len())
     }
 
-    /// What credit leaves of a block: if it is less than a full one and the buffer has it, waiting for more would wait
-    /// for a reader that waits for us.
+    /// How many bytes of a block of `full` bytes the credit allows. If that is less than all of them and the buffer has
+    /// as much, a sender that waited for more would wait for a reader that waits for the sender.
     fn window_left(&self, full: usize) -> usize {
         usize::try_from(self.credit.saturating_sub(self.formed)).unwrap_or(usize::MAX).min(full)
     }

@@ -25,7 +25,7 @@ const ACKNOWLEDGEMENT: usize = MAGIC.len() + 3 + 8 + 8;
 const REORDERING: u64 = 3;
 /// The shortest retransmission timeout, as Linux has it.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
-/// Never the bottleneck.
+/// The rate of the access links, which are never the bottleneck.
 const ACCESS_RATE: Rate = Rate::from_mbit(100_000);
 
 /// Where a competing flow runs and when.

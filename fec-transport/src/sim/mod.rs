@@ -56,7 +56,7 @@ struct Process<A> {
     /// Counts the starts of this member.
     instance: u64,
     is_up: bool,
-    /// Whom each of the simulator's control pipes leads to, while it is up.
+    /// The process to which each of the simulator's control pipes leads, while it is up.
     connected: BTreeMap<netsim::LinkId, Peer>,
 }
 
@@ -392,7 +392,7 @@ impl<A: Application> World<A> {
         self.inject(from, to, datagram);
     }
 
-    /// Who is at the other end of a control pipe.
+    /// The process at the other end of a control pipe.
     fn other_end(&self, node: netsim::NodeId, link: netsim::LinkId) -> Peer {
         let other = member(self.simulator.neighbour(link, node).index());
         Peer { member: other, instance: InstanceId(self.processes[usize::from(other.0)].instance) }

@@ -2,7 +2,8 @@
 //! randomness. Used by the wall tests of fec-transport and sfio-remote.
 //!
 //! It reads the text, not the meaning: comments and literals are blanked, items under `#[cfg(test)]` are left out, and
-//! what remains is searched for words and paths. Who wants to deceive it can; who forgets the wall is caught.
+//! what remains is searched for words and paths. Somebody who wants to deceive it can; somebody who forgets the wall is
+//! caught.
 
 use std::fmt;
 use std::fs;

@@ -47,7 +47,7 @@ pub(super) struct ConnectionId(u64);
 pub(super) struct Shared {
     /// Which of its member's processes this is.
     instance: InstanceId,
-    /// To the control plane.
+    /// Leads to the control plane.
     signals: mpsc::Sender<Signal>,
     /// The next connection's number.
     next_id: AtomicU64,
@@ -120,7 +120,7 @@ impl HandshakeError {
 }
 
 impl Shared {
-    /// For a control plane that listens to `signals`.
+    /// What the connections of a control plane share that listens to `signals`.
     pub(super) fn new(instance: InstanceId, signals: mpsc::Sender<Signal>) -> Shared {
         Shared { instance, signals, next_id: AtomicU64::new(0) }
     }

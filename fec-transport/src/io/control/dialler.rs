@@ -24,9 +24,9 @@ pub(super) struct Dialler {
     pub(super) name: String,
     /// Where it is.
     pub(super) address: SocketAddr,
-    /// Of all connections.
+    /// What all connections share.
     pub(super) shared: Arc<Shared>,
-    /// Between attempts.
+    /// The pauses between attempts.
     pub(super) back_off: BackOff,
 }
 

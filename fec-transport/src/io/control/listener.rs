@@ -24,9 +24,9 @@ pub(super) struct Listener {
     endpoint: quinn::Endpoint,
     /// The neighbours; none for a member that dials all of them itself: it answers nobody.
     neighbours: PinnedKeys,
-    /// Of all connections.
+    /// What all connections share.
     shared: Arc<Shared>,
-    /// Who was refused.
+    /// The addresses of strangers that were refused.
     strangers: Strangers,
 }
 

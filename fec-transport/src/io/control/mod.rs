@@ -36,11 +36,11 @@ use crate::overlay::{LinkId, MemberId, Overlay, Peer};
 /// A connection over which nothing came for so long is broken, and with it the link (design §6).
 const IDLE_LIMIT_MS: u32 = 3_000;
 
-/// Often enough that two of three may be lost before a living connection counts as broken.
+/// The interval of keep-alives: two of three may be lost before a living connection counts as broken.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// Until one is measured: a first packet is repeated after three times this, so that a neighbour that has just come
-/// back is found soon (RFC 9002 §6.2.2 has 333 ms).
+/// What is taken for the round trip until one is measured. A first packet is repeated after three times this, so that a
+/// neighbour that has just come back is found soon (RFC 9002 §6.2.2 has 333 ms).
 const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(100);
 
 /// What a neighbour may send before the node has taken it: a few dozen messages of the usual few hundred bytes.
@@ -63,9 +63,9 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1_500);
 
 /// What a control plane is made of.
 pub(super) struct ControlConfig {
-    /// Who is who.
+    /// The members, their keys and their links.
     pub(super) overlay: Arc<Overlay>,
-    /// Who this is.
+    /// This process: the member, and the instance.
     pub(super) own: Peer,
     /// The member's keys.
     pub(super) identity: Identity,
@@ -76,7 +76,7 @@ pub(super) struct ControlConfig {
 /// Why a control plane cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ControlError {
-    /// See there.
+    /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The socket refuses to be used.
@@ -146,8 +146,8 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// Goes on with a newer overlay file: connections to those who are no neighbours any more end, new neighbours are
-    /// dialled, the others notice nothing.
+    /// Goes on with a newer overlay file. Connections to members that are no neighbours any more end, new neighbours
+    /// are dialled, and all others notice nothing.
     pub(super) fn reload(&mut self, overlay: Arc<Overlay>) -> Result<(), ControlError> {
         self.accepted.replace(&overlay, accepted(&overlay, self.config.own.member));
         self.config.overlay = overlay;
@@ -167,7 +167,7 @@ impl ControlPlane {
         self.config.overlay.link_between(self.config.own.member, member).is_some()
     }
 
-    /// One task for each neighbour that is this member's to dial, at its address; others end.
+    /// Keeps one task for each neighbour that is this member's to dial, at the neighbour's address; other tasks end.
     fn dial_neighbours(&mut self) -> Result<(), ControlError> {
         let wanted = dialled(&self.config.overlay, self.config.own.member);
         // Those that have ended are not remembered for ever.
@@ -202,7 +202,7 @@ impl ControlPlane {
             }
             match self.signals.recv().await {
                 Some(signal) => self.note(signal),
-                // Neither listens nor dials: there will never be anything.
+                // This member neither listens nor dials, so there will never be an event.
                 None => pending().await,
             }
         }
@@ -283,7 +283,7 @@ fn is_dialled(overlay: &Overlay, member: MemberId) -> bool {
     overlay.links_of(member).any(|(link, _)| overlay.dialler(link) != member)
 }
 
-/// Who may dial this member: its neighbours, or nobody if it is its own part to dial all of them.
+/// The members that may dial this one: its neighbours, or nobody if this member dials all of them.
 fn accepted(overlay: &Overlay, member: MemberId) -> Vec<MemberId> {
     let neighbours = overlay.links_of(member).map(|(_, neighbour)| neighbour);
     if is_dialled(overlay, member) { neighbours.collect() } else { Vec::new() }

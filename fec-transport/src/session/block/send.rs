@@ -10,7 +10,8 @@ use crate::session::stream::Class;
 use crate::time::Time;
 use crate::wire::symbol::BlockHeader;
 
-/// Runs of packets that a block remembers per path are merged if they are among the last so many.
+/// A symbol that follows another one of the block on its path joins that one's flight if the flight is among the last
+/// so many.
 const MERGED_FLIGHTS: usize = 16;
 
 /// A block on its way to the peer; it keeps its source until the peer has it.

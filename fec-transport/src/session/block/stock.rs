@@ -6,8 +6,9 @@ use super::Geometry;
 use crate::session::code::code;
 use crate::wire::symbol::Codec;
 
-/// What all repair symbols of a RaptorQ block have in common takes a thousand times as long as one of them: so many
-/// more are made than are asked for, and most blocks whose first sending falls short need no other encoding.
+/// What all repair symbols of a RaptorQ block have in common takes a thousand times as long to compute as one of them.
+/// So this many more are made than are asked for, and most blocks whose first sending falls short need no second
+/// encoding.
 const SPARE: usize = 32;
 
 /// Repair symbols of consecutive encoding ids.

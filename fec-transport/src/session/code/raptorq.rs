@@ -108,7 +108,8 @@ impl RaptorQ {
     }
 }
 
-/// As many symbols of as many bytes as are absent: of those that are, the n-th is the n-th unit vector.
+/// A block in which the n-th absent symbol is the n-th unit vector, and all others are zero. Each symbol has as many
+/// bytes as symbols are absent.
 fn unit_vectors(source_symbols: usize, absent: &[usize]) -> Vec<u8> {
     let mut vectors = vec![0; source_symbols * absent.len()];
     for (number, index) in absent.iter().enumerate() {

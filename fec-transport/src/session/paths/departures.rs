@@ -54,7 +54,7 @@ impl Departures {
         self.departures.push_back(time.map(|time| Departure { time, bytes: 0 }));
     }
 
-    /// So many bytes the last packet had, IP header included.
+    /// Notes how many bytes the last packet had, IP header included.
     pub(crate) fn weigh_last(&mut self, bytes: usize) {
         if let Some(Some(last)) = self.departures.back_mut() {
             last.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);

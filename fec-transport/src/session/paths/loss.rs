@@ -63,7 +63,7 @@ impl LossEstimate {
         self.bursts.observe(expected, lost);
     }
 
-    /// The same for packets that left before a dead path returned: they are counted, but say nothing of its loss.
+    /// Counts packets that left before a dead path returned, which say nothing of its loss.
     pub(crate) fn pass_over(&mut self, expected: u64, received: u64) {
         self.known += expected;
         self.received = self.received.max(received);
@@ -83,8 +83,8 @@ impl LossEstimate {
     }
 
     /// How much more the losses in [`WINDOW`] packets vary than independent ones would: their variance over that of the
-    /// binomial distribution, at least 1. Losses in runs of mean length b give about 2b − 1 for runs far shorter than a
-    /// window.
+    /// binomial distribution, at least 1. Losses in bursts of mean length b give about 2b − 1, for bursts far shorter
+    /// than a window.
     pub(crate) fn dispersion(&self) -> f64 {
         self.bursts.ratio()
     }

@@ -61,7 +61,7 @@ pub(crate) struct Paths {
     turn: usize,
     /// What the sender knows of the paths in the schedule.
     living: Vec<LivingPath>,
-    /// As of when that is; `None` once a path may have changed.
+    /// When that was found out; `None` once a path may have changed.
     living_at: Option<Time>,
 }
 
@@ -123,8 +123,8 @@ impl Paths {
         self.look_at_links();
     }
 
-    /// The paths that may be changed. What the sender knows of them is forgotten: whoever changes a path in a way that
-    /// concerns the sender comes by here.
+    /// The paths, for a change. What the sender knows of them is forgotten, because every change of a path that
+    /// concerns the sender is made by way of this.
     fn changed(&mut self) -> &mut Vec<Path> {
         self.living_at = None;
         &mut self.paths

@@ -38,7 +38,7 @@ impl Pacer {
     /// Whether a run of packets of `packet` bytes may go now.
     pub(crate) fn may_send(&mut self, now: Time, rate: f64, packet: usize) -> bool {
         self.refill(now, rate);
-        // A hair less than what `ready_at` waits for: times are whole nanoseconds.
+        // This is a little less than `ready_at` waits for, because times are whole nanoseconds.
         self.is_exhausted &= self.tokens < 0.99 * run_tokens(rate, packet);
         !self.is_exhausted
     }

@@ -29,7 +29,8 @@ use crate::wire::report::PathReport;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
-/// As how many missing packets the death of a path counts for others over the same links: no chance explains it.
+/// For other paths over the same links, the death of a path counts as so many missing packets, which no chance
+/// explains.
 const MISSING_OF_DEAD: usize = 1_000;
 /// Whether a path carries data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +132,8 @@ struct Silence {
 struct Heard {
     /// When it left.
     departed: Option<Time>,
-    /// By what the clocks differed when it arrived, in µs: its time on the way, and what the peer's clock is ahead.
+    /// The peer's clock at its arrival less our clock at its departure, in µs: its time on the way, and what the peer's
+    /// clock is ahead.
     transit_us: Option<i64>,
 }
 
@@ -247,7 +249,7 @@ impl Path {
         self.is_retiring = true;
     }
 
-    /// The path as those see it that it shares links with.
+    /// The path as the other paths see it with which it shares links.
     pub(super) fn coupled(&mut self) -> CoupledPath<'_> {
         CoupledPath { controller: &mut self.rate, links: &self.links }
     }

@@ -25,7 +25,7 @@ impl RoundTrip {
         }
     }
 
-    /// 100 ms until something was measured.
+    /// The smoothed round trip; 100 ms until something was measured.
     pub(crate) fn smoothed(&self) -> Duration {
         self.smoothed.unwrap_or(Duration::from_millis(100))
     }

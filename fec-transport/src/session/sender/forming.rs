@@ -18,7 +18,8 @@ use crate::time::Time;
 
 /// Beyond this rate, in bit/s, RaptorQ's decoding would be the limit: half of what one core decodes (theory §3).
 const RAPTORQ_RATE: f64 = 2e9;
-/// What of a block's time a masked block may make somebody wait; the rest is for queues, which vary by 10 ms.
+/// The part of a block's time for which a masked block may keep its reader waiting; the rest is for queues, which vary
+/// by 10 ms.
 const MASKED_TIME: f64 = 0.8;
 /// Source symbols of the smallest masked block: with fewer, rounding to whole symbols on each path costs more than the
 /// mask.

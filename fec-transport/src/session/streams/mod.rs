@@ -44,7 +44,7 @@ pub(crate) struct StreamsState {
 }
 
 impl StreamsState {
-    /// Of a session whose peer has told its limits, and may have `at_once` streams open itself.
+    /// The streams of a session whose peer has told its limits, and may have `at_once` streams open itself.
     pub(crate) fn new(
         session: SessionId,
         role: Role,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Which end of a session this is. Numbers of the initiator have even numbers from 2, those of the responder odd ones.
+/// Which end of a session this is. The initiator's streams have even numbers from 2 on, the responder's odd ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Initiator,
@@ -131,7 +131,7 @@ fn number_of(owner: Role, index: u32) -> u32 {
     }
 }
 
-/// Who opens streams of this number, and as which of his; nobody opens the control stream, 0.
+/// Which end opens the stream of this number, and as which of its streams; neither opens the control stream, 0.
 fn owner_of(number: u32) -> Option<(Role, u32)> {
     match number {
         0 => None,
