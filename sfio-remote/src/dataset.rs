@@ -35,7 +35,7 @@ pub enum DatasetFile {
     Commit,
 }
 
-/// Whose a path is.
+/// What a path may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Territory {
     /// Any subfile may have it.
@@ -79,7 +79,7 @@ fn is_number(name: &str) -> bool {
 }
 
 impl Territory {
-    /// Whose `path` is.
+    /// What `path` may be used for.
     pub fn of(path: &SubfilePath) -> Territory {
         let components: Vec<&str> = path.components().collect();
         if components[0] == OWN_FOLDER {
@@ -143,7 +143,7 @@ impl DatasetPath {
         self.beneath(DatasetFile::Commit.folder())
     }
 
-    /// What whoever writes claims.
+    /// The lock, which is claimed by whoever writes.
     pub fn lock(&self) -> SubfilePath {
         self.beneath(LOCK)
     }

@@ -60,7 +60,7 @@ pub trait Transport {
     /// How much a session carries, and how far.
     fn flow(&self, session: SessionId) -> Flow;
 
-    /// Who is at the other end of a session; none if it has ended.
+    /// The process at the other end of a session; none if it has ended.
     fn peer(&self, session: SessionId) -> Option<Peer>;
 
     /// The member of that name.

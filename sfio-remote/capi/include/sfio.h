@@ -81,7 +81,8 @@ int m_finalize(void);
 MFILE *mopen(const char *name,
              int64_t stripe_unit);
 
-// Closes a file, which must not be used any more, whatever the result. Requests of m_isubmit on it must be done before.
+// Closes a file, which must not be used any more, whatever the result. Requests of m_isubmit on it must be done
+// before.
 //
 // # Safety
 // `f` came from mopen and was not closed.
@@ -164,8 +165,9 @@ int mwriteb(MFILE *f,
             char *const *buffers,
             const unsigned int *sizes);
 
-// Begins to read or write many blocks and comes back; operation is M_READ or M_WRITE. The buffers belong to the operation
-// until m_test, m_testsome, m_wait or m_cancel says that it is done. Gives NULL if it cannot begin; m_errno says why.
+// Begins to read or write many blocks and comes back; operation is M_READ or M_WRITE. The buffers belong to the
+// operation until m_test, m_testsome, m_wait or m_cancel says that it is done. Gives NULL if it cannot begin; m_errno
+// says why.
 //
 // # Safety
 // `f` came from mopen and was not closed; the arrays have `count` elements, and each buffer its size.
@@ -184,8 +186,8 @@ MREQUEST *m_isubmit(MFILE *f,
 int m_test(MREQUEST **request,
            int *done);
 
-// Tests `count` requests. The positions of those that are done come into `indices`, their results into `results`, their
-// number into `done`; each is freed and set to NULL. Requests that are NULL are passed over.
+// Tests `count` requests. The positions of those that are done come into `indices`, their results into `results`,
+// their number into `done`; each is freed and set to NULL. Requests that are NULL are passed over.
 //
 // # Safety
 // The arrays have `count` elements; each request is null or one of m_isubmit that is not done.
@@ -215,7 +217,7 @@ int m_cancel(MREQUEST **request);
 // `ioerr` is null or has eight elements.
 int merror(unsigned long *ioerr);
 
-// The same. In the paper it is collective; here no call is.
+// Does what merror does. In the paper this call is collective; here no call is.
 //
 // # Safety
 // `ioerr` is null or has eight elements.

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn merror(ioerr: *mut c_ulong) -> c_int {
     })
 }
 
-/// The same. In the paper it is collective; here no call is.
+/// Does what merror does. In the paper this call is collective; here no call is.
 ///
 /// # Safety
 /// `ioerr` is null or has eight elements.

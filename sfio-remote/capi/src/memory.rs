@@ -74,7 +74,7 @@ impl Blocks {
         Ok(Blocks { offsets, buffers: buffers.to_vec(), sizes: sizes.to_vec() })
     }
 
-    /// Offset and length of each.
+    /// The offset and the length of each region.
     pub fn regions(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.offsets.iter().zip(&self.sizes).map(|(offset, size)| (*offset, u64::from(*size)))
     }

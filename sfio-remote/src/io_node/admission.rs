@@ -29,7 +29,7 @@ impl Admission {
         &self.access
     }
 
-    /// Who writes what is written once.
+    /// Which session writes which of the subfiles that are written once.
     pub(super) fn write_once(&mut self) -> &mut WriteOnce {
         &mut self.write_once
     }
@@ -83,7 +83,7 @@ impl Admission {
             {
                 Right::Append
             }
-            // Who may add to a data set must be able to say so to others.
+            // A member that may add to a data set must be able to claim its lock, which tells others so.
             RequestKind::Create { path, claim: true, .. } if is_lock(path) => Right::Append,
             // A run may tidy up after itself.
             RequestKind::Remove { path } if self.write_once.is_written_by(path, session) => Right::Append,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use fec_transport::{SessionId, StreamId};
 
-/// Counts payload bytes in memory, over all sessions and for each, and remembers who waits for some.
+/// Counts payload bytes in memory, over all sessions and for each, and remembers which streams wait for some.
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: u64,
@@ -12,7 +12,7 @@ pub(super) struct Budget {
     used: u64,
     used_by: BTreeMap<SessionId, u64>,
     waiting: VecDeque<StreamId>,
-    /// Whether anything was given back since those who wait were last called.
+    /// Whether anything was given back since the streams that wait were last called.
     released: bool,
 }
 
@@ -66,7 +66,8 @@ impl Budget {
         !self.waiting.is_empty()
     }
 
-    /// Who waits, the longest first, if there is more memory since they were last called; they wait no more.
+    /// The streams that wait, those that have waited longest first, if there is more memory since they were last
+    /// called. They wait no more.
     pub(super) fn take_waiting(&mut self) -> VecDeque<StreamId> {
         if std::mem::take(&mut self.released) { std::mem::take(&mut self.waiting) } else { VecDeque::new() }
     }

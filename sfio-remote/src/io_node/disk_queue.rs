@@ -1,4 +1,4 @@
-//! The disk operations that are on their way, and whom their results belong to.
+//! The disk operations that are on their way, and the transfers that their results belong to.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,7 +28,7 @@ struct Pending {
     path: SubfilePath,
     aftermath: Aftermath,
     reserved: u64,
-    /// If its outcome is to be remembered.
+    /// The request whose outcome this is, if it is to be remembered.
     once: Option<PastId>,
 }
 

@@ -1,7 +1,7 @@
-//! How long what was condemned is kept for those who may still read it.
+//! For how long the bytes of condemned runs are kept, for readers that may still need them.
 //!
-//! Only readers depend on it: a run never names what was condemned, however long ago. Time is that of the process's
-//! monotonic clock, so whatever this process cannot have seen counts as having happened when it started.
+//! Only readers depend on this time: a run never names what was condemned, however long ago that was. Time is that of
+//! the process's monotonic clock, so whatever this process cannot have seen counts as having happened when it started.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

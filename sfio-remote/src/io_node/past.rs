@@ -14,7 +14,7 @@ const MAX_REMEMBERED: usize = 4_096;
 /// One request of one client's process.
 pub(super) type PastId = (Peer, RequestId);
 
-/// What came of past requests, and who waits for those that are not done.
+/// What came of past requests, and which streams wait for those that are not done.
 #[derive(Debug, Default)]
 pub(super) struct Past {
     requests: BTreeMap<PastId, Entry>,

@@ -194,7 +194,7 @@ impl Publication {
         Ok(())
     }
 
-    /// Whoever staged the record may have had no time to make it durable.
+    /// Makes the staged record durable: the client that staged it may have had no time to.
     fn sync<T: Transport>(
         &mut self,
         proposal: Box<Proposal>,
@@ -207,7 +207,8 @@ impl Publication {
 
     fn rename<T: Transport>(&mut self, proposal: Box<Proposal>, cx: &mut Context<'_, T>) {
         let Claim { dataset, staged, number } = &self.claim;
-        // Noted before it is so: a moment too late is safe, and if the record is not published it does not matter.
+        // The runs are noted before the record condemns them, so that their grace counts from the beginning. If the
+        // record is not published, the note does no harm.
         for run in &proposal.newly_condemned {
             cx.shared.grace.condemned(cx.now, dataset.clone(), *run);
         }

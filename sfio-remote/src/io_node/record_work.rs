@@ -1,4 +1,4 @@
-//! What reads and changes the records of a data set: one at a time.
+//! The requests that read and change the records of a data set, one at a time.
 
 use super::context::Context;
 use super::publication::Publication;

@@ -4,8 +4,9 @@
 //! fsync succeeds and says nothing about it. Therefore syncs of one subfile run one after the other, and after one has
 //! failed all later ones fail, too, until the subfile is made anew: removed, or cut to nothing.
 //!
-//! What was asked for while one runs is served by the next one, all of it at once: each had been written before. So the
-//! durable writes of many clients to one subfile cost two syncs at a time, however many they are.
+//! The syncs that are asked for while one runs are all served by the next one: everything that they are to make durable
+//! has been written before it begins. So the durable writes of many clients to one subfile cost two syncs at a time,
+//! however many they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,9 +29,9 @@ pub(super) struct Syncs {
 /// A running sync.
 #[derive(Debug, Default)]
 struct Running {
-    /// Those that it serves, beside the one that it was started for.
+    /// The syncs that it serves, beside the one that it was started for.
     served: Vec<Ticket>,
-    /// Those that were asked for since it began: it may miss what they are to make durable.
+    /// The syncs that were asked for since it began: it may miss what they are to make durable.
     waiting: Vec<DiskOperation>,
 }
 
@@ -39,9 +40,9 @@ struct Running {
 pub(super) struct Ended {
     /// The sync that runs next.
     pub(super) next: Option<DiskOperation>,
-    /// Those that end with this one, with the same outcome.
+    /// The syncs that end with this one, with the same outcome.
     pub(super) with_it: Vec<Ticket>,
-    /// Those that there is no use in running any more.
+    /// The syncs that would be of no use any more.
     pub(super) useless: Vec<Ticket>,
 }
 

@@ -269,7 +269,7 @@ impl Transfer {
                 self.reply(&Reply::done(0));
             }
             RequestKind::Create { path, truncate, claim, exclusive } => {
-                // A lock has nothing in it that could be cut, and whoever may only add may claim it.
+                // A lock has nothing in it that could be cut, and a member that may only add may claim it.
                 let truncate = truncate && !(claim && is_lock(&path));
                 let owner = cx.client();
                 let is_written_once = exclusive && matches!(Territory::of(&path), Territory::Dataset(_));
@@ -416,7 +416,7 @@ impl Transfer {
     }
 }
 
-/// What a read begins with: it must know the size.
+/// The disk operation with which a read begins: the size must be known first.
 fn sizing(runs: &RunTable, from_disk: bool) -> DiskAction {
     let start = runs.runs().next().map_or(0, Run::start);
     match from_disk {

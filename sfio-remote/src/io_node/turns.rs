@@ -1,4 +1,4 @@
-//! One after the other: what reads and changes the records of data sets.
+//! Whatever reads and changes the records of data sets does so one after the other.
 
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ impl Turns {
         self.waiting.retain(|waiting| *waiting != stream);
     }
 
-    /// Who may try again, if nobody has the turn.
+    /// The stream that may try again, if none has the turn.
     pub(super) fn next(&mut self) -> Option<StreamId> {
         if self.holder.is_none() { self.waiting.pop_front() } else { None }
     }

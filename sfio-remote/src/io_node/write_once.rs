@@ -1,8 +1,8 @@
 //! Subfiles that are written once: those of data sets.
 //!
 //! One session creates such a subfile, which must not exist, and may write to it as long as it lives, nowhere twice.
-//! Nobody else ever changes it. Who writes what is kept in memory only: after a restart of the I/O node nobody does,
-//! since only a session that this process knows as the creator is let through.
+//! Nobody else ever changes it. Which session writes which subfile is kept in memory only. After a restart of the I/O
+//! node no session may write any of them, since only a session that this process knows as the creator is let through.
 
 use std::collections::BTreeMap;
 

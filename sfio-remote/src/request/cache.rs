@@ -25,7 +25,7 @@ use crate::distribution::{Distribution, Region, SubfileIndex};
 pub struct RequestCache<'a> {
     distribution: Distribution,
     holders: &'a [MemberId],
-    /// One per subfile, in the order of striping; which I/O node it belongs to, `holders` tells.
+    /// One per subfile, in the order of striping; `holders` tells which I/O node it belongs to.
     entries: Vec<Vec<Segment>>,
 }
 

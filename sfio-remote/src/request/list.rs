@@ -83,9 +83,9 @@ pub enum Granularity {
 /// Where the bytes of a list's regions are.
 #[derive(Debug, Clone)]
 enum WriteMemory {
-    /// Each region's by themselves.
+    /// Each region has memory of its own.
     Pieces(Vec<Bytes>),
-    /// All in one piece of memory, each region's from its place on.
+    /// All regions have one piece of memory, and each begins at its place there.
     Places { bytes: Bytes, places: Vec<usize> },
 }
 

@@ -37,7 +37,7 @@ pub(super) fn resolve_overlaps(sorted: Vec<Segment>) -> Vec<Segment> {
     }
 }
 
-/// The touching ones of disjoint, ascending requests joined to maximal extents.
+/// Disjoint, ascending requests as maximal extents: those that touch are joined.
 pub(super) fn extents(disjoint: &[Segment]) -> impl Iterator<Item = Extent> + '_ {
     disjoint.chunk_by(|one, next| one.end() == next.start).map(|touching| {
         let last = &touching[touching.len() - 1];

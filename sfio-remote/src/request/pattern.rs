@@ -6,8 +6,8 @@
 //! resized to an extent of 12, twice               ██··██··██····██··██··██··
 //! ```
 //!
-//! A pattern is a tree of repetitions, so that a matrix's column costs a few numbers however long it is. `[thesis
-//! §2.9]`
+//! A pattern is a tree of repetitions, so that a matrix's column costs a few numbers however long it is.
+//! `[thesis §2.9]`
 
 use crate::distribution::MAX_LENGTH;
 
@@ -190,7 +190,7 @@ impl Pattern {
         let is_dense = self.extent == self.size && self.pieces().next() == Some((0, self.size));
         let dense = is_dense.then(|| (origin.saturating_add(skipped), u64::MAX));
         let (first, mut skipped) = (skipped / self.size, skipped % self.size);
-        // Whoever reaches the largest offset is stopped by it when a region is made of the piece.
+        // A caller that reaches the largest offset gets an error when it makes a region of the piece.
         let origins = (first..).map_while(move |tile| tile.checked_mul(self.extent)?.checked_add(origin));
         let pieces = origins.flat_map(|origin| {
             self.pieces().map(move |(offset, length)| (origin.saturating_add(offset), length))

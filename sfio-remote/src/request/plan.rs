@@ -1,7 +1,7 @@
 //! All that a list does to each subfile, worked out before the list is handed over.
 //!
-//! A million regions take a tenth of a second to sort; whoever plans a list where it was made keeps that time from
-//! everything else that the member's one task does.
+//! A million regions take a tenth of a second to sort. A caller that plans a list in its own task spares the member's
+//! one task, which does everything else, that time.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Scope {
     }
 }
 
-/// The same for both kinds of lists.
+/// The methods that plan, which are the same for both kinds of lists.
 macro_rules! planned_list {
     ($list:ident) => {
         impl $list {

@@ -22,7 +22,7 @@ const MAX_MERGED_EXTENTS: usize = 16_384;
 pub struct Elevator {
     /// Reads and writes, by place.
     placed: BTreeMap<Place, DiskOperation>,
-    /// All others, in the order of their arrival; they go first, being few and short, or waited for by many.
+    /// All others, in the order of their arrival. They go first, because they are few and short, or many wait for them.
     others: VecDeque<DiskOperation>,
     /// Where the last read or write was.
     position: Option<Place>,

@@ -52,7 +52,7 @@ pub(crate) struct FirstNames<'a> {
 }
 
 impl FirstNames<'_> {
-    /// Of the names behind `after`.
+    /// The first of the names that come behind `after`.
     pub(crate) fn new(after: Option<&EntryName>) -> FirstNames<'_> {
         // One byte says whether there is more.
         FirstNames { after, names: BTreeSet::new(), bytes: 1, end: None }

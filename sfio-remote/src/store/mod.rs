@@ -112,7 +112,7 @@ pub enum DiskAction {
 /// What came of a disk operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskResult {
-    /// Of the operation.
+    /// The ticket of the operation.
     pub ticket: Ticket,
     /// What came of it.
     pub outcome: Result<DiskReply, DiskError>,

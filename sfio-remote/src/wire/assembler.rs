@@ -15,12 +15,12 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// For a request.
+    /// Puts a request together.
     pub fn request() -> Assembler {
         Assembler { bytes: Vec::new(), measure: RequestView::measure }
     }
 
-    /// For a reply.
+    /// Puts a reply together.
     pub fn reply() -> Assembler {
         Assembler { bytes: Vec::new(), measure: ReplyView::measure }
     }
@@ -36,7 +36,8 @@ impl Assembler {
                     return Ok(Some(Bytes::from(std::mem::take(&mut self.bytes))));
                 }
                 Some(length) => length - self.bytes.len(),
-                // Byte for byte, so that not one too many is taken; the fixed part of a message is short.
+                // The fixed part of a message, which is short, is taken byte for byte, so that not one too many is
+                // taken.
                 None => 1,
             };
             if arrived.is_empty() {

@@ -107,7 +107,7 @@ struct Decoder {
     position: usize,
     end: u64,
     length: u64,
-    /// 0 until a run with more than one extent told it.
+    /// The spacing of the runs before; 0 until a run with more than one extent has told it.
     spacing: u64,
 }
 
