@@ -74,7 +74,7 @@ mod limits;
 mod neighbour;
 pub mod node;
 pub mod overlay;
-pub mod plan;
+mod routes;
 mod run;
 mod session;
 #[cfg(feature = "sim")]
@@ -89,6 +89,8 @@ pub use event::{CloseReason, ConnectError, Event, SessionId, StreamError, Stream
 pub use limits::MAX_REED_SOLOMON;
 pub use neighbour::NeighbourStatus;
 pub use node::{Ingress, Node, SessionStatus};
+pub use routes::job::{Plan, PlanJob};
+pub use routes::plan;
 pub use run::{Ecn, Run, RunSeal, Transmit};
 pub use session::{
     Class, Delivery, Gap, Job, JobResult, PathCounters, PathId, PathState, PathStatus, Read, ReceiveCounters,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::yield_now;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep_until;
 
 use super::addresses::AddressBook;
@@ -30,6 +30,7 @@ use crate::application::Application;
 use crate::event::SessionId;
 use crate::node::{Ingress, Node};
 use crate::overlay::{Overlay, OverlayChange, Peer, Reach};
+use crate::routes::job::Plan;
 use crate::session::JobResult;
 use crate::time::Time;
 
@@ -83,6 +84,8 @@ pub(super) struct Driver<A: Application, H> {
     addresses: AddressBook,
     /// Encodes and decodes beside this task.
     codecs: CodecPool,
+    /// Plans that are computed beside this task.
+    planning: JoinSet<Plan>,
     /// The buffer that the node fills; empty between two runs.
     buffer: Vec<u8>,
     requests: mpsc::Receiver<Request<A>>,
@@ -100,6 +103,7 @@ enum Wake<A: Application> {
     Writable,
     Request(Request<A>),
     Coded(JobResult),
+    Planned(Plan),
     Due,
     Stop,
 }
@@ -130,6 +134,7 @@ impl<A: Application, H> Driver<A, H> {
             data: DataSocket::new(sockets.data, arrival_loss)?,
             addresses: AddressBook::of(&overlay, own.member),
             codecs: CodecPool::new()?,
+            planning: JoinSet::new(),
             buffer: Vec::new(),
             node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now())?,
             clock,
@@ -167,7 +172,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     async fn wait(&mut self, busy: bool) -> Wake<A> {
         let deadline = self.deadline();
         let is_closing = self.closing_until.is_some();
-        let Driver { control, data, codecs, requests, stop, closing_until, .. } = self;
+        let Driver { control, data, codecs, planning, requests, stop, closing_until, .. } = self;
         let due = async {
             match deadline {
                 Some(instant) => sleep_until(instant).await,
@@ -177,6 +182,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         tokio::select! {
             event = control.next_event() => Wake::Control(event),
             Some(result) = codecs.next() => Wake::Coded(result),
+            Some(Ok(plan)) = planning.join_next() => Wake::Planned(plan),
             () = data.readable() => Wake::Readable,
             () = data.writable(), if data.is_blocked() || is_closing && !data.is_idle() => Wake::Writable,
             Some(request) = requests.recv() => Wake::Request(request),
@@ -203,6 +209,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             Wake::Writable => self.data.flush(),
             Wake::Request(request) => self.feed_requests(now, request),
             Wake::Coded(result) => self.node.handle_job(now, result),
+            Wake::Planned(plan) => self.node.handle_plan(now, plan),
             Wake::Due => {}
             Wake::Stop => self.begin_closing(now),
         }
@@ -304,6 +311,9 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             let messages = self.pass_on_messages();
             let datagrams = self.pass_on_datagrams(now);
             let jobs = self.codecs.start(|| self.node.poll_job());
+            while let Some(job) = self.node.poll_plan() {
+                self.planning.spawn_blocking(move || job.run());
+            }
             events || outcomes || messages || datagrams || jobs
         })
     }

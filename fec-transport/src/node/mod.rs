@@ -14,16 +14,14 @@
 //! ```
 
 mod control;
-mod detour;
-mod dialler;
 mod drain;
 mod relayed;
 mod reload;
-mod routes;
 mod sessions;
 mod sharing;
 mod status;
 mod streams;
+mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -35,11 +33,11 @@ use crate::event::{Event, SessionId};
 use crate::keys::Identity;
 use crate::neighbour::Neighbours;
 use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
+use crate::routes::dialler::Dialler;
 use crate::run::{Ecn, Run, Transmit};
 use crate::session::{Job, JobResult, PathId, Session, SharedPool};
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
-use dialler::Dialler;
 use relayed::Relayed;
 
 pub use crate::session::SessionStatus;
@@ -259,7 +257,10 @@ impl Node {
         self.give_up(&gone);
         self.circuits.handle_timeout(now);
         self.handle_circuit_events();
-        self.handle_dialler_timeout();
+        if self.handle_dialler_timeout() {
+            // Whoever drives the node computes the plans first; all other timers are due at once.
+            return;
+        }
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         for id in ids {
             self.with_session(id, |session| session.handle_timeout(now));

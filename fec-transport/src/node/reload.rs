@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::Node;
 use crate::event::{CloseReason, SessionId};
 use crate::overlay::{Overlay, OverlayChange, SuccessionError};
-use crate::plan::plan;
+use crate::routes::job::Purpose;
+use crate::routes::plan::PlannedRoute;
 use crate::time::Time;
 
 impl Node {
@@ -52,15 +53,23 @@ impl Node {
         let sessions: Vec<SessionId> = self.dialler.sessions().collect();
         for session in sessions {
             let Some(member) = self.dialler.member_of(session) else { continue };
-            let (overlay, me) = (&self.overlay, self.me.member);
-            let listed = overlay.contains(member);
-            // Without a plan the session lives on with the routes that are still allowed.
-            let plan = listed.then(|| plan(overlay, me, member, &self.config).unwrap_or_default());
-            let is_allowed = |route: &[_]| overlay.allows_route(route);
-            let has_routes = self.dialler.replan(self.now, session, plan.unwrap_or_default(), is_allowed);
-            if !has_routes {
-                self.revoke(session);
+            if self.overlay.contains(member) {
+                let overlay = &self.overlay;
+                self.dialler.drop_routes(session, |route| overlay.allows_route(route));
+                self.ask_for_plan(session, Purpose::Reload);
+            } else {
+                self.follow_plan(session, Vec::new());
             }
+        }
+    }
+
+    /// Gives a session the routes of a newer overlay file's plan. Without any it lives on with those that are still
+    /// allowed, and ends if there are none.
+    pub(super) fn follow_plan(&mut self, session: SessionId, plan: Vec<PlannedRoute>) {
+        let overlay = &self.overlay;
+        let is_allowed = |route: &[_]| overlay.allows_route(route);
+        if !self.dialler.replan(self.now, session, plan, is_allowed) {
+            self.revoke(session);
         }
     }
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::Node;
-use super::detour::Health;
-use super::dialler::{Action, Attempt, Established, Loss};
 use crate::circuit::{CircuitEvent, Egress};
 use crate::crypto::handshake::{Initiator, Occasion, Responder, SessionKeys};
 use crate::event::{CloseReason, ConnectError, Event, SessionId};
 use crate::overlay::{InstanceId, MemberId, Peer};
-use crate::plan::plan;
+use crate::routes::detour::Health;
+use crate::routes::dialler::{Action, Attempt, Established, Loss};
+use crate::routes::job::{Plan, PlanJob, Purpose};
+use crate::routes::plan::is_reachable;
 use crate::session::{Name, Path, PathId, PeerLimits, Role, Session, SessionSetUp};
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
@@ -44,11 +45,45 @@ impl Node {
         if open >= self.config.limits.sessions {
             return Err(ConnectError::TooMany(open));
         }
-        let routes = plan(&self.overlay, self.me.member, member, &self.config)?;
+        if !is_reachable(&self.overlay, self.me.member, member, &self.config) {
+            let name = |member| self.overlay.name(member);
+            return Err(ConnectError::NoPath { from: name(self.me.member), to: name(member) });
+        }
         let session = self.draw_session_id();
-        self.dialler.open(now, session, member, routes, &self.config.liveness);
-        self.handle_dialler_timeout();
+        self.dialler.open(now, session, member, &self.config.liveness);
+        self.ask_for_plan(session, Purpose::Open);
         Ok(session)
+    }
+
+    pub(super) fn ask_for_plan(&mut self, session: SessionId, purpose: Purpose) {
+        self.dialler.ask(session, purpose, self.me.member, &self.overlay, &self.config);
+    }
+
+    /// The next plan to compute. Whoever drives the node [runs](PlanJob::run) it, on any thread, and gives the result to
+    /// [`handle_plan`](Self::handle_plan); until then nothing waits but the session whose routes are planned. Called until
+    /// it gives nothing.
+    pub fn poll_plan(&mut self) -> Option<PlanJob> {
+        self.dialler.poll_plan()
+    }
+
+    /// Takes a plan that was computed.
+    pub fn handle_plan(&mut self, now: Time, plan: Plan) {
+        self.now = now;
+        if !self.dialler.is_wanted(&plan) {
+            return;
+        }
+        let Plan { session, purpose, routes, .. } = plan;
+        match purpose {
+            Purpose::Open if routes.is_empty() => {
+                let member = self.dialler.member_of(session).unwrap_or(self.me.member);
+                let reason = CloseReason::NoPath(self.config.liveness.connect);
+                self.give_up_opening(session, member, reason);
+            }
+            Purpose::Open => self.dialler.add_planned(now, session, routes),
+            Purpose::Reload => self.follow_plan(session, routes),
+            Purpose::Detour(_) => self.take_detours(session, &routes),
+        }
+        self.handle_dialler_timeout();
     }
 
     /// Ends a session; the peer is told `reason`. [`Event::SessionClosed`] follows.
@@ -104,8 +139,11 @@ impl Node {
 
     // --- sessions that we open ------------------------------------------------------------------------------------
 
-    pub(super) fn handle_dialler_timeout(&mut self) {
-        self.watch_paths();
+    /// Sets up what is due. Says whether plans were asked for instead: they come first, and what is due stays so.
+    pub(super) fn handle_dialler_timeout(&mut self) -> bool {
+        if self.watch_paths() {
+            return true;
+        }
         while let Some(action) = self.dialler.next_action(self.now) {
             match action {
                 Action::SetUp(attempt) => self.set_up(&attempt),
@@ -114,6 +152,7 @@ impl Node {
                 Action::End(circuit) => self.end_circuit(circuit, "it is not needed any more"),
             }
         }
+        false
     }
 
     fn set_up(&mut self, attempt: &Attempt) {

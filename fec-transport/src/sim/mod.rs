@@ -352,11 +352,13 @@ impl<A: Application> World<A> {
             if !process.is_up {
                 return;
             }
+            process.plan(now);
             while let Some(job) = process.node.poll_job() {
                 process.node.handle_job(now, job.run());
             }
             while let Some(event) = process.node.poll_event() {
                 process.application.handle_event(now, &mut process.node, event);
+                process.plan(now);
             }
             while let Some(outcome) = process.application.poll_outcome() {
                 self.outcomes.push((member, outcome));
@@ -425,10 +427,24 @@ impl<A: Application> Process<A> {
         let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
         if is_due(self.node.next_timeout()) {
             self.node.handle_timeout(now);
+            // Plans take no virtual time. The node acts on its other timers once it has them.
+            if self.plan(now) {
+                self.node.handle_timeout(now);
+            }
         }
         if is_due(self.application.next_timeout()) {
             self.application.handle_timeout(now, &mut self.node);
         }
+    }
+
+    /// Computes the plans that the node asks for. Says whether there were any.
+    fn plan(&mut self, now: Time) -> bool {
+        let mut any = false;
+        while let Some(job) = self.node.poll_plan() {
+            self.node.handle_plan(now, job.run());
+            any = true;
+        }
+        any
     }
 
     fn control_up(&mut self, now: Time, link: netsim::LinkId, peer: Peer) {

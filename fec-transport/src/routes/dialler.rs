@@ -11,21 +11,21 @@
 //! The first circuit of a session carries the handshake, so while a session is being opened only one of its routes is
 //! tried at a time; the others join afterwards.
 
-mod route;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::detour::{Health, Suspects};
+use super::job::{Plan, PlanJob, Purpose};
+use super::plan::PlannedRoute;
+use super::route::Route;
 use crate::config::{Config, Liveness, Routing};
 use crate::crypto::handshake::Initiator;
 use crate::event::{CloseReason, SessionId};
 use crate::overlay::{MemberId, Overlay};
-use crate::plan::PlannedRoute;
 use crate::session::PathId;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
-use route::{Route, RouteState};
 
 /// For how long a replaced circuit still takes what is on the way.
 const RETIREMENT: Duration = Duration::from_secs(2);
@@ -34,16 +34,20 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The routes of all sessions that this node opens.
 #[derive(Debug, Default)]
-pub(super) struct Dialler {
+pub(crate) struct Dialler {
     outgoing: BTreeMap<SessionId, Outgoing>,
     by_circuit: BTreeMap<CircuitId, (SessionId, RouteId)>,
     /// What is to become of circuits that were replaced or given up, and when.
     scheduled: Vec<(Time, Action)>,
+    /// Plans that nobody has begun to compute.
+    wanted_plans: VecDeque<PlanJob>,
+    /// How many plans were asked for so far.
+    asked_plans: u64,
 }
 
 /// Names a route of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RouteId(u32);
+pub(crate) struct RouteId(u32);
 
 /// The routes of one session.
 #[derive(Debug)]
@@ -57,6 +61,9 @@ struct Outgoing {
     suspects: Suspects,
     /// Since when all planned routes have carried data.
     whole_since: Option<Time>,
+    /// The numbers of the latest plans that were asked for: of all its routes, and of routes around dead links.
+    latest_plan: u64,
+    latest_detour: u64,
 }
 
 /// A session that is being opened.
@@ -70,7 +77,7 @@ struct Opening {
 
 /// What the node is to do.
 #[derive(Debug)]
-pub(super) enum Action {
+pub(crate) enum Action {
     /// Set up a circuit along a route.
     SetUp(Attempt),
     /// Give up a session that could not be opened.
@@ -83,75 +90,68 @@ pub(super) enum Action {
 
 /// A circuit to set up.
 #[derive(Debug, Clone)]
-pub(super) struct Attempt {
-    pub(super) session: SessionId,
-    pub(super) route: RouteId,
-    pub(super) member: MemberId,
-    pub(super) planned: PlannedRoute,
-    pub(super) path: PathId,
+pub(crate) struct Attempt {
+    pub(crate) session: SessionId,
+    pub(crate) route: RouteId,
+    pub(crate) member: MemberId,
+    pub(crate) planned: PlannedRoute,
+    pub(crate) path: PathId,
     /// Whether it is to carry the handshake.
-    pub(super) opens: bool,
+    pub(crate) opens: bool,
 }
 
 /// What the end of a circuit tells.
 #[derive(Debug)]
-pub(super) struct Loss {
+pub(crate) struct Loss {
     /// Why it was refused, for whoever wanted the session.
-    pub(super) refusal: Option<CloseReason>,
+    pub(crate) refusal: Option<CloseReason>,
     /// What it says of the route's links, and since when.
-    pub(super) health: Health,
-    pub(super) since: Time,
+    pub(crate) health: Health,
+    pub(crate) since: Time,
 }
 
 impl Loss {
     /// One that says nothing.
-    pub(super) fn silent(now: Time) -> Loss {
+    pub(crate) fn silent(now: Time) -> Loss {
         Loss { refusal: None, health: Health::Unknown, since: now }
     }
 }
 
 /// A circuit that was answered.
 #[derive(Debug)]
-pub(super) struct Established {
-    pub(super) session: SessionId,
-    pub(super) member: MemberId,
-    pub(super) path: PathId,
-    pub(super) planned: PlannedRoute,
+pub(crate) struct Established {
+    pub(crate) session: SessionId,
+    pub(crate) member: MemberId,
+    pub(crate) path: PathId,
+    pub(crate) planned: PlannedRoute,
     /// The handshake that it carries, and the session's token.
-    pub(super) handshake: Option<(Initiator, u64)>,
+    pub(crate) handshake: Option<(Initiator, u64)>,
 }
 
 impl Dialler {
     /// The session to `member` that is open or being opened.
-    pub(super) fn session_to(&self, member: MemberId) -> Option<SessionId> {
+    pub(crate) fn session_to(&self, member: MemberId) -> Option<SessionId> {
         self.outgoing.iter().find(|(_, outgoing)| outgoing.member == member).map(|(id, _)| *id)
     }
 
-    pub(super) fn is_opening(&self, session: SessionId) -> bool {
+    pub(crate) fn is_opening(&self, session: SessionId) -> bool {
         self.outgoing.get(&session).is_some_and(|outgoing| outgoing.opening.is_some())
     }
 
-    pub(super) fn member_of(&self, session: SessionId) -> Option<MemberId> {
+    pub(crate) fn member_of(&self, session: SessionId) -> Option<MemberId> {
         self.outgoing.get(&session).map(|outgoing| outgoing.member)
     }
 
     /// The sessions that are being opened.
-    pub(super) fn opening(&self) -> impl Iterator<Item = SessionId> + '_ {
+    pub(crate) fn opening(&self) -> impl Iterator<Item = SessionId> + '_ {
         self.outgoing.iter().filter(|(_, outgoing)| outgoing.opening.is_some()).map(|(id, _)| *id)
     }
 
-    /// Begins to open a session over `routes`.
-    pub(super) fn open(
-        &mut self,
-        now: Time,
-        session: SessionId,
-        member: MemberId,
-        routes: Vec<PlannedRoute>,
-        liveness: &Liveness,
-    ) {
+    /// Begins to open a session, whose routes are [asked for](Self::ask) and come [later](Self::add_planned).
+    pub(crate) fn open(&mut self, now: Time, session: SessionId, member: MemberId, liveness: &Liveness) {
         let patience = liveness.connect;
         let opening = Opening { deadline: now + patience, patience, handshake: None, last_refusal: None };
-        let mut outgoing = Outgoing {
+        let outgoing = Outgoing {
             member,
             routes: BTreeMap::new(),
             next_route: 0,
@@ -159,25 +159,74 @@ impl Dialler {
             opening: Some(opening),
             suspects: Suspects::default(),
             whole_since: None,
+            latest_plan: 0,
+            latest_detour: 0,
         };
-        routes.into_iter().for_each(|planned| outgoing.add(now, planned, false));
         self.outgoing.insert(session, outgoing);
     }
 
+    // --- plans ------------------------------------------------------------------------------------------------------
+
+    /// Asks for a plan of a session's routes from `from`.
+    pub(crate) fn ask(
+        &mut self,
+        session: SessionId,
+        purpose: Purpose,
+        from: MemberId,
+        overlay: &Arc<Overlay>,
+        config: &Arc<Config>,
+    ) {
+        let Some(outgoing) = self.outgoing.get_mut(&session) else { return };
+        self.asked_plans += 1;
+        let number = self.asked_plans;
+        match purpose {
+            Purpose::Open | Purpose::Reload => outgoing.latest_plan = number,
+            Purpose::Detour(_) => outgoing.latest_detour = number,
+        }
+        let (overlay, config, to) = (Arc::clone(overlay), Arc::clone(config), outgoing.member);
+        self.wanted_plans.push_back(PlanJob { session, number, purpose, overlay, config, from, to });
+    }
+
+    /// The next plan to compute.
+    pub(crate) fn poll_plan(&mut self) -> Option<PlanJob> {
+        self.wanted_plans.pop_front()
+    }
+
+    /// Whether a plan is still what its session waits for. One of an older overlay file is not, and neither is one around
+    /// links that were taken for dead before others were.
+    pub(crate) fn is_wanted(&self, plan: &Plan) -> bool {
+        let is_latest = |outgoing: &Outgoing| match plan.purpose {
+            Purpose::Open | Purpose::Reload => plan.number == outgoing.latest_plan,
+            Purpose::Detour(_) => plan.number == outgoing.latest_detour && plan.number > outgoing.latest_plan,
+        };
+        self.outgoing.get(&plan.session).is_some_and(is_latest)
+    }
+
+    /// The planned routes of a session that is being opened.
+    pub(crate) fn add_planned(&mut self, now: Time, session: SessionId, routes: Vec<PlannedRoute>) {
+        if let Some(outgoing) = self.outgoing.get_mut(&session) {
+            routes.into_iter().for_each(|planned| outgoing.add(now, planned, false));
+        }
+    }
+
+    /// Drops the routes of a session that are not allowed any more.
+    pub(crate) fn drop_routes(&mut self, session: SessionId, is_allowed: impl Fn(&[MemberId]) -> bool) {
+        if let Some(outgoing) = self.outgoing.get_mut(&session) {
+            outgoing.routes.retain(|_, route| is_allowed(route.members()));
+        }
+    }
+
+    // --- what is to be done -------------------------------------------------------------------------------------------
+
     /// A neighbour has come: what waits for it is tried at once.
-    pub(super) fn hurry(&mut self, now: Time, neighbour: MemberId) {
+    pub(crate) fn hurry(&mut self, now: Time, neighbour: MemberId) {
         for route in self.outgoing.values_mut().flat_map(|outgoing| outgoing.routes.values_mut()) {
-            if let RouteState::Idle { retry_at } = &mut route.state
-                && route.planned.members.get(1) == Some(&neighbour)
-            {
-                *retry_at = now;
-                route.trouble = None;
-            }
+            route.hurry(now, neighbour);
         }
     }
 
     /// Forgets a session; gives its circuits that are being set up, which nobody else knows of.
-    pub(super) fn forget(&mut self, session: SessionId) -> Vec<CircuitId> {
+    pub(crate) fn forget(&mut self, session: SessionId) -> Vec<CircuitId> {
         self.outgoing.remove(&session);
         let circuits: Vec<CircuitId> =
             self.by_circuit.iter().filter(|(_, (owner, _))| *owner == session).map(|(id, _)| *id).collect();
@@ -187,7 +236,7 @@ impl Dialler {
 
     /// What is to be done now; called until it gives nothing. Every [`Attempt`] must be followed by
     /// [`started`](Self::started) or [`failed`](Self::failed).
-    pub(super) fn next_action(&mut self, now: Time) -> Option<Action> {
+    pub(crate) fn next_action(&mut self, now: Time) -> Option<Action> {
         if let Some(place) = self.scheduled.iter().position(|(at, _)| *at <= now) {
             return Some(self.scheduled.swap_remove(place).1);
         }
@@ -195,17 +244,17 @@ impl Dialler {
     }
 
     /// A circuit is to be torn down once its path has ended what it has begun.
-    pub(super) fn end_soon(&mut self, now: Time, circuit: CircuitId) {
+    pub(crate) fn end_soon(&mut self, now: Time, circuit: CircuitId) {
         self.scheduled.push((now + LAST_WORDS, Action::End(circuit)));
     }
 
-    pub(super) fn next_timeout(&self) -> Option<Time> {
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
         let scheduled = self.scheduled.iter().map(|(at, _)| *at);
         scheduled.chain(self.outgoing.values().filter_map(Outgoing::next_timeout)).min()
     }
 
     /// The set-up of an attempt was sent.
-    pub(super) fn started(
+    pub(crate) fn started(
         &mut self,
         circuit: CircuitId,
         attempt: &Attempt,
@@ -216,16 +265,12 @@ impl Dialler {
             opening.handshake = handshake;
         }
         let Some(route) = outgoing.routes.get_mut(&attempt.route) else { return };
-        let replaces = match route.state {
-            RouteState::Open { circuit, path, .. } => Some((circuit, path)),
-            _ => None,
-        };
-        route.state = RouteState::SettingUp { path: attempt.path, replaces };
+        route.started(attempt.path);
         self.by_circuit.insert(circuit, (attempt.session, attempt.route));
     }
 
     /// An attempt could not even be sent; `health` says what that tells of the route.
-    pub(super) fn failed(&mut self, now: Time, attempt: &Attempt, health: Health, routing: &Routing) {
+    pub(crate) fn failed(&mut self, now: Time, attempt: &Attempt, health: Health, routing: &Routing) {
         let outgoing = self.outgoing.get_mut(&attempt.session);
         if let Some(route) = outgoing.and_then(|outgoing| outgoing.routes.get_mut(&attempt.route)) {
             route.fail(now, (now, health), routing);
@@ -233,7 +278,7 @@ impl Dialler {
     }
 
     /// A circuit of ours was answered. Gives what to make of it; `None` if nobody waits for it any more.
-    pub(super) fn answered(
+    pub(crate) fn answered(
         &mut self,
         now: Time,
         circuit: CircuitId,
@@ -242,12 +287,9 @@ impl Dialler {
         let (session, route) = self.by_circuit.get(&circuit).copied()?;
         let outgoing = self.outgoing.get_mut(&session)?;
         let route = outgoing.routes.get_mut(&route)?;
-        let RouteState::SettingUp { path, replaces } = route.state else { return None };
-        route.failures = 0;
-        route.trouble = None;
-        route.state = RouteState::Open { circuit, path, refresh_at: now + routing.circuit_lifetime * 4 / 5 };
+        let (path, replaces) = route.answered(now, circuit, routing)?;
         let planned = route.as_shared();
-        if let Some((old, _)) = replaces {
+        if let Some(old) = replaces {
             self.scheduled.push((now + RETIREMENT, Action::Retire(old)));
         }
         let handshake = outgoing.opening.take().and_then(|opening| opening.handshake);
@@ -255,7 +297,7 @@ impl Dialler {
     }
 
     /// A circuit of ours was refused, has ended, or was given up.
-    pub(super) fn lost(&mut self, now: Time, circuit: CircuitId, loss: Loss, routing: &Routing) {
+    pub(crate) fn lost(&mut self, now: Time, circuit: CircuitId, loss: Loss, routing: &Routing) {
         let Some((session, route)) = self.by_circuit.remove(&circuit) else { return };
         let Some(outgoing) = self.outgoing.get_mut(&session) else { return };
         if let Some(opening) = &mut outgoing.opening {
@@ -263,26 +305,21 @@ impl Dialler {
             opening.last_refusal = loss.refusal.or(opening.last_refusal.take());
         }
         let Some(route) = outgoing.routes.get_mut(&route) else { return };
-        let is_current = match route.state {
-            RouteState::Open { circuit: current, .. } => current == circuit,
-            RouteState::SettingUp { .. } => true,
-            RouteState::Idle { .. } => false,
-        };
-        if is_current {
+        if route.is_current(circuit) {
             route.fail(now, (loss.since, loss.health), routing);
         }
     }
 
     /// The members of the route of a circuit.
-    pub(super) fn members_of(&self, circuit: CircuitId) -> &[MemberId] {
+    pub(crate) fn members_of(&self, circuit: CircuitId) -> &[MemberId] {
         let route = self.by_circuit.get(&circuit);
         let route = route.and_then(|(session, route)| self.outgoing.get(session)?.routes.get(route));
-        route.map_or(&[], |route| &route.planned.members)
+        route.map_or(&[], Route::members)
     }
 
     /// A newer overlay file: `plan` takes the place of a session's planned routes. Routes that are still allowed and not
     /// planned any more are detours from now on, given up when the plan carries data. Says whether any route is left.
-    pub(super) fn replan(
+    pub(crate) fn replan(
         &mut self,
         now: Time,
         session: SessionId,
@@ -290,14 +327,10 @@ impl Dialler {
         is_allowed: impl Fn(&[MemberId]) -> bool,
     ) -> bool {
         let Some(outgoing) = self.outgoing.get_mut(&session) else { return false };
-        outgoing.routes.retain(|_, route| is_allowed(&route.planned.members));
-        for route in outgoing.routes.values_mut() {
-            let planned = plan.iter().find(|planned| planned.members == route.planned.members);
-            route.is_detour = planned.is_none();
-            route.planned.share = planned.map_or(route.planned.share, |planned| planned.share);
-        }
+        outgoing.routes.retain(|_, route| is_allowed(route.members()));
+        outgoing.routes.values_mut().for_each(|route| route.replan(&plan));
         for planned in plan {
-            if outgoing.routes.values().all(|route| route.planned.members != planned.members) {
+            if outgoing.routes.values().all(|route| route.members() != planned.members) {
                 outgoing.add(now, planned, false);
             }
         }
@@ -309,13 +342,13 @@ impl Dialler {
     // --- detours ----------------------------------------------------------------------------------------------------
 
     /// The sessions with routes.
-    pub(super) fn sessions(&self) -> impl Iterator<Item = SessionId> + '_ {
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = SessionId> + '_ {
         self.outgoing.keys().copied()
     }
 
     /// Looks at how the routes of a session are; `paths` tells how a path is. Gives the links to plan around if the
     /// pattern has changed.
-    pub(super) fn watch(
+    pub(crate) fn watch(
         &mut self,
         now: Time,
         session: SessionId,
@@ -325,13 +358,10 @@ impl Dialler {
     ) -> Option<Suspects> {
         let outgoing = self.outgoing.get_mut(&session)?;
         let ripe = now - routing.replan_after;
-        let health: Vec<(&[MemberId], Health)> = outgoing
-            .routes
-            .values()
-            .map(|route| (&route.planned.members[..], route.health(ripe, &paths)))
-            .collect();
+        let health: Vec<(&[MemberId], Health)> =
+            outgoing.routes.values().map(|route| (route.members(), route.health(ripe, &paths))).collect();
         let suspects = Suspects::find(overlay, health.iter().copied());
-        let planned = outgoing.routes.values().zip(&health).filter(|(route, _)| !route.is_detour);
+        let planned = outgoing.routes.values().zip(&health).filter(|(route, _)| !route.is_detour());
         let is_whole = planned.clone().count() > 0
             && planned.map(|(_, (_, health))| health).all(|it| *it == Health::Live);
         outgoing.whole_since = if is_whole { outgoing.whole_since.or(Some(now)) } else { None };
@@ -345,7 +375,7 @@ impl Dialler {
     /// Adds the routes of a plan around dead links that are not there yet as detours, and shares the flow by it. Gives the
     /// circuits of older detours, which are given up unless they carry data. No more routes carry data than a plan may
     /// have: each of them probes for its rate, and those over one link crowd each other out.
-    pub(super) fn detour(
+    pub(crate) fn detour(
         &mut self,
         now: Time,
         session: SessionId,
@@ -356,16 +386,15 @@ impl Dialler {
         let Some(outgoing) = self.outgoing.get_mut(&session) else { return Vec::new() };
         let most_carrying = config.routing.max_paths;
         let is_crowded = outgoing.carrying(&carries) > most_carrying;
-        let is_planned = |route: &Route| plan.iter().any(|planned| planned.members == route.planned.members);
         let is_wanted = |route: &Route| {
-            let is_under_way = matches!(route.state, RouteState::SettingUp { .. });
-            is_planned(route) || is_under_way || !is_crowded && route.path().is_some_and(&carries)
+            let carries_data = || route.path().is_some_and(&carries);
+            route.is_in(plan) || route.is_setting_up() || !is_crowded && carries_data()
         };
         let given_up = outgoing.drop_detours(is_wanted);
-        outgoing.share_by(plan);
+        outgoing.routes.values_mut().for_each(|route| route.share_by(plan));
         let carrying = outgoing.carrying(&carries);
         let is_known = |planned: &&PlannedRoute| {
-            outgoing.routes.values().any(|route| route.planned.members == planned.members)
+            outgoing.routes.values().any(|route| route.members() == planned.members)
         };
         let room = config.limits.paths.saturating_sub(outgoing.routes.len());
         let new = plan.iter().filter(|planned| !is_known(planned));
@@ -377,10 +406,10 @@ impl Dialler {
 
     /// If all planned routes of a session have carried data for `patience`, its detours are over and its first plan
     /// holds again; gives their circuits.
-    pub(super) fn restore(&mut self, now: Time, session: SessionId, patience: Duration) -> Vec<CircuitId> {
+    pub(crate) fn restore(&mut self, now: Time, session: SessionId, patience: Duration) -> Vec<CircuitId> {
         match self.outgoing.get_mut(&session) {
             Some(outgoing) if outgoing.whole_since.is_some_and(|since| now.since(since) >= patience) => {
-                outgoing.routes.values_mut().for_each(|route| route.share = route.planned.share);
+                outgoing.routes.values_mut().for_each(Route::restore_share);
                 outgoing.drop_detours(|_| false)
             }
             _ => Vec::new(),
@@ -388,27 +417,17 @@ impl Dialler {
     }
 
     /// The shares of the flow of a session's paths.
-    pub(super) fn shares(&self, session: SessionId) -> impl Iterator<Item = (PathId, f64)> + '_ {
+    pub(crate) fn shares(&self, session: SessionId) -> impl Iterator<Item = (PathId, f64)> + '_ {
         let routes = self.outgoing.get(&session).into_iter().flat_map(|outgoing| outgoing.routes.values());
-        routes.filter_map(|route| Some((route.path()?, route.share)))
+        routes.filter_map(|route| Some((route.path()?, route.share())))
     }
 }
 
 impl Outgoing {
     fn add(&mut self, now: Time, planned: PlannedRoute, is_detour: bool) {
-        let state = RouteState::Idle { retry_at: now };
         let id = RouteId(self.next_route);
         self.next_route += 1;
-        let share = planned.share;
-        self.routes.insert(id, Route { planned, share, is_detour, state, failures: 0, trouble: None });
-    }
-
-    /// Gives the routes of a plan its shares; the others keep theirs.
-    fn share_by(&mut self, plan: &[PlannedRoute]) {
-        for route in self.routes.values_mut() {
-            let planned = plan.iter().find(|planned| planned.members == route.planned.members);
-            route.share = planned.map_or(route.share, |planned| planned.share);
-        }
+        self.routes.insert(id, Route::new(now, planned, is_detour));
     }
 
     /// How many routes carry data.
@@ -419,7 +438,7 @@ impl Outgoing {
     /// Drops the detours that are not to be kept; gives their circuits. One that is being set up is torn down when it is
     /// answered.
     fn drop_detours(&mut self, keep: impl Fn(&Route) -> bool) -> Vec<CircuitId> {
-        let dropped = |route: &Route| route.is_detour && !keep(route);
+        let dropped = |route: &Route| route.is_detour() && !keep(route);
         let circuits =
             self.routes.values().filter(|route| dropped(route)).filter_map(Route::circuit).collect();
         self.routes.retain(|_, route| !dropped(route));

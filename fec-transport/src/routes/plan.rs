@@ -33,7 +33,27 @@ pub fn plan(
     plan_around(overlay, from, to, config, &BTreeSet::new())
 }
 
-/// The same without the links in `avoided`.
+/// Whether any route of at most `max_route` members leads from `from` to `to`. It takes a fraction of the time that a plan
+/// takes: it looks at each member and each link once.
+pub(crate) fn is_reachable(overlay: &Overlay, from: MemberId, to: MemberId, config: &Config) -> bool {
+    let mut seen = BTreeSet::from([from]);
+    let mut reached = vec![from];
+    for _ in 1..config.limits.max_route {
+        let mut next = Vec::new();
+        for member in reached {
+            let neighbours = overlay.links_of(member).map(|(_, neighbour)| neighbour);
+            let usable = |it: &MemberId| *it == to || overlay.relays_for(*it, from);
+            next.extend(neighbours.filter(usable).filter(|neighbour| seen.insert(*neighbour)));
+        }
+        if seen.contains(&to) {
+            return true;
+        }
+        reached = next;
+    }
+    false
+}
+
+/// Plans the routes from `from` to `to` that cross none of the links in `avoided`.
 ///
 /// # Errors
 /// [`ConnectError::NoPath`] if every route crosses one of them.

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use super::Node;
-use super::detour::Health;
-use super::dialler::Loss;
 use crate::config::Config;
 use crate::event::{CloseReason, SessionId};
 use crate::overlay::MemberId;
+use crate::routes::detour::Health;
+use crate::routes::dialler::Loss;
+use crate::routes::job::Purpose;
+use crate::routes::plan::PlannedRoute;
 use crate::session::{PathId, PathState, Session};
 use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, Notice};
@@ -20,17 +22,18 @@ const HOPELESS_AT_RESPONDER: Duration = Duration::from_secs(60);
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Node {
-    /// Looks at the paths of all sessions, now and then.
-    pub(super) fn watch_paths(&mut self) {
+    /// Looks at the paths of all sessions, now and then. Says whether plans were asked for.
+    pub(super) fn watch_paths(&mut self) -> bool {
         if self.now.since(self.watched) < WATCH_INTERVAL {
-            return;
+            return false;
         }
         self.watched = self.now;
         self.give_up_hopeless_paths();
         if self.config.routing.replan {
             let sessions: Vec<SessionId> = self.dialler.sessions().collect();
-            sessions.into_iter().for_each(|session| self.go_around(session));
+            return sessions.into_iter().filter(|session| self.go_around(*session)).count() > 0;
         }
+        false
     }
 
     fn give_up_hopeless_paths(&mut self) {
@@ -49,24 +52,38 @@ impl Node {
         }
     }
 
-    /// Plans around links that seem dead, and gives the detours up when they are not needed any more.
-    fn go_around(&mut self, id: SessionId) {
+    /// Asks for a plan around links that seem dead, and gives the detours up when they are not needed any more. Says
+    /// whether it asked.
+    fn go_around(&mut self, id: SessionId) -> bool {
         let (now, routing) = (self.now, &self.config.routing);
         let session = self.sessions.get(&id);
         let config = &self.config;
         let health = |path| session.map_or(Health::Unknown, |session| health_of(now, session, path, config));
         let suspects = self.dialler.watch(now, id, &self.overlay, routing, health);
-        let mut over = self.dialler.restore(now, id, routing.restore_after);
-        if let (Some(suspects), Some(member)) = (suspects, self.dialler.member_of(id))
-            && let Some(plan) = suspects.plan(&self.overlay, self.me.member, member, &self.config)
-        {
-            let carries = |path| health(path) == Health::Live;
-            tracing::debug!(to = %self.overlay.name(member), routes = plan.len(), "planned around dead links");
-            over.extend(self.dialler.detour(now, id, &plan, &self.config, carries));
+        let over = self.dialler.restore(now, id, routing.restore_after);
+        over.into_iter().for_each(|circuit| self.retire_circuit(circuit));
+        self.share_by_plan(id);
+        let Some(suspects) = suspects else { return false };
+        self.ask_for_plan(id, Purpose::Detour(suspects));
+        true
+    }
+
+    /// Takes the routes of a plan around dead links as detours; there may be none.
+    pub(super) fn take_detours(&mut self, id: SessionId, plan: &[PlannedRoute]) {
+        if plan.is_empty() {
+            return;
         }
-        for circuit in over {
-            self.retire_circuit(circuit);
-        }
+        let (now, session, config) = (self.now, self.sessions.get(&id), &self.config);
+        let health = |path| session.map_or(Health::Unknown, |session| health_of(now, session, path, config));
+        let to = self.dialler.member_of(id).map(|member| self.overlay.name(member));
+        tracing::debug!(to, routes = plan.len(), "planned around dead links");
+        let over = self.dialler.detour(now, id, plan, &self.config, |path| health(path) == Health::Live);
+        over.into_iter().for_each(|circuit| self.retire_circuit(circuit));
+        self.share_by_plan(id);
+    }
+
+    /// Tells a session which share of the flow each of its paths has in the latest plan.
+    fn share_by_plan(&mut self, id: SessionId) {
         let shares: Vec<(PathId, f64)> = self.dialler.shares(id).collect();
         self.with_session(id, |session| session.paths_mut().share_by_plan(&shares));
     }

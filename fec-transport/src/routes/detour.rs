@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use super::plan::{PlannedRoute, plan_around};
 use crate::config::Config;
 use crate::overlay::{LinkId, MemberId, Overlay};
-use crate::plan::{PlannedRoute, plan_around};
 
 /// What is known of one route of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Health {
+pub(crate) enum Health {
     /// It carries data.
     Live,
     /// Its path is dead, or its set-up is not answered.
@@ -24,7 +24,7 @@ pub(super) enum Health {
 
 /// The links that may be dead.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Suspects {
+pub(crate) struct Suspects {
     /// Of these a notice told.
     named: BTreeSet<LinkId>,
     /// All links of dead routes that no living one crosses.
@@ -35,7 +35,7 @@ pub(super) struct Suspects {
 
 impl Suspects {
     /// Reads the pattern: for each route its members and how it is.
-    pub(super) fn find<'a>(
+    pub(crate) fn find<'a>(
         overlay: &Overlay,
         routes: impl Iterator<Item = (&'a [MemberId], Health)> + Clone,
     ) -> Suspects {
@@ -71,12 +71,12 @@ impl Suspects {
         suspects
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.named.is_empty() && self.wide.is_empty()
     }
 
     /// The routes around them: around all that may be dead if there are any, else around what explains the pattern best.
-    pub(super) fn plan(
+    pub(crate) fn plan(
         &self,
         overlay: &Overlay,
         from: MemberId,

@@ -1,0 +1,199 @@
+//! A route of a session: which circuit it has, and when to try again.
+
+use std::time::Duration;
+
+use super::detour::Health;
+use super::plan::PlannedRoute;
+use crate::config::Routing;
+use crate::overlay::MemberId;
+use crate::session::PathId;
+use crate::time::Time;
+use crate::wire::circuit::CircuitId;
+
+/// The longest pause between two tries of a route.
+const MAX_RETRY: Duration = Duration::from_secs(10);
+
+/// One route, with or without a circuit.
+#[derive(Debug)]
+pub(super) struct Route {
+    planned: PlannedRoute,
+    /// Its share of the flow in the latest plan that has it: the one around a dead link, while there is one.
+    share: f64,
+    /// Whether it leads around a dead link and is given up later.
+    is_detour: bool,
+    state: RouteState,
+    failures: u32,
+    /// What its last set-up says of its links, and since when; none once one was answered.
+    trouble: Option<(Time, Health)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum RouteState {
+    Idle { retry_at: Time },
+    SettingUp { path: PathId, replaces: Option<(CircuitId, PathId)> },
+    Open { circuit: CircuitId, path: PathId, refresh_at: Time },
+}
+
+impl Route {
+    /// A route that is to be set up now.
+    pub(super) fn new(now: Time, planned: PlannedRoute, is_detour: bool) -> Route {
+        let share = planned.share;
+        Route {
+            planned,
+            share,
+            is_detour,
+            state: RouteState::Idle { retry_at: now },
+            failures: 0,
+            trouble: None,
+        }
+    }
+
+    /// Whom it leads over, both ends included.
+    pub(super) fn members(&self) -> &[MemberId] {
+        &self.planned.members
+    }
+
+    pub(super) fn share(&self) -> f64 {
+        self.share
+    }
+
+    pub(super) fn is_detour(&self) -> bool {
+        self.is_detour
+    }
+
+    pub(super) fn is_setting_up(&self) -> bool {
+        matches!(self.state, RouteState::SettingUp { .. })
+    }
+
+    // --- its place in a plan ----------------------------------------------------------------------------------------
+
+    fn find_in<'a>(&self, plan: &'a [PlannedRoute]) -> Option<&'a PlannedRoute> {
+        plan.iter().find(|planned| planned.members == self.planned.members)
+    }
+
+    pub(super) fn is_in(&self, plan: &[PlannedRoute]) -> bool {
+        self.find_in(plan).is_some()
+    }
+
+    /// Takes its share from a plan around dead links; if it is not in there, it keeps the one that it has.
+    pub(super) fn share_by(&mut self, plan: &[PlannedRoute]) {
+        self.share = self.find_in(plan).map_or(self.share, |planned| planned.share);
+    }
+
+    /// Takes the share that it has in the plan of all routes again.
+    pub(super) fn restore_share(&mut self) {
+        self.share = self.planned.share;
+    }
+
+    /// There is a newer plan of all routes: if this one is not in there, it is a detour from now on.
+    pub(super) fn replan(&mut self, plan: &[PlannedRoute]) {
+        let planned = self.find_in(plan);
+        self.is_detour = planned.is_none();
+        self.planned.share = planned.map_or(self.planned.share, |planned| planned.share);
+    }
+
+    // --- its circuit ------------------------------------------------------------------------------------------------
+
+    /// The first neighbour of the route has come: what waits for it is tried at once.
+    pub(super) fn hurry(&mut self, now: Time, neighbour: MemberId) {
+        if let RouteState::Idle { retry_at } = &mut self.state
+            && self.planned.members.get(1) == Some(&neighbour)
+        {
+            *retry_at = now;
+            self.trouble = None;
+        }
+    }
+
+    /// A circuit is being set up, as this path.
+    pub(super) fn started(&mut self, path: PathId) {
+        let replaces = match self.state {
+            RouteState::Open { circuit, path, .. } => Some((circuit, path)),
+            _ => None,
+        };
+        self.state = RouteState::SettingUp { path, replaces };
+    }
+
+    /// The circuit that was being set up was answered. Gives its path and the circuit that it replaces; `None` if none was
+    /// being set up.
+    pub(super) fn answered(
+        &mut self,
+        now: Time,
+        circuit: CircuitId,
+        routing: &Routing,
+    ) -> Option<(PathId, Option<CircuitId>)> {
+        let RouteState::SettingUp { path, replaces } = self.state else { return None };
+        self.failures = 0;
+        self.trouble = None;
+        self.state = RouteState::Open { circuit, path, refresh_at: now + routing.circuit_lifetime * 4 / 5 };
+        Some((path, replaces.map(|(circuit, _)| circuit)))
+    }
+
+    /// Whether the route depends on this circuit of its: the one that it has, or the one that is being set up.
+    pub(super) fn is_current(&self, circuit: CircuitId) -> bool {
+        match self.state {
+            RouteState::Open { circuit: current, .. } => current == circuit,
+            RouteState::SettingUp { .. } => true,
+            RouteState::Idle { .. } => false,
+        }
+    }
+
+    /// When to set up a circuit along it.
+    pub(super) fn due(&self) -> Option<Time> {
+        match self.state {
+            RouteState::Idle { retry_at } => Some(retry_at),
+            RouteState::Open { refresh_at, .. } => Some(refresh_at),
+            RouteState::SettingUp { .. } => None,
+        }
+    }
+
+    /// The route with its present share.
+    pub(super) fn as_shared(&self) -> PlannedRoute {
+        PlannedRoute { share: self.share, members: self.planned.members.clone() }
+    }
+
+    /// The circuit and the path that it has now, if any.
+    fn open(&self) -> Option<(CircuitId, PathId)> {
+        match self.state {
+            RouteState::Open { circuit, path, .. } => Some((circuit, path)),
+            RouteState::SettingUp { replaces, .. } => replaces,
+            RouteState::Idle { .. } => None,
+        }
+    }
+
+    pub(super) fn circuit(&self) -> Option<CircuitId> {
+        self.open().map(|(circuit, _)| circuit)
+    }
+
+    pub(super) fn path(&self) -> Option<PathId> {
+        self.open().map(|(_, path)| path)
+    }
+
+    /// How it is; trouble that came after `ripe` says nothing yet.
+    pub(super) fn health(&self, ripe: Time, paths: impl Fn(PathId) -> Health) -> Health {
+        match (self.path(), self.trouble) {
+            (Some(path), _) => paths(path),
+            (None, Some((since, health))) if since <= ripe => health,
+            _ => Health::Unknown,
+        }
+    }
+
+    /// It has no circuit, or no newer one: trouble of that kind, since then; it is tried again after a pause.
+    pub(super) fn fail(&mut self, now: Time, (since, health): (Time, Health), routing: &Routing) {
+        self.trouble = match (self.trouble, health) {
+            (_, Health::Live | Health::Unknown) => None,
+            (Some((earlier, _)), _) => Some((earlier.min(since), health)),
+            (None, _) => Some((since, health)),
+        };
+        let pause = (routing.retry * (1 << self.failures.min(8))).min(MAX_RETRY);
+        self.failures += 1;
+        self.state = match self.state {
+            RouteState::SettingUp { replaces: Some((circuit, path)), .. } => {
+                RouteState::Open { circuit, path, refresh_at: now + pause }
+            }
+            RouteState::Open { circuit, path, refresh_at } if refresh_at <= now => {
+                RouteState::Open { circuit, path, refresh_at: now + pause }
+            }
+            _ => RouteState::Idle { retry_at: now + pause },
+        };
+    }
+}
