@@ -132,7 +132,7 @@ pub fn solve_certified(topology: &Topology, source: NodeId, target: NodeId) -> R
 /// solved, which saves most of the work. If there are fewer layers, it is the capillary routing itself.
 ///
 /// Only the links of the first layers have a layer number. The cheapest flow need not be unique; of equally cheap ways
-/// those over earlier links are taken, so that runs repeat.
+/// those over earlier links are taken, so that the result is always the same.
 ///
 /// ```
 /// use std::num::NonZeroU32;

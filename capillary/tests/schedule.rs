@@ -4,7 +4,7 @@ use capillary::schedule::{Outcome, Schedule, Traffic, Transfer};
 use capillary::{LinkId, Node, NodeId, Orientation, Topology};
 use proptest::prelude::*;
 
-/// A number that looks random, the same in every run.
+/// A number that looks random, and is the same each time.
 fn die(state: &mut u64, sides: usize) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize % sides

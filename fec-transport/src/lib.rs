@@ -7,8 +7,8 @@
 //!
 //! The core does no I/O: [`Node`] gets the time, messages and datagrams, and gives back what to send and when to be
 //! woken. An [`Application`] on top of it is driven in the same way. Two things drive them: `io::Endpoint` (feature
-//! `io`) on tokio with real sockets, and `sim::World` (feature `sim`) in virtual time, where a run is a function of its
-//! seed.
+//! `io`) on tokio with real sockets, and `sim::World` (feature `sim`) in virtual time, where a simulation is a function
+//! of its seed.
 //!
 //! ```
 //! # #[cfg(feature = "sim")] {

@@ -4,7 +4,7 @@ use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
 /// A point in time, as the distance from an epoch: in production the Unix epoch, because set-ups carry a signed time
-/// that other members compare with theirs (docs/decisions/time-epoch.md); in simulations the start of the run.
+/// that other members compare with theirs (docs/decisions/time-epoch.md); in simulations their start.
 ///
 /// The core never looks at a clock (design §2); it only compares and subtracts the times that it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

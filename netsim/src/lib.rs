@@ -2,7 +2,8 @@
 //!
 //! - [`Link`]: one direction of a link as a state machine: queue, rate, delay and jitter, loss. [`LinkModel`] has its
 //!   parameters.
-//! - [`Simulator`]: nodes and links in virtual time. A run is a function of its seed; a hash of its trace proves it.
+//! - [`Simulator`]: nodes and links in virtual time. A simulation is a function of its seed; a hash of its trace proves
+//!   it.
 //! - [`mobility`]: mobile ad-hoc networks, frame by frame as topologies.
 //! - `emulator::Emulator` (feature `emulator`): the same links between real UDP sockets on loopback, in real time.
 //!

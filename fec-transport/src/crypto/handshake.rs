@@ -186,7 +186,7 @@ fn builder<'a>(random: Random, prologue: &'a [u8]) -> Builder<'a> {
         .expect("the prologue is set once")
 }
 
-/// snow's own primitives, but with randomness from our seed: a run in virtual time is a function of it.
+/// snow's own primitives, but with randomness from our seed: a simulation is a function of it.
 struct SeededResolver(Random);
 
 impl CryptoResolver for SeededResolver {

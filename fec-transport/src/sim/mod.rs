@@ -1,7 +1,7 @@
 //! The same state machines in virtual time: nodes and the applications on top of them, on the network of netsim.
 //!
 //! A [`Scene`] lists members and links; a [`World`] runs one process of each member until something has happened or a
-//! time has come. A run is a function of the seed: [`World::trace_hash`] is equal for equal seeds.
+//! time has come. A simulation is a function of the seed: [`World::trace_hash`] is equal for equal seeds.
 
 mod competitor;
 pub(crate) mod cubic;

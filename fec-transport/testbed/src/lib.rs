@@ -1,7 +1,7 @@
 //! What fec-transport is tried on. The program `fec-testbed` runs all of it; docs/scenarios.md is its manual.
 //!
-//! In virtual time, where a run is a function of its seed and [`trace hashes`](scenario::Outcome::trace_hash) of equal
-//! runs are equal:
+//! In virtual time, where a simulation is a function of its seed and [`trace hashes`](scenario::Outcome::trace_hash) of
+//! equal runs are equal:
 //!
 //! - [`scenario`]: a network, flows, and what happens to them, written down in TOML and measured;
 //! - [`swarm`]: one seed draws an overlay, its limits, its traffic and its faults; nothing wrong may arrive, and in the

@@ -127,7 +127,7 @@ impl Simplex<'_> {
         Some((chosen.room / chosen.rate, chosen.leaving))
     }
 
-    /// A number that looks random, the same in every run.
+    /// A number that looks random, and is the same each time.
     fn die(&self) -> u64 {
         let mixed = (self.count.pivots as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33

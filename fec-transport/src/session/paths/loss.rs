@@ -167,7 +167,7 @@ mod tests {
 
     const REPORT: Duration = Duration::from_millis(5);
 
-    /// A path of 4,000 packets a second whose losses come in runs of mean length `run`.
+    /// A path of 4,000 packets a second whose losses come in bursts of mean length `run`.
     struct Path {
         estimate: LossEstimate,
         random: Random,

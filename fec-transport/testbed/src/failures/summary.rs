@@ -25,7 +25,7 @@ pub struct Summary {
     pub late_repaired: u64,
 }
 
-/// The bounds within which sent over predicted is to lie [issue 6].
+/// The bounds within which sent over predicted is to lie (docs/evaluation.md).
 const RATIO: std::ops::RangeInclusive<f64> = 0.7..=1.3;
 
 /// Sums up rows of equal settings; `predicted` picks the prediction.

@@ -1,4 +1,4 @@
-//! How the death of each link was felt, and what the issue allows it to be felt (design §6).
+//! How the death of each link was felt, beside how much it may be felt (design §6).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use fec_transport::sim::World;
 pub struct LinkDeath {
     /// Its ends.
     pub link: String,
-    /// When it died, in seconds since the start of the run.
+    /// When it died, in seconds since the start of the simulation.
     pub at_s: f64,
     /// The share of the flow that the plan lets cross it.
     pub planned_share: f64,
@@ -35,10 +35,10 @@ pub struct LinkDeath {
     pub repair_rounds: u64,
 }
 
-/// From the death of a path to its leaving the schedule, beyond its round trip (issue 6).
+/// From the death of a path to its leaving the schedule, beyond its round trip (design §6).
 const DETECTION: Duration = Duration::from_millis(60);
 
-/// What a queue may hold (issue 6): one path may have it and another not, so it is part of their skew.
+/// What a queue may hold (design §6): one path may have it and another not, so it is part of their skew.
 const QUEUE: Duration = Duration::from_millis(15);
 
 /// Follows the deaths of links.

@@ -12,7 +12,7 @@ use super::shape::seconds;
 /// Something that happens at a time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Happening {
-    /// Since the start of the run.
+    /// Since the start of the simulation.
     pub(super) at: Duration,
     pub(super) change: NetworkChange,
 }

@@ -247,7 +247,7 @@ pub(super) struct PausesTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventTable {
-    /// Seconds since the start of the run, warm-up included.
+    /// Seconds since the start of the simulation, warm-up included.
     pub(super) at_s: f64,
     /// After how many seconds everything is again as before; never where it is left out.
     pub(super) for_s: Option<f64>,

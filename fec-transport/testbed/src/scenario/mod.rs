@@ -93,7 +93,7 @@ pub struct Scenario {
     pauses: Vec<(MemberId, Pauses)>,
     happenings: Vec<Happening>,
     expectations: Vec<Expectation>,
-    /// The measured time, from the start of the run.
+    /// The measured time, from the start of the simulation.
     window: (Time, Time),
 }
 

@@ -10,7 +10,7 @@ use super::ledger::{Ledger, Traffic};
 use super::sampler::{Sampler, Series};
 use fec_transport::Time;
 
-/// After a step, how long until too much sending counts (issue 6).
+/// For how long after a step too much sending does not count.
 const SETTLING: Duration = Duration::from_secs(5);
 /// The share of the new limit at which the goodput has recovered.
 const RECOVERED: f64 = 0.9;

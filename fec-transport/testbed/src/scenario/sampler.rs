@@ -52,7 +52,7 @@ impl Series {
 /// 100 ms of a scenario.
 #[derive(Debug, Clone, Default)]
 pub struct SeriesRow {
-    /// Its end, in seconds since the start of the run.
+    /// Its end, in seconds since the start of the simulation.
     pub at_s: f64,
     /// Delivered to the applications, Mbit/s.
     pub goodput_mbit: f64,

@@ -6,7 +6,7 @@ use netsim::{GilbertElliott, LinkModel, LossModel, Probability, Rate};
 
 use super::file::Shape;
 
-/// What a link is like where the file says nothing (issue 6: 50 Mbit/s a path).
+/// What a link is like where the file says nothing.
 const DEFAULT_RATE_MBIT: f64 = 50.0;
 const DEFAULT_DELAY_MS: f64 = 10.0;
 /// By how much a packet is held back where the file gives only the share.
