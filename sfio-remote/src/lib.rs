@@ -11,6 +11,7 @@
 //! |---|---|
 //! | names of files, stripe units, which byte lies where | [`name`], [`distribution`] |
 //! | from a caller's list to transfers | [`request`] |
+//! | checksums beside the subfiles | [`sums`] |
 //! | what client and I/O node say to each other | [`wire`], [`remote_error`] |
 //! | the two state machines, and both as one application of a node | [`client`], [`io_node`], [`application`] |
 //! | what they need of a transport, and of a disk | [`transport`], [`store`] |
@@ -79,5 +80,6 @@ pub mod request;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 pub mod store;
+pub mod sums;
 pub mod transport;
 pub mod wire;

@@ -84,6 +84,8 @@ error_kinds! {
     TooEarly = 26, "too early";
     /// A record breaks a rule, or is none.
     BadRecord = 27, "the record cannot be accepted";
+    /// A claim cannot be resumed: the I/O node was restarted since, or somebody else has changed the subfile.
+    ClaimEnded = 31, "what was written to it cannot be relied upon: the claim on it has ended";
 }
 
 impl ErrorKind {

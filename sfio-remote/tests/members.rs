@@ -46,7 +46,7 @@ fn a_file_goes_there_and_back_through_lossy_links_and_is_replaced_only_on_demand
     overlay.put(&second, name, &[]).fails_with(3, "exists already; --replace replaces it");
     overlay.put(&second, name, &["--replace"]).succeeds();
     assert_eq!(overlay.get(name, &[]).stdout(), second);
-    assert_eq!(overlay.exported_names("io2"), ["x"]);
+    assert_eq!(overlay.exported_names("io2"), [".x.sfio-sums", "x"]);
     overlay.client(&["rm", name]).succeeds();
     overlay.get(name, &[]).fails_with(3, "no such file");
     overlay.client(&["ping", "io2", "--count", "2"]).succeeds();
@@ -75,7 +75,7 @@ fn an_io_node_that_is_killed_is_named_leaves_nothing_whole_and_works_again_when_
     let overlay =
         LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "10", "--delay-ms", "1"]);
     let name = "io1,x;io2,x";
-    let put = overlay.begin_put(&bytes(30_000_000), name);
+    let put = overlay.begin_put_with(&bytes(30_000_000), name, &["--patience", "0"]);
     overlay.wait_for_file("io2", "x.part");
     overlay.signal("io2", "-KILL");
     put.fails_with(4, "io2");
@@ -160,6 +160,106 @@ fn a_write_to_an_io_node_that_is_killed_names_it_and_succeeds_when_repeated_afte
     file.write_at(0, data.clone()).expect("both run again");
     assert!(file.read_exact_at(0, data.len() as u64).expect("it is there") == data, "the bytes differ");
     assert_eq!(file.fsck().expect("both run"), Structure::Intact { length: data.len() as u64 });
+}
+
+/// An outage of 6 s once ended `put` and `get` with code 4. All links pass through the process of `overlay up`, so when it
+/// stops, nothing arrives anywhere.
+#[test]
+fn a_put_and_a_get_live_through_an_outage_of_all_links() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "20", "--delay-ms", "1"]);
+    let (name, data) = ("io1,x;io2,x", bytes(20_000_000));
+    let source = overlay.folder().join("source");
+    fs::write(&source, &data).expect("it can be written");
+    let put = overlay.begin_logged(&["put", &source.to_string_lossy(), name]);
+    overlay.wait_for_file("io2", "x.part");
+    overlay.signal_links("-STOP");
+    put.wait_for_words("waiting, because");
+    overlay.signal_links("-CONT");
+    put.succeeds();
+    let back = overlay.folder().join("back");
+    let get = overlay.begin_logged(&["get", name, &back.to_string_lossy()]);
+    get.wait_for_words("fetching");
+    overlay.signal_links("-STOP");
+    get.wait_for_words("waiting, because");
+    overlay.signal_links("-CONT");
+    get.succeeds();
+    assert!(fs::read(&back).expect("it was fetched") == data, "the bytes differ");
+    assert_eq!(overlay.exported_names("io2"), [".x.sfio-sums", "x"]);
+}
+
+/// What is written to an I/O node that is killed may be lost with its power; only what was written again can be synced.
+#[test]
+fn a_put_stores_again_what_a_restarted_io_node_may_have_lost() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "20", "--delay-ms", "1"]);
+    let (name, data) = ("io1,x;io2,x", bytes(20_000_000));
+    let source = overlay.folder().join("source");
+    fs::write(&source, &data).expect("it can be written");
+    let put = overlay.begin_logged(&["put", &source.to_string_lossy(), name]);
+    overlay.wait_for_file("io2", "x.part");
+    overlay.signal("io2", "-KILL");
+    overlay.wait_for_words("io2 has died");
+    // As a power loss may leave it.
+    fs::write(overlay.export("io2").join("x.part"), b"").expect("it can be written");
+    let _io2 = overlay.start_by_hand("io2");
+    put.wait_for_words("everything is stored again");
+    put.succeeds();
+    assert!(overlay.get(name, &[]).stdout() == data, "the bytes differ");
+}
+
+#[test]
+fn when_the_patience_ends_it_says_what_was_tried_and_for_how_long() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "10", "--delay-ms", "1"]);
+    let put = overlay.begin_put_with(&bytes(30_000_000), "io1,x;io2,x", &["--patience", "1s"]);
+    overlay.wait_for_file("io2", "x.part");
+    overlay.signal("io2", "-KILL");
+    put.fails_with(4, "tried again");
+}
+
+#[test]
+fn a_byte_that_has_changed_on_a_disk_is_found_and_its_place_is_told() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let (name, unit) = ("io1,a/x;io2,a/x", ["--stripe-unit", "1000"]);
+    let data = bytes(400_000);
+    overlay.put(&data, name, &unit).succeeds();
+    let subfile = overlay.export("io2").join("a/x");
+    let stored = fs::read(&subfile).expect("it was stored");
+    assert_eq!(stored, data.chunks(1_000).skip(1).step_by(2).flatten().copied().collect::<Vec<u8>>(), "raw");
+    let mut flipped = stored.clone();
+    flipped[70_000] ^= 1;
+    fs::write(&subfile, &flipped).expect("it can be written");
+    let wrong = "io2,a/x: bytes 65536 to 131071 are not those that were stored";
+    overlay.get(name, &unit).fails_with(5, wrong);
+    let unchecked = overlay.get(name, &["--stripe-unit", "1000", "--no-check"]).stdout();
+    assert_eq!(unchecked.iter().zip(&data).filter(|(found, stored)| found != stored).count(), 1);
+    fs::write(&subfile, &stored).expect("it can be written");
+    let sums = overlay.export("io2").join("a/.x.sfio-sums");
+    let mut damaged = fs::read(&sums).expect("they were stored");
+    damaged[20] ^= 1;
+    fs::write(&sums, damaged).expect("it can be written");
+    overlay.get(name, &unit).fails_with(5, "the checksums themselves are damaged");
+}
+
+#[test]
+fn a_subfile_that_was_changed_since_it_was_put_has_no_checksums_and_is_named() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let name = "io1,x;io2,x";
+    let mut data = bytes(400_000);
+    overlay.put(&data, name, &[]).succeeds();
+    overlay.get(name, &[]).succeeds();
+    let (_member, file) = create(&overlay.config("client"), name, 64 << 10);
+    // Within the first stripe, which io1 has.
+    file.write_at(5, "Hello").expect("both run");
+    data[5..10].copy_from_slice(b"Hello");
+    assert_eq!(overlay.exported_names("io1"), ["x"]);
+    let got = overlay.get(name, &[]);
+    assert_eq!(
+        got.said(),
+        "not compared with checksums, because there are none (changed since it was put): io1,x\n"
+    );
+    assert!(got.stdout() == data, "the bytes differ");
 }
 
 #[test]
@@ -348,9 +448,9 @@ fn a_member_that_fills_its_quota_is_told_so_and_gets_it_back() {
     let _member = overlay.start_by_hand("io2");
     let put = |name: &str| overlay.put(&bytes(1_400), name, &["--stripe-unit", "100"]);
     put("io1,x;io2,x").succeeds();
-    let full = "io2,y.part: no space left: 700 bytes more for member client, which uses 700 of its 1024";
+    let full = "io2,y.part: no space left: 700 bytes more for member client, which uses 780 of its 1024";
     put("io1,y;io2,y").fails_with(6, full);
-    assert_eq!(overlay.exported_names("io2"), ["x"]);
+    assert_eq!(overlay.exported_names("io2"), [".x.sfio-sums", "x"]);
     overlay.client(&["rm", "io1,x;io2,x"]).succeeds();
     put("io1,y;io2,y").succeeds();
 }

@@ -58,7 +58,7 @@ impl From<FileError> for Failure {
     fn from(error: FileError) -> Failure {
         let code = match &error {
             FileError::EndOfFile { .. } => MResult::M_ERR_EOF,
-            FileError::Ended(_) => MResult::M_ERR_NETWORK,
+            FileError::Ended(_) | FileError::OutOfPatience { .. } => MResult::M_ERR_NETWORK,
             FileError::Operation(operation) => code_of(operation),
         };
         Failure::new(code, error)

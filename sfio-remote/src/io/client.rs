@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use fec_transport::io::{EndpointEnded, Handle};
 use tokio::sync::oneshot;
+
+use super::patience::Patience;
 
 use crate::application::{Command, SfioApplication};
 use crate::client::operations::{
@@ -39,6 +42,16 @@ pub enum FileError {
         length: u64,
         /// How many bytes were not there.
         missing: u64,
+    },
+    /// An I/O node was out of reach for longer than the caller's [`Patience`].
+    #[error("{error}; tried again {attempts} times in {:.1} s", .waited.as_secs_f64())]
+    OutOfPatience {
+        /// How the last attempt failed.
+        error: Box<FileError>,
+        /// For how long it was tried.
+        waited: Duration,
+        /// How often.
+        attempts: u64,
     },
 }
 
@@ -172,6 +185,11 @@ impl SfioClient {
         self.call_again(Rename { name: name.clone(), target: target.clone(), replace, durability }).await
     }
 
+    /// The same client for what must be carried out once, and lives through outages.
+    pub fn patiently<'a>(&'a self, patience: &'a Patience) -> Patient<'a> {
+        Patient { client: self, patience }
+    }
+
     /// SFIO's eight error counters of one I/O node; with `reset` they start again from zero.
     ///
     /// # Errors
@@ -229,6 +247,44 @@ impl SfioClient {
     /// A number for an operation.
     pub(super) fn next_id(&self) -> OperationId {
         OperationId(1 + self.last_operation.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A client that asks again, under the same number, for what I/O nodes carry out once however often they are asked, until
+/// its [`Patience`] ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Patient<'a> {
+    client: &'a SfioClient,
+    patience: &'a Patience,
+}
+
+impl Patient<'_> {
+    /// As [`SfioClient::remove`].
+    ///
+    /// # Errors
+    /// As there, and if an I/O node is out of reach for too long.
+    pub async fn remove(&self, name: &FileName, durability: Durability) -> Result<()> {
+        self.call(Remove { name: name.clone(), durability }).await
+    }
+
+    /// As [`SfioClient::rename`]. An I/O node that was restarted after it had done its part knows nothing of that: then
+    /// it says that the subfile does not exist.
+    ///
+    /// # Errors
+    /// As there, and if an I/O node is out of reach for too long.
+    pub async fn rename(
+        &self,
+        name: &FileName,
+        target: &FileName,
+        replace: bool,
+        durability: Durability,
+    ) -> Result<()> {
+        self.call(Rename { name: name.clone(), target: target.clone(), replace, durability }).await
+    }
+
+    async fn call<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer> {
+        let id = self.client.next_id();
+        self.patience.retry(|_| self.client.call_as(id, operation.clone())).await
     }
 }
 

@@ -32,6 +32,7 @@ mod file;
 mod member;
 #[cfg(feature = "config")]
 pub mod membership;
+mod patience;
 #[cfg(feature = "replication")]
 pub mod replication;
 #[cfg(feature = "sim")]
@@ -39,8 +40,9 @@ pub mod sim;
 mod submission;
 mod threads;
 
-pub use client::{FileError, SfioClient};
+pub use client::{FileError, Patient, SfioClient};
 pub use disk::{DiskStore, ExportError, IdentityError, Quotas};
 pub use file::{OpenOptions, StripedFile};
 pub use member::{MemberConfig, SfioMember, StartError};
+pub use patience::{OutageNews, Patience};
 pub use submission::Submission;

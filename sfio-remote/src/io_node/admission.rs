@@ -1,6 +1,7 @@
 //! Which requests are let through: rights of members, claims on subfiles, and what is written once.
 
 use fec_transport::SessionId;
+use fec_transport::overlay::Peer;
 
 use super::claims::Claims;
 use super::rights::{AccessRules, Right};
@@ -9,7 +10,19 @@ use crate::dataset::{DatasetFile, Territory, is_lock};
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::Listing;
+use crate::sums;
 use crate::wire::RequestKind;
+
+/// Who asks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Client<'a> {
+    /// Over which the request came.
+    pub(super) session: SessionId,
+    /// The process at its other end.
+    pub(super) peer: Peer,
+    /// The name of its member.
+    pub(super) name: &'a str,
+}
 
 /// What decides about requests, and what it remembers.
 #[derive(Debug, Default)]
@@ -35,41 +48,37 @@ impl Admission {
     }
 
     /// Lets a request of `client` through, or says why not.
-    pub(super) fn admit(
-        &mut self,
-        session: SessionId,
-        client: &str,
-        request: &RequestKind,
-    ) -> Result<(), RemoteError> {
-        self.check_rights(session, client, request)?;
+    pub(super) fn admit(&mut self, client: &Client<'_>, request: &RequestKind) -> Result<(), RemoteError> {
+        self.check_rights(client, request)?;
         match request {
             RequestKind::Rename { path, target, .. } => {
                 refuse_other_than_free(path)?;
                 refuse_other_than_free(target)?;
             }
-            other => self.admit_in_territory(session, other)?,
+            other => self.admit_in_territory(client.session, other)?,
         }
         match changes_something(request) {
-            true => self.claims.admit(session, request),
+            true => self.claims.admit(client, request),
             false => Ok(()),
         }
     }
 
-    fn check_rights(
-        &self,
-        session: SessionId,
-        client: &str,
-        request: &RequestKind,
-    ) -> Result<(), RemoteError> {
+    fn check_rights(&self, client: &Client<'_>, request: &RequestKind) -> Result<(), RemoteError> {
         if let RequestKind::ErrorCounters { reset } = request {
-            return self.access.check_node(client, *reset);
+            return self.access.check_node(client.name, *reset);
         }
-        let needed = self.needed(session, request);
-        request.path().map_or(Ok(()), |path| self.access.check(client, path, needed))?;
+        let needed = self.needed(client.session, request);
+        request.path().map_or(Ok(()), |path| self.check_right(client, path, needed))?;
         match request {
-            RequestKind::Rename { target, .. } => self.access.check(client, target, needed),
+            RequestKind::Rename { target, .. } => self.check_right(client, target, needed),
             _ => Ok(()),
         }
+    }
+
+    /// The sums of a subfile belong to whom it belongs.
+    fn check_right(&self, client: &Client<'_>, path: &SubfilePath, needed: Right) -> Result<(), RemoteError> {
+        let subfile = sums::subfile_of(path);
+        self.access.check(client.name, subfile.as_ref().unwrap_or(path), needed)
     }
 
     /// The right that a request needs.
@@ -186,6 +195,8 @@ fn changes_something(request: &RequestKind) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use fec_transport::overlay::{InstanceId, MemberId};
+
     use super::*;
     use crate::distribution::Extent;
     use crate::io_node::Rights;
@@ -197,6 +208,12 @@ mod tests {
 
     fn path(text: &str) -> SubfilePath {
         SubfilePath::new(&text.replace("RUN", RUN)).expect("a right path")
+    }
+
+    /// A request over `session`, which is the only one of its process.
+    fn client(session: SessionId, name: &str) -> Client<'_> {
+        let peer = Peer { member: MemberId(1), instance: InstanceId(session.0) };
+        Client { session, peer, name }
     }
 
     fn bytes() -> RunTable {
@@ -237,19 +254,19 @@ mod tests {
         let mut admission = admission();
         for text in ["d/objects/RUN", "d/journals/RUN", "d/staged/RUN"] {
             for request in changes(text) {
-                let refused = kind(admission.admit(ONE, "client", &request));
+                let refused = kind(admission.admit(&client(ONE, "client"), &request));
                 assert_eq!(refused, Err(ErrorKind::WriteOnce), "{request:?}");
             }
-            assert_eq!(kind(admission.admit(ONE, "writer", &create(text, true))), Ok(()));
+            assert_eq!(kind(admission.admit(&client(ONE, "writer"), &create(text, true))), Ok(()));
             admission.write_once.created(path(text), ONE);
             let write = RequestKind::Write { path: path(text), runs: bytes() };
             let sync = RequestKind::Sync { path: path(text) };
             for request in [&write, &sync] {
-                let refused = kind(admission.admit(TWO, "client", request));
+                let refused = kind(admission.admit(&client(TWO, "client"), request));
                 assert_eq!(refused, Err(ErrorKind::WriteOnce), "of another session, however large its right");
-                assert_eq!(kind(admission.admit(ONE, "writer", request)), Ok(()));
+                assert_eq!(kind(admission.admit(&client(ONE, "writer"), request)), Ok(()));
             }
-            let again = kind(admission.admit(ONE, "writer", &write));
+            let again = kind(admission.admit(&client(ONE, "writer"), &write));
             assert_eq!(again, Err(ErrorKind::WriteOnce), "twice at one place");
         }
     }
@@ -259,16 +276,19 @@ mod tests {
         let mut admission = admission();
         let number = "d/commits/00000000000000000001";
         for request in changes(number).into_iter().chain([create(number, true)]) {
-            let refused = kind(admission.admit(ONE, "client", &request));
+            let refused = kind(admission.admit(&client(ONE, "client"), &request));
             assert_eq!(refused, Err(ErrorKind::WriteOnce), "{request:?}");
         }
         let remove = RequestKind::Remove { path: path(number) };
-        assert_eq!(kind(admission.admit(ONE, "client", &remove)), Err(ErrorKind::WriteOnce));
-        assert_eq!(kind(admission.admit(ONE, "reader", &RequestKind::Stat { path: path(number) })), Ok(()));
+        assert_eq!(kind(admission.admit(&client(ONE, "client"), &remove)), Err(ErrorKind::WriteOnce));
+        assert_eq!(
+            kind(admission.admit(&client(ONE, "reader"), &RequestKind::Stat { path: path(number) })),
+            Ok(())
+        );
         for text in [".sfio/identity", "d/objects/RUN/x"] {
             let stat = RequestKind::Stat { path: path(text) };
             for request in changes(text).into_iter().chain([stat, create(text, true)]) {
-                let refused = kind(admission.admit(ONE, "client", &request));
+                let refused = kind(admission.admit(&client(ONE, "client"), &request));
                 assert_eq!(refused, Err(ErrorKind::Reserved), "{request:?}");
             }
         }
@@ -280,14 +300,17 @@ mod tests {
         let remove = |text| RequestKind::Remove { path: path(text) };
         for text in ["d/journals/RUN", "d/staged/RUN"] {
             admission.write_once.created(path(text), ONE);
-            assert_eq!(kind(admission.admit(ONE, "writer", &remove(text))), Ok(()));
-            assert_eq!(kind(admission.admit(TWO, "client", &remove(text))), Err(ErrorKind::Claimed));
+            assert_eq!(kind(admission.admit(&client(ONE, "writer"), &remove(text))), Ok(()));
+            assert_eq!(kind(admission.admit(&client(TWO, "client"), &remove(text))), Err(ErrorKind::Claimed));
             admission.session_ended(ONE);
-            assert_eq!(kind(admission.admit(TWO, "client", &remove(text))), Ok(()));
-            assert_eq!(kind(admission.admit(TWO, "writer", &remove(text))), Err(ErrorKind::AppendOnly));
+            assert_eq!(kind(admission.admit(&client(TWO, "client"), &remove(text))), Ok(()));
+            assert_eq!(
+                kind(admission.admit(&client(TWO, "writer"), &remove(text))),
+                Err(ErrorKind::AppendOnly)
+            );
         }
         admission.write_once.created(path("d/objects/RUN"), ONE);
-        let refused = kind(admission.admit(ONE, "client", &remove("d/objects/RUN")));
+        let refused = kind(admission.admit(&client(ONE, "client"), &remove("d/objects/RUN")));
         assert_eq!(refused, Err(ErrorKind::WriteOnce), "it may have been published");
     }
 
@@ -295,9 +318,9 @@ mod tests {
     fn who_may_only_add_changes_no_subfile() {
         let mut admission = admission();
         for request in changes("d/x").into_iter().chain([create("d/x", true)]) {
-            assert_eq!(kind(admission.admit(ONE, "writer", &request)), Err(ErrorKind::AppendOnly));
-            assert_eq!(kind(admission.admit(ONE, "reader", &request)), Err(ErrorKind::ReadOnly));
-            assert_eq!(kind(admission.admit(ONE, "client", &request)), Ok(()), "{request:?}");
+            assert_eq!(kind(admission.admit(&client(ONE, "writer"), &request)), Err(ErrorKind::AppendOnly));
+            assert_eq!(kind(admission.admit(&client(ONE, "reader"), &request)), Err(ErrorKind::ReadOnly));
+            assert_eq!(kind(admission.admit(&client(ONE, "client"), &request)), Ok(()), "{request:?}");
         }
         let claim = |text, truncate| RequestKind::Create {
             path: path(text),
@@ -305,13 +328,34 @@ mod tests {
             claim: true,
             exclusive: false,
         };
-        assert_eq!(kind(admission.admit(ONE, "writer", &claim("d/lock", false))), Ok(()));
-        assert_eq!(kind(admission.admit(TWO, "client", &claim("d/lock", false))), Err(ErrorKind::Claimed));
+        let resumed = kind(admission.admit(&client(ONE, "writer"), &claim("d/lock", false)));
+        assert_eq!(resumed, Err(ErrorKind::ClaimEnded), "there was none");
         assert_eq!(
-            kind(admission.admit(ONE, "writer", &claim("d/lock", true))),
+            kind(admission.admit(&client(ONE, "writer"), &claim("d/lock", true))),
             Ok(()),
             "it truncates nothing"
         );
-        assert_eq!(kind(admission.admit(ONE, "writer", &claim("d/y", false))), Err(ErrorKind::AppendOnly));
+        let others = kind(admission.admit(&client(TWO, "client"), &claim("d/lock", true)));
+        assert_eq!(others, Err(ErrorKind::Claimed));
+        assert_eq!(
+            kind(admission.admit(&client(ONE, "writer"), &claim("d/y", false))),
+            Err(ErrorKind::AppendOnly)
+        );
+    }
+
+    #[test]
+    fn checksums_belong_to_whom_their_subfile_belongs() {
+        let rights = Rights::everywhere(Right::ReadWrite)
+            .beneath(path("a/x"), Right::Read)
+            .beneath(path("hidden/x"), Right::None);
+        let mut admission = Admission::new(AccessRules::default().with("client", rights));
+        let mut ask = |request: &RequestKind| kind(admission.admit(&client(ONE, "client"), request));
+        let stat = |text| RequestKind::Stat { path: path(text) };
+        for request in changes("a/.x.sfio-sums") {
+            assert_eq!(ask(&request), Err(ErrorKind::ReadOnly), "{request:?}");
+        }
+        assert_eq!(ask(&stat("a/.x.sfio-sums")), Ok(()));
+        assert_eq!(ask(&stat("hidden/.x.sfio-sums")), Err(ErrorKind::PermissionDenied));
+        assert_eq!(ask(&create("a/.y.sfio-sums", false)), Ok(()));
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use fec_transport::overlay::Peer;
 use fec_transport::{Read, StreamError, StreamId, Time};
 
 use super::IoNodeConfig;
-use super::admission::Admission;
+use super::admission::{Admission, Client};
 use super::budget::Budget;
 use super::disk_queue::DiskQueue;
 use super::grace::Grace;
@@ -45,24 +46,23 @@ impl<T: Transport> Context<'_, T> {
         self.shared.disk.submit(self.stream, path, action, reserved)
     }
 
-    /// The name of the member that asks; none if its session has just ended.
-    pub(super) fn client(&self) -> Option<Arc<str>> {
-        let peer = self.transport.peer(self.stream.session)?;
-        Some(self.transport.member_name(peer.member).into())
-    }
-
     /// The name of the member that asks.
     ///
     /// # Errors
     /// If its session has just ended: then it gets no answer whatever that is.
     pub(super) fn client_name(&self) -> Result<Arc<str>, RemoteError> {
-        self.client().ok_or_else(|| RemoteError::new(ErrorKind::Cancelled, ""))
+        Ok(self.transport.member_name(self.peer()?.member).into())
+    }
+
+    /// The process that asks.
+    fn peer(&self) -> Result<Peer, RemoteError> {
+        self.transport.peer(self.stream.session).ok_or_else(|| RemoteError::new(ErrorKind::Cancelled, ""))
     }
 
     /// Refuses what the client may not do, or not now.
     pub(super) fn admit(&mut self, request: &RequestKind) -> Result<(), RemoteError> {
-        let client = self.client_name()?;
-        self.shared.admission.admit(self.stream.session, &client, request)
+        let (session, peer, name) = (self.stream.session, self.peer()?, self.client_name()?);
+        self.shared.admission.admit(&Client { session, peer, name: &name }, request)
     }
 
     /// Carries out a request once, however often it comes. Gives the outcome if it was carried out before.

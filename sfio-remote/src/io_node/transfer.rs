@@ -271,7 +271,7 @@ impl Transfer {
             RequestKind::Create { path, truncate, claim, exclusive } => {
                 // A lock has nothing in it that could be cut, and a member that may only add may claim it.
                 let truncate = truncate && !(claim && is_lock(&path));
-                let owner = cx.client();
+                let owner = cx.client_name().ok();
                 let is_written_once = exclusive && matches!(Territory::of(&path), Territory::Dataset(_));
                 let then = if is_written_once { Then::Created } else { Then::Reply };
                 self.wait(path, DiskAction::Create { truncate, exclusive, durable, owner }, then, cx);

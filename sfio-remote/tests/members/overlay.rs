@@ -50,6 +50,11 @@ impl Run {
         assert_eq!(self.stderr(), "");
     }
 
+    /// What it wrote to standard error.
+    pub(crate) fn said(&self) -> String {
+        self.stderr()
+    }
+
     /// It ended with that code and words; in one line unless the command line itself was wrong.
     pub(crate) fn fails_with(self, code: i32, words: &str) {
         let stderr = self.stderr();
@@ -98,6 +103,23 @@ impl Running {
 
     pub(crate) fn fails_with(self, code: i32, words: &str) {
         self.end().fails_with(code, words);
+    }
+}
+
+/// A run of the program that goes on, and what it has said so far.
+pub(crate) struct Logged {
+    process: Child,
+    words: Arc<Words>,
+}
+
+impl Logged {
+    pub(crate) fn wait_for_words(&self, words: &str) {
+        self.words.wait_for(words);
+    }
+
+    pub(crate) fn succeeds(mut self) {
+        let status = self.process.wait().expect("it was started");
+        assert!(status.success(), "{status}: {:#?}", self.words.lines.lock().expect("nobody panics"));
     }
 }
 
@@ -209,6 +231,27 @@ impl LocalOverlay {
         self.spawn_put(data, name, &[])
     }
 
+    pub(crate) fn begin_put_with(&self, data: &[u8], name: &str, options: &[&str]) -> Running {
+        self.spawn_put(data, name, options)
+    }
+
+    /// Begins a command as the overlay's client, and listens to its log.
+    pub(crate) fn begin_logged(&self, arguments: &[&str]) -> Logged {
+        let folder = self.folder().to_string_lossy();
+        let mut command = command(&[arguments, &["--overlay", &folder]].concat());
+        let command = command.env("RUST_LOG", "info").stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("the program is there");
+        let words = Arc::new(Words::default());
+        words.collect(process.stderr.take().expect("it is piped"));
+        Logged { process, words }
+    }
+
+    /// Sends a signal to the process that all emulated links pass through.
+    pub(crate) fn signal_links(&self, signal: &str) {
+        let kill = Command::new("kill").args([signal, &self.up.id().to_string()]).status();
+        assert!(kill.expect("kill is there").success());
+    }
+
     fn spawn_put(&self, data: &[u8], name: &str, options: &[&str]) -> Running {
         let dir = self.folder().to_string_lossy();
         let mut put = command(&[&["put", "--overlay", &dir, "-", name], options].concat())
@@ -240,8 +283,12 @@ impl LocalOverlay {
     /// What lies in an export root, beside what is the I/O node's own.
     pub(crate) fn exported_names(&self, io_node: &str) -> Vec<String> {
         let entries = fs::read_dir(self.export(io_node)).expect("it is there");
-        let names = entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
-        names.filter(|name| name != ".sfio").collect()
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("readable").file_name();
+        let mut names: Vec<String> =
+            entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
+        names.retain(|name| name != ".sfio");
+        names.sort();
+        names
     }
 
     /// Waits until a subfile has its first bytes.

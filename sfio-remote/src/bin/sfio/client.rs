@@ -7,13 +7,14 @@ use std::time::Duration;
 use fec_transport::overlay::Overlay;
 use sfio_remote::client::OperationError;
 use sfio_remote::distribution::StripeUnit;
-use sfio_remote::io::{FileError, OpenOptions, SfioClient, SfioMember};
+use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient, SfioMember};
 use sfio_remote::name::FileName;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure, exit_of};
 use crate::overlay::Folder;
+use crate::progress::Progress;
 use crate::signals::StopSignals;
 use crate::{block_on, member};
 use sfio_remote::io::membership::Membership;
@@ -59,6 +60,31 @@ pub(crate) struct Striping {
     /// with. Another one gives the right bytes in the wrong order, and often nothing can tell.
     #[arg(long, value_name = "SIZE", default_value_t = StripeUnit::DEFAULT)]
     pub(crate) stripe_unit: StripeUnit,
+}
+
+/// How long a command waits for I/O nodes that cannot be reached any more.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Endurance {
+    /// How long to wait, in an outage, for I/O nodes that cannot be reached any more, as 90s or 10m; 0: not at all
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    patience: Duration,
+}
+
+impl Endurance {
+    /// That much patience; a terminal is told what is being waited for.
+    pub(crate) fn patience(&self, progress: &Progress) -> Arc<Patience> {
+        let announce = progress.announcer();
+        Arc::new(Patience::new(self.patience).telling(move |news| announce(&news.to_string())))
+    }
+}
+
+/// A time as people write it: 90s, 10m, 1h 30m; a number alone counts seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let wrong = |_| format!("\"{text}\" is no time; write it as 90s, 10m or 1h 30m");
+    text.parse::<jiff::SignedDuration>().map_err(wrong)?.try_into().map_err(wrong)
 }
 
 /// A member's process for the time of one command.

@@ -65,6 +65,7 @@ pub(crate) fn exit_of(error: &FileError) -> Exit {
     match error {
         FileError::EndOfFile { .. } => Exit::Integrity,
         FileError::Ended(_) => Exit::Failed,
+        FileError::OutOfPatience { error, .. } => exit_of(error),
         FileError::Operation(operation) => match operation {
             OperationError::IoNode { error, .. } => exit_of_io_node(error.kind),
             OperationError::Connect { .. }
@@ -81,7 +82,7 @@ pub(crate) fn exit_of(error: &FileError) -> Exit {
 fn exit_of_io_node(kind: ErrorKind) -> Exit {
     match kind {
         ErrorKind::NoSpace | ErrorKind::FileTooLarge => Exit::NoSpace,
-        ErrorKind::SyncLost | ErrorKind::Changed => Exit::Integrity,
+        ErrorKind::SyncLost | ErrorKind::Changed | ErrorKind::ClaimEnded => Exit::Integrity,
         ErrorKind::Claimed | ErrorKind::Taken | ErrorKind::Stale => Exit::Locked,
         ErrorKind::Overloaded | ErrorKind::Idle => Exit::Network,
         // The name is wrong: nothing that holds bytes is there.

@@ -8,20 +8,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sfio_remote::distribution::Structure;
-use sfio_remote::io::{FileError, StripedFile};
+use sfio_remote::io::{FileError, Patience, StripedFile};
 use sfio_remote::name::FileName;
 use tempfile::TempPath;
 use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinHandle;
 
-use crate::client::{CALLS, CHUNK_BYTES, Identification, Session, Striping, failure, is_dash};
+use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, Striping, failure, is_dash};
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::progress::Progress;
+use crate::sums::FileCheck;
 
 /// Fetch a striped file
 ///
-/// FILE appears, or is replaced, when all of it is there.
+/// FILE appears, or is replaced, when all of it is there. What comes is compared with the checksums that put has stored
+/// beside each subfile; a subfile that was changed since has none, and is named.
 ///
 /// The stripe unit is not recorded anywhere: give the one that the file was written with. Another one gives the right
 /// bytes in the wrong order, and often nothing can tell.
@@ -35,6 +37,13 @@ pub(crate) struct Options {
 
     #[command(flatten)]
     striping: Striping,
+
+    /// Do not compare what comes with the checksums that put has stored
+    #[arg(long)]
+    no_check: bool,
+
+    #[command(flatten)]
+    endurance: Endurance,
 
     #[command(flatten)]
     identification: Identification,
@@ -55,13 +64,28 @@ async fn get(session: &Session, options: &Options) -> Result<(), Failure> {
             return Err(Failure::new(Exit::Integrity, message));
         }
     };
+    tracing::info!(%name, length, "fetching");
     let mut sink = Sink::open(&options.file).await?;
     let progress = Progress::new("fetching", Some(length));
+    let patience = options.endurance.patience(&progress);
+    patience.worked();
+    let check = match options.no_check {
+        true => FileCheck::nothing(&file),
+        false => FileCheck::load(session.client(), &file, &patience).await?,
+    };
+    let unchecked = check.unchecked(&file);
     let place =
         if is_dash(&options.file) { "standard output".into() } else { options.file.display().to_string() };
-    copy(Arc::new(file), length, &mut sink.writer, &place, &progress).await?;
+    let copying = Copying { file: Arc::new(file), length, patience, progress: &progress };
+    copying.run(check, &mut sink.writer, &place).await?;
     sink.finish(&options.file).await.map_err(|error| local_failure(&place, &error))?;
     progress.finish("fetched");
+    if !unchecked.is_empty() && !options.no_check {
+        eprintln!(
+            "not compared with checksums, because there are none (changed since it was put): {}",
+            unchecked.join("; ")
+        );
+    }
     Ok(())
 }
 
@@ -81,28 +105,39 @@ fn local_failure(place: &str, error: &std::io::Error) -> Failure {
 
 type Reading = JoinHandle<Result<Bytes, FileError>>;
 
-/// Copies the first `length` bytes of `file`, several chunks at once, in order.
-async fn copy(
+/// A file on its way.
+struct Copying<'a> {
     file: Arc<StripedFile>,
     length: u64,
-    writer: &mut Writer,
-    place: &str,
-    progress: &Progress,
-) -> Result<(), Failure> {
-    let mut readings: VecDeque<Reading> = VecDeque::new();
-    let mut offset = 0;
-    loop {
-        while offset < length && readings.len() < CALLS {
-            let (file, from, bytes) = (Arc::clone(&file), offset, (length - offset).min(CHUNK_BYTES as u64));
-            readings.push_back(tokio::spawn(async move { file.read_exact_at(from, bytes).await }));
-            offset += bytes;
+    patience: Arc<Patience>,
+    progress: &'a Progress,
+}
+
+impl Copying<'_> {
+    /// Copies all of the file, several chunks at once, in order, as far as `check` lets it through.
+    async fn run(&self, mut check: FileCheck, writer: &mut Writer, place: &str) -> Result<(), Failure> {
+        let mut readings: VecDeque<Reading> = VecDeque::new();
+        let mut offset = 0;
+        loop {
+            while offset < self.length && readings.len() < CALLS {
+                let bytes = (self.length - offset).min(CHUNK_BYTES as u64);
+                readings.push_back(self.read(offset, bytes));
+                offset += bytes;
+            }
+            let Some(next) = readings.pop_front() else { break };
+            let bytes = next.await.or_fail(Exit::Failed, "a read")?.map_err(told)?;
+            check.push(&bytes)?;
+            writer.write_all(&bytes).await.map_err(|error| local_failure(place, &error))?;
+            self.progress.advance(bytes.len() as u64);
         }
-        let Some(next) = readings.pop_front() else { break };
-        let bytes = next.await.or_fail(Exit::Failed, "a read")?.map_err(told)?;
-        writer.write_all(&bytes).await.map_err(|error| local_failure(place, &error))?;
-        progress.advance(bytes.len() as u64);
+        check.finish()?;
+        writer.flush().await.map_err(|error| local_failure(place, &error))
     }
-    writer.flush().await.map_err(|error| local_failure(place, &error))
+
+    fn read(&self, offset: u64, bytes: u64) -> Reading {
+        let (file, patience) = (Arc::clone(&self.file), Arc::clone(&self.patience));
+        tokio::spawn(async move { patience.retry(|_| file.read_exact_at(offset, bytes)).await })
+    }
 }
 
 type Writer = Box<dyn AsyncWrite + Unpin + Send>;

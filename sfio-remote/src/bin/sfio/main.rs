@@ -20,6 +20,7 @@ mod rm;
 mod signals;
 mod stat;
 mod status;
+mod sums;
 
 use std::process::ExitCode;
 use std::time::Duration;

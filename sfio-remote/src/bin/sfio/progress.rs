@@ -50,6 +50,18 @@ impl Progress {
         self.bar.inc(bytes);
     }
 
+    /// What was there so far is of no use: everything begins anew.
+    pub(crate) fn begin_anew(&self) {
+        self.bar.set_position(0);
+        self.phase("storing again");
+    }
+
+    /// Prints lines above the bar, also while others use it.
+    pub(crate) fn announcer(&self) -> impl Fn(&str) + Send + Sync + use<> {
+        let bar = self.bar.clone();
+        move |line| bar.println(line)
+    }
+
     /// So many bytes have arrived in all.
     #[cfg(feature = "demo")]
     pub(crate) fn reached(&self, bytes: u64) {

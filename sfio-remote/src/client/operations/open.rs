@@ -39,6 +39,11 @@ pub enum OpenMode {
     /// No subfile may exist. Those of data sets are written by this session only, nowhere twice, and by nobody once it has
     /// ended.
     Exclusive,
+    /// The subfiles that this process has claimed, as it has written them: the claim goes on over a new session if one was
+    /// lost. An error ([`ClaimEnded`](crate::remote_error::ErrorKind::ClaimEnded)) if an I/O node was restarted since the
+    /// claim, so that it may have lost what was written, or if somebody else has changed a subfile. A sync can be believed
+    /// if the claim is resumed behind it.
+    Resume,
 }
 
 /// A file that was opened.
@@ -65,13 +70,15 @@ impl Operation for Open {
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<Opened>, OperationError> {
         let Open { name, stripe_unit, mode, durability } = self;
         let layout = planning.layout(name, stripe_unit)?;
-        let (truncate, claim) = (mode.truncates(), mode == OpenMode::Claim);
+        let (truncate, claim) = (mode.truncates(), matches!(mode, OpenMode::Claim | OpenMode::Resume));
         let exclusive = mode == OpenMode::Exclusive;
         let stage = Stage::each(&layout, |_, path| match mode {
             OpenMode::Existing => RequestKind::Stat { path },
-            OpenMode::Create | OpenMode::Truncate | OpenMode::Claim | OpenMode::Exclusive => {
-                RequestKind::Create { path, truncate, claim, exclusive }
-            }
+            OpenMode::Create
+            | OpenMode::Truncate
+            | OpenMode::Claim
+            | OpenMode::Resume
+            | OpenMode::Exclusive => RequestKind::Create { path, truncate, claim, exclusive },
         });
         Ok(stage.durable(durability.is_immediate()).tolerating_missing().then(move |stage, files| {
             let sizes = if truncate { vec![Some(0); stage.parts().len()] } else { stage.sizes() };

@@ -13,6 +13,7 @@ mod handles;
 mod identity;
 mod quota;
 mod root;
+mod sums;
 
 pub use identity::IdentityError;
 pub(super) use identity::verify_root;
@@ -20,7 +21,7 @@ pub use quota::Quotas;
 pub use root::ExportError;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::name::SubfilePath;
 use crate::store::{
@@ -30,6 +31,7 @@ use errors::at;
 use handles::{Handle, Handles};
 use quota::Accounts;
 use root::{Access, ExportRoot};
+use sums::Turn;
 
 /// Subfiles beneath an export root. Clones share everything.
 #[derive(Debug, Clone)]
@@ -37,6 +39,8 @@ pub struct DiskStore {
     root: Arc<ExportRoot>,
     accounts: Arc<Accounts>,
     handles: Arc<Mutex<Handles>>,
+    /// Shared by changes of subfiles that can have sums; a rename that takes sums along has it alone.
+    turns: Arc<RwLock<()>>,
 }
 
 /// What creating a subfile means.
@@ -66,7 +70,7 @@ impl DiskStore {
         let root = Arc::new(ExportRoot::open(export_root)?);
         let accounts = Accounts::open(quotas, export_root)
             .map_err(|error| ExportError::NotCounted { path: export_root.to_owned(), error })?;
-        Ok(DiskStore { root, accounts: Arc::new(accounts), handles: Arc::default() })
+        Ok(DiskStore { root, accounts: Arc::new(accounts), handles: Arc::default(), turns: Arc::default() })
     }
 
     /// Carries out one operation.
@@ -82,6 +86,8 @@ impl DiskStore {
         action: &DiskAction,
         incidents: &mut Vec<Incident>,
     ) -> Result<DiskReply, DiskError> {
+        let turn = self.turn(path, action);
+        self.forget_sums(path, action, incidents)?;
         let mut reply = DiskReply::default();
         reply.size_before = match action {
             DiskAction::Size => self.handle(path, Access::Read, incidents)?.size(path)?,
@@ -128,6 +134,9 @@ impl DiskStore {
             }
             DiskAction::Rename { target, replace, durable } => {
                 self.rename(path, target, (*replace, *durable), incidents)?;
+                if matches!(turn, Turn::Alone(_)) {
+                    self.move_sums(path, target, *durable, incidents)?;
+                }
                 0
             }
         };

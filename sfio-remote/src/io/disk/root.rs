@@ -197,6 +197,11 @@ impl ExportRoot {
         created.map_err(at(SystemCall::Create, path))
     }
 
+    /// Whether there is something at that path.
+    pub(super) fn holds(&self, path: &SubfilePath) -> bool {
+        self.resolve(path.as_str(), OFlags::PATH).is_ok()
+    }
+
     pub(super) fn remove(&self, path: &SubfilePath, durable: bool) -> Result<(), DiskError> {
         self.refuse_other_than_file(path, SystemCall::Unlink)?;
         let (parent, name) = split(path.as_str());

@@ -434,3 +434,81 @@ fn create_for(store: &DiskStore, text: &str, owner: &str) {
 fn grow(store: &DiskStore, text: &str, length: u64) -> Result<(), ErrorKind> {
     perform(store, text, DiskAction::Grow { length }).map(drop)
 }
+
+/// What `sfio put` stores beside a subfile.
+fn store_with_sums(store: &DiskStore, text: &str) {
+    create(store, text).expect("it can be");
+    perform(store, text, write(vec![Extent::between(0, 100)], 1, 100)).expect("there is room");
+    create(store, &sums_of(text)).expect("it can be");
+    perform(store, &sums_of(text), write(vec![Extent::between(0, 10)], 1, 10)).expect("there is room");
+}
+
+fn sums_of(text: &str) -> String {
+    crate::sums::beside(&path(text)).expect("a short name").to_string()
+}
+
+fn has_sums(store: &DiskStore, text: &str) -> bool {
+    perform(store, &sums_of(text), DiskAction::Size).is_ok()
+}
+
+#[test]
+fn sums_are_gone_before_anything_changes_their_subfile() {
+    let remove = || DiskAction::Remove { durable: false };
+    let changes = [
+        write(vec![Extent::between(3, 4)], 2, 1),
+        DiskAction::SetLength { length: 5 },
+        DiskAction::Grow { length: 500 },
+        DiskAction::Create { truncate: true, exclusive: false, durable: false, owner: None },
+        remove(),
+    ];
+    for change in changes {
+        let (_directory, store) = store();
+        store_with_sums(&store, "a/x");
+        store_with_sums(&store, "a/y");
+        perform(&store, "a/x", change.clone()).expect("it can be");
+        assert!(!has_sums(&store, "a/x"), "{change:?}");
+        assert!(has_sums(&store, "a/y"), "{change:?}");
+    }
+}
+
+#[test]
+fn what_changes_nothing_leaves_the_sums() {
+    let (_directory, store) = store();
+    store_with_sums(&store, "x");
+    for action in [
+        DiskAction::Size,
+        DiskAction::Sync,
+        DiskAction::Read { extents: vec![Extent::between(0, 10)] },
+        DiskAction::Create { truncate: false, exclusive: false, durable: true, owner: None },
+    ] {
+        perform(&store, "x", action.clone()).expect("it can be");
+        assert!(has_sums(&store, "x"), "{action:?}");
+    }
+}
+
+#[test]
+fn a_rename_takes_the_sums_along_and_ends_those_that_were_there() {
+    let (_directory, store) = store();
+    let rename = |target: &str, replace| DiskAction::Rename { target: path(target), replace, durable: true };
+    store_with_sums(&store, "x.part");
+    perform(&store, "x.part", rename("b/x", false)).expect("it is free");
+    assert!(has_sums(&store, "b/x") && !has_sums(&store, "x.part"));
+    // One without sums takes the place of one that has some.
+    create(&store, "plain").expect("it can be");
+    assert_eq!(perform(&store, "plain", rename("b/x", false)), Err(ErrorKind::AlreadyExists));
+    assert!(has_sums(&store, "b/x"), "nothing has changed");
+    perform(&store, "plain", rename("b/x", true)).expect("it replaces");
+    assert!(!has_sums(&store, "b/x"));
+}
+
+/// A subfile was removed on the I/O node by hand, its sums were not.
+#[test]
+fn sums_that_were_left_behind_do_not_belong_to_a_new_subfile() {
+    let (directory, store) = store();
+    store_with_sums(&store, "x");
+    fs::remove_file(directory.path().join("export/x")).expect("it is there");
+    let store_again = DiskStore::open(&directory.path().join("export")).expect("a right export root");
+    create(&store_again, "x").expect("it can be");
+    assert!(!has_sums(&store_again, "x"));
+    drop(store);
+}
