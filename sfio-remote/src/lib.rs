@@ -36,9 +36,11 @@
 //! let scene = Scene::new().client("c").relay("r").server("io1").link("c", "r", &link).link("r", "io1", &link);
 //! let access = AccessRules::everyone(Right::ReadWrite);
 //! let open_to_all = IoNodeConfig { access, ..IoNodeConfig::default() };
-//! let mut world = World::new(&scene, Default::default(), 1, move |overlay, member| match overlay.name(member).as_str() {
-//!     "io1" => SfioApplication::serving(Default::default(), open_to_all.clone()),
-//!     _ => SfioApplication::client(Default::default()),
+//! let mut world = World::new(&scene, Default::default(), 1, move |overlay, member| {
+//!     match overlay.name(member).as_str() {
+//!         "io1" => SfioApplication::serving(Default::default(), open_to_all.clone()),
+//!         _ => SfioApplication::client(Default::default()),
+//!     }
 //! });
 //! let mut disk = MemoryStore::default();
 //! let (open, receipt) = Action::with_receipt(Open {

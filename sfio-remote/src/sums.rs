@@ -1,7 +1,7 @@
 //! Checksums beside a subfile: what `sfio put` stores, and `sfio get` compares with.
 //!
-//! The sums of subfile `a/x` are the subfile `a/.x.sfio-sums` on the same I/O node. They are a subfile like any other, but
-//! for one thing: before anything changes or removes `a/x`, its I/O node removes them, durably; and when `a/x` gets
+//! The sums of subfile `a/x` are the subfile `a/.x.sfio-sums` on the same I/O node. They are a subfile like any other,
+//! but for one thing: before anything changes or removes `a/x`, its I/O node removes them, durably; and when `a/x` gets
 //! another path, they follow. So sums that are there are those of the bytes that were stored, whatever crashed when:
 //! docs/decisions/checksums.md.
 //!
@@ -35,8 +35,8 @@ const SUFFIX: &str = ".sfio-sums";
 
 type Sum = [u8; blake3::OUT_LEN];
 
-/// Where the sums of a subfile are; none if its name leaves no room for theirs, if it is itself the place of sums, or if it
-/// is a data set's file, whose manifests have sums of their own.
+/// Where the sums of a subfile are; none if its name leaves no room for theirs, if it is itself the place of sums, or
+/// if it is a data set's file, whose manifests have sums of their own.
 pub fn beside(path: &SubfilePath) -> Option<SubfilePath> {
     let (folder, name) = split(path);
     let has_room = 1 + name.len() + SUFFIX.len() <= MAX_NAME_BYTES;

@@ -242,7 +242,8 @@ impl Battered {
         picture(back.as_ref())
     }
 
-    /// Kills the client or an I/O node while a large file is sent, as the dice say. Gives whether the run had ended before.
+    /// Kills the client or an I/O node while a large file is sent, as the dice say. Gives whether the run had ended
+    /// before.
     fn kill(&mut self, dice: &[u8]) -> bool {
         let tree = path(&self.folder, "tree");
         let sync = self.overlay.begin(&["sync", "--bwlimit", "5MB/s", &tree, "local:t"]);
@@ -305,9 +306,9 @@ fn strikes_client(dice: &[u8]) -> bool {
     !dice[1].is_multiple_of(4)
 }
 
-/// Kills in some rounds. Gives how much of what the I/O nodes had was sent again at most after an I/O node was killed, and
-/// after the client was. When an I/O node is killed, the others take what comes until its session ends, four seconds later,
-/// and no journal can tell of it.
+/// Kills in some rounds. Gives how much of what the I/O nodes had was sent again at most after an I/O node was killed,
+/// and after the client was. When an I/O node is killed, the others take what comes until its session ends, four
+/// seconds later, and no journal can tell of it.
 fn kill_while_syncing(rounds: Range<u64>) -> [u64; 2] {
     let mut battered = Battered::new();
     let aftermaths: Vec<Aftermath> = rounds.map(|round| battered.survive(round)).collect();
@@ -338,7 +339,8 @@ fn two_hundred_kills() {
         .collect();
     for overlay in overlays {
         let [after_io_node, after_client] = overlay.join().expect("all rounds are survived");
-        // 1.6 seconds at 5 MB/s: 100 ms, a sync and a write to the journal, on a machine and a disk that others use, too.
+        // 1.6 seconds at 5 MB/s: 100 ms, a sync and a write to the journal, on a machine and a disk that others use,
+        // too.
         assert!(after_client < 8 << 20, "{after_client} bytes are more than a journal interval");
         // Two thirds of the 8 MiB that may be under way, and of what had arrived in the second before.
         assert!(after_io_node < 16 << 20, "{after_io_node} bytes are more than may be under way");

@@ -6,8 +6,8 @@ use crate::time::Time;
 
 impl Node {
     /// Takes nothing new from now on: peers can open no sessions here, and no circuits through this node. Circuits that
-    /// it relays are torn down with a notice that lets their originators go around it at once. Sessions that are open go
-    /// on, with all their streams, until somebody [closes](Self::close) them.
+    /// it relays are torn down with a notice that lets their originators go around it at once. Sessions that are open
+    /// go on, with all their streams, until somebody [closes](Self::close) them.
     pub fn drain(&mut self, now: Time) {
         self.now = now;
         self.is_draining = true;

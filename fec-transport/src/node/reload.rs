@@ -18,8 +18,8 @@ impl Node {
     /// set up before the old ones are given up.
     ///
     /// # Errors
-    /// [`SuccessionError`] if the serial has not risen, or the file does not list this member with the keys that it has;
-    /// then nothing changes.
+    /// [`SuccessionError`] if the serial has not risen, or the file does not list this member with the keys that it
+    /// has; then nothing changes.
     pub fn reload(&mut self, now: Time, newer: &Overlay) -> Result<OverlayChange, SuccessionError> {
         self.now = now;
         let merged = self.overlay.succeeded_by(newer)?;

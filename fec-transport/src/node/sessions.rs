@@ -59,9 +59,9 @@ impl Node {
         self.dialler.ask(session, purpose, self.me.member, &self.overlay, &self.config);
     }
 
-    /// The next plan to compute. Whoever drives the node [runs](PlanJob::run) it, on any thread, and gives the result to
-    /// [`handle_plan`](Self::handle_plan); until then nothing waits but the session whose routes are planned. Called until
-    /// it gives nothing.
+    /// The next plan to compute. Whoever drives the node [runs](PlanJob::run) it, on any thread, and gives the result
+    /// to [`handle_plan`](Self::handle_plan); until then nothing waits but the session whose routes are planned. Called
+    /// until it gives nothing.
     pub fn poll_plan(&mut self) -> Option<PlanJob> {
         self.dialler.poll_plan()
     }

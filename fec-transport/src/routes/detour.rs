@@ -75,7 +75,8 @@ impl Suspects {
         self.named.is_empty() && self.wide.is_empty()
     }
 
-    /// The routes around them: around all that may be dead if there are any, else around what explains the pattern best.
+    /// The routes around them: around all that may be dead if there are any, else around what explains the pattern
+    /// best.
     pub(crate) fn plan(
         &self,
         overlay: &Overlay,

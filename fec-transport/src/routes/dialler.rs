@@ -192,8 +192,8 @@ impl Dialler {
         self.wanted_plans.pop_front()
     }
 
-    /// Whether a plan is still what its session waits for. One of an older overlay file is not, and neither is one around
-    /// links that were taken for dead before others were.
+    /// Whether a plan is still what its session waits for. One of an older overlay file is not, and neither is one
+    /// around links that were taken for dead before others were.
     pub(crate) fn is_wanted(&self, plan: &Plan) -> bool {
         let is_latest = |outgoing: &Outgoing| match plan.purpose {
             Purpose::Open | Purpose::Reload => plan.number == outgoing.latest_plan,
@@ -216,7 +216,7 @@ impl Dialler {
         }
     }
 
-    // --- what is to be done -------------------------------------------------------------------------------------------
+    // --- what is to be done ------------------------------------------------------------------------------------------
 
     /// A neighbour has come: what waits for it is tried at once.
     pub(crate) fn hurry(&mut self, now: Time, neighbour: MemberId) {
@@ -317,8 +317,9 @@ impl Dialler {
         route.map_or(&[], Route::members)
     }
 
-    /// A newer overlay file: `plan` takes the place of a session's planned routes. Routes that are still allowed and not
-    /// planned any more are detours from now on, given up when the plan carries data. Says whether any route is left.
+    /// A newer overlay file: `plan` takes the place of a session's planned routes. Routes that are still allowed and
+    /// not planned any more are detours from now on, given up when the plan carries data. Says whether any route is
+    /// left.
     pub(crate) fn replan(
         &mut self,
         now: Time,
@@ -372,9 +373,9 @@ impl Dialler {
         (!suspects.is_empty()).then_some(suspects)
     }
 
-    /// Adds the routes of a plan around dead links that are not there yet as detours, and shares the flow by it. Gives the
-    /// circuits of older detours, which are given up unless they carry data. No more routes carry data than a plan may
-    /// have: each of them probes for its rate, and those over one link crowd each other out.
+    /// Adds the routes of a plan around dead links that are not there yet as detours, and shares the flow by it. Gives
+    /// the circuits of older detours, which are given up unless they carry data. No more routes carry data than a plan
+    /// may have: each of them probes for its rate, and those over one link crowd each other out.
     pub(crate) fn detour(
         &mut self,
         now: Time,
@@ -435,8 +436,8 @@ impl Outgoing {
         self.routes.values().filter(|route| route.path().is_some_and(&carries)).count()
     }
 
-    /// Drops the detours that are not to be kept; gives their circuits. One that is being set up is torn down when it is
-    /// answered.
+    /// Drops the detours that are not to be kept; gives their circuits. One that is being set up is torn down when it
+    /// is answered.
     fn drop_detours(&mut self, keep: impl Fn(&Route) -> bool) -> Vec<CircuitId> {
         let dropped = |route: &Route| route.is_detour() && !keep(route);
         let circuits =

@@ -33,8 +33,8 @@ pub fn plan(
     plan_around(overlay, from, to, config, &BTreeSet::new())
 }
 
-/// Whether any route of at most `max_route` members leads from `from` to `to`. It takes a fraction of the time that a plan
-/// takes: it looks at each member and each link once.
+/// Whether any route of at most `max_route` members leads from `from` to `to`. It takes a fraction of the time that a
+/// plan takes: it looks at each member and each link once.
 pub(crate) fn is_reachable(overlay: &Overlay, from: MemberId, to: MemberId, config: &Config) -> bool {
     let mut seen = BTreeSet::from([from]);
     let mut reached = vec![from];

@@ -113,8 +113,8 @@ impl Route {
         self.state = RouteState::SettingUp { path, replaces };
     }
 
-    /// The circuit that was being set up was answered. Gives its path and the circuit that it replaces; `None` if none was
-    /// being set up.
+    /// The circuit that was being set up was answered. Gives its path and the circuit that it replaces; `None` if none
+    /// was being set up.
     pub(super) fn answered(
         &mut self,
         now: Time,

@@ -49,7 +49,7 @@ impl FileStat {
     }
 }
 
-/// Where the bytes of a striped file are: whoever has it can plan lists for the file.
+/// Where the bytes of a striped file are. With it, lists can be planned for the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     name: FileName,

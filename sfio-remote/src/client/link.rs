@@ -65,7 +65,7 @@ impl Link {
         is_ours
     }
 
-    /// A session is closed. If it is this link's and was never open, gives those that waited for it.
+    /// A session is closed. If it is this link's and was never open, gives the operations that waited for it.
     pub(super) fn session_closed(&mut self, session: SessionId) -> Vec<OperationId> {
         if !self.is_over(session) {
             return Vec::new();
@@ -90,8 +90,8 @@ impl Link {
         Room { window, transfer: config.transfer_limit(window) }
     }
 
-    /// The next part that may begin a transfer now; it waits no more. Parts that have no more transfers to begin, or whose
-    /// operation has ended, are dropped on the way.
+    /// The next part that may begin a transfer now; it waits no more. Parts that have no more transfers to begin, or
+    /// whose operation has ended, are dropped on the way.
     ///
     /// Requests without payload pass the window; what has payload waits until there is room for a whole transfer.
     pub(super) fn next_part(&mut self, room: Room, has_more: impl Fn(PartId) -> bool) -> Option<PartId> {

@@ -11,8 +11,8 @@
 //!                   Transfer: request · payload ──stream──▶ reply · payload ┘
 //! ```
 //!
-//! Any number of operations run at once and share the links fairly. A part is cut into transfers only when there is room
-//! for the next one, so that a large write holds nothing but the caller's own memory.
+//! Any number of operations run at once and share the links fairly. A part is cut into transfers only when there is
+//! room for the next one, so that a large write holds nothing but the caller's own memory.
 
 mod action;
 mod config;

@@ -172,7 +172,8 @@ impl Part {
         self.size
     }
 
-    /// If the subfile ended before what was read of it: which one it is, and the offset of the first byte that is missing.
+    /// If the subfile ended before what was read of it: which one it is, and the offset of the first byte that is
+    /// missing.
     pub(super) fn end_of_subfile(&self) -> Option<(SubfileIndex, u64)> {
         Some((self.subfile_access()?.subfile(), self.end_of_subfile?))
     }

@@ -79,12 +79,12 @@ impl Stage {
         }
     }
 
-    /// The same; each request is durable before its reply if `durable`.
+    /// The stage with requests that are durable before their replies, if `durable`.
     pub(super) fn durable(self, durable: bool) -> Stage {
         Stage { durable, ..self }
     }
 
-    /// The same; a subfile that does not exist is no failure.
+    /// The stage, with a subfile that does not exist being no failure.
     pub(super) fn tolerating_missing(self) -> Stage {
         Stage { tolerates_missing: true, ..self }
     }
@@ -135,8 +135,8 @@ impl Stage {
     ) -> Option<(Request, Option<Batch>)> {
         let writes = matches!(self.memory, Memory::Write(_));
         let (kind, batch) = self.parts[part].next_request(writes, limit)?;
-        // A request without payload is named by its part, so that an operation that is repeated under its number repeats
-        // the same requests; those with payload follow.
+        // A request without payload is named by its part, so that an operation that is repeated under its number
+        // repeats the same requests; those with payload follow.
         let transfer = match batch {
             None => u32::try_from(part).unwrap_or(u32::MAX),
             Some(_) => {
@@ -216,7 +216,8 @@ impl Stage {
 
 /// The parts that carry `accesses` out; `single` if each stripe is to be a request of its own.
 pub(super) fn access_parts(layout: &Arc<Layout>, accesses: Vec<SubfileAccess>, single: bool) -> Vec<Part> {
-    // As many as the optimised calls are compared with, over all subfiles.
+    // The requests are shared out among all subfiles: the paper's unoptimised calls, which the optimised ones are
+    // compared with, have so many under way.
     let at_once = (STRIPES_AT_ONCE / accesses.len().max(1)).max(1);
     let part = |access: SubfileAccess| {
         let path = layout.path(access.subfile()).clone();

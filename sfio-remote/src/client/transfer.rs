@@ -68,8 +68,8 @@ impl From<WireError> for End {
 }
 
 impl Transfer {
-    /// The next transfer of a part, of at most `limit` bytes of payload, on a stream of its own; none if the part has no
-    /// more.
+    /// The next transfer of a part, of at most `limit` bytes of payload, on a stream of its own; none if the part has
+    /// no more.
     pub(super) fn next(
         now: Time,
         stream: StreamId,

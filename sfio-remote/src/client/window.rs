@@ -8,9 +8,9 @@ use super::ClientConfig;
 use super::context::Context;
 use crate::transport::Transport;
 
-/// The window over what the paths hold. Twice that would do (design §8) if all of a transfer were on the way for as long as
-/// it is counted; but its stream begins with little credit, which doubles with every round trip, and its reply takes
-/// another one: docs/decisions/windows.md.
+/// The window over what the paths hold. Twice that would do if all of a transfer were on the way for as long as it is
+/// counted; but its stream begins with little credit, which doubles with every round trip, and its reply takes another
+/// round trip (design §8, docs/decisions/windows.md).
 const WINDOW_OVER_HELD: f64 = 6.0;
 
 /// How often the paths are looked at.
@@ -32,8 +32,8 @@ struct Look {
 }
 
 impl Window {
-    /// Its size in bytes: a multiple of the product of bandwidth and delay, in the direction that has more of it, within
-    /// the config's limits.
+    /// Its size in bytes: a multiple of the product of bandwidth and delay, in the direction that has more of it,
+    /// within the config's limits.
     pub(super) fn bytes(
         &mut self,
         context: &Context<'_, impl Transport>,

@@ -1,4 +1,4 @@
-//! The same for programs without tasks: every call waits.
+//! The interface for programs without tasks: every call waits.
 //!
 //! ```no_run
 //! # fn run(endpoint: fec_transport::io::EndpointConfig) -> Result<(), Box<dyn std::error::Error>> {

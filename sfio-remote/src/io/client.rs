@@ -70,8 +70,8 @@ impl SfioClient {
         SfioClient { handle, last_operation: Arc::default() }
     }
 
-    /// Reads up to `length` bytes from `offset` on, of a file that need not be open; fewer if it ends before. It costs one
-    /// round trip; opening it first would cost another one.
+    /// Reads up to `length` bytes from `offset` on, of a file that need not be open; fewer if it ends before. It costs
+    /// one round trip; opening it first would cost another one.
     ///
     /// # Errors
     /// If a subfile does not exist, or an I/O node fails.
@@ -85,8 +85,8 @@ impl SfioClient {
         self.read_unopened(name, stripe_unit, (offset, length), false).await
     }
 
-    /// The same of what is on the disks: what the I/O nodes hold in memory does not count, as far as their systems let them
-    /// tell. So damage shows that a cache would hide.
+    /// The same of what is on the disks: what the I/O nodes hold in memory does not count, as far as their systems let
+    /// them tell. So damage shows that a cache would hide.
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at).
@@ -112,8 +112,8 @@ impl SfioClient {
         Ok(read.into_vec().pop().unwrap_or_default())
     }
 
-    /// What a folder of an I/O node holds behind the name `after`, as much as one reply has room for; nothing if it does not
-    /// exist.
+    /// What a folder of an I/O node holds behind the name `after`, as much as one reply has room for; nothing if it
+    /// does not exist.
     ///
     /// # Errors
     /// If the I/O node cannot be reached, or the member may not read there.
@@ -130,8 +130,8 @@ impl SfioClient {
     /// Makes a staged record the one of its number on one I/O node. If the reply is lost it may be asked again.
     ///
     /// # Errors
-    /// If there is another record of that number (`Taken`), the record does not follow the one before it there (`Stale`),
-    /// or it breaks another rule; if the I/O node cannot be reached.
+    /// If there is another record of that number (`Taken`), the record does not follow the one before it there
+    /// (`Stale`), or it breaks another rule; if the I/O node cannot be reached.
     pub async fn publish(
         &self,
         member: &str,
@@ -208,8 +208,8 @@ impl SfioClient {
         self.call_as(self.next_id(), operation).await
     }
 
-    /// The same for what an I/O node carries out once, however often it is asked: if a session ends before the reply, it
-    /// is asked once more, under the same number.
+    /// The same for what an I/O node carries out once, however often it is asked: if a session ends before the reply,
+    /// it is asked once more, under the same number.
     async fn call_again<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer> {
         let id = self.next_id();
         match self.call_as(id, operation.clone()).await {
@@ -250,8 +250,8 @@ impl SfioClient {
     }
 }
 
-/// A client that asks again, under the same number, for what I/O nodes carry out once however often they are asked, until
-/// its [`Patience`] ends.
+/// A client that asks again, under the same number, for what I/O nodes carry out once however often they are asked,
+/// until its [`Patience`] ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Patient<'a> {
     client: &'a SfioClient,

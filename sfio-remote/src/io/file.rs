@@ -17,7 +17,7 @@ use crate::io_node::ErrorCounters;
 use crate::name::FileName;
 use crate::request::{ReadList, RegionsRead, WriteList};
 
-/// Lists of at most so many regions are planned where they are made; that takes less than a millisecond.
+/// Lists of at most so many regions are planned in the caller's task, which takes less than a millisecond.
 const PLANNED_AT_ONCE: usize = 4_096;
 
 type Result<T> = std::result::Result<T, FileError>;
@@ -41,8 +41,8 @@ pub struct OpenOptions {
     durability: Durability,
 }
 
-/// A striped file. Its methods may be called at once, from any task; whoever wants one after the other waits. Clones
-/// are the same open file.
+/// A striped file. Its methods may be called at once, from any task; a caller that wants one after the other waits for
+/// the first. Clones are the same open file.
 ///
 /// Dropping the last of them closes it, without a sync.
 #[derive(Debug, Clone)]

@@ -23,8 +23,9 @@ pub struct MemberConfig {
     pub io_node: IoNodeConfig,
     /// The directory beneath which it serves subfiles. Default: none, it serves nothing.
     pub export: Option<PathBuf>,
-    /// The file in which it is remembered which directory that is: one that has lost its identity, as that of a disk
-    /// which is not mounted, is not served. Default: none, nothing is remembered and any directory is served.
+    /// The file that remembers which directory that is. A directory that has lost its identity, such as the empty one
+    /// in the place of a disk that is not mounted, is then not served. Default: none, nothing is remembered and any
+    /// directory is served.
     pub export_identity: Option<PathBuf>,
     /// How much each member may fill there. Default: no quotas.
     pub quotas: Quotas,
@@ -35,7 +36,7 @@ pub struct MemberConfig {
 /// Why a member does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Its endpoint does not.
+    /// Its endpoint does not start.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// It cannot serve what it should.
@@ -101,7 +102,7 @@ impl SfioMember {
         &self.client
     }
 
-    /// The endpoint: who this is, where it listens, what its node and its application are doing.
+    /// The endpoint: which process this is, where it listens, what its node and its application are doing.
     pub fn endpoint(&self) -> &Endpoint<SfioApplication> {
         &self.endpoint
     }

@@ -11,8 +11,8 @@ use super::client::FileError;
 use crate::client::OperationError;
 use crate::remote_error::ErrorKind;
 
-/// The pause before something is tried again. Each attempt opens a session, for which the transport has its own timeouts,
-/// so that short pauses cost little.
+/// The pause before something is tried again. Each attempt opens a session, for which the transport has its own
+/// timeouts, so that short pauses cost little.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// How long work waits for I/O nodes that were there and cannot be reached any more, and what it has met with.

@@ -19,9 +19,9 @@ const MAX_LAPSED: usize = 4_096;
 /// Subfiles that one client process alone may change: since it created them with a claim, and until it gives them
 /// another name, removes them, or its session ends.
 ///
-/// A claim whose session has ended has **lapsed**: it keeps nobody away. But as long as nobody else changes the subfile,
-/// the same process may resume it over a new session, and knows by that that what it has written is still as it was, in
-/// the same process of this I/O node.
+/// A claim whose session has ended has **lapsed**: it keeps nobody away. But as long as nobody else changes the
+/// subfile, the same process may resume it over a new session, and knows by that that what it has written is still as
+/// it was, in the same process of this I/O node.
 #[derive(Debug, Default)]
 pub(super) struct Claims(BTreeMap<SubfilePath, Claim>);
 

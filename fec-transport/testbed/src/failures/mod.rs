@@ -77,15 +77,16 @@ pub struct Settings {
     pub failure: Duration,
     /// How long a link has been back before the next one fails.
     pub recovery: Duration,
-    /// Whether every link fails. If not, one of those that the same paths cross fails for all: to the ends they are one.
+    /// Whether every link fails. If not, one of those that the same paths cross fails for all: to the ends they are
+    /// one.
     pub every_link: bool,
     /// The seed of all that is random but the network.
     pub seed: u64,
 }
 
 impl Default for Settings {
-    /// The thesis's M and decoding error rate, its middle tolerance, and blocks that come four times as fast as those of
-    /// its telephony, so that a second holds enough of them.
+    /// The thesis's M and decoding error rate, its middle tolerance, and blocks that come four times as fast as those
+    /// of its telephony, so that a second holds enough of them.
     fn default() -> Settings {
         Settings {
             source_symbols: ror::DEFAULT_SOURCE_PACKETS as usize,
@@ -142,8 +143,8 @@ pub struct Row {
     pub sent: f64,
     /// Symbols per block in quiet times.
     pub usual_symbols: f64,
-    /// Blocks that started more than [`GRACE`] after a failure, while the link was dead; how many of them were not whole
-    /// by their deadline, and how many needed more symbols than were sent at first.
+    /// Blocks that started more than [`GRACE`] after a failure, while the link was dead; how many of them were not
+    /// whole by their deadline, and how many needed more symbols than were sent at first.
     pub late_blocks: u64,
     /// See `late_blocks`.
     pub late_lost: u64,

@@ -11,8 +11,8 @@ use fec_transport::sim::{LinkSpec, Scene};
 
 /// Metres within which two nodes hear each other.
 const RANGE: f64 = 100.0;
-/// The random walk of the presets of `ror`: metres per second, and for how long a node keeps its direction. Of each walk
-/// only the first frame is looked at, so that samples have nothing to do with one another.
+/// The random walk of the presets of `ror`: metres per second, and for how long a node keeps its direction. Of each
+/// walk only the first frame is looked at, so that samples have nothing to do with one another.
 const SPEEDS: [f64; 2] = [5.0, 15.0];
 const LEG: Duration = Duration::from_secs(10);
 /// Pairs that are tried before a network counts as one without any.

@@ -1,8 +1,8 @@
 //! What the machine allows: packets like ours, one way and without a protocol.
 //!
 //! Each packet is copied, sealed, sent in runs (GSO), received in runs (GRO), opened and copied, and nothing else: no
-//! rate, no repair, no order. With one thread on each side, as a session has for this work, no transport that does the same
-//! to each packet can be faster here.
+//! rate, no repair, no order. With one thread on each side, as a session has for this work, no transport that does the
+//! same to each packet can be faster here.
 
 use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};

@@ -28,8 +28,8 @@ pub struct LinkDeath {
     pub is_masked: bool,
     /// The longest pause in the delivery from then until the next death.
     pub gap_ms: f64,
-    /// What it may be: the skew of the planned paths, a queue of 15 ms on one of them included, if the link is masked, else
-    /// the round trip of the slowest one and 60 ms; and the time of a block.
+    /// What it may be: the skew of the planned paths, a queue of 15 ms on one of them included, if the link is masked,
+    /// else the round trip of the slowest one and 60 ms; and the time of a block.
     pub bound_ms: f64,
     /// Rounds of repair from then until the next death.
     pub repair_rounds: u64,

@@ -35,7 +35,8 @@ const MAX_STARTS: usize = 8;
 
 /// Store a file, striped over I/O nodes
 ///
-/// The file appears under its name when all of it is safe on the disks. Of two puts to one name at once, one is refused.
+/// The file appears under its name when all of it is safe on the disks. Of two puts to one name at once, one is
+/// refused.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The file to store; - for standard input

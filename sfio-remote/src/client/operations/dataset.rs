@@ -10,7 +10,8 @@ use crate::replication::RunId;
 use crate::store::Listing;
 use crate::wire::{MAX_LISTING_BYTES, RequestKind, parse_listing};
 
-/// Ask what a folder of an I/O node holds, as much as one reply has room for. A folder that does not exist holds nothing.
+/// Ask what a folder of an I/O node holds, as much as one reply has room for. A folder that does not exist holds
+/// nothing.
 #[derive(Debug, Clone)]
 pub struct List {
     /// The I/O node's name.

@@ -1,9 +1,9 @@
 //! Which subfiles a write past the end must extend.
 //!
-//! SFIO has no holes and no metadata: the sizes of the subfiles are the only record of the logical length, so that after a
-//! write that ends at `e`, every subfile must have the size that belongs to a file of at least `e` bytes `[theory §4]`,
-//! also those that the write does not touch. Asking all of them first would cost a round trip for every write, and a
-//! request to each I/O node for every eight bytes.
+//! SFIO has no holes and no metadata: the sizes of the subfiles are the only record of the logical length, so that
+//! after a write that ends at `e`, every subfile must have the size that belongs to a file of at least `e` bytes
+//! `[theory §4]`, also those that the write does not touch. Asking all of them first would cost a round trip for every
+//! write, and a request to each I/O node for every eight bytes.
 //!
 //! Instead the client remembers a **known length**: a length that the file had at least when it last heard of it. A
 //! subfile needs to grow only if its size for `e` exceeds both its size for the known length and the end of what was

@@ -1,5 +1,5 @@
-//! All that a client does with striped files: each operation is a struct of what the caller says, with its answer's type,
-//! and its plan.
+//! All that a client does with striped files: each operation is a struct of what the caller says, with its answer's
+//! type, and its plan.
 
 mod close;
 mod dataset;

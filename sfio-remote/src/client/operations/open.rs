@@ -31,18 +31,18 @@ pub enum OpenMode {
     Existing,
     /// Subfiles that do not exist are created, so that even an empty file has all of them.
     Create,
-    /// The same, and what there is becomes empty.
+    /// As [`Create`](Self::Create), and what there is becomes empty.
     Truncate,
-    /// The same, and nobody else may change the subfiles until this process gives them another name, removes them, or
-    /// ends: of several that want to write one file, one does.
+    /// As [`Truncate`](Self::Truncate), and nobody else may change the subfiles until this process gives them another
+    /// name, removes them, or ends: of several processes that want to write one file, one does.
     Claim,
-    /// No subfile may exist. Those of data sets are written by this session only, nowhere twice, and by nobody once it has
-    /// ended.
+    /// No subfile may exist. Those of data sets are written by this session only, nowhere twice, and by nobody once it
+    /// has ended.
     Exclusive,
-    /// The subfiles that this process has claimed, as it has written them: the claim goes on over a new session if one was
-    /// lost. An error ([`ClaimEnded`](crate::remote_error::ErrorKind::ClaimEnded)) if an I/O node was restarted since the
-    /// claim, so that it may have lost what was written, or if somebody else has changed a subfile. A sync can be believed
-    /// if the claim is resumed behind it.
+    /// The subfiles that this process has claimed, as it has written them: the claim goes on over a new session if one
+    /// was lost. An error ([`ClaimEnded`](crate::remote_error::ErrorKind::ClaimEnded)) if an I/O node was restarted
+    /// since the claim, so that it may have lost what was written, or if somebody else has changed a subfile. A sync
+    /// can be believed if the claim is resumed behind it.
     Resume,
 }
 

@@ -8,8 +8,8 @@ use crate::distribution::StripeUnit;
 use crate::name::{FileName, SubfileName};
 use crate::wire::RequestKind;
 
-/// Give each subfile of a file the path that the other name has for it. Not atomic over several I/O nodes: one that fails
-/// on the way leaves subfiles missing under both names.
+/// Give each subfile of a file the path that the other name has for it. Not atomic over several I/O nodes: one that
+/// fails on the way leaves subfiles missing under both names.
 #[derive(Debug, Clone)]
 pub struct Rename {
     /// The file.

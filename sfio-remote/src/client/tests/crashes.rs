@@ -1,5 +1,5 @@
-//! Power losses at every point of many histories: what was acknowledged as durable is there afterwards, and nothing that
-//! nobody wrote is read as good.
+//! Power losses at every point of many histories: what was acknowledged as durable is there afterwards, and nothing
+//! that nobody wrote is read as good.
 
 use super::*;
 use crate::distribution::Distribution;

@@ -14,8 +14,8 @@ use crate::distribution::Extent;
 /// page more costs less than another call.
 const MAX_GAP_BYTES: u64 = 4_096;
 
-/// The page cache keeps a file in pieces of up to this much, each at a multiple of its length, and lets go only of those
-/// that lie wholly in what it is asked to forget.
+/// The page cache keeps a file in pieces of up to this much, each at a multiple of its length, and lets go only of
+/// those that lie wholly in what it is asked to forget.
 const LARGEST_FOLIO: u64 = 2 << 20;
 
 /// The most memory regions of one call (`IOV_MAX` of Linux).

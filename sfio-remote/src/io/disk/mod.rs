@@ -64,8 +64,8 @@ impl DiskStore {
     /// The same with a limit on what each member may fill. All that is there is counted first.
     ///
     /// # Errors
-    /// As [`open`](Self::open); also if there is a quota, and files have no extended attributes there, or not all can be
-    /// looked at.
+    /// As [`open`](Self::open); also if there is a quota, and files have no extended attributes there, or not all can
+    /// be looked at.
     pub fn with_quotas(export_root: &Path, quotas: Quotas) -> Result<DiskStore, ExportError> {
         let root = Arc::new(ExportRoot::open(export_root)?);
         let accounts = Accounts::open(quotas, export_root)

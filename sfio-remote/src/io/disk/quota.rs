@@ -1,9 +1,9 @@
 //! How much of the disk each member may fill.
 //!
-//! A subfile belongs to the member that created it, and that member pays for its length, whoever lets it grow. The owner is
-//! an extended attribute of the file, so that it survives restarts and goes with the file when it gets another name. What
-//! is on the disk when an I/O node starts is counted then. Subfiles without an owner, from before there were quotas,
-//! cost nobody anything. A hole counts like data, since it may be filled at any time without asking.
+//! A subfile belongs to the member that created it, and that member pays for its length, whoever lets it grow. The
+//! owner is an extended attribute of the file, so that it survives restarts and goes with the file when it gets another
+//! name. What is on the disk when an I/O node starts is counted then. Subfiles without an owner, from before there were
+//! quotas, cost nobody anything. A hole counts like data, since it may be filled at any time without asking.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -158,8 +158,8 @@ impl Account {
     }
 }
 
-/// Adds up the files beneath `root` by owner; links are not followed. Whatever may not be looked into, as a file system's
-/// lost+found, is none of ours.
+/// Adds up the files beneath `root` by owner; links are not followed. Whatever may not be looked into, as a file
+/// system's lost+found, is none of ours.
 fn count(root: &Path, used: &mut BTreeMap<Arc<str>, u64>) -> io::Result<()> {
     let mut directories = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {

@@ -27,8 +27,8 @@ use crate::store::{DiskError, Entry, EntryKind, FirstNames, Listing, SystemCall}
 /// How often a path is resolved anew when something on it is renamed meanwhile (`openat2` says `EAGAIN`).
 const MAX_RESOLUTIONS: usize = 64;
 
-/// The most directories of which it is remembered whether their names are synced; beyond that names are synced as they are
-/// made.
+/// The most directories of which it is remembered whether their names are synced; beyond that names are synced as they
+/// are made.
 const MAX_DIRECTORIES: usize = 4_096;
 
 /// What a subfile is opened for.
@@ -131,7 +131,8 @@ impl ExportRoot {
         Ok(root)
     }
 
-    /// Opens a subfile, for writing if possible even where reading is all that is asked, so that one handle serves both.
+    /// Opens a subfile, for writing if possible even where reading is all that is asked, so that one handle serves
+    /// both.
     pub(super) fn open_file(&self, path: &SubfilePath, access: Access) -> Result<(File, Access), DiskError> {
         self.refuse_other_than_file(path, SystemCall::Open)?;
         let open = |flags| self.resolve(path.as_str(), flags | OFlags::NONBLOCK | OFlags::NOCTTY);
@@ -394,8 +395,8 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// File systems that the kernel makes up (`linux/magic.h`): proc, sysfs, debugfs, tracefs, securityfs, configfs, devpts,
-/// cgroup, cgroup2, bpf, pstore, efivarfs, selinuxfs, mqueue, binfmt_misc, nsfs.
+/// File systems that the kernel makes up (`linux/magic.h`): proc, sysfs, debugfs, tracefs, securityfs, configfs,
+/// devpts, cgroup, cgroup2, bpf, pstore, efivarfs, selinuxfs, mqueue, binfmt_misc, nsfs.
 const KERNEL_FILE_SYSTEMS: [u64; 16] = [
     0x9fa0,
     0x6265_6572,

@@ -76,8 +76,8 @@ impl DiskStore {
     }
 }
 
-/// Whether an action changes the bytes of the subfile at its path, or makes one there: beside one that is new there may be
-/// the sums of one that was removed behind the back of the I/O node.
+/// Whether an action changes the bytes of the subfile at its path, or makes one there: beside one that is new there may
+/// be the sums of one that was removed behind the back of the I/O node.
 fn changes_bytes(action: &DiskAction) -> bool {
     matches!(
         action,

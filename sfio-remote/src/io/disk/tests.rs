@@ -278,8 +278,8 @@ fn a_file_system_of_the_kernel_is_no_export_root() {
     }
 }
 
-/// Reads, writes, cuts and creates `text` while others exchange the names of each pair as fast as they can; gives how often
-/// that succeeded.
+/// Reads, writes, cuts and creates `text` while others exchange the names of each pair as fast as they can; gives how
+/// often that succeeded.
 fn while_swapped(store: &DiskStore, root: &Path, pairs: &[(&str, &str)], text: &str) -> usize {
     let stop = std::sync::atomic::AtomicBool::new(false);
     let exchange = || {

@@ -5,13 +5,13 @@
 //! member = "io1"
 //! key = "key"
 //! export = "export"        # only for an I/O node: the folder beneath which it serves subfiles
-//! operator = "base64…"     # whose signature the overlay file must bear, in overlay.toml.sig; without it none is asked for
+//! operator = "base64…"     # whose signature the overlay file must bear (overlay.toml.sig); without it, nobody's
 //! admin = "admin.sock"     # where `sfio status` finds the running member; this is the default
 //!
 //! export_identity = "export.identity"  # where it is remembered which folder that is; this is the default
 //! reclaim_after_seconds = 3600         # for how long readers keep what data sets have dropped; this is the default
 //!
-//! [access]                 # who may do what there: none, read, append, read-write; who is not named may do nothing
+//! [access]                 # who may do what there: none, read, append, read-write; other members may do nothing
 //! laptop = "read-write"
 //! "*" = "read"             # each other member
 //! [access.backup]          # beneath folders; of several the innermost decides, and elsewhere there is no right
@@ -50,13 +50,13 @@ use error::About as _;
 
 /// The admin socket, beside the config file, unless that names another place.
 const ADMIN_SOCKET: &str = "admin.sock";
-/// What remembers the identity of the export root, likewise.
+/// The file that remembers the identity of the export root, beside the config file, unless that names another place.
 const EXPORT_IDENTITY: &str = "export.identity";
 
 /// Everything that a process needs to be a member.
 #[derive(Debug)]
 pub struct Membership {
-    /// Who is who.
+    /// The members, their keys and their links.
     pub overlay: Arc<Overlay>,
     /// The member's key.
     pub identity: Identity,

@@ -4,9 +4,9 @@
 //! "SFIOREC2" · body (postcard) · Ed25519 signature of the signer over all before, 64 bytes
 //! ```
 //!
-//! Each record has a number, one more than its predecessor's, and names the predecessor by the BLAKE3 hash of all of its
-//! bytes. So whoever trusts one record trusts all before it. What may follow what is in `succession`, where the chunks of
-//! damaged places are now in `places`. I/O nodes check records with the same functions as clients.
+//! Each record has a number, one more than its predecessor's, and names the predecessor by the BLAKE3 hash of all of
+//! its bytes. So whoever trusts one record trusts all before it. What may follow what is in `succession`, where the
+//! chunks of damaged places are now in `places`. I/O nodes check records with the same functions as clients.
 
 mod places;
 mod succession;
@@ -30,7 +30,8 @@ const MAGIC: &[u8; 8] = b"SFIOREC2";
 const MAGIC_OF_VERSION_1: &[u8; 8] = b"SFIOSET1";
 const SIGNATURE: usize = 64;
 
-/// No record is longer: some 12,000 generations, or 150,000 healed places. Reading one takes at most 32 times its length.
+/// No record is longer: some 12,000 generations, or 150,000 healed places. Reading one takes at most 32 times its
+/// length.
 pub const MAX_RECORD_BYTES: usize = 4 << 20;
 /// Chunks of the list of a manifest's chunks: manifests of some 80 GB.
 pub const MAX_INDEX_CHUNKS: usize = 64;
@@ -261,8 +262,8 @@ impl Record {
         self.objects.get(index).map(|entry| entry.run)
     }
 
-    /// The numbers of the objects that are needed: those that generations refer to, and those that hold healed chunks of
-    /// them.
+    /// The numbers of the objects that are needed: those that generations refer to, and those that hold healed chunks
+    /// of them.
     pub fn needed_objects(&self) -> BTreeSet<u32> {
         let named = self.generations.iter().flat_map(|generation| generation.objects.iter().copied());
         let mut needed: BTreeSet<u32> = named.collect();

@@ -32,8 +32,8 @@ struct Sample {
     symbols: BTreeMap<(SessionId, PathId), (u64, Vec<String>)>,
 }
 
-/// Waits until `progress` is half-way and kills the link that carried the most symbols in the last second; the caller ends
-/// it, if replication was over before.
+/// Waits until `progress` is half-way and kills the link that carried the most symbols in the last second; the caller
+/// ends it, if replication was over before.
 pub(super) async fn kill_busiest_half_way(
     client: Handle<SfioApplication>,
     network: &Network,

@@ -112,7 +112,8 @@ where
 
 async fn write_file(replica: Replica, index: usize, file: SourceFile) -> Result<Fingerprint, Failure> {
     let at_nodes = |error| from_io_nodes(&file, &error);
-    // A file of one piece is durable with its only write; the pieces of others arrive in any order, and are synced last.
+    // A file of one piece is durable with its only write; the pieces of others arrive in any order, and are synced
+    // last.
     let is_small = file.length <= PIECE;
     let durability = if is_small { Durability::OnEveryCall } else { Durability::OnFlush };
     let options = OpenOptions::new().mode(OpenMode::Truncate).durability(durability);

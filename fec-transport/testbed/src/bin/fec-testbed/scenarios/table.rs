@@ -42,8 +42,8 @@ impl Table {
         println!("{verdict} {:<1$}{cells} {took:>5.1}s  {also}", outcome.name, self.name_width);
     }
 
-    /// What was expected of metrics without a column, everything that does not hold, what masking costs, and which links
-    /// it does not cover.
+    /// What was expected of metrics without a column, everything that does not hold, what masking costs, and which
+    /// links it does not cover.
     fn also(outcome: &Outcome, mask_overhead: Option<f64>) -> String {
         let has_column =
             |metric: &str| metric == "wrong_bytes" || COLUMNS.iter().any(|(_, column, _)| *column == metric);
