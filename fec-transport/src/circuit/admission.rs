@@ -1,4 +1,4 @@
-//! Who may set up a circuit here: the checks that every node on a route makes for itself.
+//! Which circuits may be set up here: the checks that every node on a route makes for itself.
 
 use std::collections::BTreeMap;
 

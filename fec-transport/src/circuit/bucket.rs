@@ -7,7 +7,8 @@ use crate::time::Time;
 /// The most buckets that one table keeps; those that are full again are forgotten first.
 const MAX_BUCKETS: usize = 4_096;
 
-/// One bucket for each of those who are policed; none of them has been seen yet who has no bucket.
+/// One bucket for each originator or neighbour that is policed. One without a bucket has not been seen yet, or its
+/// bucket was full.
 #[derive(Debug)]
 pub(super) struct Buckets<K> {
     /// Tokens per second; none for no limit.
@@ -26,8 +27,8 @@ impl<K: Ord + Copy> Buckets<K> {
         Buckets { rate, buckets: BTreeMap::new() }
     }
 
-    /// Whether `who` may do what costs `cost` tokens now; takes them if so. What costs more than a second's worth
-    /// passes when the bucket is full, and leaves it in debt.
+    /// Whether `who` may do what costs `cost` tokens now; takes them if so. Something that costs more than a second's
+    /// worth of tokens passes when the bucket is full, and leaves it in debt.
     pub(super) fn take(&mut self, now: Time, who: K, cost: f64) -> bool {
         let Some(rate) = self.rate else { return true };
         if self.buckets.len() >= MAX_BUCKETS && !self.buckets.contains_key(&who) {

@@ -28,9 +28,9 @@ enum Purpose {
 /// On whose account a relay passes packets on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Charged {
-    /// Who set the circuit up.
+    /// The member that set the circuit up.
     pub(super) originator: MemberId,
-    /// From whom the packets come.
+    /// The neighbour from which the packets come.
     pub(super) neighbour: MemberId,
 }
 

@@ -35,10 +35,10 @@ use crate::wire::hop::Label;
 use admission::Quotas;
 use bucket::Buckets;
 
-/// What a relay says that is about to end.
+/// The words in which a relay that is about to end tears down its circuits.
 const LEAVING: &str = "I am shutting down";
 
-/// What a node sends along a circuit with: to whom, under which label, and the key of its hop tags.
+/// What a node needs to send along a circuit: the neighbour, the label, and the key of its hop tags.
 #[derive(Debug, Clone)]
 pub(crate) struct Egress {
     pub(crate) neighbour: Peer,

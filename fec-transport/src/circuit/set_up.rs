@@ -121,7 +121,7 @@ impl Circuits {
 
     pub(super) fn on_answer(&mut self, now: Time, from: Peer, id: CircuitId, payload: Vec<u8>, forward: Hop) {
         let Some(circuit) = self.circuits.get(&id) else {
-            // Our patience was over first. Whoever answered must not keep the circuit for its lifetime.
+            // Our patience was over first. The member that answered must not keep the circuit for its lifetime.
             let notice = self.notice(Cause::Other, "the answer came too late");
             return self.send_tear_down(Some(from), id, &notice);
         };

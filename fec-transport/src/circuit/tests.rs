@@ -236,7 +236,7 @@ fn set_ups_are_policed_when_the_config_says_so() {
     }
 }
 
-/// A set-up by hand: its body, and who signs it.
+/// A set-up made by hand, with the member that signs it.
 fn forged(route: &[&str], time_s: u64, signer: usize) -> (CircuitId, CircuitMessage) {
     let circuit = CircuitId([9; 16]);
     let route = route.iter().map(|name| (*name).to_owned()).collect();

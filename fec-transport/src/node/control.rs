@@ -39,7 +39,8 @@ impl Node {
     }
 
     /// Takes a control message of a neighbour. One that is malformed is dropped: it can only be a fault of the
-    /// neighbour's, and what it was about times out. So is what comes from nobody who is [up](Self::neighbour_up).
+    /// neighbour's, and what it was about times out. A message from a process that is not [up](Self::neighbour_up) is
+    /// dropped, too.
     pub fn handle_control(&mut self, now: Time, from: Peer, message: &[u8]) {
         self.now = now;
         if !self.neighbours.is_up(from) {

@@ -1,9 +1,9 @@
 //! A node: one process of one member, as a state machine.
 //!
 //! It gets the time, control messages and datagrams, and gives back what to send, when to be woken, and what happened.
-//! Each part owns its state: `Neighbours` who is connected, `Circuits` what is forwarded, `Dialler` the routes of
-//! the sessions that we open, `Session` the streams. The node passes news between them and holds no protocol of its
-//! own.
+//! Each part owns its state: `Neighbours` knows which processes are connected, `Circuits` what is forwarded, `Dialler`
+//! the routes of the sessions that we open, and `Session` its streams. The node passes news between them and holds no
+//! protocol of its own.
 //!
 //! ```text
 //!            handle_control / poll_control        handle_datagram / poll_transmit
@@ -61,7 +61,7 @@ pub struct Node {
     me: Peer,
     /// The latest time that the node was told.
     now: Time,
-    /// Of a run that is being completed; empty between.
+    /// The headers of a run that is being completed; empty between two runs.
     headers: Vec<u8>,
     /// When the paths were looked at last.
     watched: Time,
@@ -72,7 +72,7 @@ pub struct Node {
     sessions: BTreeMap<SessionId, Session>,
     /// Which path of which session a circuit that ends here carries.
     carried: BTreeMap<CircuitId, (SessionId, PathId)>,
-    /// Sessions that peers opened, by who opened them and the name they gave.
+    /// Sessions that peers opened, by the member that opened them and the token that it gave.
     by_token: BTreeMap<(MemberId, u64), SessionId>,
     next_session: u64,
     control_out: VecDeque<(Peer, Vec<u8>)>,
@@ -210,7 +210,8 @@ impl Node {
         Some(transmit)
     }
 
-    /// The same for who completes the datagrams himself, perhaps on another thread: that is most of the work.
+    /// Like [`poll_transmit`](Self::poll_transmit), for a caller that completes the datagrams itself, perhaps on
+    /// another thread: that is most of the work.
     pub fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
         self.now = now;
         if let Some(transmit) = self.relayed.pop(buffer) {

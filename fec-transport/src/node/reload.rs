@@ -1,4 +1,5 @@
-//! A newer overlay file in a running node: who is not listed any more is cut off, everything else goes on (design §6).
+//! A newer overlay file in a running node: members that are not listed any more are cut off, everything else goes on
+//! (design §6).
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::routes::plan::PlannedRoute;
 use crate::time::Time;
 
 impl Node {
-    /// Goes on with a newer overlay file; whoever calls it has checked the operator's signature.
+    /// Goes on with a newer overlay file, whose signature the caller has checked.
     ///
     /// Members that are not listed any more lose their sessions, circuits and control connections at once, and so do
     /// circuits over links that are not listed, or through members that do not relay for their originator any more.

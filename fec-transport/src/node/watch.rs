@@ -14,8 +14,8 @@ use crate::session::{PathId, PathState, Session};
 use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, Notice};
 
-/// After how long without a word on it a dead path's circuit is given up and its route set up anew; the responder, who
-/// does not know whether the initiator still tries, waits longer.
+/// After this time without a word on it, a dead path's circuit is given up and its route set up anew. The responder,
+/// which does not know whether the initiator still tries, waits longer.
 const HOPELESS: Duration = Duration::from_secs(15);
 const HOPELESS_AT_RESPONDER: Duration = Duration::from_secs(60);
 /// How often the paths are looked at. A path's death is noticed by its session within a probe or two anyway.

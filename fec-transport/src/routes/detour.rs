@@ -25,11 +25,12 @@ pub(crate) enum Health {
 /// The links that may be dead.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Suspects {
-    /// Of these a notice told.
+    /// The links that a notice named.
     named: BTreeSet<LinkId>,
     /// All links of dead routes that no living one crosses.
     wide: BTreeSet<LinkId>,
-    /// Of these, the ones that explain all dead routes at once: links in common, and those of a relay in common.
+    /// Those of the wide ones that explain all dead routes at once: the links that all of them share, and those of a
+    /// relay that all of them share.
     narrow: BTreeSet<LinkId>,
 }
 

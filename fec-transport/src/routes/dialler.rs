@@ -103,7 +103,7 @@ pub(crate) struct Attempt {
 /// What the end of a circuit tells.
 #[derive(Debug)]
 pub(crate) struct Loss {
-    /// Why it was refused, for whoever wanted the session.
+    /// Why it was refused, for the application that wanted the session.
     pub(crate) refusal: Option<CloseReason>,
     /// What it says of the route's links, and since when.
     pub(crate) health: Health,
@@ -111,7 +111,7 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
-    /// One that says nothing.
+    /// A loss that says nothing of links.
     pub(crate) fn silent(now: Time) -> Loss {
         Loss { refusal: None, health: Health::Unknown, since: now }
     }

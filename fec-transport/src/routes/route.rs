@@ -48,7 +48,7 @@ impl Route {
         }
     }
 
-    /// Whom it leads over, both ends included.
+    /// The members that it leads over, both ends included.
     pub(super) fn members(&self) -> &[MemberId] {
         &self.planned.members
     }

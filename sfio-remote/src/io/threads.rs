@@ -1,5 +1,5 @@
-//! Work that blocks: beside the runtime, on threads of their own; in a simulation in turn with it, so that a run is a
-//! function of its seed.
+//! Work that blocks: beside the runtime, on threads of their own; in a simulation in turn with it, so that everything
+//! is a function of the seed.
 
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};

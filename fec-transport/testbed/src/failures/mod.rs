@@ -43,14 +43,14 @@ pub use sample::Sample;
 pub use summary::{Summary, correlation, median, summarise};
 use voice::{Speech, Voice};
 
-/// What a link does to a packet: so fast that nothing waits, 2 ms away.
+/// What each link is like: so fast that nothing waits, and 2 ms long.
 const LINK_MBIT: u64 = 100;
 const LINK_DELAY: Duration = Duration::from_millis(2);
 /// Bytes of a symbol: small, because only their number matters.
 const SYMBOL_SIZE: usize = 64;
-/// Until when all planned paths must carry data.
+/// How long it may take until all planned paths carry data.
 const SET_UP: Duration = Duration::from_secs(10);
-/// What is waited for before anything is counted, and for how long the usual rate is counted.
+/// How long nothing is counted at first, and then for how long the usual rate is counted.
 const WARM_UP: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_secs(3);
 /// A sender that follows within this has followed; blocks that start later must not be lost.
@@ -272,7 +272,7 @@ fn config(layer: NonZeroU32, settings: &Settings) -> Config {
     config.routing.max_paths = settings.max_paths;
     config.routing.cover = 1.0;
     config.routing.replan = false;
-    // Longer than any run: a circuit that is replaced is another matter.
+    // Longer than any trial, because circuits that are replaced are not what is tried here.
     config.routing.circuit_lifetime = Duration::from_secs(24 * 3_600);
     config
 }

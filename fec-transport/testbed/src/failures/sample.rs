@@ -1,4 +1,5 @@
-//! Mobile ad-hoc networks as overlays: who is there, who hears whom, and between which two members the session runs.
+//! Mobile ad-hoc networks as overlays: the members, the links between those that hear one another, and the two between
+//! which the session runs.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ pub enum Job {
 }
 
 impl Job {
-    /// In a word.
+    /// The name of the job's kind, for threads and tables.
     pub fn role(&self) -> &'static str {
         match self {
             Job::Member(job) if !job.sends_to.is_empty() => "sender",

@@ -54,7 +54,7 @@ impl Courier {
         self.parcels.iter().all(|(_, progress)| *progress == Progress::Confirmed)
     }
 
-    /// What waits, for a person who looks for the reason.
+    /// What waits, for somebody who looks for the reason.
     pub(super) fn waiting(&self) -> String {
         let waits = self.parcels.iter().filter(|(_, progress)| *progress != Progress::Confirmed);
         waits.map(|(parcel, progress)| format!("{parcel:?} {progress:?}")).collect::<Vec<_>>().join("; ")

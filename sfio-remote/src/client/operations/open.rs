@@ -31,9 +31,9 @@ pub enum OpenMode {
     Existing,
     /// Subfiles that do not exist are created, so that even an empty file has all of them.
     Create,
-    /// As [`Create`](Self::Create), and what there is becomes empty.
+    /// As `Create`, and what there is becomes empty.
     Truncate,
-    /// As [`Truncate`](Self::Truncate), and nobody else may change the subfiles until this process gives them another
+    /// As `Truncate`, and nobody else may change the subfiles until this process gives them another
     /// name, removes them, or ends: of several processes that want to write one file, one does.
     Claim,
     /// No subfile may exist. Those of data sets are written by this session only, nowhere twice, and by nobody once it

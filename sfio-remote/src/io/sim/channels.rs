@@ -37,7 +37,7 @@ impl Channels {
         Some(signal)
     }
 
-    /// Who sends here has died: some of what is on its way is lost, and everything behind it.
+    /// The process that sends here has died: some of what is on its way is lost, with everything behind it.
     pub(super) fn cut(&mut self, key: (SessionId, Side), dice: &mut Dice) {
         if let Some(channel) = self.0.get_mut(&key) {
             let kept = dice.below(channel.len() + 1);

@@ -90,7 +90,7 @@ pub fn run<T>(work: impl Future<Output = T>) -> T {
 }
 
 impl Cluster {
-    /// Nobody runs yet.
+    /// Starts a cluster in which no process runs yet.
     ///
     /// # Panics
     /// Outside of [`run`].
@@ -159,7 +159,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// Lets happen what is due, one thing after the other; those whom it concerns have their turn in between.
+/// Lets happen what is due, one thing after the other; the processes that it concerns have their turn in between.
 async fn drive(shared: Arc<Shared>, began: Instant) {
     loop {
         let next = {

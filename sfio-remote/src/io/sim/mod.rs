@@ -2,7 +2,7 @@
 //! and killed, real state machines of clients and I/O nodes, a network with delays and outages, disks in memory.
 //!
 //! It lives on a current-thread runtime of tokio whose clock is paused. Nothing in it looks at another clock or draws
-//! numbers but from its seed, so that equal seeds give equal runs:
+//! numbers but from its seed, so that with equal seeds the same happens:
 //!
 //! ```
 //! use std::time::Duration;

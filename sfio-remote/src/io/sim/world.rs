@@ -169,7 +169,7 @@ impl World {
         }
     }
 
-    /// The same, and its machine forgets what was not synced.
+    /// Kills the process of an I/O node, and its machine forgets what was not synced.
     pub fn lose_power(&mut self, name: &str) {
         self.stop_serving(name);
         let mut dice = self.dice.clone();
