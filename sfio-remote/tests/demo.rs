@@ -22,7 +22,7 @@ fn fails(output: &Output, code: i32, parts: &[&str]) {
     }
 }
 
-/// The same, and the message is one line of ours, not a usage text.
+/// Checks the exit code as well, and that the message is one line of ours, not a usage text.
 fn fails_in_one_line(output: &Output, code: i32, parts: &[&str]) {
     fails(output, code, parts);
     let message = String::from_utf8_lossy(&output.stderr);

@@ -119,7 +119,7 @@ fn the_metrics_page_has_sessions_paths_drops_and_the_io_node() {
     }
     let strangers = page.split("fate=\"unknown_label\"} ").nth(1).and_then(|rest| rest.lines().next());
     let strangers: u32 = strangers.and_then(|count| count.parse().ok()).expect("a count");
-    // Whoever had the port before may still be sent to.
+    // A process that had the port before may still be sent to.
     assert!(strangers >= 5, "{page}");
     assert!(get(address, "GET / HTTP/1.1").starts_with("HTTP/1.1 404"));
     assert!(get(address, "POST /metrics HTTP/1.1").starts_with("HTTP/1.1 405"));

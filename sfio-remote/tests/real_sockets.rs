@@ -17,7 +17,7 @@ use sfio_remote::name::FileName;
 use sfio_remote::request::{FileView, Granularity, Pattern, ReadList, WriteList};
 use tempfile::TempDir;
 
-/// Everything on this machine is fast; whoever waits for so long waits for ever.
+/// Everything on this machine is fast; a test that waits for so long waits for ever.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Members that run in this process, with their export roots in a temporary directory.

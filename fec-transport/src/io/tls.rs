@@ -247,7 +247,7 @@ fn key_pair(public: PublicKeys, signer: &Identity) -> Result<Arc<CertifiedKey>, 
     Ok(Arc::new(CertifiedKey::new(vec![CertificateDer::from(public.ed25519_spki())], signing)))
 }
 
-/// Somebody who presents another's public key, with no secret but his own.
+/// Somebody who presents another one's public key without the secret that belongs to it.
 #[cfg(test)]
 pub(super) mod impostor {
     use super::*;

@@ -16,7 +16,7 @@ pub(crate) struct Parrot {
 #[derive(Debug, Default)]
 struct Stream {
     unsent: Vec<u8>,
-    /// Of a stream that we opened.
+    /// What has come back so far on a stream that we opened; none on a stream of the peer's.
     answer: Option<Vec<u8>>,
     finished: bool,
 }

@@ -85,8 +85,8 @@ impl SfioClient {
         self.read_unopened(name, stripe_unit, (offset, length), false).await
     }
 
-    /// The same of what is on the disks: what the I/O nodes hold in memory does not count, as far as their systems let
-    /// them tell. So damage shows that a cache would hide.
+    /// Reads as [`read_at`](Self::read_at) does, but from the disks: what the I/O nodes hold in memory does not count,
+    /// as far as their systems let them tell. So damage shows that a cache would hide.
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at).
@@ -185,7 +185,7 @@ impl SfioClient {
         self.call_again(Rename { name: name.clone(), target: target.clone(), replace, durability }).await
     }
 
-    /// The same client for what must be carried out once, and lives through outages.
+    /// This client for operations that must be carried out once; it lives through outages.
     pub fn patiently<'a>(&'a self, patience: &'a Patience) -> Patient<'a> {
         Patient { client: self, patience }
     }
@@ -208,8 +208,8 @@ impl SfioClient {
         self.call_as(self.next_id(), operation).await
     }
 
-    /// The same for what an I/O node carries out once, however often it is asked: if a session ends before the reply,
-    /// it is asked once more, under the same number.
+    /// Carries out an operation that an I/O node carries out once, however often it is asked: if a session ends before
+    /// the reply, it is asked once more, under the same number.
     async fn call_again<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer> {
         let id = self.next_id();
         match self.call_as(id, operation.clone()).await {

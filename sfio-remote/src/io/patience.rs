@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// How long work waits for I/O nodes that were there and cannot be reached any more, and what it has met with.
 ///
-/// Whoever shares one shares its outages: the first failure of any of them begins an outage, the first success ends it.
+/// All work that shares a patience shares its outages: the first failure begins an outage, the first success ends it.
 /// Before anything has worked, nothing is waited for: a wrong name or an I/O node that does not run is told at once.
 ///
 /// ```no_run
@@ -75,7 +75,7 @@ impl Patience {
         Patience { limit, tell: Box::new(|_| {}), state: Mutex::default() }
     }
 
-    /// The same; `tell` is called when an outage begins and when it ends.
+    /// This patience with `tell`, which is called when an outage begins and when it ends.
     pub fn telling(self, tell: impl Fn(&OutageNews) + Send + Sync + 'static) -> Patience {
         Patience { tell: Box::new(tell), ..self }
     }

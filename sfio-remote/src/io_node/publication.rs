@@ -346,8 +346,9 @@ impl Claim {
     }
 }
 
-/// What the record may do. Whoever publishes a record of his own has his right; whoever brings another member's record
-/// from where it was published has the signer's, if that is a member, or his own if he may do everything anyway.
+/// What the record may do. A member that publishes a record of its own has its own right. One that brings another
+/// member's record from where it was published has the signer's, if the signer is a member, or its own if it may do
+/// everything anyway.
 fn allowance(
     publisher: &Standing,
     member: impl Fn(&str) -> Option<Standing>,

@@ -17,7 +17,7 @@ impl Hash {
     /// Stands where there is nothing that could have a hash.
     pub const ZERO: Hash = Hash([0; 32]);
 
-    /// Of some bytes.
+    /// The hash of some bytes.
     pub fn of(bytes: &[u8]) -> Hash {
         Hash(*blake3::hash(bytes).as_bytes())
     }
@@ -54,7 +54,7 @@ pub enum Codec {
 /// Where a chunk is kept, and how to know that it is the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkRef {
-    /// Of its bytes.
+    /// The hash of its bytes.
     pub hash: Hash,
     /// How many bytes it has.
     pub length: u32,
@@ -74,7 +74,7 @@ impl ChunkRef {
         self.offset.saturating_add(self.stored.into())
     }
 
-    /// Whether there can be such a chunk: whoever asks for it gets no more than it may have.
+    /// Whether there can be such a chunk, so that reading it takes no more than a chunk may have.
     pub fn is_sound(&self) -> bool {
         let is_stored_whole = self.codec == Codec::Plain;
         (1..=MAX_CHUNK_BYTES).contains(&self.length)

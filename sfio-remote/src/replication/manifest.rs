@@ -32,7 +32,7 @@ pub struct Entry {
     pub path: TreePath,
     /// What.
     pub kind: EntryKind,
-    /// Who may what, and when.
+    /// Its rights, its times and its owner.
     pub metadata: Metadata,
 }
 
@@ -43,7 +43,7 @@ pub struct Metadata {
     pub mode: u16,
     /// When its content was changed.
     pub modified: Timestamp,
-    /// Whose it is.
+    /// The user and the group that own it.
     pub owner: Owner,
     /// Extended attributes, by ascending name.
     #[serde(deserialize_with = "bounded::list::<MAX_ATTRIBUTES, _, _>")]

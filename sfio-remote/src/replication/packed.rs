@@ -10,7 +10,7 @@ pub enum ChunkError {
     /// They do not decompress to what they should.
     #[error("chunk {0} does not decompress")]
     Compression(Hash),
-    /// They are other ones.
+    /// They are not the bytes that were stored: their hash is another one.
     #[error("chunk {0} has been changed: its BLAKE3 hash is now {1}")]
     Changed(Hash, Hash),
 }

@@ -33,7 +33,7 @@ pub(super) struct Handle {
     /// growing to another one, a write could have made the file longer still.
     size_lock: RwLock<()>,
     unsynced: AtomicBool,
-    /// Of the member that pays for it.
+    /// The account of the member that pays for it.
     account: Option<Account>,
 }
 

@@ -27,9 +27,9 @@ const MAX_NAME_BYTES: usize = 256;
 /// How many bytes the subfiles that a member has created may have in all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quotas {
-    /// By the member's name.
+    /// The quotas of members by their names.
     pub members: BTreeMap<String, u64>,
-    /// Of each other member; none: as many as the disk has.
+    /// The quota of each other member; none: as many bytes as the disk has.
     pub others: Option<u64>,
 }
 
@@ -49,8 +49,8 @@ impl Quotas {
 pub(super) struct Accounts {
     quotas: Quotas,
     used: Mutex<BTreeMap<Arc<str>, u64>>,
-    /// Held while a subfile is opened or created: whoever opened one between its creation and the note of its owner
-    /// would take it for one that nobody pays for.
+    /// Held while a subfile is opened or created. A thread that opened one between its creation and the note of its
+    /// owner would take it for one that nobody pays for.
     opening: Mutex<()>,
 }
 
@@ -158,8 +158,8 @@ impl Account {
     }
 }
 
-/// Adds up the files beneath `root` by owner; links are not followed. Whatever may not be looked into, as a file
-/// system's lost+found, is none of ours.
+/// Adds up the files beneath `root` by owner; links are not followed. A folder that may not be looked into, such as a
+/// file system's lost+found, is none of ours.
 fn count(root: &Path, used: &mut BTreeMap<Arc<str>, u64>) -> io::Result<()> {
     let mut directories = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {

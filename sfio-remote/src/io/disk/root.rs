@@ -143,7 +143,7 @@ impl ExportRoot {
             other => (other, Access::Write),
         };
         let file = File::from(opened.map_err(at(SystemCall::Open, path))?);
-        // Looked at again: it could have been swapped for something else since.
+        // The file is looked at again, because it could have been swapped for something else since.
         let stat = fstat(&file).map_err(at(SystemCall::Open, path))?;
         refuse_type(FileType::from_raw_mode(stat.st_mode), path, SystemCall::Open)?;
         Ok((file, access))
@@ -170,7 +170,7 @@ impl ExportRoot {
         }
     }
 
-    /// The same for a subfile that must not exist.
+    /// Creates a subfile that must not exist, and opens it for writing.
     pub(super) fn create_new(
         &self,
         path: &SubfilePath,
@@ -228,7 +228,8 @@ impl ExportRoot {
                 return renameat_with(&old, name, &new, new_name, RenameFlags::empty());
             }
             match renameat_with(&old, name, &new, new_name, RenameFlags::NOREPLACE) {
-                // Not every file system knows it; all that matter know links, and making one replaces nothing either.
+                // Not every file system has this call. All that matter have links, and making a link replaces nothing
+                // either.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                     move_by_link((&old, name), (&new, new_name))
                 }

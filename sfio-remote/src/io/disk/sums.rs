@@ -54,7 +54,7 @@ impl DiskStore {
         };
         let Some(sums) = changed.and_then(beside) else { return Ok(()) };
         match action {
-            // It stays as it is.
+            // A subfile that is there stays as it is.
             DiskAction::Create { truncate: false, .. } if self.root.holds(path) => Ok(()),
             _ => unless_missing(self.remove(&sums, true, incidents)),
         }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Each record has a number, one more than its predecessor's, and names the predecessor by the BLAKE3 hash of all of
-//! its bytes. So whoever trusts one record trusts all before it. What may follow what is in `succession`, where the
+//! its bytes. So to trust one record is to trust all before it. What may follow what is in `succession`, where the
 //! chunks of damaged places are now in `places`. I/O nodes check records with the same functions as clients.
 
 mod places;
@@ -64,7 +64,7 @@ pub enum Deed {
     Heal,
 }
 
-/// Who signed a record.
+/// The member that signed a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signer {
     /// The member's name in the overlay.
@@ -93,7 +93,7 @@ pub struct Generation {
     pub entries: u64,
     /// Bytes of its files.
     pub bytes: u64,
-    /// Of the top of the tree, which is no entry.
+    /// The metadata of the top of the tree, which is no entry.
     pub top: Metadata,
     /// The list of its manifest's chunks, itself in a few chunks.
     #[serde(deserialize_with = "bounded::list::<MAX_INDEX_CHUNKS, _, _>")]
@@ -106,7 +106,7 @@ pub struct Generation {
 /// What a data set is, from this record on until the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Of the data set.
+    /// The token of the data set.
     pub token: Token,
     /// The site that keeps the data set.
     pub site: String,
@@ -118,7 +118,7 @@ pub struct Record {
     pub predecessor: Hash,
     /// The run that published it.
     pub run: RunId,
-    /// Who signs it.
+    /// The member that signs it.
     pub signer: Signer,
     /// When, ms since 1970.
     pub published_ms: u64,
@@ -225,7 +225,7 @@ impl SignedRecord {
         &self.record
     }
 
-    /// By which its successor names it.
+    /// The hash by which its successor names it.
     pub fn hash(&self) -> Hash {
         self.hash
     }
