@@ -36,7 +36,7 @@ pub struct Certificate {
 pub struct Step {
     /// The nodes of the part, as positions in [`Certificate::order`].
     pub part: Range<u32>,
-    /// By how much the flow through the part could grow: a cut's capacity over its supply, F of [theory §1.1].
+    /// The factor by which the flow through the part could grow: a cut's capacity over its supply, F of [theory §1.1].
     pub ratio: f64,
     /// The load of the links that the step fixes, with capacities in units of the smallest.
     pub load: f64,

@@ -19,7 +19,7 @@ pub use simplex::Simplex;
 /// The hunt for the bottlenecks of one layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hunt {
-    /// By how much the flow could grow: F of [theory §1.1].
+    /// The factor by which the flow could grow: F of [theory §1.1].
     pub ratio: f64,
     /// The number of suspects before the hunt and after each of its iterations; the last two are equal, and are the
     /// number of bottlenecks.

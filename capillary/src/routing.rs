@@ -54,7 +54,7 @@ pub struct Routing {
 /// Why flows are no routing.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RoutingError {
-    /// Not one flow for each link.
+    /// There is not exactly one flow for each link.
     #[error("{flows} flows for {links} links; there must be one for each")]
     WrongLength {
         /// How many flows were given.

@@ -91,7 +91,7 @@ pub enum Codec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spreading {
-    /// By the paths' weights to the nearest symbol, in every block: a dead path takes a known number.
+    /// Each path gets its share of every block by the weights, to the nearest symbol: a dead path takes a known number.
     Quotas,
     /// Each symbol draws its path by the weights, and the number of symbols follows the law of `ror`: the thesis's
     /// rule.
@@ -181,7 +181,7 @@ pub struct Limits {
     pub send_memory: usize,
     /// Bytes that the peer may send on a new stream before the reader has taken any. Default 128 KiB.
     pub initial_window: u32,
-    /// To how many bytes that may grow. Default 32 MiB: with blocks of 100 ms, 200 ms of round trip at 600 Mbit/s.
+    /// How many bytes that may grow to. Default 32 MiB: with blocks of 100 ms, 200 ms of round trip at 600 Mbit/s.
     pub max_window: u32,
     /// Bytes that all streams of a session may receive unread. Default 96 MiB, of which `streams × initial_window` are
     /// set aside for new streams.

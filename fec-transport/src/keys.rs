@@ -25,10 +25,10 @@ pub struct PublicKeys {
 /// Why a text is no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Not standard base64 with padding.
+    /// It is not standard base64 with padding.
     #[error("not base64: {0}")]
     NotBase64(String),
-    /// Base64, but of another length.
+    /// It is base64, but of another length.
     #[error("{0} bytes where a key has 32")]
     WrongLength(usize),
 }

@@ -15,7 +15,7 @@ pub(super) struct Separation {
 }
 
 impl Separation {
-    /// From the steps and the list of their children's starts.
+    /// Prepares the boundaries, from the steps and the list of their children's starts.
     pub(super) fn new(nodes: usize, steps: &[Step], starts: &[u32]) -> Self {
         let mut boundary = vec![NONE; nodes];
         for (index, step) in steps.iter().enumerate() {

@@ -23,7 +23,7 @@ pub(super) fn weights(routing: &Routing, paths: &[WeightedPath], start: Vec<f64>
     nearest(&products(&deviations(routing, paths)), start)
 }
 
-/// Of each path by itself, load times load error on each used link.
+/// For each path by itself, the load times the load error on each used link.
 fn deviations(routing: &Routing, paths: &[WeightedPath]) -> Vec<Vec<f64>> {
     let mut places = vec![None; routing.links().len()];
     for (place, (id, _)) in routing.used_links().enumerate() {

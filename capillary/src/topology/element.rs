@@ -52,7 +52,7 @@ pub enum Orientation {
 /// A place on the plane; for geographic files x is the longitude and y the latitude, in degrees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Position {
-    /// To the right (longitude, degrees east).
+    /// The coordinate to the right (longitude, in degrees east).
     pub x: f64,
     /// Upwards (latitude, degrees north).
     pub y: f64,

@@ -66,21 +66,21 @@ pub(crate) enum DropReason {
 /// How many datagrams met which fate at this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DatagramCounters {
-    /// Passed on for others.
+    /// Datagrams that were passed on for others.
     pub forwarded: u64,
-    /// Arrived at the end of their circuit.
+    /// Datagrams that arrived at the end of their circuit.
     pub delivered: u64,
-    /// Too short, of an unknown type, or of a length that does not fit the type.
+    /// Datagrams that were too short, of an unknown type, or of a length that does not fit the type.
     pub malformed: u64,
-    /// With a label that this node has not handed out.
+    /// Datagrams with a label that this node has not handed out.
     pub unknown_label: u64,
-    /// With a label of ours but without the right tag.
+    /// Datagrams with a label of ours but without the right tag.
     pub bad_tag: u64,
-    /// Seen before, or too old to tell.
+    /// Datagrams whose numbers were seen before, or are too old to tell.
     pub replayed: u64,
-    /// Not passed on because their originator or the neighbour sends more than the config lets it.
+    /// Datagrams that were not passed on because their originator or the neighbour sends more than the config lets it.
     pub policed: u64,
-    /// Not passed on because the queue to the socket was full.
+    /// Datagrams that were not passed on because the queue to the socket was full.
     pub queue_full: u64,
 }
 

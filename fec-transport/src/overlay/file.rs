@@ -58,7 +58,7 @@ struct SiteEntry {
 /// What is wrong with an overlay file.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OverlayError {
-    /// Not TOML, or not of the expected form.
+    /// The file is not TOML, or not of the expected form.
     #[error("line {line}: {message}")]
     Syntax {
         /// The line, counted from 1.

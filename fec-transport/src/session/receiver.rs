@@ -336,7 +336,7 @@ struct Windows {
     taken: u64,
 }
 
-/// By how many bytes the windows of all sessions of a node together may still grow.
+/// The bytes by which the windows of all sessions of a node together may still grow.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPool(Arc<AtomicU64>);
 

@@ -27,7 +27,7 @@ const SMALLEST_LOSS: f64 = 0.0005;
 /// Shares of paths are told apart in so many steps.
 const SHARE_STEPS: f64 = 64.0;
 const CACHED: usize = 1_024;
-/// By how much a link's share may be off because its paths' shares are rounded.
+/// How much a link's share may be off because its paths' shares are rounded.
 const ROUNDING: f64 = 4.0 / SHARE_STEPS;
 /// Links with a larger share than the mask's limit are held back to it, so that they can be masked, up to this share:
 /// the one that the other of two equal paths has when a path comes back at half its rate (design §6).
@@ -60,7 +60,7 @@ struct Situation {
     source_symbols: usize,
     urgent: bool,
     masked: bool,
-    /// Of each path the share and the loss in steps, the dispersion in quarters, and its links.
+    /// For each path the share and the loss in steps, the dispersion in quarters, and its links.
     paths: Vec<(u16, i32, u16, Vec<LinkId>)>,
 }
 

@@ -20,7 +20,7 @@ pub enum Class {
     Interactive,
     /// Interactive, but late data is worth nothing: a block that is not whole by then is reported lost.
     RealTime {
-        /// From the forming of a block to its being given up.
+        /// The time from the forming of a block to its being given up.
         deadline: Duration,
     },
 }

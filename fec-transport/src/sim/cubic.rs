@@ -2,7 +2,7 @@
 
 use crate::time::Time;
 
-/// By what the window is multiplied after a loss [RFC 9438 §4.6].
+/// The factor by which the window is multiplied after a loss [RFC 9438 §4.6].
 const BETA: f64 = 0.7;
 /// How fast the cubic function grows, segments/s³ [RFC 9438 §5].
 const C: f64 = 0.4;

@@ -69,7 +69,7 @@ pub struct Policer {
 pub struct HoldBack {
     /// How probably a packet is held back.
     pub probability: Probability,
-    /// By how much, beyond its delay and jitter.
+    /// How long it is held back, beyond its delay and jitter.
     pub by: Duration,
 }
 

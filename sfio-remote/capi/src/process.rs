@@ -17,7 +17,7 @@ const CONFIG_VARIABLE: &str = "SFIO_CONFIG";
 /// The member, and the I/O nodes whose errors are counted.
 pub struct Process {
     pub member: blocking::Member,
-    /// Those of the overlay's sites, and of every name that the program has used.
+    /// The I/O nodes of the overlay's sites, and of every name that the program has used.
     io_nodes: Mutex<BTreeSet<String>>,
 }
 

@@ -22,10 +22,10 @@ pub struct StripeUnit(NonZeroU64);
 /// A stripe unit that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StripeUnitError {
-    /// Zero, or larger than any file.
+    /// It is zero, or larger than any file.
     #[error("a stripe unit of {0} bytes; expected 1 to {MAX_LENGTH}")]
     OutOfRange(u64),
-    /// Not a size.
+    /// It is not a size.
     #[error("\"{0}\" is no stripe unit; expected bytes, as 200, or with a unit, as 64KiB")]
     Syntax(String),
 }

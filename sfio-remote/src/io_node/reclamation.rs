@@ -19,7 +19,7 @@ use crate::transport::Transport;
 pub(super) struct Reclamation {
     dataset: DatasetPath,
     run: RunId,
-    /// Of the record that the client takes for the newest.
+    /// The number of the record that the client takes for the newest.
     number: u64,
     stage: Stage,
 }

@@ -48,7 +48,7 @@ pub enum PatternError {
     /// Its last byte lies beyond every possible file, or it has more bytes than one.
     #[error("the pattern ends beyond the largest file, {MAX_LENGTH} bytes")]
     TooLarge,
-    /// Not one number for each dimension.
+    /// There is not exactly one number for each dimension.
     #[error("an array of {sizes} dimensions with {subsizes} sizes and {starts} starts of its part")]
     Dimensions {
         /// Dimensions of the array.

@@ -380,7 +380,7 @@ impl Transport for Port<'_> {
         }
         let id = SessionId(u64::from(self.network.next_number));
         self.network.next_number += 1;
-        // Of a member without a process nothing is ever heard.
+        // Nothing is ever heard of a member without a process.
         let instance = self.network.answering.get(&member).copied().unwrap_or(InstanceId(0));
         let ends = [self.me, Peer { member, instance }];
         self.network.sessions.insert(id, Session { ends, states: [State::Opening; 2], carried: 0 });

@@ -54,7 +54,7 @@ struct Flight {
 pub(crate) enum FlightFate {
     /// They have arrived or never will.
     Over,
-    /// Those up to this number have arrived or never will.
+    /// The packets up to this number have arrived or never will.
     KnownUpTo(u64),
     /// Nothing.
     Flying,

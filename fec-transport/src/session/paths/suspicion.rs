@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::overlay::Crossings;
 use crate::time::Time;
 
-/// By how much queues may make two paths over one link differ.
+/// The largest difference of delay that queues are taken to make between two paths over one link.
 const SLACK: Duration = Duration::from_millis(5);
 
 /// What is known of a path when a report has come.

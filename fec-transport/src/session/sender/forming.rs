@@ -24,7 +24,7 @@ const MASKED_TIME: f64 = 0.8;
 /// Source symbols of the smallest masked block: with fewer, rounding to whole symbols on each path costs more than the
 /// mask.
 const SMALLEST_MASKED: usize = 16;
-/// By how much of its share in a masked block a path may get more or less, to fall into step with the others.
+/// The part of its share in a masked block that a path may get more or less, to fall into step with the others.
 const STEP: f64 = 0.1;
 /// Bytes that headers add to a symbol on the link: 60 of ours and 28 of IPv4 and UDP (design §8).
 const HEADERS: usize = 88;

@@ -283,7 +283,7 @@ struct Trial {
     /// The speaker and the listener.
     ends: [MemberId; 2],
     settings: Settings,
-    /// From when to when a link was dead.
+    /// The times from and to which a link was dead.
     windows: Vec<(Time, Time)>,
 }
 

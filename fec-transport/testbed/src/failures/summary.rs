@@ -9,7 +9,7 @@ pub struct Summary {
     pub samples: usize,
     /// Rows in all.
     pub rows: usize,
-    /// Of each sample whose prediction changes with the layer, the correlation of sent and predicted over its layers.
+    /// For each sample whose prediction changes with the layer, the correlation of sent and predicted over its layers.
     pub correlations: Vec<f64>,
     /// Their median.
     pub median_correlation: Option<f64>,

@@ -27,7 +27,7 @@ pub(super) struct Voice {
     next: Option<Time>,
     /// When each block was written.
     pub(super) written: Vec<Time>,
-    /// Of each block whether it has arrived, as far as any has.
+    /// For each block whether it has arrived, as far as any has.
     pub(super) heard: Vec<bool>,
     pub(super) wrong_bytes: u64,
     /// Why the session ended, or what else went wrong.

@@ -47,7 +47,7 @@ fn start_bare(end: End, received: Arc<AtomicU64>) {
     });
 }
 
-/// Else a failure would look like a rate of 0.
+/// Tells of a failure, which would look like a rate of 0 otherwise.
 fn tell(result: Result<()>) {
     if let Err(error) = result {
         eprintln!("the competitor failed: {error:#}");

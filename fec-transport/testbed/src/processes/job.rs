@@ -51,7 +51,7 @@ pub struct CompetitorJob {
     pub end: End,
     /// What is sent.
     pub payload: Payload,
-    /// By which rule a QUIC connection finds its rate.
+    /// The rule by which a QUIC connection finds its rate.
     pub congestion: Congestion,
 }
 

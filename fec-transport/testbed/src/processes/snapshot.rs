@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Sums since the process began.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Of the monotonic clock, which all processes share.
+    /// The time of the monotonic clock, which all processes share.
     pub time_s: f64,
     /// User and system time.
     pub cpu_s: f64,

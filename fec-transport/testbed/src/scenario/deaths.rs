@@ -35,7 +35,7 @@ pub struct LinkDeath {
     pub repair_rounds: u64,
 }
 
-/// From the death of a path to its leaving the schedule, beyond its round trip (design §6).
+/// The time from the death of a path to its leaving the schedule, beyond its round trip (design §6).
 const DETECTION: Duration = Duration::from_millis(60);
 
 /// What a queue may hold (design §6): one path may have it and another not, so it is part of their skew.

@@ -23,7 +23,7 @@ pub(super) struct Layout {
 #[derive(Debug, Clone)]
 pub(super) struct DrawnLink {
     pub(super) ends: [String; 2],
-    /// From the first end to the second, and back.
+    /// What the link is like from the first end to the second, and back.
     pub(super) shapes: [Shape; 2],
 }
 

@@ -230,7 +230,7 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// Of all links that came back, how long it took until a path over them carried data again, in seconds.
+    /// For all links that came back, how long it took until a path over them carried data again, in seconds.
     fn slowest_return(&self, series: &Series) -> Option<f64> {
         let returns = self.happenings.iter().filter_map(|happening| match &happening.change {
             NetworkChange::LinkUp { a, b } => Some((happening.at.as_secs_f64(), [a.as_str(), b.as_str()])),

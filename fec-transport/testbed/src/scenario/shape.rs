@@ -9,7 +9,7 @@ use super::file::Shape;
 /// What a link is like where the file says nothing.
 const DEFAULT_RATE_MBIT: f64 = 50.0;
 const DEFAULT_DELAY_MS: f64 = 10.0;
-/// By how much a packet is held back where the file gives only the share.
+/// How long a packet is held back where the file gives only the share.
 const DEFAULT_HOLD_BACK_MS: f64 = 5.0;
 /// What a policer's bucket holds where the file does not say.
 const DEFAULT_POLICER_BURST_MS: f64 = 10.0;

@@ -21,7 +21,7 @@ use super::{GREATEST_COORDINATE_M, GREATEST_TIME_S, Trace, coordinate, gzip, num
 use crate::mobility::Position;
 use crate::mobility::waypoint::{Waypoint, distance};
 
-/// By how much BonnMotion's ns-2 files are shifted against its own, in both coordinates, in metres.
+/// How far BonnMotion's ns-2 files are shifted against its own, in both coordinates, in metres.
 pub const BONNMOTION_MARGIN_M: f64 = 10.0;
 
 /// Reads an ns-2 movement file, compressed or not; `margin_m` is taken off all coordinates

@@ -26,7 +26,7 @@ pub struct BadPattern {
 }
 
 impl Filter {
-    /// Of patterns in order, each with whether it excludes or includes what it matches.
+    /// A filter of patterns in order, each with whether it excludes or includes what it matches.
     ///
     /// # Errors
     /// If one of them is no pattern.

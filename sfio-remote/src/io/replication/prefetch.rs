@@ -14,9 +14,10 @@ use super::survey::Planned;
 use super::tree::Tree;
 use crate::replication::TreePath;
 
-/// Nobody is farther ahead of the cutter than so many files for each thread.
+/// How many files for each thread the threads may be ahead of the cutter.
 const FILES_AHEAD: u64 = 64;
-/// Of each file the beginning: the operating system reads large files ahead by itself, once somebody reads them.
+/// How much of the beginning of each file is read. The operating system reads large files ahead by itself, once
+/// somebody reads them.
 const BEGINNING: u64 = 1 << 20;
 
 /// Threads that read ahead; they end with this.

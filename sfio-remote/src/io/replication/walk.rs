@@ -39,7 +39,7 @@ pub enum Attributes {
     /// They do not.
     #[default]
     Ignored,
-    /// Those of files and directories do.
+    /// The extended attributes of files and directories do.
     Kept,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Walk<'a> {
         Ok(Walk { top, levels, filter, attributes, first_names: BTreeMap::new() })
     }
 
-    /// Of the top itself.
+    /// The metadata of the top itself.
     pub fn top(&self) -> &Metadata {
         &self.top
     }
@@ -214,7 +214,7 @@ fn name_of(file_type: FileType) -> &'static str {
 }
 
 impl Attributes {
-    /// Those of an open file, if they take part.
+    /// The extended attributes of an open file, if they take part.
     fn of(self, file: &OwnedFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
         match self {
             Attributes::Ignored => Ok(Vec::new()),
