@@ -18,7 +18,7 @@ pub(super) struct AllowedRate {
 }
 
 impl AllowedRate {
-    /// This rate from now on, and nothing before.
+    /// A rate that holds from now on, with nothing remembered of before.
     pub(super) fn new(now: Time, rate: f64) -> AllowedRate {
         let rate = rate.clamp(MIN_RATE, MAX_RATE);
         AllowedRate { rate, history: VecDeque::from([(now, rate)]) }

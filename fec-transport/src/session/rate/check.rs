@@ -6,11 +6,13 @@ use super::Feedback;
 use super::watch::{LossWatch, log_likelihood_ratio};
 use crate::time::Time;
 
-/// "Policed" is believed at e^2 to one, because a mistake costs some per cent of the rate for a second or two.
+/// The verdict "policed" is believed at e^2 to one, because a mistake costs some per cent of the rate for a second or
+/// two.
 const POLICED: f64 = -2.0;
-/// "Own loss" is believed at e^6 to one, because each such mistake lets the rate climb further above what is policed.
+/// The verdict "own loss" is believed at e^6 to one, because each such mistake lets the rate climb further above what
+/// is policed.
 const OWN_LOSS: f64 = 6.0;
-/// "Own loss" is believed at e^3 to one if the delay has lately told what the path carries.
+/// The verdict "own loss" is believed at e^3 to one if the delay has lately told what the path carries.
 const OWN_LOSS_IF_TOLD: f64 = 3.0;
 /// The rate of a check, as a share of what a policer would let pass: the loss must be seen to go.
 pub(super) const CHECK_RATE: f64 = 0.9;
@@ -24,8 +26,8 @@ const LEAST_SHARE: f64 = 0.01;
 const HIGHER: f64 = 1.15;
 /// See [`HIGHER`]; a share of the packets.
 const HIGHER_POINTS: f64 = 0.03;
-/// A check is late after this time, if it has seen [`LATE_PACKETS`]: then what is more likely is believed of a doubt,
-/// and "policed" of a rise.
+/// A check is late after this time, if it has seen [`LATE_PACKETS`]. Then a check of a doubt believes what is more
+/// likely, and one of a rise believes "policed".
 const LATE: Duration = Duration::from_millis(1_500);
 /// Fewer packets than this would tell nothing, and a verdict by default would lower a slow path again and again.
 const LATE_PACKETS: f64 = 300.0;
@@ -54,7 +56,7 @@ struct Before {
 #[derive(Debug, Clone)]
 pub(super) struct Check {
     since: Time,
-    /// Of the rate.
+    /// The share of the rate at which the path sends while it checks.
     share: f64,
     /// The loss that would show a policer, and the loss that would show none.
     low: f64,
@@ -71,12 +73,12 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Because the loss has risen.
+    /// A check that begins because the loss has risen.
     pub(super) fn of_rise(now: Time, share: f64, watch: &LossWatch, is_told: bool) -> Check {
         Check { is_told, ..Check::new(now, share, watch.risen_loss(), watch.own_loss()) }
     }
 
-    /// Because there is more loss than expected.
+    /// A deeper check, because there is more loss than expected.
     pub(super) fn deeper(&self, now: Time, watch: &LossWatch) -> Check {
         let is_at_once = self.packets == 0.0;
         let loss =
@@ -88,7 +90,7 @@ impl Check {
         Check { is_told: self.is_told, is_doubt: self.is_doubt, share: share.max(LEAST_SHARE), ..check }
     }
 
-    /// Because the loss may have been our own doing all along.
+    /// A check that begins because the loss may have been our own doing all along.
     pub(super) fn of_doubt(now: Time, watch: &LossWatch) -> Check {
         let policed = (1.0 - watch.own_loss()) / (1.0 - watch.least_loss());
         let share = CHECK_RATE * policed;

@@ -18,9 +18,9 @@ const CLIMB: f64 = 0.1;
 const FASTEST_CLIMB: f64 = 1.5;
 /// The growth near a ceiling, per second, at first.
 const CREEP: f64 = 0.02;
-/// In how many seconds the growth near a ceiling doubles while no packets are dropped.
+/// The seconds in which the growth near a ceiling doubles while no packets are dropped.
 const CREEP_DOUBLES_IN: f64 = 1.5;
-/// Near a ceiling is: above this share of it.
+/// A rate above this share of a ceiling is near it.
 const NEAR: f64 = 0.95;
 /// A path that carries so many times a ceiling has shown that it has moved.
 const BEYOND: f64 = 1.08;
@@ -111,7 +111,7 @@ impl Climb {
         let growth = (CLIMB * now.since(since).as_secs_f64().exp2()).min(FASTEST_CLIMB) * sight.loop_delay;
         // Where no queue was seen for long, something else may limit the path: the way up is then a slow one.
         let push = if sight.is_told { push } else { 0.0 };
-        // What was allowed a round trip ago, not the rate of now: its effect is still to be seen.
+        // This takes what was allowed a round trip ago, and not the rate of now, whose effect is still to be seen.
         sight.round.allowed_rate() * (1.0 + growth.max(push).min(MAX_GROWTH))
     }
 

@@ -28,7 +28,7 @@ const DOUBT_INTERVAL: Duration = Duration::from_secs(5);
 const DOUBTFUL_LOSS: f64 = 0.04;
 /// What a contention tells of the link's own loss weighs so many packets.
 const LEARNT: f64 = 2_000.0;
-/// Beside others, a queue of so many seconds is none: they have gone.
+/// If a contention's queue is no longer than this, in seconds, the others have gone.
 const EMPTY: f64 = 0.002;
 /// The longest drain beside others.
 const LONGEST_TRIAL: Duration = Duration::from_millis(500);
@@ -233,7 +233,7 @@ impl RateController {
         round.number_rate().min(received)
     }
 
-    /// Now and then a look at the delay's floor.
+    /// Now and then drains the queue, for a look at the delay's floor.
     fn drain_if_due(&mut self, now: Time, queue: f64) {
         let failures = self.rivals.failures() + u32::from(self.is_fair);
         if let Some(span) = self.drain.take_due(now, queue, failures, self.meter.floor_mut()) {
@@ -258,7 +258,7 @@ impl RateController {
         self.enter(Mode::Check(check));
     }
 
-    /// Now and then a look at a loss that may be our own doing.
+    /// Now and then begins a check, for a look at a loss that may be our own doing.
     fn doubt_if_due(&mut self, now: Time) {
         if self.meter.is_told(now) {
             self.doubted_at = now;

@@ -1,4 +1,5 @@
-//! Who fills the queue: ourselves, others, or nobody. Drains tell it, and [`Rivals`] is what they have told.
+//! Whether the queue is filled by ourselves, by others, or by nobody. Drains tell it, and [`Rivals`] is what they have
+//! told.
 //!
 //! - A queue that falls by half of what it would if we were alone, or more, is ours.
 //! - Where it falls by less, others fill it. Three such drains in a row open the contention: a [`Window`] beside theirs,
@@ -27,9 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A drain that leaves a short queue counts as undone by others only if the queue has been above this many times its
 /// target on average, so that sessions of ours, which come to rest at their targets, do not contend with one another.
 const PRESSED: f64 = 1.3;
-/// The same for a session that is `fair`: it is readier to take a short queue for a contested one.
+/// As [`PRESSED`], for a session that is `fair`: it is readier to take a short queue for a contested one.
 const PRESSED_IF_FAIR: f64 = 1.0;
-/// How much a round counts in that average.
+/// How much a round counts in the average of [`PRESSED`].
 const PRESSURE_WEIGHT: f64 = 0.1;
 
 /// What the drains have shown of others.

@@ -28,7 +28,7 @@ const SPARE: f64 = 0.8;
 #[derive(Debug, Default)]
 pub(crate) struct Coupling {
     loads: BTreeMap<LinkId, Load>,
-    /// For the other sessions of the node.
+    /// What has happened that concerns the other sessions of the node.
     news: VecDeque<News>,
 }
 
@@ -141,7 +141,7 @@ impl Coupling {
         self.loads.get(&link).is_some_and(|load| load.is_shared && rate < SPARE * load.faded(now))
     }
 
-    /// What a link has carried lately, bit/s; what is tried at first, of one that is not known.
+    /// What a link has carried lately, in bit/s; of a link that is not known, the rate that is tried at first.
     fn carried(&self, now: Time, link: LinkId) -> f64 {
         self.loads.get(&link).map_or(INITIAL_RATE, |load| load.faded(now))
     }

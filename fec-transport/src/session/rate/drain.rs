@@ -16,7 +16,8 @@ pub(super) const DRAIN_RATE: f64 = 0.5;
 const LONGEST: Duration = Duration::from_millis(150);
 /// Once a drain has failed, the next ones last no shorter: what they do must be seen.
 const LEAST_AFTER_FAILURE: Duration = Duration::from_millis(60);
-/// The delays of so long before it are compared with its own: the least of some, because there is jitter.
+/// The delays of this time before a drain are compared with those of the drain itself: the least of them, because there
+/// is jitter.
 const BEFORE: Duration = Duration::from_millis(20);
 /// A delay that moves by less than this, in seconds, and by less than [`STILL_SHARE`] of what it would, does not move.
 /// Packets leave in runs of 1 ms, and may meet one another.
@@ -41,7 +42,8 @@ const LONGEST_STRETCH: f64 = 6.0;
 /// What a drain showed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drained {
-    /// By how much the queue fell, as a share of what it would have if we were alone: about our share of the link.
+    /// How far the queue fell, as a share of how far it would have fallen if we were alone: about our share of the
+    /// link.
     pub(super) response: f64,
     /// Whether the delay has not moved at all: then it is no queue.
     pub(super) is_still: bool,
@@ -66,7 +68,7 @@ pub(super) struct Drain {
 }
 
 impl Drain {
-    /// There was none.
+    /// A drain before which there was none.
     pub(super) fn none(now: Time) -> Drain {
         Drain {
             due_at: now + INTERVAL,
@@ -80,14 +82,14 @@ impl Drain {
         }
     }
 
-    /// Begins one of this length.
+    /// Begins a drain of this length.
     pub(super) fn begin(&mut self, now: Time, span: Duration) {
         self.due_at = self.due_at.max(now + INTERVAL);
         (self.began, self.until) = (now, now + span);
         (self.lowest, self.is_judged) = (i64::MAX, false);
     }
 
-    /// Nothing will be concluded from the one that has begun.
+    /// Nothing will be concluded from the drain that has begun.
     pub(super) fn discount(&mut self) {
         self.is_judged = true;
     }
@@ -107,7 +109,7 @@ impl Drain {
         if now < self.until { DRAIN_RATE } else { 1.0 }
     }
 
-    /// The next one for the floor's sake is due at once.
+    /// The next drain for the floor's sake is due at once.
     pub(super) fn hurry(&mut self, now: Time) {
         self.due_at = now;
     }
@@ -132,7 +134,7 @@ impl Drain {
         Some(span(self.stretch * (queue + LEAST_QUEUE), failures))
     }
 
-    /// Whether the last one for the floor's sake has reached it says how long the next one is to be.
+    /// Chooses the length of the next drain for the floor's sake, by whether the last one has reached the floor.
     fn judge_reach(&mut self, floor: &mut DelayFloor) {
         if let (Some(reached), Some(before)) = (floor.latest(), self.floor_before) {
             let has_missed = (reached - before).abs() > MISSED_US;

@@ -18,7 +18,7 @@ pub(super) struct FullPackets {
 }
 
 impl FullPackets {
-    /// Whether a packet of this size is none of them, but larger.
+    /// Whether a packet of this size is larger than those that are known as full.
     pub(super) fn are_outgrown_by(&self, size: u32) -> bool {
         self.largest.get().is_some_and(|Reverse(largest)| is_smaller(largest, size))
     }
@@ -44,7 +44,7 @@ fn is_smaller(size: u32, other: u32) -> bool {
 }
 
 impl Feedback {
-    /// What this one tells, and one before it.
+    /// What this report and the one before it tell together.
     fn after(&self, before: &Feedback) -> Feedback {
         Feedback {
             packets: before.packets + self.packets,
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     const PROBE: u32 = 90;
-    /// By how much a probe is faster over ten links of 10 Mbit/s.
+    /// How much sooner a probe arrives over ten links of 10 Mbit/s than a full packet.
     const FASTER_US: u64 = 11_000;
 
     fn probe(number: u64) -> Feedback {

@@ -175,7 +175,7 @@ impl Meter {
         self.blind_until = time;
     }
 
-    /// The same, and a round begins anew.
+    /// As [`ignore_until`](Self::ignore_until), and a round begins anew.
     pub(super) fn be_blind_until(&mut self, time: Time) {
         self.blind_until = time;
         self.round = Round::default();

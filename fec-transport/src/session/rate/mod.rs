@@ -42,7 +42,7 @@ use news::{Limit, Part, What};
 use start::{FirstQueue, Start};
 use watch::LossWatch;
 
-/// Before anything is known, bit/s: 40 full packets in 100 ms.
+/// The rate before anything is known, in bit/s: 40 full packets in 100 ms.
 const INITIAL_RATE: f64 = 4e6;
 /// A path is never paced above this, bit/s.
 const MAX_RATE: f64 = 40e9;
@@ -104,7 +104,7 @@ impl Feedback {
 pub(crate) enum Manoeuvre {
     /// The queue is emptied for so long; those for whom it is too long go on with this share of their rates.
     Drain { span: Duration, share: f64 },
-    /// The same, because the queue has fallen from its peak or overflowed: windows shrink.
+    /// The queue is emptied for so long because it has fallen from its peak or overflowed: windows shrink.
     BackOff(Duration),
 }
 
@@ -176,7 +176,7 @@ impl RateController {
         self.allowed.get()
     }
 
-    /// What it sends of that, bit/s.
+    /// What it sends of its rate, in bit/s.
     pub(crate) fn sent_rate(&self) -> f64 {
         self.meter.sent().map_or(self.mean_rate(), |sent| sent.min(self.mean_rate()))
     }

@@ -14,7 +14,7 @@ use crate::overlay::RouteLink;
 use crate::time::Time;
 
 /// So many round trips after a limit was found most of what filled its queue has been drained; the second time all of
-/// it. Before, whose packets come last in each run of several sessions loses most of them and is shown the least rate.
+/// it. Before that, the session whose packets come last in each run loses most of them, and is shown the least rate.
 const SETTLED: [u32; 2] = [3, 12];
 
 /// What a path has done, and which links it crosses.
@@ -26,7 +26,7 @@ pub(crate) struct News {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum What {
-    /// It has begun this: whose rate is limited by a queue joins in.
+    /// It has begun this manoeuvre. A path whose rate is limited by a queue joins in.
     Begun(Manoeuvre),
     /// Its start has ended at a limit: those whose queues became too long then, too, share it equally.
     FoundLimit(Limit),
@@ -55,7 +55,7 @@ impl News {
         });
     }
 
-    /// The same if nobody else is concerned.
+    /// Lets them keep to the limit if nobody else is concerned.
     pub(crate) fn keep(&self, now: Time, paths: &mut [CoupledPath<'_>]) {
         let What::FoundLimit(limit) = self.what else { return };
         self.concerned(now, paths).for_each(|controller| controller.keep_limit(now, &limit));
@@ -83,7 +83,7 @@ const DOUBLINGS: u32 = 5;
 const DOUBLING: Duration = Duration::from_millis(400);
 /// For so long all drain the queue when they share a limit, so that they see the same floor of the delay.
 pub(super) const DRAIN: Duration = Duration::from_millis(60);
-/// So many times are known when a queue became too long.
+/// How many of the times are remembered at which a queue became too long.
 const CROWDS: usize = 16;
 
 /// What a session sends at a limit, in bit/s.
@@ -289,7 +289,7 @@ mod tests {
             let greatest = equal.iter().copied().fold(0.0, f64::max);
             for (part, rate) in parts.iter().zip(&equal) {
                 prop_assert!(*rate <= part.most);
-                // Whoever has less than another cannot have more.
+                // A session that has less than another cannot have more.
                 prop_assert!(*rate >= greatest - 1e-6 || *rate == part.most);
             }
         }

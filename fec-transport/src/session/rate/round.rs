@@ -101,7 +101,7 @@ impl Round {
             .map_or(Duration::ZERO, |(from, _)| Duration::from_micros(self.end.1.saturating_sub(from)))
     }
 
-    /// The same since a queue stands.
+    /// Bits per second at the bottleneck since a queue stands.
     pub(super) fn number_rate_of_queue(&self) -> f64 {
         match self.standing_from {
             Some((from, bytes)) if self.end.1 > from + 1_000 => {
@@ -136,7 +136,7 @@ impl Round {
         self.standing_queue() > STANDING
     }
 
-    /// In seconds.
+    /// The mean queue, in seconds.
     pub(super) fn mean_queue(&self) -> f64 {
         self.queue / self.reports.max(1.0)
     }

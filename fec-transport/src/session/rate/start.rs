@@ -14,7 +14,7 @@ pub(super) const START_PACKETS: u64 = 64;
 const LEAST_ARRIVING: f64 = 0.7;
 /// A start that too few arriving packets have ended keeps at least this share of its rate.
 const LEAST_KEPT: f64 = 0.25;
-/// Of a link of which nothing is known so many packets of [`EXPECTED_OF`] are expected to be lost, at least. A start
+/// On a link of which nothing is known, so many packets of [`EXPECTED_OF`] are expected to be lost, at least. A start
 /// that ends soon has seen no loss yet, and the first one after it is no rise.
 const EXPECTED_LOST: f64 = 2.0;
 /// See [`EXPECTED_LOST`].

@@ -38,8 +38,8 @@ fn a_slow_path_without_a_queue_climbs_within_seconds() {
     assert!(controller.mean_rate() > 10e6, "{:.2} Mbit/s", controller.mean_rate() / 1e6);
 }
 
-/// By how much a path has climbed after a second in which it sent 0.7 of what it was allowed, with a queue of that
-/// length.
+/// The factor by which a path has climbed after a second in which it sent 0.7 of what it was allowed, with a queue of
+/// that length.
 fn climbed_while_held_back(queue: Duration) -> f64 {
     let allowed = 10.0 * model::PACKET * 8.0 / 0.01 / 0.7;
     let begin = feedback(1_000).departed;
