@@ -50,7 +50,7 @@ pub(crate) fn schema(measure: Measure) -> Schema {
     }
 }
 
-/// Where an item stands among the runs and frames of its plan.
+/// Where an item stands among the sweep runs and frames of its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) item: u64,
@@ -62,8 +62,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Items go through the runs, within a run through the frames, within a frame through the pairs. Frame k of F in S
-    /// sets is in set ⌊k·S/F⌋.
+    /// Items go through the sweep runs, within a run through the frames, and within a frame through the pairs. Frame k
+    /// of F in S sets is in set ⌊k·S/F⌋.
     pub(crate) fn of(plan: &Sampling, item: u64) -> Self {
         let (frames, pairs) = (plan.frames as u64, plan.pairs_per_frame());
         let frame = item / pairs % frames;

@@ -1,4 +1,4 @@
-//! Plans of sweeps: TOML in, checked values out.
+//! Sweep plans: TOML in, checked values out.
 
 use std::path::Path;
 
@@ -79,7 +79,7 @@ pub(crate) struct Sampling {
     /// Length of the mean velocity, m/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean_speed: Option<f64>,
-    /// Of each coordinate of the velocity, m/s.
+    /// The deviation of each coordinate of the velocity, m/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) deviation: Option<f64>,
     /// How much of the velocity is that of the leg before, in [0, 1).
@@ -93,12 +93,12 @@ pub(crate) struct Sampling {
     /// Time between frames, s.
     #[serde(default = "ten")]
     pub(crate) interval: f64,
-    /// Frames of each run.
+    /// Frames of each sweep run.
     pub(crate) frames: i64,
-    /// The frames of a run in so many sets of consecutive ones.
+    /// The number of sets of consecutive frames into which a sweep run falls.
     #[serde(default = "one")]
     pub(crate) sets: i64,
-    /// Independent runs.
+    /// Independent sweep runs.
     #[serde(default = "one")]
     pub(crate) runs: i64,
     #[serde(default = "one_pair")]

@@ -23,8 +23,8 @@ pub(crate) enum Preset {
 /// Directed links per node of the thesis's 300-node networks: 2,555.7 on average [thesis §4.2.3, theory §2].
 const DEGREE_OF_300: f64 = 8.52;
 
-/// The same of its 180-node network, the nearest in size to those of figures 43 and 44, of which it does not tell:
-/// 1,374 links [thesis figure 30].
+/// Directed links per node of the thesis's 180-node network: 1,374 links [thesis figure 30]. It is the nearest in size
+/// to the networks of figures 43 and 44, of which the thesis does not tell.
 const DEGREE_OF_180: f64 = 7.6;
 
 impl Preset {

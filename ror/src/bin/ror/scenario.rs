@@ -1,4 +1,4 @@
-//! The networks of a plan: frames of nodes that move.
+//! The networks of a sweep plan: frames of nodes that move.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ struct Moving<'p> {
     run: Option<Run>,
 }
 
-/// The run that is under way.
+/// The sweep run that is under way.
 #[derive(Debug)]
 struct Run {
     number: u64,
@@ -108,7 +108,7 @@ fn take(frames: &mut Frames<'static>, skipped: u64, range: Length) -> Arc<Topolo
     Arc::new(frame.topology(range))
 }
 
-/// The seed of a run's motion: runs have nothing to do with one another.
+/// The seed of a sweep run's motion: the runs have nothing to do with one another.
 fn seed(root: u64, run: u64) -> u64 {
     netsim::random_stream(root, &["ror sweep", "run", &run.to_string()]).next_u64()
 }

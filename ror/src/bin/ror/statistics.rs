@@ -1,4 +1,4 @@
-//! Means, deviations and confidence intervals over independent runs.
+//! Means, deviations and confidence intervals over independent sweep runs.
 
 /// Mean and spread of numbers that come one by one (Welford 1962): no number is kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -36,8 +36,8 @@ impl Moments {
     }
 }
 
-/// A quantity over samples that belong to runs. Samples of one run, frames of one walk, depend on one another; runs do
-/// not. So the interval is that of the means of the runs.
+/// A quantity over samples that belong to sweep runs. Samples of one run, which are frames of one walk, depend on one
+/// another; runs do not. So the interval is that of the means of the runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Estimate {
     samples: Moments,
@@ -81,7 +81,7 @@ impl Estimate {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) mean: f64,
-    /// Of single samples; `None` if there is one only.
+    /// The standard deviation of single samples; `None` if there is one only.
     pub(crate) deviation: Option<f64>,
     /// Half the width of the 95 % confidence interval of the mean; `None` if there is one run only.
     pub(crate) ci95: Option<f64>,

@@ -37,7 +37,7 @@ impl StopSignals {
         StopSignals::take(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()])
     }
 
-    /// The same without the terminal that goes away, which a service has another use for.
+    /// Takes the signals over, but for that of the terminal that goes away, which a service has another use for.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

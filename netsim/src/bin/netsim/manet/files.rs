@@ -82,7 +82,7 @@ impl TraceName {
     }
 }
 
-/// The files of a run, those that grow with the frames being open.
+/// The files that are written; those that grow with the frames are open.
 #[derive(Debug)]
 pub(super) struct Open<'a> {
     files: &'a Files,

@@ -1,4 +1,4 @@
-//! Who moves and how, from the command line.
+//! The nodes and how they move, from the command line.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -279,7 +279,7 @@ impl Source {
     }
 }
 
-/// By how much ns-2 files are shifted that are written.
+/// How far ns-2 files are shifted that are written.
 pub(super) const WRITTEN_MARGIN_M: f64 = BONNMOTION_MARGIN_M;
 
 fn number(text: &str) -> Result<f64, String> {

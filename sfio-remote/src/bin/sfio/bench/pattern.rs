@@ -52,7 +52,7 @@ const CALL_BYTES: u64 = 8 << 20;
 /// The record of IO500's ior-hard.
 const RECORD: u64 = 47_008;
 
-/// Who takes turns with the records.
+/// How many writers take turns with the records.
 const WRITERS: u64 = 4;
 
 const SMALL_REGIONS: u64 = 1_000_000;
@@ -72,7 +72,7 @@ impl Pattern {
         }
     }
 
-    /// With all its numbers.
+    /// The pattern with each of its numbers.
     pub(crate) fn variants(self) -> Vec<Variant> {
         let variant = |fragment| Variant { pattern: self, fragment };
         match self {
@@ -221,13 +221,13 @@ fn scattered(count: u64) -> Vec<(u64, u64)> {
     regions
 }
 
-/// The same order in every run.
+/// Shuffles the items, into the same order each time.
 fn shuffle<T>(items: &mut [T]) {
     let mut dice = Dice(1);
     (1..items.len()).rev().for_each(|index| items.swap(index, dice.below(index as u64 + 1) as usize));
 }
 
-/// A linear congruential generator: the same numbers in every run.
+/// A linear congruential generator, which gives the same numbers each time.
 struct Dice(u64);
 
 impl Dice {

@@ -87,7 +87,7 @@ impl Row {
         }
     }
 
-    /// It is measured once more, with these calls; the local file took so long.
+    /// Begins a further measurement with these calls, for which the local file took so long.
     pub(super) fn begin(&mut self, calls: &[Call], local: Duration) {
         self.bytes = calls.iter().map(Call::bytes).sum();
         self.regions = calls.iter().map(|call| call.regions().count() as u64).sum();

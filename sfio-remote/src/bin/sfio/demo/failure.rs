@@ -14,7 +14,7 @@ use crate::progress::Progress;
 
 /// How often the paths' counters are read.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
-/// Over how long before the failure a link's share is taken.
+/// The time before the failure over which a link's share is taken.
 const SHARE_WINDOW: Duration = Duration::from_secs(1);
 /// For how long after the failure gaps in delivery count.
 const GAP_WINDOW: Duration = Duration::from_secs(2);

@@ -68,7 +68,7 @@ impl Replica {
         permit.expect("the semaphore is never closed")
     }
 
-    /// The same, if there is room or it `may_wait` for some.
+    /// Leave to hold one more piece in memory, if there is room or it `may_wait` for some.
     async fn permit_if(&self, may_wait: bool) -> Option<OwnedSemaphorePermit> {
         if may_wait { Some(self.permit().await) } else { Arc::clone(&self.pieces).try_acquire_owned().ok() }
     }
@@ -155,7 +155,7 @@ async fn read_file(replica: Replica, index: usize, file: SourceFile) -> Result<F
     let mut reads: VecDeque<JoinHandle<_>> = VecDeque::new();
     let mut offsets = (0..length).step_by(PIECE as usize).peekable();
     loop {
-        // Who holds pieces takes one more only if there is room: it could not let go of them while it waits.
+        // A task that holds pieces takes one more only if there is room: it could not let go of them while it waits.
         let may_wait = reads.is_empty();
         let next = offsets.peek().copied();
         let permit = if next.is_some() { replica.permit_if(may_wait).await } else { None };

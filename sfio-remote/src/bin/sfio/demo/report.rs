@@ -16,7 +16,7 @@ pub(crate) struct Report {
     pub(crate) ok: bool,
     pub(crate) files: usize,
     pub(crate) bytes: u64,
-    /// Of the replication, without reading back.
+    /// How long the replication took, without reading back.
     pub(crate) seconds: f64,
     /// Application bit/s while replicating.
     pub(crate) goodput: f64,

@@ -14,7 +14,7 @@ pub(crate) const DEFAULT_SCENE: &str = include_str!("scene.toml");
 /// How long a packet may wait for the link: enough to see a queue grow, not enough to hide it.
 const QUEUE: Duration = Duration::from_millis(60);
 
-/// Who is there, and what joins them.
+/// The members of the demo, and the links that join them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scene {

@@ -20,7 +20,7 @@ use crate::exit::{Exit, Failure, OrFail as _};
 const MODE: u32 = 0o600;
 /// The longest request, in bytes.
 const MAX_REQUEST: u64 = 4_096;
-/// Operators who are connected at once.
+/// How many operators may be connected at once.
 const MAX_CONNECTIONS: usize = 32;
 /// How long a member may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);

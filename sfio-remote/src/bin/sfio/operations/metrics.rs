@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use super::{Observation, Observer, Path, Session};
 use crate::exit::{Exit, Failure, OrFail as _};
 
-/// Who reads the page at once; others wait.
+/// How many collectors may read the page at once; others wait.
 const MAX_CONNECTIONS: usize = 16;
 /// How long a request may take to come, and how long a connection may last.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);

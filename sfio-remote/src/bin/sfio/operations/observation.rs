@@ -84,14 +84,14 @@ pub(crate) struct Path {
     pub(crate) route: Vec<String>,
     /// `unconfirmed`, `live` or `dead`.
     pub(crate) state: String,
-    /// At which it is paced.
+    /// The rate at which it is paced.
     pub(crate) rate_mbit: f64,
     pub(crate) round_trip_ms: f64,
     /// How long the latest packet stood in queues.
     pub(crate) queue_ms: f64,
     pub(crate) loss: f64,
     pub(crate) planned_share: f64,
-    /// Of the symbols that this side has sent.
+    /// The share of the symbols that this side has sent.
     pub(crate) share: f64,
     /// Repair symbols over source symbols sent on it.
     pub(crate) redundancy: f64,

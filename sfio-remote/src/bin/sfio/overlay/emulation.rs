@@ -23,7 +23,7 @@ impl Emulation {
     pub(super) fn start(overlay: &Overlay, links: &Links) -> Result<Emulation, Failure> {
         let emulated =
             links.link.iter().map(|link| emulated_link(overlay, link)).collect::<Result<_, _>>()?;
-        // Of its own: its tasks must come to their turns every millisecond.
+        // The emulator has a runtime of its own, because its tasks must come to their turns every millisecond.
         let runtime =
             Builder::new_multi_thread().worker_threads(1).thread_name("emulator").enable_all().build();
         let runtime = runtime.or_fail(Exit::Failed, "cannot start the emulator")?;

@@ -117,7 +117,7 @@ impl Watcher {
             () = announce => {}
             status = self.child.wait() => {
                 let Ok(status) = status else { return };
-                // One that was killed has said nothing about it.
+                // A member that was killed has said nothing about it.
                 let last_words = status.code().and_then(|_| last_line(&log));
                 let _ = self.report.send(News::Died { name: self.name.clone(), status, last_words });
             }
