@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::manifest::{Entry, EntryKind};
+use super::manifest::{Entry, EntryKind, TreePath};
 
 /// What two walks have at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,16 @@ pub enum Difference {
         /// Whether at least its metadata are others.
         is_touched: bool,
     },
+}
+
+impl Difference {
+    /// The path of what differs, or does not.
+    pub fn path(&self) -> &TreePath {
+        match self {
+            Difference::Gone(entry) | Difference::New(entry) | Difference::Kept { entry, .. } => &entry.path,
+            Difference::Changed { new, .. } => &new.path,
+        }
+    }
 }
 
 /// Merges an old and a new walk; each is given entry by entry, in ascending order.

@@ -88,6 +88,12 @@ pub(crate) fn is_part(path: &TreePath) -> bool {
     path.components().next_back().is_some_and(|name| name.starts_with(PART.as_bytes()))
 }
 
+/// Where the part of a file is.
+pub(crate) fn part_of(path: &TreePath) -> TreePath {
+    let name = path.components().next_back().unwrap_or_default();
+    TreePath::within(path.parent().as_ref(), &part_name(name)).expect("a hash makes a name")
+}
+
 fn part_name(name: &[u8]) -> Vec<u8> {
     format!("{PART}{}", Hash::of(name)).into_bytes()
 }
@@ -423,7 +429,9 @@ impl<'a> Planter<'a> {
         let all_sources = sources.iter().copied().chain(std::iter::repeat(Source::Site));
         for ((offset, chunk), source) in placed_chunks(&entry).zip(all_sources) {
             match source {
-                Source::Part => {}
+                // Between the comparison and now somebody may have changed it, and a wrong byte must not get the name.
+                Source::Part if holds(&part, offset, chunk) => {}
+                Source::Part => return Err(io::Error::other("its part changes while it is restored")),
                 Source::Site => places.push_back(offset),
                 Source::Old => {
                     let old = match &old {

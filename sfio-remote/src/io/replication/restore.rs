@@ -9,7 +9,7 @@ use rustix::fs::syncfs;
 
 use super::filter::Filter;
 use super::meter::{Meter, Phase};
-use super::planting::{Planter, Step, is_part};
+use super::planting::{Planter, Step, is_part, part_of};
 use super::read_ahead::ReadAhead;
 use super::spool::{ManifestFile, Spool, SpoolWriter};
 use super::store::{Outcome, ReplicationError, Store, local};
@@ -158,6 +158,7 @@ fn plan(
         steps: SpoolWriter::new()?,
         removed: None,
         remade: BTreeSet::new(),
+        parts: BTreeSet::new(),
         meter,
         tell,
     };
@@ -178,6 +179,7 @@ fn plan(
         let Some(difference) = merge.next(&mut before, &mut next) else { break };
         planning.take(difference)?;
     }
+    planning.remove_parts(None)?;
     Ok((planning.summary, planning.steps.finish()?))
 }
 
@@ -190,12 +192,16 @@ struct Planning<'a, F> {
     removed: Option<TreePath>,
     /// Files that are made anew in the place of others: their other names lead to the old ones.
     remade: BTreeSet<TreePath>,
+    /// Parts that an interrupted run has left, in directories that the walk has not left yet. A file that comes later may
+    /// use its part, so the others are removed only when the walk leaves their directory.
+    parts: BTreeSet<TreePath>,
     meter: &'a Meter,
     tell: F,
 }
 
 impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
     fn take(&mut self, difference: Difference) -> io::Result<()> {
+        self.remove_parts(Some(difference.path()))?;
         match difference {
             Difference::Gone(entry) => self.gone(entry),
             Difference::New(entry) => {
@@ -251,27 +257,39 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
             return Ok(());
         }
         let is_directory = entry.kind == EntryKind::Directory;
-        let is_ours = is_part(&path);
-        let is_to_go =
-            || self.options.deletes && self.options.filter.admits_with_parents(&path, is_directory);
-        if !is_ours && !is_to_go() {
+        if is_part(&path) {
+            self.parts.insert(path);
+            return Ok(());
+        }
+        if !(self.options.deletes && self.options.filter.admits_with_parents(&path, is_directory)) {
             self.summary.retained += 1;
             return Ok(());
         }
-        if !is_ours {
-            self.summary.deleted += 1;
-            (self.tell)(Change::Deleted, &path);
-        }
+        self.summary.deleted += 1;
+        (self.tell)(Change::Deleted, &path);
         if is_directory {
             self.removed = Some(path.clone());
         }
         self.steps.push(&Step::Remove { path, is_directory })
     }
 
+    /// Removes the parts that no file has used, in directories that do not lead to `path`; without a path, in all.
+    fn remove_parts(&mut self, path: Option<&TreePath>) -> io::Result<()> {
+        let is_left = |part: &TreePath| {
+            let parent = part.parent();
+            path.is_none_or(|path| !parent.is_none_or(|parent| path.is_within(&parent)))
+        };
+        let (left, stay) = std::mem::take(&mut self.parts).into_iter().partition(is_left);
+        self.parts = stay;
+        let left: BTreeSet<TreePath> = left;
+        left.into_iter().try_for_each(|path| self.steps.push(&Step::Remove { path, is_directory: false }))
+    }
+
     fn make(&mut self, entry: Entry, old: Option<Entry>) -> io::Result<()> {
         match &entry.kind {
             EntryKind::Directory => self.steps.push(&Step::Enter(entry)),
             EntryKind::File { .. } => {
+                self.parts.remove(&part_of(&entry.path));
                 let sources = self
                     .tree
                     .as_mut()
