@@ -112,15 +112,62 @@ fn verify_names_what_a_disk_has_changed() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
     let folder = scene();
     overlay.client(&["sync", "--compress", "none", &path(&folder, "tree"), "local:t"]).succeeds();
-    let object = overlay.export("io1").join("t/objects/00000000");
-    let file = fs::File::options().write(true).read(true).open(object).expect("it is there");
-    let mut byte = [0];
-    file.read_exact_at(&mut byte, 700_000).expect("it is long enough");
-    file.write_all_at(&[byte[0] ^ 1], 700_000).expect("written");
-    overlay.client(&["verify", "local:t"]).fails_with(5, "1 files are damaged");
+    flip(&only_file(&overlay, "io1", "t/objects"), 700_000);
+    overlay.fresh_client(&["verify", "local:t"]).ends_with(5, "1 thing is not as it was stored");
     let back = path(&folder, "back");
-    overlay.client(&["sync", "local:t", &back]).ends_with(7, "a/large");
+    overlay.client(&["sync", "local:t", &back]).ends_with(5, "a/large");
     assert!(!Path::new(&back).join("a/large").exists() && Path::new(&back).join("a/b/7").exists());
+
+    // An intact source heals it: the content is in all generations again.
+    let healed = String::from_utf8(overlay.client(&["sync", &path(&folder, "tree"), "local:t"]).stdout());
+    let healed = healed.expect("text");
+    assert!(healed.contains("damaged chunks were sent again"), "{healed}");
+    overlay.fresh_client(&["verify", "local:t"]).succeeds();
+    overlay.fresh_client(&["sync", "local:t", &back]).succeeds();
+    assert_eq!(picture(back.as_ref()), picture(&folder.path().join("tree")));
+}
+
+/// The file in a folder of an export root that has one.
+fn only_file(overlay: &LocalOverlay, io_node: &str, folder: &str) -> PathBuf {
+    let folder = overlay.export(io_node).join(folder);
+    let mut entries = fs::read_dir(&folder).expect("it is there");
+    let file = entries.next().expect("one").expect("an entry").path();
+    assert!(entries.next().is_none(), "only one in {}", folder.display());
+    file
+}
+
+/// A byte turns into another one behind everybody's back.
+fn flip(file: &Path, at: u64) {
+    let file = fs::File::options().write(true).read(true).open(file).expect("it is there");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).expect("it is long enough");
+    file.write_all_at(&[byte[0] ^ 1], at).expect("written");
+}
+
+/// A machine with an empty cache finds each kind of damage, and says so with code 5.
+#[test]
+fn verify_finds_damage_of_each_kind_without_a_cache() {
+    let folder = scene();
+    let tree = path(&folder, "tree");
+    type Damage = fn(&Path);
+    let damages: [(&str, &str, Damage); 5] = [
+        ("a flipped byte of a file", "t/objects", |file| flip(file, 700_000)),
+        ("a lost object", "t/objects", |file| fs::remove_file(file).expect("it is there")),
+        ("an object cut short", "t/objects", |file| {
+            let file = fs::File::options().write(true).open(file).expect("it is there");
+            file.set_len(1_000).expect("it can be cut");
+        }),
+        ("a flipped byte of the record", "t/commits", |file| flip(file, 60)),
+        ("a lost record", "t/commits", |file| fs::remove_file(file).expect("it is there")),
+    ];
+    for (what, place, damage) in damages {
+        let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+        overlay.client(&["sync", "--compress", "none", &tree, "local:t"]).succeeds();
+        overlay.fresh_client(&["verify", "local:t"]).succeeds();
+        damage(&only_file(&overlay, "io1", place));
+        println!("{what}");
+        overlay.fresh_client(&["verify", "local:t"]).ends_with(5, "sfio: ");
+    }
 }
 
 /// A file system of its own at a folder, until it is dropped. None where this process may not mount one.
@@ -164,7 +211,7 @@ fn a_disk_that_is_full_or_turns_read_only_is_named_and_the_next_run_goes_on() {
     // The disk is another one on purpose: what the member remembers of the old one has to go, or it does not serve.
     fs::remove_file(overlay.export("io2").with_extension("identity")).expect("it has served before");
     let io2 = overlay.start_by_hand("io2");
-    overlay.client(&["sync", &tree, "local:t"]).fails_with(6, "io2,t/objects/00000000");
+    overlay.client(&["sync", &tree, "local:t"]).fails_with(6, "io2,t/objects/");
     disk.remount("size=64m");
     overlay.client(&["sync", &tree, "local:t"]).succeeds();
     overlay.client(&["sync", "local:t", &back]).succeeds();
@@ -176,7 +223,7 @@ fn a_disk_that_is_full_or_turns_read_only_is_named_and_the_next_run_goes_on() {
     disk.remount("ro");
     let before = picture(tree.as_ref());
     fs::write(folder.path().join("tree/new"), noise(1_000_000, 5)).expect("a file");
-    overlay.client(&["sync", &tree, "local:t"]).fails_with(1, "io2,t/objects/00000001");
+    overlay.client(&["sync", &tree, "local:t"]).fails_with(1, "io2,t/");
     overlay.client(&["sync", "local:t", &back]).succeeds();
     assert_eq!(picture(back.as_ref()), before, "what was published can be read");
     disk.remount("rw");
@@ -194,7 +241,7 @@ fn a_run_that_is_killed_on_a_slow_link_is_resumed() {
     fs::create_dir(&tree).expect("a folder");
     fs::write(folder.path().join("tree/large"), noise(30_000_000, 1)).expect("a file");
     let sync = overlay.begin(&["sync", &tree, "local:t"]);
-    overlay.wait_for_file("io1", "t/journal");
+    overlay.wait_for_file_on_any(&["io1", "io2"], "t/journals");
     assert!(!sync.kill(), "30 MB take six seconds");
     let again = overlay.client(&["sync", "--json", &tree, "local:t"]).stdout();
     let again = String::from_utf8(again).expect("text");
@@ -246,7 +293,7 @@ impl Battered {
     /// before.
     fn kill(&mut self, dice: &[u8]) -> bool {
         let tree = path(&self.folder, "tree");
-        let sync = self.overlay.begin(&["sync", "--bwlimit", "5MB/s", &tree, "local:t"]);
+        let sync = self.overlay.begin(&["sync", "--patience", "0", "--bwlimit", "5MB/s", &tree, "local:t"]);
         std::thread::sleep(Duration::from_millis(u64::from(dice[0]) * 20));
         if strikes_client(dice) {
             return sync.kill();
@@ -265,15 +312,15 @@ impl Battered {
     fn survive(&mut self, round: u64) -> Aftermath {
         let dice = noise(8, 1_000 + round);
         let before = self.tree();
-        let (published, _) = self.newest_object();
+        let old = self.objects();
         let file = self.folder.path().join(format!("tree/a/{}", dice[0] % 8));
         fs::write(file, noise(24_000_000, round)).expect("a file");
         let after = self.tree();
         let ended_before = self.kill(&dice[1..]);
         let found = self.restored();
         assert!(found == before || found == after, "round {round}: a mixture of generations");
-        let (newest, held) = self.newest_object();
-        let held = if newest == published || found == after { 0 } else { held };
+        let new = self.objects().into_iter().filter(|(name, _)| !old.contains_key(name));
+        let held = if found == after { 0 } else { new.map(|(_, size)| size).sum() };
         let again = self.overlay.client(&["sync", "--json", &path(&self.folder, "tree"), "local:t"]).stdout();
         let again = String::from_utf8(again).expect("text");
         let summary: serde_json::Value =
@@ -287,8 +334,8 @@ impl Battered {
         Aftermath { ended_before, was_client, held, resumed }
     }
 
-    /// The latest object, and its bytes on all I/O nodes together.
-    fn newest_object(&self) -> (String, u64) {
+    /// The objects, and the bytes of each on all I/O nodes together.
+    fn objects(&self) -> BTreeMap<String, u64> {
         let mut sizes = BTreeMap::<String, u64>::new();
         for io_node in ["io1", "io2", "io3"] {
             for entry in fs::read_dir(self.overlay.export(io_node).join("t/objects")).expect("it is there") {
@@ -297,7 +344,7 @@ impl Battered {
                     entry.metadata().expect("it is there").len();
             }
         }
-        sizes.pop_last().expect("something was sent")
+        sizes
     }
 }
 

@@ -142,7 +142,7 @@ impl Cluster {
     fn write(&mut self, file: FileId, pieces: &[(u64, Vec<u8>)]) {
         let pieces = pieces.iter().map(|(offset, data)| (*offset, Bytes::from(data.clone())));
         let list = WriteList::new(pieces).expect("possible");
-        assert_eq!(self.call(Write { file, list }), Ok(()));
+        assert_eq!(self.call(Write { file, list, durable: false }), Ok(()));
     }
 
     fn read(&mut self, file: FileId, regions: &[(u64, u64)]) -> Vec<Bytes> {
@@ -218,7 +218,8 @@ fn three_writers_at_once_lie_on_the_disks_as_in_the_paper() {
         let files =
             [CLIENT, OTHER, CLIENT].map(|member| (member, cluster.open(member, TWO, 5, OpenMode::Create)));
         let write = |(index, (member, file)): (u64, (MemberId, FileId))| {
-            cluster.start(member, Write { file, list: list(&[(13 * index, b"Hello*World!*")]) })
+            cluster
+                .start(member, Write { file, durable: false, list: list(&[(13 * index, b"Hello*World!*")]) })
         };
         let receipts: Vec<_> = (0..).zip(files).map(write).collect();
         receipts.into_iter().for_each(|receipt| assert_eq!(cluster.result(receipt), Ok(())));
@@ -273,7 +274,7 @@ proptest! {
                         }
                         pieces.push((base + offset, Bytes::from(data)));
                     }
-                    let receipt = cluster.start(member, Write { file, list: WriteList::new(pieces)? });
+                    let receipt = cluster.start(member, Write { file, durable: false, list: WriteList::new(pieces)? });
                     prop_assert_eq!(cluster.result(receipt), Ok(()));
                 }
                 Step::Read(regions) => {
@@ -320,7 +321,7 @@ proptest! {
             let (member, file) = files[index % 2];
             let data = pattern(length, index as u64);
             let list = WriteList::new([(expected.len() as u64, Bytes::from(data.clone()))])?;
-            receipts.push(cluster.start(member, Write { file, list }));
+            receipts.push(cluster.start(member, Write { file, list, durable: false }));
             expected.extend(data);
         }
         for receipt in receipts {
@@ -392,7 +393,7 @@ fn a_failing_disk_ends_the_operation_with_the_name_of_the_subfile() {
     let file = cluster.open(CLIENT, THREE, 100, OpenMode::Create);
     cluster.store("io2").inner_mut().set_capacity(0);
     let data = Bytes::from(pattern(100_000, 1));
-    let write = Write { file, list: WriteList::new([(0, data)]).expect("possible") };
+    let write = Write { file, durable: false, list: WriteList::new([(0, data)]).expect("possible") };
     assert_eq!(cluster.call(write).expect_err("full").to_string(), "io2,a: no space left: a");
     cluster.assert_quiet();
     assert!(
@@ -425,7 +426,8 @@ fn an_io_node_that_dies_is_named_and_the_next_operation_finds_it_again() {
     let mut cluster = Cluster::new(1);
     let file = cluster.open(CLIENT, THREE, 100, OpenMode::Create);
     let data = Bytes::from(pattern(200_000, 1));
-    let write = || Write { file, list: WriteList::new([(0, data.clone())]).expect("possible") };
+    let write =
+        || Write { file, durable: false, list: WriteList::new([(0, data.clone())]).expect("possible") };
     let receipt = cluster.start(CLIENT, write());
     for _ in 0..40 {
         cluster.step();
@@ -444,7 +446,8 @@ fn an_io_node_that_does_not_go_on_is_named_when_time_is_up() {
     let file = cluster.open(CLIENT, THREE, 100, OpenMode::Create);
     cluster.frozen = Some(4);
     let data = Bytes::from(pattern(200_000, 1));
-    let receipt = cluster.start(CLIENT, Write { file, list: WriteList::new([(0, data)]).expect("possible") });
+    let receipt = cluster
+        .start(CLIENT, Write { file, durable: false, list: WriteList::new([(0, data)]).expect("possible") });
     cluster.run();
     let error = loop {
         if let Some(result) = receipt.take() {
@@ -464,7 +467,8 @@ fn a_cancelled_operation_frees_what_the_io_nodes_held_for_it() {
     let mut cluster = Cluster::new(1);
     let file = cluster.open(CLIENT, THREE, 100, OpenMode::Create);
     let data = Bytes::from(pattern(200_000, 1));
-    let receipt = cluster.start(CLIENT, Write { file, list: WriteList::new([(0, data)]).expect("possible") });
+    let receipt = cluster
+        .start(CLIENT, Write { file, durable: false, list: WriteList::new([(0, data)]).expect("possible") });
     for _ in 0..30 {
         cluster.step();
     }

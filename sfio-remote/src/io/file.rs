@@ -195,7 +195,18 @@ impl StripedFile {
     /// As [`write_at`](Self::write_at).
     pub async fn write(&self, list: WriteList) -> Result<()> {
         let list = self.planned(list, |list| list.regions().len(), WriteList::plan).await;
-        self.open.client.call(Write { file: self.open.file, list }).await
+        self.open.client.call(Write { file: self.open.file, list, durable: false }).await
+    }
+
+    /// Writes many pieces that survive a power loss when this returns, whatever the file was opened for: one round trip
+    /// where a write and a sync would be two.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    pub async fn write_list_durably(&self, pieces: impl IntoIterator<Item = (u64, Bytes)>) -> Result<()> {
+        let list = WriteList::new(pieces).map_err(OperationError::from)?;
+        let list = self.planned(list, |list| list.regions().len(), WriteList::plan).await;
+        self.open.client.call(Write { file: self.open.file, list, durable: true }).await
     }
 
     /// Begins to read and comes back; the [`Submission`] tells when it is done.

@@ -25,7 +25,7 @@ pub(super) fn first(name: &str, member: &str) -> Record {
         current: 1,
         generations: vec![generation(1, 0)],
         next_generation: 2,
-        objects: vec![ObjectEntry { number: 0, run: run(1) }],
+        objects: vec![ObjectEntry { number: 0, run: run(1), length: 0 }],
         next_object: 1,
         damaged: Vec::new(),
         healed: Vec::new(),
@@ -40,7 +40,7 @@ pub(super) fn next(before: &SignedRecord, number: u8, member: &str) -> Record {
     record.predecessor = before.hash();
     record.run = run(number);
     record.signer = Signer { member: member.to_owned(), key: identity_of(member).public().ed25519 };
-    record.objects.push(ObjectEntry { number: record.next_object, run: run(number) });
+    record.objects.push(ObjectEntry { number: record.next_object, run: run(number), length: 0 });
     record.generations.push(generation(record.next_generation, record.next_object));
     record.current = record.next_generation;
     record.next_generation += 1;

@@ -27,6 +27,11 @@ impl ChunkIndex {
         known.map(|index| self.known[index]).or_else(|| self.new.get(hash).copied())
     }
 
+    /// The chunks that were inserted.
+    pub fn into_inserted(self) -> Vec<ChunkRef> {
+        self.new.into_values().collect()
+    }
+
     /// One more.
     pub fn insert(&mut self, chunk: ChunkRef) {
         self.new.insert(chunk.hash, chunk);

@@ -1,21 +1,20 @@
 //! Data sets: trees of files that a site keeps in generations (design §7, docs/replication.md).
 //!
 //! ```text
-//! commit record ──▶ generations ──▶ index chunk ──▶ manifest chunks ──▶ entries ──▶ chunks of files
-//! (first I/O node,                  └────────────────────── all in append-only striped objects ──────┘
-//!  replaced atomically)
+//! record n ──▶ generations ──▶ index chunk ──▶ manifest chunks ──▶ entries ──▶ chunks of files
+//! │ hash       └───────────────────── all in striped objects, one for each run ──────────────┘
+//! record n−1 … 1      signed, on every I/O node; the first one decides which is the next one
 //! ```
 //!
-//! What was appended is never changed, so a reader of one generation is not disturbed by the making of the next one; and
-//! the one replacement of the commit record makes a generation current, or not.
+//! Nothing that was written is ever written again, so a reader of one generation is not disturbed by the making of the next
+//! one; and a record gets its number at once or not at all. Why no published generation breaks:
+//! docs/protocol/replication.md.
 //!
 //! Here is what needs no I/O: formats, and what follows from two lists of entries. Trees on disks and sites in an overlay
 //! are in `io::replication`.
 
 mod bounded;
 mod chunk;
-#[cfg(feature = "replication")]
-mod commit;
 mod compare;
 mod index;
 mod journal;
@@ -25,19 +24,17 @@ mod packed;
 pub(crate) mod record;
 
 pub use chunk::{ChunkRef, Codec, Hash, MAX_CHUNK_BYTES, MAX_OBJECT_BYTES};
-#[cfg(feature = "replication")]
-pub use commit::{BadCommit, Commit, Generation};
 pub use compare::{Difference, Merge};
 pub use index::ChunkIndex;
-pub use journal::{Journal, JournalHeader};
+pub use journal::{Journal, JournalHeader, MAX_FRAME_CHUNKS, MAX_JOURNAL_BYTES};
 pub use manifest::{
     BadManifest, Entry, EntryKind, EntryReader, EntryWriter, Metadata, Owner, Piece, Timestamp, TreePath,
 };
 #[cfg(feature = "replication")]
 pub use packed::{ChunkError, Compression, Packed};
 pub use record::{
-    BadRecord, BadRunId, BadSuccessor, Deed, Extent, Form, Healed, MAX_INDEX_CHUNKS, MAX_NAME_BYTES,
-    MAX_RECORD_BYTES, ObjectEntry, Record, Right, RunId, SignedRecord, Signer, Token,
+    BadRecord, BadRunId, BadSuccessor, Deed, Extent, Form, Generation, Healed, MAX_INDEX_CHUNKS,
+    MAX_NAME_BYTES, MAX_RECORD_BYTES, ObjectEntry, Record, Right, RunId, SignedRecord, Signer, Token,
 };
 
 /// Sizes between which files are cut where their content says: smallest, average, largest, in bytes.

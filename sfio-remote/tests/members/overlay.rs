@@ -214,6 +214,15 @@ impl LocalOverlay {
         sfio(&[arguments, &["--overlay", &self.folder().to_string_lossy()]].concat())
     }
 
+    /// The same on a machine that has never seen a data set.
+    pub(crate) fn fresh_client(&self, arguments: &[&str]) -> Run {
+        let cache = tempfile::tempdir().expect("a folder");
+        let folder = self.folder().to_string_lossy();
+        let mut command = command(&[arguments, &["--overlay", &folder]].concat());
+        let command = command.env("XDG_CACHE_HOME", cache.path()).stdin(Stdio::null());
+        Run::of(command.output().expect("the program is there"))
+    }
+
     /// The same, going on.
     pub(crate) fn begin(&self, arguments: &[&str]) -> Running {
         let folder = self.folder().to_string_lossy();
@@ -291,19 +300,28 @@ impl LocalOverlay {
         names
     }
 
-    /// Waits until a subfile has its first bytes.
+    /// Waits until a subfile has its first bytes, or, if the path is that of a folder, one in it.
     pub(crate) fn wait_for_file(&self, io_node: &str, path: &str) {
-        let file = self.export(io_node).join(path);
-        let there = || fs::metadata(&file).is_ok_and(|metadata| metadata.len() > 0);
+        self.wait_for_file_on_any(&[io_node], path);
+    }
+
+    /// The same on any of these I/O nodes.
+    pub(crate) fn wait_for_file_on_any(&self, io_nodes: &[&str], path: &str) {
+        let paths: Vec<PathBuf> = io_nodes.iter().map(|io_node| self.export(io_node).join(path)).collect();
+        let has_bytes = |path: &Path| fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() > 0);
+        let has_file = |path: &Path| {
+            let entries = fs::read_dir(path).into_iter().flatten();
+            entries.filter_map(Result::ok).any(|entry| has_bytes(&entry.path()))
+        };
         let pause = Duration::from_millis(5);
         let tries = PATIENCE.as_millis() / pause.as_millis();
         let found = (0..tries).any(|_| {
-            there() || {
+            paths.iter().any(|path| has_bytes(path) || has_file(path)) || {
                 std::thread::sleep(pause);
                 false
             }
         });
-        assert!(found, "{} does not appear", file.display());
+        assert!(found, "none of {paths:?} appears");
     }
 
     /// Sends a signal to the member with that name.

@@ -159,7 +159,7 @@ impl Cluster {
 
     pub(crate) fn write(&mut self, member: &str, file: FileId, pieces: Vec<(u64, Bytes)>) {
         let list = WriteList::new(pieces).expect("a possible list");
-        self.call(member, Write { file, list });
+        self.call(member, Write { file, list, durable: false });
     }
 
     pub(crate) fn read(&mut self, member: &str, file: FileId, regions: Vec<(u64, u64)>) -> Vec<Bytes> {

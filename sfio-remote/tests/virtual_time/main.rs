@@ -34,7 +34,7 @@ fn three_writers_at_once_lie_on_the_disks_as_in_the_paper() {
         .map(|(index, (client, file))| {
             let list =
                 WriteList::new([(13 * index, Bytes::from_static(b"Hello*World!*"))]).expect("possible");
-            cluster.start(client, Write { file, list })
+            cluster.start(client, Write { file, list, durable: false })
         })
         .collect();
     writes.into_iter().for_each(|receipt| assert_eq!(cluster.result(&receipt, 10 * SECOND), Some(Ok(()))));
@@ -111,7 +111,8 @@ fn an_io_node_that_crashes_is_named_within_ten_seconds_and_serves_again_after_it
     let io2 = cluster.world.member("io2");
     cluster.world.crash(300 * MS, io2);
     let data = Bytes::from(pattern(4 << 20, 3));
-    let write = || Write { file, list: WriteList::new([(0, data.clone())]).expect("possible") };
+    let write =
+        || Write { file, durable: false, list: WriteList::new([(0, data.clone())]).expect("possible") };
     let began = cluster.world.now();
     let receipt = cluster.start("c1", write());
     let error = cluster.result(&receipt, 20 * SECOND).expect("it ends").expect_err("io2 is gone");
@@ -132,7 +133,7 @@ fn many_files_at_once_all_arrive() {
     let files: Vec<_> = names.iter().map(|name| cluster.open("c1", name, 777, OpenMode::Create)).collect();
     let write = |(file, data): (&_, &Bytes)| {
         let list = WriteList::new([(0, data.clone())]).expect("possible");
-        cluster.start("c1", Write { file: *file, list })
+        cluster.start("c1", Write { file: *file, list, durable: false })
     };
     let receipts: Vec<_> = files.iter().zip(&contents).map(write).collect();
     receipts.into_iter().for_each(|receipt| assert_eq!(cluster.result(&receipt, 60 * SECOND), Some(Ok(()))));
@@ -146,7 +147,7 @@ fn a_slow_link_is_slow_and_nothing_times_out() {
     let mut cluster = Cluster::new(&overlay(1), 5);
     let file = cluster.open("c1", THREE, 65_536, OpenMode::Create);
     let list = WriteList::new([(0, Bytes::from(pattern(48 << 20, 5)))]).expect("possible");
-    let receipt = cluster.start("c1", Write { file, list });
+    let receipt = cluster.start("c1", Write { file, list, durable: false });
     // More lies in the send buffers than the links carry in the half minute that a transfer may stand still.
     assert_eq!(cluster.result(&receipt, 400 * SECOND), Some(Ok(())));
 }

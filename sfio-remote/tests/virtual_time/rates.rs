@@ -22,7 +22,7 @@ fn shares(delay: Duration, loss: f64) -> [f64; 2] {
     let length = data.len() as u64;
     let limit = RATE_MBIT as f64 * 1e6 / 8.0 * (1.0 - loss) * 1_408.0 / 1_496.0;
     let list = || WriteList::new([(0, data.clone())]).expect("possible");
-    let write = second_rate(&mut cluster, length, || Write { file, list: list() });
+    let write = second_rate(&mut cluster, length, || Write { file, durable: false, list: list() });
     let list = || ReadList::new([(0, length)]).expect("possible");
     let read = second_rate(&mut cluster, length, || Read { file, list: list() });
     [write / limit, read / limit]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fec_transport::keys::Identity;
 use fec_transport::overlay::Overlay;
 use sfio_remote::client::OperationError;
 use sfio_remote::distribution::StripeUnit;
@@ -91,6 +92,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) struct Session {
     member: SfioMember,
     overlay: Arc<Overlay>,
+    identity: Identity,
     name: String,
 }
 
@@ -119,7 +121,8 @@ impl Identification {
         block_on(async {
             let mut signals = StopSignals::install()?;
             let (overlay, name) = (Arc::clone(&membership.overlay), membership.name().to_owned());
-            let session = Session { member: member::start(&membership).await?, overlay, name };
+            let identity = membership.identity.clone();
+            let session = Session { member: member::start(&membership).await?, overlay, identity, name };
             let result = tokio::select! {
                 result = work(&session) => result,
                 () = signals.received() => Err(Failure::new(Exit::Interrupted, "interrupted")),
@@ -153,6 +156,11 @@ impl Session {
     /// Who is who.
     pub(crate) fn overlay(&self) -> &Overlay {
         &self.overlay
+    }
+
+    /// The key of the member that this process is.
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// The name of the member that this process is.

@@ -20,6 +20,8 @@ pub struct Write {
     pub file: FileId,
     /// What to write.
     pub list: WriteList,
+    /// Whether it survives a power loss when it is done, also if the file was opened for less.
+    pub durable: bool,
 }
 
 /// What must be known when the data has arrived.
@@ -36,9 +38,9 @@ impl Operation for Write {
     type Answer = ();
 
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<()>, OperationError> {
-        let Write { file, mut list } = self;
+        let Write { file, mut list, durable } = self;
         let open = planning.file(file)?;
-        let durable = open.durability().is_immediate();
+        let durable = durable || open.durability().is_immediate();
         let (layout, known_length) = (Arc::clone(open.layout()), open.known_length());
         let accesses = list.take_accesses(layout.distribution(), layout.holders());
         let mut parts = access_parts(&layout, accesses, list.is_stripe_by_stripe());

@@ -131,7 +131,7 @@ fn play(seed: u64, durability: Durability) -> usize {
             false => {
                 expectation.begin(offset, &data);
                 let list = WriteList::new([(offset as u64, Bytes::from(data.clone()))]).expect("possible");
-                cluster.start(CLIENT, Write { file, list })
+                cluster.start(CLIENT, Write { file, list, durable: false })
             }
         };
         losses += after_each_disk_operation(&mut cluster, |cluster, operation| {

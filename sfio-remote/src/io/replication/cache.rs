@@ -1,6 +1,11 @@
-//! Manifests of generations that this machine has seen, so that they need not travel again.
+//! What this machine remembers of data sets: manifests of generations, so that they need not travel again, and the newest
+//! record that it has seen, so that nobody can take a data set back unnoticed.
 //!
 //! ```text
+//! TOKEN          the manifest of the latest generation that was read or sent
+//! seen-HASH      number, hash and token of the newest record; the name is a hash of site, data set and first I/O node's key
+//!
+//! manifest =
 //! identity of the generation, 32 bytes · BLAKE3 hash of the rest, 32 bytes ·
 //! length of the list (u32, little-endian) · list of the manifest's chunks (postcard) · manifest
 //! ```
@@ -9,15 +14,19 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
+use super::job::Job;
+use super::manifests::identity;
 use super::spool::ManifestFile;
-use super::store::identity;
-use crate::replication::{ChunkRef, Generation, Token};
+use crate::replication::{ChunkRef, Generation, Hash, SignedRecord, Token};
 
 const HASH: usize = 32;
 
-/// A folder with a manifest for each data set: the latest one.
+/// A folder with a manifest for each data set, the latest one, and what was last seen of it.
 ///
-/// It may be removed at any time. A manifest that is damaged counts as missing.
+/// It may be removed at any time: then manifests travel again, and a data set that has gone back cannot be told. What is
+/// damaged counts as missing.
 #[derive(Debug, Clone)]
 pub struct ManifestCache {
     folder: Option<PathBuf>,
@@ -46,10 +55,74 @@ impl ManifestCache {
         let _ = write(&path, generation, manifest);
     }
 
+    /// The newest record of the job's data set that this machine has seen.
+    pub(super) fn seen(&self, job: &Job) -> Option<Seen> {
+        let bytes = fs::read(self.seen_path(job)?).ok()?;
+        let (body, hash) = bytes.split_last_chunk::<HASH>()?;
+        (Hash::of(body).as_bytes() == hash).then(|| postcard::from_bytes(body).ok())?
+    }
+
+    /// Remembers a record, unless a newer one is remembered already. What does not work makes this machine less watchful.
+    pub(super) fn remember(&self, job: &Job, record: &SignedRecord) {
+        let Some(path) = self.seen_path(job) else { return };
+        let seen = Seen { token: record.token, number: record.number, hash: record.hash() };
+        let before = self.seen(job);
+        if before == Some(seen) {
+            return;
+        }
+        let is_older = before.is_some_and(|before| before.token == seen.token && before.number > seen.number);
+        if is_older && !job.accepts_older {
+            return;
+        }
+        // There is nobody to tell.
+        let _ = write_seen(&path, &seen);
+    }
+
+    /// Forgets the newest record: what there is after a repair is what there is.
+    pub(super) fn forget(&self, job: &Job) {
+        if let Some(path) = self.seen_path(job) {
+            // If it stays, the next command says that the data set has gone back.
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    fn seen_path(&self, job: &Job) -> Option<PathBuf> {
+        let dataset = &job.dataset;
+        let first = dataset.io_nodes().first()?;
+        let key = job.keys.get(first).copied().unwrap_or_default();
+        let name = [dataset.site().as_bytes(), dataset.name().as_bytes(), first.as_bytes(), &key].join(&0);
+        Some(self.folder.as_ref()?.join(format!("seen-{}", Hash::of(&name))))
+    }
+
+    /// A place for what a command has to remember about a data set.
+    pub(super) fn path_of(&self, name: &str) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(name))
+    }
+
     fn path(&self, token: Token) -> Option<PathBuf> {
         let name: String = token.0.iter().map(|byte| format!("{byte:02x}")).collect();
         Some(self.folder.as_ref()?.join(name))
     }
+}
+
+/// A record that this machine has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Seen {
+    pub(super) token: Token,
+    pub(super) number: u64,
+    pub(super) hash: Hash,
+}
+
+fn write_seen(path: &Path, seen: &Seen) -> io::Result<()> {
+    let mut bytes = postcard::to_stdvec(seen).map_err(io::Error::other)?;
+    let hash = Hash::of(&bytes);
+    bytes.extend_from_slice(hash.as_bytes());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&bytes)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 fn read(path: &Path, generation: &Generation) -> io::Result<Option<ManifestFile>> {

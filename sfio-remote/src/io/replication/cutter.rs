@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fstat, openat, seek};
 
 use super::meter::Meter;
 use super::prefetch::Prefetch;
+use super::send::Wounds;
 use super::spool::{ManifestFile, Spool};
 use super::survey::Planned;
 use super::tree::Tree;
@@ -20,7 +21,7 @@ use super::walk::{Problem, modified, words};
 use crate::io::threads::Output;
 use crate::replication::{
     ChunkIndex, ChunkRef, Compression, Entry, EntryKind, FILE_CHUNKS, Hash, MANIFEST_CHUNKS, Packed, Piece,
-    Timestamp,
+    SignedRecord, Timestamp,
 };
 
 /// How often a file is read anew that changes while it is read.
@@ -47,6 +48,10 @@ pub(super) struct Cutter {
     /// The object that new chunks go to, and where it ends.
     pub(super) object: u32,
     pub(super) offset: u64,
+    /// The newest record, which says where chunks are that were sent again.
+    pub(super) record: Option<Arc<SignedRecord>>,
+    /// What is damaged and is sent again if its content comes by.
+    pub(super) wounds: Wounds,
     pub(super) to: Output<NewChunk>,
     pub(super) meter: Arc<Meter>,
 }
@@ -61,8 +66,10 @@ pub(super) struct Cutting {
     pub(super) index: Vec<ChunkRef>,
     /// All objects that hold something of it.
     pub(super) objects: BTreeSet<u32>,
-    /// Where the object ends.
-    pub(super) offset: u64,
+    /// What was sent: all of it is in the run's object.
+    pub(super) stored: Vec<ChunkRef>,
+    /// What was healed, and what is still damaged.
+    pub(super) wounds: Wounds,
     pub(super) problems: Vec<Problem>,
 }
 
@@ -81,17 +88,19 @@ impl From<io::Error> for Unread {
 }
 
 impl Cutter {
-    /// Cuts what is to be read and writes the manifest. None if nobody wants the chunks any more.
+    /// Cuts what is to be read and writes the manifest; of the manifest before, `old`, it sends what is damaged. None if
+    /// nobody wants the chunks any more.
     pub(super) fn run(
         mut self,
         planned: &Spool<Planned>,
+        old: Option<&ManifestFile>,
         prefetch: &Prefetch,
     ) -> io::Result<Option<Cutting>> {
         let mut manifest = ManifestFile::writer()?;
         let (mut objects, mut problems) = (BTreeSet::new(), Vec::new());
         for planned in planned.read()? {
             let entry = match planned? {
-                Planned::Keep(entry) => Some(entry),
+                Planned::Keep(entry) => Some(self.moved(entry)),
                 Planned::Read { entry, old } => {
                     prefetch.advance();
                     match self.read(entry.clone()) {
@@ -99,7 +108,7 @@ impl Cutter {
                         Err(Unread::Stopped) => return Ok(None),
                         Err(Unread::File(what)) => {
                             problems.push(Problem { path: entry.path, what });
-                            old
+                            old.map(|old| self.moved(old))
                         }
                     }
                 }
@@ -113,7 +122,47 @@ impl Cutter {
         let manifest = ManifestFile::written(manifest)?;
         let Some((chunks, index)) = self.keep_manifest(&manifest, &mut objects)? else { return Ok(None) };
         let manifest = manifest.kept_in(chunks);
-        Ok(Some(Cutting { manifest, entries, bytes, index, objects, offset: self.offset, problems }))
+        if let Some(old) = old.filter(|_| !self.wounds.are_none())
+            && self.mend_manifest(old)?.is_none()
+        {
+            return Ok(None);
+        }
+        let (stored, wounds) = (self.index.into_inserted(), self.wounds);
+        Ok(Some(Cutting { manifest, entries, bytes, index, objects, stored, wounds, problems }))
+    }
+
+    /// The same with its chunks where they are now.
+    fn moved(&self, mut entry: Entry) -> Entry {
+        if let Some(record) = self.record.as_ref().filter(|record| !record.healed.is_empty())
+            && let EntryKind::File { pieces, .. } = &mut entry.kind
+        {
+            for piece in pieces {
+                if let Piece::Chunk(chunk) = piece {
+                    *chunk = record.place_of(chunk);
+                }
+            }
+        }
+        entry
+    }
+
+    /// Sends what is damaged of a manifest, and of the list of its chunks, that this machine has whole.
+    fn mend_manifest(&mut self, old: &ManifestFile) -> io::Result<Option<()>> {
+        let mut bytes = old.bytes()?;
+        for chunk in old.chunks() {
+            let mut content = vec![0; chunk.length as usize];
+            bytes.read_exact(&mut content)?;
+            if self.wounds.has(&chunk.hash) && self.keep(content.into(), Compression::Zstd).is_none() {
+                return Ok(None);
+            }
+        }
+        let list = postcard::to_stdvec(old.chunks()).map_err(io::Error::other)?;
+        for part in list.chunks(FILE_CHUNKS.2) {
+            let is_damaged = self.wounds.has(&Hash::of(part));
+            if is_damaged && self.keep(Bytes::copy_from_slice(part), Compression::Zstd).is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
     }
 
     /// Manifest, list of its chunks: both as chunks. Gives the list, and the chunks that it is in.
@@ -217,11 +266,13 @@ impl Cutter {
             Meter::add(&self.meter.known, u64::from(length));
             return Some(known);
         }
+        let compression = self.wounds.compression_of(&hash).unwrap_or(compression);
         let Packed { codec, bytes } = Packed::new(bytes, compression);
         let stored = bytes.len() as u32;
         let chunk = ChunkRef { hash, length, object: self.object, offset: self.offset, stored, codec };
         self.offset += u64::from(stored);
         self.index.insert(chunk);
+        self.wounds.heal(&chunk);
         self.to.put(NewChunk { chunk, bytes })?;
         Some(chunk)
     }

@@ -1,6 +1,10 @@
 //! How far a run is, for whoever watches.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,6 +41,19 @@ pub struct Meter {
     pub moved: AtomicU64,
     /// Bytes that were known to be there already although their files were new or changed.
     pub known: AtomicU64,
+    /// What is being waited for; several may wait for the same.
+    waiting: Mutex<Option<Wait>>,
+}
+
+/// What a command waits for.
+#[derive(Debug, Clone)]
+pub struct Wait {
+    /// What went wrong last.
+    pub what: String,
+    /// Since when.
+    pub since: Instant,
+    /// How long it is going to wait in all.
+    pub limit: Duration,
 }
 
 impl Meter {
@@ -49,6 +66,26 @@ impl Meter {
     /// Begins a phase.
     pub fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// What the command waits for, if the network has failed.
+    pub fn waiting(&self) -> Option<Wait> {
+        self.lock().clone()
+    }
+
+    /// Somebody begins to wait, or has tried again in vain.
+    pub(super) fn wait_for(&self, what: String, since: Instant, limit: Duration) {
+        *self.lock() = Some(Wait { what, since, limit });
+    }
+
+    /// Somebody does not wait any more; whoever still does says so again.
+    pub(super) fn go_on(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Wait>> {
+        // Each change is a single statement.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn add(counter: &AtomicU64, amount: u64) {

@@ -1,41 +1,57 @@
-//! Data sets between trees on disks and sites in an overlay: what `sfio sync` does.
+//! Data sets between trees on disks and sites in an overlay: what `sfio sync` and its sisters do.
 //!
 //! ```text
-//! Walk ─▶ Survey (what has changed) ─▶ Cutter (a thread) ─▶ send ─▶ SiteStore ─▶ commit record
-//! Walk of the target ─▶ Survey ─▶ restore ◀─ ReadAhead ◀─ SiteStore
+//! Job: what every command has ─▶ Job::open (chain): the newest record, as the I/O nodes know it
+//! Walk ─▶ Survey (what has changed) ─▶ Cutter (a thread) ─▶ send::Run ─▶ Job::publish: the next record
+//! Walk of the target ─▶ restore ─▶ Planter ◀─ ReadAhead ◀─ Objects ◀─ Reading
 //! ```
 
+mod amendments;
 mod cache;
+mod chain;
 mod cutter;
+mod dataset;
+mod error;
 mod filter;
-mod memory_store;
+mod job;
+mod manifests;
 mod meter;
-mod place;
+mod objects;
+mod parts;
 mod planting;
 mod prefetch;
+mod publish;
 mod read_ahead;
+mod reading;
+mod reclaim;
+mod repair;
 mod restore;
 mod send;
-mod site_store;
 mod spool;
-mod store;
 mod survey;
 mod throttle;
 mod tree;
+mod verify;
 mod walk;
 
+pub use amendments::{forget, roll_back};
 pub use cache::ManifestCache;
+pub use chain::View;
+pub use dataset::{DataSet, Site};
+pub use error::{DamagedManifest, FailureKind, ReplicationError};
 pub use filter::{BadPattern, Filter};
-pub use memory_store::{MemoryStore, MemoryStoreError};
-pub use meter::{Meter, Phase};
-pub use place::Place;
+pub use job::{Author, Job, PATIENCE};
+pub use manifests::{fetch_manifest, load_manifest};
+pub use meter::{Meter, Phase, Wait};
+pub use objects::{Objects, Source};
 pub use read_ahead::ReadAhead;
-pub use restore::{RestoreOptions, restore};
-pub use send::{Deletion, SendOptions, Sent, send};
-pub use site_store::{SiteStore, SiteStoreError};
+pub use reading::Reading;
+pub use repair::{Repaired, repair};
+pub use restore::{RestoreOptions, Wanted, restore};
+pub use send::{Deletion, Mended, SendOptions, Sent, send};
 pub use spool::ManifestFile;
-pub use store::{Locked, Objects, ReplicationError, Store, fetch_manifest, load_commit};
 pub use survey::{Change, Summary};
 pub use throttle::Throttle;
 pub use tree::Tree;
+pub use verify::{Finding, Verified, VerifyOptions, verify};
 pub use walk::{Attributes, Problem, Walk};

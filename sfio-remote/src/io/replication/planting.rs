@@ -13,12 +13,13 @@ use rustix::fs::{
     syncfs, unlinkat, utimensat,
 };
 use serde::{Deserialize, Serialize};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::restore::{RestoreOptions, is_privileged};
 use super::tree::{Tree, open_directory};
 use super::walk::{Attributes, Problem, attributes, words};
+use crate::io::threads;
 use crate::replication::{ChunkRef, Entry, EntryKind, Hash, Metadata, Owner, Piece, Timestamp, TreePath};
 
 /// Under such a name a file is written until all of it is there; the rest is a hash of its own name.
@@ -307,7 +308,7 @@ impl<'a> Planter<'a> {
         let top = self.tree.directory(None)?.try_clone_to_owned()?;
         let needs_sync = !batch.files.is_empty();
         let sync = move || if needs_sync { Ok(syncfs(top)?) } else { Ok(()) };
-        self.syncing = Some((batch, spawn_blocking(sync)));
+        self.syncing = Some((batch, tokio::spawn(threads::run(sync))));
         Ok(())
     }
 

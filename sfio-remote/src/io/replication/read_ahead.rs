@@ -5,8 +5,10 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use tokio::task::JoinHandle;
 
+use super::error::{Outcome, ReplicationError, is_loss};
 use super::meter::Meter;
-use super::store::{Objects, Outcome, ReplicationError, Store};
+use super::objects::Objects;
+use crate::io::FileError;
 use crate::replication::ChunkRef;
 
 /// Neighbours in an object are fetched together up to this.
@@ -15,30 +17,40 @@ const RANGE: u64 = 2 << 20;
 const WINDOW: u64 = 48 << 20;
 
 /// Gives chunks in the order in which they are asked for, with many requests under way.
-pub struct ReadAhead<S: Store, I> {
-    objects: S::Objects,
+#[derive(Debug)]
+pub struct ReadAhead<I> {
+    objects: Objects,
     chunks: I,
-    /// The first chunk of the next range.
-    held_back: Option<ChunkRef>,
-    ranges: VecDeque<Range<<S::Objects as Objects>::Error>>,
+    /// The first chunk of the next range, and where it is.
+    held_back: Option<Placed>,
+    ranges: VecDeque<Range>,
     under_way: u64,
 }
 
-struct Range<E> {
-    chunks: VecDeque<ChunkRef>,
+/// A chunk as a manifest names it, and where it is by now.
+#[derive(Debug, Clone, Copy)]
+struct Placed {
+    chunk: ChunkRef,
+    place: ChunkRef,
+}
+
+#[derive(Debug)]
+struct Range {
+    chunks: VecDeque<Placed>,
     from: u64,
     length: u64,
-    state: State<E>,
+    state: State,
 }
 
-enum State<E> {
-    Fetching(JoinHandle<Result<Bytes, E>>),
-    Done(Result<Bytes, E>),
+#[derive(Debug)]
+enum State {
+    Fetching(JoinHandle<Result<Bytes, FileError>>),
+    Done(Result<Bytes, FileError>),
 }
 
-impl<S: Store, I: Iterator<Item = ChunkRef>> ReadAhead<S, I> {
+impl<I: Iterator<Item = ChunkRef>> ReadAhead<I> {
     /// Of these chunks.
-    pub fn new(objects: S::Objects, chunks: I) -> ReadAhead<S, I> {
+    pub fn new(objects: Objects, chunks: I) -> ReadAhead<I> {
         ReadAhead { objects, chunks, held_back: None, ranges: VecDeque::new(), under_way: 0 }
     }
 
@@ -46,56 +58,61 @@ impl<S: Store, I: Iterator<Item = ChunkRef>> ReadAhead<S, I> {
     ///
     /// # Errors
     /// If it cannot be read, or is not what was stored. The one behind it may be asked for all the same.
-    pub async fn next(&mut self, meter: &Meter) -> Outcome<Option<(ChunkRef, Bytes)>, S> {
+    pub async fn next(&mut self, meter: &Meter) -> Outcome<Option<(ChunkRef, Bytes)>> {
         self.fill();
         let Some(range) = self.ranges.front_mut() else { return Ok(None) };
-        let Some(chunk) = range.chunks.pop_front() else { return Ok(None) };
+        let Some(Placed { chunk, place }) = range.chunks.pop_front() else { return Ok(None) };
         let bytes = range.bytes().await;
-        let from = range.from;
+        let (from, is_alone) = (range.from, range.length == u64::from(place.stored));
         if range.chunks.is_empty() {
             self.under_way -= range.length;
             self.ranges.pop_front();
         }
-        let bytes = bytes.map_err(|error| ReplicationError::Store(error.into()))?;
-        let start = (chunk.offset - from) as usize;
-        let stored = bytes.slice(start..start + chunk.stored as usize);
+        let start = (place.offset - from) as usize;
+        let stored = match bytes {
+            Ok(bytes) => bytes.slice(start..start + place.stored as usize),
+            // One of them is lost; the others may be there.
+            Err(error) if is_loss(&error) && !is_alone => {
+                self.objects.read(place.object, place.offset, place.stored.into()).await?
+            }
+            Err(error) => return Err(error.into()),
+        };
         Meter::add(&meter.moved, stored.len() as u64);
-        let opened = chunk.open(stored).map_err(|error| ReplicationError::Chunk {
-            object: chunk.object,
-            offset: chunk.offset,
-            error,
-        })?;
-        Ok(Some((chunk, opened)))
+        let open = place.open(stored);
+        let damaged = |error| ReplicationError::Chunk { object: place.object, offset: place.offset, error };
+        Ok(Some((chunk, open.map_err(damaged)?)))
+    }
+
+    fn next_placed(&mut self) -> Option<Placed> {
+        let placed = |chunk: ChunkRef| Placed { chunk, place: self.objects.place_of(&chunk) };
+        self.held_back.take().or_else(|| self.chunks.next().map(placed))
     }
 
     fn fill(&mut self) {
         while self.under_way < WINDOW {
-            let Some(first) = self.held_back.take().or_else(|| self.chunks.next()) else { break };
+            let Some(first) = self.next_placed() else { break };
             let mut chunks = VecDeque::from([first]);
-            let mut end = first.end();
-            for next in self.chunks.by_ref() {
-                if next.object != first.object || next.offset != end || next.end() - first.offset > RANGE {
+            let (object, offset) = (first.place.object, first.place.offset);
+            let mut end = first.place.end();
+            while let Some(next) = self.next_placed() {
+                let Placed { place, .. } = next;
+                if place.object != object || place.offset != end || place.end() - offset > RANGE {
                     self.held_back = Some(next);
                     break;
                 }
-                end = next.end();
+                end = place.end();
                 chunks.push_back(next);
             }
-            let length = end - first.offset;
-            let fetching = tokio::spawn(self.objects.read(first.object, first.offset, length));
+            let length = end - offset;
+            let state = State::Fetching(tokio::spawn(self.objects.read(object, offset, length)));
             self.under_way += length;
-            self.ranges.push_back(Range {
-                chunks,
-                from: first.offset,
-                length,
-                state: State::Fetching(fetching),
-            });
+            self.ranges.push_back(Range { chunks, from: offset, length, state });
         }
     }
 }
 
-impl<E: Clone> Range<E> {
-    async fn bytes(&mut self) -> Result<Bytes, E> {
+impl Range {
+    async fn bytes(&mut self) -> Result<Bytes, FileError> {
         let done = match &mut self.state {
             State::Done(done) => return done.clone(),
             State::Fetching(fetching) => fetching.await.expect("a read does not panic, and nobody aborts it"),

@@ -7,16 +7,19 @@ use std::sync::Arc;
 
 use rustix::fs::syncfs;
 
+use super::error::{FailureKind, Outcome, local};
 use super::filter::Filter;
 use super::meter::{Meter, Phase};
+use super::objects::Objects;
 use super::planting::{Planter, Step, is_part, part_of};
 use super::read_ahead::ReadAhead;
 use super::spool::{ManifestFile, Spool, SpoolWriter};
-use super::store::{Outcome, ReplicationError, Store, local};
 use super::survey::{Change, Summary};
 use super::tree::Tree;
 use super::walk::{Attributes, Problem, Walk, next_entry, words};
-use crate::replication::{ChunkRef, Difference, Entry, EntryKind, Merge, Metadata, Owner, TreePath};
+use crate::replication::{
+    ChunkRef, Difference, Entry, EntryKind, Generation, Merge, Metadata, Owner, TreePath,
+};
 
 /// How a tree is to be restored.
 #[derive(Debug, Clone)]
@@ -36,11 +39,23 @@ pub struct RestoreOptions {
     pub is_dry_run: bool,
 }
 
+/// A generation that is to become a tree.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// The generation.
+    pub generation: &'a Generation,
+    /// What it consists of.
+    pub manifest: &'a ManifestFile,
+    /// What its chunks are read from.
+    pub objects: Objects,
+}
+
 impl RestoreOptions {
     /// The metadata that an entry gets: without what makes programs run as somebody else, unless that is wanted.
     fn allowed(&self, mut metadata: Metadata) -> Metadata {
         if !self.owners {
             metadata.mode &= !0o6000;
+            metadata.attributes.retain(|(name, _)| !is_privileged(name));
         }
         self.comparable(metadata)
     }
@@ -66,38 +81,38 @@ pub(super) fn is_privileged(name: &[u8]) -> bool {
 ///
 /// # Errors
 /// If the site fails, or the target as a whole. What fails for single entries is in the summary.
-pub async fn restore<S: Store>(
-    store: &S,
-    manifest: &ManifestFile,
-    top: &Metadata,
+pub async fn restore(
+    wanted: &Wanted<'_>,
     target: &Path,
     options: &RestoreOptions,
     meter: &Arc<Meter>,
     tell: impl FnMut(Change, &TreePath),
-) -> Outcome<Summary, S> {
+) -> Outcome<Summary> {
     meter.enter(Phase::Compare);
     let here = |error| local(target.display(), error);
-    let (mut summary, steps) = plan(manifest, top, target, options, meter, tell).map_err(here)?;
+    let (mut summary, steps) = plan(wanted, target, options, meter, tell).map_err(here)?;
     if options.is_dry_run {
         return Ok(summary);
     }
     std::fs::create_dir_all(target).map_err(here)?;
     meter.enter(Phase::Transfer);
     let missing = missing_chunks(&steps).map_err(here)?;
-    let mut chunks = ReadAhead::<S, _>::new(store.objects(), missing);
+    let mut chunks = ReadAhead::new(wanted.objects.clone(), missing);
     let mut planter = Planter::new(Tree::open(target).map_err(here)?, options);
     for step in steps.read().map_err(here)? {
         let step = step.map_err(here)?;
         let path = step.path().clone();
-        if let Err(error) = plant::<S>(step, &mut chunks, &mut planter, meter).await? {
+        if let Err(fault) = plant(step, &mut chunks, &mut planter, meter).await? {
             planter.give_up();
-            summary.problems.push(Problem { path, what: words(&error) });
+            summary.damaged += u64::from(fault.is_damage);
+            summary.problems.push(Problem { path, what: fault.what });
         }
         planter.settle_if_due().await.map_err(here)?;
     }
     meter.enter(Phase::Drain);
-    let left = planter.leave_all(&options.allowed(top.clone())).await.map_err(here)?;
-    summary.problems.extend(left);
+    summary
+        .problems
+        .extend(planter.leave_all(&options.allowed(wanted.generation.top.clone())).await.map_err(here)?);
     let mut top = Tree::open(target).map_err(here)?;
     syncfs(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
     Ok(summary)
@@ -105,26 +120,41 @@ pub async fn restore<S: Store>(
 
 /// Takes one step, with the chunks that it needs. What fails for this entry alone is the inner error: one damaged chunk
 /// spoils one file.
-async fn plant<S: Store>(
+async fn plant(
     step: Step,
-    chunks: &mut ReadAhead<S, impl Iterator<Item = ChunkRef>>,
+    chunks: &mut ReadAhead<impl Iterator<Item = ChunkRef>>,
     planter: &mut Planter<'_>,
     meter: &Meter,
-) -> Outcome<io::Result<()>, S> {
+) -> Outcome<Result<(), Fault>> {
     let missing = step.missing().count();
-    let mut done = planter.begin(step);
+    let mut done = planter.begin(step).map_err(Fault::from);
     for _ in 0..missing {
         match chunks.next(meter).await {
             Ok(Some((chunk, bytes))) => {
                 Meter::add(&meter.bytes_done, bytes.len() as u64);
-                done = done.and_then(|()| planter.write(&chunk, &bytes));
+                done = done.and_then(|()| Ok(planter.write(&chunk, &bytes)?));
             }
             Ok(None) => break,
-            Err(error @ ReplicationError::Chunk { .. }) => done = Err(io::Error::other(error.to_string())),
+            Err(error) if error.kind() == FailureKind::Integrity => {
+                done = Err(Fault { what: error.to_string(), is_damage: true });
+            }
             Err(error) => return Err(error),
         }
     }
-    Ok(done.and_then(|()| planter.finish()))
+    Ok(done.and_then(|()| Ok(planter.finish()?)))
+}
+
+/// Why an entry is not restored.
+struct Fault {
+    what: String,
+    /// Whether the site has lost or damaged what it consists of.
+    is_damage: bool,
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
+        Fault { what: words(&error), is_damage: false }
+    }
 }
 
 /// The chunks to be fetched, in the order in which they are written.
@@ -135,8 +165,7 @@ fn missing_chunks(steps: &Spool<Step>) -> io::Result<impl Iterator<Item = ChunkR
 
 /// Compares the target with the manifest.
 fn plan(
-    manifest: &ManifestFile,
-    top: &Metadata,
+    wanted: &Wanted<'_>,
     target: &Path,
     options: &RestoreOptions,
     meter: &Arc<Meter>,
@@ -145,11 +174,11 @@ fn plan(
     let everything = Filter::new([]).map_err(io::Error::other)?;
     let exists = target.exists();
     let walk = exists.then(|| Walk::new(target, &everything, options.attributes)).transpose()?;
-    let top = options.allowed(top.clone());
+    let top = options.allowed(wanted.generation.top.clone());
     let top_differs = walk.as_ref().is_some_and(|walk| options.comparable(walk.top().clone()) != top);
     let comparable = |entry: Entry| Entry { metadata: options.comparable(entry.metadata.clone()), ..entry };
     let mut walk = walk.into_iter().flatten().map(|entry| entry.map(comparable));
-    let mut wanted = manifest.entries()?;
+    let mut wanted = wanted.manifest.entries()?;
     let tree = exists.then(|| Tree::open(target)).transpose()?;
     let mut planning = Planning {
         options,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::filter::Filter;
 use super::spool::{Spool, SpoolWriter};
 use super::walk::{Problem, next_entry};
-use crate::replication::{Difference, Entry, EntryKind, Merge, Metadata, TreePath};
+use crate::replication::{Difference, Entry, EntryKind, Merge, Metadata, Record, TreePath};
 
 /// A run in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Summary {
     pub changed: u64,
     /// Entries of which only mode, time, owner or attributes are others.
     pub touched: u64,
+    /// Files that are as they were, and are read because the site does not have all of them any more.
+    pub mended: u64,
     /// Entries that are as they were.
     pub unchanged: u64,
     /// Entries that are gone, and are deleted on the other side.
@@ -30,12 +32,14 @@ pub struct Summary {
     pub bytes: u64,
     /// What did not work; everything else did.
     pub problems: Vec<Problem>,
+    /// How many of the problems are that the site has lost or damaged something.
+    pub damaged: u64,
 }
 
 impl Summary {
     /// Whether something is to be changed on the other side.
     pub fn has_changes(&self) -> bool {
-        self.new + self.changed + self.touched + self.deleted > 0
+        self.new + self.changed + self.touched + self.mended + self.deleted > 0
     }
 }
 
@@ -48,6 +52,8 @@ pub enum Change {
     Changed,
     /// It gets other metadata.
     Touched,
+    /// It gets the content back that it had.
+    Mended,
     /// It is deleted.
     Deleted,
 }
@@ -91,6 +97,8 @@ pub(super) struct Rules<'a> {
     /// Whether files of equal size and time may differ.
     pub(super) distrusts_times: bool,
     pub(super) filter: &'a Filter,
+    /// The newest record, if it says that something is damaged.
+    pub(super) damaged: Option<&'a Record>,
 }
 
 impl Survey {
@@ -160,6 +168,11 @@ impl Surveyor<'_> {
                 }
                 self.read(new, Some(old))
             }
+            Difference::Kept { entry, .. } if self.is_damaged(&entry) => {
+                self.summary.mended += 1;
+                (self.tell)(Change::Mended, &entry.path);
+                self.read(entry.clone(), Some(entry))
+            }
             Difference::Kept { entry, is_touched } => {
                 if is_touched {
                     self.touched(&entry.path);
@@ -169,6 +182,10 @@ impl Surveyor<'_> {
                 self.planned.push(&Planned::Keep(entry))
             }
         }
+    }
+
+    fn is_damaged(&self, entry: &Entry) -> bool {
+        self.rules.damaged.is_some_and(|record| entry.chunks().any(|chunk| record.is_damaged(chunk)))
     }
 
     fn touched(&mut self, path: &TreePath) {

@@ -20,7 +20,7 @@ use fec_transport::keys::{Identity, verifies_strictly};
 use serde::{Deserialize, Serialize};
 
 use super::bounded;
-use super::chunk::{ChunkRef, Hash};
+use super::chunk::{ChunkRef, Hash, MAX_OBJECT_BYTES};
 use super::manifest::Metadata;
 
 pub use places::{Extent, Form, Healed};
@@ -80,6 +80,9 @@ pub struct ObjectEntry {
     pub number: u32,
     /// The run that wrote it.
     pub run: RunId,
+    /// So many bytes of it, from its beginning, chunks may be in. An I/O node whose part is shorter than that has lost
+    /// something.
+    pub length: u64,
 }
 
 /// One state of the tree.
@@ -309,6 +312,7 @@ impl Record {
             (self.objects.is_sorted_by(|one, next| one.number < next.number), "the order of objects"),
             (runs.len() == self.objects.len(), "an object with two numbers"),
             (self.objects.iter().all(|entry| entry.number < self.next_object), "an object's number"),
+            (self.objects.iter().all(|entry| entry.length <= MAX_OBJECT_BYTES), "an object's length"),
             (self.damaged.is_sorted_by(Extent::is_before), "the order of damaged places"),
             (self.damaged.iter().all(|damaged| has(&damaged.object)), "a damaged place in no object"),
             (

@@ -7,6 +7,8 @@ use crate::replication::chunk::{ChunkRef, Codec, MAX_CHUNK_BYTES, MAX_OBJECT_BYT
 
 /// How often a chunk can have moved; a longer way is a circle that somebody made up.
 const MOST_MOVES: usize = 64;
+/// A record tells of at most so many damaged places; of more, whole objects are told of.
+const MOST_DAMAGED: usize = 50_000;
 
 /// A part of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -65,8 +67,14 @@ impl Extent {
         self.object == other.object && self.offset <= other.offset && other.end() <= self.end()
     }
 
-    fn overlaps(&self, other: &Extent) -> bool {
+    /// Whether they have a byte in common.
+    pub fn overlaps(&self, other: &Extent) -> bool {
         self.object == other.object && self.offset < other.end() && other.offset < self.end()
+    }
+
+    /// All of the object.
+    pub fn whole_object(&self) -> Extent {
+        Extent { object: self.object, offset: 0, length: MAX_OBJECT_BYTES }
     }
 
     /// The same places, ascending, apart, and neighbours together.
@@ -129,6 +137,19 @@ impl Healed {
 }
 
 impl Record {
+    /// Adds places that were found damaged in objects that it names; says whether any of them was not known before.
+    pub fn add_damage(&mut self, found: &[Extent]) -> bool {
+        let is_named = |place: &&Extent| self.run_of(place.object).is_some();
+        let found: Vec<Extent> = found.iter().filter(is_named).copied().collect();
+        let mut damaged = Extent::merged([self.damaged.as_slice(), &found].concat());
+        if damaged.len() > MOST_DAMAGED {
+            damaged = Extent::merged(damaged.iter().map(Extent::whole_object).collect());
+        }
+        let is_news = damaged != self.damaged;
+        self.damaged = damaged;
+        is_news
+    }
+
     /// Where a chunk is now.
     pub fn place_of(&self, chunk: &ChunkRef) -> ChunkRef {
         let mut place = *chunk;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Deed, Record, RunId, SignedRecord};
+use super::{Deed, ObjectEntry, Record, RunId, SignedRecord};
 use crate::replication::chunk::Hash;
 
 /// What a member may do to a data set.
@@ -86,6 +86,11 @@ impl Record {
         self.objects.iter().map(|entry| entry.run).filter(|run| !known.contains(run)).collect()
     }
 
+    /// Whether it takes away anything that `before` has: then who may only append may not publish it.
+    pub fn drops_something_of(&self, before: &Record) -> bool {
+        self.only_adds_to(before).is_err()
+    }
+
     fn is_of_the_data_set_of(&self, before: &Record) -> Result<(), BadSuccessor> {
         if (self.token, &self.site, &self.name) == (before.token, &before.site, &before.name) {
             return Ok(());
@@ -97,14 +102,13 @@ impl Record {
     }
 
     fn keeps_numbers_of(&self, before: &Record) -> Result<(), BadSuccessor> {
-        let old: BTreeMap<u32, RunId> =
-            before.objects.iter().map(|entry| (entry.number, entry.run)).collect();
-        let is_right = |number: u32, run: RunId| match old.get(&number) {
-            Some(known) => *known == run,
-            None => number >= before.next_object,
+        let old: BTreeMap<u32, &ObjectEntry> =
+            before.objects.iter().map(|entry| (entry.number, entry)).collect();
+        let is_right = |entry: &ObjectEntry| match old.get(&entry.number) {
+            Some(known) => *known == entry,
+            None => entry.number >= before.next_object,
         };
-        let objects = self.objects.iter().all(|entry| is_right(entry.number, entry.run));
-        if !objects || self.next_object < before.next_object {
+        if !self.objects.iter().all(is_right) || self.next_object < before.next_object {
             return Err(BadSuccessor::Number("an object"));
         }
         let is_right = |number| before.generation(number).is_some() || number >= before.next_generation;

@@ -52,7 +52,7 @@ fn first() -> Record {
         current: 1,
         generations: vec![generation(1, &[0])],
         next_generation: 2,
-        objects: vec![ObjectEntry { number: 0, run: run(1) }],
+        objects: vec![ObjectEntry { number: 0, run: run(1), length: 0 }],
         next_object: 1,
         damaged: Vec::new(),
         healed: Vec::new(),
@@ -71,7 +71,7 @@ fn next(before: &SignedRecord, number: u8) -> Record {
     record.predecessor = before.hash();
     record.run = run(number);
     let oldest = record.objects[0].number;
-    record.objects.push(ObjectEntry { number: record.next_object, run: run(number) });
+    record.objects.push(ObjectEntry { number: record.next_object, run: run(number), length: 0 });
     record.generations.push(generation(record.next_generation, &[oldest, record.next_object]));
     record.current = record.next_generation;
     record.next_generation += 1;
@@ -200,7 +200,7 @@ fn no_number_gets_a_second_meaning() {
     let three = signed(&forgetful);
     assert_eq!(three.check_successor(Some(&two), Right::ReadWrite), Ok(()));
     let mut again = next(&three, 4);
-    again.objects.insert(0, ObjectEntry { number: 1, run: run(8) });
+    again.objects.insert(0, ObjectEntry { number: 1, run: run(8), length: 0 });
     let refused = signed(&again).check_successor(Some(&three), Right::ReadWrite);
     assert_eq!(refused, Err(BadSuccessor::Number("an object")));
     let mut again = next(&three, 4);
@@ -260,7 +260,7 @@ fn healed_objects_are_needed_as_long_as_the_damaged_ones() {
     });
     record.condemn_unneeded();
     assert_eq!((record.condemned.len(), record.objects.len()), (0, 2));
-    record.objects.push(ObjectEntry { number: 2, run: run(3) });
+    record.objects.push(ObjectEntry { number: 2, run: run(3), length: 0 });
     record.next_object = 3;
     record.generations = vec![generation(3, &[2])];
     record.condemn_unneeded();

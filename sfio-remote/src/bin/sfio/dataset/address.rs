@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use sfio_remote::distribution::StripeUnit;
+use sfio_remote::io::replication::Site;
 use sfio_remote::name::SubfilePath;
 
 use crate::client::Session;
@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure, OrFail as _};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     site: String,
-    dataset: String,
+    dataset: SubfilePath,
 }
 
 /// A tree: on this machine, or a data set.
@@ -24,14 +24,8 @@ pub(crate) enum Place {
     Remote(Address),
 }
 
-/// Where a data set is kept.
-pub(super) struct Site {
-    pub(super) io_nodes: Vec<String>,
-    pub(super) stripe_unit: StripeUnit,
-}
-
 impl Address {
-    pub(super) fn dataset(&self) -> &str {
+    pub(super) fn dataset(&self) -> &SubfilePath {
         &self.dataset
     }
 
@@ -51,7 +45,7 @@ impl Address {
         let stripe_unit =
             stripe_unit.or_fail(Exit::Input, format!("site \"{}\" of the overlay file", site.name))?;
         let io_nodes = site.io_nodes.iter().map(|member| overlay.name(*member)).collect();
-        Ok(Site { io_nodes, stripe_unit: stripe_unit.unwrap_or_default() })
+        Ok(Site { name: self.site.clone(), io_nodes, stripe_unit: stripe_unit.unwrap_or_default() })
     }
 }
 
@@ -65,7 +59,7 @@ impl FromStr for Address {
             return Err(expected());
         }
         let dataset = SubfilePath::new(dataset).map_err(|error| format!("\"{text}\": {error}"))?;
-        Ok(Address { site: site.to_owned(), dataset: dataset.as_str().to_owned() })
+        Ok(Address { site: site.to_owned(), dataset })
     }
 }
 
@@ -95,7 +89,8 @@ mod tests {
     #[test]
     fn a_colon_before_the_first_slash_makes_a_place_remote() {
         let remote = |site: &str, dataset: &str| {
-            Ok(Place::Remote(Address { site: site.to_owned(), dataset: dataset.to_owned() }))
+            let dataset = SubfilePath::new(dataset).expect("a path");
+            Ok(Place::Remote(Address { site: site.to_owned(), dataset }))
         };
         assert_eq!("local:photos/2026".parse(), remote("local", "photos/2026"));
         assert_eq!("./a:b".parse(), Ok(Place::Local("./a:b".into())));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
-use sfio_remote::io::replication::{Meter, Phase};
+use sfio_remote::io::replication::{Meter, Phase, Wait};
 use tokio::task::JoinHandle;
 
 use super::paths::PathLines;
@@ -30,6 +30,11 @@ impl Board {
             let paths = paths.as_ref().map(PathLines::text).unwrap_or_default();
             block(verb, &meter, &recent) + &paths
         })
+    }
+
+    /// Nothing, unless the command waits for the network.
+    pub(super) fn of_waiting(meter: Arc<Meter>) -> Board {
+        Board::draw(TICK, move || meter.waiting().map(|wait| waiting(&wait)).unwrap_or_default())
     }
 
     /// Between two runs of `--watch`: how old the remote copy is. `fresh` is when the last run began that came to its end.
@@ -62,6 +67,16 @@ impl Drop for Board {
     }
 }
 
+/// What is being waited for, and for how long, in a line shorter than 80 columns.
+fn waiting(wait: &Wait) -> String {
+    let (waited, limit) = (wait.since.elapsed().as_secs(), wait.limit.as_secs());
+    let line = format!("waiting for the network, {waited} of {limit} s: {}", wait.what);
+    match line.char_indices().nth(76) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}
+
 /// Two lines, each shorter than 80 columns.
 fn block(verb: &str, meter: &Meter, recent: &Recent) -> String {
     let [walked, files, files_done, bytes, done, moved, known] = [
@@ -74,6 +89,9 @@ fn block(verb: &str, meter: &Meter, recent: &Recent) -> String {
         &meter.known,
     ]
     .map(Meter::get);
+    if let Some(wait) = meter.waiting() {
+        return waiting(&wait);
+    }
     match meter.phase() {
         Phase::Connect => "connecting".to_owned(),
         Phase::Compare => format!("comparing: {} entries", HumanCount(walked)),
@@ -112,5 +130,10 @@ mod tests {
         let text = block("fetching", &meter, &recent);
         assert_eq!(text.lines().count(), 2);
         assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
+        let what = "the session with io1 ended: ".repeat(9);
+        let wait = Wait { what, since: tokio::time::Instant::now(), limit: Duration::from_secs(600) };
+        let text = waiting(&wait);
+        assert!(text.starts_with("waiting for the network, 0 of 600 s: the session with io1"), "{text}");
+        assert!(text.chars().count() < 80, "{text}");
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use sfio_remote::io::replication::{Meter, ReadAhead, SiteStore, Store as _};
+use sfio_remote::io::replication::{Meter, ReadAhead, Source};
 use sfio_remote::replication::{Entry, EntryKind, Piece, TreePath};
 
 use super::ls::{no_entry, parse};
@@ -29,7 +29,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
             return Err(Failure::new(Exit::Input, format!("{path} is no file")));
         };
         let chunks: Vec<_> = entry.chunks().copied().collect();
-        let mut chunks = ReadAhead::<SiteStore, _>::new(opened.store.objects(), chunks.into_iter());
+        let mut chunks = ReadAhead::new(opened.reading.objects(Source::Cache), chunks.into_iter());
         let meter = Arc::<Meter>::default();
         let mut out = std::io::stdout().lock();
         for piece in pieces {
@@ -38,10 +38,9 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
                     std::io::copy(&mut std::io::Read::take(std::io::repeat(0), *length), &mut out).map(drop)
                 }
                 Piece::Chunk(_) => {
-                    let next = chunks
-                        .next(&meter)
-                        .await
-                        .map_err(|error| failure(&options.choice.dataset, &error))?;
+                    let next = chunks.next(&meter).await;
+                    let next = opened.reading.unless_removed(&opened.generation, next).await;
+                    let next = next.map_err(|error| failure(&options.choice.dataset, &error))?;
                     next.map_or(Ok(()), |(_, bytes)| out.write_all(&bytes))
                 }
             };

@@ -1,12 +1,14 @@
 //! `sfio generations` and `sfio rollback`.
 
 use indicatif::{BinaryBytes, HumanCount, HumanDuration};
-use sfio_remote::io::replication::{ReplicationError, SiteStore, Store as _};
+use sfio_remote::io::replication::{self, ReplicationError, roll_back};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::address::Address;
-use super::{choose, existing, failure};
-use crate::client::Identification;
+use super::board::Board;
+use super::care::Care;
+use super::{failure, warn};
 use crate::exit::Failure;
 
 /// List the generations of a data set
@@ -21,7 +23,7 @@ pub(crate) struct Options {
     json: bool,
 
     #[command(flatten)]
-    identification: Identification,
+    care: Care,
 }
 
 /// Make an earlier generation the current one
@@ -37,18 +39,38 @@ pub(crate) struct RollbackOptions {
     number: u64,
 
     #[command(flatten)]
-    identification: Identification,
+    care: Care,
+}
+
+/// Drop generations of a data set
+///
+/// What no other generation needs is removed after a grace, which the I/O nodes' configs say, by later runs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio forget --overlay try local:photos 1 2 3")]
+pub(crate) struct ForgetOptions {
+    /// The data set: SITE:NAME
+    dataset: Address,
+
+    /// The numbers of the generations, as `sfio generations` lists them
+    #[arg(required = true)]
+    numbers: Vec<u64>,
+
+    #[command(flatten)]
+    care: Care,
 }
 
 pub(super) fn list(options: &Options) -> Result<(), Failure> {
-    options.identification.work(async |session| {
-        let store = options.dataset.reading(session)?;
-        let commit = existing(&store, &options.dataset).await?;
+    options.care.work(&options.dataset, async |_, job| {
+        let _waiting = Board::of_waiting(Arc::clone(&job.meter));
+        let failed = |error: ReplicationError| failure(&options.dataset, &error);
+        let view = job.open().await.map_err(failed)?;
+        let record = view.existing().map_err(failed)?;
+        warn(&view.disagreements, &options.dataset);
         if !options.json {
             println!("{:>10}  {:>14}  {:>12}  published", "generation", "entries", "size");
         }
-        for generation in &commit.generations {
-            let is_current = generation.number == commit.current;
+        for generation in &record.generations {
+            let is_current = generation.number == record.current;
             if options.json {
                 let line = serde_json::json!({
                     "generation": generation.number, "current": is_current, "entries": generation.entries,
@@ -71,25 +93,26 @@ pub(super) fn list(options: &Options) -> Result<(), Failure> {
 }
 
 pub(super) fn rollback(options: &RollbackOptions) -> Result<(), Failure> {
-    options.identification.work(async |session| {
+    options.care.work(&options.dataset, async |_, job| {
         let (address, number) = (&options.dataset, options.number);
-        let mut store = address.writing(session)?;
-        let rolled_back = roll_back(&mut store, address, number).await;
-        store.close().await;
-        rolled_back?;
+        let _waiting = Board::of_waiting(Arc::clone(&job.meter));
+        roll_back(&job, number).await.map_err(|error| failure(address, &error))?;
         println!("{address} is at generation {number} now");
         Ok(())
     })
 }
 
-async fn roll_back(store: &mut SiteStore, address: &Address, number: u64) -> Result<(), Failure> {
-    let refused = |error| failure(address, &ReplicationError::Store(error));
-    store.lock().await.map_err(refused)?;
-    let mut commit = existing(store, address).await?;
-    choose(&commit, Some(number)).map_err(|error| failure(address, &error))?;
-    commit.current = number;
-    store.stage(commit.emit().into()).await.map_err(refused)?;
-    store.publish().await.map_err(refused)
+pub(super) fn forget(options: &ForgetOptions) -> Result<(), Failure> {
+    options.care.work(&options.dataset, async |_, job| {
+        let address = &options.dataset;
+        let _waiting = Board::of_waiting(Arc::clone(&job.meter));
+        replication::forget(&job, &options.numbers).await.map_err(|error| failure(address, &error))?;
+        println!(
+            "{address} has forgotten {} generations; later runs remove what only they needed",
+            options.numbers.len()
+        );
+        Ok(())
+    })
 }
 
 /// How long ago that was.

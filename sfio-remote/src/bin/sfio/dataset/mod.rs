@@ -2,12 +2,14 @@
 
 mod address;
 mod board;
+mod care;
 mod cat;
 mod du;
 mod generations;
 mod ls;
 mod paths;
 mod rate;
+mod repair;
 mod report;
 pub(crate) mod sync;
 mod verify;
@@ -16,25 +18,25 @@ mod wait;
 use std::sync::Arc;
 
 use clap::Subcommand;
-use sfio_remote::io::replication::{
-    ManifestCache, ManifestFile, Meter, ReplicationError, SiteStore, SiteStoreError, Store as _,
-    fetch_manifest, load_commit,
-};
-use sfio_remote::replication::{Commit, Generation};
+use sfio_remote::io::replication::{FailureKind, ManifestFile, Reading, ReplicationError};
+use sfio_remote::replication::Generation;
 
-use crate::client::{Identification, Session};
-use crate::exit::{Exit, Failure, exit_of};
+use crate::exit::{Exit, Failure};
 use address::Address;
+use board::Board;
+use care::Care;
 
-/// Commands that only look at a data set, or choose among its generations.
+/// Commands on data sets beside `sync`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Generations(generations::Options),
     Rollback(generations::RollbackOptions),
+    Forget(generations::ForgetOptions),
     Ls(ls::Options),
     Cat(cat::Options),
     Du(du::Options),
     Verify(verify::Options),
+    Repair(repair::Options),
     Wait(wait::Options),
 }
 
@@ -42,10 +44,12 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Generations(options) => generations::list(options),
         Command::Rollback(options) => generations::rollback(options),
+        Command::Forget(options) => generations::forget(options),
         Command::Ls(options) => ls::run(options),
         Command::Cat(options) => cat::run(options),
         Command::Du(options) => du::run(options),
         Command::Verify(options) => verify::run(options),
+        Command::Repair(options) => repair::run(options),
         Command::Wait(options) => wait::run(options),
     }
 }
@@ -61,100 +65,56 @@ struct Choice {
     generation: Option<u64>,
 
     #[command(flatten)]
-    identification: Identification,
+    care: Care,
 }
 
 /// A generation that was looked up.
 struct Opened {
-    store: SiteStore,
+    reading: Reading,
     generation: Generation,
     manifest: ManifestFile,
 }
 
 impl Choice {
     fn work(&self, work: impl AsyncFnOnce(Opened) -> Result<(), Failure>) -> Result<(), Failure> {
-        self.identification.work(async |session| {
-            let store = self.dataset.reading(session)?;
-            let commit = existing(&store, &self.dataset).await?;
-            let generation =
-                choose(&commit, self.generation).map_err(|error| failure(&self.dataset, &error))?.clone();
-            let manifest = manifest(&store, &commit, &generation, &self.dataset, &Arc::default()).await?;
-            work(Opened { store, generation, manifest }).await
+        self.care.work(&self.dataset, async |_, job| {
+            let waiting = Board::of_waiting(Arc::clone(&job.meter));
+            let opened = async {
+                let reading = Reading::begin(&job).await?;
+                let generation = reading.generation(self.generation)?.clone();
+                let manifest = reading.manifest(&generation).await?;
+                Ok(Opened { reading, generation, manifest })
+            };
+            let opened = opened.await.map_err(|error| failure(&self.dataset, &error))?;
+            warn(&opened.reading.disagreements, &self.dataset);
+            let done = work(opened).await;
+            drop(waiting);
+            done
         })
     }
 }
 
-/// The commit record of a data set that must be there.
-async fn existing(store: &SiteStore, address: &Address) -> Result<Commit, Failure> {
-    let commit = load_commit(store).await.map_err(|error| failure(address, &error))?;
-    commit.ok_or_else(|| failure(address, &ReplicationError::NoDataSet))
-}
-
-fn choose(commit: &Commit, number: Option<u64>) -> Result<&Generation, ReplicationError<SiteStoreError>> {
-    let number = number.unwrap_or(commit.current);
-    commit.generation(number).ok_or_else(|| {
-        let kept: Vec<String> = commit.generations.iter().map(|kept| kept.number.to_string()).collect();
-        ReplicationError::NoGeneration { number, kept: kept.join(", ") }
-    })
-}
-
-/// A generation's manifest, from this machine if it has been here before.
-async fn manifest(
-    store: &SiteStore,
-    commit: &Commit,
-    generation: &Generation,
-    address: &Address,
-    meter: &Arc<Meter>,
-) -> Result<ManifestFile, Failure> {
-    let cache = cache();
-    if let Some(manifest) = cache.find(commit.token, generation) {
-        return Ok(manifest);
+/// What the I/O nodes disagree in is said, whatever the command does.
+fn warn(disagreements: &[String], address: &Address) {
+    for disagreement in disagreements {
+        eprintln!(
+            "sfio: {address}: I/O nodes disagree: {disagreement}; `sfio repair` puts back what is missing"
+        );
     }
-    let fetched = fetch_manifest::<SiteStore>(&store.objects(), generation, meter).await;
-    let manifest = fetched.map_err(|error| failure(address, &error))?;
-    if generation.number == commit.current {
-        cache.put(commit.token, generation, &manifest);
-    }
-    Ok(manifest)
-}
-
-/// Where this machine remembers manifests: $XDG_CACHE_HOME/sfio, or ~/.cache/sfio.
-fn cache() -> ManifestCache {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(std::path::PathBuf::from);
-    let folder = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    folder.map_or_else(ManifestCache::none, |folder| ManifestCache::in_folder(&folder.join("sfio")))
 }
 
 /// What the user is told of a failed run.
-fn failure(address: &Address, error: &ReplicationError<SiteStoreError>) -> Failure {
-    let exit = match error {
-        ReplicationError::Store(SiteStoreError::File(error)) => exit_of(error),
-        ReplicationError::Store(SiteStoreError::Locked(_)) => Exit::Locked,
-        ReplicationError::Local { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
-            Exit::NoSpace
-        }
-        ReplicationError::Local { .. }
-        | ReplicationError::NoDataSet
-        | ReplicationError::NoGeneration { .. } => Exit::Input,
-        ReplicationError::Commit(_) | ReplicationError::Manifest { .. } | ReplicationError::Chunk { .. } => {
-            Exit::Integrity
-        }
-        ReplicationError::TooManyDeletions { .. } => Exit::Failed,
+fn failure(address: &Address, error: &ReplicationError) -> Failure {
+    let exit = match error.kind() {
+        FailureKind::Failed => Exit::Failed,
+        FailureKind::Input => Exit::Input,
+        FailureKind::Network => Exit::Network,
+        FailureKind::Integrity => Exit::Integrity,
+        FailureKind::NoSpace => Exit::NoSpace,
+        FailureKind::Locked => Exit::Locked,
     };
     match error {
         ReplicationError::Local { .. } => Failure::new(exit, error),
         _ => Failure::new(exit, format!("{address}: {error}")),
-    }
-}
-
-impl Address {
-    fn reading(&self, session: &Session) -> Result<SiteStore, Failure> {
-        let site = self.site(session)?;
-        Ok(SiteStore::reading(session.client(), &site.io_nodes, site.stripe_unit, self.dataset()))
-    }
-
-    fn writing(&self, session: &Session) -> Result<SiteStore, Failure> {
-        let site = self.site(session)?;
-        Ok(SiteStore::writing(session.client(), &site.io_nodes, site.stripe_unit, self.dataset()))
     }
 }

@@ -115,7 +115,7 @@ impl Limit {
     }
 
     /// Keeps `throttle` at the limit until the task is aborted. A file that cannot be read changes nothing.
-    pub(super) fn keep(&self, throttle: Arc<Throttle>) -> JoinHandle<()> {
+    fn keep(&self, throttle: Arc<Throttle>) -> JoinHandle<()> {
         let limit = self.clone();
         // From the first byte on.
         throttle.set(limit.now().unwrap_or_default());
@@ -127,6 +127,24 @@ impl Limit {
                 }
             }
         })
+    }
+}
+
+/// The task that keeps a limit; it ends with this.
+pub(super) struct Limiting(Option<JoinHandle<()>>);
+
+impl Limiting {
+    /// Keeps `throttle` at the limit, if there is one.
+    pub(super) fn of(limit: Option<&Limit>, throttle: &Arc<Throttle>) -> Limiting {
+        Limiting(limit.map(|limit| limit.keep(Arc::clone(throttle))))
+    }
+}
+
+impl Drop for Limiting {
+    fn drop(&mut self) {
+        if let Some(keeping) = &self.0 {
+            keeping.abort();
+        }
     }
 }
 

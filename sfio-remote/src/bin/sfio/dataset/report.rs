@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::Instant;
 
 use indicatif::{BinaryBytes, HumanCount};
-use sfio_remote::io::replication::{Change, Meter, Summary};
+use sfio_remote::io::replication::{Change, Mended, Meter, Summary};
 use sfio_remote::replication::TreePath;
 
 use super::sync::Options;
@@ -18,6 +18,7 @@ pub(super) fn teller(options: &Options) -> impl FnMut(Change, &TreePath) + Send 
             Change::New => "new",
             Change::Changed => "changed",
             Change::Touched => "touched",
+            Change::Mended => "mended",
             Change::Deleted => "deleted",
         };
         if !says {
@@ -35,27 +36,36 @@ pub(super) fn teller(options: &Options) -> impl FnMut(Change, &TreePath) + Send 
     }
 }
 
+/// A run that came to its end.
+pub(super) struct Report<'a> {
+    pub(super) summary: &'a Summary,
+    pub(super) meter: &'a Meter,
+    pub(super) started: Instant,
+    /// The generation that the target has now; none in a dry run.
+    pub(super) generation: Option<u64>,
+    /// Bytes that interrupted runs had stored.
+    pub(super) resumed: u64,
+    /// What was damaged and is whole again.
+    pub(super) mended: Mended,
+    /// The last line.
+    pub(super) line: String,
+}
+
 /// The final summary, and a line for each thing that did not work.
-pub(super) fn report(
-    summary: &Summary,
-    meter: &Meter,
-    started: Instant,
-    generation: Option<u64>,
-    resumed: u64,
-    line: &str,
-    options: &Options,
-) -> Result<(), Failure> {
+pub(super) fn report(report: &Report<'_>, options: &Options) -> Result<(), Failure> {
+    let Report { summary, meter, started, generation, resumed, mended, line } = report;
     let seconds = started.elapsed().as_secs_f64();
     let [done, moved, known] = [&meter.bytes_done, &meter.moved, &meter.known].map(Meter::get);
     for problem in &summary.problems {
         eprintln!("sfio: {problem}");
     }
-    let Summary { new, changed, touched, unchanged, deleted, retained, files, .. } = summary;
+    let Summary { new, changed, touched, unchanged, deleted, retained, files, .. } = *summary;
     if options.json {
         let event = serde_json::json!({
             "event": "summary", "generation": generation, "new": new, "changed": changed, "touched": touched,
             "unchanged": unchanged, "deleted": deleted, "retained": retained, "files": files, "bytes": done,
             "network_bytes": moved, "known_bytes": known, "resumed_bytes": resumed, "seconds": seconds,
+            "mended_chunks": mended.chunks, "mended_bytes": mended.bytes, "damaged_chunks": mended.left,
             "problems": summary.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
         });
         println!("{event}");
@@ -68,27 +78,45 @@ pub(super) fn report(
             BinaryBytes(moved),
             BinaryBytes(known)
         );
-        if resumed > 0 {
-            println!("{} were there from an interrupted run", BinaryBytes(resumed));
+        if *resumed > 0 {
+            println!("{} were there from an interrupted run", BinaryBytes(*resumed));
+        }
+        if mended.chunks > 0 {
+            let (chunks, bytes) = (HumanCount(mended.chunks), BinaryBytes(mended.bytes));
+            println!("{chunks} damaged chunks were sent again, {bytes}: they are whole in all generations");
+        }
+        if mended.left > 0 {
+            println!(
+                "{} chunks stay damaged: the source does not have their content",
+                HumanCount(mended.left)
+            );
         }
         println!("{line}");
     }
-    match summary.problems.len() {
-        0 => Ok(()),
-        count => Err(Failure::new(
+    match (summary.problems.len(), summary.damaged) {
+        (0, _) => Ok(()),
+        (count, 0) => Err(Failure::new(
             Exit::Partial,
             format!("{count} entries were left out; everything else is done"),
+        )),
+        (count, damaged) => Err(Failure::new(
+            Exit::Integrity,
+            format!(
+                "{count} entries were left out, {damaged} of them because the site has lost or damaged their \
+                 content; everything else is done"
+            ),
         )),
     }
 }
 
 /// How many entries of each kind there are, without the kinds of which there are none.
 fn counts(summary: &Summary) -> String {
-    let Summary { new, changed, touched, unchanged, deleted, retained, .. } = *summary;
+    let Summary { new, changed, touched, mended, unchanged, deleted, retained, .. } = *summary;
     let all = [
         (new, "new"),
         (changed, "changed"),
         (touched, "touched"),
+        (mended, "mended"),
         (unchanged, "unchanged"),
         (deleted, "deleted"),
         (retained, "retained"),

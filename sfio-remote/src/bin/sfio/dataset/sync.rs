@@ -2,22 +2,23 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
 use sfio_remote::io::replication::{
-    Attributes, Deletion, Filter, Meter, RestoreOptions, SendOptions, Sent, SiteStore, restore, send,
+    Attributes, Deletion, Filter, Job, Mended, Meter, Reading, ReplicationError, RestoreOptions, SendOptions,
+    Sent, Source, Wanted, restore, send,
 };
-use sfio_remote::replication::{Compression, Token};
-use tokio::task::JoinHandle;
+use sfio_remote::replication::Compression;
 
 use super::address::{Address, Place};
 use super::board::Board;
+use super::care::Care;
+use super::failure;
 use super::paths::PathLines;
-use super::rate::Limit;
-use super::report::{report, teller};
-use super::{cache, choose, existing, failure, manifest};
-use crate::client::{Identification, Session};
+use super::rate::{Limit, Limiting};
+use super::report::{Report, report, teller};
+use crate::client::Session;
 use crate::exit::{Exit, Failure, OrFail as _};
 
 /// Replicate a tree of files to a site, or back
@@ -26,7 +27,8 @@ use crate::exit::{Exit, Failure, OrFail as _};
 /// new generation of it: readers see all of it or nothing of it, whatever fails, and what is unchanged is neither sent nor
 /// stored again. An interrupted run goes on where it was when it is started again.
 ///
-/// Files that are gone from the source stay in the new generation unless --delete is given.
+/// Files that are gone from the source stay in the new generation unless --delete is given. While the network is away the
+/// run waits, --patience long, and then goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   sfio sync --overlay try photos local:photos           send
@@ -72,7 +74,7 @@ pub(crate) struct Options {
     #[arg(long)]
     xattrs: bool,
 
-    /// How many generations to keep, the new one included
+    /// How many generations to keep, the new one included; who may only append keeps all
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     keep: u16,
 
@@ -87,6 +89,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "5", require_equals = true,
           conflicts_with = "dry_run", value_parser = clap::value_parser!(u64).range(1..))]
     watch: Option<u64>,
+
+    /// End with code 9 if another run publishes meanwhile, instead of comparing again and publishing behind it
+    #[arg(long)]
+    if_current: bool,
 
     /// When fetching, restore owners and set-uid and set-gid bits, too; owners need root
     ///
@@ -115,7 +121,7 @@ pub(crate) struct Options {
     pub(super) json: bool,
 
     #[command(flatten)]
-    identification: Identification,
+    care: Care,
 
     /// The patterns in the order in which they were given.
     #[arg(skip)]
@@ -171,9 +177,8 @@ impl Options {
         if self.xattrs { Attributes::Kept } else { Attributes::Ignored }
     }
 
-    fn how_to_send(&self, session: &Session, filter: Filter) -> Result<SendOptions, Failure> {
-        Ok(SendOptions {
-            member: session.member_name().to_owned(),
+    fn how_to_send(&self, filter: Filter) -> SendOptions {
+        SendOptions {
             filter,
             attributes: self.attributes(),
             jobs: self.jobs.into(),
@@ -184,15 +189,20 @@ impl Options {
             },
             distrusts_times: self.checksum,
             keep: self.keep.into(),
-            now_ms: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
-            token: random_token()?,
             is_dry_run: self.dry_run,
-        })
+            ends_when_overtaken: self.if_current,
+        }
     }
 
-    /// Keeps the store at the limit, as long as what it gives lives.
-    fn limit(&self, store: &SiteStore) -> Option<Limiting> {
-        Some(Limiting(self.bwlimit.as_ref()?.keep(store.throttle())))
+    fn how_to_restore(&self, filter: Filter) -> RestoreOptions {
+        RestoreOptions {
+            filter,
+            attributes: self.attributes(),
+            deletes: self.delete,
+            distrusts_times: self.checksum,
+            owners: self.owners,
+            is_dry_run: self.dry_run,
+        }
     }
 
     /// What the ways through the network do, if that is wanted.
@@ -205,134 +215,124 @@ impl Options {
     }
 }
 
-/// The task that keeps a limit; it ends with this.
-struct Limiting(JoinHandle<()>);
-
-impl Drop for Limiting {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let filter = options.filter()?;
     match (&options.source, &options.target) {
-        (Place::Local(source), Place::Remote(target)) => {
-            options.identification.work(async |session| match options.watch {
-                None => upload(session, source, target, options, filter).await,
-                Some(seconds) => watch(session, source, target, options, filter, seconds).await,
-            })
-        }
-        (Place::Remote(source), Place::Local(target)) => options
-            .identification
-            .work(async |session| download(session, source, target, options, filter).await),
+        (Place::Local(source), Place::Remote(target)) => options.care.work(target, async |session, job| {
+            let upload = Upload { session, job, source, target, options, filter };
+            match options.watch {
+                None => upload.run().await,
+                Some(seconds) => upload.watch(seconds).await,
+            }
+        }),
+        (Place::Remote(source), Place::Local(target)) => options.care.work(source, async |session, job| {
+            download(session, &job, source, target, options, filter).await
+        }),
         _ => Err(Failure::new(Exit::Usage, "exactly one of SOURCE and TARGET must be a data set, SITE:NAME")),
     }
 }
 
-/// Sends again and again. What fails for a while, the network or a file, is said and tried again.
-async fn watch(
-    session: &Session,
-    source: &Path,
-    target: &Address,
-    options: &Options,
+/// A tree that is to be sent, once or again and again.
+struct Upload<'a> {
+    session: &'a Session,
+    job: Job,
+    source: &'a Path,
+    target: &'a Address,
+    options: &'a Options,
     filter: Filter,
-    seconds: u64,
-) -> Result<(), Failure> {
-    let mut fresh: Option<Instant> = None;
-    loop {
-        let began = Instant::now();
-        match upload(session, source, target, options, filter.clone()).await {
-            Ok(()) => fresh = Some(began),
-            Err(failure) if matches!(failure.exit, Exit::Network | Exit::Partial | Exit::Locked) => {
-                eprintln!("sfio: {failure}");
-            }
-            Err(failure) => return Err(failure),
-        }
-        let age = Board::of_age(fresh);
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
-        drop(age);
-    }
 }
 
-async fn upload(
-    session: &Session,
-    source: &Path,
-    target: &Address,
-    options: &Options,
-    filter: Filter,
-) -> Result<(), Failure> {
-    let mut store = if options.dry_run { target.reading(session)? } else { target.writing(session)? };
-    let meter = Arc::<Meter>::default();
-    let how = options.how_to_send(session, filter)?;
-    let limiting = options.limit(&store);
-    let (started, board) =
-        (Instant::now(), Board::of_run("sending", Arc::clone(&meter), options.path_lines(session)));
-    let sent = send(&mut store, source, &how, &cache(), &meter, teller(options)).await;
-    drop((board, limiting));
-    store.close().await;
-    let sent = sent.map_err(|error| failure(target, &error))?;
-    let generation = sent.generation;
-    let line = match &sent {
-        Sent { generation: None, .. } => "nothing was changed".to_owned(),
-        Sent { generation: Some(number), is_new: true, .. } => {
-            format!("{target} is at generation {number} now")
+impl Upload<'_> {
+    /// Sends again and again. What fails for a while, the network or a file, is said and tried again.
+    async fn watch(&self, seconds: u64) -> Result<(), Failure> {
+        let mut fresh: Option<Instant> = None;
+        loop {
+            let began = Instant::now();
+            match self.run().await {
+                Ok(()) => fresh = Some(began),
+                Err(failure) if matches!(failure.exit, Exit::Network | Exit::Partial | Exit::Locked) => {
+                    eprintln!("sfio: {failure}");
+                }
+                Err(failure) => return Err(failure),
+            }
+            let age = Board::of_age(fresh);
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            drop(age);
         }
-        Sent { generation: Some(number), .. } => {
-            format!("{target} stays at generation {number}: nothing has changed")
+    }
+
+    async fn run(&self) -> Result<(), Failure> {
+        let (target, options) = (self.target, self.options);
+        let job = Job { meter: Arc::default(), ..self.job.clone() };
+        let meter = Arc::clone(&job.meter);
+        let how = options.how_to_send(self.filter.clone());
+        let limiting = Limiting::of(options.bwlimit.as_ref(), job.dataset.throttle());
+        let (started, board) =
+            (Instant::now(), Board::of_run("sending", Arc::clone(&meter), options.path_lines(self.session)));
+        let sent = send(&job, self.source, &how, teller(options)).await;
+        drop((board, limiting));
+        let sent = sent.map_err(|error| failure(target, &error))?;
+        for generation in &sent.unreadable {
+            eprintln!(
+                "sfio: {target}: the manifest of generation {generation} is damaged and cannot be read"
+            );
         }
-    };
-    report(&sent.summary, &meter, started, generation, sent.resumed_bytes, &line, options)
+        let line = match &sent {
+            Sent { generation: None, .. } => "nothing was changed".to_owned(),
+            Sent { generation: Some(number), is_new: true, .. } => {
+                format!("{target} is at generation {number} now")
+            }
+            Sent { generation: Some(number), .. } => {
+                format!("{target} stays at generation {number}: nothing has changed")
+            }
+        };
+        let Sent { summary, generation, resumed_bytes: resumed, mended, .. } = &sent;
+        let (generation, resumed, mended) = (*generation, *resumed, *mended);
+        let said = Report { summary, meter: &meter, started, generation, resumed, mended, line };
+        report(&said, options)
+    }
 }
 
 async fn download(
     session: &Session,
+    job: &Job,
     source: &Address,
     target: &Path,
     options: &Options,
     filter: Filter,
 ) -> Result<(), Failure> {
-    let store = source.reading(session)?;
-    let meter = Arc::<Meter>::default();
-    let limiting = options.limit(&store);
-    let (started, board) =
-        (Instant::now(), Board::of_run("fetching", Arc::clone(&meter), options.path_lines(session)));
-    let commit = existing(&store, source).await?;
-    let generation = choose(&commit, options.generation).map_err(|error| failure(source, &error))?;
-    let manifest = manifest(&store, &commit, generation, source, &meter).await?;
-    let top = &generation.top;
-    let mut how = RestoreOptions {
-        filter,
-        attributes: options.attributes(),
-        deletes: options.delete,
-        distrusts_times: options.checksum,
-        owners: options.owners,
-        is_dry_run: options.dry_run,
-    };
+    let failed = |error| failure(source, &error);
+    let limiting = Limiting::of(options.bwlimit.as_ref(), job.dataset.throttle());
+    let board = Board::of_run("fetching", Arc::clone(&job.meter), options.path_lines(session));
+    let started = Instant::now();
+    let reading = Reading::begin(job).await.map_err(failed)?;
+    let generation = reading.generation(options.generation).map_err(failed)?;
+    let manifest = reading.manifest(generation).await.map_err(failed)?;
+    let wanted = Wanted { generation, manifest: &manifest, objects: reading.objects(Source::Cache) };
+    let how = options.how_to_restore(filter);
     if let Some(allowed) = options.max_delete {
-        how.is_dry_run = true;
-        let counted = restore(&store, &manifest, top, target, &how, &Arc::default(), |_, _| {}).await;
-        let found = counted.map_err(|error| failure(source, &error))?.deleted;
+        let dry = RestoreOptions { is_dry_run: true, ..how.clone() };
+        let counted = restore(&wanted, target, &dry, &Arc::<Meter>::default(), |_, _| {}).await;
+        let found = counted.map_err(failed)?.deleted;
         if found > allowed {
             let message = format!("{found} entries would be deleted; --max-delete allows {allowed}");
             return Err(Failure::new(Exit::Failed, message));
         }
-        how.is_dry_run = options.dry_run;
     }
-    let restored = restore(&store, &manifest, top, target, &how, &meter, teller(options)).await;
+    let restored = restore(&wanted, target, &how, &job.meter, teller(options)).await;
     drop((board, limiting));
-    let summary = restored.map_err(|error| failure(source, &error))?;
+    super::warn(&reading.disagreements, source);
+    let summary = reading.unless_removed(generation, restored).await.map_err(failed)?;
+    if !summary.problems.is_empty() && reading.has_removed(generation).await {
+        return Err(failed(ReplicationError::Removed(generation.number)));
+    }
+    let number = generation.number;
     let line = match options.dry_run {
         true => "nothing was changed".to_owned(),
-        false => format!("{} is generation {} of {source} now", target.display(), generation.number),
+        false => format!("{} is generation {number} of {source} now", target.display()),
     };
-    report(&summary, &meter, started, Some(generation.number), 0, &line, options)
-}
-
-fn random_token() -> Result<Token, Failure> {
-    let mut token = [0; 16];
-    let random = ring::rand::SystemRandom::new();
-    ring::rand::SecureRandom::fill(&random, &mut token)
-        .map_err(|_| Failure::new(Exit::Failed, "the operating system gives no random numbers"))?;
-    Ok(Token(token))
+    let (meter, mended) = (&*job.meter, Mended::default());
+    let said =
+        Report { summary: &summary, meter, started, generation: Some(number), resumed: 0, mended, line };
+    report(&said, options)
 }

@@ -1,76 +1,104 @@
-//! `sfio verify`: reads everything back and names what differs.
+//! `sfio verify`: reads everything back from the disks and names what differs.
 
 use std::sync::Arc;
 
 use indicatif::{BinaryBytes, HumanCount};
-use sfio_remote::io::replication::{Meter, ReadAhead, ReplicationError, SiteStore, Store as _};
+use sfio_remote::io::replication::{Finding, Verified, VerifyOptions, verify};
 
-use super::{Choice, Opened, failure};
-use crate::exit::{Exit, Failure, OrFail as _};
-use crate::progress::Progress;
+use super::address::Address;
+use super::board::Board;
+use super::care::Care;
+use super::failure;
+use super::rate::{Limit, Limiting};
+use crate::exit::{Exit, Failure};
 
 /// Read all of a data set from the disks and compare it with its checksums
 ///
-/// Exit code 5 if something differs; each file that does is named.
+/// All generations that are kept, and their manifests; whatever this machine or the I/O nodes have in memory does not count.
+/// Exit code 5 if something differs; each file that does is named, and, if this member may publish, the data set remembers
+/// it: the next `sfio sync` of an intact source sends it again. An interrupted run goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sfio verify --overlay try local:photos")]
 pub(crate) struct Options {
-    #[command(flatten)]
-    choice: Choice,
+    /// The data set: SITE:NAME
+    dataset: Address,
+
+    /// Only this generation
+    #[arg(long, value_name = "NUMBER")]
+    generation: Option<u64>,
+
+    /// Begin anew, even if an earlier run was interrupted
+    #[arg(long)]
+    anew: bool,
+
+    /// Read no faster than this: 100Mbit/s, 12MiB/s, none; a timetable or @FILE as for sync
+    #[arg(long, value_name = "RATE")]
+    bwlimit: Option<Limit>,
 
     /// Print JSON: an object for each damaged file, and one in the end
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    care: Care,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    options.choice.work(async |Opened { store, manifest, generation }| {
-        let place = format!("generation {}", generation.number);
-        let mut ahead = manifest.entries().or_fail(Exit::Failed, "a temporary file")?;
-        // A manifest that breaks off is found below, where it is read for the second time.
-        let chunks = std::iter::from_fn(|| ahead.read().ok().flatten())
-            .flat_map(|entry| entry.chunks().copied().collect::<Vec<_>>());
-        let mut chunks = ReadAhead::<SiteStore, _>::new(store.objects(), chunks);
-        let (meter, progress) = (Arc::<Meter>::default(), Progress::new("verifying", Some(generation.bytes)));
-        let mut entries = manifest.entries().or_fail(Exit::Failed, "a temporary file")?;
-        let mut damaged = 0_u64;
-        while let Some(entry) = entries.read().or_fail(Exit::Integrity, &place)? {
-            let mut fault = None;
-            for _ in entry.chunks() {
-                match chunks.next(&meter).await {
-                    Ok(Some((chunk, _))) => progress.advance(chunk.length.into()),
-                    Ok(None) => break,
-                    Err(error @ ReplicationError::Chunk { .. }) => fault = Some(error.to_string()),
-                    // Bytes that are missing belong to this file; what concerns an I/O node concerns all.
-                    Err(error) if failure(&options.choice.dataset, &error).exit == Exit::Integrity => {
-                        fault = Some(error.to_string());
-                    }
-                    Err(error) => return Err(failure(&options.choice.dataset, &error)),
-                }
-            }
-            if let Some(fault) = fault {
-                damaged += 1;
-                say(&entry.path.to_string(), &fault, options.json);
-            }
-        }
-        progress.finish("verified");
-        let (entries, bytes) = (generation.entries, generation.bytes);
-        if options.json {
-            println!("{}", serde_json::json!({ "event": "summary", "entries": entries, "bytes": bytes, "damaged": damaged }));
-        } else if damaged == 0 {
-            println!("{place}: {} entries, {}: all as they were stored", HumanCount(entries), BinaryBytes(bytes));
-        }
-        match damaged {
-            0 => Ok(()),
-            count => Err(Failure::new(Exit::Integrity, format!("{place}: {count} files are damaged"))),
-        }
+    options.care.work(&options.dataset, async |_, job| {
+        let _limiting = Limiting::of(options.bwlimit.as_ref(), job.dataset.throttle());
+        let board = Board::of_run("verifying", Arc::clone(&job.meter), None);
+        let how = VerifyOptions { generation: options.generation, begins_anew: options.anew };
+        let verified = verify(&job, how, |finding| say(finding, options.json)).await;
+        drop(board);
+        let verified = verified.map_err(|error| failure(&options.dataset, &error))?;
+        report(&verified, options)
     })
 }
 
-fn say(path: &str, fault: &str, json: bool) {
-    if json {
-        println!("{}", serde_json::json!({ "event": "damaged", "path": path, "what": fault }));
+fn report(verified: &Verified, options: &Options) -> Result<(), Failure> {
+    let Verified { generations, entries, bytes, resumed_bytes, findings, recorded } = verified;
+    let place = match generations.as_slice() {
+        [one] => format!("generation {one}"),
+        several => format!("{} generations", several.len()),
+    };
+    if options.json {
+        let summary = serde_json::json!({
+            "event": "summary", "generations": generations, "entries": entries, "bytes": bytes,
+            "resumed_bytes": resumed_bytes, "damaged": findings, "record": recorded,
+        });
+        println!("{summary}");
     } else {
-        println!("{path}: {fault}");
+        if *resumed_bytes > 0 {
+            println!("{} were read by an interrupted run", BinaryBytes(*resumed_bytes));
+        }
+        if *findings == 0 {
+            let (entries, bytes) = (HumanCount(*entries), BinaryBytes(*bytes));
+            println!("{place}: {entries} entries, {bytes} read from the disks: all as they were stored");
+        }
+        if let (Some(record), true) = (recorded, *findings > 0) {
+            println!("record {record} tells of it: the next sync of an intact source sends it again");
+        }
+    }
+    match findings {
+        0 => Ok(()),
+        1 => Err(Failure::new(Exit::Integrity, format!("{place}: 1 thing is not as it was stored"))),
+        count => {
+            Err(Failure::new(Exit::Integrity, format!("{place}: {count} things are not as they were stored")))
+        }
+    }
+}
+
+fn say(finding: &Finding, json: bool) {
+    let Finding { generation, path, what } = finding;
+    let path = path.as_ref().map(ToString::to_string);
+    if json {
+        let event = serde_json::json!({
+            "event": "damaged", "generation": generation, "path": path, "what": what,
+        });
+        println!("{event}");
+    } else {
+        let generation = generation.map(|number| format!("generation {number}: ")).unwrap_or_default();
+        let path = path.map(|path| format!("{path}: ")).unwrap_or_default();
+        println!("{generation}{path}{what}");
     }
 }

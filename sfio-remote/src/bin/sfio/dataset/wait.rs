@@ -1,13 +1,14 @@
 //! `sfio wait`: until a generation is published.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use sfio_remote::io::replication::load_commit;
 use tokio::time::{Instant, sleep};
 
 use super::address::Address;
+use super::board::Board;
+use super::care::Care;
 use super::failure;
-use crate::client::Identification;
 use crate::exit::{Exit, Failure};
 
 /// How often the site is asked.
@@ -31,16 +32,16 @@ pub(crate) struct Options {
     timeout: Option<u64>,
 
     #[command(flatten)]
-    identification: Identification,
+    care: Care,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    options.identification.work(async |session| {
-        let store = options.dataset.reading(session)?;
+    options.care.work(&options.dataset, async |_, job| {
+        let _waiting = Board::of_waiting(Arc::clone(&job.meter));
         let (began, mut wanted) = (Instant::now(), options.generation);
         loop {
-            let commit = load_commit(&store).await.map_err(|error| failure(&options.dataset, &error))?;
-            let current = commit.map_or(0, |commit| commit.current);
+            let view = job.open().await.map_err(|error| failure(&options.dataset, &error))?;
+            let current = view.newest.map_or(0, |newest| newest.current);
             let wanted = *wanted.get_or_insert(current + 1);
             if current >= wanted {
                 println!("{current}");

@@ -48,11 +48,13 @@ fn cut(top: &Path, mut meddle: impl FnMut(&Path, usize)) -> (Cutting, Vec<u8>) {
         compression: Compression::None,
         object: 0,
         offset: 0,
+        record: None,
+        wounds: Wounds::default(),
         to: Output::Task(to),
         meter: Arc::default(),
     };
     let prefetch = Prefetch::start(0, top, &planned).expect("no threads");
-    let cutting = std::thread::spawn(move || cutter.run(&planned, &prefetch));
+    let cutting = std::thread::spawn(move || cutter.run(&planned, None, &prefetch));
     let (mut stored, mut taken) = (Vec::new(), 0);
     while let Some(NewChunk { bytes, .. }) = chunks.blocking_recv() {
         stored.extend_from_slice(&bytes);

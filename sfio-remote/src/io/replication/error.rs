@@ -1,0 +1,287 @@
+//! Why a command on a data set failed, and what kind of failure that is.
+
+use std::io;
+
+use super::walk::words;
+use crate::client::OperationError;
+use crate::io::FileError;
+use crate::remote_error::ErrorKind;
+use crate::replication::{BadManifest, BadRecord, ChunkError, Hash};
+
+/// Why a command on a data set failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReplicationError {
+    /// The site.
+    #[error(transparent)]
+    Site(#[from] FileError),
+    /// The tree as a whole, or a temporary file.
+    #[error("{place}: {what}")]
+    Local {
+        /// Where.
+        place: String,
+        /// What.
+        what: String,
+        /// Of which kind.
+        kind: io::ErrorKind,
+    },
+    /// A record.
+    #[error("record {number} on {io_node}: {error}")]
+    Record {
+        /// Its number.
+        number: u64,
+        /// Where it is.
+        io_node: String,
+        /// What.
+        error: BadRecord,
+    },
+    /// A record that cannot be signed.
+    #[error("the next record: {0}")]
+    Unsigned(BadRecord),
+    /// A record of another data set.
+    #[error("record {number} on {io_node} is one of {found}")]
+    OtherDataSet {
+        /// Its number.
+        number: u64,
+        /// Where it is.
+        io_node: String,
+        /// Whose it is.
+        found: String,
+    },
+    /// Nobody who may publish has signed the newest record.
+    #[error(
+        "record {number} was signed by \"{member}\" with a key that the overlay file does not have for it"
+    )]
+    Signer {
+        /// Its number.
+        number: u64,
+        /// Who claims to have signed it.
+        member: String,
+    },
+    /// The data set was further, or another one, when this machine last saw it.
+    #[error(
+        "the data set has gone back: this machine has seen record {seen} ({hash}), and there is {found} now; \
+         `sfio repair` looks for it on all I/O nodes, --accept-older goes on with what there is"
+    )]
+    WentBack {
+        /// The number that was seen.
+        seen: u64,
+        /// The hash that was seen.
+        hash: Hash,
+        /// What there is.
+        found: String,
+    },
+    /// I/O nodes know different things, so some of them have lost something.
+    #[error("I/O nodes disagree: {0}; `sfio repair` puts back what is missing")]
+    Disagreement(String),
+    /// A manifest.
+    #[error("generation {generation}: {error}")]
+    Manifest {
+        /// Whose.
+        generation: u64,
+        /// What.
+        error: DamagedManifest,
+    },
+    /// A chunk that is needed.
+    #[error("object {object} at {offset}: {error}")]
+    Chunk {
+        /// The object.
+        object: u32,
+        /// Where in it.
+        offset: u64,
+        /// What.
+        error: ChunkError,
+    },
+    /// There is nothing to read.
+    #[error("there is no data set of that name on the site")]
+    NoDataSet,
+    /// There is no such generation.
+    #[error("there is no generation {number}; kept are {kept}")]
+    NoGeneration {
+        /// Its number.
+        number: u64,
+        /// Those that there are.
+        kept: String,
+    },
+    /// The current generation was to be forgotten.
+    #[error("generation {0} is the current one; `sfio rollback` makes another one current")]
+    IsCurrent(u64),
+    /// What was being read has been removed meanwhile.
+    #[error("generation {0} has been removed meanwhile")]
+    Removed(u64),
+    /// More would be deleted than is allowed.
+    #[error("{found} entries are gone and would be deleted; --max-delete allows {allowed}")]
+    TooManyDeletions {
+        /// How many.
+        found: u64,
+        /// How many may be.
+        allowed: u64,
+    },
+    /// Another run writes to the data set.
+    #[error("another run writes to {0}")]
+    Locked(String),
+    /// Another run has published, and this one was not to go on then.
+    #[error("another run has published record {0} meanwhile")]
+    Overtaken(u64),
+    /// Whether a record was published cannot be learnt.
+    #[error("it is unknown whether record {number} was published; the next run finds out: {error}")]
+    Unknown {
+        /// Its number.
+        number: u64,
+        /// Why.
+        error: FileError,
+    },
+    /// A record was published and is not yet on all I/O nodes.
+    #[error(
+        "generation {generation} was published, but {error}; the next run brings the other I/O nodes up to date"
+    )]
+    Halfway {
+        /// The current generation now.
+        generation: u64,
+        /// What went wrong behind that.
+        error: FileError,
+    },
+}
+
+/// What kind of failure it is; programs end with the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FailureKind {
+    /// Something failed that has no kind of its own.
+    Failed = 1,
+    /// An input is wrong, or is not there.
+    Input = 3,
+    /// The network failed, or an I/O node is away; a retry may help.
+    Network = 4,
+    /// Data is lost or damaged.
+    Integrity = 5,
+    /// No space is left.
+    NoSpace = 6,
+    /// Another run is at it.
+    Locked = 9,
+}
+
+/// What is wrong with a manifest that was read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct DamagedManifest(String);
+
+impl From<BadManifest> for DamagedManifest {
+    fn from(error: BadManifest) -> DamagedManifest {
+        DamagedManifest(error.to_string())
+    }
+}
+
+pub(super) type Outcome<T> = Result<T, ReplicationError>;
+
+impl ReplicationError {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            ReplicationError::Site(error) => kind_of(error),
+            ReplicationError::Local { kind: io::ErrorKind::StorageFull, .. } => FailureKind::NoSpace,
+            ReplicationError::Record { error: BadRecord::Version1, .. }
+            | ReplicationError::Local { .. }
+            | ReplicationError::NoDataSet
+            | ReplicationError::IsCurrent(_)
+            | ReplicationError::NoGeneration { .. } => FailureKind::Input,
+            ReplicationError::Record { .. }
+            | ReplicationError::OtherDataSet { .. }
+            | ReplicationError::Signer { .. }
+            | ReplicationError::WentBack { .. }
+            | ReplicationError::Disagreement(_)
+            | ReplicationError::Manifest { .. }
+            | ReplicationError::Chunk { .. }
+            | ReplicationError::Removed(_) => FailureKind::Integrity,
+            ReplicationError::TooManyDeletions { .. } | ReplicationError::Unsigned(_) => FailureKind::Failed,
+            ReplicationError::Locked(_) | ReplicationError::Overtaken(_) => FailureKind::Locked,
+            ReplicationError::Unknown { .. } | ReplicationError::Halfway { .. } => FailureKind::Network,
+        }
+    }
+
+    /// The failure of the network beneath, if it is one that may pass.
+    pub(super) fn outage(&self) -> Option<&FileError> {
+        match self {
+            ReplicationError::Site(error) if is_outage(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Whether waiting may help: nothing that was asked for was refused.
+pub(super) fn is_outage(error: &FileError) -> bool {
+    match error {
+        FileError::Operation(operation) => match operation {
+            OperationError::Connect { .. }
+            | OperationError::SessionClosed { .. }
+            | OperationError::TimedOut { .. } => true,
+            // What only the session that created it may write was asked of a later session: that is an outage, too.
+            OperationError::IoNode { error, .. } => {
+                matches!(error.kind, ErrorKind::Overloaded | ErrorKind::Idle | ErrorKind::WriteOnce)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether this member may not do what it asked for.
+pub(super) fn is_refusal(error: &FileError) -> bool {
+    matches!(
+        answer_of(error),
+        Some(ErrorKind::PermissionDenied | ErrorKind::ReadOnly | ErrorKind::AppendOnly)
+    )
+}
+
+/// Whether a file, or a part of it, does not exist: a crash while it was made leaves subfiles missing.
+pub(super) fn is_missing(error: &FileError) -> bool {
+    match error {
+        FileError::Operation(OperationError::IoNode { error, .. }) => error.kind == ErrorKind::NotFound,
+        FileError::Operation(OperationError::NotFound { .. } | OperationError::Incomplete { .. }) => true,
+        _ => false,
+    }
+}
+
+/// Whether the bytes that were asked for are lost or others, and not merely away.
+pub(super) fn is_loss(error: &FileError) -> bool {
+    let of_disk =
+        |kind: ErrorKind| matches!(kind, ErrorKind::Disk | ErrorKind::Changed | ErrorKind::SyncLost);
+    match error {
+        FileError::EndOfFile { .. } => true,
+        FileError::Operation(OperationError::IoNode { error, .. }) if of_disk(error.kind) => true,
+        error => is_missing(error),
+    }
+}
+
+/// The kind of error that an I/O node answered with, if it did.
+pub(super) fn answer_of(error: &FileError) -> Option<ErrorKind> {
+    match error {
+        FileError::Operation(OperationError::IoNode { error, .. }) => Some(error.kind),
+        _ => None,
+    }
+}
+
+/// What kind of failure an operation on a file that belongs to a data set is.
+fn kind_of(error: &FileError) -> FailureKind {
+    match error {
+        error if is_loss(error) => FailureKind::Integrity,
+        error if is_outage(error) => FailureKind::Network,
+        FileError::Operation(OperationError::Protocol { .. }) => FailureKind::Network,
+        FileError::Operation(OperationError::UnknownMember { .. }) => FailureKind::Input,
+        error => match answer_of(error) {
+            Some(ErrorKind::NoSpace | ErrorKind::FileTooLarge) => FailureKind::NoSpace,
+            Some(ErrorKind::Claimed) => FailureKind::Locked,
+            Some(
+                ErrorKind::NotServing
+                | ErrorKind::IsADirectory
+                | ErrorKind::NotADirectory
+                | ErrorKind::NotAFile
+                | ErrorKind::OutsideRoot,
+            ) => FailureKind::Input,
+            _ => FailureKind::Failed,
+        },
+    }
+}
+
+pub(super) fn local(place: impl ToString, error: io::Error) -> ReplicationError {
+    ReplicationError::Local { place: place.to_string(), what: words(&error), kind: error.kind() }
+}

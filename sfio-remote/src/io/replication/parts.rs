@@ -1,0 +1,47 @@
+//! How much of each object the I/O nodes have. A disk that was set back, or lost something, has less than records say.
+
+use std::collections::BTreeMap;
+
+use super::dataset::DataSet;
+use super::error::Outcome;
+use super::job::Job;
+use crate::replication::{Extent, Record, RunId};
+
+/// The sizes of the parts of objects: for each I/O node, in the order of the site, by run.
+#[derive(Debug)]
+pub(super) struct Parts {
+    dataset: DataSet,
+    sizes: Vec<BTreeMap<RunId, u64>>,
+}
+
+impl Job {
+    /// Asks all I/O nodes at once.
+    pub(super) async fn parts(&self) -> Outcome<Parts> {
+        let list = |job: Job, io_node: String| async move { job.list_all(&io_node, "objects", None).await };
+        let listed = self.on_all_nodes(list).await?;
+        let by_run = |entries: Vec<crate::store::Entry>| {
+            let sized =
+                entries.iter().filter_map(|entry| Some((entry.name.as_str().parse().ok()?, entry.size)));
+            sized.collect()
+        };
+        Ok(Parts { dataset: self.dataset.clone(), sizes: listed.into_iter().map(by_run).collect() })
+    }
+}
+
+impl Parts {
+    /// Up to which offset the object of a run is there on all I/O nodes.
+    pub(super) fn reach(&self, run: RunId) -> u64 {
+        let sizes: Vec<u64> = self.sizes.iter().map(|of| of.get(&run).copied().unwrap_or(0)).collect();
+        self.dataset.reach(run, &sizes)
+    }
+
+    /// What is missing of the objects that a record names.
+    pub(super) fn losses(&self, record: &Record) -> Vec<Extent> {
+        let loss = |entry: &crate::replication::ObjectEntry| {
+            let offset = self.reach(entry.run);
+            let length = entry.length.saturating_sub(offset);
+            (length > 0).then_some(Extent { object: entry.number, offset, length })
+        };
+        record.objects.iter().filter_map(loss).collect()
+    }
+}

@@ -1,0 +1,438 @@
+//! A tree becomes the next generation of a data set.
+//!
+//! ```text
+//! send ─▶ Sending ─▶ attempt: a run with an id, an object and a journal of its own
+//!           │          Base ─▶ Survey ─▶ Cutter ─▶ WriteWindow, Checkpoints ─▶ stage, drain, publish
+//!           └── what earlier attempts have stored is known to later ones
+//! ```
+
+mod base;
+mod checkpoints;
+mod lock;
+mod run;
+mod wounds;
+mod write_window;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::chain::View;
+use super::cutter::Cutting;
+use super::error::{Outcome, ReplicationError, is_refusal, local};
+use super::filter::Filter;
+use super::job::Job;
+use super::meter::{Meter, Phase};
+use super::parts::Parts;
+use super::publish::Race;
+use super::survey::{Change, Rules, Summary, Survey, Tops};
+use super::walk::{Attributes, Walk};
+use crate::io::threads;
+use crate::name::FileName;
+use crate::replication::{
+    Compression, Deed, Generation, Metadata, ObjectEntry, Record, RunId, SignedRecord, TreePath,
+};
+use base::{Abandoned, Base, Journaled, journals, read_journals};
+use lock::{Claimed, Lock};
+use run::Run;
+
+pub use wounds::Mended;
+pub(super) use wounds::Wounds;
+
+/// Whether entries that are gone from the source are deleted in the new generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Deletion {
+    /// They stay.
+    #[default]
+    Never,
+    /// They are, if there are not more than so many.
+    AtMost(u64),
+}
+
+/// How a tree is to be sent.
+#[derive(Debug, Clone)]
+pub struct SendOptions {
+    /// What takes part.
+    pub filter: Filter,
+    /// Whether extended attributes do.
+    pub attributes: Attributes,
+    /// How many files are read at once.
+    pub jobs: usize,
+    /// How chunks are compressed.
+    pub compression: Compression,
+    /// What becomes of entries that are gone.
+    pub deletion: Deletion,
+    /// Whether files are read although size and time are as before.
+    pub distrusts_times: bool,
+    /// How many generations are kept, this one included. Whoever may only append keeps all.
+    pub keep: usize,
+    /// Whether to stop before anything is changed.
+    pub is_dry_run: bool,
+    /// Whether to end, and not to compare again, if another run publishes meanwhile.
+    pub ends_when_overtaken: bool,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Sent {
+    /// In numbers.
+    pub summary: Summary,
+    /// The number of the generation that is current now; none in a dry run.
+    pub generation: Option<u64>,
+    /// Whether it is a new one: not if nothing has changed.
+    pub is_new: bool,
+    /// Bytes that interrupted runs had stored already.
+    pub resumed_bytes: u64,
+    /// What was damaged and is whole again.
+    pub mended: Mended,
+    /// Generations that cannot be read any more because their manifests are damaged.
+    pub unreadable: Vec<u64>,
+}
+
+type Teller = Arc<Mutex<dyn FnMut(Change, &TreePath) + Send>>;
+
+/// Sends the tree below `source`; `tell` hears of each change, in the order of a walk.
+///
+/// A run that is interrupted anywhere leaves the generation that there was; the next one of the same member sends only
+/// what was not yet in the journal. When the network fails the work goes on with a new run, for as long as the patience.
+///
+/// # Errors
+/// If the site fails, or the tree as a whole. What fails for single files is in the summary.
+pub async fn send(
+    job: &Job,
+    source: &Path,
+    options: &SendOptions,
+    tell: impl FnMut(Change, &TreePath) + Send + 'static,
+) -> Outcome<Sent> {
+    let mut sending = Sending {
+        job: job.clone(),
+        source: source.to_owned(),
+        options: options.clone(),
+        tell: Arc::new(Mutex::new(tell)),
+        has_told: false,
+        lock: Lock::default(),
+        seen: None,
+        condemned: BTreeSet::new(),
+        runs: Vec::new(),
+        stored: Vec::new(),
+        appends_only: false,
+    };
+    let sent = job.persistently(async || sending.attempts().await).await;
+    sending.lock.release(job).await;
+    sent
+}
+
+/// A tree on its way, over as many attempts as it takes.
+pub(super) struct Sending {
+    job: Job,
+    source: PathBuf,
+    options: SendOptions,
+    tell: Teller,
+    /// Whether changes have been told of: a later attempt does not tell again.
+    has_told: bool,
+    lock: Lock,
+    /// The newest record that an attempt has begun with.
+    seen: Option<Arc<SignedRecord>>,
+    /// What any record since the first attempt's base condemns.
+    condemned: BTreeSet<RunId>,
+    /// The runs of earlier attempts.
+    runs: Vec<RunId>,
+    /// What they have stored and this process knows to be durable.
+    stored: Vec<Abandoned>,
+    /// Whether the site has refused a record because it drops something.
+    appends_only: bool,
+}
+
+/// What one attempt has to publish.
+struct Offer {
+    view: View,
+    base: Base,
+    run: Run,
+    cutting: Cutting,
+    top: Metadata,
+}
+
+/// What there is on the site when an attempt begins.
+struct Opened {
+    view: View,
+    journals: Vec<Journaled>,
+    parts: Parts,
+}
+
+/// How an attempt ends that does not fail.
+enum End {
+    Done(Sent),
+    /// The data set has learnt what it has lost; the next attempt sends it again.
+    Told,
+    /// Another run has published this record meanwhile.
+    Overtaken(u64),
+    /// The record drops something, and this member may only append.
+    Refused,
+}
+
+impl Sending {
+    async fn attempts(&mut self) -> Outcome<Sent> {
+        loop {
+            match self.attempt().await? {
+                End::Done(sent) => return Ok(sent),
+                End::Overtaken(number) if self.options.ends_when_overtaken => {
+                    return Err(ReplicationError::Overtaken(number));
+                }
+                End::Overtaken(_) | End::Told => {}
+                End::Refused => self.appends_only = true,
+            }
+        }
+    }
+
+    async fn attempt(&mut self) -> Outcome<End> {
+        // What fails here ends the attempt; the patience is that of all attempts together.
+        let job = self.job.impatient();
+        job.meter.enter(Phase::Connect);
+        let Opened { view, journals, parts } = self.open(&job).await?;
+        self.learn_what_was_condemned(&view).await?;
+        if !self.options.is_dry_run && self.tell_of_losses(&job, &view, &parts).await? {
+            return Ok(End::Told);
+        }
+        let base = Base::load(&job, view.newest.clone()).await?;
+        job.meter.enter(Phase::Compare);
+        let survey = self.survey(&base).await?;
+        self.has_told = true;
+        let mut sent = self.sent(&survey, &base)?;
+        let current = base.record.as_ref().map(|record| record.current);
+        let has_nothing_to_do = !sent.summary.has_changes() && base.wounds.are_none();
+        if self.options.is_dry_run {
+            return Ok(End::Done(sent));
+        }
+        view.writable()?;
+        if let Some(current) = current.filter(|_| has_nothing_to_do) {
+            return self.acknowledge(&view, current, sent).await;
+        }
+        job.meter.enter(Phase::Transfer);
+        let mut run = self.begin_run(&job, &base, &journals).await?;
+        sent.resumed_bytes = run.resumed_bytes();
+        let (mut base, top) = (base, survey.top.clone());
+        let cutting = run.transfer(self, &mut base, &parts, survey).await?;
+        sent.summary.problems.extend(cutting.problems.iter().cloned());
+        self.publish(Offer { view, base, run, cutting, top }, sent).await
+    }
+
+    /// Looks at what there is, and claims the lock meanwhile: it takes one round trip.
+    async fn open(&mut self, job: &Job) -> Outcome<Opened> {
+        let look = async || -> Outcome<Opened> {
+            let (view, journals, parts) = tokio::join!(job.look_around(), journals(job), job.parts());
+            Ok(Opened { view: view?, journals: journals?, parts: parts? })
+        };
+        if self.options.is_dry_run {
+            return look().await;
+        }
+        let (locked, seen) = tokio::join!(self.lock.claim(job), look());
+        match locked? {
+            Claimed::AtOnce => seen,
+            // Whoever had it before has probably published something.
+            Claimed::AfterWaiting => look().await,
+        }
+    }
+
+    /// Publishes what the I/O nodes have lost of objects that the data set counts on; false if there is nothing new.
+    async fn tell_of_losses(&self, job: &Job, view: &View, parts: &Parts) -> Outcome<bool> {
+        let Some(newest) = &view.newest else { return Ok(false) };
+        let mut lost = parts.losses(newest);
+        if !lost.is_empty() {
+            // Another run may have published while the parts were looked at.
+            lost = job.parts().await?.losses(newest);
+        }
+        if !newest.record().clone().add_damage(&lost) {
+            return Ok(false);
+        }
+        job.amend(Deed::Damage, |record| Ok(record.add_damage(&lost))).await?;
+        Ok(true)
+    }
+
+    /// There is nothing to publish, so the generation that there is counts: on all I/O nodes.
+    async fn acknowledge(&self, view: &View, current: u64, mut sent: Sent) -> Outcome<End> {
+        self.job.impatient().bring_up_to_date(view).await?;
+        sent.generation = Some(current);
+        Ok(End::Done(sent))
+    }
+
+    /// Whoever begins anew reads every record since its first base: what any of them condemns is not known any more.
+    async fn learn_what_was_condemned(&mut self, view: &View) -> Outcome<()> {
+        let Some(newest) = &view.newest else { return Ok(()) };
+        if self.seen.as_ref().is_some_and(|seen| seen.number > newest.number) {
+            let seen = self.seen.as_ref().map_or(0, |seen| seen.number);
+            let what = format!("there was record {seen}, and now there is only {}", newest.number);
+            return Err(ReplicationError::Disagreement(what));
+        }
+        if !self.runs.is_empty() {
+            let between = self.job.impatient().records_between(self.seen.as_deref(), newest).await?;
+            self.condemned.extend(between.iter().flat_map(|record| record.condemned.iter().copied()));
+        }
+        self.condemned.extend(newest.condemned.iter().copied());
+        self.seen = Some(Arc::clone(newest));
+        Ok(())
+    }
+
+    async fn survey(&self, base: &Base) -> Outcome<Survey> {
+        let place = self.source.display().to_string();
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let (meter, tell) = (Arc::clone(&self.job.meter), Arc::clone(&self.tell));
+        let mut old = base.entries().map_err(|error| local("a temporary file", error))?;
+        let current = base.record.as_ref().and_then(|record| record.current());
+        let old_top = current.map(|current| current.top.clone());
+        let (tells, damaged) =
+            (!self.has_told, base.record.clone().filter(|record| !record.damaged.is_empty()));
+        let work = move || {
+            let walk = Walk::new(&source, &options.filter, options.attributes)?;
+            let tops = Tops { old: old_top, new: walk.top().clone() };
+            let walk = walk.inspect(|_| Meter::add(&meter.walked, 1));
+            let old = std::iter::from_fn(|| old.read().map_err(io::Error::other).transpose());
+            let rules = Rules {
+                deletes: options.deletion != Deletion::Never,
+                distrusts_times: options.distrusts_times,
+                filter: &options.filter,
+                damaged: damaged.as_ref().map(|record| record.record()),
+            };
+            let mut tell = tell.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tell = |change: Change, path: &TreePath| {
+                if tells {
+                    (*tell)(change, path);
+                }
+            };
+            let survey = Survey::make(walk, old, tops, rules, &mut tell)?;
+            Meter::set(&meter.files, survey.summary.files);
+            Meter::set(&meter.bytes, survey.summary.bytes);
+            Ok(survey)
+        };
+        threads::run(work).await.map_err(|error| local(place, error))
+    }
+
+    /// What there is to say, as far as it is known after the survey.
+    fn sent(&self, survey: &Survey, base: &Base) -> Outcome<Sent> {
+        let summary = survey.summary.clone();
+        if let Deletion::AtMost(allowed) = self.options.deletion
+            && summary.deleted > allowed
+        {
+            return Err(ReplicationError::TooManyDeletions { found: summary.deleted, allowed });
+        }
+        Ok(Sent {
+            summary,
+            generation: None,
+            is_new: false,
+            resumed_bytes: 0,
+            mended: Mended::default(),
+            unreadable: base.unreadable.clone(),
+        })
+    }
+
+    /// A run with an id of its own, which knows what earlier ones have stored.
+    async fn begin_run(&mut self, job: &Job, base: &Base, journals: &[Journaled]) -> Outcome<Run> {
+        let mut abandoned: Vec<Abandoned> = std::mem::take(&mut self.stored);
+        abandoned.retain(|one| !self.condemned.contains(&one.run));
+        let known: BTreeSet<RunId> = abandoned.iter().map(|one| one.run).collect();
+        let unknown: Vec<Journaled> =
+            journals.iter().filter(|one| !known.contains(&one.run)).cloned().collect();
+        abandoned.extend(read_journals(job, &unknown, base, &self.condemned).await?);
+        let run = Run::begin(job, base, abandoned);
+        self.runs.push(run.id);
+        Ok(run)
+    }
+
+    /// Makes the new generation safe and then current.
+    async fn publish(&mut self, mut offer: Offer, mut sent: Sent) -> Outcome<End> {
+        let Offer { view, base, run, cutting, top } = &mut offer;
+        let current = base.record.as_ref().and_then(|record| record.current());
+        if let Some(current) = current.filter(|one| one.index == cutting.index && one.top == *top) {
+            return self.acknowledge(view, current.number, sent).await;
+        }
+        self.job.meter.enter(Phase::Drain);
+        run.look_at_reclaimed().await;
+        let (record, mended) = self.next_record(base, run, cutting, top);
+        let is_less = base.record.as_ref().is_some_and(|before| record.drops_something_of(before));
+        let (generation, token) = (record.current().cloned(), record.token);
+        // The record waits beside the others until everything that it refers to is safe.
+        let mut staged = self.job.stage(record)?;
+        run.finish().await?;
+        self.job.meter.enter(Phase::Publish);
+        staged.obsolete = self.obsolete(run, staged.record());
+        let published = self.job.publish(staged, view).await;
+        let race = match published {
+            Err(ReplicationError::Site(error)) if is_less && is_refusal(&error) => {
+                self.keep_what_was_stored(offer);
+                return Ok(End::Refused);
+            }
+            race => race?,
+        };
+        if race == Race::Lost {
+            let number = view.number() + 1;
+            self.keep_what_was_stored(offer);
+            return Ok(End::Overtaken(number));
+        }
+        self.lock.was_removed();
+        if let Some(generation) = generation {
+            self.job.cache.put(token, &generation, &cutting.manifest);
+            sent.generation = Some(generation.number);
+        }
+        (sent.is_new, sent.mended) = (true, mended);
+        Ok(End::Done(sent))
+    }
+
+    /// What a run that lost has stored is durable, and known to the next one.
+    fn keep_what_was_stored(&mut self, offer: Offer) {
+        let Offer { run, cutting, .. } = offer;
+        self.stored = run.into_abandoned(cutting.stored);
+    }
+
+    /// The record that follows the base.
+    fn next_record(&self, base: &Base, run: &Run, cutting: &mut Cutting, top: &Metadata) -> (Record, Mended) {
+        let mut record = match &base.record {
+            Some(before) => self.job.successor(before, Deed::Publish),
+            None => self.job.first_record(run.token),
+        };
+        record.run = run.id;
+        let generation = Generation {
+            number: record.next_generation,
+            published_ms: record.published_ms,
+            entries: cutting.entries,
+            bytes: cutting.bytes,
+            top: top.clone(),
+            index: cutting.index.clone(),
+            objects: cutting.objects.iter().copied().collect(),
+        };
+        (record.current, record.next_generation) = (generation.number, generation.number + 1);
+        record.generations.push(generation);
+        let (healed, mended) = std::mem::take(&mut cutting.wounds).into_healed(&record.healed);
+        let holds_healed = |number: u32| healed.iter().any(|healed| healed.object == number);
+        let is_used =
+            |entry: &ObjectEntry| cutting.objects.contains(&entry.number) || holds_healed(entry.number);
+        record.objects.extend(run.numbers.given().filter(is_used));
+        record.next_object = record.objects.last().map_or(0, |last| last.number + 1).max(record.next_object);
+        record.healed = healed;
+        if !self.appends_only {
+            self.drop_what_is_old(&mut record, run);
+        }
+        (record, mended)
+    }
+
+    /// Drops surplus generations, and condemns what nothing needs any more.
+    fn drop_what_is_old(&self, record: &mut Record, run: &Run) {
+        let surplus = record.generations.len().saturating_sub(self.options.keep.max(1));
+        record.generations.drain(..surplus);
+        let reclaimed = run.reclaimed();
+        record.condemned.retain(|run| !reclaimed.contains(run));
+        record.condemn_unneeded();
+        let named: BTreeSet<RunId> =
+            record.objects.iter().map(|entry| entry.run).chain(record.condemned.iter().copied()).collect();
+        let over = self.runs.iter().copied().filter(|id| *id != run.id);
+        let over: BTreeSet<RunId> = over.chain(run.abandoned_for_good()).collect();
+        record.condemned.extend(over.into_iter().filter(|id| !named.contains(id)));
+    }
+
+    /// What nobody needs once the record counts: journals of what it names, and the lock.
+    fn obsolete(&self, run: &Run, record: &Record) -> Vec<FileName> {
+        let dataset = &self.job.dataset;
+        let named = record.objects.iter().map(|entry| entry.run);
+        let named: BTreeSet<RunId> = named.filter(|id| run.may_have_journal(*id)).collect();
+        named.into_iter().map(|id| dataset.journal(id)).chain([dataset.lock()]).collect()
+    }
+}
