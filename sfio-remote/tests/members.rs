@@ -162,8 +162,8 @@ fn a_write_to_an_io_node_that_is_killed_names_it_and_succeeds_when_repeated_afte
     assert_eq!(file.fsck().expect("both run"), Structure::Intact { length: data.len() as u64 });
 }
 
-/// An outage of 6 s once ended `put` and `get` with code 4. All links pass through the process of `overlay up`, so when it
-/// stops, nothing arrives anywhere.
+/// An outage of 6 s once ended `put` and `get` with code 4. All links pass through the process of `overlay up`, so when
+/// it stops, nothing arrives anywhere.
 #[test]
 fn a_put_and_a_get_live_through_an_outage_of_all_links() {
     let overlay =

@@ -400,9 +400,9 @@ fn owners_and_extended_attributes_come_back_where_they_can_be_set() {
     });
 }
 
-/// The power of all I/O nodes fails at one operation after the other. Whatever of the unsynced writes survives, the current
-/// generation is the old or the new one, whole; and the next run finishes the work without sending again what the journal
-/// has.
+/// The power of all I/O nodes fails at one operation after the other. Whatever of the unsynced writes survives, the
+/// current generation is the old or the new one, whole; and the next run finishes the work without sending again what
+/// the journal has.
 #[test]
 fn wherever_the_power_fails_there_is_one_whole_generation() {
     let (old_tree, new_tree) = (tree(), tree());

@@ -3,9 +3,9 @@
 //! ```text
 //! frame = length of the body (u32, little-endian) · first 16 bytes of the body's BLAKE3 hash · body
 //! ```
-//! The first body is a [`JournalHeader`] with the signature of the member that runs, every other one a list of chunks in
-//! the run's own object. A frame is appended only when its chunks are durable; a torn frame at the end is what was under
-//! way.
+//! The first body is a [`JournalHeader`] with the signature of the member that runs, every other one a list of chunks
+//! in the run's own object. A frame is appended only when its chunks are durable; a torn frame at the end is what was
+//! under way.
 
 use fec_transport::keys::{Identity, verifies_strictly};
 use serde::{Deserialize, Serialize};
@@ -14,22 +14,22 @@ use super::bounded;
 use super::chunk::{ChunkRef, Codec, Hash};
 use super::record::{RunId, Signer, Token};
 
-/// No journal is read farther: it would tell of some 1.5 TB.
+/// The most bytes of a journal that are read: they tell of some 1.5 TB.
 pub const MAX_JOURNAL_BYTES: usize = 256 << 20;
-/// A frame tells of at most so many chunks.
+/// The most chunks that a frame tells of.
 pub const MAX_FRAME_CHUNKS: usize = 65_536;
 
 const MARK: usize = 16;
 const HEAD: usize = 4 + MARK;
 /// More than a frame ever has: a length beyond is damage.
 const MAX_BODY: usize = 16 << 20;
-/// What the member signs begins so, and nothing else that it signs does.
+/// The first bytes of what the member signs of a journal; nothing else that it signs begins so.
 const SIGNED: &[u8; 8] = b"SFIOJNL2";
 
-/// Whose journal it is.
+/// The data set, the sync run and the member that a journal is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalHeader {
-    /// Of the data set; of a new one, the token that it is going to have.
+    /// The token of the data set; of a new one, the token that it is going to have.
     pub token: Token,
     /// The run, whose object holds the chunks.
     pub run: RunId,
@@ -40,7 +40,7 @@ pub struct JournalHeader {
 /// A journal as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Journal {
-    /// Whose it is.
+    /// The data set, the sync run and the member that it is of.
     pub header: JournalHeader,
     chunks: Vec<JournalChunk>,
 }

@@ -6,12 +6,12 @@
 //! record n−1 … 1      signed, on every I/O node; the first one decides which is the next one
 //! ```
 //!
-//! Nothing that was written is ever written again, so a reader of one generation is not disturbed by the making of the next
-//! one; and a record gets its number at once or not at all. Why no published generation breaks:
+//! Nothing that was written is ever written again, so a reader of one generation is not disturbed by the making of the
+//! next one; and a record gets its number at once or not at all. Why no published generation breaks:
 //! docs/protocol/replication.md.
 //!
-//! Here is what needs no I/O: formats, and what follows from two lists of entries. Trees on disks and sites in an overlay
-//! are in `io::replication`.
+//! Here is what needs no I/O: formats, and what follows from two lists of entries. Trees on disks and sites in an
+//! overlay are in `io::replication`.
 
 mod bounded;
 mod chunk;

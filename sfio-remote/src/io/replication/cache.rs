@@ -1,9 +1,9 @@
-//! What this machine remembers of data sets: manifests of generations, so that they need not travel again, and the newest
-//! record that it has seen, so that nobody can take a data set back unnoticed.
+//! What this machine remembers of data sets: manifests of generations, so that they need not travel again, and the
+//! newest record that it has seen, so that nobody can take a data set back unnoticed.
 //!
 //! ```text
 //! TOKEN          the manifest of the latest generation that was read or sent
-//! seen-HASH      number, hash and token of the newest record; the name is a hash of site, data set and first I/O node's key
+//! seen-HASH      number, hash and token of the newest record; HASH is of site, data set and the first I/O node's key
 //!
 //! manifest =
 //! identity of the generation, 32 bytes · BLAKE3 hash of the rest, 32 bytes ·
@@ -25,8 +25,8 @@ const HASH: usize = 32;
 
 /// A folder with a manifest for each data set, the latest one, and what was last seen of it.
 ///
-/// It may be removed at any time: then manifests travel again, and a data set that has gone back cannot be told. What is
-/// damaged counts as missing.
+/// It may be removed at any time: then manifests travel again, and a data set that has gone back cannot be told. What
+/// is damaged counts as missing.
 #[derive(Debug, Clone)]
 pub struct ManifestCache {
     folder: Option<PathBuf>,
@@ -62,7 +62,8 @@ impl ManifestCache {
         (Hash::of(body).as_bytes() == hash).then(|| postcard::from_bytes(body).ok())?
     }
 
-    /// Remembers a record, unless a newer one is remembered already. What does not work makes this machine less watchful.
+    /// Remembers a record, unless a newer one is remembered already. What does not work makes this machine less
+    /// watchful.
     pub(super) fn remember(&self, job: &Job, record: &SignedRecord) {
         let Some(path) = self.seen_path(job) else { return };
         let seen = Seen { token: record.token, number: record.number, hash: record.hash() };

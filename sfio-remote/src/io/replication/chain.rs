@@ -19,7 +19,7 @@ use crate::store::Entry;
 pub struct View {
     /// The newest record; none if there is no data set yet.
     pub newest: Option<Arc<SignedRecord>>,
-    /// I/O nodes that lack nothing but the newest record: whoever published it did not come so far.
+    /// I/O nodes that lack nothing but the newest record: the member that published it did not come so far.
     pub(super) behind: Vec<String>,
     /// What I/O nodes disagree in; nothing is published before it is repaired.
     pub disagreements: Vec<String>,

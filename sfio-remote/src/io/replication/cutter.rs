@@ -27,8 +27,8 @@ use crate::replication::{
 /// How often a file is read anew that changes while it is read.
 const ATTEMPTS: usize = 3;
 
-/// File systems take times from a clock that stands still for up to 10 ms (a tick of the kernel): a file that has just been
-/// changed may be changed again without its times telling.
+/// File systems take times from a clock that stands still for up to 10 ms (a tick of the kernel): a file that has just
+/// been changed may be changed again without its times telling.
 const SETTLING: Duration = Duration::from_millis(20);
 
 /// A chunk that is new.
@@ -88,8 +88,8 @@ impl From<io::Error> for Unread {
 }
 
 impl Cutter {
-    /// Cuts what is to be read and writes the manifest; of the manifest before, `old`, it sends what is damaged. None if
-    /// nobody wants the chunks any more.
+    /// Cuts what is to be read and writes the manifest; of the manifest before, `old`, it sends what is damaged. None
+    /// if nobody wants the chunks any more.
     pub(super) fn run(
         mut self,
         planned: &Spool<Planned>,

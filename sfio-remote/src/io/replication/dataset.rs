@@ -22,7 +22,7 @@ use crate::io::{FileError, OpenOptions, SfioClient, StripedFile};
 use crate::name::{ElementError, FileName, SubfileName, SubfilePath};
 use crate::replication::RunId;
 
-/// Of a small file so much is asked for at once, before its length is known.
+/// So much of a file is asked for at once, before its length is known.
 const GUESS: u64 = 256 << 10;
 
 /// I/O nodes that keep data sets together.
@@ -201,13 +201,14 @@ impl DataSet {
 }
 
 impl Opening {
-    /// The open file. What could not be opened once stays so: part of it may have been created, and is not created again.
+    /// The open file. What could not be opened once stays so: part of it may have been created, and is not created
+    /// again.
     pub(super) async fn file(&self) -> Result<&StripedFile, FileError> {
         let opened = self.file.get_or_init(|| self.options.open(&self.client, &self.name)).await;
         opened.as_ref().map_err(Clone::clone)
     }
 
-    /// Begins to open it. If that fails, whoever needs the file is told.
+    /// Begins to open it. If that fails, those that need the file are told.
     pub(super) fn begin(&self) {
         let opening = self.clone();
         tokio::spawn(async move {

@@ -11,40 +11,40 @@ use crate::replication::{BadManifest, BadRecord, ChunkError, Hash};
 /// Why a command on a data set failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ReplicationError {
-    /// The site.
+    /// The site failed.
     #[error(transparent)]
     Site(#[from] FileError),
-    /// The tree as a whole, or a temporary file.
+    /// The tree as a whole, or a temporary file, cannot be read or written.
     #[error("{place}: {what}")]
     Local {
-        /// Where.
+        /// The path.
         place: String,
-        /// What.
+        /// What went wrong.
         what: String,
-        /// Of which kind.
+        /// The kind of error.
         kind: io::ErrorKind,
     },
-    /// A record.
+    /// A record cannot be used.
     #[error("record {number} on {io_node}: {error}")]
     Record {
         /// Its number.
         number: u64,
-        /// Where it is.
+        /// The I/O node that keeps it.
         io_node: String,
-        /// What.
+        /// What is wrong with it.
         error: BadRecord,
     },
-    /// A record that cannot be signed.
+    /// The next record cannot be signed.
     #[error("the next record: {0}")]
     Unsigned(BadRecord),
-    /// A record of another data set.
+    /// A record is one of another data set.
     #[error("record {number} on {io_node} is one of {found}")]
     OtherDataSet {
         /// Its number.
         number: u64,
-        /// Where it is.
+        /// The I/O node that keeps it.
         io_node: String,
-        /// Whose it is.
+        /// The data set that it names.
         found: String,
     },
     /// Nobody who may publish has signed the newest record.
@@ -54,7 +54,7 @@ pub enum ReplicationError {
     Signer {
         /// Its number.
         number: u64,
-        /// Who claims to have signed it.
+        /// The member that claims to have signed it.
         member: String,
     },
     /// The data set was further, or another one, when this machine last saw it.
@@ -67,28 +67,28 @@ pub enum ReplicationError {
         seen: u64,
         /// The hash that was seen.
         hash: Hash,
-        /// What there is.
+        /// The record that is there now, in words.
         found: String,
     },
     /// I/O nodes know different things, so some of them have lost something.
     #[error("I/O nodes disagree: {0}; `sfio repair` puts back what is missing")]
     Disagreement(String),
-    /// A manifest.
+    /// A manifest is damaged.
     #[error("generation {generation}: {error}")]
     Manifest {
-        /// Whose.
+        /// The generation that it is of.
         generation: u64,
-        /// What.
+        /// What is wrong with it.
         error: DamagedManifest,
     },
-    /// A chunk that is needed.
+    /// A chunk that is needed is damaged.
     #[error("object {object} at {offset}: {error}")]
     Chunk {
-        /// The object.
+        /// The object that it is in.
         object: u32,
-        /// Where in it.
+        /// Its offset there.
         offset: u64,
-        /// What.
+        /// What is wrong with it.
         error: ChunkError,
     },
     /// There is nothing to read.
@@ -99,7 +99,7 @@ pub enum ReplicationError {
     NoGeneration {
         /// Its number.
         number: u64,
-        /// Those that there are.
+        /// The numbers of those that are kept.
         kept: String,
     },
     /// The current generation was to be forgotten.
@@ -111,15 +111,15 @@ pub enum ReplicationError {
     /// More would be deleted than is allowed.
     #[error("{found} entries are gone and would be deleted; --max-delete allows {allowed}")]
     TooManyDeletions {
-        /// How many.
+        /// How many would be deleted.
         found: u64,
-        /// How many may be.
+        /// How many may be deleted.
         allowed: u64,
     },
-    /// Another run writes to the data set.
+    /// Another sync run writes to the data set.
     #[error("another run writes to {0}")]
     Locked(String),
-    /// Another run has published, and this one was not to go on then.
+    /// Another sync run has published, and this one was not to go on then.
     #[error("another run has published record {0} meanwhile")]
     Overtaken(u64),
     /// Whether a record was published cannot be learnt.
@@ -127,7 +127,7 @@ pub enum ReplicationError {
     Unknown {
         /// Its number.
         number: u64,
-        /// Why.
+        /// The failure that hides it.
         error: FileError,
     },
     /// A record was published and is not yet on all I/O nodes.

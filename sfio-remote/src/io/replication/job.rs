@@ -18,7 +18,7 @@ use crate::replication::Signer;
 /// How long a command waits for the network when nobody says anything else.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What is asked again at once is asked too often.
+/// The pause before something that failed is asked again.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// What every command on a data set needs.
@@ -26,9 +26,9 @@ const PAUSE: Duration = Duration::from_millis(250);
 pub struct Job {
     /// The data set.
     pub dataset: DataSet,
-    /// Who the command is.
+    /// The member that the command is.
     pub author: Author,
-    /// The Ed25519 keys of the members, by name: who may have signed records.
+    /// The Ed25519 keys of the members that may have signed records, by the members' names.
     pub keys: Arc<BTreeMap<String, [u8; 32]>>,
     /// What this machine remembers.
     pub cache: ManifestCache,
@@ -66,7 +66,8 @@ impl Job {
         Job { patience: Duration::ZERO, ..self.clone() }
     }
 
-    /// Does something that can be done again until it works, or until the network has failed for longer than the patience.
+    /// Does something that can be done again until it works, or until the network has failed for longer than the
+    /// patience.
     pub(super) async fn patiently<T>(
         &self,
         work: impl AsyncFnMut() -> Result<T, FileError>,

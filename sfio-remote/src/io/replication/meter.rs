@@ -73,12 +73,12 @@ impl Meter {
         self.lock().clone()
     }
 
-    /// Somebody begins to wait, or has tried again in vain.
+    /// A part of the command begins to wait, or has tried again in vain.
     pub(super) fn wait_for(&self, what: String, since: Instant, limit: Duration) {
         *self.lock() = Some(Wait { what, since, limit });
     }
 
-    /// Somebody does not wait any more; whoever still does says so again.
+    /// A part of the command does not wait any more; those that still do say so again.
     pub(super) fn go_on(&self) {
         *self.lock() = None;
     }

@@ -11,10 +11,10 @@ use crate::client::OperationError;
 use crate::io::FileError;
 use crate::replication::{ChunkRef, SignedRecord};
 
-/// Whether what an I/O node has in memory will do.
+/// Whether a read is content with what an I/O node has in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// It will.
+    /// What it has in memory will do.
     Cache,
     /// What is read is on the disk, as far as the operating system can tell.
     Disk,
@@ -41,7 +41,7 @@ impl Objects {
         self.record.place_of(chunk)
     }
 
-    /// Exactly these bytes.
+    /// Reads exactly these bytes.
     pub(super) fn read(
         &self,
         object: u32,

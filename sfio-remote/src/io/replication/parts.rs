@@ -29,7 +29,7 @@ impl Job {
 }
 
 impl Parts {
-    /// Up to which offset the object of a run is there on all I/O nodes.
+    /// The offset up to which all I/O nodes have the object of a run.
     pub(super) fn reach(&self, run: RunId) -> u64 {
         let sizes: Vec<u64> = self.sizes.iter().map(|of| of.get(&run).copied().unwrap_or(0)).collect();
         self.dataset.reach(run, &sizes)

@@ -1,4 +1,4 @@
-//! Files are brought into memory before the cutter comes to them, by threads that read ahead of it.
+//! Threads that read ahead of the cutter bring files into memory before it comes to them.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -20,7 +20,7 @@ const FILES_AHEAD: u64 = 64;
 /// somebody reads them.
 const BEGINNING: u64 = 1 << 20;
 
-/// Threads that read ahead; they end with this.
+/// Threads that read ahead; they end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Prefetch {
     shared: Arc<Shared>,

@@ -126,7 +126,7 @@ impl Job {
         for name in staged.obsolete {
             let (client, first) = (self.dataset.client().clone(), first.clone());
             errands.spawn(async move {
-                // What does not work costs a little space. Whoever may only append may not.
+                // What cannot be removed costs a little space. A member that may only append may not remove it.
                 let _ = client.remove(&name, Durability::None).await;
                 (Ok(Race::Won), first)
             });
@@ -211,7 +211,7 @@ impl Job {
     /// Removes what was staged and lost. What stays is removed with the run.
     async fn clear_up(&self, id: RunId) {
         for io_node in self.dataset.io_nodes() {
-            // Whoever may only append may not.
+            // A member that may only append may not.
             let _ = self.dataset.client().remove(&self.dataset.staged(io_node, id), Durability::None).await;
         }
     }
@@ -242,7 +242,8 @@ impl Job {
         .await
     }
 
-    /// The records from `from` on to the one before `to`, from the first I/O node, each checked to follow the one before.
+    /// The records from `from` on to the one before `to`, from the first I/O node, each checked to follow the one
+    /// before.
     pub(super) async fn records_between(
         &self,
         from: Option<&SignedRecord>,

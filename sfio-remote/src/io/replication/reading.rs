@@ -1,4 +1,4 @@
-//! Whoever reads a generation says so to the I/O nodes, so that nothing of it is removed meanwhile.
+//! A command that reads a generation says so to the I/O nodes, so that nothing of it is removed meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,8 @@ use crate::replication::{Generation, SignedRecord};
 /// How often a mark is renewed: the grace is much longer.
 const RENEWAL: Duration = Duration::from_secs(60);
 
-/// A data set that is being read, as its newest record was at the beginning. As long as this lives, its mark is renewed.
+/// A data set that is being read, as its newest record was at the beginning. As long as this lives, its mark is
+/// renewed.
 #[derive(Debug)]
 pub struct Reading {
     job: Job,

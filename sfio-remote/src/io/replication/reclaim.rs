@@ -1,4 +1,4 @@
-//! What was condemned goes, once nobody can be reading it any more.
+//! What was condemned is removed, once nobody can be reading it any more.
 
 use super::error::answer_of;
 use super::job::Job;
@@ -6,7 +6,7 @@ use crate::io::FileError;
 use crate::remote_error::ErrorKind;
 use crate::replication::{Record, RunId};
 
-/// Runs that are removed at once.
+/// How many runs are removed by one request.
 const AT_ONCE: usize = 16;
 
 impl Job {

@@ -1,8 +1,8 @@
 //! What I/O nodes have lost of a data set is put back from what the others have.
 //!
-//! Records are the same on all I/O nodes, so each one can be copied. An object is on all of them together: the part of a
-//! lost disk is gone, and an empty one takes its place, so that the records that name it can be put back. `verify` then
-//! tells which files are damaged, and the next `sync` of an intact source sends them again.
+//! Records are the same on all I/O nodes, so each one can be copied. An object is on all of them together: the part of
+//! a lost disk is gone, and an empty one takes its place, so that the records that name it can be put back. `verify`
+//! then tells which files are damaged, and the next `sync` of an intact source sends them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -175,7 +175,7 @@ async fn count_lost_parts(job: &Job, newest: &Arc<SignedRecord>, repaired: &mut 
     Ok(())
 }
 
-/// Condemns the runs that no record names and nobody writes, whoever made them, and has removed what may be.
+/// Condemns the sync runs that no record names and nobody writes, of all members, and has those removed that may be.
 async fn condemn_the_rest(job: &Job, repaired: &mut Repaired) -> Outcome<()> {
     let mut found: BTreeMap<RunId, bool> = BTreeMap::new();
     for folder in ["objects", "journals"] {
@@ -204,7 +204,7 @@ async fn condemn_the_rest(job: &Job, repaired: &mut Repaired) -> Outcome<()> {
             repaired.condemned = count;
             Ok(())
         }
-        // Whoever may only append puts back, and removes nothing.
+        // A member that may only append puts back, and removes nothing.
         Err(ReplicationError::Site(error)) if is_refusal(&error) => Ok(()),
         Err(ReplicationError::Disagreement(what)) => {
             repaired.lost.push(what);

@@ -28,7 +28,7 @@ const NOTE: Duration = Duration::from_secs(5);
 /// How a data set is to be verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VerifyOptions {
-    /// Only this generation; without it all that are kept.
+    /// The only generation to be verified; without it all that are kept are.
     pub generation: Option<u64>,
     /// Whether to begin anew, and not where an interrupted verification of the same record was.
     pub begins_anew: bool,
@@ -37,7 +37,7 @@ pub struct VerifyOptions {
 /// Something that is not as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// In which generation; none for what concerns the data set as a whole.
+    /// The generation that it is in; none for what concerns the data set as a whole.
     pub generation: Option<u64>,
     /// The entry; none for what the generation, or the data set, as a whole needs.
     pub path: Option<TreePath>,
@@ -101,7 +101,7 @@ pub async fn verify(job: &Job, options: VerifyOptions, tell: impl FnMut(&Finding
 struct Progress {
     #[serde(skip)]
     path: Option<PathBuf>,
-    /// Of which record.
+    /// The record that is being verified.
     record: Option<Hash>,
     /// So many chunks have been compared, in the order in which they are.
     position: u64,
@@ -225,8 +225,8 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
         }
     }
 
-    /// The chunks of a manifest that were not compared before, each once, without those that an interrupted verification
-    /// has compared.
+    /// The chunks of a manifest that were not compared before, each once, without those that an interrupted
+    /// verification has compared.
     fn unread_chunks(&self, manifest: &ManifestFile) -> Outcome<Vec<ChunkRef>> {
         let temporary = |error| local("a temporary file", error);
         let mut entries = manifest.entries().map_err(temporary)?;

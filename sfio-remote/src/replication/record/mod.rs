@@ -33,19 +33,20 @@ const SIGNATURE: usize = 64;
 /// No record is longer: some 12,000 generations, or 150,000 healed places. Reading one takes at most 32 times its
 /// length.
 pub const MAX_RECORD_BYTES: usize = 4 << 20;
-/// Chunks of the list of a manifest's chunks: manifests of some 80 GB.
+/// How many chunks the list of a manifest's chunks may have: enough for manifests of some 80 GB.
 pub const MAX_INDEX_CHUNKS: usize = 64;
-/// Names of sites, data sets and members, in bytes.
+/// The length of names of sites, data sets and members, in bytes.
 pub const MAX_NAME_BYTES: usize = 4_095;
 
-/// Any other list in a record. The length of the record is the tighter bound for most of them.
+/// The length of any other list in a record. The length of the record is the tighter bound for most of them.
 const MAX_LIST: usize = 1 << 20;
 
 /// Tells data sets apart, whatever they are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token(pub [u8; 16]);
 
-/// One attempt to send: what it wrote is called so on every I/O node. Drawn at random, never used twice.
+/// The name of one attempt to send: what it wrote is called so on every I/O node. It is drawn at random, and never
+/// used twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId(pub [u8; 16]);
 
@@ -80,8 +81,8 @@ pub struct ObjectEntry {
     pub number: u32,
     /// The run that wrote it.
     pub run: RunId,
-    /// So many bytes of it, from its beginning, chunks may be in. An I/O node whose part is shorter than that has lost
-    /// something.
+    /// How many bytes of it, from its beginning, chunks may be in. An I/O node whose part is shorter than that has
+    /// lost something.
     pub length: u64,
 }
 
@@ -123,9 +124,9 @@ pub struct Record {
     pub run: RunId,
     /// The member that signs it.
     pub signer: Signer,
-    /// When, ms since 1970.
+    /// When it was signed, ms since 1970.
     pub published_ms: u64,
-    /// What for.
+    /// What it is for.
     pub deed: Deed,
     /// The number of the current generation.
     pub current: u64,
@@ -233,7 +234,7 @@ impl SignedRecord {
         self.hash
     }
 
-    /// As it is stored.
+    /// The bytes as they are stored.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }

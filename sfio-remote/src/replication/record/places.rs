@@ -7,7 +7,7 @@ use crate::replication::chunk::{ChunkRef, Codec, MAX_CHUNK_BYTES, MAX_OBJECT_BYT
 
 /// How often a chunk can have moved; a longer way is a circle that somebody made up.
 const MOST_MOVES: usize = 64;
-/// A record tells of at most so many damaged places; of more, whole objects are told of.
+/// The most damaged places that a record tells of; if there are more, it tells of whole objects.
 const MOST_DAMAGED: usize = 50_000;
 
 /// A part of an object.
@@ -24,7 +24,7 @@ pub struct Extent {
 /// Chunks that are elsewhere now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Healed {
-    /// Where they were.
+    /// The places where they were.
     pub from: Extent,
     /// The object that they are in.
     pub object: u32,
@@ -95,7 +95,7 @@ impl Extent {
 }
 
 impl Healed {
-    /// Of one chunk.
+    /// The place of one chunk.
     pub fn of(old: &ChunkRef, new: &ChunkRef) -> Healed {
         let form = match (old.stored, old.codec) == (new.stored, new.codec) {
             true => Form::Same,

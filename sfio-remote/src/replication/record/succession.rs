@@ -32,9 +32,9 @@ pub enum BadSuccessor {
     /// It is of another data set.
     #[error("it is a record of the data set {found}, and this is {expected}")]
     OtherDataSet {
-        /// Whose it is.
+        /// The data set that it names.
         found: String,
-        /// Where it was to go.
+        /// The data set that it was to be published in.
         expected: String,
     },
     /// It names runs that were condemned.
@@ -86,7 +86,7 @@ impl Record {
         self.objects.iter().map(|entry| entry.run).filter(|run| !known.contains(run)).collect()
     }
 
-    /// Whether it takes away anything that `before` has: then who may only append may not publish it.
+    /// Whether it takes away anything that `before` has: a member that may only append may not publish such a record.
     pub fn drops_something_of(&self, before: &Record) -> bool {
         self.only_adds_to(before).is_err()
     }

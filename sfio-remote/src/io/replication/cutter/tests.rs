@@ -1,5 +1,5 @@
-//! Files that change while they are read. The channel to whoever takes the chunks holds one: so the cutter stands in the
-//! middle of a file while the test changes it.
+//! Files that change while they are read. The channel to whoever takes the chunks holds one: so the cutter stands in
+//! the middle of a file while the test changes it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -29,8 +29,8 @@ fn tree() -> tempfile::TempDir {
     folder
 }
 
-/// Cuts all files of a tree; `meddle` is called with the file "large" and the count of chunks taken before, whenever one is
-/// taken. Gives what is stored, too.
+/// Cuts all files of a tree; `meddle` is called with the file "large" and the count of chunks taken before, whenever
+/// one is taken. Gives what is stored, too.
 fn cut(top: &Path, mut meddle: impl FnMut(&Path, usize)) -> (Cutting, Vec<u8>) {
     let mut planned = SpoolWriter::new().expect("a spool");
     let filter = Filter::new([]).expect("no patterns");

@@ -19,11 +19,11 @@ use crate::store;
 /// The newest record, and what it says about the tree.
 #[derive(Debug)]
 pub(super) struct Base {
-    /// None for a new data set.
+    /// The newest record; none for a new data set.
     pub(super) record: Option<Arc<SignedRecord>>,
-    /// Of the current generation; empty if that cannot be read, none once it was taken.
+    /// The manifest of the current generation; empty if that cannot be read, none once it was taken.
     manifest: Option<ManifestFile>,
-    /// Of the newest generation that can be read, if that is not the current one.
+    /// The manifest of the newest generation that can be read, if that is not the current one.
     other: Option<ManifestFile>,
     /// Generations whose manifests are damaged.
     pub(super) unreadable: Vec<u64>,
@@ -53,9 +53,9 @@ pub(super) struct Abandoned {
 /// Chunks in one object.
 #[derive(Debug)]
 pub(super) enum Chunks {
-    /// As the run's journal knows them.
+    /// The chunks are those that the run's journal tells of.
     Journal(Journal),
-    /// As this process knows them.
+    /// The chunks are those that this process has stored.
     Sent(Vec<ChunkRef>),
 }
 
@@ -76,7 +76,7 @@ struct NewObject {
 }
 
 impl Numbers {
-    /// Behind those of the base; the run's own object is the first one.
+    /// The numbers behind those of the base; the run's own object gets the first one.
     pub(super) fn new(base: &Base, run: RunId) -> Numbers {
         let first = base.record.as_ref().map_or(0, |record| record.next_object);
         Numbers { first, objects: vec![NewObject { run, length: 0 }] }
@@ -101,7 +101,7 @@ impl Numbers {
         }
     }
 
-    /// Those that were given, as a record names them.
+    /// The numbers that were given, as a record names their objects.
     pub(super) fn given(&self) -> impl Iterator<Item = ObjectEntry> + '_ {
         let numbered = (self.first..).zip(&self.objects);
         numbered.map(|(number, object)| ObjectEntry { number, run: object.run, length: object.length })
@@ -195,8 +195,8 @@ impl Base {
         self.manifest.take().filter(|_| !self.unreadable.contains(&current))
     }
 
-    /// What need not be sent: what generations have whole, and what abandoned runs have stored, as far as it is there. The
-    /// numbers of their objects are added to `numbers`.
+    /// What need not be sent: what generations have whole, and what abandoned runs have stored, as far as it is there.
+    /// The numbers of their objects are added to `numbers`.
     pub(super) fn known_chunks(
         &self,
         abandoned: &[Abandoned],

@@ -13,7 +13,7 @@ use crate::client::{Durability, OpenMode};
 use crate::io::FileError;
 use crate::replication::{ChunkRef, Journal, JournalHeader, MAX_FRAME_CHUNKS};
 
-/// A checkpoint is due after so long, or so much (design §8).
+/// A checkpoint is due after so much time, or so many bytes (design §8).
 const INTERVAL: (Duration, usize) = (Duration::from_millis(100), 64 << 20);
 
 /// Chunks that were sent, and what of them the journal knows.
@@ -22,19 +22,19 @@ pub(super) struct Checkpoints {
     journal: Opening,
     /// The first frame, as long as it is not written.
     header: Option<Vec<u8>>,
-    /// Where the next frame goes.
+    /// The offset of the next frame.
     end: u64,
     /// Chunks that no frame tells of.
     unsaved: VecDeque<ChunkRef>,
     under_way: Option<Errand>,
-    /// When the last one began; before the first one, when there was first something to lose.
+    /// When the last checkpoint began; before the first one, when there was first something to lose.
     began: Option<Instant>,
     /// Bytes since then.
     since: usize,
 }
 
 impl Checkpoints {
-    /// In the journal of the run, which is made with the first checkpoint.
+    /// Checkpoints in the journal of the run, which is made with the first of them.
     pub(super) fn new(job: &Job, header: &JournalHeader) -> Checkpoints {
         let name = job.dataset.journal(header.run);
         Checkpoints {
@@ -55,7 +55,7 @@ impl Checkpoints {
         self.unsaved.push_back(chunk);
     }
 
-    /// Whether it is time for one.
+    /// Whether it is time for a checkpoint.
     pub(super) fn is_due(&self) -> bool {
         let is_idle = self.under_way.as_ref().is_none_or(JoinHandle::is_finished);
         let is_time = self.began.is_some_and(|began| began.elapsed() >= INTERVAL.0);
@@ -83,7 +83,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Waits until the last one is made.
+    /// Waits until the last checkpoint is made.
     pub(super) async fn finish(&mut self) -> Result<(), FileError> {
         match self.under_way.take() {
             Some(under_way) => finish(under_way).await,

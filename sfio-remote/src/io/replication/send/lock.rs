@@ -56,7 +56,7 @@ impl Lock {
         }
     }
 
-    /// It went with what became obsolete.
+    /// The lock's file was removed together with what became obsolete.
     pub(super) fn was_removed(&mut self) {
         self.claim = None;
     }

@@ -43,19 +43,19 @@ pub(super) use wounds::Wounds;
 /// Whether entries that are gone from the source are deleted in the new generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Deletion {
-    /// They stay.
+    /// The entries stay.
     #[default]
     Never,
-    /// They are, if there are not more than so many.
+    /// The entries are deleted, if there are not more than so many.
     AtMost(u64),
 }
 
 /// How a tree is to be sent.
 #[derive(Debug, Clone)]
 pub struct SendOptions {
-    /// What takes part.
+    /// Which entries are sent.
     pub filter: Filter,
-    /// Whether extended attributes do.
+    /// Whether extended attributes are sent, too.
     pub attributes: Attributes,
     /// How many files are read at once.
     pub jobs: usize,
@@ -65,7 +65,7 @@ pub struct SendOptions {
     pub deletion: Deletion,
     /// Whether files are read although size and time are as before.
     pub distrusts_times: bool,
-    /// How many generations are kept, this one included. Whoever may only append keeps all.
+    /// How many generations are kept, this one included. A member that may only append keeps all.
     pub keep: usize,
     /// Whether to stop before anything is changed.
     pub is_dry_run: bool,
@@ -73,10 +73,10 @@ pub struct SendOptions {
     pub ends_when_overtaken: bool,
 }
 
-/// What came of a run.
+/// What came of a sync run.
 #[derive(Debug)]
 pub struct Sent {
-    /// In numbers.
+    /// What was sent, in numbers.
     pub summary: Summary,
     /// The number of the generation that is current now; none in a dry run.
     pub generation: Option<u64>,
@@ -95,7 +95,8 @@ type Teller = Arc<Mutex<dyn FnMut(Change, &TreePath) + Send>>;
 /// Sends the tree below `source`; `tell` hears of each change, in the order of a walk.
 ///
 /// A run that is interrupted anywhere leaves the generation that there was; the next one of the same member sends only
-/// what was not yet in the journal. When the network fails the work goes on with a new run, for as long as the patience.
+/// what was not yet in the journal. When the network fails the work goes on with a new run, for as long as the
+/// patience.
 ///
 /// # Errors
 /// If the site fails, or the tree as a whole. What fails for single files is in the summary.
@@ -229,7 +230,7 @@ impl Sending {
         let (locked, seen) = tokio::join!(self.lock.claim(job), look());
         match locked? {
             Claimed::AtOnce => seen,
-            // Whoever had it before has probably published something.
+            // The run that had it before has probably published something.
             Claimed::AfterWaiting => look().await,
         }
     }
@@ -256,7 +257,7 @@ impl Sending {
         Ok(End::Done(sent))
     }
 
-    /// Whoever begins anew reads every record since its first base: what any of them condemns is not known any more.
+    /// A run that begins anew reads every record since its first base: what any of them condemns is not known any more.
     async fn learn_what_was_condemned(&mut self, view: &View) -> Outcome<()> {
         let Some(newest) = &view.newest else { return Ok(()) };
         if self.seen.as_ref().is_some_and(|seen| seen.number > newest.number) {

@@ -1,4 +1,4 @@
-//! One run: an object and a journal of its own, and what goes there.
+//! One sync run: an object and a journal of its own, and what is written there.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use super::write_window::WriteWindow;
 use crate::io::threads::Production;
 use crate::replication::{ChunkRef, JournalHeader, RunId, Token};
 
-/// Chunks between the thread that cuts and the task that sends: at most 16 MiB.
+/// How many chunks may wait between the thread that cuts and the task that sends: at most 16 MiB.
 const CHUNKS_AHEAD: usize = 16;
 
 /// An attempt to send.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// How its object and its journal are called.
+    /// The name of its object and of its journal.
     pub(super) id: RunId,
-    /// The data set's.
+    /// The token of the data set.
     pub(super) token: Token,
-    /// Which objects chunks may be in that no record names yet.
+    /// The objects that no record names yet and that chunks may be in.
     pub(super) numbers: Numbers,
     /// What earlier runs have stored.
     abandoned: Vec<Abandoned>,
@@ -145,7 +145,7 @@ impl Run {
         &self.reclaimed
     }
 
-    /// Earlier runs that nobody is at any more.
+    /// Earlier runs of which no process is alive any more.
     pub(super) fn abandoned_for_good(&self) -> impl Iterator<Item = RunId> + '_ {
         self.abandoned.iter().filter(|one| !one.is_alive).map(|one| one.run)
     }

@@ -16,8 +16,9 @@ use crate::replication::RunId;
 
 /// Bytes of one write.
 const WRITE: usize = 2 << 20;
-/// Writes under way at once: so many, and as many more as have arrived in the last second, up to `MOST_WRITES`. Until an I/O
-/// node is there, or when it is gone, the others take what no journal can tell of, and a run that ends so sends it again.
+/// Writes under way at once: so many, and as many more as have arrived in the last second, up to `MOST_WRITES`. Until
+/// an I/O node is there, or when it is gone, the others take what no journal can tell of, and a run that ends so sends
+/// it again.
 const WRITES: usize = 4;
 const MOST_WRITES: usize = 24;
 
@@ -28,11 +29,11 @@ pub(super) type Errand = JoinHandle<Result<(), FileError>>;
 pub(super) struct WriteWindow {
     object: Opening,
     throttle: Arc<Throttle>,
-    /// What the next write takes along.
+    /// The bytes that the next write takes along.
     waiting: Option<Write>,
     /// Writes that are not known to have arrived, each with its end in the object.
     writes: VecDeque<(u64, Errand)>,
-    /// The end of the last write that is.
+    /// The end of the last write that is known to have arrived.
     arrived: u64,
     /// When the latest writes arrived, at most `MOST_WRITES` of them.
     arrivals: VecDeque<Instant>,
@@ -49,7 +50,7 @@ struct Write {
 }
 
 impl WriteWindow {
-    /// Into the object of that run, which nobody has yet; it is made with the first bytes.
+    /// Writes into the object of that run, which nobody has yet; it is made with the first bytes.
     pub(super) fn new(dataset: &DataSet, run: RunId) -> WriteWindow {
         WriteWindow {
             object: dataset.opening(dataset.object(run), OpenMode::Exclusive, Durability::OnFlush),
@@ -134,7 +135,7 @@ impl WriteWindow {
     }
 }
 
-/// Each piece behind the one before.
+/// The pieces, each behind the one before.
 fn placed(mut offset: u64, pieces: Vec<Bytes>) -> Vec<(u64, Bytes)> {
     let place = |piece: Bytes| {
         let from = offset;
