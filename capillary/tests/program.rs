@@ -128,7 +128,7 @@ fn batches_do_not_depend_on_the_number_of_threads() {
     assert_eq!(rows, all("3"));
     assert_eq!(rows.lines().count(), 110);
     let pairs = file("pairs.csv", "# from, to\nSeattle, New York\n0,1\n");
-    let rows = printed(&["plan", ABILENE, "--pairs", &pairs, "--output", "csv"]);
+    let rows = printed(&["plan", ABILENE, "--pairs", &pairs, "--format", "csv"]);
     assert_eq!(rows.lines().nth(1), Some("3,0,1,0.5,11,0,"));
     let pairs = file("bad-pairs.csv", "Seattle, Boston\n");
     assert_eq!(capillary(&["plan", ABILENE, "--pairs", &pairs]).status.code(), Some(3));
@@ -180,7 +180,8 @@ fn a_failure_takes_its_flow_and_the_rest_is_planned_anew() {
 #[test]
 fn a_converted_file_plans_the_same() {
     for format in ["gml", "graphml", "json", "dot", "sndlib-xml", "sndlib-native", "csv"] {
-        let converted = file(&format!("abilene.{format}"), &printed(&["convert", ABILENE, "--into", format]));
+        let converted =
+            file(&format!("abilene.{format}"), &printed(&["convert", ABILENE, "--format", format]));
         let (plan, again) = (
             json(&["plan", ABILENE, "--from", "id:4", "--to", "id:7", "--json"]),
             json(&["plan", &converted, "--from", "id:4", "--to", "id:7", "--json"]),
@@ -225,4 +226,43 @@ fn an_all_to_all_over_one_switch_has_a_liquid_schedule() {
     assert_eq!(schedule["liquid"]["frames"].as_array().unwrap().len(), 3);
     let table = printed(&["schedule", &star, "--all-to-all", "a,b,c,d"]);
     assert!(table.contains("round robin"), "{table}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let pair = ["--from", "Seattle", "--to", "New York"];
+    let cases: [&[&str]; 12] = [
+        &["plan"],
+        &["plan", "--json"],
+        &["plan", "--pairs", "all"],
+        &["plan", "--gravity", "100"],
+        &["inspect"],
+        &["compare"],
+        &["what-if", "--each"],
+        &["schedule", "--all-to-all", "Seattle,New York,Denver"],
+        &["draw"],
+        &["convert"],
+        &["--help"],
+        &["plan", "--help"],
+    ];
+    for case in cases {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_capillary"));
+        let is_help = case.contains(&"--help");
+        command.args(case).args((!is_help).then_some(ABILENE));
+        let has_pair = !is_help
+            && !["inspect", "schedule", "convert"].contains(&case[0])
+            && !case.contains(&"--gravity");
+        command.args(if has_pair && !case.contains(&"--pairs") { &pair[..] } else { &[] });
+        assert_eq!(program::reader::leaves_early(&mut command), Ok(()));
+    }
+}
+
+#[test]
+fn a_result_goes_to_the_file_that_output_names() {
+    let target = file("plan.csv", "");
+    let plan = ["plan", ABILENE, "--from", "Seattle", "--to", "New York", "--format", "csv"];
+    assert_eq!(printed(&[&plan[..], &["-o", &target]].concat()), "");
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), printed(&plan));
+    let missing = capillary(&[&plan[..], &["-o", "/no/such/folder/plan.csv"]].concat());
+    assert_eq!(missing.status.code(), Some(3));
 }

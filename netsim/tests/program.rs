@@ -179,3 +179,45 @@ fn every_help_has_an_example() {
         assert!(printed(&[command, &["--help"]].concat()).contains("netsim manet"), "{command:?}");
     }
 }
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let walk_in_json = [&WALK[..], &["--json"]].concat();
+    let motions: [&[&str]; 7] = [
+        &WALK,
+        &walk_in_json,
+        &["manet", "waypoint", "--nodes", "9", "--area", "50x50", "--range", "20", "--speed", "0.5..1.5"],
+        &[
+            "manet",
+            "gauss-markov",
+            "--nodes",
+            "9",
+            "--area",
+            "50x50",
+            "--range",
+            "20",
+            "--mean-speed",
+            "3",
+            "--deviation",
+            "1",
+        ],
+        &[
+            "manet", "groups", "--nodes", "9", "--size", "3", "--radius", "4", "--area", "80x80", "--range",
+            "20", "--speed", "2..5",
+        ],
+        &["manet", "trace", THREE, "--range", "150"],
+        &["manet", "walk", "--help"],
+    ];
+    for motion in motions {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netsim"));
+        assert_eq!(program::reader::leaves_early(command.args(motion)), Ok(()));
+    }
+}
+
+#[test]
+fn rows_go_to_the_file_that_output_names() {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rows.txt");
+    let to_file = [&WALK[..], &["-o", target.to_str().unwrap()]].concat();
+    assert_eq!(printed(&to_file), "");
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), printed(&WALK));
+}

@@ -107,7 +107,7 @@ fn five_links_of_a_fifth_each_need_a_quarter_more_five_times() {
 fn rows_follow_the_documented_columns_and_frames_their_sets() {
     let folder = Folder::new();
     let (plan, out) = (folder.file("plan.toml", PLAN), folder.name("out"));
-    printed(&["sweep", &plan, "--out", &out]);
+    printed(&["sweep", &plan, "--folder", &out]);
     let file = std::fs::File::open(folder.path("out/shard-1-of-1.parquet")).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
     let fields = reader.metadata().file_metadata().schema().get_fields();
@@ -138,7 +138,7 @@ fn rows_follow_the_documented_columns_and_frames_their_sets() {
 fn merged_rows_have_means_and_intervals_over_runs() {
     let folder = Folder::new();
     let (plan, out) = (folder.file("plan.toml", PLAN), folder.name("out"));
-    printed(&["sweep", &plan, "--out", &out]);
+    printed(&["sweep", &plan, "--folder", &out]);
     let rows = json(&["merge", &out, "--json"]);
     let rows = rows.as_array().unwrap();
     assert_eq!(rows.len(), 2 * 4 * 2);
@@ -176,12 +176,12 @@ fn threads_shards_and_kills_leave_no_trace_in_the_merged_rows() {
     let folder = Folder::new();
     let plan = folder.file("plan.toml", &PLAN.replace("frames = 60", "frames = 2000"));
     let outs = ["one", "two", "seven"].map(|name| folder.name(name));
-    printed(&["sweep", &plan, "--out", &outs[0], "--threads", "1"]);
-    printed(&["sweep", &plan, "--out", &outs[1], "--threads", "2"]);
+    printed(&["sweep", &plan, "--folder", &outs[0], "--threads", "1"]);
+    printed(&["sweep", &plan, "--folder", &outs[1], "--threads", "2"]);
     let shards: Vec<String> = (1..=7).map(|index| format!("{index}/7")).collect();
     let mut killed = 0;
     for (index, shard) in shards.iter().enumerate() {
-        let sweep = ["sweep", &plan, "--out", &outs[2], "--shard", shard, "--threads", "1"];
+        let sweep = ["sweep", &plan, "--folder", &outs[2], "--shard", shard, "--threads", "1"];
         if index % 2 == 1 {
             let journal = folder.path(&format!("seven/shard-{}-of-7.journal", index + 1));
             kill_half_way(command(&sweep).spawn().unwrap(), &journal);
@@ -194,7 +194,7 @@ fn threads_shards_and_kills_leave_no_trace_in_the_merged_rows() {
     let unfinished = ror(&["merge", &outs[2]]);
     assert_eq!(unfinished.status.code(), Some(7), "{}", String::from_utf8_lossy(&unfinished.stderr));
     for shard in &shards {
-        printed(&["sweep", &plan, "--out", &outs[2], "--shard", shard]);
+        printed(&["sweep", &plan, "--folder", &outs[2], "--shard", shard]);
     }
     let merged =
         outs.each_ref().map(|out| printed(&["merge", out, "--json", "--into", &format!("{out}.parquet")]));
@@ -210,7 +210,7 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     let plan = folder.file("plan.toml", &PLAN.replace("frames = 60", "frames = 5000"));
     let (out, whole) = (folder.name("out"), folder.name("whole"));
     let journal = folder.path("out/shard-1-of-1.journal");
-    let sweep = ["sweep", &plan, "--out", &out, "--threads", "1"];
+    let sweep = ["sweep", &plan, "--folder", &out, "--threads", "1"];
     let mut running = command(&sweep).spawn().unwrap();
     while running.try_wait().unwrap().is_none() {
         if std::fs::metadata(&journal).is_ok_and(|journal| journal.len() > 0) {
@@ -228,7 +228,7 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     assert!(before > 0);
     printed(&sweep);
     assert!(!journal.exists());
-    printed(&["sweep", &plan, "--out", &whole]);
+    printed(&["sweep", &plan, "--folder", &whole]);
     assert_eq!(printed(&["merge", &out, "--json"]), printed(&["merge", &whole, "--json"]));
 }
 
@@ -239,7 +239,7 @@ fn a_million_items_take_no_more_memory_than_a_thousand() {
     // The positions alone of all frames would take 480 MB.
     let limit = "ulimit -v 400000; exec \"$@\"";
     for shard in ["1/1000", "120/1000"] {
-        let sweep = ["sweep", &plan, "--out", &folder.name("out"), "--shard", shard, "--threads", "1"];
+        let sweep = ["sweep", &plan, "--folder", &folder.name("out"), "--shard", shard, "--threads", "1"];
         let output =
             Command::new("sh").args(["-c", limit, "sh", env!("CARGO_BIN_EXE_ror")]).args(sweep).output();
         let output = output.unwrap();
@@ -285,7 +285,7 @@ fn bad_plans_are_told_in_one_line_with_their_key() {
     ] {
         let plan = folder.file("bad.toml", &PLAN.replace(from, to));
         let out = tempfile::tempdir().unwrap();
-        let (code, line) = refused(&["sweep", &plan, "--out", out.path().to_str().unwrap()]);
+        let (code, line) = refused(&["sweep", &plan, "--folder", out.path().to_str().unwrap()]);
         assert_eq!(code, 3, "{line}");
         assert!(line.contains(&format!("bad.toml: {expected}")), "{line}");
     }
@@ -295,14 +295,14 @@ fn bad_plans_are_told_in_one_line_with_their_key() {
 fn shards_that_are_none_and_folders_of_other_plans_are_refused() {
     let folder = Folder::new();
     let (plan, out) = (folder.file("plan.toml", PLAN), folder.name("out"));
-    let refusal = refused(&["sweep", &plan, "--out", &out, "--shard", "8/7"]);
+    let refusal = refused(&["sweep", &plan, "--folder", &out, "--shard", "8/7"]);
     assert_eq!(refusal, (2, "ror: --shard 8/7: there is no shard 8 of 7".into()));
-    printed(&["sweep", &plan, "--out", &out]);
-    let (code, line) = refused(&["sweep", &plan, "--out", &out, "--seed", "4"]);
+    printed(&["sweep", &plan, "--folder", &out]);
+    let (code, line) = refused(&["sweep", &plan, "--folder", &out, "--seed", "4"]);
     assert_eq!(code, 3);
     assert!(line.ends_with("--out: the folder holds another plan: seed is 3 there and 4 here"), "{line}");
     // Finished: nothing is done again.
-    let again = ror(&["sweep", &plan, "--out", &out]);
+    let again = ror(&["sweep", &plan, "--folder", &out]);
     assert_eq!(String::from_utf8(again.stderr).unwrap(), format!("ror: {out}: shard 1/1 is finished\n"));
     assert!(again.status.success());
 }
@@ -311,8 +311,8 @@ fn shards_that_are_none_and_folders_of_other_plans_are_refused() {
 fn a_damaged_shard_is_told_from_a_whole_one() {
     let folder = Folder::new();
     let (plan, out) = (folder.file("plan.toml", PLAN), folder.name("out"));
-    printed(&["sweep", &plan, "--out", &out, "--shard", "1/2"]);
-    printed(&["sweep", &plan, "--out", &out, "--shard", "2/2"]);
+    printed(&["sweep", &plan, "--folder", &out, "--shard", "1/2"]);
+    printed(&["sweep", &plan, "--folder", &out, "--shard", "2/2"]);
     let [first, second] = [1, 2].map(|index| folder.path(&format!("out/shard-{index}-of-2.parquet")));
     std::fs::copy(&first, &second).unwrap();
     let (code, line) = refused(&["merge", &out]);
@@ -348,7 +348,7 @@ fn presets_are_the_thesiss_figures() {
 fn the_law_is_swept_merged_and_drawn() {
     let folder = Folder::new();
     let out = folder.name("out");
-    printed(&["sweep", "--preset", "thesis-42", "--out", &out]);
+    printed(&["sweep", "--preset", "thesis-42", "--folder", &out]);
     let rows = json(&["merge", &out, "--json"]);
     let tie = rows.as_array().unwrap().iter().find(|row| row["m"] == 1 && row["p"] == 0.1).unwrap();
     assert_eq!(tie["n"], 5);
@@ -369,7 +369,7 @@ fn the_hunt_agrees_with_the_solver_by_maximum_flow() {
     let folder = Folder::new();
     let plan = "measure = \"hunt\"\nnodes = 40\nmean_degree = 6\nframes = 1\nruns = 6\nlayers = 3\n";
     let (plan, out) = (folder.file("plan.toml", plan), folder.name("out"));
-    printed(&["sweep", &plan, "--out", &out]);
+    printed(&["sweep", &plan, "--folder", &out]);
     let rows = json(&["merge", &out, "--json"]);
     for row in rows.as_array().unwrap() {
         let suspects = row["suspects"].as_array().unwrap();
@@ -385,7 +385,7 @@ fn the_hunt_agrees_with_the_solver_by_maximum_flow() {
 fn pandas_or_polars_reads_the_shards() {
     let folder = Folder::new();
     let (plan, out) = (folder.file("plan.toml", PLAN), folder.name("out"));
-    printed(&["sweep", &plan, "--out", &out]);
+    printed(&["sweep", &plan, "--folder", &out]);
     let rows = folder.file("rows.json", &printed(&["merge", &out, "--json"]));
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/parquet.py");
     let shard = folder.name("out/shard-1-of-1.parquet");
@@ -397,4 +397,27 @@ fn pandas_or_polars_reads_the_shards() {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     println!("{told}");
     assert!([Some(0), Some(77)].contains(&output.status.code()), "{told}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let folder = Folder::new();
+    let (plan, out) = (folder.file("plan.toml", PLAN), folder.name("out"));
+    printed(&["sweep", &plan, "--folder", &out]);
+    let network = concat!(env!("CARGO_MANIFEST_DIR"), "/../capillary/tests/fixtures/zoo/Abilene.gml");
+    let pair = ["--from", "Seattle", "--to", "New York"];
+    let of_network = |name| [&[name, network][..], &pair].concat();
+    let cases: [&[&str]; 7] = [
+        &of_network("rate"),
+        &of_network("compare"),
+        &["law"],
+        &["law", "--json"],
+        &["sweep", "--preset", "thesis-43", "--print"],
+        &["merge", &out],
+        &["sweep", "--help"],
+    ];
+    for case in cases {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ror"));
+        assert_eq!(program::reader::leaves_early(command.args(case)), Ok(()));
+    }
 }

@@ -12,9 +12,9 @@ pub struct TopologyFile {
     /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// The file's format, if its content does not tell
-    #[arg(long)]
-    format: Option<Format>,
+    /// The format of the topology file, if its content does not tell
+    #[arg(long, value_name = "FORMAT")]
+    input_format: Option<Format>,
     /// The attribute that holds the links' capacity; without it every link has capacity 1
     #[arg(long, value_name = "ATTR")]
     capacity: Option<String>,
@@ -57,7 +57,7 @@ impl TopologyFile {
             (_, true) => Some(Orientation::Undirected),
             _ => None,
         };
-        let (format, capacity) = (self.format, self.capacity.clone());
+        let (format, capacity) = (self.input_format, self.capacity.clone());
         let options = ReadOptions { format, capacity, default_capacity: self.default_capacity, orientation };
         Ok(read(&bytes, &options)?)
     }

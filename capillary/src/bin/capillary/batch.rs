@@ -1,18 +1,18 @@
 //! `capillary plan --pairs`: many pairs at once, one row each, in the order of the pairs whatever the threads.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use capillary::NodeId;
-use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde_json::json;
 
-use crate::Output;
-use crate::failure::Failure;
+use crate::Print;
 use crate::plan::{Plan, solve};
 use crate::source::Network;
-use capillary::cli::quote;
+use program::Failure;
+use program::output::Results;
+use program::progress::Progress;
+use program::table::quote;
 
 /// Pairs that are solved before their rows are written: enough to keep threads busy, few enough to see rows soon.
 const CHUNK: usize = 256;
@@ -23,29 +23,21 @@ pub(crate) fn run(plan: &Plan, network: &Network, pairs: &Path) -> Result<(), Fa
     let pairs = if pairs.as_os_str() == "all" { all_pairs(network) } else { read_pairs(network, pairs)? };
     let threads = plan.threads.map_or(0, |threads| threads.get() as usize);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| Failure::Usage(format!("--threads: {error}")))?;
-    let progress = progress(pairs.len());
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let csv = plan.output() != Output::Json;
+    let pool = pool.map_err(|error| Failure::usage(format!("--threads: {error}")))?;
+    let progress = Progress::of_things("planning", "pairs", pairs.len() as u64, 0);
+    let mut results = Results::open(plan.printing.path())?;
+    let csv = plan.printing.format() != Print::Json;
     if csv {
-        writeln!(out, "from,to,layers,largest_load,links,critical_links,error").map_err(Failure::Output)?;
+        results.line("from,to,layers,largest_load,links,critical_links,error")?;
     }
     for chunk in pairs.chunks(CHUNK) {
         let rows: Vec<String> =
             pool.install(|| chunk.par_iter().map(|&pair| row(plan, network, pair, csv)).collect());
-        rows.iter().try_for_each(|row| writeln!(out, "{row}")).map_err(Failure::Output)?;
-        progress.inc(chunk.len() as u64);
+        rows.iter().try_for_each(|row| results.line(row))?;
+        progress.advance(chunk.len() as u64);
     }
-    progress.finish_and_clear();
-    out.flush().map_err(Failure::Output)
-}
-
-fn progress(pairs: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} pairs, {eta} left");
-    ProgressBar::new(pairs as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    progress.clear();
+    results.close()
 }
 
 fn all_pairs(network: &Network) -> Vec<Pair> {
@@ -55,12 +47,11 @@ fn all_pairs(network: &Network) -> Vec<Pair> {
 
 /// Two names a line, separated by a comma or a tab; empty lines and lines that start with # are left out.
 pub(crate) fn read_pairs(network: &Network, path: &Path) -> Result<Vec<Pair>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::File(path.to_path_buf(), error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
     let lines =
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let read = |(index, line): (usize, &str)| {
-        let place =
-            |problem: String| Failure::Input(PathBuf::from(path), format!("line {}: {problem}", index + 1));
+        let place = |problem: String| Failure::input(path, format!("line {}: {problem}", index + 1));
         let (from, to) = line.split_once([',', '\t']).ok_or_else(|| place("expected FROM,TO".into()))?;
         let find = |name: &str| {
             capillary::find_node(&network.topology, name.trim()).map_err(|error| place(error.to_string()))

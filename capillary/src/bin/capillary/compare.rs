@@ -5,12 +5,15 @@ use std::num::NonZeroU32;
 use capillary::{NodeId, Routing, SolveError, Topology, baseline, solve, solve_layers};
 use serde_json::json;
 
-use crate::failure::Failure;
 use crate::source::{Network, Source};
-use crate::{Output, put};
-use capillary::cli::{Table, number};
+use crate::{Print, Printing};
+use program::table::number;
+use program::{Failure, Table, output};
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  capillary compare Abilene.gml --from Seattle --to \"New York\" --layers 1,2"
+)]
 pub(crate) struct Compare {
     #[command(flatten)]
     source: Source,
@@ -26,12 +29,8 @@ pub(crate) struct Compare {
     /// How many disjoint paths
     #[arg(short, default_value_t = 3)]
     k: u32,
-    /// How to print
-    #[arg(long, value_enum, default_value_t = Output::Table)]
-    output: Output,
-    /// The same as --output json
-    #[arg(long, conflicts_with = "output")]
-    json: bool,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 impl Compare {
@@ -40,15 +39,15 @@ impl Compare {
         let (from, to) = (network.find(&self.from)?, network.find(&self.to)?);
         let routings =
             self.routings(&network.topology, from, to).map_err(|error| network.unsolvable(error))?;
-        let text = match if self.json { Output::Json } else { self.output } {
-            Output::Table => table(&routings).to_string(),
-            Output::Csv => table(&routings).csv(),
-            Output::Json => format!("{:#}\n", json(&network, &routings)),
-            Output::Dot => {
-                return Err(Failure::Usage("compare has no --output dot; use plan or draw".into()));
+        let text = match self.printing.format() {
+            Print::Table => table(&routings).to_string(),
+            Print::Csv => table(&routings).csv(),
+            Print::Json => format!("{:#}\n", json(&network, &routings)),
+            Print::Dot => {
+                return Err(Failure::usage("compare has no --format dot; use plan or draw"));
             }
         };
-        put(None, &text)
+        output::put(self.printing.path(), &text)
     }
 
     fn routings(

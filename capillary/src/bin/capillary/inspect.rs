@@ -1,14 +1,18 @@
 //! `capillary inspect`.
 
+use std::path::PathBuf;
+
 use capillary::{LinkId, Orientation, Topology, minimum_cut};
 use petgraph::graph::UnGraph;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
-use crate::put;
 use crate::source::{Network, Source};
+use program::{Failure, output};
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  capillary inspect Abilene.gml --from Seattle --to \"New York\"    # with the minimum cut"
+)]
 pub(crate) struct Inspect {
     #[command(flatten)]
     source: Source,
@@ -21,6 +25,9 @@ pub(crate) struct Inspect {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// The file to write; standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 impl Inspect {
@@ -41,7 +48,7 @@ impl Inspect {
         } else {
             facts.iter().map(|(name, value)| format!("{name:<18} {}\n", shown(value))).collect()
         };
-        put(None, &text)
+        output::put(self.output.as_deref(), &text)
     }
 }
 

@@ -2,25 +2,26 @@
 
 mod batch;
 mod compare;
-mod failure;
 mod inspect;
 mod plan;
 mod schedule;
 mod source;
 mod what_if;
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use capillary::format::{self, Format};
 use clap::{Parser, Subcommand, ValueEnum};
-use failure::Failure;
+use program::{EXIT_CODES, Failure, output};
 use source::Source;
+
+const EXAMPLE: &str = "Example:\n  capillary plan Abilene.gml --from Seattle --to \"New York\"";
 
 /// Plans routes that load no link of a network more than they must.
 #[derive(Debug, Parser)]
 #[command(version, about, max_term_width = 100)]
+#[command(after_help = format!("{EXAMPLE}\n\n{EXIT_CODES}"))]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -46,7 +47,7 @@ enum Command {
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
+enum Print {
     /// An aligned table
     Table,
     /// One JSON object (batches: one per line)
@@ -57,7 +58,34 @@ enum Output {
     Dot,
 }
 
+/// How results are printed, and where they go.
 #[derive(Debug, clap::Args)]
+struct Printing {
+    /// How to print
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Print::Table)]
+    format: Print,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// The file to write; standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Printing {
+    fn format(&self) -> Print {
+        if self.json { Print::Json } else { self.format }
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.output.as_deref()
+    }
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  capillary draw Abilene.gml --from Seattle --to \"New York\" -o abilene.svg"
+)]
 struct Draw {
     #[command(flatten)]
     source: Source,
@@ -71,19 +99,20 @@ struct Draw {
     #[arg(long, requires = "from")]
     layers: Option<std::num::NonZeroU32>,
     /// The file to write; standard output without it
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  capillary convert Abilene.gml --format graphml -o abilene.graphml")]
 struct Convert {
     #[command(flatten)]
     source: Source,
     /// The format to write
-    #[arg(long, default_value = "json")]
-    into: Format,
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    format: Format,
     /// The file to write; standard output without it
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
@@ -97,15 +126,7 @@ fn main() -> ExitCode {
         Command::Draw(draw) => draw.run(),
         Command::Convert(convert) => convert.run(),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever read us has enough.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("capillary: {failure}");
-            failure.exit_code()
-        }
-    }
+    program::end("capillary", outcome)
 }
 
 impl Draw {
@@ -123,21 +144,36 @@ impl Draw {
             }
             _ => None,
         };
-        put(self.output.as_ref(), &capillary::draw::svg(&network.topology, routing.as_ref()))
+        output::put(self.output.as_deref(), &capillary::draw::svg(&network.topology, routing.as_ref()))
     }
 }
 
 impl Convert {
     fn run(&self) -> Result<(), Failure> {
         let network = self.source.load()?;
-        put(self.output.as_ref(), &format::write(&network.topology, self.into))
+        output::put(self.output.as_deref(), &format::write(&network.topology, self.format))
     }
 }
 
-/// Writes a result to a file or to standard output.
-fn put(path: Option<&PathBuf>, text: &str) -> Result<(), Failure> {
-    match path {
-        Some(path) => std::fs::write(path, text).map_err(|error| Failure::File(path.clone(), error)),
-        None => std::io::stdout().lock().write_all(text.as_bytes()).map_err(Failure::Output),
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory as _;
+    use program::manual;
+
+    use super::Arguments;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/programs.md");
+
+    #[test]
+    fn the_page_of_all_programs_has_every_flag() {
+        Arguments::command().debug_assert();
+        manual::check(&Arguments::command(), Path::new(PAGE)).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    #[test]
+    fn every_help_has_an_example() {
+        manual::check_help(&Arguments::command()).unwrap_or_else(|error| panic!("{error}"));
     }
 }

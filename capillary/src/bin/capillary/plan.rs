@@ -9,18 +9,31 @@ use std::time::{Duration, Instant};
 
 use capillary::matrix::TrafficMatrix;
 use capillary::{
-    Arithmetic, Certificate, NodeId, Routing, Solution, SolveError, Splits, Topology, exact, lp,
-    solve_certified, solve_layers,
+    Arithmetic, Certificate, CertificateError, NodeId, Routing, Solution, SolveError, Splits, Topology,
+    exact, lp, solve_certified, solve_layers,
 };
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::source::{Network, Source};
-use crate::{Output, batch, put};
+use crate::{Print, Printing, batch};
 use answer::Answer;
+use program::{Exit, Failure, OrFail as _, output};
+
+/// Four kinds of plans; in one line it would be too wide.
+const USAGE: &str = "\
+capillary plan [OPTIONS] <FILE> --from <FROM> --to <TO>
+       capillary plan [OPTIONS] <FILE> --pairs <FILE|all>
+       capillary plan [OPTIONS] <FILE> --demands <FILE>
+       capillary plan [OPTIONS] <FILE> --gravity <X>";
 
 #[derive(Debug, clap::Args)]
+#[command(override_usage = USAGE)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["from", "pairs", "demands", "gravity"]))]
+#[command(
+    after_help = "Examples:\n  capillary plan Abilene.gml --from Seattle --to \"New York\" --layers 2\n  \
+                        capillary plan Abilene.gml --pairs all --json -o plans.jsonl\n  \
+                        capillary plan abilene.xml --capacity module_capacity --demands abilene.xml --format csv"
+)]
 pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) source: Source,
@@ -61,12 +74,8 @@ pub(crate) struct Plan {
     /// Split ratios in multiples of 1/N, and the load error that this costs
     #[arg(long, value_name = "N", value_parser = ["16", "32", "64"], conflicts_with = "pairs")]
     quantize: Option<String>,
-    /// How to print
-    #[arg(long, value_enum, default_value_t = Output::Table)]
-    pub(crate) output: Output,
-    /// The same as --output json
-    #[arg(long, conflicts_with = "output")]
-    json: bool,
+    #[command(flatten)]
+    pub(crate) printing: Printing,
 }
 
 /// How far the loads of linear programs may be off for their proof, relative.
@@ -109,20 +118,20 @@ impl Plan {
             return batch::run(self, &network, pairs);
         }
         if let Some(traffic) = self.traffic(&network)? {
-            let (layers, output) = (self.layers, self.output());
-            return demands::run(&demands::Request { traffic, layers, output, network: &network });
+            let (layers, printing) = (self.layers, &self.printing);
+            return demands::run(&demands::Request { traffic, layers, printing, network: &network });
         }
         let (Some(from), Some(to)) = (&self.from, &self.to) else {
-            return Err(Failure::Usage("--from and --to are needed".into()));
+            return Err(Failure::usage("--from and --to are needed"));
         };
         let answer = self.answer(&network, network.find(from)?, network.find(to)?)?;
-        let text = match self.output() {
-            Output::Table => answer.table(),
-            Output::Json => format!("{:#}\n", answer.json()),
-            Output::Csv => answer.links().csv(),
-            Output::Dot => answer.dot(),
+        let text = match self.printing.format() {
+            Print::Table => answer.table(),
+            Print::Json => format!("{:#}\n", answer.json()),
+            Print::Csv => answer.links().csv(),
+            Print::Dot => answer.dot(),
         };
-        put(None, &text)
+        output::put(self.printing.path(), &text)
     }
 
     /// The traffic matrix, if one is asked for.
@@ -132,10 +141,6 @@ impl Plan {
             (None, Some(total)) => Ok(Some(demands::gravity(network, total))),
             (None, None) => Ok(None),
         }
-    }
-
-    pub(crate) fn output(&self) -> Output {
-        if self.json { Output::Json } else { self.output }
     }
 
     fn answer<'n>(&self, network: &'n Network, from: NodeId, to: NodeId) -> Result<Answer<'n>, Failure> {
@@ -161,7 +166,7 @@ impl Plan {
                 "capillary: note: the capacities are beyond floating point; solved in rational numbers"
             );
         } else {
-            certificate.verify(&network.topology, &routing).map_err(Failure::Unproven)?;
+            certificate.verify(&network.topology, &routing).map_err(unproven)?;
         }
         let (steps, max_flows, seconds) = (effort.steps, effort.max_flows, time.as_secs_f64());
         let solver = json!({
@@ -203,10 +208,15 @@ impl Plan {
         let (Some(parts), Some(splits)) = (parts, splits) else { return Ok(None) };
         let rounded = splits.quantized(parts);
         let rerouted = rounded.routing(&network.topology, routing.source(), routing.target());
-        let rerouted = rerouted.map_err(|error| Failure::Solve(error.into()))?;
+        let rerouted = rerouted.or_exit(Exit::Failed)?;
         let errors = routing.links().iter().zip(rerouted.links()).map(|(a, b)| (a.load - b.load).abs());
         Ok(Some((parts, rounded, errors.fold(0.0, f64::max))))
     }
+}
+
+/// A fault of ours, which the solver's certificate brought to light.
+fn unproven(error: CertificateError) -> Failure {
+    Failure::new(Exit::Failed, format!("the result fails its own proof: {error}"))
 }
 
 /// A routing; flow and load of each link as p/q, if they are known exactly; what is told of the solver.
@@ -215,7 +225,7 @@ type Solved = (Routing, Option<Vec<(String, String)>>, Value);
 fn by_rationals(network: &Network, from: NodeId, to: NodeId) -> Result<Solved, Failure> {
     let (exact, time) = timed(|| exact::solve(&network.topology, from, to));
     let exact = exact.map_err(|error| network.unsolvable(error))?;
-    exact.certificate(&network.topology).map_err(Failure::Unproven)?;
+    exact.certificate(&network.topology).map_err(unproven)?;
     let fractions =
         exact.flows.iter().zip(&exact.loads).map(|(flow, load)| (flow.to_string(), load.to_string()));
     let seconds = time.as_secs_f64();

@@ -4,17 +4,16 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use capillary::NodeId;
-use capillary::cli::Table;
 use capillary::schedule::{Outcome, Schedule as Frames, Traffic};
+use program::{Exit, Failure, Table, output};
 use serde_json::{Value, json};
 
 use crate::batch::read_pairs;
-use crate::failure::Failure;
-use crate::put;
 use crate::source::{Network, Source};
 
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("traffic").required(true).args(["transfers", "all_to_all"]))]
+#[command(after_help = "Example:\n  capillary schedule abilene.xml --all-to-all NYCMng,LOSAng,CHINng,ATLAng")]
 pub(crate) struct Schedule {
     #[command(flatten)]
     source: Source,
@@ -30,6 +29,9 @@ pub(crate) struct Schedule {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// The file to write; standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// A traffic with the schedules of it, each verified.
@@ -51,7 +53,7 @@ impl Schedule {
         // Trees of shortest paths are found once for each target.
         pairs.sort_by_key(|&(from, to)| (to, from));
         let traffic = Traffic::on_shortest_paths(&network.topology, &pairs);
-        let traffic = traffic.map_err(|error| Failure::Usage(error.to_string()))?;
+        let traffic = traffic.map_err(Failure::usage)?;
         let answer = Answer {
             network: &network,
             traffic: &traffic,
@@ -60,7 +62,8 @@ impl Schedule {
             round_robin: traffic.round_robin_schedule(),
         };
         answer.verify()?;
-        put(None, &if self.json { format!("{:#}\n", answer.json()) } else { answer.table() })
+        let text = if self.json { format!("{:#}\n", answer.json()) } else { answer.table() };
+        output::put(self.output.as_deref(), &text)
     }
 
     fn all_pairs(&self, network: &Network) -> Result<Vec<(NodeId, NodeId)>, Failure> {
@@ -91,8 +94,8 @@ impl Answer<'_> {
     fn verify(&self) -> Result<(), Failure> {
         let schedules = self.liquid().into_iter().chain([&self.greedy, &self.round_robin]);
         let mut checks = schedules.map(|schedule| schedule.verify(self.traffic));
-        checks
-            .try_for_each(|check| check.map_err(|error| Failure::Usage(format!("a fault of ours: {error}"))))
+        let fault = |error| Failure::new(Exit::Failed, format!("a schedule fails its own proof: {error}"));
+        checks.try_for_each(|check| check.map_err(fault))
     }
 
     fn table(&self) -> String {

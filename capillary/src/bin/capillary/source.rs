@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use capillary::cli::TopologyFile;
+use capillary::cli::{LoadError, TopologyFile};
 use capillary::format::{Format, Loaded};
 use capillary::matrix::MatrixError;
 use capillary::{LinkId, NodeId, Orientation, SolveError, Topology, find_node};
 
-use crate::failure::Failure;
+use program::{Exit, Failure};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Source {
@@ -27,7 +27,10 @@ impl Source {
     /// Reads the file, and says on standard error what is odd about it.
     pub(crate) fn load(&self) -> Result<Network, Failure> {
         let path = self.file.path().to_path_buf();
-        let loaded = self.file.load().map_err(|error| Failure::of_load(&path, error))?;
+        let loaded = self.file.load().map_err(|error| match error {
+            LoadError::File(error) => Failure::file(&path, &error),
+            LoadError::Read(error) => Failure::input(&path, error),
+        })?;
         let Loaded { topology, format, warnings } = loaded;
         for warning in warnings {
             eprintln!("capillary: {}: warning: {warning}", path.display());
@@ -39,7 +42,7 @@ impl Source {
 impl Network {
     pub(crate) fn find(&self, name: &str) -> Result<NodeId, Failure> {
         find_node(&self.topology, name)
-            .map_err(|error| Failure::Usage(format!("{}: {error}", self.path.display())))
+            .map_err(|error| Failure::usage(format!("{}: {error}", self.path.display())))
     }
 
     pub(crate) fn name(&self, node: NodeId) -> &str {
@@ -69,7 +72,7 @@ impl Network {
             Some((a, b)) => self.links_between(name, self.find(a)?, self.find(b)?),
             None => {
                 let what = "expected a position from 0, an id of a link, or its ends as A--B";
-                Err(Failure::Usage(format!("{}: there is no link {name:?}; {what}", self.path.display())))
+                Err(Failure::usage(format!("{}: there is no link {name:?}; {what}", self.path.display())))
             }
         }
     }
@@ -80,22 +83,22 @@ impl Network {
         let found: Vec<LinkId> =
             self.topology.links().filter(|&(_, from, to, _)| joins(from, to)).map(|(id, ..)| id).collect();
         if found.is_empty() {
-            return Err(Failure::Usage(format!("{}: no link joins {name}", self.path.display())));
+            return Err(Failure::usage(format!("{}: no link joins {name}", self.path.display())));
         }
         Ok(found)
     }
 
     /// What it means for the user that a traffic matrix cannot be routed.
     pub(crate) fn unroutable(&self, error: &MatrixError) -> Failure {
-        Failure::Input(self.path.clone(), error.to_string())
+        Failure::input(&self.path, error)
     }
 
     /// What it means for the user that a pair cannot be solved.
     pub(crate) fn unsolvable(&self, error: SolveError) -> Failure {
         match error {
-            SolveError::SourceIsTarget { .. } => Failure::Usage(error.to_string()),
-            SolveError::Unreachable { .. } => Failure::Input(self.path.clone(), error.to_string()),
-            error => Failure::Solve(error),
+            SolveError::SourceIsTarget { .. } => Failure::usage(error),
+            SolveError::Unreachable { .. } => Failure::input(&self.path, error),
+            error => Failure::new(Exit::Failed, error),
         }
     }
 }

@@ -7,13 +7,25 @@ use capillary::{LinkId, NodeId, Routing, SolveError, Splits, solve};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::source::{Network, Source};
-use crate::{Output, put};
-use capillary::cli::{Table, number};
+use crate::{Print, Printing};
+use program::table::number;
+use program::{Failure, Table, output};
+
+/// In one line it would be too wide.
+const USAGE: &str = "\
+capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --each
+       capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --fail <LINK>...
+       capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --fail-node <NODE>...
+       capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --groups <FILE> --fail-group <NAME>...";
 
 #[derive(Debug, clap::Args)]
+#[command(override_usage = USAGE)]
 #[command(group = clap::ArgGroup::new("failing").required(true).multiple(true).args(["fail", "fail_node", "fail_group", "each"]))]
+#[command(
+    after_help = "Examples:\n  capillary what-if Abilene.gml --from Seattle --to \"New York\" --each --format csv\n  \
+                        capillary what-if Abilene.gml --from Seattle --to \"New York\" --fail Denver--Seattle"
+)]
 pub(crate) struct WhatIf {
     #[command(flatten)]
     source: Source,
@@ -38,12 +50,8 @@ pub(crate) struct WhatIf {
     /// Every single failure of a link that the routing uses, one row each
     #[arg(long, conflicts_with_all = ["fail", "fail_node", "fail_group"])]
     each: bool,
-    /// How to print
-    #[arg(long, value_enum, default_value_t = Output::Table)]
-    output: Output,
-    /// The same as --output json
-    #[arg(long, conflicts_with = "output")]
-    json: bool,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 /// One failure and what is left.
@@ -67,15 +75,15 @@ impl WhatIf {
         } else {
             vec![case(&network, pair, &before, &self.failed(&network)?)?]
         };
-        let text = match if self.json { Output::Json } else { self.output } {
-            Output::Table => {
+        let text = match self.printing.format() {
+            Print::Table => {
                 format!("before: largest load {}\n\n{}", number(before.largest_load()), table(&cases))
             }
-            Output::Csv => table(&cases).csv(),
-            Output::Json => format!("{:#}\n", json(&before, &cases)),
-            Output::Dot => return Err(Failure::Usage("what-if has no --output dot".into())),
+            Print::Csv => table(&cases).csv(),
+            Print::Json => format!("{:#}\n", json(&before, &cases)),
+            Print::Dot => return Err(Failure::usage("what-if has no --format dot")),
         };
-        put(None, &text)
+        output::put(self.printing.path(), &text)
     }
 
     fn failed(&self, network: &Network) -> Result<BTreeSet<LinkId>, Failure> {
@@ -92,7 +100,7 @@ impl WhatIf {
         for name in &self.fail_group {
             let links = groups.get(name).ok_or_else(|| {
                 let known: Vec<&str> = groups.keys().map(String::as_str).collect();
-                Failure::Usage(format!("there is no group {name:?}; the file has {}", known.join(", ")))
+                Failure::usage(format!("there is no group {name:?}; the file has {}", known.join(", ")))
             })?;
             failed.extend(links);
         }
@@ -101,12 +109,12 @@ impl WhatIf {
 }
 
 fn read_groups(network: &Network, path: &PathBuf) -> Result<BTreeMap<String, Vec<LinkId>>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::File(path.clone(), error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
     let mut groups = BTreeMap::new();
     for (index, line) in
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
     {
-        let place = |problem: String| Failure::Input(path.clone(), format!("line {}: {problem}", index + 1));
+        let place = |problem: String| Failure::input(path, format!("line {}: {problem}", index + 1));
         let (name, links) = line.split_once(':').ok_or_else(|| place("expected NAME: LINK, LINK".into()))?;
         let mut members = Vec::new();
         for link in links.split(',').map(str::trim).filter(|link| !link.is_empty()) {

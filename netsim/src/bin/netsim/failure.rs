@@ -2,10 +2,10 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use netsim::mobility::ScenarioError;
 use netsim::mobility::trace::TraceError;
+use program::Exit;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -19,18 +19,18 @@ pub(crate) enum Failure {
     Trace(PathBuf, TraceError),
     #[error("{}: {}", .0.display(), .1)]
     File(PathBuf, io::Error),
-    #[error("standard output: {0}")]
-    Output(io::Error),
+    #[error("{0}")]
+    Output(program::Failure),
 }
 
-impl Failure {
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
-            Self::Usage(_) | Self::Scenario(_) => 2,
-            Self::Trace(..) => 3,
-            Self::File(_, error) if error.kind() == io::ErrorKind::NotFound => 3,
-            Self::File(_, error) | Self::Output(error) if error.kind() == io::ErrorKind::StorageFull => 6,
-            Self::File(..) | Self::Output(_) => 1,
-        })
+impl From<Failure> for program::Failure {
+    fn from(failure: Failure) -> Self {
+        let exit = match failure {
+            Failure::Usage(_) | Failure::Scenario(_) => Exit::Usage,
+            Failure::Trace(..) => Exit::Input,
+            Failure::File(path, error) => return Self::file(&path, &error),
+            Failure::Output(failure) => return failure,
+        };
+        Self::new(exit, failure)
     }
 }

@@ -6,11 +6,15 @@ mod manet;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use failure::Failure;
+use program::EXIT_CODES;
+
+const EXAMPLE: &str =
+    "Example:\n  netsim manet walk --nodes 115 --degree 7 --range 100 --speed 5..15 --frames 300";
 
 /// Networks to try things on.
 #[derive(Debug, Parser)]
 #[command(version, about, max_term_width = 100)]
+#[command(after_help = format!("{EXAMPLE}\n\n{EXIT_CODES}"))]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -27,13 +31,28 @@ enum Command {
 
 fn main() -> ExitCode {
     let Command::Manet(manet) = Arguments::parse().command;
-    match manet.run() {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever read us has enough.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("netsim: {failure}");
-            failure.exit_code()
-        }
+    program::end("netsim", manet.run().map_err(Into::into))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory as _;
+    use program::manual;
+
+    use super::Arguments;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/programs.md");
+
+    #[test]
+    fn the_page_of_all_programs_has_every_flag() {
+        Arguments::command().debug_assert();
+        manual::check(&Arguments::command(), Path::new(PAGE)).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    #[test]
+    fn every_help_has_an_example() {
+        manual::check_help(&Arguments::command()).unwrap_or_else(|error| panic!("{error}"));
     }
 }

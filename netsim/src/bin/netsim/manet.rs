@@ -4,14 +4,16 @@ mod files;
 mod motion;
 mod report;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use capillary::NodeId;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use netsim::mobility::{Frame, FrameStatistics, Length, LinkWatch};
+use program::output::Results;
+use program::progress::Progress;
 
 use crate::failure::Failure;
 use files::Files;
@@ -59,6 +61,9 @@ struct View {
     /// Print the summary only
     #[arg(long)]
     summary: bool,
+    /// The file to write; standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     files: Files,
 }
@@ -90,20 +95,28 @@ impl View {
     fn run(&self, source: &Source) -> Result<(), Failure> {
         let count = source.frame_count(self);
         let mut files = self.files.open(source, self, count)?;
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let mut out = Results::open(self.output.as_deref()).map_err(Failure::Output)?;
         let mut report = Report::new(self, source);
         let mut watch = LinkWatch::default();
-        let progress = progress(count, self.summary);
+        let progress = self.progress(count);
         report.head(&mut out)?;
         for frame in source.frames(self.interval).take(usize::try_from(count).unwrap_or(usize::MAX)) {
             let row = self.look(&frame, &mut watch, &mut files)?;
             report.row(&row, &mut out)?;
-            progress.inc(1);
+            if let Some(progress) = &progress {
+                progress.advance(1);
+            }
         }
-        progress.finish_and_clear();
+        drop(progress);
         files.close()?;
         report.summary(&watch, &mut out)?;
-        out.flush().map_err(Failure::Output)
+        out.close().map_err(Failure::Output)
+    }
+
+    /// Rows on a terminal show how far it is; where they go elsewhere, a bar does.
+    fn progress(&self, frames: u64) -> Option<Progress> {
+        let shows_rows = self.output.is_none() && !self.summary && std::io::stdout().is_terminal();
+        (!shows_rows).then(|| Progress::of_things("watching", "frames", frames, 0))
     }
 
     fn look(
@@ -125,13 +138,4 @@ impl View {
         let changes = watch.observe(links);
         Ok(Row { number: frame.number, time: frame.time, statistics, changes, minimum_cut })
     }
-}
-
-/// Rows on a terminal show how far it is; where they go elsewhere, a bar does.
-fn progress(frames: u64, summary: bool) -> ProgressBar {
-    if !std::io::stderr().is_terminal() || (std::io::stdout().is_terminal() && !summary) {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} frames, {per_sec}, {eta} left");
-    ProgressBar::new(frames).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

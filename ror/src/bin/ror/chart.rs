@@ -1,52 +1,20 @@
-//! What pictures show: panels of curves.
+//! What pictures show.
 
+use std::path::Path;
+
+use program::chart::{Chart, Curve, GREY, Panel, Scale, graded};
+
+use crate::failure::Failure;
 use crate::hunts::Hunts;
 use crate::law::Point;
 use crate::ratings::{Blocks, Ratings};
 
-/// A picture: panels with common axes, and what the colours mean.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Chart {
-    pub(crate) title: String,
-    pub(crate) x: String,
-    pub(crate) y: String,
-    pub(crate) panels: Vec<Panel>,
-    /// Label and colour, from the top down.
-    pub(crate) legend: Vec<(String, Colour)>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Panel {
-    pub(crate) title: String,
-    pub(crate) curves: Vec<Curve>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Curve {
-    pub(crate) points: Vec<(f64, f64)>,
-    pub(crate) colour: Colour,
-    pub(crate) dashed: bool,
-}
-
 /// M and the corners of FEC(M, p)/M against p.
 pub(crate) type Steps = (u32, Vec<(f64, f64)>);
 
-/// Red, green, blue.
-pub(crate) type Colour = (u8, u8, u8);
-
-/// Corners of the viridis map without its brightest end, which is hard to see on white.
-const MAP: [Colour; 5] = [(68, 1, 84), (59, 82, 139), (33, 145, 140), (53, 171, 84), (170, 196, 35)];
-
-const GREY: Colour = (120, 120, 120);
-
-/// The colour of the `index`-th of `count` things in an order.
-fn colour(index: usize, count: usize) -> Colour {
-    let place = index as f64 / count.saturating_sub(1).max(1) as f64 * (MAP.len() - 1) as f64;
-    let corner = (place as usize).min(MAP.len() - 2);
-    let share = place - corner as f64;
-    let mix = |a: u8, b: u8| (f64::from(a) * (1.0 - share) + f64::from(b) * share).round() as u8;
-    let (a, b) = (MAP[corner], MAP[corner + 1]);
-    (mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
+/// Writes a chart to a file.
+pub(crate) fn draw(chart: &Chart, path: &Path) -> Result<(), Failure> {
+    program::chart::draw(chart, path).map_err(Failure::Picture)
 }
 
 /// ROR against the layer, a curve for each tolerance; a panel for each set, if there are several (figures 43, 44).
@@ -60,7 +28,7 @@ pub(crate) fn ratings(ratings: &Ratings, blocks: &[Blocks]) -> Chart {
             let rows =
                 rows.iter().filter(|row| row.blocks == blocks && row.tolerance == ratings.tolerances[index]);
             let points = rows.map(|row| (f64::from(row.layer), row.rating.mean)).collect();
-            Curve { points, colour: colour(index, count), dashed: blocks == Blocks::Large }
+            Curve { points, colour: graded(index, count), dashed: blocks == Blocks::Large }
         };
         let curves = blocks.iter().flat_map(|&blocks| (0..count).map(move |index| (blocks, index)));
         let samples = rows.first().map_or(0, |row| row.rating.samples);
@@ -76,10 +44,11 @@ pub(crate) fn ratings(ratings: &Ratings, blocks: &[Blocks]) -> Chart {
         _ => "solid: short blocks, dashed: large blocks",
     };
     let legend = ratings.tolerances.iter().enumerate();
-    let label = |(index, t): (usize, &f64)| (format!("t = {:.1} %", t * 100.0), colour(index, count));
+    let label = |(index, t): (usize, &f64)| (format!("t = {:.1} %", t * 100.0), graded(index, count));
     Chart {
         title: format!("Average ROR against the layer of capillary routing ({kinds})"),
         x: "layer".into(),
+        x_scale: Scale::Linear,
         y: "ROR".into(),
         panels: sets.iter().map(panel).collect(),
         legend: legend.map(label).collect(),
@@ -92,15 +61,16 @@ pub(crate) fn hunts(hunts: &Hunts) -> Chart {
     let count = curves.len();
     let curve = |(index, means): (usize, &Vec<f64>)| Curve {
         points: means.iter().enumerate().map(|(iteration, &mean)| (iteration as f64, mean)).collect(),
-        colour: colour(index, count),
+        colour: graded(index, count),
         dashed: false,
     };
     Chart {
         title: "Suspected links during the bottleneck hunting loop, mean over all samples".into(),
         x: "iteration".into(),
+        x_scale: Scale::Linear,
         y: "suspects".into(),
         panels: vec![Panel { title: String::new(), curves: curves.iter().enumerate().map(curve).collect() }],
-        legend: (0..count).map(|index| (format!("layer {}", index + 1), colour(index, count))).collect(),
+        legend: (0..count).map(|index| (format!("layer {}", index + 1), graded(index, count))).collect(),
     }
 }
 
@@ -111,14 +81,15 @@ pub(crate) fn law(curves: &[Steps], der: f64) -> Chart {
     let bound = (0..=200).map(|step| last * f64::from(step) / 200.0).map(|p| (p, 1.0 / (1.0 - p))).collect();
     let curve = |(index, (_, points)): (usize, &Steps)| Curve {
         points: points.clone(),
-        colour: colour(index, count),
+        colour: graded(index, count),
         dashed: false,
     };
-    let label = |(index, (m, _)): (usize, &Steps)| (format!("M = {m}"), colour(index, count));
+    let label = |(index, (m, _)): (usize, &Steps)| (format!("M = {m}"), graded(index, count));
     let limit = Curve { points: bound, colour: GREY, dashed: true };
     Chart {
         title: format!("Transmission rate increase FEC(M, p)/M at a decoding error rate of {der:e}"),
         x: "packet loss rate p".into(),
+        x_scale: Scale::Linear,
         y: "FEC(M, p)/M".into(),
         panels: vec![Panel {
             title: String::new(),

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::rated::{Rated, mean_path_length, rated};
 use crate::source::{Coding, Network, Source};
-use crate::{Format, Output, put};
-use capillary::cli::{Table, number};
+use crate::{Format, Printing};
+use program::Table;
+use program::table::number;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -26,14 +27,14 @@ pub(crate) struct Compare {
     #[arg(short, default_value_t = 3)]
     k: u32,
     #[command(flatten)]
-    output: Output,
+    printing: Printing,
 }
 
 impl Compare {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let network = self.source.load()?;
         let rated = rated(&network, self.k, &self.layers, &self.coding)?;
-        put(&match self.output.format() {
+        self.printing.put(&match self.printing.format() {
             Format::Table => self.table(&rated).to_string(),
             Format::Csv => self.table(&rated).csv(),
             Format::Json => format!("{:#}\n", self.json(&network, &rated)),

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use capillary::SolveError;
 use capillary::format::ReadError;
 use parquet::errors::ParquetError;
+use program::Exit;
 use ror::{BlockError, RatingError};
 use thiserror::Error;
 
@@ -22,8 +22,8 @@ pub(crate) enum Failure {
     Input(PathBuf, String),
     #[error("{}: {}", .0.display(), .1)]
     File(PathBuf, io::Error),
-    #[error("standard output: {0}")]
-    Output(io::Error),
+    #[error("{0}")]
+    Output(program::Failure),
     #[error("{0}")]
     Solve(#[from] SolveError),
     #[error("{0}")]
@@ -32,8 +32,8 @@ pub(crate) enum Failure {
     Block(#[from] BlockError),
     #[error("{}: {}", .0.display(), .1)]
     Parquet(PathBuf, ParquetError),
-    #[error("the picture: {0}")]
-    Picture(String),
+    #[error("{0}")]
+    Picture(program::Failure),
     /// Rows that are not those of the plan.
     #[error("{}: {}", .0.display(), .1)]
     Damaged(PathBuf, String),
@@ -47,27 +47,25 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
-            Self::Usage(_) | Self::Block(_) => 2,
-            Self::Read(..) | Self::Input(..) => 3,
-            Self::File(_, error) if error.kind() == io::ErrorKind::NotFound => 3,
-            Self::File(_, error) if error.kind() == io::ErrorKind::StorageFull => 6,
-            Self::Damaged(..) => 5,
-            Self::Partial(..) => 7,
-            Self::Interrupted { .. } => 8,
-            Self::Locked(_) => 9,
-            Self::File(..)
-            | Self::Output(_)
-            | Self::Solve(_)
-            | Self::Rating(_)
-            | Self::Parquet(..)
-            | Self::Picture(_) => 1,
-        })
-    }
-
     /// For `map_err` on what is done with a file.
     pub(crate) fn at(path: &std::path::Path) -> impl Fn(io::Error) -> Self {
         move |error| Self::File(path.to_path_buf(), error)
+    }
+}
+
+impl From<Failure> for program::Failure {
+    fn from(failure: Failure) -> Self {
+        let exit = match failure {
+            Failure::File(path, error) => return Self::file(&path, &error),
+            Failure::Output(failure) | Failure::Picture(failure) => return failure,
+            Failure::Usage(_) | Failure::Block(_) => Exit::Usage,
+            Failure::Read(..) | Failure::Input(..) => Exit::Input,
+            Failure::Damaged(..) => Exit::Integrity,
+            Failure::Partial(..) => Exit::Partial,
+            Failure::Interrupted { .. } => Exit::Interrupted,
+            Failure::Locked(_) => Exit::Locked,
+            Failure::Solve(_) | Failure::Rating(_) | Failure::Parquet(..) => Exit::Failed,
+        };
+        Self::new(exit, failure)
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::columns::Columns;
 use crate::statistics::Estimate;
-use capillary::cli::Table;
+use program::Table;
 
 /// By layer, from the first.
 #[derive(Debug, Default)]

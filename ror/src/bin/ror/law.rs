@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use crate::chart;
 use crate::failure::Failure;
-use crate::picture;
-use crate::{Format, Output, put};
-use capillary::cli::Table;
+use crate::{Format, Printing};
+use program::Table;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  ror law --m 20 --der 1e-5 --p 0.01,0.05,0.2\n  \
@@ -32,7 +31,7 @@ pub(crate) struct Law {
     #[arg(long, value_name = "FILE")]
     plot: Vec<PathBuf>,
     #[command(flatten)]
-    output: Output,
+    printing: Printing,
 }
 
 /// One value of the function.
@@ -46,7 +45,7 @@ pub(crate) struct Point {
 impl Law {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let points = self.points()?;
-        put(&match self.output.format() {
+        self.printing.put(&match self.printing.format() {
             Format::Table => self.table(&points).to_string(),
             Format::Csv => self.table(&points).csv(),
             Format::Json => format!("{:#}\n", self.json(&points)),
@@ -57,7 +56,7 @@ impl Law {
         let largest = self.p.iter().copied().fold(0.0, f64::max);
         let curves = self.m.iter().map(|&m| Ok((m, steps(&BlockLaw::new(m, self.der)?, largest)?)));
         let chart = chart::law(&curves.collect::<Result<Vec<_>, Failure>>()?, self.der);
-        self.plot.iter().try_for_each(|path| picture::draw(&chart, path))
+        self.plot.iter().try_for_each(|path| chart::draw(&chart, path))
     }
 
     fn points(&self) -> Result<Vec<Point>, Failure> {

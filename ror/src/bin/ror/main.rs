@@ -11,7 +11,6 @@ mod journal;
 mod law;
 mod merge;
 mod pair;
-mod picture;
 mod plan;
 mod plot;
 mod preset;
@@ -24,16 +23,20 @@ mod source;
 mod statistics;
 mod sweep;
 
-use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use failure::Failure;
+use program::EXIT_CODES;
+
+const EXAMPLE: &str =
+    "Example:\n  ror sweep --preset thesis-43 --folder DIR && ror merge DIR && ror plot DIR";
 
 /// Rates routings by the redundancy that they ask for when links fail one by one.
 #[derive(Debug, Parser)]
 #[command(version, about, max_term_width = 100)]
-#[command(after_help = "Example:\n  ror sweep --preset thesis-43 --out DIR && ror merge DIR && ror plot DIR")]
+#[command(after_help = format!("{EXAMPLE}\n\n{EXIT_CODES}"))]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -66,19 +69,27 @@ enum Format {
     Csv,
 }
 
+/// How results are printed, and where they go.
 #[derive(Debug, clap::Args)]
-struct Output {
+struct Printing {
     /// How to print
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    output: Format,
-    /// The same as --output json
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// The file to write; standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
-impl Output {
+impl Printing {
     fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.output }
+        if self.json { Format::Json } else { self.format }
+    }
+
+    fn put(&self, text: &str) -> Result<(), Failure> {
+        put(self.output.as_deref(), text)
     }
 }
 
@@ -91,18 +102,33 @@ fn main() -> ExitCode {
         Command::Merge(merge) => merge.run(),
         Command::Plot(plot) => plot.run(),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever read us has enough.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("ror: {failure}");
-            failure.exit_code()
-        }
-    }
+    program::end("ror", outcome.map_err(Into::into))
 }
 
-/// Writes a result to standard output.
-fn put(text: &str) -> Result<(), Failure> {
-    std::io::stdout().lock().write_all(text.as_bytes()).map_err(Failure::Output)
+/// Writes a result to a file, or to standard output.
+fn put(path: Option<&Path>, text: &str) -> Result<(), Failure> {
+    program::output::put(path, text).map_err(Failure::Output)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory as _;
+    use program::manual;
+
+    use super::Arguments;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/programs.md");
+
+    #[test]
+    fn the_page_of_all_programs_has_every_flag() {
+        Arguments::command().debug_assert();
+        manual::check(&Arguments::command(), Path::new(PAGE)).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    #[test]
+    fn every_help_has_an_example() {
+        manual::check_help(&Arguments::command()).unwrap_or_else(|error| panic!("{error}"));
+    }
 }

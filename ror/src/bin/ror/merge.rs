@@ -13,8 +13,8 @@ use crate::law::Point;
 use crate::plan::{Measure, Plan};
 use crate::ratings::Ratings;
 use crate::rows_file::{RowsReader, RowsWriter};
-use crate::{Format, Output, put};
-use capillary::cli::Table;
+use crate::{Format, Printing};
+use program::Table;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -31,7 +31,7 @@ pub(crate) struct Merge {
     #[arg(long, value_name = "FILE")]
     into: Option<PathBuf>,
     #[command(flatten)]
-    output: Output,
+    printing: Printing,
 }
 
 /// What the rows of a sweep come to.
@@ -50,7 +50,7 @@ impl Merge {
             copy.map(|path| RowsWriter::create(path, schema(plan.measure()), &plan.toml())).transpose()?;
         let merged = merged(&folder, &plan, |item| copy.as_mut().map_or(Ok(()), |copy| copy.push(item)))?;
         copy.map_or(Ok(()), RowsWriter::finish)?;
-        put(&match self.output.format() {
+        self.printing.put(&match self.printing.format() {
             Format::Table => merged.text(self.by_set),
             Format::Csv => merged.csv(self.by_set),
             Format::Json => format!("{:#}\n", Value::from(merged.json(self.by_set))),

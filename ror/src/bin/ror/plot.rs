@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::chart::{self, Chart};
+use crate::chart;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::merge::{Merged, merged};
-use crate::picture;
 use crate::plan::Plan;
 use crate::ratings::Blocks;
+use program::chart::Chart;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -33,7 +33,7 @@ impl Plot {
         let chart = self.chart(&plan, merged(&folder, &plan, |_| Ok(()))?);
         let own = ["plot.svg", "plot.png"].map(|name| folder.path().join(name));
         let files = if self.output.is_empty() { own.to_vec() } else { self.output.clone() };
-        files.iter().try_for_each(|path| picture::draw(&chart, path))
+        files.iter().try_for_each(|path| chart::draw(&chart, path))
     }
 
     fn chart(&self, plan: &Plan, merged: Merged) -> Chart {

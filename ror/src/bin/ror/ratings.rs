@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::columns::Columns;
 use crate::plan::Sampling;
 use crate::statistics::{Estimate, Summary};
-use capillary::cli::{Table, number};
+use program::Table;
+use program::table::number;
 
 /// The two kinds of blocks and the columns of their ratings.
 const BLOCKS: [(Blocks, usize); 2] = [(Blocks::Short, 8), (Blocks::Large, 9)];

@@ -1,13 +1,11 @@
 //! `ror sweep`.
 
-use std::io::IsTerminal as _;
 use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 
 use crate::columns::Columns;
@@ -20,13 +18,14 @@ use crate::preset::Preset;
 use crate::put;
 use crate::rows_file::RowsWriter;
 use crate::scenario::Scenario;
+use program::progress::Progress;
 
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["plan", "preset"]))]
 #[command(
-    after_help = "Examples:\n  ror sweep --preset thesis-43 --out DIR && ror merge DIR && ror plot DIR\n  \
+    after_help = "Examples:\n  ror sweep --preset thesis-43 --folder DIR && ror merge DIR && ror plot DIR\n  \
                         ror sweep --preset thesis-43 --print > plan.toml\n  \
-                        ror sweep plan.toml --out DIR --shard 3/7"
+                        ror sweep plan.toml --folder DIR --shard 3/7"
 )]
 pub(crate) struct Sweep {
     /// The plan of the sweep; `--preset thesis-43 --print` shows one
@@ -40,7 +39,7 @@ pub(crate) struct Sweep {
     print: bool,
     /// The folder of the results; a sweep that was interrupted goes on there
     #[arg(long, value_name = "DIR", required_unless_present = "print")]
-    out: Option<PathBuf>,
+    folder: Option<PathBuf>,
     /// Do only the i-th of n parts, counted from 1
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     shard: String,
@@ -59,11 +58,11 @@ impl Sweep {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let plan = self.plan()?;
         let shard = Shard::parse(&self.shard)?;
-        let Some(out) = self.out.as_ref().filter(|_| !self.print) else { return put(&plan.toml()) };
+        let Some(path) = self.folder.as_ref().filter(|_| !self.print) else { return put(None, &plan.toml()) };
         let (meter, scenario) = self.ready(&plan).map_err(|problem| self.in_plan(&problem))?;
-        let folder = Folder::of(out, &plan)?;
+        let folder = Folder::of(path, &plan)?;
         if folder.rows(shard).exists() {
-            eprintln!("ror: {}: shard {shard} is finished", out.display());
+            eprintln!("ror: {}: shard {shard} is finished", path.display());
             return Ok(());
         }
         let mut journal =
@@ -120,7 +119,9 @@ impl Sweep {
         let pool = pool.map_err(|error| Failure::Usage(format!("--threads: {error}")))?;
         let stop = stop_flag()?;
         let chunk = chunk * pool.current_num_threads() as u64;
-        let progress = progress(&items, journal.next);
+        // The remaining time counts what this process does, not what it found done.
+        let (all, found) = (items.end - items.start, journal.next - items.start);
+        let progress = Progress::of_things("measuring", "items", all, found);
         while journal.next < items.end {
             let next = journal.next..items.end.min(journal.next + chunk);
             let tasks = scenario.tasks(next);
@@ -128,14 +129,12 @@ impl Sweep {
                 pool.install(|| measure(meter, &tasks, &stop)).map_err(|failed| self.failure(failed))?;
             let done = rows.len() as u64;
             journal.append_items(&rows)?;
-            progress.inc(done);
+            progress.advance(done);
             if stop.load(Ordering::Relaxed) && journal.next < items.end {
-                progress.abandon();
                 let (done, items) = (journal.next - items.start, items.end - items.start);
                 return Err(Failure::Interrupted { done, items });
             }
         }
-        progress.finish_and_clear();
         Ok(())
     }
 
@@ -179,19 +178,6 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
             .map_err(|error| Failure::Usage(format!("cannot listen for Ctrl-C: {error}")))?;
     }
     Ok(stop)
-}
-
-/// Progress on a terminal. The remaining time counts what this process does, not what it found done.
-fn progress(items: &Range<u64>, next: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} items, {per_sec}, {eta} left");
-    let bar = ProgressBar::new(items.end - items.start)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        .with_position(next - items.start);
-    bar.reset_eta();
-    bar
 }
 
 /// Turns a full journal into the shard's Parquet file.

@@ -6,7 +6,8 @@ use capillary::{LinkId, NodeId, Paths, Routing, Splits};
 use serde_json::{Value, json};
 
 use crate::source::Network;
-use capillary::cli::{Table, number};
+use program::Table;
+use program::table::number;
 
 /// A solved pair with all that can be said of it.
 pub(super) struct Answer<'n> {

@@ -2,22 +2,22 @@
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use capillary::cli::{Table, number};
 use capillary::format::read_traffic;
 use capillary::matrix::{ArcUse, MatrixError, MatrixRouting, TrafficMatrix, equal_cost_multipath, solve};
+use program::table::number;
+use program::{Failure, Table, output};
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::source::Network;
-use crate::{Output, put};
+use crate::{Print, Printing};
 
 /// What is to be planned.
 pub(super) struct Request<'a> {
     pub(super) traffic: TrafficMatrix,
     pub(super) layers: Option<NonZeroU32>,
-    pub(super) output: Output,
+    pub(super) printing: &'a Printing,
     pub(super) network: &'a Network,
 }
 
@@ -31,8 +31,8 @@ struct Answer<'a> {
 
 /// The demands of a file.
 pub(super) fn read(network: &Network, path: &Path) -> Result<TrafficMatrix, Failure> {
-    let bytes = std::fs::read(path).map_err(|error| Failure::File(path.to_path_buf(), error))?;
-    read_traffic(&bytes, &network.topology).map_err(|error| Failure::Read(PathBuf::from(path), error))
+    let bytes = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
+    read_traffic(&bytes, &network.topology).map_err(|error| Failure::input(path, error))
 }
 
 /// A gravity matrix: each node sends and gets in proportion to the capacity of its links.
@@ -52,13 +52,13 @@ pub(super) fn run(request: &Request<'_>) -> Result<(), Failure> {
     let routing = routing.map_err(unsolvable)?;
     let baseline = equal_cost_multipath(topology, &request.traffic, |_| 1.0).map_err(unsolvable)?;
     let answer = Answer { network, routing, baseline, seconds: time.as_secs_f64() };
-    let text = match request.output {
-        Output::Table => answer.table(),
-        Output::Csv => answer.arcs().csv(),
-        Output::Json => format!("{:#}\n", answer.json()),
-        Output::Dot => return Err(Failure::Usage("plan --demands has no --output dot".into())),
+    let text = match request.printing.format() {
+        Print::Table => answer.table(),
+        Print::Csv => answer.arcs().csv(),
+        Print::Json => format!("{:#}\n", answer.json()),
+        Print::Dot => return Err(Failure::usage("plan --demands has no --format dot")),
     };
-    put(None, &text)
+    output::put(request.printing.path(), &text)
 }
 
 fn mean(arcs: &[ArcUse]) -> f64 {

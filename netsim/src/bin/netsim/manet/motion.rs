@@ -146,7 +146,7 @@ pub(super) struct TraceFile {
     #[arg(value_name = "FILE")]
     path: PathBuf,
     /// The format, if the name of the file does not tell
-    #[arg(long, value_enum)]
+    #[arg(long = "input-format", value_enum)]
     format: Option<TraceFormat>,
     /// Metres to take off all coordinates of an ns-2 file: 10 for those that BonnMotion wrote
     #[arg(long, value_name = "M", default_value_t = 0.0, allow_hyphen_values = true)]

@@ -1,9 +1,9 @@
 //! Rows and their summary, for people or for machines.
 
-use std::io::Write;
 use std::time::Duration;
 
 use netsim::mobility::{FrameStatistics, LinkChanges, LinkWatch};
+use program::output::Results;
 use serde_json::json;
 
 use super::View;
@@ -44,17 +44,17 @@ impl<'a> Report<'a> {
         Self { view, extent: source.extent(), nodes: source.nodes(), frames: 0, sums: Sums::default() }
     }
 
-    pub(super) fn head(&self, out: &mut impl Write) -> Result<(), Failure> {
+    pub(super) fn head(&self, out: &mut Results) -> Result<(), Failure> {
         if self.view.json || self.view.summary {
             return Ok(());
         }
         let cut = if self.view.pair.is_some() { "  minimum cut" } else { "" };
         let head =
             "  frame      time    links  degree  isolated  components  largest  connected  formed  broken";
-        writeln!(out, "{head}{cut}").map_err(Failure::Output)
+        out.line(format_args!("{head}{cut}")).map_err(Failure::Output)
     }
 
-    pub(super) fn row(&mut self, row: &Row, out: &mut impl Write) -> Result<(), Failure> {
+    pub(super) fn row(&mut self, row: &Row, out: &mut Results) -> Result<(), Failure> {
         self.frames += 1;
         self.sums.degree += row.statistics.mean_degree();
         self.sums.components += row.statistics.components as f64;
@@ -64,12 +64,12 @@ impl<'a> Report<'a> {
             return Ok(());
         }
         let line = if self.view.json { row.json().to_string() } else { row.text() };
-        writeln!(out, "{line}").map_err(Failure::Output)
+        out.line(line).map_err(Failure::Output)
     }
 
-    pub(super) fn summary(&self, watch: &LinkWatch, out: &mut impl Write) -> Result<(), Failure> {
+    pub(super) fn summary(&self, watch: &LinkWatch, out: &mut Results) -> Result<(), Failure> {
         let text = if self.view.json { self.summary_json(watch) } else { self.summary_text(watch) };
-        out.write_all(text.as_bytes()).map_err(Failure::Output)
+        out.print(text).map_err(Failure::Output)
     }
 
     fn mean(&self, sum: f64) -> f64 {

@@ -11,7 +11,7 @@ pub struct Table {
 
 impl Table {
     /// A table without rows.
-    pub fn new(header: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn new(header: impl IntoIterator<Item = impl Into<String>>) -> Table {
         Self { header: header.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 

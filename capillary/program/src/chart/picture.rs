@@ -1,4 +1,4 @@
-//! Charts as SVG and PNG files.
+//! Drawing charts by plotters.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -10,7 +10,8 @@ use plotters::prelude::*;
 use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::chart::{Chart, Colour, Curve, Panel};
+use super::{Chart, Colour, Curve, Panel, Scale};
+use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Panels in a row at most.
@@ -20,7 +21,8 @@ const COLUMNS: usize = 4;
 const PANEL: (u32, u32) = (330, 300);
 /// A chart with one panel has more room for it.
 const LONE_PANEL: (u32, u32) = (640, 460);
-const LEGEND_WIDTH: u32 = 120;
+/// The legend has room for its longest label.
+const LEGEND: Legend = Legend { line: 26, gap: 6, letter: 7, margin: 14, least: 120 };
 const TITLE_HEIGHT: u32 = 40;
 
 /// A PNG has so many dots for each unit, so that it stays sharp on dense screens.
@@ -28,8 +30,31 @@ const DOTS: u32 = 2;
 
 const FONT: &str = "sans-serif";
 
+/// Curves of at most so many points show each of them.
+const MARKED_POINTS: usize = 24;
+
+/// Widths of the legend's parts.
+struct Legend {
+    line: u32,
+    gap: u32,
+    /// Of a letter, on average.
+    letter: u32,
+    margin: u32,
+    least: u32,
+}
+
+impl Legend {
+    fn width(&self, chart: &Chart) -> u32 {
+        let letters = chart.legend.iter().map(|(label, _)| label.chars().count() as u32).max().unwrap_or(0);
+        (self.line + self.gap + letters * self.letter + self.margin).max(self.least)
+    }
+}
+
 /// Writes the chart to a file, by whose ending it becomes SVG or PNG.
-pub(crate) fn draw(chart: &Chart, path: &Path) -> Result<(), Failure> {
+///
+/// # Errors
+/// If the name has another ending, or the file cannot be written.
+pub fn draw(chart: &Chart, path: &Path) -> Result<(), Failure> {
     static FONTS: Once = Once::new();
     FONTS.call_once(|| {
         // SVG takes the reader's own font of the name; PNG is drawn with this one.
@@ -42,7 +67,7 @@ pub(crate) fn draw(chart: &Chart, path: &Path) -> Result<(), Failure> {
             let area = SVGBackend::with_string(&mut text, size(chart, 1)).into_drawing_area();
             paint(chart, &area, 1)?;
             drop(area);
-            std::fs::write(path, text).map_err(Failure::at(path))
+            std::fs::write(path, text).map_err(|error| Failure::file(path, &error))
         }
         Some("png") => {
             let (width, height) = size(chart, DOTS);
@@ -50,16 +75,19 @@ pub(crate) fn draw(chart: &Chart, path: &Path) -> Result<(), Failure> {
             paint(chart, &BitMapBackend::with_buffer(&mut dots, (width, height)).into_drawing_area(), DOTS)?;
             write_png(path, (width, height), &dots)
         }
-        _ => Err(Failure::Usage(format!("{}: a picture's name ends in .svg or .png", path.display()))),
+        _ => Err(Failure::usage(format!("{}: a picture's name ends in .svg or .png", path.display()))),
     }
 }
 
 fn write_png(path: &Path, (width, height): (u32, u32), dots: &[u8]) -> Result<(), Failure> {
-    let file = File::create(path).map_err(Failure::at(path))?;
+    let file = File::create(path).map_err(|error| Failure::file(path, &error))?;
     let mut encoder = png::Encoder::new(BufWriter::new(file), width, height);
     encoder.set_color(png::ColorType::Rgb);
     let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(dots));
-    written.map_err(|error| Failure::File(path.to_path_buf(), std::io::Error::other(error)))
+    written.map_err(|error| match error {
+        png::EncodingError::IoError(error) => Failure::file(path, &error),
+        error => Failure::new(Exit::Failed, format!("{}: {error}", path.display())),
+    })
 }
 
 fn grid(chart: &Chart) -> (usize, usize) {
@@ -71,23 +99,49 @@ fn grid(chart: &Chart) -> (usize, usize) {
 fn size(chart: &Chart, dots: u32) -> (u32, u32) {
     let (rows, columns) = grid(chart);
     let panel = if chart.panels.len() > 1 { PANEL } else { LONE_PANEL };
-    let width = columns as u32 * panel.0 + LEGEND_WIDTH;
+    let width = columns as u32 * panel.0 + LEGEND.width(chart);
     (width * dots, (rows as u32 * panel.1 + TITLE_HEIGHT) * dots)
 }
 
 fn paint<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>, dots: u32) -> Result<(), Failure> {
-    let failed = |error: DrawingAreaErrorKind<B::ErrorType>| Failure::Picture(error.to_string());
+    let failed = |error: DrawingAreaErrorKind<B::ErrorType>| {
+        Failure::new(Exit::Failed, format!("the picture: {error}"))
+    };
     area.fill(&WHITE).map_err(failed)?;
     let (width, _) = size(chart, dots);
     let title = (FONT, 15 * dots).into_font();
     let rest = area.margin(8 * dots, 0, 0, 0).titled(&chart.title, title).map_err(failed)?;
-    let (panels, legend) = rest.split_horizontally(width - LEGEND_WIDTH * dots);
+    let (panels, legend) = rest.split_horizontally(width - LEGEND.width(chart) * dots);
     let bounds = Bounds::of(chart);
     for (panel, area) in chart.panels.iter().zip(panels.split_evenly(grid(chart))) {
         paint_panel(chart, panel, &area, bounds, dots).map_err(failed)?;
     }
     paint_legend(chart, &legend, dots).map_err(failed)?;
     area.present().map_err(failed)
+}
+
+impl Scale {
+    /// Where on a linear axis a value stands.
+    fn place(self, value: f64) -> f64 {
+        match self {
+            Scale::Linear => value,
+            // Nothing below 1 is a size.
+            Scale::PowersOfTwo => value.max(1.0).log2(),
+        }
+    }
+
+    /// What is written at a place on the axis.
+    fn label(self, place: f64) -> String {
+        match self {
+            Scale::Linear => short(&place),
+            Scale::PowersOfTwo if place.fract().abs() > 1e-6 => String::new(),
+            Scale::PowersOfTwo => {
+                let prefixes = ["", " Ki", " Mi", " Gi", " Ti"];
+                let step = (place / 10.0).floor().clamp(0.0, 4.0);
+                format!("{}{}", 2_f64.powf(place - 10.0 * step), prefixes[step as usize])
+            }
+        }
+    }
 }
 
 /// The common axes of all panels.
@@ -100,8 +154,9 @@ struct Bounds {
 impl Bounds {
     fn of(chart: &Chart) -> Self {
         let points = || chart.panels.iter().flat_map(|panel| &panel.curves).flat_map(|curve| &curve.points);
-        let least = points().map(|point| point.0).fold(f64::INFINITY, f64::min);
-        let most = points().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
+        let places = || points().map(|point| chart.x_scale.place(point.0));
+        let least = places().fold(f64::INFINITY, f64::min);
+        let most = places().fold(f64::NEG_INFINITY, f64::max);
         let high = points().map(|point| point.1).fold(0.0, f64::max);
         // One point, or none, still needs axes.
         let x = if least < most { (least, most) } else { (0.0, 1.0) };
@@ -132,16 +187,19 @@ fn paint_panel<B: DrawingBackend>(
         .bold_line_style(RGBColor(225, 225, 225).stroke_width(dots))
         .x_labels(10)
         .y_labels(8)
-        .x_label_formatter(&short)
+        .x_label_formatter(&|place| chart.x_scale.label(*place))
         .y_label_formatter(&short)
         .draw()?;
     for curve in &panel.curves {
         let style = style(curve, dots);
-        let points = curve.points.iter().copied();
+        let points = || curve.points.iter().map(|&(x, y)| (chart.x_scale.place(x), y));
         if curve.dashed {
-            axes.draw_series(DashedLineSeries::new(points, 5 * dots, 3 * dots, style))?;
+            axes.draw_series(DashedLineSeries::new(points(), 5 * dots, 3 * dots, style))?;
         } else {
-            axes.draw_series(LineSeries::new(points, style))?;
+            axes.draw_series(LineSeries::new(points(), style))?;
+        }
+        if curve.points.len() <= MARKED_POINTS {
+            axes.draw_series(points().map(|point| Circle::new(point, 2 * dots, style.filled())))?;
         }
     }
     Ok(())
@@ -169,10 +227,10 @@ fn paint_legend<B: DrawingBackend>(
     let step = 18 * dots as i32;
     for (index, (label, colour)) in chart.legend.iter().enumerate() {
         let y = (index as i32 + 1) * step;
-        let sample = vec![(4, y), (26 * dots as i32, y)];
+        let sample = vec![(4, y), ((LEGEND.line * dots) as i32, y)];
         area.draw(&PathElement::new(sample, rgb(*colour).stroke_width(2 * dots)))?;
         let style = (FONT, 12 * dots).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
-        area.draw(&Text::new(label.clone(), (32 * dots as i32, y), style))?;
+        area.draw(&Text::new(label.clone(), (((LEGEND.line + LEGEND.gap) * dots) as i32, y), style))?;
     }
     Ok(())
 }

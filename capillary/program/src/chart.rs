@@ -1,0 +1,130 @@
+//! Charts: panels of curves with common axes, written as SVG or PNG.
+
+mod picture;
+
+pub use picture::draw;
+
+/// A picture: panels with common axes, and what the colours mean.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// What the horizontal axis means.
+    pub x: String,
+    /// How the horizontal axis is divided.
+    pub x_scale: Scale,
+    /// What the vertical axis, which begins at 0, means.
+    pub y: String,
+    /// From left to right, then in the next row.
+    pub panels: Vec<Panel>,
+    /// Label and colour, from the top down.
+    pub legend: Vec<(String, Colour)>,
+}
+
+/// How an axis is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// Equal distances are equal differences.
+    #[default]
+    Linear,
+    /// Equal distances are equal ratios; for sizes, whose labels are powers of two.
+    PowersOfTwo,
+}
+
+/// One pair of axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Panel {
+    /// What it shows; may be empty.
+    pub title: String,
+    /// The curves.
+    pub curves: Vec<Curve>,
+}
+
+/// A line through points.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Horizontal and vertical values, in the order in which they are joined.
+    pub points: Vec<(f64, f64)>,
+    /// Its colour.
+    pub colour: Colour,
+    /// Whether the line is dashed.
+    pub dashed: bool,
+}
+
+/// Red, green, blue.
+pub type Colour = (u8, u8, u8);
+
+/// For what is beside the point: bounds, limits.
+pub const GREY: Colour = (120, 120, 120);
+
+/// Corners of the viridis map without its brightest end, which is hard to see on white.
+const MAP: [Colour; 5] = [(68, 1, 84), (59, 82, 139), (33, 145, 140), (53, 171, 84), (170, 196, 35)];
+
+/// Colours that people with any eyesight can tell apart (Okabe and Ito).
+const DISTINCT: [Colour; 8] = [
+    (0, 114, 178),
+    (213, 94, 0),
+    (0, 158, 115),
+    (204, 121, 167),
+    (230, 159, 0),
+    (86, 180, 233),
+    (0, 0, 0),
+    (140, 140, 0),
+];
+
+/// The colour of the `index`-th of `count` things that have an order, such as layers.
+pub fn graded(index: usize, count: usize) -> Colour {
+    let place = index as f64 / count.saturating_sub(1).max(1) as f64 * (MAP.len() - 1) as f64;
+    let corner = (place as usize).min(MAP.len() - 2);
+    let share = place - corner as f64;
+    let mix = |a: u8, b: u8| (f64::from(a) * (1.0 - share) + f64::from(b) * share).round() as u8;
+    let (a, b) = (MAP[corner], MAP[corner + 1]);
+    (mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
+}
+
+/// The colour of the `index`-th of things that have no order; after eight they come again.
+pub fn distinct(index: usize) -> Colour {
+    DISTINCT[index % DISTINCT.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(x_scale: Scale) -> Chart {
+        let points = vec![(64.0, 1.0), (1_024.0, 2.0), (65_536.0, 3.5)];
+        let curve = Curve { points, colour: distinct(0), dashed: false };
+        let panel = Panel { title: String::new(), curves: vec![curve] };
+        Chart {
+            title: "Rates".into(),
+            x: "size".into(),
+            x_scale,
+            y: "MB/s".into(),
+            panels: vec![panel],
+            legend: vec![("one".into(), distinct(0))],
+        }
+    }
+
+    #[test]
+    fn charts_become_svg_and_png_by_the_name_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for scale in [Scale::Linear, Scale::PowersOfTwo] {
+            for (name, beginning) in [("a.svg", &b"<svg"[..]), ("a.png", &b"\x89PNG"[..])] {
+                let path = folder.path().join(name);
+                draw(&chart(scale), &path).expect("it can be drawn");
+                assert!(std::fs::read(&path).expect("it was written").starts_with(beginning), "{name}");
+            }
+        }
+        let refused = draw(&chart(Scale::Linear), &folder.path().join("a.jpg")).unwrap_err();
+        assert!(refused.to_string().contains("ends in .svg or .png"), "{refused}");
+    }
+
+    #[test]
+    fn powers_of_two_have_labels() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.svg");
+        draw(&chart(Scale::PowersOfTwo), &path).expect("it can be drawn");
+        let text = std::fs::read_to_string(&path).expect("it was written");
+        assert!(text.contains("64 Ki") && text.contains("\n64\n"), "{text}");
+    }
+}

@@ -1,0 +1,27 @@
+//! What the programs `capillary`, `ror`, `netsim` and `sfio` have in common, so that whoever knows one knows all four:
+//!
+//! - [`exit`]: one list of exit codes;
+//! - [`failure`]: a failure is one line on standard error and an exit code;
+//! - [`output`]: results go to standard output or a file, and a reader that has seen enough is no failure;
+//! - [`table`]: aligned tables, and the same rows as CSV;
+//! - [`quantity`]: sizes, rates, durations and shares as people type them;
+//! - [`progress`]: one look for everything that takes its time;
+//! - `chart` (feature `charts`): panels of curves as SVG or PNG;
+//! - [`manual`] and [`reader`]: what tests ask of every program.
+//!
+//! Nothing here knows of routes, packets or files on a network. What a program prints is made by its own modules.
+
+#[cfg(feature = "charts")]
+pub mod chart;
+pub mod exit;
+pub mod failure;
+pub mod manual;
+pub mod output;
+pub mod progress;
+pub mod quantity;
+pub mod reader;
+pub mod table;
+
+pub use exit::{EXIT_CODES, Exit};
+pub use failure::{Failure, OrFail, end};
+pub use table::Table;

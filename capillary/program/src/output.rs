@@ -1,0 +1,152 @@
+//! Results on their way out: to standard output, or to a file.
+//!
+//! `println!` panics when the reader of a pipe has gone (`… | head -1`). What is printed here fails instead, with a
+//! [`Failure`] that [`end`](crate::end) takes for a good end. And what is lost because a device is full is a failure,
+//! too: nothing is left in a buffer that nobody empties.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Prints a line on standard output: `program::line!("{count} files")?`.
+#[macro_export]
+macro_rules! line {
+    ($($argument:tt)*) => { $crate::output::line(format_args!($($argument)*)) };
+}
+
+/// Writes `text` and a line break to standard output.
+///
+/// # Errors
+/// If it cannot be written; [`Exit::Ok`](crate::Exit::Ok) if nobody reads any more.
+pub fn line(text: impl fmt::Display) -> Result<(), Failure> {
+    print(format_args!("{text}\n"))
+}
+
+/// Writes `text` to standard output.
+///
+/// # Errors
+/// As [`line()`].
+pub fn print(text: impl fmt::Display) -> Result<(), Failure> {
+    let mut results = Results::open(None)?;
+    results.print(text)?;
+    results.close()
+}
+
+/// Writes a value as JSON in one line to standard output.
+///
+/// # Errors
+/// As [`line()`].
+pub fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value).map_err(|error| Failure::output(&error.into()))?;
+    line(text)
+}
+
+/// Writes a result to the file at `path`, or to standard output if there is none, or if it is `-`.
+///
+/// # Errors
+/// If the file cannot be written, or as [`line()`].
+pub fn put(path: Option<&Path>, text: &str) -> Result<(), Failure> {
+    match path.filter(|path| path.as_os_str() != "-") {
+        Some(path) => std::fs::write(path, text).map_err(|error| Failure::file(path, &error)),
+        None => print(text),
+    }
+}
+
+/// A place for many lines, which are written together: a file, or standard output.
+#[derive(Debug)]
+pub struct Results {
+    /// None: standard output.
+    path: Option<PathBuf>,
+    writer: BufWriter<Sink>,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Stdout(StdoutLock<'static>),
+    File(File),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::Stdout(stdout) => stdout.write(bytes),
+            Sink::File(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::Stdout(stdout) => stdout.flush(),
+            Sink::File(file) => file.flush(),
+        }
+    }
+}
+
+impl Results {
+    /// Opens the file at `path`, or standard output if there is none, or if it is `-`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn open(path: Option<&Path>) -> Result<Results, Failure> {
+        let path = path.filter(|path| path.as_os_str() != "-");
+        let sink = match path {
+            Some(path) => Sink::File(File::create(path).map_err(|error| Failure::file(path, &error))?),
+            None => Sink::Stdout(io::stdout().lock()),
+        };
+        Ok(Results { path: path.map(Path::to_owned), writer: BufWriter::new(sink) })
+    }
+
+    /// Writes `text`.
+    ///
+    /// # Errors
+    /// As [`line()`].
+    pub fn print(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+        let written = write!(self.writer, "{text}");
+        written.map_err(|error| self.failure(&error))
+    }
+
+    /// Writes `text` and a line break.
+    ///
+    /// # Errors
+    /// As [`line()`].
+    pub fn line(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+        self.print(format_args!("{text}\n"))
+    }
+
+    /// Sees to it that everything has been written. Without this a full device goes unnoticed.
+    ///
+    /// # Errors
+    /// As [`line()`].
+    pub fn close(mut self) -> Result<(), Failure> {
+        let written = self.writer.flush();
+        written.map_err(|error| self.failure(&error))
+    }
+
+    fn failure(&self, error: &io::Error) -> Failure {
+        match &self.path {
+            Some(path) => Failure::file(path, error),
+            None => Failure::output(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    #[test]
+    fn a_result_goes_to_the_file_that_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("result");
+        assert_eq!(put(Some(&path), "text\n"), Ok(()));
+        assert_eq!(std::fs::read_to_string(&path).expect("it was written"), "text\n");
+        let missing = folder.path().join("no/result");
+        assert_eq!(put(Some(&missing), "text\n").unwrap_err().exit, Exit::Input);
+    }
+}
