@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! send ─▶ Sending ─▶ attempt: a run with an id, an object and a journal of its own
-//!           │          Base ─▶ Survey ─▶ Cutter ─▶ WriteWindow, Checkpoints ─▶ stage, drain, publish
+//!           │          Base ─▶ Survey ─▶ Cutter ─▶ WriteWindow, Checkpoints ─▶ stage, make durable, publish
 //!           └── what earlier attempts have stored is known to later ones
 //! ```
 
