@@ -496,7 +496,7 @@ fn what_cannot_be_read_is_named_and_everything_else_is_sent() {
     });
 }
 
-/// Who could publish could plant a program that runs as root.
+/// A member that may publish must not be able to plant a program that runs as root.
 #[test]
 fn set_uid_bits_come_back_on_demand_only() {
     run(async {

@@ -41,8 +41,8 @@ impl Progress {
         Progress::begin(verb, Unit::Bytes, total, 0)
     }
 
-    /// Begins to show `verb` and things, named in the plural, of which an earlier run has `done` some. Rate and remaining
-    /// time are those of this run.
+    /// Begins to show `verb` and things, named in the plural, of which an earlier run has `done` some. Rate and
+    /// remaining time are those of this run.
     pub fn of_things(verb: &'static str, things: &'static str, total: u64, done: u64) -> Progress {
         Progress::begin(verb, Unit::Things(things), Some(total), done)
     }

@@ -1,4 +1,5 @@
-//! `capillary`: plans routes. A topology in; loads, layers, weighted paths, split ratios, critical links and pictures out.
+//! `capillary`: plans routes. A topology in; loads, layers, weighted paths, split ratios, critical links and pictures
+//! out.
 
 mod batch;
 mod compare;

@@ -46,8 +46,8 @@ pub(crate) struct Plan {
     /// Many pairs: a file with two names a line (separated by a comma or a tab), or all
     #[arg(long, value_name = "FILE|all")]
     pub(crate) pairs: Option<PathBuf>,
-    /// All demands of a traffic matrix at once: SNDlib (the network's own file or another), TopoHub's JSON, or a table with
-    /// the columns from, to and demand
+    /// All demands of a traffic matrix at once: SNDlib (the network's own file or another), TopoHub's JSON, or a table
+    /// with the columns from, to and demand
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "solver", "quantize"])]
     demands: Option<PathBuf>,
     /// The same for demands that follow the capacities of the nodes' links (gravity) and are X in all

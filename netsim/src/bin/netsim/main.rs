@@ -24,8 +24,8 @@ struct Arguments {
 enum Command {
     /// Mobile ad-hoc networks: statistics, frames as topologies, traces
     ///
-    /// Nodes move, those within range of each other are linked, and each frame is a row; the last lines sum up. A link's
-    /// mean duration is the time for which links were watched, over the number that broke.
+    /// Nodes move, those within range of each other are linked, and each frame is a row; the last lines sum up. A
+    /// link's mean duration is the time for which links were watched, over the number that broke.
     Manet(manet::Manet),
 }
 

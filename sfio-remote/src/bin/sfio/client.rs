@@ -26,8 +26,8 @@ pub(crate) const CHUNK_BYTES: usize = 2 << 20;
 /// Calls under way at once.
 pub(crate) const CALLS: usize = 24;
 
-/// How long a failed command may take to remove what it has left; an I/O node that is gone does not answer. With the silence
-/// before (`liveness.session_silence`) it ends within five seconds of a death.
+/// How long a failed command may take to remove what it has left; an I/O node that is gone does not answer. With the
+/// silence before (`liveness.session_silence`) it ends within five seconds of a death.
 const CLEAN_UP_LIMIT: Duration = Duration::from_millis(800);
 
 /// How long a command may take to say good-bye. The sessions are closed at once; what takes longer is that neighbours
@@ -153,7 +153,7 @@ impl Session {
         self.member.client()
     }
 
-    /// Who is who.
+    /// The members, their keys and their links.
     pub(crate) fn overlay(&self) -> &Overlay {
         &self.overlay
     }

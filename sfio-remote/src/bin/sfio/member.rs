@@ -152,7 +152,7 @@ pub(crate) async fn start(membership: &Membership) -> Result<SfioMember, Failure
 fn announce(name: &str, member: &SfioMember, operations: &Operations) {
     let addresses = member.endpoint().addresses();
     let metrics = operations.metrics.map(|address| format!(", metrics http://{address}/metrics"));
-    // Whoever started it may not want to know.
+    // The program that started it may not want to know.
     let _ = writeln!(
         std::io::stdout(),
         "{name} is ready: process {}, control {}, data {}{}",

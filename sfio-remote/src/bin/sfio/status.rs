@@ -32,9 +32,9 @@ struct Target {
 /// Show how a running member is: neighbours, circuits, sessions, and their paths
 ///
 /// On a terminal it shows a new picture every second until Ctrl-C; in a pipe, with --once or --json it looks once. For
-/// each path: the rate at which it is paced, its round trip, how long packets stand in queues, the share of packets that
-/// it loses, the share of the session's symbols that it carries (and should by the plan), and its redundancy (repair
-/// symbols over source symbols).
+/// each path: the rate at which it is paced, its round trip, how long packets stand in queues, the share of packets
+/// that it loses, the share of the session's symbols that it carries (and should by the plan), and its redundancy
+/// (repair symbols over source symbols).
 ///
 /// Example: sfio status --config /tmp/try/io1/config.toml
 #[derive(Debug, clap::Args)]

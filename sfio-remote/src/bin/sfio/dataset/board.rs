@@ -37,7 +37,8 @@ impl Board {
         Board::draw(TICK, move || meter.waiting().map(|wait| waiting(&wait)).unwrap_or_default())
     }
 
-    /// Between two runs of `--watch`: how old the remote copy is. `fresh` is when the last run began that came to its end.
+    /// Between two runs of `--watch`: how old the remote copy is. `fresh` is when the last run began that came to its
+    /// end.
     pub(super) fn of_age(fresh: Option<Instant>) -> Board {
         Board::draw(Duration::from_secs(1), move || match fresh {
             Some(fresh) => format!("watching; the remote copy is {} s old", fresh.elapsed().as_secs()),

@@ -12,9 +12,10 @@ use crate::exit::{Exit, Failure};
 
 /// Put back what I/O nodes have lost of a data set's records
 ///
-/// For an I/O node that has been replaced, or whose disk is an older one: records are copied from the others. The data of a
-/// lost disk is on no other one: `sfio verify` then tells which files are damaged, and the next `sfio sync` of an intact
-/// source sends them again. What interrupted runs have left is removed after the grace. Exit code 5 if something is lost.
+/// For an I/O node that has been replaced, or whose disk is an older one: records are copied from the others. The data
+/// of a lost disk is on no other one: `sfio verify` then tells which files are damaged, and the next `sfio sync` of an
+/// intact source sends them again. What interrupted runs have left is removed after the grace. Exit code 5 if something
+/// is lost.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sfio repair --overlay try local:photos")]
 pub(crate) struct Options {

@@ -24,7 +24,7 @@ pub(super) fn teller(options: &Options) -> impl FnMut(Change, &TreePath) + Send 
         if !says {
             return;
         }
-        // Whoever reads may have gone.
+        // The reader of our output may have gone.
         let _ = match json {
             true => {
                 let path = String::from_utf8_lossy(path.as_bytes());

@@ -24,11 +24,11 @@ use crate::exit::{Exit, Failure, OrFail as _};
 /// Replicate a tree of files to a site, or back
 ///
 /// Exactly one of SOURCE and TARGET is a data set, SITE:NAME, where SITE is a site of the overlay file. Sending makes a
-/// new generation of it: readers see all of it or nothing of it, whatever fails, and what is unchanged is neither sent nor
-/// stored again. An interrupted run goes on where it was when it is started again.
+/// new generation of it: readers see all of it or nothing of it, whatever fails, and what is unchanged is neither sent
+/// nor stored again. An interrupted run goes on where it was when it is started again.
 ///
-/// Files that are gone from the source stay in the new generation unless --delete is given. While the network is away the
-/// run waits, --patience long, and then goes on where it was.
+/// Files that are gone from the source stay in the new generation unless --delete is given. While the network is away
+/// the run waits, --patience long, and then goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   sfio sync --overlay try photos local:photos           send
@@ -80,8 +80,8 @@ pub(crate) struct Options {
 
     /// Send or fetch no faster than this: 100Mbit/s, 12MiB/s, none
     ///
-    /// A timetable is a list of rates, 10Mbit/s@08:00-18:00,100Mbit/s: the first that applies counts. @FILE reads either
-    /// from a file, every second, so that it can be changed while it runs.
+    /// A timetable is a list of rates, 10Mbit/s@08:00-18:00,100Mbit/s: the first that applies counts. @FILE reads
+    /// either from a file, every second, so that it can be changed while it runs.
     #[arg(long, value_name = "RATE")]
     bwlimit: Option<Limit>,
 

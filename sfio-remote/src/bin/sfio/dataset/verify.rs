@@ -14,9 +14,9 @@ use crate::exit::{Exit, Failure};
 
 /// Read all of a data set from the disks and compare it with its checksums
 ///
-/// All generations that are kept, and their manifests; whatever this machine or the I/O nodes have in memory does not count.
-/// Exit code 5 if something differs; each file that does is named, and, if this member may publish, the data set remembers
-/// it: the next `sfio sync` of an intact source sends it again. An interrupted run goes on where it was.
+/// All generations that are kept, and their manifests; whatever this machine or the I/O nodes have in memory does not
+/// count. Exit code 5 if something differs; each file that does is named, and, if this member may publish, the data set
+/// remembers it: the next `sfio sync` of an intact source sends it again. An interrupted run goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sfio verify --overlay try local:photos")]
 pub(crate) struct Options {

@@ -32,7 +32,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let operator = key_file::read(&options.key)?;
     let target = signature_file(&options.file);
     let place = target.display().to_string();
-    // Whoever reads it meanwhile finds the old one or the new one.
+    // A member that reads it meanwhile finds the old one or the new one.
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(std::path::Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).or_fail(Exit::Failed, &place)?;
