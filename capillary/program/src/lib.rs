@@ -1,4 +1,4 @@
-//! What the programs `capillary`, `ror`, `netsim` and `sfio` have in common, so that whoever knows one knows all four:
+//! What the programs `capillary`, `ror`, `netsim` and `sfio` have in common, so that a user of one knows all four:
 //!
 //! - [`exit`]: one list of exit codes;
 //! - [`failure`]: a failure is one line on standard error and an exit code;

@@ -13,10 +13,10 @@ use crate::store::Listing;
 use crate::sums;
 use crate::wire::RequestKind;
 
-/// Who asks.
+/// The session, process and member that a request comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Client<'a> {
-    /// Over which the request came.
+    /// The session over which the request came.
     pub(super) session: SessionId,
     /// The process at its other end.
     pub(super) peer: Peer,
