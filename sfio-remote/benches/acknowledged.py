@@ -3,7 +3,8 @@
 
     cargo build --release -p sfio-remote && python3 sfio-remote/benches/acknowledged.py [--sfio PROGRAM] [--only NAME] [--verbose]
 
-    pause      a run is stopped (SIGSTOP) while another one publishes, and goes on
+    pause      a run is stopped (SIGSTOP) while it sends and another one publishes, and goes on
+    lid        the same while it compares
     outage     the links of one member are down while it compares, and the other one publishes
     resume     two members, each with an interrupted run; the first one goes on
     empty      the first I/O node comes back without its disk
@@ -236,25 +237,35 @@ def pause(options):
         story.check()
 
 
+def lid(options):
+    with Story(options) as story:
+        while_comparing(story, lambda a: a, "A goes on")
+
+
 def outage(options):
     with Story(options, relays=2) as story:
-        story.sync("client", tree(story, "first", 3, 500_000, 1))
-        source_a = tree(story, "a", 20, 100_000, 2)
-        for number in range(options.entries):
-            folder = os.path.join(source_a, str(number // 1000))
-            if number % 1000 == 0:
-                os.makedirs(folder)
-            os.symlink("nowhere", os.path.join(folder, str(number)))
-        a = story.begin("client", source_a, "--compress", "none")
-        time.sleep(options.connect_s)
-        relay = story.members["r1"]
-        relay.send_signal(signal.SIGSTOP)
-        time.sleep(5)
-        story.sync("other", tree(story, "b", 7, 1_000_000, 3), "--compress", "none", name="B publishes meanwhile")
-        time.sleep(1)
-        relay.send_signal(signal.SIGCONT)
-        story.end(a, source_a, "A, whose links were down")
-        story.check()
+        while_comparing(story, lambda a: story.members["r1"], "A, whose links were down")
+
+
+def while_comparing(story, stopped, name):
+    """A is interrupted while it compares many entries, by stopping some process, and B publishes meanwhile."""
+    story.sync("client", tree(story, "first", 3, 500_000, 1))
+    source_a = tree(story, "a", 20, 100_000, 2)
+    for number in range(story.options.entries):
+        folder = os.path.join(source_a, str(number // 1000))
+        if number % 1000 == 0:
+            os.makedirs(folder)
+        os.symlink("nowhere", os.path.join(folder, str(number)))
+    a = story.begin("client", source_a, "--compress", "none")
+    time.sleep(story.options.connect_s)
+    process = stopped(a)
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(5)
+    story.sync("other", tree(story, "b", 7, 1_000_000, 3), "--compress", "none", name="B publishes meanwhile")
+    time.sleep(1)
+    process.send_signal(signal.SIGCONT)
+    story.end(a, source_a, name)
+    story.check()
 
 
 def resume(options):
@@ -479,7 +490,7 @@ def append(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    stories = {story.__name__: story for story in (pause, outage, resume, empty, older, lost, flip, index, record, swapped,
+    stories = {story.__name__: story for story in (pause, lid, outage, resume, empty, older, lost, flip, index, record, swapped,
                                                    version1, keep, append)}
     target = os.environ.get("CARGO_TARGET_DIR", "target")
     parser.add_argument("--sfio", default=os.path.join(target, "release", "sfio"), help="the program")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""How `sfio put` and `sfio get` live through outages of all links: real processes on loopback.
+"""How `sfio put`, `get`, `sync` and `verify` live through outages of all links: real processes on loopback.
 
 The links of a local overlay are emulated by the process of `sfio overlay up`. Stopping it (SIGSTOP) is an outage of all
-links, of the control plane, too; SIGCONT ends it. For each length of an outage the script measures a put and a get without it
-and with it, and prints how much later the latter ended than the outage explains.
+links, of the control plane, too; SIGCONT ends it. For each length of an outage the script measures each command without it
+and with it, and prints how much later the latter ended than the outage explains. A sync sends another tree, or fetches into
+another place, each time.
 
     cargo build --release --bin sfio
     python3 sfio-remote/benches/outages.py --sfio target/release/sfio --outages 6,60
@@ -12,6 +13,7 @@ and with it, and prints how much later the latter ended than the outage explains
 import argparse
 import filecmp
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,7 +38,8 @@ class Overlay:
         """Runs a command, with an outage of so many seconds; gives its seconds, its exit code and what it said."""
         began = time.monotonic()
         command = [self.sfio, *arguments, "--overlay", self.folder]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        environment = dict(os.environ, XDG_CACHE_HOME=os.path.join(self.folder, "cache"))
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
         if outage:
             time.sleep(begin_after)
             if process.poll() is not None:
@@ -52,6 +55,13 @@ class Overlay:
         self.up.wait()
 
 
+def noise(folder, megabytes, name="file"):
+    """A file of so many megabytes that has not been there before."""
+    with open(os.path.join(folder, name), "wb") as file:
+        for _ in range(megabytes):
+            file.write(os.urandom(1_000_000))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sfio", default="target/release/sfio")
@@ -59,28 +69,39 @@ def main():
     parser.add_argument("--rate-mbit", type=int, default=400, help="of each link (default 400)")
     parser.add_argument("--outages", default="6", help="seconds, with commas between (default 6)")
     parser.add_argument("--begin-after", type=float, default=1.5, help="seconds from the start of the command (default 1.5)")
+    parser.add_argument("--only", action="append", choices=["put", "get", "send", "verify", "fetch"], help="only this command")
     options = parser.parse_args()
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         source, back = os.path.join(folder, "source"), os.path.join(folder, "back")
-        with open(source, "wb") as file:
-            for _ in range(options.size):
-                file.write(os.urandom(1_000_000))
+        noise(folder, options.size, "source")
         overlay = Overlay(os.path.abspath(options.sfio), os.path.join(folder, "overlay"), options.rate_mbit)
         try:
             name = "io1,x;io2,x"
-            commands = {"put": ["put", "--replace", source, name], "get": ["get", name, back]}
+            tree = os.path.join(folder, "tree")
+            os.mkdir(tree)
+            commands = {
+                "put": (["put", "--replace", source, name], lambda: None, lambda: True),
+                "get": (["get", name, back], lambda: None, lambda: filecmp.cmp(source, back, shallow=False)),
+                "send": (["sync", "--compress", "none", tree, "local:set"], lambda: noise(tree, options.size), lambda: True),
+                "verify": (["verify", "--generation", "1", "local:set"], lambda: None, lambda: True),
+                "fetch": (["sync", "local:set", back + "-tree"], lambda: shutil.rmtree(back + "-tree", ignore_errors=True),
+                          lambda: filecmp.cmp(os.path.join(tree, "file"), os.path.join(back + "-tree", "file"), shallow=False)),
+            }
+            chosen = options.only or commands
             print("command  outage  without it     with it  later than it explains  code")
             for outage in [float(text) for text in options.outages.split(",")]:
-                for command, arguments in commands.items():
+                for command in chosen:
+                    arguments, prepare, is_right = commands[command]
+                    prepare()
                     without, code, said = overlay.run(arguments, 0, 0)
                     if code != 0:
                         sys.exit(f"{command} without an outage: code {code}: {said}")
+                    prepare()
                     seconds, code, said = overlay.run(arguments, outage, options.begin_after)
                     later = seconds - without - outage
                     print(f"{command:7} {outage:5.0f} s {without:9.2f} s {seconds:9.2f} s {later:21.2f} s  {code:4}  {said}", flush=True)
-                    equal = command == "put" or filecmp.cmp(source, back, shallow=False)
-                    failed |= code != 0 or later > 3 or not equal
+                    failed |= code != 0 or later > 3 or not is_right()
         finally:
             overlay.end()
     sys.exit(1 if failed else 0)
