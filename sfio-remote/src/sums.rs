@@ -14,12 +14,20 @@
 //! ├───────────────┴───────────────┴───────────────┴───────────────┤
 //! │              length of the subfile (64 bits)                  │  8
 //! ├───────────────────────────────────────────────────────────────┤
-//! │ BLAKE3 of each chunk of 64 KiB, 32 bytes each; the last chunk │ 16
-//! │ may be shorter                                                │
+//! │ the blocks, one for each 1023 chunks; the last may be shorter │ 16
+//! └───────────────────────────────────────────────────────────────┘
+//! each block:
+//! ┌───────────────────────────────────────────────────────────────┐
+//! │ BLAKE3 of each chunk of 64 KiB of the subfile, 32 bytes each; │
+//! │ the last chunk may be shorter                                 │
 //! ├───────────────────────────────────────────────────────────────┤
-//! │ BLAKE3 of all the bytes before                                │
+//! │ BLAKE3 of the 16 bytes above, of the block's number (64 bits) │
+//! │ and of its sums                                               │
 //! └───────────────────────────────────────────────────────────────┘
 //! ```
+//!
+//! A block says by itself whether it is damaged, so that a reader holds one of 32 KiB at a time, however long the
+//! subfile is. An empty subfile has one block without sums.
 
 use std::ops::Range;
 
@@ -31,9 +39,14 @@ pub const CHUNK_BYTES: usize = 64 << 10;
 
 const MAGIC: &[u8; 8] = b"SFIOSUM\x01";
 const HEADER_BYTES: usize = 16;
+const SUM_BYTES: usize = blake3::OUT_LEN;
+
+/// A block is 32 KiB long.
+const BLOCK_SUMS: u64 = 1_023;
+
 const SUFFIX: &str = ".sfio-sums";
 
-type Sum = [u8; blake3::OUT_LEN];
+type Sum = [u8; SUM_BYTES];
 
 /// Where the sums of a subfile are; none if its name leaves no room for theirs, if it is itself the place of sums, or
 /// if it is a data set's file, whose manifests have sums of their own.
@@ -64,156 +77,225 @@ fn split(path: &SubfilePath) -> (&str, &str) {
     text.split_at(text.rfind('/').map_or(0, |slash| slash + 1))
 }
 
-/// The sums of a subfile.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sums {
-    length: u64,
-    chunks: Vec<Sum>,
-}
-
 /// What is wrong with bytes that should be sums.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SumsError {
     /// They are of another format, or of a newer version of it.
-    #[error("these are no checksums of version 1")]
+    #[error("what lies beside it are no checksums of version 1")]
     Format,
+    /// They are of a subfile of another length.
+    #[error(
+        "it has {found} bytes, but its checksums are of {summed}: it was changed behind the back of its I/O node"
+    )]
+    OtherLength {
+        /// How long the subfile is.
+        found: u64,
+        /// How long the one was that the sums are of.
+        summed: u64,
+    },
     /// They are damaged themselves.
     #[error("the checksums themselves are damaged")]
     Damaged,
 }
 
-/// Takes the bytes of a subfile in order and makes their sums.
+/// The length of the sums of a subfile of `length` bytes, in bytes.
+pub fn encoded_length(length: u64) -> u64 {
+    HEADER_BYTES as u64 + (chunk_count(length) + block_count(length)) * SUM_BYTES as u64
+}
+
+fn chunk_count(length: u64) -> u64 {
+    length.div_ceil(CHUNK_BYTES as u64)
+}
+
+fn block_count(length: u64) -> u64 {
+    chunk_count(length).div_ceil(BLOCK_SUMS).max(1)
+}
+
+fn header(length: u64) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..MAGIC.len()].copy_from_slice(MAGIC);
+    header[MAGIC.len()..].copy_from_slice(&length.to_be_bytes());
+    header
+}
+
+/// The last sum of a block.
+fn sum_of_block(length: u64, number: u64, sums: &[u8]) -> Sum {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&header(length)).update(&number.to_be_bytes()).update(sums);
+    *hasher.finalize().as_bytes()
+}
+
+/// Cuts the bytes of a subfile, which come in order, into chunks, and sums these.
 #[derive(Debug, Default)]
-pub struct Summing {
+struct Chunks {
+    /// How many bytes came in all.
     length: u64,
-    chunks: Vec<Sum>,
-    /// The bytes of the chunk that has begun.
+    /// Those of the chunk that has begun.
     begun: Vec<u8>,
 }
 
-/// Takes the bytes of a subfile in order and compares them with its sums.
-#[derive(Debug)]
-pub struct Checking {
-    sums: Sums,
-    found: Summing,
-    /// How many chunks were compared.
-    compared: usize,
-}
-
-impl Sums {
-    /// The length of sums, in bytes, for a subfile of `length` bytes.
-    pub fn encoded_length(length: u64) -> u64 {
-        HEADER_BYTES as u64 + (length.div_ceil(CHUNK_BYTES as u64) + 1) * blake3::OUT_LEN as u64
-    }
-
-    /// The length of the subfile in bytes.
-    pub fn length(&self) -> u64 {
-        self.length
-    }
-
-    /// The bytes that stand for these sums.
-    pub fn emit(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + (self.chunks.len() + 1) * blake3::OUT_LEN);
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend(self.length.to_be_bytes());
-        bytes.extend(self.chunks.iter().flatten());
-        let all = blake3::hash(&bytes);
-        bytes.extend_from_slice(all.as_bytes());
-        bytes
-    }
-
-    /// The sums that `bytes` stand for. It allocates as much as `bytes` have.
-    ///
-    /// # Errors
-    /// If they are no sums, or damaged.
-    pub fn parse(bytes: &[u8]) -> Result<Sums, SumsError> {
-        let (content, all) = bytes.split_last_chunk::<{ blake3::OUT_LEN }>().ok_or(SumsError::Format)?;
-        let (header, chunks) = content.split_first_chunk::<HEADER_BYTES>().ok_or(SumsError::Format)?;
-        let (magic, length) = header.split_first_chunk::<8>().ok_or(SumsError::Format)?;
-        if magic != MAGIC {
-            return Err(SumsError::Format);
-        }
-        let length = u64::from_be_bytes(length.try_into().map_err(|_| SumsError::Format)?);
-        if blake3::hash(content) != *all || Sums::encoded_length(length) != bytes.len() as u64 {
-            return Err(SumsError::Damaged);
-        }
-        let (chunks, _) = chunks.as_chunks::<{ blake3::OUT_LEN }>();
-        Ok(Sums { length, chunks: chunks.to_vec() })
-    }
-}
-
-impl Summing {
-    /// The next bytes of the subfile.
-    pub fn push(&mut self, mut bytes: &[u8]) {
+impl Chunks {
+    /// Calls `take` with the sum of each chunk that ends within `bytes`.
+    fn push(&mut self, mut bytes: &[u8], mut take: impl FnMut(Sum)) {
         self.length += bytes.len() as u64;
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(CHUNK_BYTES - self.begun.len()));
             // A whole chunk that lies in one piece is not copied.
             if now.len() == CHUNK_BYTES {
-                self.chunks.push(*blake3::hash(now).as_bytes());
+                take(*blake3::hash(now).as_bytes());
             } else {
                 self.begun.extend_from_slice(now);
                 if self.begun.len() == CHUNK_BYTES {
-                    self.end_chunk();
+                    take(self.end());
                 }
             }
             bytes = later;
         }
     }
 
-    /// The subfile ends here.
-    pub fn finish(mut self) -> Sums {
-        if !self.begun.is_empty() {
-            self.end_chunk();
-        }
-        Sums { length: self.length, chunks: self.chunks }
+    /// The sum of the last chunk, if it is shorter.
+    fn finish(&mut self) -> Option<Sum> {
+        (!self.begun.is_empty()).then(|| self.end())
     }
 
-    fn end_chunk(&mut self) {
-        self.chunks.push(*blake3::hash(&self.begun).as_bytes());
+    fn end(&mut self) -> Sum {
+        let sum = *blake3::hash(&self.begun).as_bytes();
         self.begun.clear();
+        sum
     }
 }
 
-impl Checking {
-    /// Compares a subfile with `sums`.
-    pub fn new(sums: Sums) -> Checking {
-        Checking { sums, found: Summing::default(), compared: 0 }
+/// Takes the bytes of a subfile in order and makes their sums, which take a 2,048th of their memory.
+#[derive(Debug, Default)]
+pub struct Summing {
+    chunks: Chunks,
+    sums: Vec<Sum>,
+}
+
+impl Summing {
+    /// The next bytes of the subfile.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let Summing { chunks, sums } = self;
+        chunks.push(bytes, |sum| sums.push(sum));
     }
 
-    /// The next bytes of the subfile.
+    /// The subfile ends here: gives the bytes that stand for its sums.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.sums.extend(self.chunks.finish());
+        let (length, mut sums) = (self.chunks.length, self.sums.as_flattened());
+        let mut bytes = Vec::with_capacity(encoded_length(length) as usize);
+        bytes.extend(header(length));
+        for number in 0..block_count(length) {
+            let (block, later) = sums.split_at(sums.len().min(BLOCK_SUMS as usize * SUM_BYTES));
+            bytes.extend_from_slice(block);
+            bytes.extend(sum_of_block(length, number, block));
+            sums = later;
+        }
+        bytes
+    }
+}
+
+/// Takes the bytes of a subfile in order and compares them with its sums, which it is given block by block.
+///
+/// ```text
+/// loop { fetch next_block() ─▶ supply ─▶ push up to room() bytes of the subfile } ─▶ finish
+/// ```
+#[derive(Debug)]
+pub struct Checking {
+    /// How long the subfile is.
+    length: u64,
+    chunks: Chunks,
+    /// How many blocks it was given.
+    blocks: u64,
+    /// The sums of the newest block.
+    sums: Vec<Sum>,
+}
+
+impl Checking {
+    /// Compares a subfile of `length` bytes.
+    pub fn new(length: u64) -> Checking {
+        Checking { length, chunks: Chunks::default(), blocks: 0, sums: Vec::new() }
+    }
+
+    /// Where the next block is among the bytes of the sums; none if it has all.
+    pub fn next_block(&self) -> Option<Range<u64>> {
+        Checking::block(self.length, self.blocks)
+    }
+
+    /// Where the block of that number is among the bytes of the sums of a subfile of `length` bytes; the first one
+    /// comes with the 16 bytes before it. None if there is no such block.
+    pub fn block(length: u64, number: u64) -> Option<Range<u64>> {
+        let end = |number: u64| {
+            let sums = (number * BLOCK_SUMS).min(chunk_count(length)) + number;
+            HEADER_BYTES as u64 + sums * SUM_BYTES as u64
+        };
+        let start = if number == 0 { 0 } else { end(number) };
+        (number < block_count(length)).then(|| start..end(number + 1))
+    }
+
+    /// The next block; all bytes that it was asked for, or as many as there are.
+    ///
+    /// # Errors
+    /// If it cannot be believed.
+    pub fn supply(&mut self, bytes: &[u8]) -> Result<(), SumsError> {
+        let expected = self.next_block().map_or(0, |range| range.end - range.start);
+        let mut block = bytes;
+        if self.blocks == 0 {
+            let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(SumsError::Format)?;
+            let (magic, length) = header.split_first_chunk::<8>().ok_or(SumsError::Format)?;
+            if magic != MAGIC {
+                return Err(SumsError::Format);
+            }
+            let summed = u64::from_be_bytes(length.try_into().map_err(|_| SumsError::Format)?);
+            if summed != self.length {
+                return Err(SumsError::OtherLength { found: self.length, summed });
+            }
+            block = rest;
+        }
+        let (sums, sum) = block.split_last_chunk::<SUM_BYTES>().ok_or(SumsError::Damaged)?;
+        if bytes.len() as u64 != expected || sum_of_block(self.length, self.blocks, sums) != *sum {
+            return Err(SumsError::Damaged);
+        }
+        self.sums = sums.as_chunks::<SUM_BYTES>().0.to_vec();
+        self.blocks += 1;
+        Ok(())
+    }
+
+    /// Whether it was given no block yet.
+    pub fn is_new(&self) -> bool {
+        self.blocks == 0
+    }
+
+    /// How many more bytes of the subfile it can compare before it needs the next block.
+    pub fn room(&self) -> u64 {
+        let end = (self.blocks * BLOCK_SUMS).saturating_mul(CHUNK_BYTES as u64).min(self.length);
+        end - self.chunks.length
+    }
+
+    /// The next bytes of the subfile, at most [`room`](Self::room).
     ///
     /// # Errors
     /// The first chunk whose bytes are not those that were summed, as offsets in the subfile.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Range<u64>> {
-        self.found.push(bytes);
-        self.compare()
-    }
-
-    /// The subfile ends here.
-    ///
-    /// # Errors
-    /// As [`push`](Self::push); the length counts, too.
-    pub fn finish(mut self) -> Result<(), Range<u64>> {
-        if !self.found.begun.is_empty() {
-            self.found.end_chunk();
-        }
-        self.compare()?;
-        match self.found.length == self.sums.length {
-            true => Ok(()),
-            false => Err(self.found.length.min(self.sums.length)..self.found.length.max(self.sums.length)),
-        }
-    }
-
-    fn compare(&mut self) -> Result<(), Range<u64>> {
-        for (index, found) in self.found.chunks.iter().enumerate().skip(self.compared) {
-            if self.sums.chunks.get(index) != Some(found) {
-                let start = (index * CHUNK_BYTES) as u64;
-                return Err(start..self.found.length.min(start + CHUNK_BYTES as u64));
+        assert!(bytes.len() as u64 <= self.room(), "{} bytes for room of {}", bytes.len(), self.room());
+        let Checking { chunks, sums, blocks, length } = self;
+        let mut index = chunks.length / CHUNK_BYTES as u64;
+        let mut wrong = None;
+        let mut compare = |sum| {
+            let of_block = index - (*blocks - 1) * BLOCK_SUMS;
+            if sums[of_block as usize] != sum {
+                wrong.get_or_insert(index);
             }
+            index += 1;
+        };
+        chunks.push(bytes, &mut compare);
+        if chunks.length == *length {
+            chunks.finish().into_iter().for_each(compare);
         }
-        self.compared = self.found.chunks.len();
-        Ok(())
+        wrong.map_or(Ok(()), |index| {
+            let start = index * CHUNK_BYTES as u64;
+            Err(start..(start + CHUNK_BYTES as u64).min(*length))
+        })
     }
 }
 
@@ -222,34 +304,75 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn summed(bytes: &[u8], pieces: &[usize]) -> Sums {
-        let (mut summing, mut rest) = (Summing::default(), bytes);
-        for piece in pieces {
-            let (now, later) = rest.split_at(rest.len().min(*piece));
-            summing.push(now);
+    /// What one block covers.
+    const BLOCK: u64 = BLOCK_SUMS * CHUNK_BYTES as u64;
+
+    fn in_pieces<'a>(bytes: &'a [u8], pieces: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
+        let (mut pieces, mut rest) = (pieces.iter(), bytes);
+        std::iter::from_fn(move || {
+            let piece = pieces.next().copied().unwrap_or(usize::MAX);
+            let (now, later) = rest.split_at(rest.len().min(piece));
             rest = later;
-        }
-        summing.push(rest);
+            (!now.is_empty() || !later.is_empty()).then_some(now)
+        })
+    }
+
+    fn summed(bytes: &[u8], pieces: &[usize]) -> Vec<u8> {
+        let mut summing = Summing::default();
+        in_pieces(bytes, pieces).for_each(|piece| summing.push(piece));
         summing.finish()
+    }
+
+    /// What may come out of a comparison that goes wrong.
+    #[derive(Debug, PartialEq)]
+    enum Wrong {
+        Sums(SumsError),
+        Bytes(Range<u64>),
+    }
+
+    fn compare(bytes: &[u8], sums: &[u8], pieces: &[usize]) -> Result<(), Wrong> {
+        let mut checking = Checking::new(bytes.len() as u64);
+        let supply = |checking: &mut Checking| {
+            let range = checking.next_block().expect("it has room for all bytes behind the last block");
+            let at = |offset: u64| (offset as usize).min(sums.len());
+            checking.supply(&sums[at(range.start)..at(range.end)]).map_err(Wrong::Sums)
+        };
+        supply(&mut checking)?;
+        for mut piece in in_pieces(bytes, pieces) {
+            while !piece.is_empty() {
+                if checking.room() == 0 {
+                    supply(&mut checking)?;
+                }
+                let (now, later) = piece.split_at(piece.len().min(checking.room() as usize));
+                checking.push(now).map_err(Wrong::Bytes)?;
+                piece = later;
+            }
+        }
+        assert_eq!((checking.next_block(), checking.room()), (None, 0));
+        Ok(())
     }
 
     fn content(length: usize, seed: u8) -> Vec<u8> {
         (0..length).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ seed).collect()
     }
 
+    fn sums_of_chunks(bytes: &[u8]) -> Vec<u8> {
+        bytes.chunks(CHUNK_BYTES).flat_map(|chunk| *blake3::hash(chunk).as_bytes()).collect()
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
         #[test]
-        fn sums_do_not_depend_on_the_pieces_and_read_back(length in 0_usize..300_000, seed: u8,
-                                                          pieces in prop::collection::vec(0_usize..140_000, 0..6)) {
+        fn sums_do_not_depend_on_the_pieces_and_say_that_all_is_well(
+            length in 0_usize..300_000, seed: u8, cut in prop::collection::vec(0_usize..140_000, 0..6),
+            compared in prop::collection::vec(0_usize..140_000, 0..6),
+        ) {
             let bytes = content(length, seed);
-            let sums = summed(&bytes, &pieces);
-            let naive: Vec<Sum> = bytes.chunks(CHUNK_BYTES).map(|chunk| *blake3::hash(chunk).as_bytes()).collect();
-            prop_assert_eq!(&sums.chunks, &naive);
-            let encoded = sums.emit();
-            prop_assert_eq!(encoded.len() as u64, Sums::encoded_length(length as u64));
-            prop_assert_eq!(Sums::parse(&encoded), Ok(sums));
+            let sums = summed(&bytes, &cut);
+            prop_assert_eq!(sums.len() as u64, encoded_length(length as u64));
+            prop_assert_eq!(&sums[HEADER_BYTES..sums.len() - SUM_BYTES], sums_of_chunks(&bytes));
+            prop_assert_eq!(compare(&bytes, &sums, &compared), Ok(()));
         }
 
         #[test]
@@ -259,41 +382,65 @@ mod tests {
             let sums = summed(&bytes, &[]);
             let place = place.index(length);
             bytes[place] ^= flip;
-            let (mut checking, mut rest, mut found) = (Checking::new(sums), &bytes[..], Ok(()));
-            for piece in pieces {
-                let (now, later) = rest.split_at(rest.len().min(piece));
-                found = found.and_then(|()| checking.push(now));
-                rest = later;
-            }
-            let wrong = found.and_then(|()| checking.push(rest)).and_then(|()| checking.finish());
-            let wrong = wrong.expect_err("a byte differs");
-            prop_assert!(wrong.contains(&(place as u64)), "{:?} {}", wrong, place);
-            prop_assert_eq!(wrong.start % CHUNK_BYTES as u64, 0);
+            let start = (place - place % CHUNK_BYTES) as u64;
+            let end = (start + CHUNK_BYTES as u64).min(length as u64);
+            prop_assert_eq!(compare(&bytes, &sums, &pieces), Err(Wrong::Bytes(start..end)));
         }
 
         #[test]
         fn damaged_sums_are_never_taken_for_sums(length in 0_usize..200_000, place: prop::sample::Index, flip in 1_u8..) {
-            let mut encoded = summed(&content(length, 9), &[]).emit();
-            let place = place.index(encoded.len());
-            encoded[place] ^= flip;
-            prop_assert!(Sums::parse(&encoded).is_err());
+            let bytes = content(length, 9);
+            let mut sums = summed(&bytes, &[]);
+            let place = place.index(sums.len());
+            sums[place] ^= flip;
+            prop_assert!(matches!(compare(&bytes, &sums, &[]), Err(Wrong::Sums(_))));
         }
 
         #[test]
-        fn garbage_is_no_sums(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert!(Sums::parse(&bytes).is_err());
+        fn garbage_is_no_sums(bytes in prop::collection::vec(any::<u8>(), 0..200), length: u64) {
+            prop_assert!(Checking::new(length >> 1).supply(&bytes).is_err());
         }
+
+        #[test]
+        fn blocks_lie_one_behind_the_other_and_a_reader_holds_one_of_them(
+            length in 0..u64::MAX >> 1, number in 0_u64..1 << 40,
+        ) {
+            let last = block_count(length) - 1;
+            let number = number.min(last);
+            let block = Checking::block(length, number).expect("there is one");
+            prop_assert!(block.end - block.start <= (HEADER_BYTES + (32 << 10)) as u64, "{:?}", block);
+            match Checking::block(length, number + 1) {
+                Some(next) => prop_assert_eq!(next.start, block.end),
+                None => prop_assert_eq!((block.end, number), (encoded_length(length), last)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_subfile_of_several_blocks_is_compared_with_all_of_them() {
+        let mut bytes = vec![7; BLOCK as usize + 100_000];
+        let sums = summed(&bytes, &[]);
+        assert_eq!(sums.len(), HEADER_BYTES + (32 << 10) + 3 * SUM_BYTES);
+        assert_eq!(compare(&bytes, &sums, &[1_000_000, 5]), Ok(()));
+        *bytes.last_mut().expect("not empty") = 8;
+        let last_chunk = BLOCK + CHUNK_BYTES as u64..bytes.len() as u64;
+        assert_eq!(compare(&bytes, &sums, &[]), Err(Wrong::Bytes(last_chunk)));
+        let mut swapped = sums.clone();
+        swapped[HEADER_BYTES + (32 << 10)..].copy_from_slice(&sums[HEADER_BYTES..][..3 * SUM_BYTES]);
+        assert_eq!(compare(&bytes, &swapped, &[]), Err(Wrong::Sums(SumsError::Damaged)));
     }
 
     #[test]
     fn another_length_is_noticed_even_where_all_chunks_fit() {
         let bytes = content(2 * CHUNK_BYTES, 1);
-        for (summed_bytes, found_bytes) in
-            [(&bytes[..], &bytes[..CHUNK_BYTES]), (&bytes[..CHUNK_BYTES], &bytes[..])]
-        {
-            let mut checking = Checking::new(summed(summed_bytes, &[]));
-            let wrong = checking.push(found_bytes).and_then(|()| checking.finish());
-            assert_eq!(wrong, Err(CHUNK_BYTES as u64..2 * CHUNK_BYTES as u64));
+        for (summed_bytes, found) in [
+            (&bytes[..], &bytes[..CHUNK_BYTES]),
+            (&bytes[..CHUNK_BYTES], &bytes[..]),
+            (&bytes[..], &bytes[..0]),
+        ] {
+            let error =
+                SumsError::OtherLength { found: found.len() as u64, summed: summed_bytes.len() as u64 };
+            assert_eq!(compare(found, &summed(summed_bytes, &[]), &[]), Err(Wrong::Sums(error)));
         }
     }
 

@@ -188,6 +188,20 @@ fn a_put_and_a_get_live_through_an_outage_of_all_links() {
     assert_eq!(overlay.exported_names("io2"), [".x.sfio-sums", "x"]);
 }
 
+#[test]
+fn ctrl_c_ends_a_put_that_waits() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "10", "--delay-ms", "1"]);
+    let source = overlay.folder().join("source");
+    fs::write(&source, bytes(30_000_000)).expect("it can be written");
+    let put = overlay.begin_logged(&["put", &source.to_string_lossy(), "io1,x;io2,x"]);
+    overlay.wait_for_file("io2", "x.part");
+    overlay.signal("io2", "-STOP");
+    put.wait_for_words("waiting, because");
+    put.interrupt();
+    overlay.signal("io2", "-CONT");
+}
+
 /// What is written to an I/O node that is killed may be lost with its power; only what was written again can be synced.
 #[test]
 fn a_put_stores_again_what_a_restarted_io_node_may_have_lost() {

@@ -1,6 +1,7 @@
 //! Clients and I/O nodes together, over a transport in memory, against a file in memory.
 
 mod crashes;
+mod hostile;
 
 use std::time::Duration;
 

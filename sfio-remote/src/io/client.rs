@@ -284,7 +284,7 @@ impl Patient<'_> {
 
     async fn call<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer> {
         let id = self.client.next_id();
-        self.patience.retry(|_| self.client.call_as(id, operation.clone())).await
+        self.patience.retry(|| self.client.call_as(id, operation.clone())).await
     }
 }
 

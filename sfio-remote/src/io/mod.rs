@@ -44,5 +44,5 @@ pub use client::{FileError, Patient, SfioClient};
 pub use disk::{DiskStore, ExportError, IdentityError, Quotas};
 pub use file::{OpenOptions, StripedFile};
 pub use member::{MemberConfig, SfioMember, StartError};
-pub use patience::{OutageNews, Patience};
+pub use patience::{MayPass, OutageNews, Patience, Waited, Waiting};
 pub use submission::Submission;

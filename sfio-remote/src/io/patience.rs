@@ -15,10 +15,11 @@ use crate::remote_error::ErrorKind;
 /// timeouts, so that short pauses cost little.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// How long work waits for I/O nodes that were there and cannot be reached any more, and what it has met with.
+/// How long work waits for I/O nodes that were there and cannot be reached any more.
 ///
-/// All work that shares a patience shares its outages: the first failure begins an outage, the first success ends it.
-/// Before anything has worked, nothing is waited for: a wrong name or an I/O node that does not run is told at once.
+/// All work that shares a patience shares its outages: the first that has to wait begins an outage, and it is over when
+/// nobody waits any more. The limit holds for each piece of work, from its own first failure on. Before anything has
+/// worked, nothing is waited for: a wrong name or an I/O node that does not run is told at once.
 ///
 /// ```no_run
 /// # async fn run(file: &sfio_remote::io::StripedFile) -> Result<(), Box<dyn std::error::Error>> {
@@ -26,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// use std::time::Duration;
 ///
 /// let patience = Patience::new(Duration::from_secs(600)).telling(|news| eprintln!("{news}"));
-/// let first = patience.retry(|_| file.read_exact_at(0, 1_000)).await?;
-/// let second = patience.retry(|_| file.read_exact_at(1_000, 1_000)).await?;
+/// let first = patience.retry(|| file.read_exact_at(0, 1_000)).await?;
+/// let second = patience.retry(|| file.read_exact_at(1_000, 1_000)).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -37,19 +38,23 @@ pub struct Patience {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    has_worked: bool,
-    outage: Option<Outage>,
-    outages: u64,
+/// An error that may say that only the network is in the way, so that the same may work later.
+pub trait MayPass: Sized + fmt::Display {
+    /// Whether it says so.
+    fn may_pass(&self) -> bool;
+
+    /// The error of somebody who has waited for too long.
+    #[must_use]
+    fn after_waiting(self, waited: Waited) -> Self;
 }
 
-#[derive(Debug)]
-struct Outage {
-    began: Instant,
-    /// How often all has been tried again.
-    attempts: u64,
-    last_attempt: Instant,
+/// For how long something was tried in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waited {
+    /// Since the first failure.
+    pub time: Duration,
+    /// How often it was tried again.
+    pub attempts: u64,
 }
 
 /// What is told while work waits.
@@ -69,8 +74,22 @@ pub enum OutageNews {
     },
 }
 
+#[derive(Debug, Default)]
+struct State {
+    has_worked: bool,
+    outage: Option<Outage>,
+    outages: u64,
+}
+
+#[derive(Debug)]
+struct Outage {
+    began: Instant,
+    /// How many wait for its end.
+    waiting: usize,
+}
+
 impl Patience {
-    /// Patience of so much time for each outage; none: every failure is final.
+    /// Patience of so much time; none: every failure is final.
     pub fn new(limit: Duration) -> Patience {
         Patience { limit, tell: Box::new(|_| {}), state: Mutex::default() }
     }
@@ -80,76 +99,66 @@ impl Patience {
         Patience { tell: Box::new(tell), ..self }
     }
 
-    /// Does `attempt` until it succeeds. It gets its number, from 0 on, and must be something that may be done twice.
+    /// Does `attempt`, which must be something that may be done twice, until it succeeds.
     ///
     /// # Errors
-    /// Failures that waiting does not mend, at once; [`FileError::OutOfPatience`] when an outage lasts too long.
-    pub async fn retry<T, F>(&self, mut attempt: impl FnMut(u64) -> F) -> Result<T, FileError>
+    /// Failures that waiting does not mend, at once; the last failure when it has waited for too long.
+    pub async fn retry<T, E, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, E>
     where
-        F: Future<Output = Result<T, FileError>>,
+        E: MayPass,
+        F: Future<Output = Result<T, E>>,
     {
-        let mut number = 0;
+        let mut waiting = self.waiting();
         loop {
-            match attempt(number).await {
+            match attempt().await {
                 Ok(value) => {
-                    self.worked();
+                    waiting.worked();
                     return Ok(value);
                 }
-                Err(error) => self.wait(error).await?,
+                Err(error) => waiting.wait(error).await?,
             }
-            number += 1;
         }
     }
 
-    /// Something has worked: an outage, if there was one, is over.
+    /// Somebody who may have to wait, and says so itself.
+    pub fn waiting(&self) -> Waiting<'_> {
+        Waiting { patience: self, since: None, attempts: 0 }
+    }
+
+    /// Something has worked: from now on outages are waited for.
     pub fn worked(&self) {
-        let over = {
-            let mut state = self.state();
-            state.has_worked = true;
-            state.outage.take()
-        };
-        if let Some(outage) = over {
-            self.announce(&OutageNews::Over { after: outage.began.elapsed() });
-        }
-    }
-
-    /// Something has failed: waits until it is time for the next attempt.
-    ///
-    /// # Errors
-    /// `error` itself if waiting does not mend it, or nothing has worked before; [`FileError::OutOfPatience`] when the
-    /// outage lasts too long.
-    pub async fn wait(&self, error: FileError) -> Result<(), FileError> {
-        if self.limit.is_zero() || !is_outage(&error) {
-            return Err(error);
-        }
-        let (news, waited, attempts) = {
-            let mut state = self.state();
-            if !state.has_worked {
-                return Err(error);
-            }
-            let (is_new, now) = (state.outage.is_none(), Instant::now());
-            state.outages += u64::from(is_new);
-            let outage = state.outage.get_or_insert(Outage { began: now, attempts: 0, last_attempt: now });
-            // What failed at the same moment was one attempt.
-            if now - outage.last_attempt >= PAUSE / 2 {
-                (outage.attempts, outage.last_attempt) = (outage.attempts + 1, now);
-            }
-            let news = is_new.then(|| OutageNews::Begun { error: error.to_string(), limit: self.limit });
-            (news, now - outage.began, outage.attempts)
-        };
-        if waited >= self.limit {
-            return Err(FileError::OutOfPatience { error: Box::new(error), waited, attempts });
-        }
-        if let Some(news) = news {
-            self.announce(&news);
-        }
-        sleep(PAUSE.min(self.limit - waited)).await;
-        Ok(())
+        self.state().has_worked = true;
     }
 
     /// How many outages there were so far.
     pub fn outages(&self) -> u64 {
         self.state().outages
+    }
+
+    fn somebody_waits(&self, error: &impl fmt::Display, now: Instant) {
+        let is_new = {
+            let mut state = self.state();
+            let is_new = state.outage.is_none();
+            state.outages += u64::from(is_new);
+            state.outage.get_or_insert(Outage { began: now, waiting: 0 }).waiting += 1;
+            is_new
+        };
+        if is_new {
+            self.announce(&OutageNews::Begun { error: error.to_string(), limit: self.limit });
+        }
+    }
+
+    fn somebody_waits_no_more(&self, works: bool) {
+        let over = {
+            let mut state = self.state();
+            if let Some(outage) = &mut state.outage {
+                outage.waiting -= 1;
+            }
+            state.outage.take_if(|outage| outage.waiting == 0)
+        };
+        if let Some(outage) = over.filter(|_| works) {
+            self.announce(&OutageNews::Over { after: outage.began.elapsed() });
+        }
     }
 
     fn announce(&self, news: &OutageNews) {
@@ -163,19 +172,77 @@ impl Patience {
     }
 }
 
-/// Whether an error says that an I/O node cannot be reached now, so that the same may work later.
-fn is_outage(error: &FileError) -> bool {
-    match error {
-        FileError::Operation(operation) => match operation {
-            OperationError::Connect { .. }
-            | OperationError::SessionClosed { .. }
-            | OperationError::TimedOut { .. } => true,
-            OperationError::IoNode { error, .. } => {
-                matches!(error.kind, ErrorKind::Idle | ErrorKind::Overloaded | ErrorKind::Cancelled)
-            }
-            _ => false,
-        },
-        FileError::Ended(_) | FileError::EndOfFile { .. } | FileError::OutOfPatience { .. } => false,
+/// Somebody who waits for an outage to end, once or several times.
+#[derive(Debug)]
+pub struct Waiting<'a> {
+    patience: &'a Patience,
+    /// The first failure since it last got on; none: it does not wait.
+    since: Option<Instant>,
+    attempts: u64,
+}
+
+impl Waiting<'_> {
+    /// It has got on: if it waited, its outage is over.
+    pub fn worked(&mut self) {
+        self.patience.worked();
+        self.end(true);
+    }
+
+    /// It has failed: waits until it is time for the next attempt.
+    ///
+    /// # Errors
+    /// `error` if waiting does not mend it, if nothing has worked before, or if it has waited for too long.
+    pub async fn wait<E: MayPass>(&mut self, error: E) -> Result<(), E> {
+        let Patience { limit, .. } = *self.patience;
+        if limit.is_zero() || !error.may_pass() || !self.patience.state().has_worked {
+            return Err(error);
+        }
+        let now = Instant::now();
+        let waited = now
+            - *self.since.get_or_insert_with(|| {
+                self.patience.somebody_waits(&error, now);
+                now
+            });
+        if waited >= limit {
+            return Err(error.after_waiting(Waited { time: waited, attempts: self.attempts }));
+        }
+        self.attempts += 1;
+        sleep(PAUSE.min(limit - waited)).await;
+        Ok(())
+    }
+
+    fn end(&mut self, works: bool) {
+        self.attempts = 0;
+        if self.since.take().is_some() {
+            self.patience.somebody_waits_no_more(works);
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.end(false);
+    }
+}
+
+impl MayPass for FileError {
+    fn may_pass(&self) -> bool {
+        match self {
+            FileError::Operation(operation) => match operation {
+                OperationError::Connect { .. }
+                | OperationError::SessionClosed { .. }
+                | OperationError::TimedOut { .. } => true,
+                OperationError::IoNode { error, .. } => {
+                    matches!(error.kind, ErrorKind::Idle | ErrorKind::Overloaded | ErrorKind::Cancelled)
+                }
+                _ => false,
+            },
+            FileError::Ended(_) | FileError::EndOfFile { .. } | FileError::OutOfPatience { .. } => false,
+        }
+    }
+
+    fn after_waiting(self, Waited { time, attempts }: Waited) -> FileError {
+        FileError::OutOfPatience { error: Box::new(self), waited: time, attempts }
     }
 }
 
@@ -220,14 +287,20 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn work_goes_on_when_an_outage_is_over() {
+    /// Patience of a minute, and what it tells.
+    fn told_patience() -> (Patience, Arc<Mutex<Vec<String>>>) {
         let told = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&told);
         let patience = Patience::new(Duration::from_secs(60))
             .telling(move |news| log.lock().expect("no panic").push(news.to_string()));
+        (patience, told)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_goes_on_when_an_outage_is_over() {
+        let (patience, told) = told_patience();
         let began = Instant::now();
-        let try_it = || patience.retry(|_| work(began, 5..12));
+        let try_it = || patience.retry(|| work(began, 5..12));
         assert_eq!(try_it().await, Ok(0));
         sleep(Duration::from_secs(5)).await;
         let (one, other) = tokio::join!(try_it(), try_it());
@@ -238,13 +311,43 @@ mod tests {
         assert_eq!(told[1], "going on after 7.0 s");
     }
 
+    /// One I/O node that answers once made the outage of another one end over and over, and the patience never.
+    #[tokio::test(start_paused = true)]
+    async fn what_works_meanwhile_ends_nobody_elses_waiting() {
+        let (patience, told) = told_patience();
+        let began = Instant::now();
+        patience.worked();
+        let works = async {
+            for _ in 0..1_000 {
+                assert!(patience.retry(|| work(began, 0..0)).await.is_ok());
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let (failed, ()) = tokio::join!(patience.retry(|| work(began, 0..1_000)), works);
+        let text = failed.expect_err("it lasts").to_string();
+        assert!(text.contains("tried again 240 times in 60.0 s"), "{text}");
+        assert_eq!((told.lock().expect("no panic").len(), patience.outages()), (1, 1), "and nothing goes on");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gets_on_between_its_failures_waits_anew() {
+        let (patience, _) = told_patience();
+        patience.worked();
+        let mut waiting = patience.waiting();
+        for _ in 0..1_000 {
+            waiting.wait(lost()).await.expect("it got on");
+            waiting.worked();
+        }
+        assert_eq!(patience.outages(), 1_000);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn an_outage_that_lasts_too_long_is_told_with_what_was_tried_and_for_how_long() {
         let patience = Patience::new(Duration::from_secs(60));
         let began = Instant::now();
-        assert_eq!(patience.retry(|_| work(began, 1..1_000)).await, Ok(0));
+        assert_eq!(patience.retry(|| work(began, 1..1_000)).await, Ok(0));
         sleep(Duration::from_secs(1)).await;
-        let error = patience.retry(|_| work(began, 1..1_000)).await.expect_err("it lasts");
+        let error = patience.retry(|| work(began, 1..1_000)).await.expect_err("it lasts");
         let text = error.to_string();
         assert!(text.starts_with("the session with io1 ended: nothing was heard from it for 3s"), "{text}");
         assert!(text.contains("tried again 240 times in 60.0 s"), "{text}");
@@ -254,11 +357,11 @@ mod tests {
     async fn what_never_worked_and_what_waiting_does_not_mend_fails_at_once() {
         let patience = Patience::new(Duration::from_secs(60));
         let began = Instant::now();
-        assert_eq!(patience.retry(|_| work(began, 0..9)).await, Err(lost()));
+        assert_eq!(patience.retry(|| work(began, 0..9)).await, Err(lost()));
         patience.worked();
         let unknown = || FileError::from(OperationError::UnknownMember { member: "io9".into() });
-        assert_eq!(patience.retry(|_| async { Err::<(), _>(unknown()) }).await, Err(unknown()));
-        assert_eq!(Patience::new(Duration::ZERO).wait(lost()).await, Err(lost()));
+        assert_eq!(patience.retry(|| async { Err::<(), _>(unknown()) }).await, Err(unknown()));
+        assert_eq!(Patience::new(Duration::ZERO).waiting().wait(lost()).await, Err(lost()));
         assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }

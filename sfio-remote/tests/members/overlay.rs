@@ -117,9 +117,21 @@ impl Logged {
         self.words.wait_for(words);
     }
 
-    pub(crate) fn succeeds(mut self) {
+    pub(crate) fn succeeds(self) {
+        self.ends_with(0);
+    }
+
+    /// A user presses Ctrl-C.
+    pub(crate) fn interrupt(self) {
+        let kill = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
+        assert!(kill.expect("kill is there").success());
+        self.ends_with(8);
+    }
+
+    fn ends_with(mut self, code: i32) {
         let status = self.process.wait().expect("it was started");
-        assert!(status.success(), "{status}: {:#?}", self.words.lines.lock().expect("nobody panics"));
+        let lines = self.words.lines.lock().expect("nobody panics");
+        assert_eq!(status.code(), Some(code), "{status}: {lines:#?}");
     }
 }
 

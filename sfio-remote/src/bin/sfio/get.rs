@@ -71,13 +71,12 @@ async fn get(session: &Session, options: &Options) -> Result<(), Failure> {
     patience.worked();
     let check = match options.no_check {
         true => FileCheck::nothing(&file),
-        false => FileCheck::load(session.client(), &file, &patience).await?,
+        false => FileCheck::begin(session.client(), &file, &patience),
     };
-    let unchecked = check.unchecked(&file);
     let place =
         if is_dash(&options.file) { "standard output".into() } else { options.file.display().to_string() };
     let copying = Copying { file: Arc::new(file), length, patience, progress: &progress };
-    copying.run(check, &mut sink.writer, &place).await?;
+    let unchecked = copying.run(check, &mut sink.writer, &place).await?;
     sink.finish(&options.file).await.map_err(|error| local_failure(&place, &error))?;
     progress.finish("fetched");
     if !unchecked.is_empty() && !options.no_check {
@@ -114,8 +113,14 @@ struct Copying<'a> {
 }
 
 impl Copying<'_> {
-    /// Copies all of the file, several chunks at once, in order, as far as `check` lets it through.
-    async fn run(&self, mut check: FileCheck, writer: &mut Writer, place: &str) -> Result<(), Failure> {
+    /// Copies all of the file, several chunks at once, in order, as far as `check` lets it through. Gives the subfiles
+    /// that have no sums.
+    async fn run(
+        &self,
+        mut check: FileCheck,
+        writer: &mut Writer,
+        place: &str,
+    ) -> Result<Vec<String>, Failure> {
         let mut readings: VecDeque<Reading> = VecDeque::new();
         let mut offset = 0;
         loop {
@@ -126,17 +131,18 @@ impl Copying<'_> {
             }
             let Some(next) = readings.pop_front() else { break };
             let bytes = next.await.or_fail(Exit::Failed, "a read")?.map_err(told)?;
-            check.push(&bytes)?;
+            check.push(&bytes).await?;
             writer.write_all(&bytes).await.map_err(|error| local_failure(place, &error))?;
             self.progress.advance(bytes.len() as u64);
         }
-        check.finish()?;
-        writer.flush().await.map_err(|error| local_failure(place, &error))
+        let unchecked = check.finish().await?;
+        writer.flush().await.map_err(|error| local_failure(place, &error))?;
+        Ok(unchecked)
     }
 
     fn read(&self, offset: u64, bytes: u64) -> Reading {
         let (file, patience) = (Arc::clone(&self.file), Arc::clone(&self.patience));
-        tokio::spawn(async move { patience.retry(|_| file.read_exact_at(offset, bytes)).await })
+        tokio::spawn(async move { patience.retry(|| file.read_exact_at(offset, bytes)).await })
     }
 }
 

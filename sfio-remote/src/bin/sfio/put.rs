@@ -1,7 +1,7 @@
 //! `sfio put`: a local file becomes a striped one.
 //!
 //! ```text
-//! claim and write PATH.part on all I/O nodes ─▶ its checksums beside it ─▶ sync ─▶ resume the claim
+//! claim and write PATH.part on all I/O nodes ─▶ its checksums beside it, and sync ─▶ resume the claim
 //!     ─▶ remove the old subfiles (--replace) ─▶ rename to PATH
 //! ```
 //!
@@ -151,12 +151,12 @@ impl Storing<'_> {
 
     async fn try_once(&self, source: &mut Source) -> Result<u64, Broken> {
         let claim = self.options.clone().mode(OpenMode::Claim);
-        let file = self.patience.retry(|_| claim.open(self.client, self.part)).await;
+        let file = self.patience.retry(|| claim.open(self.client, self.part)).await;
         let file = Arc::new(file.map_err(|error| Broken::Failed(told(error)))?);
         let (sums, length) = self.write(source, &file).await?;
         self.progress.phase("waiting for the disks");
-        sums.store(self.client, self.part, self.patience).await?;
-        self.patience.retry(|_| file.sync_all()).await?;
+        let sync = self.patience.retry(|| file.sync_all());
+        tokio::try_join!(sums.store(self.client, self.part, self.patience), sync)?;
         match self.resume().await?.stat_when_opened().structure() {
             Structure::Intact { length: found } if found == length => Ok(length),
             _ => Err(Broken::Lost(OperationError::NotFound { name: self.part.to_string() }.into())),
@@ -166,7 +166,7 @@ impl Storing<'_> {
     /// Makes sure that all that was written since the claim is as it was written.
     async fn resume(&self) -> Result<StripedFile, FileError> {
         let resume = self.options.clone().mode(OpenMode::Resume);
-        self.patience.retry(|_| resume.open(self.client, self.part)).await
+        self.patience.retry(|| resume.open(self.client, self.part)).await
     }
 
     /// Writes all of `source`, several chunks at once; gives the sums and the length.
@@ -189,7 +189,7 @@ impl Storing<'_> {
             }
             let (file, patience, length) = (Arc::clone(file), Arc::clone(self.patience), chunk.len() as u64);
             writes.spawn(async move {
-                patience.retry(|_| file.write_at(offset, chunk.clone())).await.map(|()| length)
+                patience.retry(|| file.write_at(offset, chunk.clone())).await.map(|()| length)
             });
             offset += length;
         }
@@ -202,7 +202,7 @@ impl Storing<'_> {
     /// Whether all subfiles have the name that they should get: an I/O node that was restarted after it had renamed one
     /// does not know who asked.
     async fn has_become(&self, name: &FileName, length: u64) -> bool {
-        match self.patience.retry(|_| self.options.open(self.client, name)).await {
+        match self.patience.retry(|| self.options.open(self.client, name)).await {
             Ok(file) => file.stat_when_opened().structure() == Structure::Intact { length },
             Err(_) => false,
         }

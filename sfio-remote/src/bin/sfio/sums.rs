@@ -1,14 +1,18 @@
 //! Checksums beside the subfiles of a file: `put` writes them, `get` compares.
 
+use std::iter;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sfio_remote::client::{OpenMode, OperationError};
-use sfio_remote::distribution::Distribution;
+use sfio_remote::client::{Durability, OpenMode, OperationError};
+use sfio_remote::distribution::{Distribution, StripeUnit};
 use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient, StripedFile};
 use sfio_remote::name::{FileName, SubfileName};
-use sfio_remote::sums::{Checking, Summing, Sums, beside};
-use tokio::task::JoinSet;
+use sfio_remote::remote_error::ErrorKind;
+use sfio_remote::sums::{Checking, Summing, beside};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::client::{CALLS, failure};
 use crate::exit::{Exit, Failure, OrFail as _};
@@ -26,21 +30,17 @@ impl Dealing {
         Dealing { distribution, offset: 0 }
     }
 
-    /// Calls `take` with the position of a subfile and its next bytes, for all of `bytes`.
-    fn deal<E>(
-        &mut self,
-        mut bytes: &[u8],
-        mut take: impl FnMut(usize, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let unit = self.distribution.stripe_unit().bytes();
-        while !bytes.is_empty() {
+    /// All of `bytes`, piece by piece, each with the position of its subfile.
+    fn deal<'a>(&mut self, mut bytes: &'a [u8]) -> impl Iterator<Item = (usize, &'a [u8])> {
+        iter::from_fn(move || {
+            let unit = self.distribution.stripe_unit().bytes();
             let rest_of_stripe = unit - self.offset % unit;
+            let subfile = self.distribution.locate(self.offset).subfile.index();
             let (now, later) = bytes.split_at(bytes.len().min(rest_of_stripe as usize));
-            take(self.distribution.locate(self.offset).subfile.index(), now)?;
             self.offset += now.len() as u64;
             bytes = later;
-        }
-        Ok(())
+            (!now.is_empty()).then_some((subfile, now))
+        })
     }
 }
 
@@ -58,11 +58,9 @@ impl FileSums {
 
     /// The next bytes of the file.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let subfiles = &mut self.subfiles;
-        let Ok(()) = self.dealing.deal(bytes, |subfile, bytes| {
-            subfiles[subfile].push(bytes);
-            Ok::<(), std::convert::Infallible>(())
-        });
+        for (subfile, bytes) in self.dealing.deal(bytes) {
+            self.subfiles[subfile].push(bytes);
+        }
     }
 
     /// Stores the sums beside the subfiles of `name`, and waits until they are on the disks.
@@ -78,11 +76,9 @@ impl FileSums {
             if stores.len() >= CALLS {
                 stores.join_next().await.transpose().expect("a store does not panic").transpose()?;
             }
-            let (client, patience, sums) = (client.clone(), Arc::clone(patience), summing.finish());
-            stores.spawn(async move {
-                let bytes = Bytes::from(sums.emit());
-                patience.retry(|_| store(&client, &place, bytes.clone())).await
-            });
+            let (client, patience, sums) =
+                (client.clone(), Arc::clone(patience), Bytes::from(summing.finish()));
+            stores.spawn(async move { patience.retry(|| store(&client, &place, sums.clone())).await });
         }
         while let Some(stored) = stores.join_next().await {
             stored.expect("a store does not panic")?;
@@ -92,9 +88,9 @@ impl FileSums {
 }
 
 async fn store(client: &SfioClient, place: &FileName, bytes: Bytes) -> Result<(), FileError> {
-    let file = OpenOptions::new().mode(OpenMode::Truncate).open(client, place).await?;
-    file.write_at(0, bytes).await?;
-    file.sync_all().await
+    // One round trip fewer than a sync of its own.
+    let options = OpenOptions::new().mode(OpenMode::Truncate).durability(Durability::OnEveryCall);
+    options.open(client, place).await?.write_at(0, bytes).await
 }
 
 /// Where the sums of a subfile are, as the name of a file of one subfile; none if they cannot be.
@@ -103,121 +99,152 @@ fn place_of(subfile: &SubfileName) -> Option<FileName> {
     FileName::new(vec![sums]).ok()
 }
 
-/// Compares the bytes of a file, which come in order, with the sums of its subfiles.
+/// Compares the bytes of a file, which come in order, with the sums of its subfiles, and fetches these a block ahead.
 pub(crate) struct FileCheck {
     dealing: Dealing,
-    /// None for a subfile without sums.
-    subfiles: Vec<Option<Checking>>,
-    name: FileName,
+    subfiles: Vec<SubfileCheck>,
 }
 
 impl FileCheck {
-    /// Fetches the sums of `file`.
-    pub(crate) async fn load(
-        client: &SfioClient,
-        file: &StripedFile,
-        patience: &Arc<Patience>,
-    ) -> Result<FileCheck, Failure> {
-        let (layout, sizes) = (file.layout(), file.stat_when_opened().subfile_sizes());
-        let mut loads = JoinSet::new();
-        let mut subfiles: Vec<Option<Checking>> = sizes.iter().map(|_| None).collect();
-        for (index, (subfile, size)) in layout.name().subfiles().iter().zip(sizes).enumerate() {
-            let Some(place) = place_of(subfile) else { continue };
-            if loads.len() >= CALLS {
-                take(&mut subfiles, loads.join_next().await)?;
-            }
-            let (client, patience, subfile) = (client.clone(), Arc::clone(patience), subfile.clone());
-            let size = size.unwrap_or(0);
-            loads.spawn(async move { (index, load(&client, &place, &subfile, size, &patience).await) });
-        }
-        while !loads.is_empty() {
-            take(&mut subfiles, loads.join_next().await)?;
-        }
-        Ok(FileCheck { dealing: Dealing::new(layout.distribution()), subfiles, name: layout.name().clone() })
+    /// Begins to fetch the sums of `file`.
+    pub(crate) fn begin(client: &SfioClient, file: &StripedFile, patience: &Arc<Patience>) -> FileCheck {
+        let calls = Arc::new(Semaphore::new(CALLS));
+        FileCheck::of(file, |subfile, length| {
+            let (client, patience, calls) = (client.clone(), Arc::clone(patience), Arc::clone(&calls));
+            let blocks = Blocks { place: place_of(subfile)?, client, patience, calls };
+            let next = blocks.fetch(Checking::block(length, 0));
+            Some(Comparison { checking: Checking::new(length), blocks, next })
+        })
     }
 
     /// Compares nothing.
     pub(crate) fn nothing(file: &StripedFile) -> FileCheck {
-        let layout = file.layout();
-        let subfiles = layout.holders().iter().map(|_| None).collect();
-        FileCheck { dealing: Dealing::new(layout.distribution()), subfiles, name: layout.name().clone() }
+        FileCheck::of(file, |_, _| None)
     }
 
-    /// The subfiles that have bytes and no sums.
-    pub(crate) fn unchecked(&self, file: &StripedFile) -> Vec<String> {
-        let sizes = file.stat_when_opened().subfile_sizes();
-        let subfiles = self.name.subfiles().iter().zip(&self.subfiles).zip(sizes);
-        let lacks = |((_, check), size): &((_, &Option<Checking>), &Option<u64>)| {
-            check.is_none() && size.is_some_and(|size| size > 0)
+    fn of(file: &StripedFile, begin: impl Fn(&SubfileName, u64) -> Option<Comparison>) -> FileCheck {
+        let (layout, sizes) = (file.layout(), file.stat_when_opened().subfile_sizes());
+        let check = |(name, size): (&SubfileName, &Option<u64>)| {
+            let length = size.unwrap_or(0);
+            SubfileCheck { name: name.clone(), length, comparison: begin(name, length) }
         };
-        subfiles.filter(lacks).map(|((subfile, _), _)| subfile.to_string()).collect()
+        let subfiles = layout.name().subfiles().iter().zip(sizes).map(check).collect();
+        FileCheck { dealing: Dealing::new(layout.distribution()), subfiles }
     }
 
     /// The next bytes of the file.
     ///
     /// # Errors
-    /// With the place, if they are not those that were stored.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let FileCheck { dealing, subfiles, name } = self;
-        dealing.deal(bytes, |index, bytes| match &mut subfiles[index] {
-            Some(check) => check.push(bytes).map_err(|wrong| damaged(&name.subfiles()[index], &wrong)),
-            None => Ok(()),
-        })
-    }
-
-    /// The file ends here.
-    ///
-    /// # Errors
-    /// As [`push`](Self::push).
-    pub(crate) fn finish(self) -> Result<(), Failure> {
-        for (subfile, check) in self.name.subfiles().iter().zip(self.subfiles) {
-            check.map_or(Ok(()), Checking::finish).map_err(|wrong| damaged(subfile, &wrong))?;
+    /// With the place, if they are not those that were stored; also if the sums cannot be fetched or believed.
+    pub(crate) async fn push(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        for (subfile, bytes) in self.dealing.deal(bytes) {
+            self.subfiles[subfile].push(bytes).await?;
         }
         Ok(())
     }
-}
 
-type Loaded = Result<(usize, Result<Option<Sums>, Failure>), tokio::task::JoinError>;
-
-fn take(subfiles: &mut [Option<Checking>], loaded: Option<Loaded>) -> Result<(), Failure> {
-    let Some(loaded) = loaded else { return Ok(()) };
-    let (index, sums) = loaded.or_fail(Exit::Failed, "fetching checksums")?;
-    subfiles[index] = sums?.map(Checking::new);
-    Ok(())
-}
-
-/// The sums of one subfile of that size, if it has some.
-async fn load(
-    client: &SfioClient,
-    place: &FileName,
-    subfile: &SubfileName,
-    size: u64,
-    patience: &Patience,
-) -> Result<Option<Sums>, Failure> {
-    let existing = OpenOptions::new();
-    let opened = patience.retry(|_| existing.open(client, place)).await;
-    let file = match opened {
-        Err(FileError::Operation(OperationError::NotFound { .. })) => return Ok(None),
-        opened => opened.map_err(|error| failure(&error))?,
-    };
-    let expected = Sums::encoded_length(size);
-    let found = file.stat_when_opened().length();
-    if found != expected {
-        let message = format!(
-            "{subfile} has {size} bytes, its checksums have {found} instead of {expected}: one of them was damaged, or \
-             changed behind the back of its I/O node"
-        );
-        return Err(Failure::new(Exit::Integrity, message));
+    /// The file ends here: gives the subfiles that have bytes and no sums.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) async fn finish(mut self) -> Result<Vec<String>, Failure> {
+        for subfile in self.subfiles.iter_mut().filter(|subfile| subfile.length == 0) {
+            subfile.take_block().await?;
+        }
+        let unchecked =
+            self.subfiles.iter().filter(|subfile| subfile.comparison.is_none() && subfile.length > 0);
+        Ok(unchecked.map(|subfile| subfile.name.to_string()).collect())
     }
-    let bytes = patience.retry(|_| file.read_exact_at(0, expected)).await.map_err(|error| failure(&error))?;
-    Sums::parse(&bytes).map(Some).or_fail(Exit::Integrity, subfile)
 }
 
-fn damaged(subfile: &SubfileName, wrong: &std::ops::Range<u64>) -> Failure {
-    let message = format!(
-        "{subfile}: bytes {} to {} are not those that were stored (BLAKE3 of 64 KiB)",
-        wrong.start,
-        wrong.end.saturating_sub(1)
-    );
-    Failure::new(Exit::Integrity, message)
+/// A subfile of a file that is checked.
+struct SubfileCheck {
+    name: SubfileName,
+    length: u64,
+    /// None if it has no sums.
+    comparison: Option<Comparison>,
+}
+
+struct Comparison {
+    checking: Checking,
+    blocks: Blocks,
+    /// The next block, on its way; none behind the last one.
+    next: Option<JoinHandle<Result<Bytes, FileError>>>,
+}
+
+impl SubfileCheck {
+    async fn push(&mut self, mut bytes: &[u8]) -> Result<(), Failure> {
+        while !bytes.is_empty() {
+            if self.comparison.as_ref().is_some_and(|comparison| comparison.checking.room() == 0) {
+                self.take_block().await?;
+            }
+            let Some(Comparison { checking, .. }) = &mut self.comparison else { return Ok(()) };
+            let room = usize::try_from(checking.room()).unwrap_or(usize::MAX);
+            let (now, later) = bytes.split_at(bytes.len().min(room));
+            checking.push(now).map_err(|wrong| self.damaged(&wrong))?;
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next block of sums, and asks for the one behind it.
+    async fn take_block(&mut self) -> Result<(), Failure> {
+        let Some(Comparison { checking, blocks, next }) = &mut self.comparison else { return Ok(()) };
+        let Some(fetching) = next.take() else { return Err(self.changed()) };
+        match fetching.await.or_fail(Exit::Failed, "fetching checksums")? {
+            Ok(block) => checking.supply(&block).or_fail(Exit::Integrity, &self.name)?,
+            Err(error) if !is_missing(&error) => return Err(failure(&error)),
+            Err(_) if checking.is_new() => {
+                self.comparison = None;
+                return Ok(());
+            }
+            Err(_) => return Err(self.changed()),
+        }
+        *next = blocks.fetch(checking.next_block());
+        Ok(())
+    }
+
+    fn changed(&self) -> Failure {
+        Failure::new(Exit::Integrity, format!("{} was changed while it was fetched", self.name))
+    }
+
+    fn damaged(&self, wrong: &Range<u64>) -> Failure {
+        let (first, last) = (wrong.start, wrong.end.saturating_sub(1));
+        let message = format!(
+            "{}: bytes {first} to {last} are not those that were stored (BLAKE3 of 64 KiB)",
+            self.name
+        );
+        Failure::new(Exit::Integrity, message)
+    }
+}
+
+/// Where the sums of a subfile come from.
+struct Blocks {
+    place: FileName,
+    client: SfioClient,
+    patience: Arc<Patience>,
+    /// Shared by all subfiles.
+    calls: Arc<Semaphore>,
+}
+
+impl Blocks {
+    /// Begins to fetch the sums between two offsets.
+    fn fetch(&self, range: Option<Range<u64>>) -> Option<JoinHandle<Result<Bytes, FileError>>> {
+        let Range { start, end } = range?;
+        let (place, client, patience) = (self.place.clone(), self.client.clone(), Arc::clone(&self.patience));
+        let calls = Arc::clone(&self.calls);
+        Some(tokio::spawn(async move {
+            let _call = calls.acquire().await.expect("nobody closes it");
+            patience.retry(|| client.read_at(&place, StripeUnit::DEFAULT, start, end - start)).await
+        }))
+    }
+}
+
+/// Whether there are no sums.
+fn is_missing(error: &FileError) -> bool {
+    match error {
+        FileError::Operation(OperationError::NotFound { .. }) => true,
+        FileError::Operation(OperationError::IoNode { error, .. }) => error.kind == ErrorKind::NotFound,
+        _ => false,
+    }
 }
