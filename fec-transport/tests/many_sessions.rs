@@ -191,6 +191,9 @@ fn drain(node: &mut Node, now: Time, mut send: impl FnMut(Peer, Parcel)) {
     while let Some(job) = node.poll_job() {
         node.handle_job(now, job.run());
     }
+    while let Some(job) = node.poll_plan() {
+        node.handle_plan(now, job.run());
+    }
     while let Some((to, message)) = node.poll_control() {
         send(to, Parcel::Control(message));
     }

@@ -190,7 +190,7 @@ fn a_member_that_is_asked_to_end_finishes_what_is_under_way() {
 fn a_second_signal_ends_it_at_once_with_a_code_that_tells() {
     let overlay =
         LocalOverlay::up(&["--relays", "1", "--io-nodes", "1", "--rate-mbit", "5", "--delay-ms", "1"]);
-    let put = overlay.begin_put(&bytes(30_000_000), "io1,x");
+    let put = overlay.begin_put_with(&bytes(30_000_000), "io1,x", &["--patience", "0"]);
     overlay.wait_for_file("io1", "x.part");
     overlay.signal("io1", "-TERM");
     await_status(&overlay, "io1", |status| status["shutting_down"] == true);

@@ -37,7 +37,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
             println!("{}: no I/O node lacks a record", options.dataset);
         }
         for (io_node, count) in &records {
-            println!("{io_node}: {count} records put back");
+            println!("{io_node}: {count} {} put back", if *count == 1 { "record" } else { "records" });
         }
         for (io_node, count) in &lost_parts {
             println!(
