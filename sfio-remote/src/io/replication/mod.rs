@@ -9,6 +9,7 @@
 mod amendments;
 mod cache;
 mod chain;
+mod changes;
 mod cutter;
 mod dataset;
 mod error;
@@ -37,6 +38,8 @@ mod walk;
 pub use amendments::{forget, roll_back};
 pub use cache::ManifestCache;
 pub use chain::View;
+#[cfg(feature = "sim")]
+pub use changes::{TreeChange, changes_heard, hear_changes};
 pub use dataset::{DataSet, Site};
 pub use error::{DamagedManifest, FailureKind, ReplicationError};
 pub use filter::{BadPattern, Filter};

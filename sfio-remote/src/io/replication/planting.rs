@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, Dir, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown,
-    fremovexattr, fsetxattr, fstat, ftruncate, futimens, linkat, mkdirat, openat, renameat, symlinkat,
-    syncfs, unlinkat, utimensat,
+    fremovexattr, fsetxattr, fstat, openat, utimensat,
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::changes::{
+    link, make_directory, make_link, open_to_write, remove_name, rename, set_length, set_times, sync,
+    write_at,
+};
 use super::restore::{RestoreOptions, is_privileged};
 use super::tree::{Tree, open_directory};
 use super::walk::{Attributes, Problem, attributes, words};
@@ -236,7 +239,7 @@ impl<'a> Planter<'a> {
                 let (directory, name) = self.tree.place(&entry.path)?;
                 let file = open_file(directory, name)?;
                 set_metadata(file.as_fd(), &entry.metadata, self.options)?;
-                Ok(futimens(&file, &times(entry.metadata.modified))?)
+                Ok(set_times(&file, &times(entry.metadata.modified))?)
             }
             Step::File { entry, sources } => self.begin_file(entry, &sources),
         }
@@ -247,14 +250,14 @@ impl<'a> Planter<'a> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let Some(place) = file.places.pop_front() else { return Ok(()) };
         debug_assert_eq!(chunk.length as usize, bytes.len());
-        file.part.write_all_at(bytes, place)
+        write_at(&file.part, bytes, place)
     }
 
     /// The file has all its chunks: it gets its name when they are safe.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let Some(FileUnderWay { entry, part, .. }) = self.file.take() else { return Ok(()) };
         // Only now it becomes as long as it is to be: a part that is whole has been written.
-        ftruncate(&part, entry.size())?;
+        set_length(&part, entry.size())?;
         let written = self.written();
         written.bytes += entry.size();
         written.files.push((entry.path, entry.metadata));
@@ -287,7 +290,7 @@ impl<'a> Planter<'a> {
         self.settle().await?;
         let set = self.tree.directory(None).and_then(|directory| {
             set_metadata(directory, top, self.options)?;
-            Ok(futimens(directory, &times(top.modified))?)
+            Ok(set_times(directory, &times(top.modified))?)
         });
         if let Err(error) = set {
             self.problems.push(Problem { path: TreePath::top(), what: words(&error) });
@@ -307,8 +310,8 @@ impl<'a> Planter<'a> {
         }
         let top = self.tree.directory(None)?.try_clone_to_owned()?;
         let needs_sync = !batch.files.is_empty();
-        let sync = move || if needs_sync { Ok(syncfs(top)?) } else { Ok(()) };
-        self.syncing = Some((batch, tokio::spawn(threads::run(sync))));
+        let work = move || if needs_sync { Ok(sync(top)?) } else { Ok(()) };
+        self.syncing = Some((batch, tokio::spawn(threads::run(work))));
         Ok(())
     }
 
@@ -327,7 +330,7 @@ impl<'a> Planter<'a> {
         for (path, metadata) in batch.directories {
             let set = self.tree.directory(Some(&path)).and_then(|directory| {
                 set_metadata(directory, &metadata, self.options)?;
-                Ok(futimens(directory, &times(metadata.modified))?)
+                Ok(set_times(directory, &times(metadata.modified))?)
             });
             self.note(path, set);
         }
@@ -340,8 +343,8 @@ impl<'a> Planter<'a> {
         let part_name = part_name(name);
         let part = open_file(directory, &part_name)?;
         set_metadata(part.as_fd(), metadata, self.options)?;
-        renameat(directory, part_name.as_slice(), directory, name)?;
-        Ok(futimens(&part, &times(metadata.modified))?)
+        rename(directory, &part_name, name)?;
+        Ok(set_times(&part, &times(metadata.modified))?)
     }
 
     fn note(&mut self, path: TreePath, done: io::Result<()>) {
@@ -362,7 +365,7 @@ impl<'a> Planter<'a> {
 
     fn enter(&mut self, entry: Entry) -> io::Result<()> {
         let (directory, name) = self.tree.place(&entry.path)?;
-        match mkdirat(directory, name, Mode::RWXU) {
+        match make_directory(directory, name) {
             Err(rustix::io::Errno::EXIST) => {
                 let directory = open_directory(directory, name)?;
                 let mode = Mode::from_raw_mode(fstat(&directory)?.st_mode & 0o7777);
@@ -382,17 +385,17 @@ impl<'a> Planter<'a> {
             let (directory, name) = self.tree.place(&entry.path)?;
             part = part_name(name);
             // What an interrupted run has left.
-            let _ = unlinkat(directory, part.as_slice(), AtFlags::empty());
+            let _ = remove_name(directory, &part, AtFlags::empty());
         }
         if let EntryKind::HardLink { to } = &entry.kind {
             let (from, first) = self.tree.place(to)?;
             let from: OwnedFd = from.try_clone_to_owned()?;
             let (directory, _) = self.tree.place(&entry.path)?;
-            linkat(from, first, directory, part.as_slice(), AtFlags::empty())?;
+            link(from.as_fd(), first, directory, &part)?;
         }
         let (directory, name) = self.tree.place(&entry.path)?;
         if let EntryKind::Symlink { target } = &entry.kind {
-            symlinkat(target.as_slice(), directory, part.as_slice())?;
+            make_link(target, directory, &part)?;
             utimensat(
                 directory,
                 part.as_slice(),
@@ -404,9 +407,9 @@ impl<'a> Planter<'a> {
                 chownat(directory, part.as_slice(), Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
             }
         }
-        renameat(directory, part.as_slice(), directory, name)?;
+        rename(directory, &part, name)?;
         // Of two names of one file, renaming one to the other does nothing, and the part is still there.
-        let _ = unlinkat(directory, part.as_slice(), AtFlags::empty());
+        let _ = remove_name(directory, &part, AtFlags::empty());
         Ok(())
     }
 
@@ -418,12 +421,11 @@ impl<'a> Planter<'a> {
 
     fn begin_file(&mut self, entry: Entry, sources: &[Source]) -> io::Result<()> {
         let (directory, name) = self.tree.place(&entry.path)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let part = File::from(openat(directory, part_name(name).as_slice(), flags, Mode::RUSR | Mode::WUSR)?);
+        let part = open_to_write(directory, &part_name(name))?;
         let uses_part = sources.contains(&Source::Part);
         if !uses_part {
             // Holes are where nothing was ever written.
-            ftruncate(&part, 0)?;
+            set_length(&part, 0)?;
         }
         let mut places = VecDeque::new();
         let mut old = None;
@@ -444,14 +446,14 @@ impl<'a> Planter<'a> {
                     if Hash::of(&bytes) != chunk.hash {
                         return Err(io::Error::other("it changes while it is restored"));
                     }
-                    part.write_all_at(&bytes, offset)?;
+                    write_at(&part, &bytes, offset)?;
                 }
             }
         }
         if uses_part {
             let length = part.metadata()?.len();
             if length > entry.size() {
-                ftruncate(&part, entry.size())?;
+                set_length(&part, entry.size())?;
             }
             punch_holes(&part, &entry)?;
         }
@@ -475,7 +477,7 @@ fn punch_holes(part: &File, entry: &Entry) -> io::Result<()> {
                     // Behind its end there is nothing yet.
                     let size = part.read_at(&mut found[..size], from)?;
                     if found[..size] != zeros[..size] {
-                        part.write_all_at(&zeros[..size], from)?;
+                        write_at(part, &zeros[..size], from)?;
                     }
                 }
                 offset += length;
@@ -487,7 +489,7 @@ fn punch_holes(part: &File, entry: &Entry) -> io::Result<()> {
 
 fn remove(within: BorrowedFd<'_>, name: &[u8], is_directory: bool) -> io::Result<()> {
     if !is_directory {
-        return Ok(unlinkat(within, name, AtFlags::empty())?);
+        return Ok(remove_name(within, name, AtFlags::empty())?);
     }
     let directory = open_directory(within, name)?;
     for entry in Dir::read_from(&directory)? {
@@ -501,7 +503,7 @@ fn remove(within: BorrowedFd<'_>, name: &[u8], is_directory: bool) -> io::Result
             remove(directory.as_fd(), name, is_directory)?;
         }
     }
-    Ok(unlinkat(within, name, AtFlags::REMOVEDIR)?)
+    Ok(remove_name(within, name, AtFlags::REMOVEDIR)?)
 }
 
 /// All but the time. Owner first: changing it clears the bits that `mode` may set.

@@ -5,8 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::syncfs;
-
+use super::changes::sync;
 use super::error::{FailureKind, Outcome, local};
 use super::filter::Filter;
 use super::meter::{Meter, Phase};
@@ -114,7 +113,7 @@ pub async fn restore(
         .problems
         .extend(planter.leave_all(&options.allowed(wanted.generation.top.clone())).await.map_err(here)?);
     let mut top = Tree::open(target).map_err(here)?;
-    syncfs(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
+    sync(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
     Ok(summary)
 }
 

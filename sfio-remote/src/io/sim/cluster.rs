@@ -9,7 +9,7 @@ use fec_transport::Time;
 use fec_transport::io::{Commands, Handle};
 use fec_transport::overlay::Peer;
 use tokio::sync::Notify;
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::{JoinSet, LocalSet, yield_now};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::process::{Gate, Process};
@@ -86,7 +86,7 @@ pub fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime =
         builder.enable_time().start_paused(true).build().expect("a runtime needs nothing but memory");
     let _in_turn = crate::io::threads::in_turn();
-    runtime.block_on(work)
+    LocalSet::new().block_on(&runtime, work)
 }
 
 impl Cluster {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use fec_transport::overlay::Peer;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_local};
 
 use crate::io::SfioClient;
 
@@ -49,11 +49,8 @@ impl Process {
 
     /// Runs `work` in this process: it stands still while the process is stopped. None if the process was killed before
     /// it ended.
-    pub fn spawn<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> JoinHandle<Option<T>> {
-        tokio::spawn(Gated { work: Some(Box::pin(work)), gate: self.gate.clone() })
+    pub fn spawn<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> JoinHandle<Option<T>> {
+        spawn_local(Gated { work: Some(Box::pin(work)), gate: self.gate.clone() })
     }
 }
 
@@ -83,7 +80,7 @@ impl Gate {
 }
 
 struct Gated<T> {
-    work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    work: Option<Pin<Box<dyn Future<Output = T>>>>,
     gate: Gate,
 }
 

@@ -205,6 +205,9 @@ impl World {
             self.channels.clear((session, side));
             self.channels.cut((session, 1 - side), &mut self.dice);
             self.network.close(session, side, CloseReason::Local);
+            if self.network.ends(session).is_some_and(|ends| !self.processes.contains_key(&ends[1 - side])) {
+                self.forget(session, 1 - side);
+            }
         }
         while self.network.poll_event_of(peer).is_some() {}
         if running.is_io_node {
@@ -390,8 +393,20 @@ impl World {
         self.channels.clear((session, side));
         self.silent.remove(&(session, side));
         self.network.close(session, side, CloseReason::Silent(self.config.silence));
+        if !self.processes.contains_key(&ends[1 - side]) {
+            self.forget(session, 1 - side);
+        }
         self.hear(ends[side]);
         self.note_silence();
+    }
+
+    /// Ends a session at an end where nobody is: else those of somebody who calls in vain again and again pile up.
+    fn forget(&mut self, session: SessionId, side: Side) {
+        let Some(ends) = self.network.ends(session) else { return };
+        self.channels.clear((session, side));
+        self.network.close(session, side, CloseReason::Local);
+        // Nobody hears of it.
+        while self.network.poll_event_of(ends[side]).is_some() {}
     }
 
     /// Begins, or ends, to count the time for which sessions are silent.

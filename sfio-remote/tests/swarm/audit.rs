@@ -1,0 +1,113 @@
+//! After faults: what was acknowledged is there.
+
+use std::collections::BTreeSet;
+
+use crate::book::Damage;
+use crate::commands::{Failure, Listed, User};
+use crate::faults::Shared;
+use crate::trees::{Picture, Trees, folder, picture};
+
+/// Somebody who may only read restores every generation that must be there, and compares it with the tree that was sent.
+pub(crate) struct Audit<'a> {
+    pub(crate) user: User,
+    pub(crate) shared: &'a Shared,
+    /// Whether its machine has seen the data set before.
+    pub(crate) remembers: bool,
+}
+
+impl Audit<'_> {
+    /// Gives the number of generations that were restored and equal.
+    pub(crate) async fn run(&self) -> Result<u64, String> {
+        let damage = self.shared.scene().book.damage();
+        if self.shared.scene().book.all().is_empty() {
+            return Ok(0);
+        }
+        let listed = match self.user.generations().await {
+            Ok(listed) => listed,
+            Err(failure) if damage.is_some() && failure.says_so() => return Ok(0),
+            Err(failure) => return Err(format!("the list of generations: {failure:?}")),
+        };
+        self.shared.scene().book.learn(listed.next);
+        let (restored, lost) = self.restore_all(&listed, damage).await?;
+        self.verify(&listed, damage, &lost).await?;
+        Ok(restored)
+    }
+
+    async fn restore_all(
+        &self,
+        listed: &Listed,
+        damage: Option<Damage>,
+    ) -> Result<(u64, BTreeSet<u64>), String> {
+        let retained = self.shared.scene().book.retained(&listed.numbers);
+        let is_excused = damage == Some(Damage::OnlyDisk) && !self.remembers;
+        let (mut restored, mut lost) = (0, BTreeSet::new());
+        let numbers = listed.numbers.iter().chain(retained.keys()).copied().collect::<BTreeSet<u64>>();
+        for generation in numbers {
+            let tree = retained.get(&generation).copied();
+            let Err(failure) = self.restore(generation, tree).await? else {
+                restored += 1;
+                continue;
+            };
+            let is_listed = listed.numbers.contains(&generation);
+            let (strict, all) = {
+                let book = &self.shared.scene().book;
+                (book.must_be_whole(generation), listed.numbers.clone())
+            };
+            if damage.is_none() || strict {
+                return Err(format!(
+                    "generation {generation} of {all:?}, tree {tree:?}, is not restored: {failure:?}"
+                ));
+            }
+            if (!is_listed && !is_excused) || !failure.says_so() {
+                return Err(format!(
+                    "generation {generation} of {all:?} is gone, and nobody says so: {failure:?}"
+                ));
+            }
+            lost.insert(generation);
+        }
+        Ok((restored, lost))
+    }
+
+    /// What the command says; an error if it says that all is well and it is not. A generation that nobody has acknowledged
+    /// is one of those whose runs do not know what they did.
+    async fn restore(&self, generation: u64, tree: Option<usize>) -> Result<Result<(), Failure>, String> {
+        let target = folder();
+        if let Err(failure) = self.user.restore(generation, target.path()).await {
+            return Ok(Err(failure));
+        }
+        let restored = picture(target.path());
+        let is = |tree: usize| restored == *Trees::all().picture(tree);
+        let is_right = match tree {
+            Some(tree) => is(tree),
+            None => self.is_some_tree(&restored),
+        };
+        match is_right {
+            true => Ok(Ok(())),
+            false => {
+                Err(format!("generation {generation} is restored with code 0, but is not tree {tree:?}"))
+            }
+        }
+    }
+
+    fn is_some_tree(&self, restored: &Picture) -> bool {
+        let unknown = self.shared.scene().book.unknown_trees();
+        unknown.into_iter().any(|tree| *restored == *Trees::all().picture(tree))
+    }
+
+    async fn verify(
+        &self,
+        listed: &Listed,
+        damage: Option<Damage>,
+        lost: &BTreeSet<u64>,
+    ) -> Result<(), String> {
+        let is_lost = lost.iter().any(|generation| listed.numbers.contains(generation));
+        match self.user.verify().await {
+            Ok(()) if is_lost => {
+                Err(format!("verify finds all well, but generations {lost:?} cannot be restored"))
+            }
+            Err(failure) if damage.is_none() => Err(format!("verify: {failure:?}")),
+            Err(failure) if !failure.says_so() => Err(format!("verify of a damaged disk: {failure:?}")),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
