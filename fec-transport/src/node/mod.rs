@@ -18,7 +18,6 @@ mod drain;
 mod relayed;
 mod reload;
 mod sessions;
-mod sharing;
 mod status;
 mod streams;
 mod watch;
@@ -35,7 +34,7 @@ use crate::neighbour::Neighbours;
 use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
 use crate::routes::dialler::Dialler;
 use crate::run::{Ecn, Run, Transmit};
-use crate::session::{Job, JobResult, PathId, Session, SharedPool};
+use crate::session::{Bottlenecks, Job, JobResult, PathId, Session, SharedPool};
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use relayed::Relayed;
@@ -83,6 +82,8 @@ pub struct Node {
     turn: SessionId,
     malformed_control: u64,
     window_pool: SharedPool,
+    /// The links that the paths of all sessions cross.
+    bottlenecks: Bottlenecks,
     /// Whether the process is to end soon.
     is_draining: bool,
 }
@@ -127,6 +128,7 @@ impl Node {
             turn: SessionId(0),
             malformed_control: 0,
             window_pool,
+            bottlenecks: Bottlenecks::default(),
             is_draining: false,
         })
     }
@@ -181,13 +183,11 @@ impl Node {
             }
             Verdict::Deliver(circuit, header) => {
                 if let Some((session, path)) = self.carried.get(&circuit).copied() {
-                    let has_news = self.with_session(session, |session| {
-                        session.on_datagram(now, path, &header, datagram);
-                        session.paths().has_news()
-                    });
-                    if has_news == Some(true) {
-                        self.pass_news_on(session);
+                    if let Some(session) = self.sessions.get_mut(&session) {
+                        session.on_datagram(now, path, &header, datagram, &mut self.bottlenecks);
                     }
+                    self.settle(session);
+                    self.pass_news_on();
                 }
             }
             Verdict::Greeted(peer) => {
@@ -197,6 +197,16 @@ impl Node {
             Verdict::Drop(_) => {}
         }
         Ingress::Consumed
+    }
+
+    /// Lets the sessions over common links follow what has happened there.
+    fn pass_news_on(&mut self) {
+        while let Some(news) = self.bottlenecks.poll_news() {
+            let concerned = self.bottlenecks.concerned_by(&news);
+            let sessions = self.sessions.iter_mut().filter(|(id, _)| concerned.contains(id));
+            let mut paths: Vec<_> = sessions.map(|(_, session)| session.paths_mut().coupled()).collect();
+            news.tell(self.now, &mut paths);
+        }
     }
 
     /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.

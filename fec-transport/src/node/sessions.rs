@@ -108,19 +108,25 @@ impl Node {
         id: SessionId,
         act: impl FnOnce(&mut Session) -> T,
     ) -> Option<T> {
-        let session = self.sessions.get_mut(&id)?;
-        let result = act(session);
+        let result = act(self.sessions.get_mut(&id)?);
+        self.settle(id);
+        Some(result)
+    }
+
+    /// Passes on what has happened in a session, and buries it if it is over.
+    pub(super) fn settle(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
         while let Some(event) = session.poll_event() {
             self.events.push_back(event);
         }
         if session.is_over() {
             self.bury(id);
         }
-        Some(result)
     }
 
     fn bury(&mut self, id: SessionId) {
         let Some(session) = self.sessions.remove(&id) else { return };
+        self.bottlenecks.forget(id);
         let name = session.name();
         self.by_token.remove(&(name.peer.member, name.token));
         let circuits =

@@ -35,7 +35,7 @@ pub use job::{Job, JobResult};
 pub(crate) use lifecycle::Name;
 pub(crate) use paths::{Path, Paths};
 pub use paths::{PathCounters, PathId, PathState, PathStatus};
-pub(crate) use rate::news::{News, Part};
+pub(crate) use rate::bottlenecks::Bottlenecks;
 pub use receiver::ReceiveCounters;
 pub(crate) use receiver::SharedPool;
 pub use sender::SendCounters;
@@ -140,7 +140,7 @@ impl Session {
         let (at_once, send_buffer) = (config.limits.streams, config.limits.send_buffer);
         Session {
             lifecycle: Lifecycle::new(now, name, set_up.span),
-            paths: Paths::new(Arc::clone(&config)),
+            paths: Paths::new(name.id, Arc::clone(&config)),
             streams: StreamsState::new(name.id, name.role, at_once, peer_limits, send_buffer),
             reporting: Reporting::new(now),
             sender: Sender::new(&config, now),

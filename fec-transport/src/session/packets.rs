@@ -3,6 +3,7 @@
 use super::Session;
 use super::misbehaviour::Misbehaviour;
 use super::paths::PathId;
+use super::rate::bottlenecks::Bottlenecks;
 use super::receiver::Progress;
 use crate::event::CloseReason;
 use crate::overlay::Peer;
@@ -24,7 +25,16 @@ impl Session {
     ///
     /// What does not open is dropped and counted: anybody on the way can damage a packet. What opens and breaks the
     /// rules ends the session: only the peer can have made it.
-    pub(crate) fn on_datagram(&mut self, now: Time, path: PathId, header: &HopHeader, datagram: &mut [u8]) {
+    ///
+    /// `bottlenecks` is the node's book of links.
+    pub(crate) fn on_datagram(
+        &mut self,
+        now: Time,
+        path: PathId,
+        header: &HopHeader,
+        datagram: &mut [u8],
+        bottlenecks: &mut Bottlenecks,
+    ) {
         let is_fresh = self.paths.is_fresh(path, header.number);
         let retention = || KEPT_ROUND_TRIPS * self.paths.slowest_round_trip();
         let opened = if is_fresh { self.epochs.open(now, path, header, datagram, retention) } else { None };
@@ -36,13 +46,19 @@ impl Session {
         self.paths.note_arrival(now, path, header.number);
         let opened = self.lifecycle.heard(now);
         self.events.extend(opened);
-        if let Err(misbehaviour) = self.on_body(now, path, body) {
+        if let Err(misbehaviour) = self.on_body(now, path, body, bottlenecks) {
             let ended = self.lifecycle.end_misbehaved(&misbehaviour.to_string(), &self.paths);
             self.events.extend(ended);
         }
     }
 
-    fn on_body(&mut self, now: Time, path: PathId, body: &[u8]) -> Result<(), Misbehaviour> {
+    fn on_body(
+        &mut self,
+        now: Time,
+        path: PathId,
+        body: &[u8],
+        bottlenecks: &mut Bottlenecks,
+    ) -> Result<(), Misbehaviour> {
         if !self.is_open() {
             return Ok(());
         }
@@ -51,12 +67,15 @@ impl Session {
                 self.reporting.on_data(now, body.len(), self.paths.round_trip(path));
                 self.on_symbol(now, body)?;
             }
-            Kind::Report => self.on_report(now, &Report::parse(body)?)?,
+            Kind::Report => self.on_report(now, &Report::parse(body)?, bottlenecks)?,
             Kind::Probe => {
                 let Probe { token } = Probe::parse(body)?;
                 self.paths.owe_probe_reply(path, token);
             }
-            Kind::ProbeReply => self.paths.on_probe_reply(now, path, Probe::parse(body)?.token),
+            Kind::ProbeReply => {
+                let Probe { token } = Probe::parse(body)?;
+                self.paths.on_probe_reply(now, path, token, bottlenecks);
+            }
             Kind::Renewal => self.epochs.on_question(path, &Renewal::parse(body)?)?,
             Kind::RenewalAnswer => self.epochs.on_answer(now, &Renewal::parse(body)?)?,
             Kind::Close => {
@@ -81,7 +100,12 @@ impl Session {
         Ok(())
     }
 
-    fn on_report(&mut self, now: Time, report: &Report) -> Result<(), Misbehaviour> {
+    fn on_report(
+        &mut self,
+        now: Time,
+        report: &Report,
+        bottlenecks: &mut Bottlenecks,
+    ) -> Result<(), Misbehaviour> {
         if !self.sender.is_plausible(report) {
             return Err(Misbehaviour::FalseReport);
         }
@@ -89,7 +113,7 @@ impl Session {
         if !self.sender.is_news(report) {
             return Ok(());
         }
-        self.paths.on_report(now, report, &mut self.sender)?;
+        self.paths.on_report(now, report, &mut self.sender, bottlenecks)?;
         let (paths, loss) = (&self.paths, self.paths.mean_loss());
         let delivered = self.sender.on_report(now, report, |id, sent| paths.fate(now, id, sent), loss);
         for number in delivered {

@@ -14,6 +14,7 @@ use crate::wire::hop::{HopHeader, Label};
 use crate::wire::report::Report;
 
 struct Pair {
+    bottlenecks: [Bottlenecks; 2],
     now: Time,
     ends: [Session; 2],
 }
@@ -69,6 +70,7 @@ fn pair(config: Config) -> Pair {
     };
     Pair {
         now: Time::ZERO,
+        bottlenecks: Default::default(),
         ends: [session(CLIENT, Role::Initiator, client_keys), session(SERVER, Role::Responder, server_keys)],
     }
 }
@@ -103,7 +105,8 @@ impl Pair {
 
     fn deliver(&mut self, to: usize, datagram: &mut [u8]) {
         let header = HopHeader::parse(datagram).expect("sessions send right packets");
-        self.ends[to].on_datagram(self.now, PathId(header.label.0 as u32), &header, datagram);
+        let (path, bottlenecks) = (PathId(header.label.0 as u32), &mut self.bottlenecks[to]);
+        self.ends[to].on_datagram(self.now, path, &header, datagram, bottlenecks);
     }
 
     fn events(&mut self, end: usize) -> Vec<Event> {

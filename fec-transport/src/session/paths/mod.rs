@@ -23,11 +23,11 @@ pub(crate) use path::{FalseClaim, Path};
 pub use path::{PathCounters, PathId, PathState, PathStatus};
 
 use super::block::FlightFate;
-use super::rate::coupling::{CoupledPath, Coupling};
-use super::rate::news::{News, Part};
+use super::rate::bottlenecks::{Bottlenecks, CoupledPath};
 use super::sender::{LivingPath, Sender};
 use crate::config::Config;
 use crate::crypto::replay::ReplayWindow;
+use crate::event::SessionId;
 use crate::limits::MAX_REPORTED_PATHS;
 use crate::overlay::{Crossings, Overlay};
 use crate::time::Time;
@@ -47,13 +47,12 @@ const TAIL_PAUSE_WITHOUT_PATHS: Duration = Duration::from_millis(500);
 /// The paths of a session.
 #[derive(Debug)]
 pub(crate) struct Paths {
+    session: SessionId,
     config: Arc<Config>,
     /// In the order in which they were added.
     paths: Vec<Path>,
     /// Which of them cross which links.
     crossings: Crossings,
-    /// What their rates have in common.
-    coupling: Coupling,
     /// Path ids that were used: with a nonce in them, none may come again. The initiator counts them up, so those that
     /// are far behind count as used.
     used: ReplayWindow,
@@ -66,12 +65,12 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    pub(crate) fn new(config: Arc<Config>) -> Paths {
+    pub(crate) fn new(session: SessionId, config: Arc<Config>) -> Paths {
         Paths {
+            session,
             config,
             paths: Vec::new(),
             crossings: Crossings::default(),
-            coupling: Coupling::default(),
             used: ReplayWindow::new(),
             turn: 0,
             living: Vec::new(),
@@ -171,11 +170,18 @@ impl Paths {
     }
 
     /// An echo came back: its path is in the schedule (again), beside those that share links with it.
-    pub(crate) fn on_probe_reply(&mut self, now: Time, id: PathId, token: u64) {
+    pub(crate) fn on_probe_reply(
+        &mut self,
+        now: Time,
+        id: PathId,
+        token: u64,
+        bottlenecks: &mut Bottlenecks,
+    ) {
         let config = Arc::clone(&self.config);
         let is_new = self.get_mut(id).is_some_and(|path| path.on_probe_reply(now, token, &config.liveness));
-        if is_new {
-            self.admit(now, id);
+        let mut carrying = self.paths.iter().filter(|path| path.carries_on());
+        if is_new && let Some(newcomer) = carrying.position(|path| path.id() == id) {
+            bottlenecks.admit(now, self.session, &mut self.coupled(), newcomer);
         }
     }
 
@@ -188,13 +194,15 @@ impl Paths {
         now: Time,
         report: &Report,
         sender: &mut Sender,
+        bottlenecks: &mut Bottlenecks,
     ) -> Result<(), FalseClaim> {
         for entry in &report.paths {
             if let Some(path) = self.get_mut(PathId(entry.path)) {
                 path.on_report(now, entry, report.sent_us)?;
             }
         }
-        self.couple_rates(now);
+        let (session, limit) = (self.session, self.config.pace.limit.map(|limit| limit as f64 * 8.0));
+        bottlenecks.couple(now, session, &mut self.coupled(), limit);
         self.judge(now, report.sent_us, sender);
         Ok(())
     }
@@ -347,47 +355,8 @@ impl Paths {
         self.living().map(|path| path.mean_rate() * path.loss_share()).sum::<f64>() / rate.max(1.0)
     }
 
-    /// Makes room for a path that has just come into the schedule beside those that share links with it.
-    fn admit(&mut self, now: Time, id: PathId) {
-        let mut carrying = self.paths.iter().filter(|path| path.carries_on());
-        if let Some(newcomer) = carrying.position(|path| path.id() == id) {
-            self.coupling.admit(now, &mut coupled(&mut self.paths), newcomer);
-        }
+    /// The living paths, for what they do together with others over their links.
+    pub(crate) fn coupled(&mut self) -> Vec<CoupledPath<'_>> {
+        self.changed().iter_mut().filter(|path| path.carries_on()).map(Path::coupled).collect()
     }
-
-    /// Lets the rates of the living paths agree on what they share: links, their capacities, the session's limit.
-    fn couple_rates(&mut self, now: Time) {
-        let limit = self.config.pace.limit.map(|limit| limit as f64 * 8.0);
-        self.coupling.couple(now, &mut coupled(&mut self.paths), limit);
-    }
-
-    /// Whether [`poll_news`](Self::poll_news) would give any.
-    pub(crate) fn has_news(&self) -> bool {
-        self.coupling.has_news()
-    }
-
-    /// What has happened on the paths that concerns other sessions of the node over the same links.
-    pub(crate) fn poll_news(&mut self) -> Option<News> {
-        self.coupling.poll_news()
-    }
-
-    /// What the paths that some news concern send together.
-    pub(crate) fn part(&mut self, now: Time, news: &News) -> Option<Part> {
-        news.part(now, &mut coupled(&mut self.paths))
-    }
-
-    /// Lets the paths that some news concern follow it, or go on with this share of their rates.
-    pub(crate) fn follow(&mut self, now: Time, news: &News, share: f64) {
-        news.follow(now, &mut coupled(self.changed()), share);
-    }
-
-    /// The paths that some news concern have found a limit that is their own.
-    pub(crate) fn keep_limit(&mut self, now: Time, news: &News) {
-        news.keep(now, &mut coupled(&mut self.paths));
-    }
-}
-
-/// The living paths as the coupling sees them.
-fn coupled(paths: &mut [Path]) -> Vec<CoupledPath<'_>> {
-    paths.iter_mut().filter(|path| path.carries_on()).map(Path::coupled).collect()
 }

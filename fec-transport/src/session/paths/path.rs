@@ -18,7 +18,7 @@ use crate::config::Liveness;
 use crate::crypto::random::Random;
 use crate::overlay::{MemberId, RouteLink};
 use crate::session::block::FlightFate;
-use crate::session::rate::coupling::CoupledPath;
+use crate::session::rate::bottlenecks::CoupledPath;
 use crate::session::rate::{self, Feedback, RateController};
 use crate::session::sender::LivingPath;
 use crate::time::Time;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::check::{self, Check, Verdict};
 use super::climb::Sight;
+use super::common_limit::Limit;
 use super::drain::{self, Drained};
 use super::mode::Mode;
-use super::news::Limit;
-use super::round::Round;
+use super::round::{Round, STANDING};
 use super::start::{FirstQueue, START_PACKETS, Start, Step};
-use super::window::{Signs, Window};
+use super::window::{OWN_LOSS_PACKETS, Signs, Window};
 use super::{
     Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SHORTEST_TARGET,
     TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW,
@@ -26,10 +26,6 @@ const STANDING_SHARE: f64 = 0.5;
 const DOUBT_INTERVAL: Duration = Duration::from_secs(5);
 /// See [`DOUBT_INTERVAL`]; a share of the packets.
 const DOUBTFUL_LOSS: f64 = 0.04;
-/// What a contention tells of the link's own loss weighs so many packets.
-const LEARNT: f64 = 2_000.0;
-/// If a contention's queue is no longer than this, in seconds, the others have gone.
-const EMPTY: f64 = 0.002;
 /// The longest drain beside others.
 const LONGEST_TRIAL: Duration = Duration::from_millis(500);
 
@@ -339,7 +335,7 @@ impl RateController {
 
     fn close_contention(&mut self, now: Time) {
         if let Mode::Contend(window) = self.enter(Mode::Cruise) {
-            self.meter.watch_mut().learn(window.own_loss(), LEARNT);
+            self.meter.watch_mut().learn(window.own_loss(), OWN_LOSS_PACKETS);
             self.rivals.close(now, window);
         }
     }
@@ -350,7 +346,7 @@ impl RateController {
         self.meter.floor_mut().rise(now, longer_us);
         let before = self.rivals.forget();
         if let Mode::Contend(window) = &self.mode {
-            self.meter.watch_mut().learn(window.own_loss(), LEARNT);
+            self.meter.watch_mut().learn(window.own_loss(), OWN_LOSS_PACKETS);
             self.enter(Mode::Cruise);
         } else if let Some(rate) = before {
             self.allowed.set(now, rate);
@@ -369,7 +365,7 @@ impl RateController {
         let is_trial = !has_shrunk && signs.is_busy && window.is_trial_due(now);
         let rate = window.rate(signs.round_trip);
         self.allowed.set(now, rate);
-        if is_trial && signs.queue < EMPTY {
+        if is_trial && signs.queue < STANDING {
             return self.close_contention(now);
         }
         if has_shrunk || is_trial {

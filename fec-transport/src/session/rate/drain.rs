@@ -14,8 +14,9 @@ use crate::time::Time;
 pub(super) const DRAIN_RATE: f64 = 0.5;
 /// A drain lasts no longer than this.
 const LONGEST: Duration = Duration::from_millis(150);
-/// Once a drain has failed, the next ones last no shorter: what they do must be seen.
-const LEAST_AFTER_FAILURE: Duration = Duration::from_millis(60);
+/// A drain lasts no shorter if its effect must be seen: by whoever drains, once others have undone a drain, or by several
+/// sessions at once.
+pub(super) const VISIBLE: Duration = Duration::from_millis(60);
 /// The delays of this time before a drain are compared with those of the drain itself: the least of them, because there
 /// is jitter.
 const BEFORE: Duration = Duration::from_millis(20);
@@ -27,7 +28,7 @@ const STILL_SHARE: f64 = 0.03;
 /// A drain tells whether the delay moves only if a queue of our own would move by more than this many seconds.
 const LEAST_TEST: f64 = 0.01;
 /// How often the queue is emptied to see the floor of the delay.
-const INTERVAL: Duration = Duration::from_secs(4);
+pub(super) const INTERVAL: Duration = Duration::from_secs(4);
 /// A queue of at most so many seconds is not drained for the floor's sake.
 const LEAST_QUEUE: f64 = 0.001;
 /// A drain that missed the floor by more than this, in µs, has not emptied the queue.
@@ -183,6 +184,6 @@ impl Drain {
 
 /// How long to drain a queue that is `excess` seconds too long, after so many `failures`.
 pub(super) fn span(excess: f64, failures: u32) -> Duration {
-    let least = if failures > 0 { LEAST_AFTER_FAILURE } else { Duration::ZERO };
+    let least = if failures > 0 { VISIBLE } else { Duration::ZERO };
     Duration::from_secs_f64(excess / (1.0 - DRAIN_RATE)).clamp(least, LONGEST)
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::Feedback;
+use super::common_limit::Crowds;
 use super::floor::DelayFloor;
 use super::full::FullPackets;
-use super::news::Crowds;
 use super::round::Round;
 use super::watch::LossWatch;
 use crate::time::Time;

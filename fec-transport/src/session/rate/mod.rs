@@ -12,17 +12,17 @@
 //! docs/decisions/rate-control.md tells why it is so, what was tried, and what was measured.
 
 mod allowed;
+pub(crate) mod bottlenecks;
 mod check;
 mod climb;
+mod common_limit;
 mod conduct;
 mod contention;
-pub(crate) mod coupling;
 mod drain;
 mod floor;
 mod full;
 mod meter;
 mod mode;
-pub(crate) mod news;
 mod round;
 mod start;
 mod watch;
@@ -34,11 +34,11 @@ use crate::limits::MIN_RATE;
 use crate::time::Time;
 use allowed::AllowedRate;
 use climb::Climb;
+use common_limit::{Limit, Part};
 use contention::Rivals;
 use drain::Drain;
 use meter::Meter;
 use mode::Mode;
-use news::{Limit, Part, What};
 use start::{FirstQueue, Start};
 use watch::LossWatch;
 
@@ -282,9 +282,9 @@ impl RateController {
     // --- for the other sessions of the node ---------------------------------------------------------------------
 
     /// The limit that ended the start, each time that it is to be shared.
-    fn take_limit(&mut self, now: Time) -> Option<What> {
+    fn take_limit(&mut self, now: Time) -> Option<Limit> {
         let limit = self.limit.as_mut()?;
-        limit.take_due(now).then_some(What::FoundLimit(*limit))
+        limit.take_due(now).then_some(*limit)
     }
 
     /// Whether a queue tells what it carries. A path whose queue is too long has more to do than to look for its floor.
@@ -311,7 +311,7 @@ impl RateController {
     fn share_limit(&mut self, now: Time, limit: &Limit, share: f64) {
         self.leave_start();
         self.make_room(now, share);
-        self.begin_drain(now, news::DRAIN);
+        self.begin_drain(now, drain::VISIBLE);
         self.discount_drain();
         self.make_up_for_a_pause(now, limit);
     }

@@ -6,7 +6,7 @@ use super::{BUSY, Feedback};
 use crate::time::Time;
 
 /// A queue of this many seconds stands.
-const STANDING: f64 = 0.002;
+pub(super) const STANDING: f64 = 0.002;
 /// A round of fewer reports tells nothing of what stands: one comes after each pause of a process.
 const LEAST_REPORTS: f64 = 2.0;
 /// A report that was delayed by more than this share of the round, beyond the others, does not end it: what arrived

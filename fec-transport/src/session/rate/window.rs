@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use super::drain;
 use super::round::Round;
 use super::watch::{LEAST_LOSS, RISE, log_likelihood_ratio};
 use super::{BUSY, Feedback};
@@ -42,12 +43,10 @@ const EVIDENCE: f64 = 4.0;
 const TRIAL_ROUND_TRIPS: f64 = 3.0;
 /// That trial comes no sooner than so many seconds after.
 const LEAST_PAUSE: f64 = 0.3;
-/// The longest time between trials.
-const TRIAL_INTERVAL: Duration = Duration::from_secs(4);
 /// If the queue falls by this share of what it would if we were alone, the others are gone.
 const OTHERS_GONE: f64 = 0.7;
-/// Packets over which the link's own loss is averaged.
-const OWN_LOSS_PACKETS: f64 = 2_000.0;
+/// The link's own loss is averaged over so many packets, and what was learnt of it weighs as many after the contention.
+pub(super) const OWN_LOSS_PACKETS: f64 = 2_000.0;
 
 /// What a round shows.
 #[derive(Debug, Clone, Copy)]
@@ -216,7 +215,7 @@ impl Window {
     pub(super) fn is_trial_due(&mut self, now: Time) -> bool {
         let is_due = now >= self.trial_at;
         if is_due {
-            (self.trial_at, self.is_trying) = (now + TRIAL_INTERVAL, true);
+            (self.trial_at, self.is_trying) = (now + drain::INTERVAL, true);
             self.peak = 0.0;
         }
         is_due

@@ -7,10 +7,11 @@ use std::time::Duration;
 use netsim::{Link, LinkModel, Probability, Rate, random_stream};
 use rand_chacha::ChaCha8Rng;
 
+use crate::event::SessionId;
 use crate::overlay::{LinkId, RouteLink};
 use crate::session::paths::loss::LossEstimate;
 use crate::session::paths::pacer::Pacer;
-use crate::session::rate::coupling::{CoupledPath, Coupling};
+use crate::session::rate::bottlenecks::{Bottlenecks, CoupledPath};
 use crate::session::rate::{Feedback, RateController};
 use crate::sim::cubic::Cubic;
 use crate::time::Time;
@@ -90,7 +91,7 @@ pub(super) enum Load {
 
 pub(super) struct Session {
     pub(super) paths: Vec<Path>,
-    coupling: Coupling,
+    bottlenecks: Bottlenecks,
     pub(super) start: f64,
     pub(super) load: Load,
     pub(super) limit: Option<f64>,
@@ -126,7 +127,7 @@ impl Session {
             paths: paths.iter().map(path).collect(),
             start,
             load: Load::Bulk,
-            coupling: Coupling::default(),
+            bottlenecks: Bottlenecks::default(),
             limit: None,
             sent: Vec::new(),
             received: Vec::new(),
@@ -454,6 +455,6 @@ impl World {
         let mut coupled: Vec<CoupledPath<'_>> = (this.paths.iter_mut())
             .map(|path| CoupledPath { controller: &mut path.controller, links: &path.links })
             .collect();
-        this.coupling.couple(now, &mut coupled, this.limit);
+        this.bottlenecks.couple(now, SessionId(0), &mut coupled, this.limit);
     }
 }

@@ -1,108 +1,46 @@
-//! What a path does that concerns the other sessions of its node over the same links.
+//! A limit that ends the start of one path of a node, and is shared equally by the sessions that meet it.
 //!
-//! Two things. Sessions that begin one after another are as far apart when a queue ends their starts as their
-//! beginnings were; the law of the queue makes them equal, but over long ways by a few percent a second, and a node
-//! that writes to several I/O nodes at once waits for the slowest meanwhile. And each session has floors of the delay
-//! of its own: they see the same queue only if they empty it together.
+//! Sessions that begin one after another are as far apart when a queue ends their starts as their beginnings were.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::coupling::{self, CoupledPath};
-use super::{Manoeuvre, RateController, SHORTEST_ROUND};
-use crate::overlay::RouteLink;
+use super::SHORTEST_ROUND;
 use crate::time::Time;
 
 /// So many round trips after a limit was found most of what filled its queue has been drained; the second time all of
 /// it. Before that, the session whose packets come last in each run loses most of them, and is shown the least rate.
 const SETTLED: [u32; 2] = [3, 12];
 
-/// What a path has done, and which links it crosses.
-#[derive(Debug, Clone)]
-pub(crate) struct News {
-    links: Vec<RouteLink>,
-    what: What,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum What {
-    /// It has begun this manoeuvre. A path whose rate is limited by a queue joins in.
-    Begun(Manoeuvre),
-    /// Its start has ended at a limit: those whose queues became too long then, too, share it equally.
-    FoundLimit(Limit),
-}
-
-impl News {
-    pub(super) fn of(path: &CoupledPath<'_>, what: What) -> News {
-        News { links: path.links.to_vec(), what }
-    }
-
-    /// Whether it concerns the session, too, whose path it is of.
-    pub(crate) fn concerns_origin(&self) -> bool {
-        matches!(self.what, What::FoundLimit(_))
-    }
-
-    /// What those of the paths that it concerns send together; `None` if it concerns none.
-    pub(crate) fn part(&self, now: Time, paths: &mut [CoupledPath<'_>]) -> Option<Part> {
-        self.concerned(now, paths).map(|controller| controller.part()).reduce(Part::and)
-    }
-
-    /// Lets them follow: they join in, or go on with this share of their rates.
-    pub(crate) fn follow(&self, now: Time, paths: &mut [CoupledPath<'_>], share: f64) {
-        self.concerned(now, paths).for_each(|controller| match self.what {
-            What::Begun(manoeuvre) => controller.join(now, manoeuvre),
-            What::FoundLimit(limit) => controller.share_limit(now, &limit, share),
-        });
-    }
-
-    /// Lets them keep to the limit if nobody else is concerned.
-    pub(crate) fn keep(&self, now: Time, paths: &mut [CoupledPath<'_>]) {
-        let What::FoundLimit(limit) = self.what else { return };
-        self.concerned(now, paths).for_each(|controller| controller.keep_limit(now, &limit));
-    }
-
-    fn concerned<'a>(
-        &self,
-        now: Time,
-        paths: &'a mut [CoupledPath<'_>],
-    ) -> impl Iterator<Item = &'a mut RateController> {
-        let crosses =
-            |path: &&mut CoupledPath<'_>| self.links.iter().any(|link| coupling::crosses(path.links, link));
-        let crossing = paths.iter_mut().filter(crosses).map(|path| &mut *path.controller);
-        crossing.filter(move |controller| match self.what {
-            What::Begun(_) => controller.is_limited_by_a_queue(now),
-            What::FoundLimit(limit) => controller.has_met(&limit),
-        })
-    }
-}
-
 /// A session that fills a link sees the queue that a newcomer makes so many round trips before the newcomer does, whose
 /// rate doubles.
 const DOUBLINGS: u32 = 5;
 /// To these round trips comes the time that the packets of the doublings take, two times those of the first one.
 const DOUBLING: Duration = Duration::from_millis(400);
-/// For so long all drain the queue when they share a limit, so that they see the same floor of the delay.
-pub(super) const DRAIN: Duration = Duration::from_millis(60);
 /// How many of the times are remembered at which a queue became too long.
 const CROWDS: usize = 16;
 
 /// What a session sends at a limit, in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Part {
+pub(super) struct Part {
     /// Now.
-    pub(crate) rate: f64,
+    pub(super) rate: f64,
     /// At most: a session that has found a narrower limit of its own is not to have more.
-    pub(crate) most: f64,
+    pub(super) most: f64,
+}
+
+impl std::iter::Sum for Part {
+    fn sum<I: Iterator<Item = Part>>(parts: I) -> Part {
+        parts.fold(Part { rate: 0.0, most: 0.0 }, |sum, part| Part {
+            rate: sum.rate + part.rate,
+            most: sum.most + part.most,
+        })
+    }
 }
 
 impl Part {
-    fn and(self, other: Part) -> Part {
-        Part { rate: self.rate + other.rate, most: self.most + other.most }
-    }
-
     /// Rates that are as equal as may be, with the same sum.
-    pub(crate) fn equal(parts: impl Iterator<Item = Part>) -> Vec<f64> {
-        let parts: Vec<Part> = parts.collect();
+    pub(super) fn equal(parts: &[Part]) -> Vec<f64> {
         let mut narrowest_first: Vec<usize> = (0..parts.len()).collect();
         narrowest_first.sort_by(|a, b| parts[*a].most.total_cmp(&parts[*b].most));
         let mut rates = vec![0.0; parts.len()];
@@ -193,7 +131,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::overlay::LinkId;
+    use crate::event::SessionId;
+    use crate::overlay::{LinkId, RouteLink};
+    use crate::session::rate::RateController;
+    use crate::session::rate::bottlenecks::{Bottlenecks, CoupledPath};
 
     const ROUND_TRIP: Duration = Duration::from_millis(100);
 
@@ -210,33 +151,61 @@ mod tests {
         controller
     }
 
-    fn links(link: u16) -> Vec<RouteLink> {
-        vec![RouteLink { link: LinkId(link), capacity_bps: None }]
+    /// Sessions of one path each, over these links.
+    struct Sessions(Vec<(RateController, Vec<RouteLink>)>);
+
+    impl Sessions {
+        fn new<const N: usize>(paths: [(RateController, u16); N]) -> Sessions {
+            let link = |link| RouteLink { link: LinkId(link), capacity_bps: None };
+            Sessions(paths.into_iter().map(|(path, number)| (path, vec![link(number)])).collect())
+        }
+
+        fn paths(&mut self) -> Vec<Vec<CoupledPath<'_>>> {
+            self.0.iter_mut().map(|(controller, links)| vec![CoupledPath { controller, links }]).collect()
+        }
+
+        /// Each has a report at these times, and what is new then is told.
+        fn run(&mut self, times: &[u64]) {
+            let mut book = Bottlenecks::default();
+            for millis in times {
+                for (index, paths) in self.paths().iter_mut().enumerate() {
+                    book.couple(at(*millis), SessionId(index as u64), paths, None);
+                }
+                while let Some(news) = book.poll_news() {
+                    let concerned = book.concerned_by(&news);
+                    let paths = self.paths().into_iter().enumerate();
+                    let paths = paths.filter(|(index, _)| concerned.contains(&SessionId(*index as u64)));
+                    news.tell(at(*millis), &mut paths.map(|(_, paths)| paths).collect::<Vec<_>>());
+                }
+            }
+        }
+
+        fn mbit(&self) -> Vec<f64> {
+            self.0.iter().map(|(controller, _)| (controller.mean_rate() / 1e5).round() / 10.0).collect()
+        }
     }
 
-    fn found_limit(link: u16, millis: u64) -> News {
-        News { links: links(link), what: What::FoundLimit(Limit::found(at(millis), ROUND_TRIP)) }
-    }
-
-    /// What a session over link 1 with this path sends at the limit, in Mbit/s.
-    fn part(controller: &mut RateController, news: &News) -> Option<f64> {
-        let links = links(1);
-        let part = news.part(at(5_000), &mut [CoupledPath { controller, links: &links }]);
-        part.map(|part| part.rate / 1e6)
+    /// What two sessions of 10 and 30 Mbit/s have after the first has found a limit at 1 s.
+    fn shared_with(second: RateController, link: u16) -> Vec<f64> {
+        let mut first = path(10.0, &[1_000]);
+        first.limit = Some(Limit::found(at(1_000), ROUND_TRIP));
+        let mut sessions = Sessions::new([(first, 1), (second, link)]);
+        sessions.run(&[1_250, 1_350]);
+        sessions.mbit()
     }
 
     #[test]
-    fn a_limit_concerns_those_whose_queue_grew_with_it_on_the_same_link() {
-        assert_eq!(part(&mut path(30.0, &[900]), &found_limit(1, 1_000)), Some(30.0));
-        assert_eq!(part(&mut path(30.0, &[900]), &found_limit(2, 1_000)), None);
-        assert_eq!(part(&mut path(30.0, &[]), &found_limit(1, 1_000)), None);
-        assert_eq!(part(&mut path(30.0, &[1_200]), &found_limit(1, 1_000)), None);
+    fn a_limit_is_shared_with_those_whose_queue_grew_with_it_on_the_same_link() {
+        assert_eq!(shared_with(path(30.0, &[900]), 1), [20.0, 20.0]);
+        assert_eq!(shared_with(path(30.0, &[900]), 2), [10.0, 30.0]);
+        assert_eq!(shared_with(path(30.0, &[]), 1), [10.0, 30.0]);
+        assert_eq!(shared_with(path(30.0, &[1_200]), 1), [10.0, 30.0]);
         // It has been too long all the time: a queue of its own.
         let since_long = (0..20).map(|number| 50 + 50 * number).collect::<Vec<u64>>();
-        assert_eq!(part(&mut path(30.0, &since_long), &found_limit(1, 1_000)), None);
+        assert_eq!(shared_with(path(30.0, &since_long), 1), [10.0, 30.0]);
         let mut idle = path(30.0, &[900]);
         idle.meter.show_use(None, false);
-        assert_eq!(part(&mut idle, &found_limit(1, 1_000)), None);
+        assert_eq!(shared_with(idle, 1), [10.0, 30.0]);
     }
 
     #[test]
@@ -251,21 +220,19 @@ mod tests {
         let mut slow = path(10.0, &[900]);
         slow.limit = Some(Limit { is_own: true, ..Limit::found(at(500), ROUND_TRIP) });
         let parts = [slow.part(), path(20.0, &[]).part(), path(60.0, &[]).part()];
-        assert_eq!(Part::equal(parts.into_iter()), [10e6, 40e6, 40e6]);
+        assert_eq!(Part::equal(&parts), [10e6, 40e6, 40e6]);
     }
 
     /// What is left of a limit of 10 Mbit/s that nobody else has met, if the path saw a queue at `told` ms, and whether
     /// it hurries.
     fn kept(told: u64) -> (bool, bool) {
-        let (mut controller, links) = (path(10.0, &[1_000]), links(1));
+        let mut controller = path(10.0, &[1_000]);
         controller.limit = Some(Limit::found(at(1_000), ROUND_TRIP));
         controller.meter.note_telling_queue(at(told));
         controller.climb.end();
-        for due in [1_300, 2_200] {
-            let what = controller.take_limit(at(due)).expect("it is to be shared now");
-            let news = News { links: links.clone(), what };
-            news.keep(at(due), &mut [CoupledPath { controller: &mut controller, links: &links }]);
-        }
+        let mut sessions = Sessions::new([(controller, 1)]);
+        sessions.run(&[1_300, 2_200]);
+        let (controller, _) = &sessions.0[0];
         (controller.limit.is_some_and(|limit| limit.is_own), controller.climb.has_begun())
     }
 
@@ -282,7 +249,7 @@ mod tests {
             parts in proptest::collection::vec((1.0f64..1e3, prop_oneof![Just(0.0), Just(1e9), 0.0f64..100.0]), 1..20)
         ) {
             let parts: Vec<Part> = parts.into_iter().map(|(rate, more)| Part { rate, most: rate + more }).collect();
-            let equal = Part::equal(parts.iter().copied());
+            let equal = Part::equal(&parts);
             let sum = |rates: &mut dyn Iterator<Item = f64>| rates.sum::<f64>();
             let before = sum(&mut parts.iter().map(|part| part.rate));
             prop_assert!((sum(&mut equal.iter().copied()) - before).abs() < 1e-6 * before);
