@@ -191,6 +191,20 @@ fn a_converted_file_plans_the_same() {
 }
 
 #[test]
+fn a_files_name_says_what_is_written_into_it() {
+    let dot = file("named.dot", "");
+    assert!(capillary(&["convert", ABILENE, "-o", &dot]).status.success());
+    assert!(std::fs::read_to_string(&dot).unwrap().starts_with("graph"));
+    let refused =
+        [["convert", "named.foo", "no format is called .foo"], ["draw", "named.png", "ends in .svg"]];
+    for [command, name, words] in refused {
+        let refused = capillary(&[command, ABILENE, "-o", name]);
+        let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(2) && complaint.contains(words), "{complaint}");
+    }
+}
+
+#[test]
 fn a_drawing_shows_every_link_and_the_legend() {
     let svg = printed(&["draw", ABILENE, "--from", "4", "--to", "7"]);
     assert_eq!(svg.matches("<title>link").count(), 14);
@@ -229,7 +243,7 @@ fn an_all_to_all_over_one_switch_has_a_liquid_schedule() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_reader_that_has_seen_enough_is_no_failure_and_a_full_disk_is_one() {
     let pair = ["--from", "Seattle", "--to", "New York"];
     let cases: [&[&str]; 12] = [
         &["plan"],
@@ -254,6 +268,9 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
             && !case.contains(&"--gravity");
         command.args(if has_pair && !case.contains(&"--pairs") { &pair[..] } else { &[] });
         assert_eq!(program::reader::leaves_early(&mut command), Ok(()));
+        if !is_help {
+            assert_eq!(program::reader::misses_room(&mut command), Ok(()));
+        }
     }
 }
 

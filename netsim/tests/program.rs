@@ -181,7 +181,7 @@ fn every_help_has_an_example() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_reader_that_has_seen_enough_is_no_failure_and_a_full_disk_is_one() {
     let walk_in_json = [&WALK[..], &["--json"]].concat();
     let motions: [&[&str]; 7] = [
         &WALK,
@@ -211,6 +211,9 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     for motion in motions {
         let mut command = Command::new(env!("CARGO_BIN_EXE_netsim"));
         assert_eq!(program::reader::leaves_early(command.args(motion)), Ok(()));
+        if !motion.contains(&"--help") {
+            assert_eq!(program::reader::misses_room(&mut command), Ok(()));
+        }
     }
 }
 

@@ -400,7 +400,7 @@ fn pandas_or_polars_reads_the_shards() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_reader_that_has_seen_enough_is_no_failure_and_a_full_disk_is_one() {
     let folder = Folder::new();
     let (plan, out) = (folder.file("plan.toml", PLAN), folder.name("out"));
     printed(&["sweep", &plan, "--folder", &out]);
@@ -419,5 +419,8 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     for case in cases {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ror"));
         assert_eq!(program::reader::leaves_early(command.args(case)), Ok(()));
+        if !case.contains(&"--help") {
+            assert_eq!(program::reader::misses_room(&mut command), Ok(()));
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::exit::Exit;
+use crate::output;
 
 /// Why a program ends before its work is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +61,7 @@ pub fn end(name: &str, outcome: Result<(), Failure>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if failure.exit != Exit::Ok {
-                eprintln!("{name}: {failure}");
+                output::note(format_args!("{name}: {failure}"));
             }
             failure.exit.into()
         }

@@ -2,13 +2,16 @@
 //!
 //! `println!` panics when the reader of a pipe has gone (`… | head -1`). What is printed here fails instead, with a
 //! [`Failure`] that [`end`](crate::end) takes for a good end. And what is lost because a device is full is a failure,
-//! too: nothing is left in a buffer that nobody empties.
+//! too: nothing is left in a buffer that nobody empties. Work that must not stop half-way because of that is told of with
+//! [`Telling`].
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use console::Term;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -54,6 +57,59 @@ pub fn put(path: Option<&Path>, text: &str) -> Result<(), Failure> {
     match path.filter(|path| path.as_os_str() != "-") {
         Some(path) => std::fs::write(path, text).map_err(|error| Failure::file(path, &error)),
         None => print(text),
+    }
+}
+
+/// Writes an SVG picture as [`put`] does, unless its name promises another kind of picture.
+///
+/// # Errors
+/// If the name has an ending other than `.svg`, or as [`put`].
+pub fn put_svg(path: Option<&Path>, svg: &str) -> Result<(), Failure> {
+    let ending = path.and_then(Path::extension).filter(|ending| !ending.eq_ignore_ascii_case("svg"));
+    match (path, ending) {
+        (Some(path), Some(_)) => {
+            let place = path.display();
+            Err(Failure::usage(format!("{place}: the picture is SVG; expected a name that ends in .svg")))
+        }
+        _ => put(path, svg),
+    }
+}
+
+/// Writes `text` and a line break to standard error. That it cannot be written is no failure: nobody could be told.
+pub fn note(text: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// How many columns results have that go to the file at `path`, or to standard output: none but a terminal limits them.
+pub fn columns(path: Option<&Path>) -> Option<usize> {
+    let terminal = path.is_none_or(|path| path.as_os_str() == "-").then(Term::stdout)?;
+    terminal.size_checked().map(|(_, columns)| columns.into())
+}
+
+/// Lines on standard output about work that goes on whether or not they can be written: synchronising does not stop
+/// half-way because a disk with its log is full. Clones tell the same.
+#[derive(Debug, Clone, Default)]
+pub struct Telling {
+    /// Why lines cannot be written any more.
+    failure: Arc<Mutex<Option<Failure>>>,
+}
+
+impl Telling {
+    /// Writes `text` and a line break, unless that was in vain before.
+    pub fn line(&self, text: impl fmt::Display) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_none() {
+            *failure = line(text).err();
+        }
+    }
+
+    /// The work is done: tells whether all lines were written.
+    ///
+    /// # Errors
+    /// As [`line()`], for the first line that was not.
+    pub fn finish(&self) -> Result<(), Failure> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone().map_or(Ok(()), Err)
     }
 }
 
@@ -146,6 +202,13 @@ mod tests {
         let path = folder.path().join("result");
         assert_eq!(put(Some(&path), "text\n"), Ok(()));
         assert_eq!(std::fs::read_to_string(&path).expect("it was written"), "text\n");
+        let picture = folder.path().join("picture.png");
+        let refused = put_svg(Some(&picture), "<svg/>").unwrap_err();
+        assert!(refused.exit == Exit::Usage && refused.to_string().contains("ends in .svg"), "{refused}");
+        assert_eq!(
+            (put_svg(Some(&folder.path().join("a.SVG")), "<svg/>"), picture.exists()),
+            (Ok(()), false)
+        );
         let missing = folder.path().join("no/result");
         assert_eq!(put(Some(&missing), "text\n").unwrap_err().exit, Exit::Input);
     }

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{BinaryBytes, HumanCount, HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
+use crate::output;
+
 /// How often the remaining time is looked at, also while nothing moves.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -15,6 +17,12 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// Before this, a rate and a remaining time would be guesses.
 const LEAST_OBSERVED: Duration = Duration::from_secs(1);
+
+/// The columns of a narrow terminal.
+const COLUMNS: usize = 80;
+
+/// The columns of a bar, where there is room for it.
+const BAR: usize = 20;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +40,7 @@ enum Unit {
 pub struct Progress {
     bar: ProgressBar,
     unit: Unit,
+    verb: Arc<Mutex<&'static str>>,
     started: Instant,
 }
 
@@ -49,30 +58,21 @@ impl Progress {
 
     fn begin(verb: &'static str, unit: Unit, total: Option<u64>, done: u64) -> Progress {
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new).with_position(done);
-        let template = match total {
-            Some(_) => "{msg} [{bar:20}] {done}{rate}",
-            None => "{msg} {spinner} {done}{rate}",
-        };
-        let started = now();
+        let template = if total.is_some() { "{line}" } else { "{line} {spinner}" };
+        let (started, verb) = (now(), Arc::new(Mutex::new(verb)));
         let recent = Arc::new(Mutex::new(Recent::default()));
-        // A line that cannot be written is not missed.
-        let done = move |state: &ProgressState, line: &mut dyn fmt::Write| {
-            let _ = match state.len() {
-                Some(total) => write!(line, "{}/{}", unit.amount(state.pos()), unit.amount(total)),
-                None => write!(line, "{}", unit.amount(state.pos())),
-            };
-        };
-        let rate = move |state: &ProgressState, line: &mut dyn fmt::Write| {
+        let shown = Arc::clone(&verb);
+        let line = move |state: &ProgressState, line: &mut dyn fmt::Write| {
             let mut recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
             recent.note(started.elapsed(), state.pos());
-            let left = state.len().map(|total| total.saturating_sub(state.pos()));
-            let _ = recent.describe_as(unit, left, line);
+            let verb = *shown.lock().unwrap_or_else(PoisonError::into_inner);
+            // A line that cannot be written is not missed.
+            let _ = line.write_str(&unit.line(verb, state.pos(), state.len(), &recent));
         };
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.with_key("done", done).with_key("rate", rate).progress_chars("== "));
-        bar.set_message(verb);
+        bar.set_style(style.with_key("line", line));
         bar.enable_steady_tick(TICK);
-        Progress { bar, unit, started }
+        Progress { bar, unit, verb, started }
     }
 
     /// So much more is done.
@@ -94,7 +94,7 @@ impl Progress {
     /// What was done so far is of no use: the same work begins anew, as `verb` says.
     pub fn begin_anew(&self, verb: &'static str) {
         self.bar.set_position(0);
-        self.bar.set_message(verb);
+        *self.verb.lock().unwrap_or_else(PoisonError::into_inner) = verb;
     }
 
     /// Prints lines above the bar on a terminal, also while others use the bar.
@@ -121,7 +121,7 @@ impl Progress {
             let elapsed = self.started.elapsed();
             let rate = (amount as f64 / elapsed.as_secs_f64().max(1e-3)) as u64;
             let (amount, time, rate) = (self.unit.amount(amount), words(elapsed), self.unit.amount(rate));
-            eprintln!("{done}: {amount} in {time}, {rate}/s");
+            output::note(format_args!("{done}: {amount} in {time}, {rate}/s"));
         }
     }
 }
@@ -140,6 +140,30 @@ impl Unit {
             Unit::Things(name) => format!("{} {name}", HumanCount(amount)),
         }
     }
+
+    /// How far it is, at which rate, and for how long it will go on, if there is a total.
+    fn line(self, verb: &str, done: u64, total: Option<u64>, recent: &Recent) -> String {
+        let mut amounts = match (self, total) {
+            (_, None) => self.amount(done),
+            (Unit::Bytes, Some(total)) => format!("{}/{}", BinaryBytes(done), BinaryBytes(total)),
+            (Unit::Things(_), Some(total)) => format!("{}/{}", HumanCount(done), self.amount(total)),
+        };
+        // A text takes everything.
+        let _ = recent.describe_as(self, total.map(|total| total.saturating_sub(done)), &mut amounts);
+        match total {
+            Some(total) => line(verb, done, total, &amounts),
+            None => format!("{verb} {amounts}"),
+        }
+    }
+}
+
+/// A line with a bar, no wider than a narrow terminal: the bar has what the words leave.
+pub fn line(verb: &str, done: u64, total: u64, amounts: &str) -> String {
+    let words = verb.chars().count() + amounts.chars().count() + " [] ".len();
+    let bar = (COLUMNS - 1).saturating_sub(words).min(BAR);
+    let share = if total == 0 { 1.0 } else { (done as f64 / total as f64).min(1.0) };
+    let filled = "=".repeat((share * bar as f64) as usize);
+    if bar == 0 { format!("{verb} {amounts}") } else { format!("{verb} [{filled:<bar$}] {amounts}") }
 }
 
 /// How far things were at each look in the last ten seconds: times since the start, and amounts.
@@ -206,7 +230,7 @@ fn now() -> Instant {
 mod tests {
     use super::*;
 
-    fn line(looks: &[(u64, u64)], left: Option<u64>) -> String {
+    fn words(looks: &[(u64, u64)], left: Option<u64>) -> String {
         let mut recent = Recent::default();
         looks.iter().for_each(|(second, bytes)| recent.note(Duration::from_secs(*second), *bytes));
         let mut line = String::new();
@@ -216,19 +240,34 @@ mod tests {
 
     #[test]
     fn nothing_is_claimed_before_something_was_seen() {
-        assert_eq!(line(&[(0, 0)], Some(100)), "");
-        assert_eq!(line(&[(0, 0), (0, 50)], Some(100)), "");
+        assert_eq!(words(&[(0, 0)], Some(100)), "");
+        assert_eq!(words(&[(0, 0), (0, 50)], Some(100)), "");
     }
 
     #[test]
     fn the_rest_takes_its_time_at_the_rate_of_the_last_seconds() {
         let fast_then_slow = [(0, 0), (1, 9_000), (11, 10_000), (21, 11_024)];
-        assert_eq!(line(&fast_then_slow, Some(1_024)), ", 102 B/s, 10 s left");
-        assert_eq!(line(&fast_then_slow, None), ", 102 B/s");
+        assert_eq!(words(&fast_then_slow, Some(1_024)), ", 102 B/s, 10 s left");
+        assert_eq!(words(&fast_then_slow, None), ", 102 B/s");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_narrow_terminal() {
+        let mut recent = Recent::default();
+        recent.note(Duration::ZERO, 0);
+        recent.note(Duration::from_secs(10), 10 * (1023 << 20));
+        let (done, total) = ((999 << 30) + 999_999_999, (1023 << 30) + 999_999_999);
+        for verb in ["storing", "replicating", "storing again"] {
+            let shown = Unit::Bytes.line(verb, done, Some(total), &recent);
+            assert!(shown.chars().count() < COLUMNS && shown.contains('['), "{shown}");
+        }
+        let shown = Unit::Things("items").line("measuring", 12_345_678, Some(98_765_432), &recent);
+        assert!(shown.chars().count() < COLUMNS && shown.ends_with(" left"), "{shown}");
+        assert_eq!(line("storing", 1, 2, "1 B/2 B"), format!("storing [{:<20}] 1 B/2 B", "=".repeat(10)));
     }
 
     #[test]
     fn what_does_not_move_is_stalled_and_not_almost_done() {
-        assert_eq!(line(&[(0, 500), (11, 500), (12, 500)], Some(1)), ", 0 B/s, stalled");
+        assert_eq!(words(&[(0, 500), (11, 500), (12, 500)], Some(1)), ", 0 B/s, stalled");
     }
 }

@@ -60,7 +60,7 @@ pub fn rate(text: &str) -> Result<u64, String> {
     if (1.0..9.2e18).contains(&rate) { Ok(rate as u64) } else { Err(expected()) }
 }
 
-/// A duration: `10min`, `90s`, `250ms`, `2h`; a bare number is seconds.
+/// A duration: `10min`, `90s`, `250ms`, `1h 30m`; a bare number is seconds.
 ///
 /// # Errors
 /// If `text` is none, or longer than a century.
@@ -68,8 +68,16 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     const CENTURY_S: f64 = 100.0 * 365.25 * 86_400.0;
     let expected =
         || format!("\"{text}\" is no duration; expected a number and ms, s, min, h or d, as 10min");
-    let seconds = measured(text, &DURATIONS).ok_or_else(expected)?;
+    let seconds = measured(text, &DURATIONS).or_else(|| sum_of_durations(text)).ok_or_else(expected)?;
     if seconds <= CENTURY_S { Ok(Duration::from_secs_f64(seconds)) } else { Err(expected()) }
+}
+
+/// Seconds in several words, each with its unit: `1h 30m`.
+fn sum_of_durations(text: &str) -> Option<f64> {
+    let with_unit = &DURATIONS[..DURATIONS.len() - 1];
+    let mut words = text.split_whitespace().peekable();
+    words.peek()?;
+    words.map(|word| measured(word, with_unit)).sum()
 }
 
 /// A share of something, from 0 to below 1: `0.02`, `2%`.
@@ -123,6 +131,8 @@ mod tests {
     fn durations_and_shares() {
         assert_eq!((duration("10min"), duration("10m")), (Ok(Duration::from_secs(600)), duration("600")));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!((duration("1h 30m"), duration("1.5 h")), (duration("90min"), duration("90min")));
+        assert!(duration("").is_err() && duration("1h soon").is_err() && duration("1 2").is_err());
         assert!(duration("200000d").is_err() && duration("soon").is_err());
         assert_eq!((share("0.02"), share("2%")), (Ok(0.02), Ok(0.02)));
         assert!(share("1").is_err() && share("100%").is_err() && share("-0.1").is_err());

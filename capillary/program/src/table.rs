@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// What stands before each column.
+const GAP: &str = "  ";
+
 /// A table with a header; columns whose cells are all numbers are aligned to the right.
 #[derive(Debug)]
 pub struct Table {
@@ -29,37 +32,88 @@ impl Table {
         out
     }
 
+    /// The table for a place with so many columns of text, if it is limited: what does not fit beside each other stands
+    /// below each other, in several tables that all begin with the first column.
+    pub fn folded(&self, columns: Option<usize>) -> String {
+        let parts = self.parts(columns.unwrap_or(usize::MAX));
+        let parts: Vec<String> =
+            parts.iter().map(|part| Shown { table: self, columns: part }.to_string()).collect();
+        parts.join("\n")
+    }
+
+    /// Which columns stand beside each other.
+    fn parts(&self, room: usize) -> Vec<Vec<usize>> {
+        let width = |column| GAP.len() + self.width(column);
+        let mut parts: Vec<Vec<usize>> = Vec::new();
+        let mut left = 0;
+        for column in 0..self.header.len() {
+            match parts.last_mut() {
+                Some(part) if part.len() < 2 || width(column) <= left => part.push(column),
+                Some(_) => {
+                    parts.push(vec![0, column]);
+                    left = room.saturating_sub(width(0));
+                }
+                None => {
+                    parts.push(vec![column]);
+                    left = room;
+                }
+            }
+            left = left.saturating_sub(width(column));
+        }
+        parts
+    }
+
     fn width(&self, column: usize) -> usize {
         let cells = self.rows.iter().map(|row| row[column].chars().count());
         cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
     }
 
     fn is_numeric(&self, column: usize) -> bool {
-        let is_number =
-            |text: &str| text.is_empty() || text.trim_end_matches(" %").parse::<f64>().is_ok() || text == "-";
         self.rows.iter().all(|row| is_number(&row[column]))
     }
+}
 
+/// Whether that is a number, with or without a unit, or stands for none.
+fn is_number(text: &str) -> bool {
+    let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
+    let is_plain = number.replace(',', "").parse::<f64>().is_ok();
+    matches!(number, "" | "-") || (is_plain && matches!(unit, "" | "%" | "B" | "KiB" | "MiB" | "GiB" | "TiB"))
+}
+
+/// Some columns of a table.
+struct Shown<'a> {
+    table: &'a Table,
+    columns: &'a [usize],
+}
+
+impl Shown<'_> {
     fn line(&self, f: &mut fmt::Formatter<'_>, cells: &[String]) -> fmt::Result {
         let mut line = String::new();
-        for (column, cell) in cells.iter().enumerate() {
-            let width = self.width(column);
-            let padded =
-                if self.is_numeric(column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") };
-            line += "  ";
-            line += &padded;
+        for column in self.columns {
+            let (cell, width) = (&cells[*column], self.table.width(*column));
+            line += GAP;
+            line += &match self.table.is_numeric(*column) {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:<width$}"),
+            };
         }
         writeln!(f, "{}", line.trim_end())
     }
 }
 
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.line(f, &self.table.header)?;
+        let rules: Vec<String> =
+            self.columns.iter().map(|column| "─".repeat(self.table.width(*column))).collect();
+        writeln!(f, "{}", format!("{GAP}{}", rules.join(GAP)).trim_end())?;
+        self.table.rows.iter().try_for_each(|row| self.line(f, row))
+    }
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.line(f, &self.header)?;
-        let rules: Vec<String> =
-            (0..self.header.len()).map(|column| "─".repeat(self.width(column))).collect();
-        writeln!(f, "  {}", rules.join("  ").trim_end())?;
-        self.rows.iter().try_for_each(|row| self.line(f, row))
+        f.write_str(&self.folded(None))
     }
 }
 
@@ -71,4 +125,36 @@ pub fn quote(cell: &str) -> String {
 /// A load, flow or share to read: four digits behind the point.
 pub fn number(value: f64) -> String {
     format!("{value:.4}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(["site", "size", "share", "published"]);
+        table.push(["lab", "1.20 MiB", "3 %", "2 days ago"].map(String::from).to_vec());
+        table.push(["tower", "12 B", "12.5 %", "now"].map(String::from).to_vec());
+        table
+    }
+
+    #[test]
+    fn numbers_stand_to_the_right() {
+        let shown = table().to_string();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[0], "  site       size   share  published");
+        assert_eq!(lines[2], "  lab    1.20 MiB     3 %  2 days ago");
+        assert_eq!(lines[3], "  tower      12 B  12.5 %  now");
+    }
+
+    #[test]
+    fn what_does_not_fit_stands_below_with_the_first_column() {
+        let folded = table().folded(Some(26));
+        assert!(folded.lines().all(|line| line.chars().count() <= 26), "{folded}");
+        let heads: Vec<&str> = folded.lines().filter(|line| line.starts_with("  site")).collect();
+        assert_eq!(heads, ["  site       size   share", "  site   published"]);
+        assert_eq!(table().folded(Some(200)), table().to_string());
+        // A single column that is too wide is shown all the same.
+        assert_eq!(table().folded(Some(1)).lines().filter(|line| line.starts_with("  site")).count(), 3);
+    }
 }

@@ -105,13 +105,13 @@ struct Draw {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  capillary convert Abilene.gml --format graphml -o abilene.graphml")]
+#[command(after_help = "Example:\n  capillary convert Abilene.gml -o abilene.graphml")]
 struct Convert {
     #[command(flatten)]
     source: Source,
-    /// The format to write
-    #[arg(long, value_name = "FORMAT", default_value = "json")]
-    format: Format,
+    /// The format to write; without it as the file's name ends, and json on standard output
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
     /// The file to write; standard output without it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -145,14 +145,28 @@ impl Draw {
             }
             _ => None,
         };
-        output::put(self.output.as_deref(), &capillary::draw::svg(&network.topology, routing.as_ref()))
+        output::put_svg(self.output.as_deref(), &capillary::draw::svg(&network.topology, routing.as_ref()))
     }
 }
 
 impl Convert {
     fn run(&self) -> Result<(), Failure> {
+        let format = self.format()?;
         let network = self.source.load()?;
-        output::put(self.output.as_deref(), &format::write(&network.topology, self.format))
+        output::put(self.output.as_deref(), &format::write(&network.topology, format))
+    }
+
+    fn format(&self) -> Result<Format, Failure> {
+        let ending = self.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
+        match (self.format, ending) {
+            (Some(format), _) => Ok(format),
+            (None, None) => Ok(Format::NodeLink),
+            (None, Some("gv")) => Ok(Format::Dot),
+            (None, Some(ending)) => ending.parse().map_err(|_| {
+                let message = format!("no format is called .{ending}; say with --format which one to write");
+                Failure::usage(message)
+            }),
+        }
     }
 }
 

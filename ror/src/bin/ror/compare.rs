@@ -35,7 +35,7 @@ impl Compare {
         let network = self.source.load()?;
         let rated = rated(&network, self.k, &self.layers, &self.coding)?;
         self.printing.put(&match self.printing.format() {
-            Format::Table => self.table(&rated).to_string(),
+            Format::Table => self.table(&rated).folded(self.printing.columns()),
             Format::Csv => self.table(&rated).csv(),
             Format::Json => format!("{:#}\n", self.json(&network, &rated)),
         })

@@ -46,7 +46,7 @@ impl Law {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let points = self.points()?;
         self.printing.put(&match self.printing.format() {
-            Format::Table => self.table(&points).to_string(),
+            Format::Table => self.table(&points).folded(self.printing.columns()),
             Format::Csv => self.table(&points).csv(),
             Format::Json => format!("{:#}\n", self.json(&points)),
         })?;

@@ -88,6 +88,11 @@ impl Printing {
         if self.json { Format::Json } else { self.format }
     }
 
+    /// How many columns a table may have, if that is limited.
+    fn columns(&self) -> Option<usize> {
+        program::output::columns(self.output.as_deref())
+    }
+
     fn put(&self, text: &str) -> Result<(), Failure> {
         put(self.output.as_deref(), text)
     }

@@ -35,7 +35,7 @@ impl Rate {
         let network = self.source.load()?;
         let rated = rated(&network, self.k, &self.layers, &self.coding)?;
         self.printing.put(&match self.printing.format() {
-            Format::Table => self.table(&rated).to_string() + &self.legend(),
+            Format::Table => self.table(&rated).folded(self.printing.columns()) + &self.legend(),
             Format::Csv => self.table(&rated).csv(),
             Format::Json => format!("{:#}\n", self.json(&network, &rated)),
         })
