@@ -58,8 +58,8 @@ fn a_folder_of_real_files_comes_back_under_loss() {
 #[test]
 fn a_scene_that_cannot_be_played_is_refused_with_its_exit_code() {
     fails_in_one_line(&demo(&["/no/such/folder"]), 3, &["/no/such/folder", "No such file"]);
-    fails(&demo(&["--loss", "1"]), 2, &["--loss", "from 0 to below 1"]);
-    fails(&demo(&["--size", "8 MB"]), 2, &["--size", "64MiB"]);
+    fails(&demo(&["--loss", "1"]), 2, &["--loss", "0 to below 1"]);
+    fails(&demo(&["--size", "8 Mb"]), 2, &["--size", "64MiB"]);
 
     let folder = tempfile::tempdir().expect("a temporary folder");
     fails_in_one_line(&demo(&[folder.path().to_str().expect("UTF-8")]), 3, &["holds no files"]);

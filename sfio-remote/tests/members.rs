@@ -475,7 +475,7 @@ fn a_bench_measures_every_pattern_and_leaves_nothing_behind() {
     let picture = overlay.folder().join("bench.svg").to_string_lossy().into_owned();
     let options = ["--size", "300000", "--stripe-units", "75,64KiB", "--unoptimised", "3000", "--json"];
     let patterns =
-        ["--patterns", "contiguous,strided,random,tile,small,scattered,fragments", "--svg", &picture];
+        ["--patterns", "contiguous,strided,random,tile,small,scattered,fragments", "--plot", &picture];
     let bench = [&["bench", "io1,b;io2,b;io3,b"][..], &options, &patterns].concat();
     let rows: serde_json::Value = serde_json::from_slice(&overlay.client(&bench).stdout()).expect("JSON");
     let rows = rows.as_array().expect("a list");

@@ -74,6 +74,10 @@ fn a_tree_goes_there_and_back_and_generations_can_be_gone_back_to() {
     overlay.client(&["sync", &tree, "local:trees/t"]).succeeds();
     overlay.client(&["sync", "local:trees/t", &back]).succeeds();
     assert_eq!(picture(back.as_ref()), first);
+    let nothing = path(&folder, "nothing");
+    overlay
+        .client(&["sync", "--exclude", "*", "local:trees/t", &nothing])
+        .fails_with(3, "--exclude and --include leave nothing of generation 1");
 
     let again = overlay.client(&["sync", "--json", &tree, "local:trees/t"]).stdout();
     let summary: serde_json::Value = serde_json::from_slice(&again).expect("one object");

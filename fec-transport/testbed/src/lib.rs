@@ -16,6 +16,7 @@
 
 mod content;
 pub mod failures;
+pub mod output;
 pub mod processes;
 pub mod scenario;
 pub mod swarm;

@@ -23,7 +23,7 @@ pub(crate) fn sfio(arguments: &[&str]) -> Run {
     Run::of(command(arguments).stdin(Stdio::null()).output().expect("the program is there"))
 }
 
-fn command(arguments: &[&str]) -> Command {
+pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sfio"));
     command.args(arguments).env_remove("SFIO_CONFIG").env_remove("RUST_LOG");
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));

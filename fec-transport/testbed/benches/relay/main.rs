@@ -115,7 +115,7 @@ fn run(
 }
 
 fn speed(arguments: &Arguments) -> Result<()> {
-    let table = Table::new("goodput through relays", SPEED, arguments.json);
+    let table = Table::new("goodput through relays", SPEED, arguments.json)?;
     let mut direct = f64::NAN;
     for relays in [0, 1, 3] {
         progress(&format!("{relays} relays"));
@@ -124,7 +124,7 @@ fn speed(arguments: &Arguments) -> Result<()> {
         if relays == 0 {
             direct = receiver.goodput_bps();
         }
-        table.row(speed_cells(&done, direct));
+        table.row(speed_cells(&done, direct))?;
     }
     Ok(())
 }
@@ -151,7 +151,7 @@ fn speed_cells(done: &[Snapshot], direct: f64) -> Map<String, Value> {
 fn cpu(arguments: &Arguments) -> Result<()> {
     let title =
         format!("{} Mbit/s on the wire, {} of it lost at the receiver", arguments.rate, arguments.loss);
-    let table = Table::new(&title, CPU, arguments.json);
+    let table = Table::new(&title, CPU, arguments.json)?;
     let config = format!("[pace]\nlimit = {}", arguments.rate * 1_000_000 / 8);
     for gro in [true, false] {
         progress(&title);
@@ -166,7 +166,7 @@ fn cpu(arguments: &Arguments) -> Result<()> {
                 "received_per_call": per_call(did.datagrams_received, did.receive_calls),
                 "sent_per_call": per_call(did.datagrams_sent, did.send_calls),
                 "peak_mib": did.peak_mib,
-            })));
+            })))?;
         }
     }
     Ok(())

@@ -79,7 +79,7 @@ fn main() -> Result<()> {
         return result;
     }
     let arguments = Arguments::parse();
-    let table = Table::new("one path on loopback", COLUMNS, arguments.json);
+    let table = Table::new("one path on loopback", COLUMNS, arguments.json)?;
     // The quinn stream stays, because the others are compared with it.
     let wanted = |(index, row): &(usize, Row)| *index == 0 || row.name.contains(&arguments.only);
     let rows: Vec<Row> = rows().into_iter().enumerate().filter(wanted).map(|(_, row)| row).collect();
@@ -90,7 +90,7 @@ fn main() -> Result<()> {
             runs[index].push(run(&row.set_up, &arguments).with_context(|| row.name.clone())?);
             runs[index].sort_by(|a, b| a.goodput_bps().total_cmp(&b.goodput_bps()));
             if round == arguments.repeat {
-                table.row(cells(&row.name, &runs[index], median(&runs[0]).goodput_bps()));
+                table.row(cells(&row.name, &runs[index], median(&runs[0]).goodput_bps()))?;
             }
         }
     }

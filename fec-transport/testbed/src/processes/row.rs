@@ -4,6 +4,8 @@ use std::io::{IsTerminal as _, Write as _, stderr};
 
 use serde_json::{Map, Value};
 
+use crate::output::{Unwritten, line};
+
 /// A column: its heading, its name in JSON, its width and the digits behind the point.
 pub struct Column {
     heading: &'static str,
@@ -25,20 +27,25 @@ pub struct Table {
 
 impl Table {
     /// A table; its headings are printed at once.
-    pub fn new(title: &str, columns: &'static [Column], json: bool) -> Table {
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn new(title: &str, columns: &'static [Column], json: bool) -> Result<Table, Unwritten> {
         if !json {
             let headings = columns.iter().map(|it| format!("{:>1$}", it.heading, it.width));
-            println!("{title}\n{}", headings.collect::<Vec<_>>().join("  "));
+            line(format_args!("{title}\n{}", headings.collect::<Vec<_>>().join("  ")))?;
         }
-        Table { columns, json }
+        Ok(Table { columns, json })
     }
 
     /// Prints a row; for people only what has a column.
-    pub fn row(&self, row: Map<String, Value>) {
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn row(&self, row: Map<String, Value>) -> Result<(), Unwritten> {
         quiet();
         if self.json {
-            println!("{}", Value::Object(row));
-            return;
+            return line(Value::Object(row));
         }
         let cell = |column: &Column| {
             let text = match row.get(column.key) {
@@ -51,7 +58,7 @@ impl Table {
             };
             format!("{text:>0$}", column.width)
         };
-        println!("{}", self.columns.iter().map(cell).collect::<Vec<_>>().join("  "));
+        line(self.columns.iter().map(cell).collect::<Vec<_>>().join("  "))
     }
 }
 

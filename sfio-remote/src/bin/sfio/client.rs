@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fec_transport::keys::Identity;
 use fec_transport::overlay::Overlay;
+use program::quantity;
 use sfio_remote::client::OperationError;
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient, SfioMember};
@@ -13,7 +14,7 @@ use sfio_remote::name::FileName;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::exit::{Exit, Failure, exit_of};
+use crate::exit::{Exit, Failure, OrFail as _, exit_of};
 use crate::overlay::Folder;
 use crate::progress::Progress;
 use crate::signals::StopSignals;
@@ -66,26 +67,22 @@ pub(crate) struct Striping {
 /// How long a command waits for I/O nodes that cannot be reached any more.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Endurance {
-    /// How long to wait, in an outage, for I/O nodes that cannot be reached any more, as 90s or 10m; 0: not at all
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    /// How long to wait, in an outage, for I/O nodes that cannot be reached, as 90s, 10min or 2h; 0: not at all
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantity::duration)]
     patience: Duration,
 }
 
 impl Endurance {
+    /// How long that is.
+    pub(crate) fn limit(&self) -> Duration {
+        self.patience
+    }
+
     /// That much patience; a terminal is told what is being waited for.
     pub(crate) fn patience(&self, progress: &Progress) -> Arc<Patience> {
         let announce = progress.announcer();
         Arc::new(Patience::new(self.patience).telling(move |news| announce(&news.to_string())))
     }
-}
-
-/// A time as people write it: 90s, 10m, 1h 30m; a number alone counts seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    if let Ok(seconds) = text.parse() {
-        return Ok(Duration::from_secs(seconds));
-    }
-    let wrong = |_| format!("\"{text}\" is no time; write it as 90s, 10m or 1h 30m");
-    text.parse::<jiff::SignedDuration>().map_err(wrong)?.try_into().map_err(wrong)
 }
 
 /// A member's process for the time of one command.
@@ -117,7 +114,7 @@ impl Identification {
         clean_up: impl AsyncFnOnce(&Session),
     ) -> Result<(), Failure> {
         member::log_to_stderr(LOG);
-        let membership = Membership::load(&self.config_file()?)?;
+        let membership = Membership::load(&self.config_file()?).or_exit(Exit::Input)?;
         block_on(async {
             let mut signals = StopSignals::install()?;
             let (overlay, name) = (Arc::clone(&membership.overlay), membership.name().to_owned());

@@ -20,6 +20,9 @@ use crate::exit::{Exit, Failure, OrFail as _};
 use crate::progress::Progress;
 use crate::sums::FileCheck;
 
+/// The place that failures name where the bytes go to standard output, whose reader may go without being a failure.
+const STANDARD_OUTPUT: &str = "standard output";
+
 /// Fetch a striped file
 ///
 /// FILE appears, or is replaced, when all of it is there. What comes is compared with the checksums that put has stored
@@ -28,6 +31,7 @@ use crate::sums::FileCheck;
 /// The stripe unit is not recorded anywhere: give the one that the file was written with. Another one gives the right
 /// bytes in the wrong order, and often nothing can tell.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio get --overlay try \"io1,notes.txt;io2,notes.txt\" notes.txt")]
 pub(crate) struct Options {
     /// The striped file: "member,path;member,path;…", in the order of striping
     name: FileName,
@@ -74,16 +78,16 @@ async fn get(session: &Session, options: &Options) -> Result<(), Failure> {
         false => FileCheck::begin(session.client(), &file, &patience),
     };
     let place =
-        if is_dash(&options.file) { "standard output".into() } else { options.file.display().to_string() };
+        if is_dash(&options.file) { STANDARD_OUTPUT.into() } else { options.file.display().to_string() };
     let copying = Copying { file: Arc::new(file), length, patience, progress: &progress };
     let unchecked = copying.run(check, &mut sink.writer, &place).await?;
     sink.finish(&options.file).await.map_err(|error| local_failure(&place, &error))?;
     progress.finish("fetched");
     if !unchecked.is_empty() && !options.no_check {
-        eprintln!(
+        program::output::note(format_args!(
             "not compared with checksums, because there are none (changed since it was put): {}",
             unchecked.join("; ")
-        );
+        ));
     }
     Ok(())
 }
@@ -93,6 +97,9 @@ fn told(error: FileError) -> Failure {
 }
 
 fn local_failure(place: &str, error: &std::io::Error) -> Failure {
+    if place == STANDARD_OUTPUT {
+        return Failure::output(error);
+    }
     let full = matches!(
         error.kind(),
         std::io::ErrorKind::StorageFull

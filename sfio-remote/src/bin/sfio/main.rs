@@ -14,7 +14,6 @@ mod member;
 mod operations;
 mod overlay;
 mod ping;
-mod progress;
 mod put;
 mod rm;
 mod signals;
@@ -28,25 +27,22 @@ use std::time::Duration;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use exit::{Exit, Failure, OrFail as _};
+use program::{EXIT_CODES, progress};
 
 /// Replicate files over a network of many lossy paths
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "sfio", version, max_term_width = 100, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
-const AFTER_HELP: &str = r#"Examples:
+const EXAMPLES: &str = r#"Examples:
   sfio demo                 a whole overlay in one process: replicate, kill a link, read back, compare
   sfio overlay new try      an overlay on this machine to try things with (docs/quickstart.md) ...
   sfio overlay up try       ... and its members, until Ctrl-C
   sfio sync --overlay try photos local:photos
-  sfio put --overlay try notes.txt "io1,notes.txt;io2,notes.txt"
-
-Exit codes:
-  0 ok, 1 failed, 2 usage, 3 bad input file or config, 4 network (a retry may help), 5 integrity,
-  6 no space, 7 partial, 8 interrupted and resumable, 9 locked by another run"#;
+  sfio put --overlay try notes.txt "io1,notes.txt;io2,notes.txt""#;
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -75,13 +71,7 @@ enum Command {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match run(parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("sfio: {failure}");
-            ExitCode::from(failure.exit as u8)
-        }
-    }
+    program::end("sfio", run(parse().command))
 }
 
 /// The command line; of `sync` the order of its patterns counts, too.
@@ -125,4 +115,29 @@ fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
     let result = runtime.block_on(work);
     runtime.shutdown_timeout(LAST_OPERATIONS);
     result
+}
+
+// The page has the flags of a build with all of the program.
+#[cfg(all(test, feature = "demo"))]
+mod tests {
+    use std::path::Path;
+
+    use program::manual;
+
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/programs.md");
+
+    #[test]
+    fn the_page_of_all_programs_has_every_flag() {
+        Cli::command().debug_assert();
+        manual::check(&Cli::command(), Path::new(PAGE)).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    #[test]
+    fn every_help_has_an_example() {
+        manual::check_help(&Cli::command()).unwrap_or_else(|error| panic!("{error}"));
+    }
 }

@@ -34,9 +34,8 @@ const CALM_LOOKS: u32 = 3;
 ///
 /// Asked to end, it takes nothing new, lets the circuits that it relays go around it, and waits for transfers under way
 /// for as long as --grace says; a second signal ends it at once. Exit code 0: nothing was cut off; 8: transfers were.
-///
-/// Example: sfio member --config io1/config.toml --metrics 127.0.0.1:9100
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio member --config io1/config.toml --metrics 127.0.0.1:9100")]
 pub(crate) struct Options {
     /// The member's config file
     #[arg(long, value_name = "FILE", env = "SFIO_CONFIG")]
@@ -57,7 +56,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     log_to_stderr(LOG);
-    let membership = Membership::load(&options.config)?;
+    let membership = Membership::load(&options.config).or_exit(Exit::Input)?;
     block_on(serve(membership, options))
 }
 

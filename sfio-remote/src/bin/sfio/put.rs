@@ -38,6 +38,8 @@ const MAX_STARTS: usize = 8;
 /// The file appears under its name when all of it is safe on the disks. Of two puts to one name at once, one is
 /// refused.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  sfio put --overlay try notes.txt \"io1,notes.txt;io2,notes.txt\"\n  \
+                  tar c photos | sfio put --overlay try - \"io1,photos.tar;io2,photos.tar\"")]
 pub(crate) struct Options {
     /// The file to store; - for standard input
     file: PathBuf,
@@ -146,7 +148,7 @@ impl Storing<'_> {
         let words = "an I/O node was restarted: everything is stored again";
         tracing::info!("{words}");
         self.progress.announcer()(words);
-        self.progress.begin_anew();
+        self.progress.begin_anew("storing again");
     }
 
     async fn try_once(&self, source: &mut Source) -> Result<u64, Broken> {

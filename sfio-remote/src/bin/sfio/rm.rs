@@ -10,6 +10,7 @@ use crate::exit::Failure;
 ///
 /// When it returns they are gone for good, also after a power loss.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio rm --overlay try \"io1,notes.txt;io2,notes.txt\"")]
 pub(crate) struct Options {
     /// The striped file: "member,path;member,path;…"
     name: FileName,

@@ -3,6 +3,9 @@
 use sfio_remote::distribution::{Distribution, Structure};
 use sfio_remote::name::{FileName, SubfileName};
 
+use program::output::{self, Telling};
+use serde_json::json;
+
 use crate::client::{Identification, Session, Striping};
 use crate::exit::{Exit, Failure, OrFail as _};
 
@@ -10,12 +13,17 @@ use crate::exit::{Exit, Failure, OrFail as _};
 ///
 /// Fails with code 5 if subfiles are missing or their sizes do not fit together.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio stat --overlay try \"io1,notes.txt;io2,notes.txt\" --json")]
 pub(crate) struct Options {
     /// The striped file: "member,path;member,path;…", in the order of striping
     name: FileName,
 
     #[command(flatten)]
     striping: Striping,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 
     #[command(flatten)]
     identification: Identification,
@@ -31,19 +39,26 @@ async fn stat(session: &Session, options: &Options) -> Result<(), Failure> {
     if sizes.iter().all(Option::is_none) {
         return Err(Failure::new(Exit::Input, format!("{name}: no such file")));
     }
-    for (subfile, size) in name.subfiles().iter().zip(&sizes) {
-        match size {
-            Some(size) => println!("{size:>15}  {subfile}"),
-            None => println!("{:>15}  {subfile}", "missing"),
-        }
-    }
     let distribution = Distribution::new(striping.stripe_unit, sizes.len()).or_fail(Exit::Usage, name)?;
-    println!(
-        "{:>15}  in all, with a stripe unit of {}",
-        verdict(name, &sizes, &distribution)?,
-        striping.stripe_unit
-    );
-    Ok(())
+    let verdict = verdict(name, &sizes, &distribution);
+    if options.json {
+        let subfiles = name.subfiles().iter().zip(&sizes);
+        let subfiles = subfiles.map(|(subfile, size)| json!({ "name": subfile.to_string(), "bytes": size }));
+        let subfiles = subfiles.collect::<Vec<_>>();
+        let unit = striping.stripe_unit.bytes();
+        let said = output::json(
+            &json!({ "subfiles": subfiles, "bytes": verdict.as_ref().ok(), "stripe_unit_bytes": unit }),
+        );
+        return verdict.and(said);
+    }
+    let telling = Telling::default();
+    for (subfile, size) in name.subfiles().iter().zip(&sizes) {
+        let size = size.map_or_else(|| "missing".to_owned(), |size| size.to_string());
+        telling.line(format_args!("{size:>15}  {subfile}"));
+    }
+    let length = verdict?;
+    telling.line(format_args!("{length:>15}  in all, with a stripe unit of {}", striping.stripe_unit));
+    telling.finish()
 }
 
 /// The length of the file if it is whole.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use console::{Term, truncate_str};
+use program::output::{self, Results};
 use sfio_remote::io::membership::admin_socket;
 
 use crate::block_on;
@@ -15,6 +16,9 @@ use crate::signals::StopSignals;
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes from which on a session's overhead is shown.
+const LEAST_FOR_OVERHEAD: u64 = 1 << 20;
 
 /// Which running member is meant.
 #[derive(Debug, clap::Args)]
@@ -35,9 +39,8 @@ struct Target {
 /// each path: the rate at which it is paced, its round trip, how long packets stand in queues, the share of packets
 /// that it loses, the share of the session's symbols that it carries (and should by the plan), and its redundancy
 /// (repair symbols over source symbols).
-///
-/// Example: sfio status --config /tmp/try/io1/config.toml
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio status --config /tmp/try/io1/config.toml")]
 pub(crate) struct Options {
     #[command(flatten)]
     target: Target,
@@ -55,9 +58,8 @@ pub(crate) struct Options {
 ///
 /// The file must have a larger serial than the one in use and, if the member's config names an operator, that
 /// operator's signature. Members that it does not list any more are cut off at once; everything else goes on.
-///
-/// Example: sfio reload --config /tmp/try/io1/config.toml
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio reload --config /tmp/try/io1/config.toml")]
 pub(crate) struct ReloadOptions {
     #[command(flatten)]
     target: Target,
@@ -71,7 +73,7 @@ impl Target {
     fn socket(&self) -> Result<PathBuf, Failure> {
         match (&self.socket, &self.config) {
             (Some(socket), _) => Ok(socket.clone()),
-            (None, Some(config)) => Ok(admin_socket(config)?),
+            (None, Some(config)) => admin_socket(config).or_exit(Exit::Input),
             (None, None) => Err(Failure::new(Exit::Usage, "give --config FILE or --socket SOCKET")),
         }
     }
@@ -80,12 +82,7 @@ impl Target {
 pub(crate) fn reload(options: &ReloadOptions) -> Result<(), Failure> {
     let socket = options.target.socket()?;
     let reloaded: Reloaded = block_on(ask(&socket, AdminRequest::Reload))?;
-    if options.json {
-        println!("{}", serde_json::to_string(&reloaded).or_fail(Exit::Failed, "JSON")?);
-    } else {
-        println!("{reloaded}");
-    }
-    Ok(())
+    if options.json { output::json(&reloaded) } else { output::line(reloaded) }
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
@@ -96,11 +93,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     let observation: Observation = block_on(ask(&socket, AdminRequest::Status))?;
     if options.json {
-        println!("{}", serde_json::to_string(&observation).or_fail(Exit::Failed, "JSON")?);
-    } else {
-        lines(&observation, &Rates::default()).iter().for_each(|line| println!("{line}"));
+        return output::json(&observation);
     }
-    Ok(())
+    let mut results = Results::open(None)?;
+    lines(&observation, &Rates::default()).iter().try_for_each(|line| results.line(line))?;
+    results.close()
 }
 
 /// Draws the picture anew every second, in its place.
@@ -232,10 +229,14 @@ fn describe(session: &Session, rates: &Rates) -> String {
         }
     };
     let queued = indicatif::BinaryBytes(session.queued_bytes as u64);
-    let overhead = session.overhead * 100.0;
+    // Beside a few requests and answers the reports would look like a fault.
+    let overhead = match session.acknowledged_bytes >= LEAST_FOR_OVERHEAD {
+        true => format!("overhead {:.1} %, ", session.overhead * 100.0),
+        false => String::new(),
+    };
     format!(
         "session {id} {direction} {peer} ({instance}): {streams} streams, {rate}, {queued} queued, \
-         overhead {overhead:.1} %, epoch {epoch}"
+         {overhead}epoch {epoch}"
     )
 }
 

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use fec_testbed::failures::{Row, Sample, Settings, run, summarise};
+use fec_testbed::output::line;
 use fec_transport::MAX_REED_SOLOMON;
 use fec_transport::config::Spreading;
 
@@ -115,13 +116,13 @@ pub(crate) fn evaluate(arguments: &Arguments) -> anyhow::Result<bool> {
     let rows = if arguments.rows.is_empty() { run_all(arguments)? } else { read(arguments)? };
     let mut holds = true;
     if !arguments.json {
-        table::print(&rows, arguments.spread);
+        table::print(&rows, arguments.spread)?;
     }
     for tolerance in &arguments.tolerances {
         let own: Vec<Row> = rows.iter().filter(|row| row.tolerance == *tolerance).cloned().collect();
         let summary = summarise(&own, |row| arguments.spread.predicted(row));
         if !arguments.json {
-            table::summary(*tolerance, &summary);
+            table::summary(*tolerance, &summary)?;
         }
         holds &= arguments.spread == Spread::Quotas || table::holds(&summary, arguments.decoding_error_rate);
     }
@@ -203,11 +204,14 @@ fn check(arguments: &Arguments) -> anyhow::Result<()> {
 fn run_all(arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
     let tasks = tasks(arguments)?;
     let (mut rows, mut trouble) = (Vec::new(), None);
-    let take = |_, result: anyhow::Result<Row>| match result {
+    let show = |row: Row| -> anyhow::Result<Row> {
+        if arguments.json {
+            line(table::json(&row, arguments.spread))?;
+        }
+        Ok(row)
+    };
+    let take = |_, result: anyhow::Result<Row>| match result.and_then(show) {
         Ok(row) => {
-            if arguments.json {
-                println!("{}", table::json(&row, arguments.spread));
-            }
             rows.push(row);
             ControlFlow::Continue(())
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use fec_testbed::output::{Unwritten, line};
 use fec_testbed::scenario::{Check, LinkDeath};
 use fec_testbed::{Outcome, Scenario};
 
@@ -50,7 +51,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let scenarios = load(arguments)?;
     if arguments.list {
-        scenarios.iter().for_each(|scenario| println!("{}", scenario.name()));
+        scenarios.iter().try_for_each(|scenario| line(scenario.name()))?;
         return Ok(true);
     }
     for directory in [&arguments.series, &arguments.plot].into_iter().flatten() {
@@ -67,10 +68,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         Ok((outcome, took))
     };
     let take = |_, result: anyhow::Result<Finished>| match result {
-        Ok(finished) => {
-            printer.push(finished);
-            ControlFlow::Continue(())
-        }
+        Ok(finished) => match printer.push(finished) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                trouble = Some(error.into());
+                ControlFlow::Break(())
+            }
+        },
         Err(error) => {
             trouble = Some(error);
             ControlFlow::Break(())
@@ -81,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         return Err(error);
     }
     if !arguments.json && !arguments.hashes {
-        println!("\n{} of {} scenarios are as expected", printer.passed, scenarios.len());
+        line(format_args!("\n{} of {} scenarios are as expected", printer.passed, scenarios.len()))?;
     }
     Ok(printer.passed == scenarios.len())
 }
@@ -149,7 +153,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints what is finished; a masked scenario waits for the unmasked one that it is compared with.
-    fn push(&mut self, finished: Finished) {
+    fn push(&mut self, finished: Finished) -> Result<(), Unwritten> {
         self.results.push(finished);
         while let Some((outcome, took)) = self.results.get(self.printed) {
             let unmasked = self.scenarios[self.printed].unmasked();
@@ -157,20 +161,21 @@ impl<'a> Printer<'a> {
                 .and_then(|name| self.scenarios.iter().position(|scenario| scenario.name() == name))
                 .map(|index| self.results.get(index));
             let mask_overhead = match compared {
-                Some(None) => return,
+                Some(None) => return Ok(()),
                 Some(Some((unmasked, _))) => mask_overhead(outcome, unmasked),
                 None => None,
             };
             if self.arguments.json {
-                println!("{}", json(outcome, mask_overhead, *took));
+                line(json(outcome, mask_overhead, *took))?;
             } else if self.arguments.hashes {
-                println!("{}  {}", outcome.trace_hash, outcome.name);
+                line(format_args!("{}  {}", outcome.trace_hash, outcome.name))?;
             } else {
-                self.table.print(self.printed, outcome, mask_overhead, *took);
+                self.table.print(self.printed, outcome, mask_overhead, *took)?;
             }
             self.printed += 1;
             self.passed += usize::from(outcome.passes());
         }
+        Ok(())
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 
 /// The resident sets of all processes, row by row.
 fn watch(arguments: &Arguments, links: &[LinkHandle], children: &mut [Child]) -> Result<Vec<Vec<f64>>> {
-    let table = Table::new("links fail in turns, one every ten seconds", COLUMNS, arguments.json);
+    let table = Table::new("links fail in turns, one every ten seconds", COLUMNS, arguments.json)?;
     let span = Duration::from_secs_f64(arguments.minutes * 60.0 / f64::from(arguments.rows));
     #[allow(clippy::disallowed_methods, reason = "a benchmark's own clock")]
     let start = Instant::now();
@@ -100,7 +100,7 @@ fn watch(arguments: &Arguments, links: &[LinkHandle], children: &mut [Child]) ->
             "receiver_mib": resident[0],
             "sender_mib": resident[1],
             "relay_mib": resident[2..].iter().copied().fold(0.0, f64::max),
-        })));
+        })))?;
         before = now[0];
         rows.push(resident);
     }

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use fec_testbed::output::{Unwritten, line};
 use fec_testbed::swarm;
 
 use crate::in_order::in_order;
@@ -48,24 +49,26 @@ struct Sum {
 type Played = std::thread::Result<Result<swarm::Report, swarm::Failure>>;
 
 /// Runs all seeds; tells whether each is as it must be.
-pub(crate) fn run(arguments: &Arguments) -> bool {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     #[allow(clippy::disallowed_methods, reason = "how long a run takes is the program's affair")]
     let start = Instant::now();
     let mut sum = Sum::default();
     let seed = |index: usize| arguments.from.saturating_add(index as u64);
     let work = |index| -> Played { catch_unwind(AssertUnwindSafe(|| swarm::run(seed(index)))) };
+    let mut printed = Ok(());
     let take = |index, result: Played| {
         if let (true, Ok(Ok(report))) = (arguments.hashes, &result) {
-            println!("{}  {}", report.trace_hash, seed(index));
+            printed = line(format_args!("{}  {}", report.trace_hash, seed(index)));
         }
         note(&mut sum, seed(index), result);
-        ControlFlow::Continue(())
+        if printed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     in_order((arguments.seeds as usize, "seeds"), arguments.threads, work, take);
+    printed?;
     if !arguments.hashes {
-        print(arguments, &sum, start.elapsed());
+        print(arguments, &sum, start.elapsed())?;
     }
-    sum.failures.is_empty()
+    Ok(sum.failures.is_empty())
 }
 
 fn note(sum: &mut Sum, seed: u64, result: Played) {
@@ -84,7 +87,7 @@ fn note(sum: &mut Sum, seed: u64, result: Played) {
     sum.failures.push(seed);
 }
 
-fn print(arguments: &Arguments, sum: &Sum, took: Duration) {
+fn print(arguments: &Arguments, sum: &Sum, took: Duration) -> Result<(), Unwritten> {
     let seconds = took.as_secs_f64();
     if arguments.json {
         let failures = &sum.failures;
@@ -93,10 +96,9 @@ fn print(arguments: &Arguments, sum: &Sum, took: Duration) {
             "bytes": sum.bytes, "sessions_lost": sum.sessions_lost,
             "virtual_s": sum.virtual_time.as_secs_f64(), "seconds": seconds,
         });
-        println!("{object}");
-        return;
+        return line(object);
     }
-    println!(
+    line(format_args!(
         "{} seeds, {} failures; {} parcels, {:.1} MB, {} sessions lost and opened anew; {:.0} s of virtual time in \
          {seconds:.1} s, {:.1} seeds/s",
         sum.seeds,
@@ -106,5 +108,5 @@ fn print(arguments: &Arguments, sum: &Sum, took: Duration) {
         sum.sessions_lost,
         sum.virtual_time.as_secs_f64(),
         sum.seeds as f64 / seconds
-    );
+    ))
 }

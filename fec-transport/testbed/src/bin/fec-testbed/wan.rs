@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let _inside = runtime.enter();
     let table =
-        Table::new("paths of 100 Mbit/s with round trips of 30, 55 and 80 ms", COLUMNS, arguments.json);
+        Table::new("paths of 100 Mbit/s with round trips of 30, 55 and 80 ms", COLUMNS, arguments.json)?;
     for loss in &arguments.loss {
         let mut first = f64::NAN;
         for transport in TRANSPORTS {
@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
             let (goodput, cores) =
                 measure_one(transport, *loss, arguments).with_context(|| transport.name())?;
             first = if first.is_nan() { goodput } else { first };
-            table.row(cells(transport, *loss, goodput, first, cores));
+            table.row(cells(transport, *loss, goodput, first, cores))?;
         }
     }
     Ok(true)

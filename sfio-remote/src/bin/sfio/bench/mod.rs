@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use program::output;
 use sfio_remote::client::{Durability, OpenMode};
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::{FileError, OpenOptions, StripedFile, Submission};
@@ -30,7 +31,7 @@ use report::{Report, Row};
 /// was written. With --repeat the rows take turns, and the medians count.
 ///
 /// Examples, on this machine alone, directly and through emulated links:
-///   sfio bench --here 3 --stripe-units 75,200,64KiB --repeat 5 --svg bench.svg
+///   sfio bench --here 3 --stripe-units 75,200,64KiB --repeat 5 --plot bench.svg
 ///   sfio bench --here 3 --rate-mbit 200 --patterns contiguous --stripe-units 75,200,64KiB
 ///
 /// and with an overlay that there is:
@@ -85,9 +86,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR")]
     local: Option<PathBuf>,
 
-    /// Draw a picture of the rates
+    /// Draw the rates over the sizes, as .svg or .png
     #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
+    plot: Vec<PathBuf>,
 
     /// Print JSON instead of a table
     #[arg(long)]
@@ -173,14 +174,12 @@ impl Bench<'_> {
             }
         }
         progress.finish("measured");
-        if let Some(path) = &options.svg {
-            std::fs::write(path, plot::svg(&report)).or_fail(Exit::Failed, path.display())?;
-        }
+        let chart = plot::chart(&report);
+        options.plot.iter().try_for_each(|path| program::chart::draw(&chart, path))?;
         match options.json {
-            true => println!("{}", report.json()),
-            false => print!("{}", report.table()),
+            true => output::line(report.json()),
+            false => output::print(report.table().folded(output::columns(None))),
         }
-        Ok(())
     }
 
     /// Lets the paths find their rates in both directions: the first row shall not be slower for being the first.

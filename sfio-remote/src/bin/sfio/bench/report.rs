@@ -1,8 +1,8 @@
 //! What was measured, for people and for machines.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
+use program::Table;
 use serde::Serialize;
 use sfio_remote::distribution::StripeUnit;
 
@@ -153,34 +153,32 @@ impl Report {
         serde_json::to_string_pretty(&entries).unwrap_or_default()
     }
 
-    pub(super) fn table(&self) -> String {
-        let mut text = format!(
-            "{:<17} {:>7} {:>8} {:>11} {:>8} {:>11} {:>8} {:>10} {:>11} {:>11}\n",
+    pub(super) fn table(&self) -> Table {
+        let header = [
             "pattern",
             "stripe",
             "regions",
-            "write",
-            "time",
-            "read",
-            "time",
-            "requests",
-            "local",
-            "unoptimised"
-        );
+            "write MB/s",
+            "time s",
+            "read MB/s",
+            "time s",
+            "requests KiB",
+            "local MB/s",
+            "unoptimised MB/s",
+        ];
+        let mut table = Table::new(header);
+        let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         for row in &self.rows {
-            let unoptimised = row.unoptimised_rate().map_or_else(|| "-".to_owned(), megabytes);
-            let (name, unit, regions) = (row.variant.name(), row.stripe_unit.to_string(), row.regions);
             let [write, read, local] = [row.write_rate(), row.read_rate(), row.local_rate()].map(megabytes);
             let [writing, reading] = [&row.write, &row.read].map(|times| seconds(times.median()));
-            let requests = row.requests.map_or_else(|| "-".to_owned(), kibibytes);
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "{name:<17} {unit:>7} {regions:>8} {write:>11} {writing:>8} {read:>11} {reading:>8} \
-                 {requests:>10} {local:>11} {unoptimised:>11}"
-            );
+            let requests = or_dash(row.requests.map(|bytes| format!("{:.1}", bytes as f64 / 1024.0)));
+            let unoptimised = or_dash(row.unoptimised_rate().map(megabytes));
+            let (name, unit, regions) =
+                (row.variant.name(), row.stripe_unit.to_string(), row.regions.to_string());
+            let cells = [name, unit, regions, write, writing, read, reading, requests, local, unoptimised];
+            table.push(cells.to_vec());
         }
-        text
+        table
     }
 }
 
@@ -188,14 +186,11 @@ fn rate(bytes: u64, took: Duration) -> f64 {
     if took.is_zero() { 0.0 } else { bytes as f64 / took.as_secs_f64() }
 }
 
+/// A rate in MB/s.
 fn megabytes(rate: f64) -> String {
-    format!("{:.1} MB/s", rate / 1e6)
+    format!("{:.1}", rate / 1e6)
 }
 
 fn seconds(took: Option<Duration>) -> String {
-    format!("{:.2} s", took.unwrap_or_default().as_secs_f64())
-}
-
-fn kibibytes(bytes: u64) -> String {
-    format!("{:.1} KiB", bytes as f64 / 1024.0)
+    format!("{:.2}", took.unwrap_or_default().as_secs_f64())
 }

@@ -9,11 +9,10 @@ use sfio_remote::io::replication::{Meter, Phase, Wait};
 use tokio::task::JoinHandle;
 
 use super::paths::PathLines;
-use crate::progress::Recent;
+use crate::progress::{self, Recent};
 
 /// How often the block is drawn: calm, and never behind.
 const TICK: Duration = Duration::from_millis(250);
-const BAR: usize = 20;
 
 /// A block of lines, drawn by a task of its own until it is dropped.
 pub(super) struct Board {
@@ -99,11 +98,10 @@ fn block(verb: &str, meter: &Meter, recent: &Recent) -> String {
         Phase::Drain => "waiting until everything is safe on the disks".to_owned(),
         Phase::Publish => "publishing".to_owned(),
         Phase::Transfer => {
-            let filled = if bytes == 0 { BAR } else { (done as f64 / bytes as f64 * BAR as f64) as usize };
-            let mut text = format!("{verb} [{:<BAR$}] ", "=".repeat(filled.min(BAR)));
-            let _ = write!(text, "{}/{}", BinaryBytes(done), BinaryBytes(bytes));
+            let mut amounts = format!("{}/{}", BinaryBytes(done), BinaryBytes(bytes));
             // A text takes everything.
-            let _ = recent.describe(Some(bytes.saturating_sub(done)), &mut text);
+            let _ = recent.describe(Some(bytes.saturating_sub(done)), &mut amounts);
+            let mut text = progress::line(verb, done, bytes, &amounts);
             let _ = write!(text, "\n  {}/{} files", HumanCount(files_done), HumanCount(files));
             let _ = write!(text, "; moved {}, known {}", BinaryBytes(moved), BinaryBytes(known));
             text

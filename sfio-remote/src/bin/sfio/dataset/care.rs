@@ -1,20 +1,19 @@
 //! How careful and how patient a command on a data set is, and what it needs to begin.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use sfio_remote::io::replication::{Author, DataSet, Job, ManifestCache, Meter};
 
 use super::address::Address;
-use crate::client::{Identification, Session};
+use crate::client::{Endurance, Identification, Session};
 use crate::exit::{Exit, Failure, OrFail as _};
 
 /// Which member to be, how long to wait for the network, and what to believe.
 #[derive(Debug, clap::Args)]
 pub(super) struct Care {
-    /// How long to wait for the network to come back: 90s, 10min, 2h; 0 ends at the first failure
-    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_patience)]
-    patience: Duration,
+    #[command(flatten)]
+    endurance: Endurance,
 
     /// Go on although this machine has seen a newer state of the data set than there is now
     #[arg(long)]
@@ -48,7 +47,7 @@ impl Care {
             keys: Arc::new(keys),
             cache: cache(),
             accepts_older: self.accept_older,
-            patience: self.patience,
+            patience: self.endurance.limit(),
             meter: Arc::<Meter>::default(),
             random: Arc::new(|| random_bytes().expect("the operating system had random numbers before")),
             clock: Arc::new(now_ms),
@@ -73,32 +72,4 @@ fn cache() -> ManifestCache {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(std::path::PathBuf::from);
     let folder = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
     folder.map_or_else(ManifestCache::none, |folder| ManifestCache::in_folder(&folder.join("sfio")))
-}
-
-fn parse_patience(text: &str) -> Result<Duration, String> {
-    let expected =
-        || format!("\"{text}\" is no time; expected a number and s, min or h, as 90s, 10min, 2h, or 0");
-    let units = [("min", 60), ("h", 3_600), ("s", 1)];
-    let unit = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
-    let (number, unit) = match unit {
-        None if text == "0" => ("0", 1),
-        None => return Err(expected()),
-        Some(found) => found,
-    };
-    let number: u32 = number.trim().parse().map_err(|_| expected())?;
-    Ok(Duration::from_secs(u64::from(number) * unit))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_has_its_unit() {
-        let seconds = |text| parse_patience(text).map(|time| time.as_secs());
-        assert_eq!(["90s", "10min", "2h", "0", "0s"].map(seconds), [90, 600, 7_200, 0, 0].map(Ok));
-        for wrong in ["", "10", "min", "-1s", "1d", "99999999999h"] {
-            assert!(parse_patience(wrong).expect_err(wrong).contains("as 90s"));
-        }
-    }
 }

@@ -44,9 +44,9 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
                     next.map_or(Ok(()), |(_, bytes)| out.write_all(&bytes))
                 }
             };
-            written.or_fail(Exit::Failed, "standard output")?;
+            written.map_err(|error| Failure::output(&error))?;
         }
-        out.flush().or_fail(Exit::Failed, "standard output")
+        out.flush().map_err(|error| Failure::output(&error))
     })
 }
 

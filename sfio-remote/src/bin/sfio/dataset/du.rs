@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use indicatif::{BinaryBytes, HumanCount};
+use program::Table;
+use program::output::{self, Results};
+use serde_json::json;
 use sfio_remote::replication::Hash;
 
 use super::{Choice, Opened};
@@ -48,31 +51,30 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
                 }
             }
         }
-        let mut total = Sizes::default();
-        for (name, sum) in &sizes {
-            print(name, sum, options.json);
-            total.entries += sum.entries;
-            total.bytes += sum.bytes;
-            total.stored += sum.stored;
-        }
-        print("total", &total, options.json);
-        Ok(())
+        print(&sizes, options.json)
     })
 }
 
-fn print(name: &str, sizes: &Sizes, json: bool) {
-    let Sizes { entries, bytes, stored } = sizes;
-    if json {
-        println!(
-            "{}",
-            serde_json::json!({ "name": name, "entries": entries, "bytes": bytes, "stored_bytes": stored })
-        );
-    } else {
-        let (bytes, stored) = (BinaryBytes(*bytes).to_string(), BinaryBytes(*stored).to_string());
-        println!(
-            "{bytes:>12} {stored:>12} stored {:>12} entries  {}",
-            HumanCount(*entries).to_string(),
-            name.escape_debug()
-        );
+fn print(sizes: &BTreeMap<String, Sizes>, json: bool) -> Result<(), Failure> {
+    let mut total = Sizes::default();
+    for sum in sizes.values() {
+        total.entries += sum.entries;
+        total.bytes += sum.bytes;
+        total.stored += sum.stored;
     }
+    let all = sizes.iter().map(|(name, sum)| (name.as_str(), sum)).chain([("total", &total)]);
+    if json {
+        let mut results = Results::open(None)?;
+        for (name, Sizes { entries, bytes, stored }) in all {
+            let row = json!({ "name": name, "entries": entries, "bytes": bytes, "stored_bytes": stored });
+            results.line(row)?;
+        }
+        return results.close();
+    }
+    let mut table = Table::new(["size", "stored", "entries", "name"]);
+    for (name, Sizes { entries, bytes, stored }) in all {
+        let (bytes, stored) = (BinaryBytes(*bytes).to_string(), BinaryBytes(*stored).to_string());
+        table.push(vec![bytes, stored, HumanCount(*entries).to_string(), name.escape_debug().to_string()]);
+    }
+    output::print(table)
 }

@@ -1,7 +1,11 @@
 //! `sfio generations` and `sfio rollback`.
 
 use indicatif::{BinaryBytes, HumanCount, HumanDuration};
+use program::Table;
+use program::output::{self, Results};
+use serde_json::json;
 use sfio_remote::io::replication::{self, ReplicationError, roll_back};
+use sfio_remote::replication::Record;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -38,6 +42,10 @@ pub(crate) struct RollbackOptions {
     /// The number of the generation, as `sfio generations` lists it
     number: u64,
 
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     care: Care,
 }
@@ -55,6 +63,10 @@ pub(crate) struct ForgetOptions {
     #[arg(required = true)]
     numbers: Vec<u64>,
 
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     care: Care,
 }
@@ -66,30 +78,33 @@ pub(super) fn list(options: &Options) -> Result<(), Failure> {
         let view = job.open().await.map_err(failed)?;
         let record = view.existing().map_err(failed)?;
         warn(&view.disagreements, &options.dataset);
-        if !options.json {
-            println!("{:>10}  {:>14}  {:>12}  published", "generation", "entries", "size");
-        }
-        for generation in &record.generations {
-            let is_current = generation.number == record.current;
-            if options.json {
-                let line = serde_json::json!({
-                    "generation": generation.number, "current": is_current, "entries": generation.entries,
-                    "bytes": generation.bytes, "published_ms": generation.published_ms,
-                });
-                println!("{line}");
-            } else {
-                let (mark, size) =
-                    (if is_current { "*" } else { " " }, BinaryBytes(generation.bytes).to_string());
-                let entries = HumanCount(generation.entries).to_string();
-                println!(
-                    "{mark}{:>9}  {entries:>14}  {size:>12}  {} ago",
-                    generation.number,
-                    age(generation.published_ms)
-                );
-            }
-        }
-        Ok(())
+        if options.json { print_json(&record) } else { output::print(table(&record)) }
     })
+}
+
+fn print_json(record: &Record) -> Result<(), Failure> {
+    let mut results = Results::open(None)?;
+    for generation in &record.generations {
+        results.line(json!({
+            "generation": generation.number, "current": generation.number == record.current,
+            "entries": generation.entries, "bytes": generation.bytes, "published_ms": generation.published_ms,
+        }))?;
+    }
+    results.close()
+}
+
+fn table(record: &Record) -> Table {
+    let mut table = Table::new(["generation", "entries", "size", "published"]);
+    for generation in &record.generations {
+        let current = if generation.number == record.current { ", current" } else { "" };
+        table.push(vec![
+            generation.number.to_string(),
+            HumanCount(generation.entries).to_string(),
+            BinaryBytes(generation.bytes).to_string(),
+            format!("{} ago{current}", age(generation.published_ms)),
+        ]);
+    }
+    table
 }
 
 pub(super) fn rollback(options: &RollbackOptions) -> Result<(), Failure> {
@@ -97,8 +112,10 @@ pub(super) fn rollback(options: &RollbackOptions) -> Result<(), Failure> {
         let (address, number) = (&options.dataset, options.number);
         let _waiting = Board::of_waiting(Arc::clone(&job.meter));
         roll_back(&job, number).await.map_err(|error| failure(address, &error))?;
-        println!("{address} is at generation {number} now");
-        Ok(())
+        match options.json {
+            true => output::json(&json!({ "generation": number })),
+            false => program::line!("{address} is at generation {number} now"),
+        }
     })
 }
 
@@ -107,11 +124,13 @@ pub(super) fn forget(options: &ForgetOptions) -> Result<(), Failure> {
         let address = &options.dataset;
         let _waiting = Board::of_waiting(Arc::clone(&job.meter));
         replication::forget(&job, &options.numbers).await.map_err(|error| failure(address, &error))?;
-        println!(
-            "{address} has forgotten {} generations; later runs remove what only they needed",
-            options.numbers.len()
-        );
-        Ok(())
+        match options.json {
+            true => output::json(&json!({ "forgotten": options.numbers })),
+            false => program::line!(
+                "{address} has forgotten {} generations; later runs remove what only they needed",
+                options.numbers.len()
+            ),
+        }
     })
 }
 

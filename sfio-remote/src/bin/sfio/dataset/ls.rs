@@ -1,7 +1,6 @@
 //! `sfio ls`: what is in a generation.
 
-use std::io::Write as _;
-
+use program::output::Results;
 use sfio_remote::replication::{Entry, EntryKind, TreePath};
 
 use super::{Choice, Opened};
@@ -27,7 +26,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     options.choice.work(async |Opened { manifest, generation, .. }| {
         let mut entries = manifest.entries().or_fail(Exit::Failed, "a temporary file")?;
         let mut found = within.is_none();
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let mut results = Results::open(None)?;
         while let Some(entry) =
             entries.read().or_fail(Exit::Integrity, format!("generation {}", generation.number))?
         {
@@ -35,14 +34,11 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
                 continue;
             }
             found = true;
-            let line = if options.json { json(&entry) } else { text(&entry) };
-            if writeln!(out, "{line}").is_err() {
-                return Ok(());
-            }
+            results.line(if options.json { json(&entry) } else { text(&entry) })?;
         }
         match (found, &within) {
             (false, Some(path)) => Err(no_entry(path, generation.number)),
-            _ => Ok(()),
+            _ => results.close(),
         }
     })
 }

@@ -97,9 +97,9 @@ impl Choice {
 /// What the I/O nodes disagree in is said, whatever the command does.
 fn warn(disagreements: &[String], address: &Address) {
     for disagreement in disagreements {
-        eprintln!(
+        program::output::note(format_args!(
             "sfio: {address}: I/O nodes disagree: {disagreement}; `sfio repair` puts back what is missing"
-        );
+        ));
     }
 }
 

@@ -6,22 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::civil::Time;
+use program::quantity;
 use sfio_remote::io::replication::Throttle;
 use tokio::task::JoinHandle;
 
-/// Names of units and bytes per second; bits have decimal prefixes.
-const UNITS: [(&str, f64); 10] = [
-    ("Gbit/s", 1e9 / 8.0),
-    ("Mbit/s", 1e6 / 8.0),
-    ("kbit/s", 1e3 / 8.0),
-    ("GiB/s", (1_u64 << 30) as f64),
-    ("MiB/s", (1_u64 << 20) as f64),
-    ("KiB/s", 1024.0),
-    ("GB/s", 1e9),
-    ("MB/s", 1e6),
-    ("kB/s", 1e3),
-    ("B/s", 1.0),
-];
 /// How often the clock and the file are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -77,14 +65,7 @@ fn parse_rate(text: &str) -> Result<Option<u64>, String> {
     if text == "none" {
         return Ok(None);
     }
-    let expected = || {
-        format!("\"{text}\" is no rate; expected a number and Mbit/s, MiB/s, kbit/s, … as 100Mbit/s, or none")
-    };
-    let unit = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
-    let (number, unit) = unit.ok_or_else(expected)?;
-    let number: f64 = number.trim().parse().map_err(|_| expected())?;
-    let rate = number * unit;
-    if rate.is_finite() && rate >= 1.0 { Ok(Some(rate as u64)) } else { Err(expected()) }
+    quantity::rate(text).map(Some).map_err(|error| format!("{error}, or none"))
 }
 
 impl Timetable {

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use sfio_remote::io::replication::{Repaired, repair};
 
+use program::output::{self, Telling};
+use serde_json::json;
+
 use super::address::Address;
 use super::board::Board;
 use super::care::Care;
@@ -22,6 +25,10 @@ pub(crate) struct Options {
     /// The data set: SITE:NAME
     dataset: Address,
 
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     care: Care,
 }
@@ -31,31 +38,41 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         let waiting = Board::of_waiting(Arc::clone(&job.meter));
         let repaired = repair(&job).await;
         drop(waiting);
-        let Repaired { records, lost_parts, condemned, lost } =
-            repaired.map_err(|error| failure(&options.dataset, &error))?;
-        if records.is_empty() && lost_parts.is_empty() && lost.is_empty() {
-            println!("{}: no I/O node lacks a record", options.dataset);
-        }
-        for (io_node, count) in &records {
-            println!("{io_node}: {count} {} put back", if *count == 1 { "record" } else { "records" });
-        }
-        for (io_node, count) in &lost_parts {
-            println!(
-                "{io_node}: its parts of {count} objects are lost; `sfio verify {}` tells of what",
-                options.dataset
-            );
-        }
-        if condemned > 0 {
-            println!("{condemned} runs that left nothing of use are removed after the grace");
-        }
-        for what in &lost {
-            println!("lost: {what}");
-        }
-        match lost_parts.is_empty() && lost.is_empty() {
-            true => Ok(()),
+        let repaired = repaired.map_err(|error| failure(&options.dataset, &error))?;
+        let said = say(&repaired, options);
+        match repaired.lost_parts.is_empty() && repaired.lost.is_empty() {
+            true => said,
             false => {
                 Err(Failure::new(Exit::Integrity, format!("{}: not all can be put back", options.dataset)))
             }
         }
     })
+}
+
+fn say(repaired: &Repaired, options: &Options) -> Result<(), Failure> {
+    let Repaired { records, lost_parts, condemned, lost } = repaired;
+    let dataset = &options.dataset;
+    if options.json {
+        return output::json(&json!({
+            "records": records, "lost_parts": lost_parts, "condemned_runs": condemned, "lost": lost,
+        }));
+    }
+    let telling = Telling::default();
+    if records.is_empty() && lost_parts.is_empty() && lost.is_empty() {
+        telling.line(format_args!("{dataset}: no I/O node lacks a record"));
+    }
+    for (io_node, count) in records {
+        let word = if *count == 1 { "record" } else { "records" };
+        telling.line(format_args!("{io_node}: {count} {word} put back"));
+    }
+    for (io_node, count) in lost_parts {
+        telling.line(format_args!(
+            "{io_node}: its parts of {count} objects are lost; `sfio verify {dataset}` tells of what"
+        ));
+    }
+    if *condemned > 0 {
+        telling.line(format_args!("{condemned} runs that left nothing of use are removed after the grace"));
+    }
+    lost.iter().for_each(|what| telling.line(format_args!("lost: {what}")));
+    telling.finish()
 }

@@ -1,18 +1,23 @@
 //! What `sfio sync` says about a run: each change, and a summary.
 
-use std::io::Write as _;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::Duration;
 
 use indicatif::{BinaryBytes, HumanCount};
+use program::output::Telling;
+use serde_json::json;
 use sfio_remote::io::replication::{Change, Mended, Meter, Summary};
 use sfio_remote::replication::TreePath;
 
 use super::sync::Options;
 use crate::exit::{Exit, Failure};
 
-/// Says each change, on standard output.
-pub(super) fn teller(options: &Options) -> impl FnMut(Change, &TreePath) + Send + use<> {
-    let (says, json) = (options.says_changes(), options.json);
+/// Says each change, if that is wanted.
+pub(super) fn teller(
+    options: &Options,
+    telling: &Telling,
+) -> impl FnMut(Change, &TreePath) + Send + 'static + use<> {
+    let (says, json, telling) = (options.says_changes(), options.json, telling.clone());
     move |change, path| {
         let word = match change {
             Change::New => "new",
@@ -21,92 +26,129 @@ pub(super) fn teller(options: &Options) -> impl FnMut(Change, &TreePath) + Send 
             Change::Mended => "mended",
             Change::Deleted => "deleted",
         };
-        if !says {
-            return;
-        }
-        // The reader of our output may have gone.
-        let _ = match json {
-            true => {
+        match (says, json) {
+            (false, _) => {}
+            (true, true) => {
                 let path = String::from_utf8_lossy(path.as_bytes());
-                let event = serde_json::json!({ "event": "change", "change": word, "path": path });
-                writeln!(std::io::stdout(), "{event}")
+                telling.line(json!({ "event": "change", "change": word, "path": path }));
             }
-            false => writeln!(std::io::stdout(), "{word:8} {path}"),
-        };
+            (true, false) => telling.line(format_args!("{word:8} {path}")),
+        }
     }
 }
 
 /// A run that came to its end.
-pub(super) struct Report<'a> {
-    pub(super) summary: &'a Summary,
-    pub(super) meter: &'a Meter,
-    pub(super) started: Instant,
+pub(super) struct Report {
+    pub(super) summary: Summary,
+    pub(super) meter: Arc<Meter>,
+    pub(super) took: Duration,
     /// The generation that the target has now; none in a dry run.
     pub(super) generation: Option<u64>,
+    /// Whether the target is another one than before.
+    pub(super) is_new: bool,
     /// Bytes that interrupted runs had stored.
     pub(super) resumed: u64,
     /// What was damaged and is whole again.
     pub(super) mended: Mended,
+    /// What is wrong beside what the run was about.
+    pub(super) warnings: Vec<String>,
     /// The last line.
     pub(super) line: String,
 }
 
-/// The final summary, and a line for each thing that did not work.
-pub(super) fn report(report: &Report<'_>, options: &Options) -> Result<(), Failure> {
-    let Report { summary, meter, started, generation, resumed, mended, line } = report;
-    let seconds = started.elapsed().as_secs_f64();
-    let [done, moved, known] = [&meter.bytes_done, &meter.moved, &meter.known].map(Meter::get);
-    for problem in &summary.problems {
-        eprintln!("sfio: {problem}");
+impl Report {
+    /// A line for each thing that did not work.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let problems = self.summary.problems.iter().map(ToString::to_string);
+        self.warnings.iter().cloned().chain(problems).collect()
     }
-    let Summary { new, changed, touched, unchanged, deleted, retained, files, .. } = *summary;
-    if options.json {
-        let event = serde_json::json!({
-            "event": "summary", "generation": generation, "new": new, "changed": changed, "touched": touched,
+
+    /// What the exit code says.
+    ///
+    /// # Errors
+    /// If something was left out.
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
+        match (self.summary.problems.len(), self.summary.damaged) {
+            (0, _) => Ok(()),
+            (count, 0) => Err(Failure::new(
+                Exit::Partial,
+                format!("{count} entries were left out; everything else is done"),
+            )),
+            (count, damaged) => Err(Failure::new(
+                Exit::Integrity,
+                format!(
+                    "{count} entries were left out, {damaged} of them because the site has lost or damaged their \
+                     content; everything else is done"
+                ),
+            )),
+        }
+    }
+
+    /// Says everything, and gives the exit code.
+    ///
+    /// # Errors
+    /// As [`verdict`](Self::verdict), or if nothing can be written.
+    pub(super) fn end(&self, telling: &Telling, options: &Options) -> Result<(), Failure> {
+        complain(&self.complaints(), "");
+        self.tell(telling, options);
+        self.verdict()?;
+        telling.finish()
+    }
+
+    /// The final summary.
+    pub(super) fn tell(&self, telling: &Telling, options: &Options) {
+        if options.json {
+            telling.line(self.json());
+            return;
+        }
+        telling.line(counts(&self.summary));
+        telling.line(self.amounts(options));
+        if self.resumed > 0 {
+            telling.line(format_args!("{} were there from an interrupted run", BinaryBytes(self.resumed)));
+        }
+        let Mended { chunks, bytes, left } = self.mended;
+        if chunks > 0 {
+            let (chunks, bytes) = (HumanCount(chunks), BinaryBytes(bytes));
+            telling.line(format_args!(
+                "{chunks} damaged chunks were sent again, {bytes}: they are whole in all generations"
+            ));
+        }
+        if left > 0 {
+            let left = HumanCount(left);
+            telling.line(format_args!("{left} chunks stay damaged: the source does not have their content"));
+        }
+        telling.line(&self.line);
+    }
+
+    fn amounts(&self, options: &Options) -> String {
+        let files = HumanCount(self.summary.files);
+        if options.is_dry_run() {
+            return format!("{} in {files} files would be read", BinaryBytes(self.summary.bytes));
+        }
+        let [done, moved, known] = [&self.meter.bytes_done, &self.meter.moved, &self.meter.known]
+            .map(|amount| BinaryBytes(Meter::get(amount)));
+        let seconds = self.took.as_secs_f64();
+        format!("{done} in {files} files; {moved} over the network, {known} known; {seconds:.1} s")
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Summary { new, changed, touched, unchanged, deleted, retained, files, .. } = self.summary;
+        let [done, moved, known] =
+            [&self.meter.bytes_done, &self.meter.moved, &self.meter.known].map(Meter::get);
+        json!({
+            "event": "summary", "generation": self.generation, "new": new, "changed": changed, "touched": touched,
             "unchanged": unchanged, "deleted": deleted, "retained": retained, "files": files, "bytes": done,
-            "network_bytes": moved, "known_bytes": known, "resumed_bytes": resumed, "seconds": seconds,
-            "mended_chunks": mended.chunks, "mended_bytes": mended.bytes, "damaged_chunks": mended.left,
-            "problems": summary.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        });
-        println!("{event}");
-    } else {
-        println!("{}", counts(summary));
-        println!(
-            "{} in {} files; {} over the network, {} known; {seconds:.1} s",
-            BinaryBytes(done),
-            HumanCount(*files),
-            BinaryBytes(moved),
-            BinaryBytes(known)
-        );
-        if *resumed > 0 {
-            println!("{} were there from an interrupted run", BinaryBytes(*resumed));
-        }
-        if mended.chunks > 0 {
-            let (chunks, bytes) = (HumanCount(mended.chunks), BinaryBytes(mended.bytes));
-            println!("{chunks} damaged chunks were sent again, {bytes}: they are whole in all generations");
-        }
-        if mended.left > 0 {
-            println!(
-                "{} chunks stay damaged: the source does not have their content",
-                HumanCount(mended.left)
-            );
-        }
-        println!("{line}");
+            "network_bytes": moved, "known_bytes": known, "resumed_bytes": self.resumed,
+            "seconds": self.took.as_secs_f64(), "mended_chunks": self.mended.chunks,
+            "mended_bytes": self.mended.bytes, "damaged_chunks": self.mended.left,
+            "problems": self.summary.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        })
     }
-    match (summary.problems.len(), summary.damaged) {
-        (0, _) => Ok(()),
-        (count, 0) => Err(Failure::new(
-            Exit::Partial,
-            format!("{count} entries were left out; everything else is done"),
-        )),
-        (count, damaged) => Err(Failure::new(
-            Exit::Integrity,
-            format!(
-                "{count} entries were left out, {damaged} of them because the site has lost or damaged their \
-                 content; everything else is done"
-            ),
-        )),
-    }
+}
+
+/// Says what did not work, on standard error; `time` is when that was.
+pub(super) fn complain(complaints: &[String], time: &str) {
+    complaints.iter().for_each(|complaint| program::output::note(format_args!("sfio: {time}{complaint}")));
 }
 
 /// How many entries of each kind there are, without the kinds of which there are none.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
+use program::output::Telling;
 use sfio_remote::io::replication::{
     Attributes, Deletion, Filter, Job, Mended, Meter, Reading, ReplicationError, RestoreOptions, SendOptions,
-    Sent, Source, Wanted, restore, send,
+    Sent, Source, Summary, Wanted, restore, send,
 };
 use sfio_remote::replication::Compression;
 
@@ -17,7 +18,7 @@ use super::care::Care;
 use super::failure;
 use super::paths::PathLines;
 use super::rate::{Limit, Limiting};
-use super::report::{Report, report, teller};
+use super::report::{Report, complain, teller};
 use crate::client::Session;
 use crate::exit::{Exit, Failure, OrFail as _};
 
@@ -42,7 +43,7 @@ pub(crate) struct Options {
     /// Where to: SITE:NAME, or a directory
     target: Place,
 
-    /// Leave out what matches, as in .gitignore; of several patterns the last that matches counts
+    /// Leave out what matches, as in .gitignore; of several patterns the last that matches counts (with rsync the first)
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
@@ -210,6 +211,10 @@ impl Options {
         self.paths.then(|| PathLines::of(session.client()))
     }
 
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
     pub(super) fn says_changes(&self) -> bool {
         self.dry_run || self.verbose || self.json
     }
@@ -243,18 +248,36 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    /// Sends again and again. What fails for a while, the network or a file, is said and tried again.
+    /// Sends again and again. What fails for a while, the network or a file, is said and tried again. What is as it was
+    /// at the pass before is not said again, so that a log grows only when something happens.
     async fn watch(&self, seconds: u64) -> Result<(), Failure> {
         let mut fresh: Option<Instant> = None;
+        let mut before: Option<Vec<String>> = None;
         loop {
-            let began = Instant::now();
-            match self.run().await {
+            let (began, telling) = (Instant::now(), Telling::default());
+            let report = self.pass(&telling).await;
+            let mut complaints = report.as_ref().map(Report::complaints).unwrap_or_default();
+            match report.as_ref().map_err(Clone::clone).and_then(Report::verdict) {
                 Ok(()) => fresh = Some(began),
                 Err(failure) if matches!(failure.exit, Exit::Network | Exit::Partial | Exit::Locked) => {
-                    eprintln!("sfio: {failure}");
+                    complaints.push(failure.to_string());
                 }
-                Err(failure) => return Err(failure),
+                Err(failure) => {
+                    complain(&complaints, "");
+                    return Err(failure);
+                }
             }
+            let is_as_before = before.as_ref() == Some(&complaints);
+            if !is_as_before {
+                complain(&complaints, &format!("{} ", time_of_day()));
+            }
+            if let Ok(report) = report
+                && (report.is_new || !is_as_before)
+            {
+                report.tell(&telling, self.options);
+            }
+            before = Some(complaints);
+            telling.finish()?;
             let age = Board::of_age(fresh);
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             drop(age);
@@ -262,6 +285,11 @@ impl Upload<'_> {
     }
 
     async fn run(&self) -> Result<(), Failure> {
+        let telling = Telling::default();
+        self.pass(&telling).await?.end(&telling, self.options)
+    }
+
+    async fn pass(&self, telling: &Telling) -> Result<Report, Failure> {
         let (target, options) = (self.target, self.options);
         let job = Job { meter: Arc::default(), ..self.job.clone() };
         let meter = Arc::clone(&job.meter);
@@ -269,28 +297,33 @@ impl Upload<'_> {
         let limiting = Limiting::of(options.bwlimit.as_ref(), job.dataset.throttle());
         let (started, board) =
             (Instant::now(), Board::of_run("sending", Arc::clone(&meter), options.path_lines(self.session)));
-        let sent = send(&job, self.source, &how, teller(options)).await;
+        let sent = send(&job, self.source, &how, teller(options, telling)).await;
         drop((board, limiting));
-        let sent = sent.map_err(|error| failure(target, &error))?;
-        for generation in &sent.unreadable {
-            eprintln!(
-                "sfio: {target}: the manifest of generation {generation} is damaged and cannot be read"
-            );
-        }
-        let line = match &sent {
-            Sent { generation: None, .. } => "nothing was changed".to_owned(),
-            Sent { generation: Some(number), is_new: true, .. } => {
-                format!("{target} is at generation {number} now")
-            }
-            Sent { generation: Some(number), .. } => {
-                format!("{target} stays at generation {number}: nothing has changed")
-            }
+        let Sent { summary, generation, is_new, resumed_bytes: resumed, mended, unreadable } =
+            sent.map_err(|error| failure(target, &error))?;
+        let unreadable = unreadable.iter().map(|generation| {
+            format!("{target}: the manifest of generation {generation} is damaged and cannot be read")
+        });
+        let line = match generation {
+            None => "nothing was changed".to_owned(),
+            Some(number) if is_new => format!("{target} is at generation {number} now"),
+            Some(number) => format!("{target} stays at generation {number}: nothing has changed"),
         };
-        let Sent { summary, generation, resumed_bytes: resumed, mended, .. } = &sent;
-        let (generation, resumed, mended) = (*generation, *resumed, *mended);
-        let said = Report { summary, meter: &meter, started, generation, resumed, mended, line };
-        report(&said, options)
+        let line = if options.watch.is_some() { format!("{} {line}", time_of_day()) } else { line };
+        let (took, warnings) = (started.elapsed(), unreadable.collect());
+        Ok(Report { summary, meter, took, generation, is_new, resumed, mended, warnings, line })
     }
+}
+
+/// Whether no entry took part.
+fn selects_nothing(summary: &Summary) -> bool {
+    let Summary { new, changed, touched, mended, unchanged, deleted, .. } = summary;
+    summary.problems.is_empty() && new + changed + touched + mended + unchanged + deleted == 0
+}
+
+/// A run that goes on for days says when things happened.
+fn time_of_day() -> impl std::fmt::Display {
+    jiff::Zoned::now().strftime("%F %T")
 }
 
 async fn download(
@@ -319,7 +352,8 @@ async fn download(
             return Err(Failure::new(Exit::Failed, message));
         }
     }
-    let restored = restore(&wanted, target, &how, &job.meter, teller(options)).await;
+    let telling = Telling::default();
+    let restored = restore(&wanted, target, &how, &job.meter, teller(options, &telling)).await;
     drop((board, limiting));
     super::warn(&reading.disagreements, source);
     let summary = reading.unless_removed(generation, restored).await.map_err(failed)?;
@@ -327,12 +361,24 @@ async fn download(
         return Err(failed(ReplicationError::Removed(generation.number)));
     }
     let number = generation.number;
+    if !options.patterns.is_empty() && selects_nothing(&summary) {
+        let message = format!("{source}: --exclude and --include leave nothing of generation {number}");
+        return Err(Failure::new(Exit::Input, message));
+    }
     let line = match options.dry_run {
         true => "nothing was changed".to_owned(),
         false => format!("{} is generation {number} of {source} now", target.display()),
     };
-    let (meter, mended) = (&*job.meter, Mended::default());
-    let said =
-        Report { summary: &summary, meter, started, generation: Some(number), resumed: 0, mended, line };
-    report(&said, options)
+    let report = Report {
+        summary,
+        meter: Arc::clone(&job.meter),
+        took: started.elapsed(),
+        generation: Some(number),
+        is_new: true,
+        resumed: 0,
+        mended: Mended::default(),
+        warnings: Vec::new(),
+        line,
+    };
+    report.end(&telling, options)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use indicatif::{BinaryBytes, HumanCount};
+use program::output::Telling;
 use sfio_remote::io::replication::{Finding, Verified, VerifyOptions, verify};
 
 use super::address::Address;
@@ -48,14 +49,15 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         let _limiting = Limiting::of(options.bwlimit.as_ref(), job.dataset.throttle());
         let board = Board::of_run("verifying", Arc::clone(&job.meter), None);
         let how = VerifyOptions { generation: options.generation, begins_anew: options.anew };
-        let verified = verify(&job, how, |finding| say(finding, options.json)).await;
+        let telling = Telling::default();
+        let verified = verify(&job, how, |finding| say(finding, &telling, options.json)).await;
         drop(board);
         let verified = verified.map_err(|error| failure(&options.dataset, &error))?;
-        report(&verified, options)
+        report(&verified, &telling, options)
     })
 }
 
-fn report(verified: &Verified, options: &Options) -> Result<(), Failure> {
+fn report(verified: &Verified, telling: &Telling, options: &Options) -> Result<(), Failure> {
     let Verified { generations, entries, bytes, resumed_bytes, findings, recorded } = verified;
     let place = match generations.as_slice() {
         [one] => format!("generation {one}"),
@@ -66,21 +68,25 @@ fn report(verified: &Verified, options: &Options) -> Result<(), Failure> {
             "event": "summary", "generations": generations, "entries": entries, "bytes": bytes,
             "resumed_bytes": resumed_bytes, "damaged": findings, "record": recorded,
         });
-        println!("{summary}");
+        telling.line(summary);
     } else {
         if *resumed_bytes > 0 {
-            println!("{} were read by an interrupted run", BinaryBytes(*resumed_bytes));
+            telling.line(format_args!("{} were read by an interrupted run", BinaryBytes(*resumed_bytes)));
         }
         if *findings == 0 {
             let (entries, bytes) = (HumanCount(*entries), BinaryBytes(*bytes));
-            println!("{place}: {entries} entries, {bytes} read from the disks: all as they were stored");
+            telling.line(format_args!(
+                "{place}: {entries} entries, {bytes} read from the disks: all as they were stored"
+            ));
         }
         if let (Some(record), true) = (recorded, *findings > 0) {
-            println!("record {record} tells of it: the next sync of an intact source sends it again");
+            telling.line(format_args!(
+                "record {record} tells of it: the next sync of an intact source sends it again"
+            ));
         }
     }
     match findings {
-        0 => Ok(()),
+        0 => telling.finish(),
         1 => Err(Failure::new(Exit::Integrity, format!("{place}: 1 thing is not as it was stored"))),
         count => {
             Err(Failure::new(Exit::Integrity, format!("{place}: {count} things are not as they were stored")))
@@ -88,17 +94,17 @@ fn report(verified: &Verified, options: &Options) -> Result<(), Failure> {
     }
 }
 
-fn say(finding: &Finding, json: bool) {
+fn say(finding: &Finding, telling: &Telling, json: bool) {
     let Finding { generation, path, what } = finding;
     let path = path.as_ref().map(ToString::to_string);
     if json {
         let event = serde_json::json!({
             "event": "damaged", "generation": generation, "path": path, "what": what,
         });
-        println!("{event}");
+        telling.line(event);
     } else {
         let generation = generation.map(|number| format!("generation {number}: ")).unwrap_or_default();
         let path = path.map(|path| format!("{path}: ")).unwrap_or_default();
-        println!("{generation}{path}{what}");
+        telling.line(format_args!("{generation}{path}{what}"));
     }
 }

@@ -44,8 +44,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
             let current = view.newest.map_or(0, |newest| newest.current);
             let wanted = *wanted.get_or_insert(current + 1);
             if current >= wanted {
-                println!("{current}");
-                return Ok(());
+                return program::line!("{current}");
             }
             if options.timeout.is_some_and(|timeout| began.elapsed() >= Duration::from_secs(timeout)) {
                 let message =

@@ -17,6 +17,7 @@ use clap::{Args, ValueEnum};
 use fec_transport::SessionStatus;
 use fec_transport::io::{EndpointConfig, Handle};
 use fec_transport::overlay::Overlay;
+use program::{output, quantity};
 use sfio_remote::application::SfioApplication;
 use sfio_remote::io::{MemberConfig, SfioMember};
 use sfio_remote::io_node::{AccessRules, IoNodeConfig, Right, Rights};
@@ -57,16 +58,16 @@ pub(crate) struct Options {
     /// Folder whose files are replicated; without one, files are generated
     folder: Option<PathBuf>,
     /// Bytes to generate, such as 8MiB
-    #[arg(long, default_value = "64MiB", value_parser = parse_size, conflicts_with = "folder")]
+    #[arg(long, default_value = "64MiB", value_parser = quantity::size, conflicts_with = "folder")]
     size: u64,
     /// Decides all random choices: losses, generated files, keys
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Share of packets that every link loses, from 0 to below 1, instead of the scene's
-    #[arg(long, value_parser = parse_loss)]
+    #[arg(long, value_parser = quantity::share)]
     loss: Option<f64>,
-    /// Rate of every link in Mbit/s, instead of the scene's
-    #[arg(long, value_name = "MBIT", value_parser = parse_rate)]
+    /// Rate of every link, such as 20Mbit/s, instead of the scene's
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     rate: Option<f64>,
     /// The link to kill half-way
     #[arg(long, value_enum, default_value_t = Kill::Busiest)]
@@ -93,8 +94,7 @@ enum Kill {
 /// Plays the demo.
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
     if options.print_scene {
-        print!("{DEFAULT_SCENE}");
-        return Ok(());
+        return output::print(DEFAULT_SCENE);
     }
     let scene = Scene::read(options.scene.as_deref(), options.loss, options.rate)?;
     let source = match &options.folder {
@@ -123,12 +123,11 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
 }
 
 fn print_report(report: &Report, json: bool) -> Result<(), Failure> {
-    if json {
-        println!("{}", serde_json::to_string(report).or_fail(Exit::Failed, "report")?);
-    } else {
-        print!("{}", report.to_text());
-    }
-    if report.ok { Ok(()) } else { Err(Failure::new(Exit::Integrity, "files came back different")) }
+    let said = match json {
+        true => output::json(report),
+        false => output::print(report.to_text(output::columns(None))),
+    };
+    if report.ok { said } else { Err(Failure::new(Exit::Integrity, "files came back different")) }
 }
 
 /// Everything that a demo needs.
@@ -313,26 +312,8 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
     Builder::new_multi_thread().worker_threads(threads).enable_all().build().or_fail(Exit::Failed, "threads")
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit {
-        "" | "B" => 0,
-        "KiB" => 10,
-        "MiB" => 20,
-        "GiB" => 30,
-        _ => return Err("expected a number of bytes, or of KiB, MiB or GiB, such as 64MiB".to_owned()),
-    };
-    let number: u64 = number.parse().map_err(|_| "expected a size such as 64MiB".to_owned())?;
-    number.checked_shl(shift).filter(|bytes| bytes >> shift == number).ok_or("too large".to_owned())
-}
-
-fn parse_loss(text: &str) -> Result<f64, String> {
-    let loss: f64 = text.parse().map_err(|_| "expected a share such as 0.02".to_owned())?;
-    if (0.0..1.0).contains(&loss) { Ok(loss) } else { Err("expected a share from 0 to below 1".to_owned()) }
-}
-
+/// A rate in Mbit/s that the emulator keeps.
 fn parse_rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "expected Mbit/s, such as 20".to_owned())?;
+    let rate = quantity::rate(text)? as f64 * 8e-6;
     if (0.1..=100_000.0).contains(&rate) { Ok(rate) } else { Err("expected 0.1 to 100000 Mbit/s".to_owned()) }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fec_transport::PathStatus;
 use fec_transport::overlay::Overlay;
+use program::Table;
 use serde::Serialize;
 
 use super::scene::link_name;
@@ -35,6 +36,8 @@ pub(crate) struct Report {
 #[derive(Debug, Serialize)]
 pub(crate) struct PathReport {
     pub(crate) io_node: String,
+    /// The members that it runs through.
+    pub(crate) route: Vec<String>,
     pub(crate) links: Vec<String>,
     /// Shares of this I/O node's symbols.
     pub(crate) planned_share: f64,
@@ -64,6 +67,7 @@ pub(crate) fn path_reports(overlay: &Overlay, io_node: &str, paths: &[PathStatus
     let all: u64 = paths.iter().map(symbols).sum();
     let row = |path: &PathStatus| PathReport {
         io_node: io_node.to_owned(),
+        route: path.route.iter().map(|member| overlay.name(*member)).collect(),
         links: links_of(overlay, path),
         planned_share: path.planned_share,
         actual_share: symbols(path) as f64 / all.max(1) as f64,
@@ -81,14 +85,14 @@ pub(crate) fn links_of(overlay: &Overlay, path: &PathStatus) -> Vec<String> {
 }
 
 impl Report {
-    /// The report for people.
-    pub(crate) fn to_text(&self) -> String {
+    /// The report for people, on a place with so many columns, if they are limited.
+    pub(crate) fn to_text(&self, columns: Option<usize>) -> String {
         let mut text = String::new();
-        self.write_text(&mut text).expect("a string takes everything");
+        self.write_text(columns, &mut text).expect("a string takes everything");
         text
     }
 
-    fn write_text(&self, out: &mut String) -> std::fmt::Result {
+    fn write_text(&self, columns: Option<usize>, out: &mut String) -> std::fmt::Result {
         let verdict =
             if self.ok { "every byte came back equal (BLAKE3)" } else { "FILES CAME BACK DIFFERENT" };
         writeln!(out, "{} files, {}: {verdict}", self.files, size(self.bytes))?;
@@ -97,50 +101,43 @@ impl Report {
         }
         writeln!(
             out,
-            "replicated in {:.1} s at {}, {:.0} % of the {} that the links allow; read back in {:.1} s at {}",
+            "replicated in {:.1} s at {}, {:.0} % of the {} that the links allow",
             self.seconds,
             rate(self.goodput),
             self.goodput_ratio * 100.0,
             rate(self.limit),
-            self.read_seconds,
-            rate(self.read_goodput),
         )?;
+        writeln!(out, "read back in {:.1} s at {}", self.read_seconds, rate(self.read_goodput))?;
         match &self.kill {
             Some(kill) => writeln!(
                 out,
-                "killed {}, which had carried {:.0} % of the symbols; longest gap in delivery {:.0} ms",
+                "killed {}, which had carried {:.0} % of the symbols\nlongest gap in delivery {:.0} ms",
                 kill.link,
                 kill.share * 100.0,
                 kill.longest_gap_ms
             )?,
             None => writeln!(out, "no link was killed")?,
         }
-        self.write_paths(out)
+        write!(out, "\n{}", self.paths().folded(columns))
     }
 
-    fn write_paths(&self, out: &mut String) -> std::fmt::Result {
-        let route = |path: &PathReport| path.links.join("  ");
-        let width = self.paths.iter().map(|path| route(path).chars().count()).max().unwrap_or(0).max(5);
-        writeln!(
-            out,
-            "\n{:<8}  {:<width$}  {:>7}  {:>6}  {:>6}  {:>8}  {:>8}  {:>6}",
-            "I/O node", "links", "planned", "actual", "loss", "symbols", "repair", "deaths"
-        )?;
+    fn paths(&self) -> Table {
+        let mut table =
+            Table::new(["I/O node", "route", "planned", "actual", "loss", "symbols", "repair", "deaths"]);
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
         for path in &self.paths {
-            writeln!(
-                out,
-                "{:<8}  {:<width$}  {:>6.1}%  {:>5.1}%  {:>5.1}%  {:>8}  {:>8}  {:>6}",
-                path.io_node,
-                route(path),
-                path.planned_share * 100.0,
-                path.actual_share * 100.0,
-                path.loss * 100.0,
-                path.symbols,
-                path.repair_symbols,
-                path.deaths
-            )?;
+            table.push(vec![
+                path.io_node.clone(),
+                path.route.join("–"),
+                percent(path.planned_share),
+                percent(path.actual_share),
+                percent(path.loss),
+                path.symbols.to_string(),
+                path.repair_symbols.to_string(),
+                path.deaths.to_string(),
+            ]);
         }
-        Ok(())
+        table
     }
 }
 
@@ -165,6 +162,7 @@ mod tests {
     fn the_report_names_what_matters() {
         let path = PathReport {
             io_node: "io1".into(),
+            route: vec!["client".into(), "r1".into(), "io1".into()],
             links: vec!["client–r1".into(), "r1–io1".into()],
             planned_share: 0.5,
             actual_share: 0.4,
@@ -188,9 +186,17 @@ mod tests {
             paths: vec![path],
             kill: Some(kill),
         };
-        let text = report.to_text();
-        for part in ["3 files, 1.00 MiB", "50 % of the 8.0 Mbit/s", "killed client–r1", "31 %", "120 ms"] {
+        let text = report.to_text(None);
+        for part in [
+            "3 files, 1.00 MiB",
+            "50 % of the 8.0 Mbit/s",
+            "client–r1–io1",
+            "killed client–r1",
+            "31 %",
+            "120 ms",
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
+        assert!(report.to_text(Some(80)).lines().all(|line| line.chars().count() < 80), "{text}");
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sfio_remote::application::SfioApplication;
 use sfio_remote::io::membership::{Membership, OverlaySource};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, OrFail as _};
 
 /// Reads the overlay file again and gives it to the member.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ impl Reloader {
 
     /// Reads the file, checks signature and serial, and goes on with it; otherwise the one in use stays.
     pub(crate) async fn reload(&self) -> Result<Reloaded, Failure> {
-        let newer = self.source.read()?;
+        let newer = self.source.read().or_exit(Exit::Input)?;
         let change = self.handle.reload(Arc::new(newer)).await.map_err(|error| {
             let place = self.source.path.display();
             Failure::new(Exit::Input, format!("overlay file {place}: {error}"))

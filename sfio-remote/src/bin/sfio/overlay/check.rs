@@ -1,5 +1,6 @@
 //! `sfio overlay check`: what is wrong with an overlay file, and how much may fail in it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use fec_transport::Config;
@@ -7,7 +8,11 @@ use fec_transport::overlay::{LinkId, MemberId, Overlay};
 use fec_transport::plan::{minimum_cut, plan};
 use sfio_remote::distribution::StripeUnit;
 
-use crate::exit::{Exit, Failure};
+use program::output::{self, Telling};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::exit::{Exit, Failure, OrFail as _};
 use sfio_remote::io::membership::read_overlay;
 
 /// Check an overlay file
@@ -17,6 +22,7 @@ use sfio_remote::io::membership::read_overlay;
 /// narrowest cut, and the number of paths that a session would use. I/O nodes are those of the sites; without sites,
 /// all members with an address that relay for nobody.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio overlay check try/overlay.toml --json")]
 pub(crate) struct Options {
     /// The overlay file
     file: PathBuf,
@@ -24,27 +30,39 @@ pub(crate) struct Options {
     /// The member from which the I/O nodes are to be reached; without it, every member without an address
     #[arg(long, value_name = "MEMBER")]
     from: Option<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let overlay = read_overlay(&options.file)?;
+    let overlay = read_overlay(&options.file).or_exit(Exit::Input)?;
     let file = options.file.display();
     let fail = |what: String| Failure::new(Exit::Input, format!("overlay file {file}: {what}"));
     check_sites(&overlay).map_err(fail)?;
     let clients = clients(&overlay, options.from.as_deref()).map_err(fail)?;
     let (members, links) = (overlay.members().len(), overlay.links().len());
-    println!("{file}: serial {}, {members} members, {links} links", overlay.serial);
-    let mut lost = Vec::new();
-    for client in &clients {
-        for io_node in io_nodes(&overlay).into_iter().filter(|io_node| io_node != client) {
-            let (from, to) = (overlay.name(*client), overlay.name(io_node));
-            match describe(&overlay, *client, io_node) {
-                Some(line) => println!("{from} to {to}: {line}"),
-                None => lost.push(format!("{to} from {from}")),
-            }
+    let pairs = clients.iter().flat_map(|client| io_nodes(&overlay).into_iter().map(|node| (*client, node)));
+    let (mut reaches, mut lost) = (Vec::new(), Vec::new());
+    for (client, node) in pairs.filter(|(client, node)| client != node) {
+        match Reach::of(&overlay, client, node) {
+            Some(reach) => reaches.push(reach),
+            None => lost.push(format!("{} from {}", overlay.name(node), overlay.name(client))),
         }
     }
-    if lost.is_empty() { Ok(()) } else { Err(fail(format!("out of reach: {}", lost.join(", ")))) }
+    let serial = overlay.serial;
+    let said = if options.json {
+        output::json(
+            &json!({ "serial": serial, "members": members, "links": links, "reaches": reaches, "lost": lost }),
+        )
+    } else {
+        let telling = Telling::default();
+        telling.line(format_args!("{file}: serial {serial}, {members} members, {links} links"));
+        reaches.iter().for_each(|reach| telling.line(reach));
+        telling.finish()
+    };
+    if lost.is_empty() { said } else { Err(fail(format!("out of reach: {}", lost.join(", ")))) }
 }
 
 fn check_sites(overlay: &Overlay) -> Result<(), String> {
@@ -89,19 +107,48 @@ fn ids(overlay: &Overlay) -> impl Iterator<Item = MemberId> {
     (0..overlay.members().len()).map(|index| MemberId(index as u16))
 }
 
-/// How well `to` can be reached; none if not at all.
-fn describe(overlay: &Overlay, from: MemberId, to: MemberId) -> Option<String> {
-    let paths = plan(overlay, from, to, &Config::default()).ok()?.len();
-    let (links, _) = minimum_cut(overlay, from, to, |_| 1.0).ok()?;
-    let mut line = match links.as_slice() {
-        [only] => format!("lost when one link fails ({})", link_name(overlay, *only)),
-        several => format!("lost when {} links fail", several.len()),
-    };
-    if overlay.links().iter().all(|link| link.capacity_mbit.is_some()) {
-        let capacity = minimum_cut(overlay, from, to, |link| link.capacity_mbit.unwrap_or(0.0)).ok()?.1;
-        line += &format!(", minimum cut {capacity} Mbit/s");
+/// How well an I/O node can be reached.
+#[derive(Debug, Serialize)]
+struct Reach {
+    from: String,
+    to: String,
+    /// The fewest links that must fail before it is lost.
+    fewest_links: Vec<String>,
+    /// None if a link's capacity is not known.
+    minimum_cut_mbit: Option<f64>,
+    /// Those that a session would use.
+    paths: usize,
+}
+
+impl Reach {
+    /// None if there is no way.
+    fn of(overlay: &Overlay, from: MemberId, to: MemberId) -> Option<Reach> {
+        let paths = plan(overlay, from, to, &Config::default()).ok()?.len();
+        let (links, _) = minimum_cut(overlay, from, to, |_| 1.0).ok()?;
+        let is_known = overlay.links().iter().all(|link| link.capacity_mbit.is_some());
+        let cut = || minimum_cut(overlay, from, to, |link| link.capacity_mbit.unwrap_or(0.0)).ok();
+        Some(Reach {
+            from: overlay.name(from),
+            to: overlay.name(to),
+            fewest_links: links.iter().map(|link| link_name(overlay, *link)).collect(),
+            minimum_cut_mbit: if is_known { Some(cut()?.1) } else { None },
+            paths,
+        })
     }
-    Some(line + &format!(", paths of a session: {paths}"))
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}: ", self.from, self.to)?;
+        match self.fewest_links.as_slice() {
+            [only] => write!(f, "lost when one link fails ({only})")?,
+            several => write!(f, "lost when {} links fail", several.len())?,
+        }
+        if let Some(capacity) = self.minimum_cut_mbit {
+            write!(f, ", minimum cut {capacity} Mbit/s")?;
+        }
+        write!(f, ", paths of a session: {}", self.paths)
+    }
 }
 
 fn link_name(overlay: &Overlay, link: LinkId) -> String {
@@ -137,16 +184,16 @@ mod tests {
 
     fn between(overlay: &Overlay, from: &str, to: &str) -> Option<String> {
         let [from, to] = [from, to].map(|name| overlay.find(name).expect("listed"));
-        describe(overlay, from, to)
+        Reach::of(overlay, from, to).map(|reach| reach.to_string())
     }
 
     #[test]
     fn each_io_node_is_described_by_what_must_fail_before_it_is_lost() {
         let overlay = overlay("");
-        let expected = "lost when 2 links fail, minimum cut 20 Mbit/s, paths of a session: 2";
+        let expected = "client to io1: lost when 2 links fail, minimum cut 20 Mbit/s, paths of a session: 2";
         assert_eq!(between(&overlay, "client", "io1").as_deref(), Some(expected));
         let single = between(&overlay, "client", "io2").expect("it can be reached");
-        assert!(single.starts_with("lost when one link fails (r2 – io2)"), "{single}");
+        assert!(single.starts_with("client to io2: lost when one link fails (r2 – io2)"), "{single}");
         assert_eq!(between(&overlay, "client", "io3"), None);
     }
 

@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use fec_transport::overlay::{Link, Member, MemberId, Overlay};
@@ -17,21 +16,19 @@ use sfio_remote::io::membership::read_overlay;
 ///
 /// Clients are on the left. A link is the wider, the more it can carry, and the redder, the more it loses.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio overlay draw try/overlay.toml -o overlay.svg")]
 pub(crate) struct Options {
     /// The overlay file
     file: PathBuf,
 
-    /// Where to write the picture; without it, to standard output
-    #[arg(long, short, value_name = "SVG")]
+    /// The file to write; standard output without it
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let svg = Picture::of(&read_overlay(&options.file)?).svg();
-    match &options.output {
-        Some(path) => std::fs::write(path, svg).or_fail(Exit::Failed, path.display()),
-        None => std::io::stdout().write_all(svg.as_bytes()).or_fail(Exit::Failed, "standard output"),
-    }
+    let svg = Picture::of(&read_overlay(&options.file).or_exit(Exit::Input)?).svg();
+    program::output::put_svg(options.output.as_deref(), &svg)
 }
 
 /// Sizes in pixels.

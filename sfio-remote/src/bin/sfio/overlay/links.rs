@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use sfio_remote::io::membership::read_toml;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, OrFail as _};
 
 /// All emulated links, and the seed of their losses.
 #[derive(Debug, Default, Deserialize)]
@@ -37,7 +37,7 @@ impl Links {
         if !path.exists() {
             return Ok(Links::default());
         }
-        let links: Links = read_toml("links file", path)?;
+        let links: Links = read_toml("links file", path).or_exit(Exit::Input)?;
         let check = |link: &Link| {
             link.check().map_err(|what| {
                 let (path, name) = (path.display(), link.name());

@@ -24,6 +24,7 @@ use crate::exit::{Exit, Failure, OrFail as _};
 /// export/ that it serves. Its links are emulated unless --plain: DIR/links.toml says what they are like and may be
 /// changed. The links of the k-th relay take k times --delay-ms, so that the paths differ.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio overlay new try --relays 3 --io-nodes 3 --rate-mbit 50 --loss 0.02")]
 pub(crate) struct Options {
     /// The folder to make
     pub(super) dir: PathBuf,
@@ -71,8 +72,7 @@ struct Member {
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let members = make(options)?;
-    println!("made {} with {members} members; next: sfio overlay up {0}", options.dir.display());
-    Ok(())
+    program::line!("made {} with {members} members; next: sfio overlay up {0}", options.dir.display())
 }
 
 /// Writes the files, and gives the number of members.
@@ -152,7 +152,7 @@ fn make_member(folder: &Folder, member: &Member) -> Result<String, Failure> {
     let home = folder.member(&member.name);
     let deepest = if member.serves { home.join("export") } else { home.clone() };
     fs::create_dir_all(&deepest).or_fail(Exit::Failed, deepest.display())?;
-    let keys = key_file::create(&home.join("key"))?.public();
+    let keys = key_file::create(&home.join("key")).or_exit(Exit::Input)?.public();
     let export = match member.serves {
         true => format!("export = \"export\"\n\n[access]\n{CLIENT} = \"read-write\"\n"),
         false => String::new(),

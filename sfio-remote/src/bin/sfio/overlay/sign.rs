@@ -13,9 +13,8 @@ use crate::exit::{Exit, Failure, OrFail as _};
 /// Members whose config names the operator (operator = "…", as `sfio keygen --operator` prints it) take no overlay file
 /// without this signature. Copy both files to every member, then have each read them: SIGHUP or `sfio reload`. A member
 /// that runs takes a file only if its serial is larger than that of the file in use.
-///
-/// Example: sfio overlay sign overlay.toml --key operator.key
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio overlay sign overlay.toml --key operator.key")]
 pub(crate) struct Options {
     /// The overlay file
     file: PathBuf,
@@ -29,7 +28,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let place = format!("overlay file {}", options.file.display());
     let text = std::fs::read_to_string(&options.file).or_fail(Exit::Input, &place)?;
     let overlay = Overlay::parse(&text).or_fail(Exit::Input, place)?;
-    let operator = key_file::read(&options.key)?;
+    let operator = key_file::read(&options.key).or_exit(Exit::Input)?;
     let target = signature_file(&options.file);
     let place = target.display().to_string();
     // A member that reads it meanwhile finds the old one or the new one.
@@ -42,6 +41,5 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     file.as_file().sync_all().or_fail(Exit::Failed, &place)?;
     file.persist(&target).or_fail(Exit::Failed, &place)?;
     let key = OperatorKey::of(&operator).to_text();
-    println!("{place}: serial {}, signed by operator {key}", overlay.serial);
-    Ok(())
+    program::line!("{place}: serial {}, signed by operator {key}", overlay.serial)
 }

@@ -125,7 +125,7 @@ impl Watcher {
                 drop(stdin);
                 if timeout(PATIENCE, self.child.wait()).await.is_err() {
                     // It is killed when it is dropped.
-                    eprintln!("{} does not end and is killed", self.name);
+                    program::output::note(format_args!("{} does not end and is killed", self.name));
                 }
             }
         }

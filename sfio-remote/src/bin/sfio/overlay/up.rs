@@ -11,9 +11,10 @@ use super::folder::Folder;
 use super::links::Links;
 use super::supervisor::{News, Supervisor};
 use crate::block_on;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, OrFail as _};
 use crate::member::end_of_stdin;
 use crate::signals::StopSignals;
+use program::output;
 use sfio_remote::io::membership::read_overlay;
 
 /// Run the members of a local overlay until Ctrl-C
@@ -22,6 +23,7 @@ use sfio_remote::io::membership::read_overlay;
 /// in DIR/links.toml are emulated. A member that dies is reported, and the others go on; it may be started again by
 /// hand with `sfio member --config DIR/NAME/config.toml`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sfio overlay up try")]
 pub(crate) struct Options {
     /// The folder that `sfio overlay new` made
     dir: PathBuf,
@@ -33,7 +35,7 @@ pub(crate) struct Options {
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let folder = Folder::new(&options.dir);
-    let overlay = read_overlay(&folder.overlay())?;
+    let overlay = read_overlay(&folder.overlay()).or_exit(Exit::Input)?;
     let names = local_members(&overlay, &folder);
     if names.is_empty() {
         let message = format!("{}: no member has an address and a config file here", options.dir.display());
@@ -56,7 +58,7 @@ fn emulate(overlay: &Overlay, links: &Links) -> Result<Option<Emulation>, Failur
         return Ok(None);
     }
     let emulation = Emulation::start(overlay, links)?;
-    println!("{} links are emulated", emulation.links());
+    program::line!("{} links are emulated", emulation.links())?;
     Ok(Some(emulation))
 }
 
@@ -82,7 +84,9 @@ async fn supervise(folder: Folder, names: &[String], until_stdin_ends: bool) -> 
         tokio::select! {
             news = supervisor.next() => {
                 let died = matches!(news, News::Died { .. });
-                tell(&folder, names.len(), &mut ready, news);
+                if let Err(failure) = tell(&folder, names.len(), &mut ready, news) {
+                    break Err(failure);
+                }
                 if until_stdin_ends && died {
                     break Err(Failure::new(Exit::Failed, "a member has died"));
                 }
@@ -91,26 +95,31 @@ async fn supervise(folder: Folder, names: &[String], until_stdin_ends: bool) -> 
             () = &mut end, if until_stdin_ends => break Ok(()),
         }
     };
-    println!("stopping");
+    let said = output::line("stopping");
     supervisor.stop().await;
-    result
+    result.and(said)
 }
 
-fn tell(folder: &Folder, members: usize, ready: &mut usize, news: News) {
+fn tell(folder: &Folder, members: usize, ready: &mut usize, news: News) -> Result<(), Failure> {
     match news {
         News::Ready { words } => {
-            println!("{words}");
             *ready += 1;
+            output::line(words)?;
             if *ready == members {
-                println!("ready: {members} of {members} members; stop them with Ctrl-C");
+                program::line!("ready: {members} of {members} members; stop them with Ctrl-C")?;
             }
+            Ok(())
         }
         News::Died { name, status, last_words } => {
             let last_words = last_words.map(|words| format!("; it said: {words}")).unwrap_or_default();
             let config = folder.config(&name);
             let end = if status.success() { "ended" } else { "died" };
-            eprintln!("{name} has {end} ({status}){last_words}");
-            eprintln!("  start it again with: sfio member --config {}", config.display());
+            program::output::note(format_args!("{name} has {end} ({status}){last_words}"));
+            program::output::note(format_args!(
+                "  start it again with: sfio member --config {}",
+                config.display()
+            ));
+            Ok(())
         }
     }
 }

@@ -1,14 +1,15 @@
 //! The rows for people and for machines.
 
 use fec_testbed::failures::{Row, Summary};
+use fec_testbed::output::{Unwritten, line};
 
 use super::Spread;
 
 /// Late blocks may be lost at the decoding error rate; beyond it by so many as chance explains: three deviations.
 const DEVIATIONS: f64 = 3.0;
 
-pub(crate) fn print(rows: &[Row], spread: Spread) {
-    println!(
+pub(crate) fn print(rows: &[Row], spread: Spread) -> Result<(), Unwritten> {
+    line(format_args!(
         "{:>6} {:>5} {:>6} {:>5} {:>7} {:>5} {:>6} {:>7} {:>7} {:>7} {:>6} {:>7} {:>9} {:>6} {:>8}",
         "sample",
         "layer",
@@ -25,11 +26,11 @@ pub(crate) fn print(rows: &[Row], spread: Spread) {
         "late",
         "lost",
         "repaired"
-    );
+    ))?;
     for row in rows {
         let predicted = spread.predicted(row);
         let planned = if spread == Spread::Random { row.planned_ror } else { row.planned_ror_large };
-        println!(
+        line(format_args!(
             "{:>6} {:>5} {:>6} {:>5} {:>7.3} {:>5} {:>6} {:>7.2} {:>7.2} {:>7.2} {:>6.2} {:>7.2} {:>9} {:>6} {:>8}",
             row.sample,
             row.layer,
@@ -46,29 +47,30 @@ pub(crate) fn print(rows: &[Row], spread: Spread) {
             row.late_blocks,
             row.late_lost,
             row.late_repaired
-        );
+        ))?;
     }
+    Ok(())
 }
 
-pub(crate) fn summary(tolerance: f64, summary: &Summary) {
+pub(crate) fn summary(tolerance: f64, summary: &Summary) -> Result<(), Unwritten> {
     let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
     let least = summary.correlations.iter().copied().reduce(f64::min);
-    println!("\nt = {tolerance}: {} plans of {} samples", summary.rows, summary.samples);
-    println!(
+    line(format_args!("\nt = {tolerance}: {} plans of {} samples", summary.rows, summary.samples))?;
+    line(format_args!(
         "  correlation of sent and predicted within a sample: median {}, least {}",
         number(summary.median_correlation),
         number(least)
-    );
+    ))?;
     if let Some([least, middle, greatest]) = summary.ratio {
-        println!(
+        line(format_args!(
             "  sent over predicted: {least:.3} to {greatest:.3}, median {middle:.3}; {:.1} % within 0.7 to 1.3",
             100.0 * summary.within
-        );
+        ))?;
     }
-    println!(
+    line(format_args!(
         "  blocks that started later than 1 s after a failure: {}, of which {} lost and {} repaired",
         summary.late_blocks, summary.late_lost, summary.late_repaired
-    );
+    ))
 }
 
 /// Whether the thesis's claim holds [issue 6].

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fec_testbed::output::{Unwritten, line};
 use fec_testbed::{Outcome, Scenario};
 
 /// The columns: heading, metric, digits behind the point.
@@ -26,10 +27,17 @@ impl Table {
     }
 
     /// Prints one scenario; the first one brings the headings.
-    pub(crate) fn print(&self, index: usize, outcome: &Outcome, mask_overhead: Option<f64>, took: Duration) {
+    pub(crate) fn print(
+        &self,
+        index: usize,
+        outcome: &Outcome,
+        mask_overhead: Option<f64>,
+        took: Duration,
+    ) -> Result<(), Unwritten> {
         if index == 0 {
             let headings: String = COLUMNS.iter().map(|(heading, _, _)| format!(" {heading:>8}")).collect();
-            println!("{:4} {:<2$}{headings} {3:>6}  also", "", "scenario", self.name_width, "took");
+            let width = self.name_width;
+            line(format_args!("{:4} {:<width$}{headings} {:>6}  also", "", "scenario", "took"))?;
         }
         let verdict = if outcome.passes() { "PASS" } else { "FAIL" };
         let cell = |(_, metric, digits): &(&str, &str, usize)| match outcome.metric(metric) {
@@ -39,7 +47,7 @@ impl Table {
         let cells: String = COLUMNS.iter().map(cell).collect();
         let took = took.as_secs_f64();
         let also = Table::also(outcome, mask_overhead);
-        println!("{verdict} {:<1$}{cells} {took:>5.1}s  {also}", outcome.name, self.name_width);
+        line(format_args!("{verdict} {:<1$}{cells} {took:>5.1}s  {also}", outcome.name, self.name_width))
     }
 
     /// What was expected of metrics without a column, everything that does not hold, what masking costs, and which
