@@ -191,6 +191,20 @@ fn a_converted_file_plans_the_same() {
 }
 
 #[test]
+fn a_complaint_that_cannot_be_written_does_not_change_the_exit_code() {
+    let run = |arguments: &[&str]| {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        Command::new(env!("CARGO_BIN_EXE_capillary")).args(arguments).stderr(full).output().unwrap()
+    };
+    assert_eq!(run(&["inspect", "no-such-file"]).status.code(), Some(3));
+    // A link that leads back to its own node is warned of.
+    let odd = file("odd.csv", "from,to\na,b\na,a\n");
+    let warned = capillary(&["inspect", &odd]);
+    assert!(warned.status.success() && !warned.stderr.is_empty(), "{warned:?}");
+    assert_eq!(run(&["inspect", &odd]).status.code(), Some(0));
+}
+
+#[test]
 fn a_files_name_says_what_is_written_into_it() {
     let dot = file("named.dot", "");
     assert!(capillary(&["convert", ABILENE, "-o", &dot]).status.success());

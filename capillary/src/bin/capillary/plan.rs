@@ -162,9 +162,9 @@ impl Plan {
         let Solution { routing, certificate, effort, arithmetic } =
             solution.map_err(|error| network.unsolvable(error))?;
         if arithmetic == Arithmetic::Rational {
-            eprintln!(
+            program::output::note(format_args!(
                 "capillary: note: the capacities are beyond floating point; solved in rational numbers"
-            );
+            ));
         } else {
             certificate.verify(&network.topology, &routing).map_err(unproven)?;
         }
@@ -187,7 +187,9 @@ impl Plan {
         let lp::LpSolution { routing, hunts } = solution.map_err(|error| network.unsolvable(error))?;
         let proof = Certificate::prove(&network.topology, &routing, LP_PRECISION);
         if let Err(error) = &proof {
-            eprintln!("capillary: warning: the linear program came out imprecise: {error}");
+            program::output::note(format_args!(
+                "capillary: warning: the linear program came out imprecise: {error}"
+            ));
         }
         let suspects: Vec<&[usize]> = hunts.iter().map(|hunt| hunt.suspects.as_slice()).collect();
         let (name, steps, seconds) = (format!("{simplex:?}").to_lowercase(), hunts.len(), time.as_secs_f64());

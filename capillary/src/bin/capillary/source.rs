@@ -33,7 +33,7 @@ impl Source {
         })?;
         let Loaded { topology, format, warnings } = loaded;
         for warning in warnings {
-            eprintln!("capillary: {}: warning: {warning}", path.display());
+            program::output::note(format_args!("capillary: {}: warning: {warning}", path.display()));
         }
         Ok(Network { topology, format, path })
     }

@@ -61,7 +61,7 @@ impl Source {
             LoadError::Read(error) => Failure::Read(path.clone(), error),
         })?;
         for warning in loaded.warnings {
-            eprintln!("ror: {}: warning: {warning}", path.display());
+            program::output::note(format_args!("ror: {}: warning: {warning}", path.display()));
         }
         let topology = loaded.topology;
         let find = |name: &str| {

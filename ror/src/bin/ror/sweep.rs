@@ -62,7 +62,7 @@ impl Sweep {
         let (meter, scenario) = self.ready(&plan).map_err(|problem| self.in_plan(&problem))?;
         let folder = Folder::of(path, &plan)?;
         if folder.rows(shard).exists() {
-            eprintln!("ror: {}: shard {shard} is finished", path.display());
+            program::output::note(format_args!("ror: {}: shard {shard} is finished", path.display()));
             return Ok(());
         }
         let mut journal =

@@ -127,9 +127,9 @@ fn has_grown(process: usize, early: &[Vec<f64>], late: &[Vec<f64>]) -> bool {
     let (before, after) = (middle(early), middle(late));
     let has_grown = after > MAX_GROWTH * before + 1.0;
     if has_grown {
-        eprintln!(
+        program::output::note(format_args!(
             "process {process} has grown: {before:.1} MiB in the first half, {after:.1} in the second (medians)"
-        );
+        ));
     }
     has_grown
 }

@@ -81,8 +81,13 @@ fn note(sum: &mut Sum, seed: u64, result: Played) {
             sum.virtual_time += report.virtual_time;
             return;
         }
-        Ok(Err(failure)) => eprintln!("{failure}"),
-        Err(_) => eprintln!("seed {seed}: it panicked\n  {}", swarm::replay_command(seed)),
+        Ok(Err(failure)) => program::output::note(format_args!("{failure}")),
+        Err(_) => {
+            program::output::note(format_args!(
+                "seed {seed}: it panicked\n  {}",
+                swarm::replay_command(seed)
+            ));
+        }
     }
     sum.failures.push(seed);
 }
