@@ -107,7 +107,7 @@ impl Traffic {
                 return Err(ScheduleError::SourceIsTarget { name: name(source) });
             }
             if searched != Some(target) {
-                tree.search(&arcs, target.0, |_| 1.0, f64::from);
+                tree.search(&arcs, target.0, |_| Some(1.0), f64::from);
                 searched = Some(target);
             }
             if tree.distance(source.0).is_infinite() {

@@ -25,7 +25,7 @@ pub fn equal_cost_multipath(
     let mut tree = Tree::new(arcs.nodes());
     for same_target in demands.chunk_by(|a, b| a.target == b.target) {
         let target = same_target[0].target;
-        tree.search(&arcs, target.0, |arc| weight(arcs.arc(arc).link), |_| 0.0);
+        tree.search(&arcs, target.0, |arc| Some(weight(arcs.arc(arc).link)), |_| 1.0);
         let mut through = vec![0.0; arcs.nodes()];
         for demand in same_target {
             if tree.distance(demand.source.0).is_infinite() {

@@ -151,7 +151,7 @@ fn paid(arcs: &Arcs, routing: &MatrixRouting, price: &[f64], tree: &mut Tree) ->
     // Demands are sorted by target.
     for demand in routing.demands() {
         if searched != Some(demand.target) {
-            tree.search(arcs, demand.target.0, |arc| price[arc as usize], |_| 0.0);
+            tree.search(arcs, demand.target.0, |arc| Some(price[arc as usize]), |_| 1.0);
             searched = Some(demand.target);
         }
         paid += demand.amount * tree.distance(demand.source.0);

@@ -4,6 +4,7 @@
 //! basis knows the price of each tight arc; a demand that finds a way of lower price than its own moves to it.
 
 mod pivot;
+mod tight;
 
 use crate::matrix::arcs::Arcs;
 use crate::matrix::basis::Inverse;
@@ -19,6 +20,12 @@ const FREE: f64 = 1e-12;
 
 /// The inverse is found anew after so many pivots.
 const WORN: usize = 150;
+
+/// The leeway of arcs, of the largest utilisation.
+const LEEWAY: f64 = 1e-10;
+
+/// The share of a demand on a path that may be missing to 0 by round-off.
+const NEGATIVE: f64 = 1e-11;
 
 /// Rates and prices below this are round-off.
 const ROUND_OFF: f64 = 1e-9;
@@ -90,10 +97,17 @@ pub(super) struct Simplex<'n> {
     /// What an arc may carry once its utilisation is settled; `None`: it is free.
     settled: Vec<Option<f64>>,
     load: Vec<f64>,
+    /// What a free arc may carry beyond its level: a little, and different for each, so that hardly ever two things
+    /// stop a step at once and the method does not go in circles (Charnes 1952).
+    leeway: Vec<f64>,
     /// The price of each arc: by how much t falls for a unit more of what the arc may carry.
     price: Vec<f64>,
-    /// What all demands pay together.
+    /// What all demands pay together, prices below 0 as if they were above.
     paid: f64,
+    /// The arcs that demands to each target may still use. Index: place in `by_target`, arc.
+    open: Vec<Vec<bool>>,
+    /// The proofs so far.
+    bounds: Vec<tight::Bound>,
     tree: Tree,
     pub(super) count: Count,
     /// Pivots since the inverse was last found anew.
@@ -120,6 +134,7 @@ impl<'n> Simplex<'n> {
                 None => by_target.push((target, index..index + 1)),
             }
         }
+        let open = vec![vec![true; arcs.len()]; by_target.len()];
         let mut simplex = Self {
             arcs,
             flows: demands.iter().map(flow).collect(),
@@ -128,14 +143,18 @@ impl<'n> Simplex<'n> {
             row_of: vec![None; arcs.len()],
             settled: vec![None; arcs.len()],
             load: vec![0.0; arcs.len()],
+            leeway: vec![0.0; arcs.len()],
             price: vec![0.0; arcs.len()],
             paid: 0.0,
+            open,
+            bounds: Vec::new(),
             tree: Tree::new(arcs.nodes()),
             count: Count::default(),
             since: 0,
             idle: 0,
         };
         simplex.spread()?;
+        simplex.loosen();
         Ok(simplex)
     }
 
@@ -151,7 +170,7 @@ impl<'n> Simplex<'n> {
                 })
                 .collect();
             for (target, range) in self.by_target.clone() {
-                self.tree.search(self.arcs, target, |arc| lengths[arc as usize], |_| 1.0);
+                self.tree.search(self.arcs, target, |arc| Some(lengths[arc as usize]), |_| 1.0);
                 for index in range {
                     self.respread(index, pass, &lengths)?;
                 }
@@ -187,6 +206,24 @@ impl<'n> Simplex<'n> {
         self.load[arc as usize] / self.arcs.arc(arc).capacity
     }
 
+    /// Gives each arc a leeway of its own, the same in every run (SplitMix64's mixing).
+    fn loosen(&mut self) {
+        let worst = self.largest_utilisation();
+        for (index, arc) in self.arcs.iter() {
+            let mixed = (u64::from(index) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let share = ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64;
+            self.leeway[index as usize] = LEEWAY * worst * arc.capacity * (0.5 + share);
+        }
+    }
+
+    /// The least level that the free arcs would be at now.
+    fn height(&self) -> f64 {
+        let free = (0..self.arcs.len()).filter(|&arc| self.settled[arc].is_none());
+        let height = |arc: usize| (self.load[arc] - self.leeway[arc]) / self.arcs.arc(arc as u32).capacity;
+        free.map(height).fold(0.0, f64::max)
+    }
+
     /// The largest utilisation of a free arc.
     pub(super) fn largest_utilisation(&self) -> f64 {
         let free = (0..self.arcs.len() as u32).filter(|&arc| self.settled[arc as usize].is_none());
@@ -198,15 +235,55 @@ impl<'n> Simplex<'n> {
         self.basis.level.map_or(f64::INFINITY, |column| -self.basis.values[column])
     }
 
-    /// The prices that prove the level: the tight arcs with theirs.
-    pub(super) fn prices(&self) -> Vec<(u32, f64)> {
-        let priced = (0..).zip(self.price.iter().copied());
-        priced.filter(|&(_, price)| price > 0.0).collect()
+    /// The price of each arc at the optimum; those of settled arcs may be below 0.
+    pub(super) fn prices(&self) -> &[f64] {
+        &self.price
     }
 
-    /// Settles a free arc at a level, for good.
-    pub(super) fn settle(&mut self, arc: u32, level: f64) {
-        self.settled[arc as usize] = Some(level * self.arcs.arc(arc).capacity);
+    /// The level that the prices prove: what [`level`](Self::level) would be without leeways, at which `levels` tells
+    /// where the settled arcs were.
+    pub(super) fn proved_level(&self, level_of: impl Fn(u32) -> Option<f64>) -> f64 {
+        let beyond = self.arcs.iter().map(|(index, arc)| {
+            let (price, limit) = (self.price[index as usize], self.settled[index as usize]);
+            let leeway = match (limit, level_of(index)) {
+                (Some(limit), Some(level)) => limit - level * arc.capacity,
+                _ => self.leeway[index as usize],
+            };
+            price * leeway
+        });
+        self.level() + beyond.sum::<f64>()
+    }
+
+    /// Settles a free arc where it is now, for good.
+    pub(super) fn settle(&mut self, arc: u32) {
+        let level = self.level() * self.arcs.arc(arc).capacity;
+        self.settled[arc as usize] = Some(level + self.leeway[arc as usize]);
+    }
+
+    /// Takes the leeways back once all levels are known, if the routing of the same basis without them is one: with
+    /// leeways as small as these it nearly always is.
+    pub(super) fn tighten(&mut self, level_of: impl Fn(u32) -> Option<f64>) {
+        let before =
+            (self.settled.clone(), self.leeway.clone(), self.basis.values.clone(), self.load.clone());
+        let key_flows: Vec<f64> = self.flows.iter().map(|flow| flow.key_flow).collect();
+        self.leeway.fill(0.0);
+        for (index, arc) in self.arcs.iter() {
+            if let (limit @ Some(_), Some(level)) = (&mut self.settled[index as usize], level_of(index)) {
+                *limit = Some(level * arc.capacity);
+            }
+        }
+        self.since = WORN;
+        self.renew_if_worn(WORN);
+        let least = |flow: &Flow| {
+            let columns = flow.columns.iter().map(|&column| self.basis.values[column]);
+            columns.fold(flow.key_flow, f64::min)
+        };
+        if self.flows.iter().any(|flow| least(flow) < -NEGATIVE * flow.amount) {
+            (self.settled, self.leeway, self.basis.values, self.load) = before;
+            for (flow, key_flow) in self.flows.iter_mut().zip(key_flows) {
+                flow.key_flow = key_flow;
+            }
+        }
     }
 
     /// Begins a level: the level of before is given up, and sinks from where the free arcs are now.
@@ -259,7 +336,8 @@ impl<'n> Simplex<'n> {
     fn most_negative_price(&self) -> Option<usize> {
         let prices = self.basis.inverse.row(self.basis.level?);
         let weight = |row: usize| prices[row] * self.arcs.arc(self.basis.rows[row]).capacity;
-        let lowest = (0..prices.len()).min_by(|&a, &b| weight(a).total_cmp(&weight(b)))?;
+        let is_free = |&row: &usize| self.settled[self.basis.rows[row] as usize].is_none();
+        let lowest = (0..prices.len()).filter(is_free).min_by(|&a, &b| weight(a).total_cmp(&weight(b)))?;
         (weight(lowest) < -ROUND_OFF).then_some(lowest)
     }
 
@@ -269,16 +347,23 @@ impl<'n> Simplex<'n> {
         self.paid = 0.0;
         let Some(level) = self.basis.level else { return };
         let priced = self.basis.rows.iter().zip(self.basis.inverse.row(level));
-        let whole = |arc: u32, price: f64| price * self.arcs.arc(arc).capacity;
+        let whole = |arc: u32, price: f64| match self.settled[arc as usize] {
+            Some(_) => price.abs() * self.arcs.arc(arc).capacity,
+            None => price * self.arcs.arc(arc).capacity,
+        };
         let highest = priced.clone().map(|(&arc, &price)| whole(arc, price)).fold(0.0, f64::max);
         for (&arc, &price) in priced.filter(|&(&arc, &price)| whole(arc, price) > FREE * highest) {
             self.price[arc as usize] = price;
-            self.paid += price * self.load[arc as usize];
+            self.paid += (price * self.load[arc as usize]).abs();
         }
     }
 
-    fn is_worth(&self, gain: f64, now: f64, amount: f64) -> bool {
-        gain > CHEAPER * now && gain * amount > WORTH * self.paid
+    /// Whether a demand of this amount should leave a path for another one.
+    fn is_worth(&self, path: &[u32], other: f64, amount: f64) -> Option<f64> {
+        let now = self.cost(path);
+        let size: f64 = path.iter().map(|&arc| self.price[arc as usize].abs()).sum();
+        let gain = now - other;
+        (gain > CHEAPER * size.max(other.abs()) && gain * amount > WORTH * self.paid).then_some(gain * amount)
     }
 
     fn cost(&self, path: &[u32]) -> f64 {
@@ -289,15 +374,18 @@ impl<'n> Simplex<'n> {
     fn improve_target(&mut self, place: usize) -> bool {
         let (target, range) = self.by_target[place].clone();
         let worst = self.largest_utilisation();
-        let (price, load, arcs) = (&self.price, &self.load, self.arcs);
+        let (price, load, arcs, open) = (&self.price, &self.load, self.arcs, &self.open[place]);
+        let length = |arc: u32| open[arc as usize].then(|| price[arc as usize]);
         let detour = |arc: u32| 1.0 + 4.0 * (load[arc as usize] / arcs.arc(arc).capacity / worst).powi(2);
-        self.tree.search(arcs, target, |arc| price[arc as usize], detour);
         self.count.trees += 1;
+        if !self.tree.search(arcs, target, length, detour) {
+            return false;
+        }
         let mut candidates: Vec<(f64, usize)> = range
             .filter_map(|index| {
-                let (flow, now) = (&self.flows[index], self.cost(&self.flows[index].key));
-                let gain = now - self.tree.distance(flow.source);
-                self.is_worth(gain, now, flow.amount).then_some((gain * flow.amount, index))
+                let flow = &self.flows[index];
+                let gain = self.is_worth(&flow.key, self.tree.distance(flow.source), flow.amount)?;
+                Some((gain, index))
             })
             .collect();
         candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
@@ -308,8 +396,8 @@ impl<'n> Simplex<'n> {
         let mut moved = false;
         for (flow, arcs) in paths {
             // The moves before have changed the prices.
-            let now = self.cost(&self.flows[flow].key);
-            if self.is_worth(now - self.cost(&arcs), now, self.flows[flow].amount) {
+            let Flow { key, amount, .. } = &self.flows[flow];
+            if self.is_worth(key, self.cost(&arcs), *amount).is_some() {
                 moved |= self.enter(Entering::Path { flow, arcs });
                 self.cheapen_slacks();
             }
@@ -384,7 +472,8 @@ impl<'n> Simplex<'n> {
     /// What every column carries, from what the tight arcs carry.
     fn revalue(&mut self) {
         // A free arc may carry what the level says, which is a column; without a level it carries what it does.
-        let free = |arc: u32| if self.basis.level.is_some() { 0.0 } else { self.load[arc as usize] };
+        let has_level = self.basis.level.is_some();
+        let free = |arc: u32| if has_level { self.leeway[arc as usize] } else { self.load[arc as usize] };
         let limit = |&arc: &u32| self.settled[arc as usize].unwrap_or(free(arc));
         let mut missing: Vec<(usize, f64)> = self.basis.rows.iter().map(limit).enumerate().collect();
         self.load.fill(0.0);

@@ -8,6 +8,10 @@ use crate::matrix::arcs::Arcs;
 /// No arc.
 const NONE: u32 = u32::MAX;
 
+/// Nodes are looked at again where lengths are below 0, on average hardly ever; a search that needs so many rounds of
+/// all nodes and arcs has met a circle.
+const ROUNDS: usize = 100;
+
 /// The length of a path: what counts first, and what decides between equals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Length {
@@ -59,26 +63,35 @@ impl Tree {
         Self { length: vec![Length::FARTHEST; nodes], next: vec![NONE; nodes], queue: BinaryHeap::new() }
     }
 
-    /// Finds the shortest paths to `target` by the lengths of arcs, none below 0; of equal ones those that are shorter
-    /// by their `second` lengths.
+    /// Finds the shortest paths to `target` by the `first` lengths of arcs (`None`: the arc is closed); of equal ones
+    /// those that are shorter by their `second` lengths, above 0 wherever the first are not.
+    ///
+    /// Lengths may be below 0 if no circle is. Returns whether the search came to an end: a circle below 0 has none.
     pub(crate) fn search(
         &mut self,
         arcs: &Arcs,
         target: u32,
-        first: impl Fn(u32) -> f64,
+        first: impl Fn(u32) -> Option<f64>,
         second: impl Fn(u32) -> f64,
-    ) {
+    ) -> bool {
         self.length.fill(Length::FARTHEST);
         self.next.fill(NONE);
+        self.queue.clear();
+        let mut rest = ROUNDS * (self.length.len() + arcs.len());
         self.length[target as usize] = Length { first: 0.0, second: 0.0 };
         self.queue.push(Entry { length: self.length[target as usize], node: target });
         while let Some(Entry { length, node }) = self.queue.pop() {
             if self.length[node as usize].is_below(length) {
                 continue;
             }
+            if rest == 0 {
+                return false;
+            }
+            rest -= 1;
             for &arc in arcs.entering(node) {
+                let Some(own) = first(arc) else { continue };
                 let tail = arcs.arc(arc).tail as usize;
-                let longer = Length { first: length.first + first(arc), second: length.second + second(arc) };
+                let longer = Length { first: length.first + own, second: length.second + second(arc) };
                 if longer.is_below(self.length[tail]) {
                     self.length[tail] = longer;
                     self.next[tail] = arc;
@@ -86,6 +99,7 @@ impl Tree {
                 }
             }
         }
+        true
     }
 
     /// The length from a node to the target; infinite if there is no way.
@@ -101,5 +115,28 @@ impl Tree {
             (next != NONE).then_some(next)
         };
         std::iter::successors(first, after).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Orientation, Topology};
+
+    #[test]
+    fn lengths_below_zero_are_followed_and_a_circle_of_them_is_told() {
+        let links = [("a", "b", 1.0), ("b", "t", 1.0), ("a", "t", 1.0), ("b", "a", 1.0)];
+        let arcs = Arcs::new(&Topology::from_links(Orientation::Directed, links).unwrap());
+        let mut tree = Tree::new(arcs.nodes());
+        let target = arcs.arc(1).head;
+        let search = |tree: &mut Tree, lengths: [Option<f64>; 4]| {
+            tree.search(&arcs, target, |arc| lengths[arc as usize], |_| 1.0)
+        };
+        assert!(search(&mut tree, [Some(-3.0), Some(4.0), Some(2.0), Some(3.5)]));
+        assert_eq!((tree.distance(0), tree.path(&arcs, 0)), (1.0, vec![0, 1]));
+        // A closed arc is no way.
+        assert!(search(&mut tree, [None, Some(4.0), Some(2.0), Some(3.5)]));
+        assert_eq!((tree.distance(0), tree.path(&arcs, 0)), (2.0, vec![2]));
+        assert!(!search(&mut tree, [Some(-3.0), Some(4.0), Some(2.0), Some(2.5)]));
     }
 }

@@ -45,7 +45,7 @@ impl Simplex<'_> {
     pub(super) fn enter(&mut self, entering: Entering) -> bool {
         let change = self.change(&entering);
         let Some((step, leaving)) = self.ratio_test(&change) else { return false };
-        let value = if let Entering::Level = entering { step - self.largest_utilisation() } else { step };
+        let value = if let Entering::Level = entering { step - self.height() } else { step };
         self.advance(&change, step);
         self.count.pivots += 1;
         self.since += 1;
@@ -134,12 +134,12 @@ impl Simplex<'_> {
     }
 
     fn stops_by_slacks(&self, change: &Change, stops: &mut Vec<Stop>) {
-        let level = if self.basis.level.is_none() { self.largest_utilisation() } else { self.level() };
-        for (arc, content) in self.arcs.iter().filter(|(arc, _)| self.row_of[*arc as usize].is_none()) {
-            let (limit, growth) = match self.settled[arc as usize] {
-                Some(limit) => (limit, 0.0),
-                None => (level * content.capacity, change.level * content.capacity),
-            };
+        let level = if self.basis.level.is_none() { self.height() } else { self.level() };
+        // What a settled arc carries is fixed, by its row or by the other rows together.
+        let is_loose = |arc: u32| self.row_of[arc as usize].is_none() && self.settled[arc as usize].is_none();
+        for (arc, content) in self.arcs.iter().filter(|(arc, _)| is_loose(*arc)) {
+            let limit = level * content.capacity + self.leeway[arc as usize];
+            let growth = change.level * content.capacity;
             let rate = change.load[arc as usize] - growth;
             if rate > ROUND_OFF * content.capacity.min(1.0) {
                 let room = (limit - self.load[arc as usize]).max(0.0);
