@@ -7,30 +7,44 @@ use crate::commands::{Failure, Listed, User};
 use crate::faults::Shared;
 use crate::trees::{Picture, Trees, folder, picture};
 
+/// What an audit has found.
+pub(crate) struct Findings {
+    /// How many generations were restored and equal.
+    pub(crate) restored: u64,
+    /// The first generation that the machine has not seen.
+    pub(crate) unseen_from: u64,
+}
+
 /// Somebody who may only read restores every generation that must be there, and compares it with the tree that was sent.
 pub(crate) struct Audit<'a> {
     pub(crate) user: User,
     pub(crate) shared: &'a Shared,
-    /// Whether its machine has seen the data set before.
-    pub(crate) remembers: bool,
+    /// The first generation that its machine has not seen: it cannot miss later ones on an only disk that was set back.
+    pub(crate) unseen_from: u64,
 }
 
 impl Audit<'_> {
-    /// Gives the number of generations that were restored and equal.
-    pub(crate) async fn run(&self) -> Result<u64, String> {
+    /// Gives what it has found.
+    pub(crate) async fn run(&self) -> Result<Findings, String> {
         let damage = self.shared.scene().book.damage();
+        let nothing = Findings { restored: 0, unseen_from: self.unseen_from };
         if self.shared.scene().book.all().is_empty() {
-            return Ok(0);
+            return Ok(nothing);
         }
         let listed = match self.user.generations().await {
             Ok(listed) => listed,
-            Err(failure) if damage.is_some() && failure.says_so() => return Ok(0),
+            Err(failure) if damage.is_some() && failure.says_so() => return Ok(nothing),
             Err(failure) => return Err(format!("the list of generations: {failure:?}")),
         };
         self.shared.scene().book.learn(listed.next);
         let (restored, lost) = self.restore_all(&listed, damage).await?;
         self.verify(&listed, damage, &lost).await?;
-        Ok(restored)
+        Ok(Findings { restored, unseen_from: self.unseen_from.max(listed.next) })
+    }
+
+    /// Whether nobody on this machine could know what the generation was.
+    fn is_excused(&self, generation: u64, damage: Option<Damage>) -> bool {
+        damage == Some(Damage::OnlyDisk) && generation >= self.unseen_from
     }
 
     async fn restore_all(
@@ -39,12 +53,12 @@ impl Audit<'_> {
         damage: Option<Damage>,
     ) -> Result<(u64, BTreeSet<u64>), String> {
         let retained = self.shared.scene().book.retained(&listed.numbers);
-        let is_excused = damage == Some(Damage::OnlyDisk) && !self.remembers;
         let (mut restored, mut lost) = (0, BTreeSet::new());
         let numbers = listed.numbers.iter().chain(retained.keys()).copied().collect::<BTreeSet<u64>>();
         for generation in numbers {
+            let is_excused = self.is_excused(generation, damage);
             let tree = retained.get(&generation).copied();
-            let Err(failure) = self.restore(generation, tree).await? else {
+            let Err(failure) = self.restore(generation, tree, is_excused).await? else {
                 restored += 1;
                 continue;
             };
@@ -68,20 +82,22 @@ impl Audit<'_> {
         Ok((restored, lost))
     }
 
-    /// What the command says; an error if it says that all is well and it is not. A generation that nobody has acknowledged
-    /// is one of those whose runs do not know what they did.
-    async fn restore(&self, generation: u64, tree: Option<usize>) -> Result<Result<(), Failure>, String> {
+    /// What the command says; an error if it says that all is well and it is not. A generation that
+    /// nobody has acknowledged, or somebody on a disk that was set back since, is one of a run that does not know what it did.
+    async fn restore(
+        &self,
+        generation: u64,
+        tree: Option<usize>,
+        is_excused: bool,
+    ) -> Result<Result<(), Failure>, String> {
         let target = folder();
         if let Err(failure) = self.user.restore(generation, target.path()).await {
             return Ok(Err(failure));
         }
         let restored = picture(target.path());
         let is = |tree: usize| restored == *Trees::all().picture(tree);
-        let is_right = match tree {
-            Some(tree) => is(tree),
-            None => self.is_some_tree(&restored),
-        };
-        match is_right {
+        let may_be_another = tree.is_none() || is_excused;
+        match tree.is_some_and(is) || (may_be_another && self.is_some_tree(&restored)) {
             true => Ok(Ok(())),
             false => {
                 Err(format!("generation {generation} is restored with code 0, but is not tree {tree:?}"))

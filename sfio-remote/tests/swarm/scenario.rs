@@ -13,7 +13,7 @@ use sfio_remote::sim::{Dice, identity_of};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::audit::Audit;
+use crate::audit::{Audit, Findings};
 use crate::book::Damage;
 use crate::commands::{Failure, Place, SyncOptions, User};
 use crate::faults::{Fault, HARMFUL, HARMLESS, Shared};
@@ -107,6 +107,7 @@ struct Play {
     restored: AtomicU64,
     /// What the machines remember of the one who only reads and the one who repairs.
     auditor: TempDir,
+    auditor_unseen_from: AtomicU64,
     operator: TempDir,
     began: Instant,
     /// Whether processes of writers were copied while they ran, so that two draw the same random numbers.
@@ -167,6 +168,7 @@ impl Play {
             published: Arc::default(),
             restored: AtomicU64::new(0),
             auditor: folder(),
+            auditor_unseen_from: AtomicU64::new(0),
             operator: folder(),
             are_copied: dice.one_in(10),
             seed,
@@ -323,15 +325,20 @@ impl Play {
     }
 
     async fn audit(&self) -> Result<(), String> {
-        let remembering = ManifestCache::in_folder(self.auditor.path());
-        for (cache, remembers) in [(ManifestCache::none(), false), (remembering, true)] {
-            let process = self.cluster.process("auditor");
-            let user = self.user(&process, "auditor", cache);
-            let restored = Audit { user, shared: &self.shared, remembers }.run().await?;
-            self.restored.fetch_add(restored, Ordering::Relaxed);
-            self.cluster.world().kill(process.peer());
-        }
+        let remembered = self.auditor_unseen_from.load(Ordering::Relaxed);
+        self.audit_with(ManifestCache::none(), 0).await?;
+        let found = self.audit_with(ManifestCache::in_folder(self.auditor.path()), remembered).await?;
+        self.auditor_unseen_from.store(found.unseen_from, Ordering::Relaxed);
         Ok(())
+    }
+
+    async fn audit_with(&self, cache: ManifestCache, unseen_from: u64) -> Result<Findings, String> {
+        let process = self.cluster.process("auditor");
+        let user = self.user(&process, "auditor", cache);
+        let found = Audit { user, shared: &self.shared, unseen_from }.run().await?;
+        self.restored.fetch_add(found.restored, Ordering::Relaxed);
+        self.cluster.world().kill(process.peer());
+        Ok(found)
     }
 
     /// Where nothing is lost and nobody disturbs, a run comes to its end, and its words are true.
