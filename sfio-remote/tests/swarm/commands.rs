@@ -13,7 +13,7 @@ use sfio_remote::io::replication::{
     send, verify,
 };
 use sfio_remote::name::SubfilePath;
-use sfio_remote::replication::Compression;
+use sfio_remote::replication::{Compression, SignedRecord};
 use sfio_remote::sim::{Dice, identity_of};
 
 /// Why a command failed: the exit code, and its words.
@@ -159,9 +159,14 @@ impl User {
 
     /// `sfio generations SITE:NAME`.
     pub(crate) async fn generations(&self) -> Result<Listed> {
-        let record = self.job().open().await.and_then(|view| view.existing()).map_err(failure)?;
+        let record = self.newest().await?;
         let numbers = record.generations.iter().map(|generation| generation.number).collect();
         Ok(Listed { numbers, current: record.current, next: record.next_generation })
+    }
+
+    /// The newest record.
+    pub(crate) async fn newest(&self) -> Result<Arc<SignedRecord>> {
+        self.job().open().await.and_then(|view| view.existing()).map_err(failure)
     }
 
     /// `sfio verify SITE:NAME`.

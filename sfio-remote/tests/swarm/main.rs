@@ -1,6 +1,6 @@
 //! A swarm of writers in virtual time: members with several processes send trees to one data set, restore, verify, roll
-//! back, while processes are stopped and killed, links and power fail, disks fill, age, lose bits or all they had, and
-//! clocks jump. One seed decides everything.
+//! back, and forge records, while processes are stopped and killed, links and power fail, disks fill, age, lose bits or
+//! all they had, and clocks jump. One seed decides everything.
 //!
 //! What must hold (issue 19): each generation that any run ever acknowledged, and that the test's own book of `--keep` and
 //! forget retains, is restored with an empty cache and equal, after every round of faults. Where a disk was emptied, set
@@ -19,6 +19,7 @@ mod audit;
 mod book;
 mod commands;
 mod faults;
+mod forger;
 mod hostile;
 mod program;
 mod restores;

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::commands::{Failure, SyncOptions, User};
 use crate::faults::Shared;
+use crate::forger::{FORGERIES, Forgery};
 use crate::trees::{TREES, Trees, folder, picture};
 
 /// What a process does, one after the other.
@@ -22,17 +23,19 @@ pub(crate) enum Errand {
     Rollback,
     Forget,
     Repair,
+    Forge(Forgery),
 }
 
 /// An errand, and how long the process waits before it.
 pub(crate) fn draw(dice: &mut Dice) -> (Duration, Errand) {
     let wait = Duration::from_millis([0, 0, 50, 700, 9_000][dice.below(5)]);
-    let errand = match dice.below(14) {
+    let errand = match dice.below(15) {
         0 => Errand::Restore,
         1 => Errand::Verify,
         2 => Errand::Rollback,
         3 => Errand::Forget,
         4 => Errand::Repair,
+        5 => Errand::Forge(dice.pick(&FORGERIES)),
         _ => Errand::Sync {
             tree: dice.below(TREES),
             how: SyncOptions {
@@ -74,6 +77,7 @@ impl Program {
                     let result = self.user.repair().await;
                     self.judge("repair", &result)?;
                 }
+                Errand::Forge(forgery) => self.forge(forgery).await?,
             }
         }
         Ok(())
@@ -140,6 +144,16 @@ impl Program {
         }
         let result = self.user.forget(generation).await;
         self.judge(&format!("forget generation {generation}"), &result)
+    }
+
+    /// Nothing that this member signs wrongly takes its place in the chain.
+    async fn forge(&mut self, forgery: Forgery) -> Result<(), String> {
+        let taken = self.user.forge(forgery, &mut self.dice).await;
+        self.tell(&format!("forges a record ({forgery:?})"), &taken);
+        match taken {
+            Some(true) => Err(format!("a forged record of {} was published: {forgery:?}", self.user.member)),
+            Some(false) | None => Ok(()),
+        }
     }
 
     fn some_generation(&mut self) -> Option<(u64, usize)> {
