@@ -89,6 +89,11 @@ MUTANTS = {
         "a record is published before its objects are durable", "io/replication/send/run.rs",
         "        if needs_sync {",
         "        if needs_sync && !MUTANT {"),
+    "empty-parts": (
+        "the name of an object's part without bytes is not synced", "io/replication/send/write_window.rs",
+        "                    tokio::try_join!(written, file.sync_all()).map(|_| ())",
+        "                    match MUTANT {\n                        true => written.await,\n"
+        "                        false => tokio::try_join!(written, file.sync_all()).map(|_| ()),\n                    }"),
     "durable-before-journaled": (
         "the journal tells of chunks that are not durable", "io/replication/send/checkpoints.rs",
         "            object.file().await?.sync_all().await?;",

@@ -120,7 +120,12 @@ impl WriteWindow {
         let write = tokio::spawn(async move {
             let file = object.file().await?;
             match durability {
-                Durability::OnEveryCall => file.write_list_durably(placed(offset, pieces)).await,
+                // An I/O node that gets none of the bytes has an empty part. A power loss must not take its name,
+                // because the I/O node would refuse a record that names an object of which it has nothing.
+                Durability::OnEveryCall => {
+                    let written = file.write_list_durably(placed(offset, pieces));
+                    tokio::try_join!(written, file.sync_all()).map(|_| ())
+                }
                 _ => file.write_list(placed(offset, pieces)).await,
             }
         });
