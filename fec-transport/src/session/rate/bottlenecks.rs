@@ -78,7 +78,7 @@ impl Bottlenecks {
     ) {
         let crossings = crossings(paths);
         self.join_manoeuvres(now, session, paths, &crossings);
-        hold_beside_checks(paths, &crossings);
+        if !super::trial(22) { hold_beside_checks(paths, &crossings); }
         for path in paths.iter_mut() {
             if let Some(limit) = path.controller.take_limit(now) {
                 self.news.push_back(News::of(session, path, What::FoundLimit(limit)));
@@ -90,7 +90,7 @@ impl Bottlenecks {
         for path in paths.iter_mut() {
             let over = path.links.iter().map(|link| (link.link, rates[&link.link]));
             path.controller.set_shared_rate(over.clone().map(|(_, rate)| rate).fold(0.0, f64::max));
-            if !path.links.is_empty()
+            if !super::trial(20) && !path.links.is_empty()
                 && over.into_iter().all(|(link, rate)| self.has_room(now, session, link, rate))
             {
                 path.controller.hurry(now);
@@ -175,7 +175,7 @@ impl Bottlenecks {
             .filter_map(|(index, path)| Some((index, path.controller.take_begun()?)))
             .collect();
         for (leader, manoeuvre) in begun {
-            self.news.push_back(News::of(session, &paths[leader], What::Begun(manoeuvre)));
+            if !super::trial(9) { self.news.push_back(News::of(session, &paths[leader], What::Begun(manoeuvre))); }
             let all = 0..paths.len();
             let beside = |index: usize| {
                 all.clone().filter(move |other| *other == index || crossings.shared(index, *other) > 0)
@@ -190,7 +190,7 @@ impl Bottlenecks {
                 beside(index).all(|other| joined.contains(&other) && paths[other].controller.is_busy())
             };
             let mute: Vec<usize> = joined.iter().copied().filter(|index| !tells(*index)).collect();
-            mute.into_iter().for_each(|index| paths[index].controller.discount_drain());
+            if !super::trial(0) { mute.into_iter().for_each(|index| paths[index].controller.discount_drain()); }
         }
     }
 
@@ -216,7 +216,7 @@ impl Bottlenecks {
 
     /// Whether a link that several paths cross has lately carried much more than the `rate` of now, in bit/s.
     fn has_room(&self, now: Time, session: SessionId, link: LinkId, rate: f64) -> bool {
-        self.load(session, link).is_some_and(|load| load.is_shared && rate < SPARE * load.faded(now))
+        self.load(session, link).is_some_and(|load| (load.is_shared || super::trial(32)) && rate < SPARE * load.faded(now))
     }
 
     /// What a link has carried lately, in bit/s; of a link that is not known, the rate that is tried at first.
@@ -231,6 +231,7 @@ impl Load {
         let faded = self.faded(now);
         let age = now.since(self.at).as_secs_f64();
         self.mean += (1.0 - (-age / AVERAGE.as_secs_f64()).exp()) * (rate - self.mean);
+        if super::trial(63) { self.mean = rate; }
         (self.at, self.most) = (now, faded.max(self.mean));
     }
 

@@ -84,10 +84,10 @@ impl Check {
         let loss =
             if is_at_once { (self.before.lost / self.before.packets).clamp(0.0, 0.9) } else { self.loss() };
         let policed = (1.0 - loss) / (1.0 - watch.own_loss());
-        let relative = (CHECK_RATE * policed).clamp(LEAST_STEP, CHECK_RATE);
+        let relative = (CHECK_RATE * policed).clamp(if super::trial(43) { 1e-6 } else { LEAST_STEP }, CHECK_RATE);
         let share = if is_at_once { relative } else { self.share * relative };
         let check = Check::new(now, relative, loss, watch.own_loss());
-        Check { is_told: self.is_told, is_doubt: self.is_doubt, share: share.max(LEAST_SHARE), ..check }
+        Check { is_told: self.is_told, is_doubt: self.is_doubt, share: share.max(if super::trial(44) { 1e-6 } else { LEAST_SHARE }), ..check }
     }
 
     /// A check that begins because the loss may have been our own doing all along.
@@ -138,7 +138,7 @@ impl Check {
     /// packets after a change cannot tell how far the loss has risen.
     fn is_too_shallow(&self) -> bool {
         let Before { packets, lost } = self.before;
-        packets >= LEAST_EVIDENCE && lost / packets > HIGHER * self.high + HIGHER_POINTS
+        !super::trial(38) && packets >= LEAST_EVIDENCE && lost / packets > HIGHER * self.high + HIGHER_POINTS
     }
 
     pub(super) fn observe(&mut self, now: Time, feedback: &Feedback) -> Option<Verdict> {
@@ -158,10 +158,10 @@ impl Check {
         if self.packets < LEAST_EVIDENCE {
             return None;
         }
-        let own_loss = if self.is_told { OWN_LOSS_IF_TOLD } else { OWN_LOSS };
+        let own_loss = if self.is_told && !super::trial(27) { OWN_LOSS_IF_TOLD } else { OWN_LOSS };
         let span = now.since(begin);
-        let is_late = span >= LATEST || (span >= LATE && self.packets >= LATE_PACKETS);
-        if self.sum > own_loss || (is_late && (self.is_told || self.is_doubt) && self.sum > 0.0) {
+        let is_late = span >= LATEST || (!super::trial(41) && span >= LATE && (super::trial(37) || self.packets >= LATE_PACKETS));
+        if self.sum > own_loss || (is_late && ((self.is_told && !super::trial(40)) || self.is_doubt || super::trial(39)) && self.sum > 0.0) {
             let is_higher = self.loss() > HIGHER * self.high + HIGHER_POINTS;
             Some(if is_higher { Verdict::Deeper } else { Verdict::OwnLoss })
         } else if self.sum < POLICED || is_late {

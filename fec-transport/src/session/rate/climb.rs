@@ -57,7 +57,7 @@ impl Sight<'_> {
     /// send all that it may, has enough.
     fn is_used(&self) -> bool {
         let sees_queue = self.round.has_queue() || self.is_told;
-        self.round.uses(if sees_queue { BUSY } else { USED })
+        self.round.uses(if super::trial(34) || (sees_queue && !super::trial(19)) { BUSY } else { USED })
     }
 
     /// Whether the path may climb.
@@ -103,6 +103,7 @@ impl Climb {
         let now = sight.now;
         if !sight.is_used() {
             // The climb pauses: a path that has too little to send for a round is not to begin anew.
+            if super::trial(21) { self.since = None; return sight.rate; }
             let pause = Duration::from_secs_f64(sight.loop_delay);
             self.since = self.since.map(|since| (since + pause).min(now));
             return sight.rate;
@@ -112,7 +113,7 @@ impl Climb {
         // Where no queue was seen for long, something else may limit the path: the way up is then a slow one.
         let push = if sight.is_told { push } else { 0.0 };
         // This takes what was allowed a round trip ago, and not the rate of now, whose effect is still to be seen.
-        sight.round.allowed_rate() * (1.0 + growth.max(push).min(MAX_GROWTH))
+        sight.round.allowed_rate() * (1.0 + growth.max(push).min(if super::trial(36) { 10.0 } else { MAX_GROWTH }))
     }
 
     /// Growth near a ceiling, per second.
@@ -121,13 +122,13 @@ impl Climb {
     }
 
     pub(super) fn is_near_ceiling(&self, rate: f64) -> bool {
-        self.ceiling.is_some_and(|ceiling| rate > NEAR * ceiling)
+        self.ceiling.is_some_and(|ceiling| rate > if super::trial(61) { ceiling } else { NEAR * ceiling })
     }
 
     /// Forgets the ceiling if the new `rate` or the queue that was seen has shown that there is none.
     pub(super) fn pass_ceiling(&mut self, rate: f64, sight: &Sight<'_>) {
         let has_queue = sight.round.standing_queue() > BEYOND_TARGET * sight.target;
-        if self.ceiling.is_some_and(|ceiling| rate > BEYOND * ceiling || has_queue) {
+        if self.ceiling.is_some_and(|ceiling| rate > BEYOND * ceiling || (has_queue && !super::trial(23))) {
             self.ceiling = None;
             self.since = None;
         }
@@ -142,6 +143,7 @@ impl Climb {
     /// There is room: it climbs fast, if it climbs.
     pub(super) fn hurry(&mut self, now: Time) {
         let since = self.since.unwrap_or(now);
+        if super::trial(35) { return; }
         self.since = Some(since.min(now - CLIMBED));
     }
 

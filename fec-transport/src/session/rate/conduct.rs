@@ -138,7 +138,7 @@ impl RateController {
 
     fn end_start_by_queue(&mut self, now: Time, feedback: &Feedback) {
         let is_alone = !self.shares_links();
-        let delivered = self.meter.round().number_rate_of_queue();
+        let delivered = if super::trial(60) { self.meter.round().number_rate() } else { self.meter.round().number_rate_of_queue() };
         let rate = self.mean_rate();
         self.allowed.set(now, delivered.clamp(rate / 4.0, rate));
         self.meter.note_use_at_start();
@@ -165,7 +165,7 @@ impl RateController {
     /// session make queues for each other, which look the same.
     fn resume_start_after_a_pause(&mut self, now: Time) {
         let was_a_pause = |queue: FirstQueue| queue.was_a_pause(now, self.mean_rate());
-        if !self.shares_links() && self.first_queue.is_some_and(was_a_pause) {
+        if !super::trial(2) && !self.shares_links() && self.first_queue.is_some_and(was_a_pause) {
             self.first_queue = None;
             self.enter(Mode::Start(Start::default()));
         }
@@ -244,8 +244,8 @@ impl RateController {
         if !matches!(self.mode, Mode::Cruise) || self.is_crowded() {
             return false;
         }
-        let delay_tells = queue > STANDING_SHARE * self.target() && self.meter.is_told(now);
-        let is_near_ceiling = self.climb.is_near_ceiling(self.mean_rate());
+        let delay_tells = !super::trial(30) && queue > if super::trial(45) { TELLING_SHARE } else { STANDING_SHARE } * self.target() && self.meter.is_told(now);
+        let is_near_ceiling = !super::trial(11) && self.climb.is_near_ceiling(self.mean_rate());
         self.meter.watch_mut().observe(feedback, delay_tells, is_near_ceiling)
     }
 
@@ -261,7 +261,7 @@ impl RateController {
             if self.meter.told_at() == now {
                 self.meter.watch_mut().settle();
             }
-        } else if now.since(self.doubted_at) > DOUBT_INTERVAL {
+        } else if !super::trial(10) && now.since(self.doubted_at) > DOUBT_INTERVAL {
             self.doubted_at = now;
             let watch = self.meter.watch();
             if watch.own_loss() > watch.least_loss() + DOUBTFUL_LOSS && !self.is_starting() {
@@ -273,7 +273,7 @@ impl RateController {
     fn on_check_feedback(&mut self, now: Time, feedback: &Feedback) {
         let Mode::Check(check) = &mut self.mode else { return };
         let Some(verdict) = check.observe(now, feedback) else { return };
-        if verdict == Verdict::Deeper {
+        if verdict == Verdict::Deeper && !super::trial(12) {
             let deeper = check.deeper(now, self.meter.watch());
             self.enter(Mode::Check(deeper));
             return;
@@ -309,7 +309,7 @@ impl RateController {
         if self.rivals.note_movement(drained) {
             return self.on_longer_way(now);
         }
-        if drained.is_still {
+        if drained.is_still && !super::trial(52) {
             self.drain.hurry(now);
         }
         if let Mode::Contend(window) = &mut self.mode {
@@ -365,11 +365,11 @@ impl RateController {
         let is_trial = !has_shrunk && signs.is_busy && window.is_trial_due(now);
         let rate = window.rate(signs.round_trip);
         self.allowed.set(now, rate);
-        if is_trial && signs.queue < STANDING {
+        if is_trial && signs.queue < STANDING && !super::trial(46) {
             return self.close_contention(now);
         }
         if has_shrunk || is_trial {
-            let span = Duration::from_secs_f64(signs.queue / (1.0 - drain::DRAIN_RATE)).min(LONGEST_TRIAL);
+            let span = Duration::from_secs_f64(signs.queue / (1.0 - drain::DRAIN_RATE)).min(if super::trial(47) { Duration::from_millis(150) } else { LONGEST_TRIAL });
             let drain = Manoeuvre::Drain { span, share: 1.0 };
             self.begin_manoeuvre(now, if has_shrunk { Manoeuvre::BackOff(span) } else { drain });
         }

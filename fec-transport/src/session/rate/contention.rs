@@ -78,7 +78,7 @@ impl Rivals {
             return false;
         }
         let excess = self.excess.get_or_insert(Excess { since: now, rate });
-        let is_over = now.since(excess.since) > PATIENCE;
+        let is_over = !super::trial(18) && now.since(excess.since) > PATIENCE;
         if is_over {
             excess.since = now;
         }
@@ -94,7 +94,7 @@ impl Rivals {
     /// Takes what a drain has left of the queue; gives whether others have undone it.
     pub(super) fn note_response(&mut self, drained: &Drained, is_short: bool, is_fair: bool) -> bool {
         let pressed = if is_fair { PRESSED_IF_FAIR } else { PRESSED };
-        let is_pressed = self.pressure > pressed;
+        let is_pressed = !super::trial(17) && self.pressure > pressed;
         let is_undone = drained.response <= OURS && (!is_short || is_pressed);
         self.failures = if is_undone { self.failures + 1 } else { 0 };
         is_undone
@@ -113,7 +113,7 @@ impl Rivals {
 
     /// The contention is over.
     pub(super) fn close(&mut self, now: Time, window: Window) {
-        self.closed = Some(Closed { at: now, window });
+        self.closed = (!super::trial(16)).then_some(Closed { at: now, window });
     }
 
     /// What looked like a queue was none, and nothing that it showed of others holds. Gives the rate before it, in

@@ -71,6 +71,11 @@ pub(crate) const BUSY: f64 = 0.8;
 /// A path whose links carry no more than so many times its rate shares them with no other of its session.
 const ALONE: f64 = 1.05;
 
+static TRIALS: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+pub(crate) fn trial(n: u32) -> bool {
+    *TRIALS.get_or_init(|| std::env::var("FEC_TRIAL").map_or(0, |s| s.split(',').filter_map(|t| t.parse::<u32>().ok()).map(|n| 1u64 << n).sum())) >> n & 1 == 1
+}
+
 /// What one report tells of a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Feedback {
@@ -178,6 +183,7 @@ impl RateController {
 
     /// What it sends of its rate, in bit/s.
     pub(crate) fn sent_rate(&self) -> f64 {
+        if trial(28) { return self.mean_rate(); }
         self.meter.sent().map_or(self.mean_rate(), |sent| sent.min(self.mean_rate()))
     }
 
@@ -284,7 +290,7 @@ impl RateController {
     /// The limit that ended the start, each time that it is to be shared.
     fn take_limit(&mut self, now: Time) -> Option<Limit> {
         let limit = self.limit.as_mut()?;
-        limit.take_due(now).then_some(*limit)
+        (!trial(8) && limit.take_due(now)).then_some(*limit)
     }
 
     /// Whether a queue tells what it carries. A path whose queue is too long has more to do than to look for its floor.
@@ -318,14 +324,14 @@ impl RateController {
 
     /// Nobody else has met the limit: it is this path's own, if it has shown itself again.
     fn keep_limit(&mut self, now: Time, limit: &Limit) {
-        let is_own = limit.was_found_before(self.meter.told_at());
+        let is_own = !trial(42) && limit.was_found_before(self.meter.told_at());
         self.limit.iter_mut().for_each(|limit| limit.set_own(is_own));
         self.make_up_for_a_pause(now, limit);
     }
 
     /// Where no queue has stood since, what looked like a limit was a process that did not run.
     fn make_up_for_a_pause(&mut self, now: Time, limit: &Limit) {
-        if limit.is_settled() && limit.was_found_after(self.meter.told_at()) {
+        if !trial(7) && limit.is_settled() && limit.was_found_after(self.meter.told_at()) {
             self.climb.hurry(now);
         }
     }

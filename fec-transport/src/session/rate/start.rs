@@ -52,8 +52,8 @@ impl Start {
         if arriving >= LEAST_ARRIVING {
             *self = Start { packets: self.packets + packets, lost: self.lost + lost, is_doubted: false };
             Step::Double
-        } else if self.is_doubted {
-            Step::End(arriving.max(LEAST_KEPT))
+        } else if self.is_doubted || super::trial(3) {
+            Step::End(if super::trial(58) { arriving } else { arriving.max(LEAST_KEPT) })
         } else {
             self.is_doubted = true;
             Step::Repeat
@@ -68,13 +68,14 @@ impl Start {
 
     /// Whether the queue of a round that is too long is there for long enough to end the start.
     pub(super) fn is_ended_by(round: &Round) -> bool {
-        round.stood_for() >= STANDS
+        super::trial(4) || round.stood_for() >= STANDS
     }
 
     /// The loss of the start is the link's own.
     pub(super) fn teach(&self, watch: &mut LossWatch) {
         let seen = self.lost / self.packets.max(1.0);
         let expected = (self.lost + EXPECTED_LOST) / (self.packets + EXPECTED_OF);
+        let expected = if super::trial(6) { 0.0 } else { expected };
         watch.learn(seen.max(expected).clamp(0.0, 0.9), self.packets + EXPECTED_OF);
     }
 }

@@ -147,7 +147,7 @@ impl Window {
             self.peak = signs.queue;
             return false;
         }
-        let fall = LEAST_FALL.max(FALL_SHARE * signs.round_trip);
+        let fall = if super::trial(53) { 0.0 } else { LEAST_FALL }.max(FALL_SHARE * signs.round_trip);
         if self.peak - signs.queue > fall || self.is_dropped(signs) {
             self.shrink(now);
             return true;
@@ -172,7 +172,7 @@ impl Window {
     }
 
     fn is_dropped(&mut self, signs: &Signs) -> bool {
-        if signs.queue < NEAR_PEAK * self.peak {
+        if !super::trial(33) && signs.queue < NEAR_PEAK * self.peak {
             self.evidence = 0.0;
             let share = (signs.lost / signs.packets.max(1.0)).clamp(0.0, 0.9);
             self.own_loss += signs.packets / (signs.packets + OWN_LOSS_PACKETS) * (share - self.own_loss);
@@ -188,7 +188,7 @@ impl Window {
     pub(super) fn shrink(&mut self, now: Time) {
         self.trial_at = now + pause(self.round_trip);
         // Fast convergence [RFC 9438 §4.7].
-        let was_below = self.bytes < self.greatest;
+        let was_below = !super::trial(15) && self.bytes < self.greatest;
         self.greatest = if was_below { self.bytes * (1.0 + BETA) / 2.0 } else { self.bytes };
         self.bytes = (self.bytes * BETA).max(LEAST_WINDOW);
         (self.least, self.reno) = (self.bytes, self.bytes);
@@ -199,6 +199,7 @@ impl Window {
     fn grow(&mut self, now: Time, is_fair: bool, signs: &Signs) {
         let weight = if is_fair { 1.0 } else { MODEST };
         let boost = (weight / 2.0 / self.link_share).clamp(1.0 / BOOST, BOOST);
+        let boost = if super::trial(14) { 1.0 } else { boost };
         let weight = signs.path_share * weight * boost;
         let growth = if self.reno < self.greatest { RENO_BELOW } else { RENO_ABOVE };
         let round_trips = now.since(self.observed_at).as_secs_f64() / signs.round_trip;
@@ -208,7 +209,7 @@ impl Window {
         let cubic = c * (now.since(self.since).as_secs_f64() - plateau).powi(3) + self.greatest;
         // A window that is not used up does not grow: what nobody sends shows no limit [RFC 7661].
         let used = signs.sent_rate / BUSY * signs.round_trip / 8.0;
-        self.bytes = cubic.max(self.reno).min(used).clamp(self.bytes, 1.5 * self.bytes);
+        self.bytes = cubic.max(if super::trial(13) { 0.0 } else { self.reno }).min(used).clamp(self.bytes, if super::trial(55) { f64::MAX } else { 1.5 * self.bytes });
     }
 
     /// Whether it is time to try whether the others still fill the queue.
@@ -234,6 +235,8 @@ impl Window {
 
 /// From a change of the window to the trial after it.
 fn pause(round_trip: f64) -> Duration {
+    if super::trial(56) { return Duration::from_secs_f64(LEAST_PAUSE); }
+    if super::trial(57) { return Duration::from_secs_f64(TRIAL_ROUND_TRIPS * round_trip); }
     Duration::from_secs_f64((TRIAL_ROUND_TRIPS * round_trip).max(LEAST_PAUSE))
 }
 
