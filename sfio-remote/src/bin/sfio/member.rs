@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fec_transport::io::{EndpointConfig, EndpointError};
+use program::quantity;
 use sd_notify::NotifyState;
 use sfio_remote::io::{MemberConfig, SfioMember, StartError};
 use sfio_remote::io_node::IoNodeConfig;
@@ -45,9 +46,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 
-    /// Seconds that transfers under way may take to end when the member is asked to
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    grace: u32,
+    /// How long transfers under way may take to end when the member is asked to
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::duration)]
+    grace: Duration,
 
     /// End when standard input does: `overlay up` holds the other end, and lets go of it when it ends in whatever way
     #[arg(long, hide = true)]
@@ -80,7 +81,7 @@ async fn serve(membership: Membership, options: &Options) -> Result<(), Failure>
     notify(&[NotifyState::Ready]);
     let grace = loop {
         tokio::select! {
-            () = signals.received() => break Duration::from_secs(options.grace.into()),
+            () = signals.received() => break options.grace,
             () = end_of_stdin(), if options.until_stdin_ends => break Duration::ZERO,
             () = reload.received() => {
                 if let Err(failure) = reloader.reload().await {

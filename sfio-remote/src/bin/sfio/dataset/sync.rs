@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
 use program::output::Telling;
+use program::quantity;
 use sfio_remote::io::replication::{
     Attributes, Deletion, Filter, Job, Mended, Meter, Reading, ReplicationError, RestoreOptions, SendOptions,
     Sent, Source, Summary, Wanted, restore, send,
@@ -86,10 +87,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "RATE")]
     bwlimit: Option<Limit>,
 
-    /// Go on: look for changes every so many seconds and send them
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "5", require_equals = true,
-          conflicts_with = "dry_run", value_parser = clap::value_parser!(u64).range(1..))]
-    watch: Option<u64>,
+    /// Go on: look for changes again and again, with a pause of so long, as 5s or 10min, and send them
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "5s", require_equals = true,
+          conflicts_with = "dry_run", value_parser = pause)]
+    watch: Option<Duration>,
 
     /// End with code 9 if another run publishes meanwhile, instead of comparing again and publishing behind it
     #[arg(long)]
@@ -227,7 +228,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             let upload = Upload { session, job, source, target, options, filter };
             match options.watch {
                 None => upload.run().await,
-                Some(seconds) => upload.watch(seconds).await,
+                Some(pause) => upload.watch(pause).await,
             }
         }),
         (Place::Remote(source), Place::Local(target)) => options.care.work(source, async |session, job| {
@@ -250,7 +251,7 @@ struct Upload<'a> {
 impl Upload<'_> {
     /// Sends again and again. What fails for a while, the network or a file, is said and tried again. What is as it was
     /// at the pass before is not said again, so that a log grows only when something happens.
-    async fn watch(&self, seconds: u64) -> Result<(), Failure> {
+    async fn watch(&self, pause: Duration) -> Result<(), Failure> {
         let mut fresh: Option<Instant> = None;
         let mut before: Option<Vec<String>> = None;
         loop {
@@ -279,7 +280,7 @@ impl Upload<'_> {
             before = Some(complaints);
             telling.finish()?;
             let age = Board::of_age(fresh);
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            tokio::time::sleep(pause).await;
             drop(age);
         }
     }
@@ -313,6 +314,12 @@ impl Upload<'_> {
         let (took, warnings) = (started.elapsed(), unreadable.collect());
         Ok(Report { summary, meter, took, generation, is_new, resumed, mended, warnings, line })
     }
+}
+
+/// A pause that leaves the site time for others.
+fn pause(text: &str) -> Result<Duration, String> {
+    let pause = quantity::duration(text)?;
+    if pause >= Duration::from_secs(1) { Ok(pause) } else { Err(format!("{text} is less than 1s")) }
 }
 
 /// Whether no entry took part.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use program::quantity;
 use tokio::time::{Instant, sleep};
 
 use super::address::Address;
@@ -18,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(500);
 ///
 /// Prints the number of the current generation as soon as it is at least the one that is waited for.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  sfio wait --overlay try local:photos --generation 4 --timeout 60")]
+#[command(after_help = "Example:\n  sfio wait --overlay try local:photos --generation 4 --timeout 1min")]
 pub(crate) struct Options {
     /// The data set: SITE:NAME
     dataset: Address,
@@ -27,9 +28,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
 
-    /// Give up after so many seconds, with exit code 1
-    #[arg(long, value_name = "SECONDS")]
-    timeout: Option<u64>,
+    /// Give up after that time, as 90s, 10min or 2h, with exit code 1
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    timeout: Option<Duration>,
 
     #[command(flatten)]
     care: Care,
@@ -46,7 +47,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
             if current >= wanted {
                 return program::line!("{current}");
             }
-            if options.timeout.is_some_and(|timeout| began.elapsed() >= Duration::from_secs(timeout)) {
+            if options.timeout.is_some_and(|timeout| began.elapsed() >= timeout) {
                 let message =
                     format!("{} is still at generation {current}, not at {wanted}", options.dataset);
                 return Err(Failure::new(Exit::Failed, message));
