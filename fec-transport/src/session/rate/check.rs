@@ -26,8 +26,8 @@ const LEAST_SHARE: f64 = 0.01;
 const HIGHER: f64 = 1.15;
 /// See [`HIGHER`]; a share of the packets.
 const HIGHER_POINTS: f64 = 0.03;
-/// A check is late after this time, if it has seen [`LATE_PACKETS`]. Then a check of a doubt believes what is more
-/// likely, and one of a rise believes "policed".
+/// A check is late after this time, if it has seen [`LATE_PACKETS`]. Then it believes what is more likely if
+/// the delay has lately told what the path carries, and "policed" if not.
 const LATE: Duration = Duration::from_millis(1_500);
 /// Fewer packets than this would tell nothing, and a verdict by default would lower a slow path again and again.
 const LATE_PACKETS: f64 = 300.0;
@@ -68,8 +68,6 @@ pub(super) struct Check {
     before: Before,
     /// Whether the delay has lately told what the path carries.
     is_told: bool,
-    /// Whether nothing has risen, and the loss is only put to the test.
-    is_doubt: bool,
 }
 
 impl Check {
@@ -87,14 +85,7 @@ impl Check {
         let relative = (CHECK_RATE * policed).clamp(LEAST_STEP, CHECK_RATE);
         let share = if is_at_once { relative } else { self.share * relative };
         let check = Check::new(now, relative, loss, watch.own_loss());
-        Check { is_told: self.is_told, is_doubt: self.is_doubt, share: share.max(LEAST_SHARE), ..check }
-    }
-
-    /// A check that begins because the loss may have been our own doing all along.
-    pub(super) fn of_doubt(now: Time, watch: &LossWatch) -> Check {
-        let policed = (1.0 - watch.own_loss()) / (1.0 - watch.least_loss());
-        let share = CHECK_RATE * policed;
-        Check { is_doubt: true, ..Check::new(now, share, watch.own_loss(), watch.least_loss()) }
+        Check { is_told: self.is_told, share: share.max(LEAST_SHARE), ..check }
     }
 
     fn new(now: Time, share: f64, loss: f64, least: f64) -> Check {
@@ -113,16 +104,11 @@ impl Check {
             first_news: None,
             before: Before::default(),
             is_told: false,
-            is_doubt: false,
         }
     }
 
     pub(super) fn share(&self) -> f64 {
         self.share
-    }
-
-    pub(super) fn is_doubt(&self) -> bool {
-        self.is_doubt
     }
 
     pub(super) fn packets(&self) -> f64 {
@@ -161,7 +147,7 @@ impl Check {
         let own_loss = if self.is_told { OWN_LOSS_IF_TOLD } else { OWN_LOSS };
         let span = now.since(begin);
         let is_late = span >= LATEST || (span >= LATE && self.packets >= LATE_PACKETS);
-        if self.sum > own_loss || (is_late && (self.is_told || self.is_doubt) && self.sum > 0.0) {
+        if self.sum > own_loss || (is_late && self.is_told && self.sum > 0.0) {
             let is_higher = self.loss() > HIGHER * self.high + HIGHER_POINTS;
             Some(if is_higher { Verdict::Deeper } else { Verdict::OwnLoss })
         } else if self.sum < POLICED || is_late {

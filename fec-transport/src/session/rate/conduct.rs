@@ -22,10 +22,6 @@ const LEAST_PACKETS: u64 = 16;
 const TELLING_SHARE: f64 = 0.9;
 /// While a queue of this share of its target stands, it cannot be loss that limits the path.
 const STANDING_SHARE: f64 = 0.5;
-/// How often a loss is put to the test that is [`DOUBTFUL_LOSS`] above the smallest one that was verified.
-const DOUBT_INTERVAL: Duration = Duration::from_secs(5);
-/// See [`DOUBT_INTERVAL`]; a share of the packets.
-const DOUBTFUL_LOSS: f64 = 0.04;
 /// The longest drain beside others.
 const LONGEST_TRIAL: Duration = Duration::from_millis(500);
 
@@ -207,7 +203,6 @@ impl RateController {
         self.allowed.set(now, rate);
         self.climb.pass_ceiling(self.mean_rate(), &sight);
         self.drain_if_due(now, queue);
-        self.doubt_if_due(now);
     }
 
     /// The queue is too long: the path goes on with what the bottleneck has shown to carry, once the queue is drained.
@@ -254,22 +249,6 @@ impl RateController {
         self.enter(Mode::Check(check));
     }
 
-    /// Now and then begins a check, for a look at a loss that may be our own doing.
-    fn doubt_if_due(&mut self, now: Time) {
-        if self.meter.is_told(now) {
-            self.doubted_at = now;
-            if self.meter.told_at() == now {
-                self.meter.watch_mut().settle();
-            }
-        } else if now.since(self.doubted_at) > DOUBT_INTERVAL {
-            self.doubted_at = now;
-            let watch = self.meter.watch();
-            if watch.own_loss() > watch.least_loss() + DOUBTFUL_LOSS && !self.is_starting() {
-                self.enter(Mode::Check(Check::of_doubt(now, watch)));
-            }
-        }
-    }
-
     fn on_check_feedback(&mut self, now: Time, feedback: &Feedback) {
         let Mode::Check(check) = &mut self.mode else { return };
         let Some(verdict) = check.observe(now, feedback) else { return };
@@ -294,9 +273,6 @@ impl RateController {
             self.meter.watch_mut().lowered(loss, packets);
         } else {
             self.meter.watch_mut().learn(loss, packets);
-            if check.is_doubt() {
-                self.meter.watch_mut().settle();
-            }
         }
         self.climb.end();
         self.be_blind(now);

@@ -126,8 +126,6 @@ pub(crate) struct RateController {
     held: Option<f64>,
     /// Whether to compete as others do.
     is_fair: bool,
-    /// When the loss last was put to the test, or needed no test.
-    doubted_at: Time,
     /// What the session sends over the links that this path shares with others of its session, bit/s.
     shared_rate: f64,
     begun: Option<Manoeuvre>,
@@ -151,7 +149,6 @@ impl RateController {
             limit: None,
             held: None,
             is_fair: false,
-            doubted_at: now,
             shared_rate: 0.0,
             begun: None,
         }

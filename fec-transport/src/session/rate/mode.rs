@@ -7,7 +7,7 @@
 //!  doubling ◀──────────────────────────────────────────────────────────────── the rate follows the queue;
 //!                 what ended the start was the pause of a process             without one it climbs
 //!                                                                             │ ▲   │ ▲
-//!                 the loss has risen, or may be of our own making             │ │   │ │
+//!                 the loss has risen                                          │ │   │ │
 //!  Check ◀────────────────────────────────────────────────────────────────────┘ │   │ │
 //!  the rate at which a policer would drop nothing; ↺ deeper, if more is lost    │   │ │
 //!    │            the loss falls: the rate stays low; it stays: the rate is as before │

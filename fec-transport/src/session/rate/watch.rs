@@ -39,8 +39,6 @@ pub(crate) struct LossWatch {
     /// Packets and losses since the sum was last zero.
     run_packets: f64,
     run_lost: f64,
-    /// The smallest own loss that was ever verified.
-    least: Option<f64>,
 }
 
 impl LossWatch {
@@ -94,7 +92,7 @@ impl LossWatch {
     pub(super) fn learn(&mut self, loss: f64, packets: f64) {
         (self.own_loss, self.recent) = (loss, loss);
         self.known = packets.min(MEMORY);
-        self.verified();
+        self.quiet();
     }
 
     /// The rate was lowered, and of so many `packets` this share was lost.
@@ -102,21 +100,6 @@ impl LossWatch {
         let weight = packets / (packets + WEIGHT);
         self.own_loss += weight * (loss - self.own_loss);
         self.recent = self.own_loss;
-        self.verified();
-    }
-
-    /// The smallest own loss that was ever verified; zero if none was.
-    pub(super) fn least_loss(&self) -> f64 {
-        self.least.unwrap_or(0.0)
-    }
-
-    /// The loss of now is taken to be the link's own for certain.
-    pub(super) fn settle(&mut self) {
-        self.least = Some(self.own_loss);
-    }
-
-    fn verified(&mut self) {
-        self.least = Some(self.least.map_or(self.own_loss, |least| least.min(self.own_loss)));
         self.quiet();
     }
 
