@@ -12,8 +12,6 @@ const POLICED: f64 = -2.0;
 /// The verdict "own loss" is believed at e^6 to one, because each such mistake lets the rate climb further above what
 /// is policed.
 const OWN_LOSS: f64 = 6.0;
-/// The verdict "own loss" is believed at e^3 to one if the delay has lately told what the path carries.
-const OWN_LOSS_IF_TOLD: f64 = 3.0;
 /// The rate of a check, as a share of what a policer would let pass: the loss must be seen to go.
 pub(super) const CHECK_RATE: f64 = 0.9;
 /// Fewer packets give no verdict.
@@ -144,10 +142,9 @@ impl Check {
         if self.packets < LEAST_EVIDENCE {
             return None;
         }
-        let own_loss = if self.is_told { OWN_LOSS_IF_TOLD } else { OWN_LOSS };
         let span = now.since(begin);
         let is_late = span >= LATEST || (span >= LATE && self.packets >= LATE_PACKETS);
-        if self.sum > own_loss || (is_late && self.is_told && self.sum > 0.0) {
+        if self.sum > OWN_LOSS || (is_late && self.is_told && self.sum > 0.0) {
             let is_higher = self.loss() > HIGHER * self.high + HIGHER_POINTS;
             Some(if is_higher { Verdict::Deeper } else { Verdict::OwnLoss })
         } else if self.sum < POLICED || is_late {

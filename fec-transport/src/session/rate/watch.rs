@@ -10,14 +10,10 @@ use super::Feedback;
 const ALARM: f64 = 9.0;
 /// While a queue tells what the path carries, the alarm is raised at e^30 to one.
 const STRONG_ALARM: f64 = 30.0;
-/// Packets that show the loss of now.
-const LATELY: f64 = 100.0;
 /// The own loss falls when the average is so many standard deviations below it.
 const FALL: f64 = 2.0;
 /// What is learnt from a check weighs against so many packets.
 const WEIGHT: f64 = 300.0;
-/// What one report may add: a single burst is no rise.
-const ONE_REPORT: f64 = 3.0;
 /// No loss is taken for smaller than this: a few packets lost in a row on a clean link are no trend.
 pub(super) const LEAST_LOSS: f64 = 0.003;
 /// The rise of the loss that is to be found: these points and [`RISE_SHARE`] of the loss.
@@ -31,9 +27,8 @@ const MEMORY: f64 = 10_000.0;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LossWatch {
     own_loss: f64,
-    /// The averages over [`MEMORY`] and over [`LATELY`].
+    /// The average over [`MEMORY`].
     recent: f64,
-    lately: f64,
     known: f64,
     sum: f64,
     /// Packets and losses since the sum was last zero.
@@ -50,11 +45,11 @@ impl LossWatch {
         let low = self.own_loss.max(LEAST_LOSS);
         let high = (low + RISE + RISE_SHARE * low).min(0.99);
         let ratio = log_likelihood_ratio(packets, lost, low, high) / feedback.dispersion;
-        self.sum += ratio.min(ONE_REPORT);
+        self.sum += ratio;
         self.run_packets += packets;
         self.run_lost += lost;
         if self.sum <= 0.0 {
-            (self.sum, self.run_packets, self.run_lost) = (0.0, 0.0, 0.0);
+            self.quiet();
         }
         self.average(packets, lost, delay_tells);
         self.sum > if delay_tells && !is_near { STRONG_ALARM } else { ALARM }
@@ -67,7 +62,6 @@ impl LossWatch {
         if delay_tells {
             self.own_loss += packets / self.known.max(packets) * (share - self.own_loss);
         }
-        self.lately += packets / packets.max(LATELY) * (share - self.lately);
         self.recent += packets / self.known.max(packets) * (share - self.recent);
         self.own_loss = self.own_loss.min(self.recent + FALL * (self.recent.max(LEAST_LOSS) / MEMORY).sqrt());
     }
@@ -76,11 +70,9 @@ impl LossWatch {
         self.own_loss.min(0.9)
     }
 
-    /// The loss since it began to rise, or of the last packets if that is far more.
+    /// The loss since it began to rise.
     pub(super) fn risen_loss(&self) -> f64 {
-        let run = self.run_lost / self.run_packets.max(1.0);
-        let risen = if self.lately > 1.5 * run + 0.1 { self.lately } else { run };
-        risen.clamp(self.own_loss(), 0.95)
+        (self.run_lost / self.run_packets.max(1.0)).clamp(self.own_loss(), 0.95)
     }
 
     /// The share of the rate at which a policer would drop nothing more, if one caused the rise.
@@ -104,7 +96,7 @@ impl LossWatch {
     }
 
     fn quiet(&mut self) {
-        (self.sum, self.run_packets, self.run_lost, self.lately) = (0.0, 0.0, 0.0, self.own_loss);
+        (self.sum, self.run_packets, self.run_lost) = (0.0, 0.0, 0.0);
     }
 }
 
