@@ -26,8 +26,6 @@ const NEAR: f64 = 0.95;
 const BEYOND: f64 = 1.08;
 /// A queue of so many times the target shows that something else limits the path than the ceiling.
 const BEYOND_TARGET: f64 = 1.2;
-/// A round's rate never changes by more than this upwards.
-const MAX_GROWTH: f64 = 0.25;
 /// A path that comes back climbs as if it had climbed for so long: it was at twice its rate not long ago, and the
 /// session waits for it.
 const CLIMBED: Duration = Duration::from_secs(3);
@@ -112,7 +110,7 @@ impl Climb {
         // Where no queue was seen for long, something else may limit the path: the way up is then a slow one.
         let push = if sight.is_told { push } else { 0.0 };
         // This takes what was allowed a round trip ago, and not the rate of now, whose effect is still to be seen.
-        sight.round.allowed_rate() * (1.0 + growth.max(push).min(MAX_GROWTH))
+        sight.round.allowed_rate() * (1.0 + growth.max(push))
     }
 
     /// Growth near a ceiling, per second.
