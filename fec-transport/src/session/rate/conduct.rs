@@ -295,7 +295,7 @@ impl RateController {
             return;
         }
         let is_short = self.meter.floor().above(self.drain.lowest()) < self.long_queue();
-        let is_undone = self.rivals.note_response(drained, is_short, self.is_fair);
+        let is_undone = self.rivals.note_response(drained, is_short);
         if is_undone && matches!(self.mode, Mode::Cruise) {
             self.open_contention_if_due(now, drained.response, feedback.round_trip);
         }

@@ -25,13 +25,6 @@ const UNMOVED: u32 = 2;
 const EXCESSIVE: f64 = 1.5;
 /// See [`EXCESSIVE`].
 const PATIENCE: Duration = Duration::from_secs(1);
-/// A drain that leaves a short queue counts as undone by others only if the queue has been above this many times its
-/// target on average, so that sessions of ours, which come to rest at their targets, do not contend with one another.
-const PRESSED: f64 = 1.3;
-/// As [`PRESSED`], for a session that is `fair`: it is readier to take a short queue for a contested one.
-const PRESSED_IF_FAIR: f64 = 1.0;
-/// How much a round counts in the average of [`PRESSED`].
-const PRESSURE_WEIGHT: f64 = 0.1;
 
 /// What the drains have shown of others.
 #[derive(Debug, Clone, Default)]
@@ -41,8 +34,6 @@ pub(super) struct Rivals {
     /// Drains in a row that moved nothing.
     unmoved: u32,
     excess: Option<Excess>,
-    /// The queue over its target, on average.
-    pressure: f64,
     /// The latest contention.
     closed: Option<Closed>,
 }
@@ -72,7 +63,6 @@ impl Rivals {
     /// Takes the queue of a round and its target, in seconds; gives whether it has stayed too long, whatever we did, to
     /// wait any longer.
     pub(super) fn note_queue(&mut self, now: Time, queue: f64, target: f64, rate: f64) -> bool {
-        self.pressure += PRESSURE_WEIGHT * (queue / target - self.pressure);
         if queue < EXCESSIVE * target {
             self.excess = None;
             return false;
@@ -92,10 +82,8 @@ impl Rivals {
     }
 
     /// Takes what a drain has left of the queue; gives whether others have undone it.
-    pub(super) fn note_response(&mut self, drained: &Drained, is_short: bool, is_fair: bool) -> bool {
-        let pressed = if is_fair { PRESSED_IF_FAIR } else { PRESSED };
-        let is_pressed = self.pressure > pressed;
-        let is_undone = drained.response <= OURS && (!is_short || is_pressed);
+    pub(super) fn note_response(&mut self, drained: &Drained, is_short: bool) -> bool {
+        let is_undone = drained.response <= OURS && !is_short;
         self.failures = if is_undone { self.failures + 1 } else { 0 };
         is_undone
     }
