@@ -10,8 +10,9 @@ use crate::session::PathId;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 
-/// The longest pause between two tries of a route.
-const MAX_RETRY: Duration = Duration::from_secs(10);
+/// The longest pause between two tries of a route: what an outage takes longer than it lasts, and a set-up of some hundred
+/// bytes costs nothing.
+const MAX_RETRY: Duration = Duration::from_secs(2);
 
 /// One route, with or without a circuit.
 #[derive(Debug)]
