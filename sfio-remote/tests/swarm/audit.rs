@@ -15,7 +15,8 @@ pub(crate) struct Findings {
     pub(crate) unseen_from: u64,
 }
 
-/// Somebody who may only read restores every generation that must be there, and compares it with the tree that was sent.
+/// Somebody who may only read restores every generation that must be there, and compares it with the tree that was
+/// sent.
 pub(crate) struct Audit<'a> {
     pub(crate) user: User,
     pub(crate) shared: &'a Shared,
@@ -82,8 +83,8 @@ impl Audit<'_> {
         Ok((restored, lost))
     }
 
-    /// What the command says; an error if it says that all is well and it is not. A generation that
-    /// nobody has acknowledged, or somebody on a disk that was set back since, is one of a run that does not know what it did.
+    /// What the command says; an error if it says that all is well and it is not. A generation that nobody has
+    /// acknowledged, or somebody on a disk that was set back since, is one of a run that does not know what it did.
     async fn restore(
         &self,
         generation: u64,

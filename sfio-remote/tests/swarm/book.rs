@@ -87,8 +87,8 @@ impl Book {
         }
     }
 
-    /// All runs have ended; `listed` generations are there and `next` comes next. Learns which of those runs have published
-    /// nothing that could not say what they did.
+    /// All runs have ended; `listed` generations are there and `next` comes next. Learns which of those runs have
+    /// published nothing that could not say what they did.
     pub(crate) fn learn(&mut self, next: u64) {
         let is_known =
             self.damage.is_none() && (1..next).all(|number| self.acknowledged.contains_key(&number));
@@ -137,8 +137,8 @@ impl Book {
         self.whole.contains(&generation)
     }
 
-    /// Whether a generation was to be forgotten, or some run's `--keep` may have pushed it out: one that published, or may
-    /// have, when so many others had followed it.
+    /// Whether a generation was to be forgotten, or some run's `--keep` may have pushed it out: one that published, or
+    /// may have, when so many others had followed it.
     pub(crate) fn may_be_gone(&self, generation: u64) -> bool {
         if self.forgotten.contains(&generation) {
             return true;

@@ -1,4 +1,5 @@
-//! A member whose program is broken, or whose key is stolen: it signs records that must never follow, and has them published.
+//! A member whose program is broken, or whose key is stolen: it signs records that must never follow, and has them
+//! published.
 
 use std::time::Duration;
 
@@ -27,17 +28,9 @@ pub(crate) enum Forgery {
     NamesNothing,
 }
 
-pub(crate) const FORGERIES: [Forgery; 5] = [
-    Forgery::Stale,
-    Forgery::Replaces,
-    Forgery::ReusesNumber,
-    Forgery::NamesCondemned,
-    Forgery::NamesNothing,
-];
-
 impl User {
-    /// Tries to have a forged record published on the I/O node that decides. Says whether that takes it; none if there is nothing
-    /// to forge.
+    /// Tries to have a forged record published on the I/O node that decides. Says whether that takes it; none if there
+    /// is nothing to forge.
     pub(crate) async fn forge(&self, forgery: Forgery, dice: &mut Dice) -> Option<bool> {
         let seen = self.newest().await.ok()?;
         if forgery == Forgery::Stale {

@@ -1,11 +1,13 @@
-//! Hostile bytes: records, manifests, journals and messages that somebody has made up or damaged. None makes a decoder panic
-//! or take more memory than some multiple of their length; and what is read is written and read as the same again.
+//! Hostile bytes: records, manifests, journals and messages that somebody has made up or damaged. None makes a decoder
+//! panic or take more memory than some multiple of their length; and what is read is written and read as the same
+//! again.
 //!
-//! What begins as the real thing is changed at random; no coverage guides it, for that needs libFuzzer, a C++ compiler and a
-//! nightly toolchain (`sfio-remote/fuzz`, the same targets). Ten minutes for each decoder:
+//! What begins as the real thing is changed at random; no coverage guides it, for that needs libFuzzer, a C++ compiler
+//! and a nightly toolchain (`sfio-remote/fuzz`, the same targets). Ten minutes for each decoder:
 //!
 //! ```sh
 //! HOSTILE_SECONDS=600 cargo test --workspace --test swarm hostile -- --nocapture
+//! HOSTILE_EXAMPLES=FOLDER cargo test --workspace --test swarm hostile      # the real things, for a fuzzer
 //! ```
 
 use std::time::Duration;
@@ -204,6 +206,14 @@ fn changed(examples: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
 #[allow(clippy::disallowed_methods, reason = "how long it goes on is up to whoever asks for it")]
 fn hostile_bytes_neither_panic_a_decoder_nor_make_it_take_much_memory() {
     let examples = examples();
+    if let Ok(folder) = std::env::var("HOSTILE_EXAMPLES") {
+        let write = |(number, bytes): (usize, &Vec<u8>)| std::fs::write(format!("{folder}/{number}"), bytes);
+        examples
+            .iter()
+            .enumerate()
+            .try_for_each(write)
+            .expect("HOSTILE_EXAMPLES is a folder that can be written");
+    }
     let seconds = std::env::var("HOSTILE_SECONDS").ok().and_then(|text| text.parse().ok());
     for Decoder { name, times, decode } in DECODERS {
         let (mut dice, mut rounds) = (Dice::new(19), 0);

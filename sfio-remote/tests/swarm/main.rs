@@ -1,11 +1,11 @@
 //! A swarm of writers in virtual time: members with several processes send trees to one data set, restore, verify, roll
-//! back, and forge records, while processes are stopped and killed, links and power fail, disks fill, age, lose bits or
-//! all they had, and clocks jump. One seed decides everything.
+//! back, forge records, and lay hands on what is published, while processes are stopped and killed, links and power
+//! fail, disks fill, age, lose bits or all they had, and clocks jump. One seed decides everything.
 //!
-//! What must hold (issue 19): each generation that any run ever acknowledged, and that the test's own book of `--keep` and
-//! forget retains, is restored with an empty cache and equal, after every round of faults. Where a disk was emptied, set
-//! back or bits flipped, every command that needs what is gone says so. Excused alone: a single I/O node that was set back,
-//! for a reader with an empty cache.
+//! What must hold (issue 19): each generation that any run ever acknowledged, and that the test's own book of `--keep`
+//! and forget retains, is restored with an empty cache and equal, after every round of faults. Where a disk was
+//! emptied, set back or bits flipped, every command that needs what is gone says so. Excused alone: a single I/O node
+//! that was set back, for a reader with an empty cache.
 //!
 //! ```sh
 //! cargo test --workspace --test swarm                                     # a hundred seeds
@@ -25,6 +25,7 @@ mod program;
 mod restores;
 mod scenario;
 mod trees;
+mod trespasser;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -91,8 +92,8 @@ fn what_was_acknowledged_is_restored_whatever_happens() {
     assert!(failures.is_empty(), "{} seeds fail: {failures:?}", failures.len());
 }
 
-/// 56: a generation that another run found before its publisher could say so. 1691: an I/O node lost the name of its empty
-/// part of an object by a power loss, and refused the record.
+/// 56: a generation that another run found before its publisher could say so. 1691: an I/O node lost the name of its
+/// empty part of an object by a power loss, and refused the record.
 #[test]
 fn seeds_that_failed_once_pass() {
     for seed in [56, 1_691] {

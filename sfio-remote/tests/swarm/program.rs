@@ -11,8 +11,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::commands::{Failure, SyncOptions, User};
 use crate::faults::Shared;
-use crate::forger::{FORGERIES, Forgery};
+use crate::forger::Forgery;
 use crate::trees::{TREES, Trees, folder, picture};
+use crate::trespasser::Trespass;
 
 /// What a process does, one after the other.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +25,22 @@ pub(crate) enum Errand {
     Forget,
     Repair,
     Forge(Forgery),
+    Trespass(Trespass),
 }
+
+/// What no member may do, whatever its rights.
+const MISDEEDS: [Errand; 10] = [
+    Errand::Forge(Forgery::Stale),
+    Errand::Forge(Forgery::Replaces),
+    Errand::Forge(Forgery::ReusesNumber),
+    Errand::Forge(Forgery::NamesCondemned),
+    Errand::Forge(Forgery::NamesNothing),
+    Errand::Trespass(Trespass::Overwrites),
+    Errand::Trespass(Trespass::Truncates),
+    Errand::Trespass(Trespass::Removes),
+    Errand::Trespass(Trespass::Renames),
+    Errand::Trespass(Trespass::Reclaims),
+];
 
 /// An errand, and how long the process waits before it.
 pub(crate) fn draw(dice: &mut Dice) -> (Duration, Errand) {
@@ -35,7 +51,7 @@ pub(crate) fn draw(dice: &mut Dice) -> (Duration, Errand) {
         2 => Errand::Rollback,
         3 => Errand::Forget,
         4 => Errand::Repair,
-        5 => Errand::Forge(dice.pick(&FORGERIES)),
+        5 => dice.pick(&MISDEEDS),
         _ => Errand::Sync {
             tree: dice.below(TREES),
             how: SyncOptions {
@@ -78,6 +94,7 @@ impl Program {
                     self.judge("repair", &result)?;
                 }
                 Errand::Forge(forgery) => self.forge(forgery).await?,
+                Errand::Trespass(trespass) => self.trespass(trespass).await?,
             }
         }
         Ok(())
@@ -152,6 +169,18 @@ impl Program {
         self.tell(&format!("forges a record ({forgery:?})"), &taken);
         match taken {
             Some(true) => Err(format!("a forged record of {} was published: {forgery:?}", self.user.member)),
+            Some(false) | None => Ok(()),
+        }
+    }
+
+    /// Nothing that is published changes.
+    async fn trespass(&mut self, trespass: Trespass) -> Result<(), String> {
+        let allowed = self.user.trespass(trespass, &mut self.dice).await;
+        self.tell(&format!("trespasses ({trespass:?})"), &allowed);
+        match allowed {
+            Some(true) => {
+                Err(format!("{} did to an object of others what nobody may: {trespass:?}", self.user.member))
+            }
             Some(false) | None => Ok(()),
         }
     }

@@ -1,7 +1,8 @@
-//! A power cut at every operation of a restore: no file that has its final name is wrong, and the next restore mends all.
+//! A power cut at every operation of a restore: no file that has its final name is wrong, and the next restore mends
+//! all.
 //!
-//! What a cut leaves is everything that was synced; of what came later, the names, lengths and times up to some moment, as a
-//! journal of a file system keeps them in order, and of the bytes any part.
+//! What a cut leaves is everything that was synced; of what came later, the names, lengths and times up to some moment,
+//! as a journal of a file system keeps them in order, and of the bytes any part.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
@@ -192,8 +193,8 @@ fn copy(tree: usize, to: &Path) {
     Disk::read(trees.path(tree)).write(top, to);
 }
 
-/// Restores the tree `new` over the tree `old`, or over nothing, and cuts the power after each change. Gives the number of
-/// cuts.
+/// Restores the tree `new` over the tree `old`, or over nothing, and cuts the power after each change. Gives the number
+/// of cuts.
 async fn cut_everywhere(old: Option<usize>, new: usize) -> usize {
     let cluster = Cluster::start(ClusterConfig::new(&["client", "io"], 5));
     cluster.world().serve("io").expect("a new root");

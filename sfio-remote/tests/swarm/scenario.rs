@@ -354,7 +354,8 @@ impl Play {
         }
     }
 
-    /// What an operator does who is told that something is lost: has it recorded and repaired, and has an intact tree sent.
+    /// What an operator does who is told that something is lost: has it recorded and repaired, and has an intact tree
+    /// sent.
     async fn operate(&self) -> Result<(), String> {
         let process = self.cluster.process("operator");
         let mut user = self.user(&process, "operator", ManifestCache::in_folder(self.operator.path()));
