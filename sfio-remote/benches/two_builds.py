@@ -6,7 +6,7 @@
 Each turn sends the same tree with the one build and then with the other one, over an overlay that `sfio overlay up` of that build
 emulates, to a data set of a new name; then once more, when nothing has changed. `small` is 100,000 files of 4 KiB, `mixed` one file of
 200 MB and 2,000 of 8 KiB, `million` a million files of 300 bytes. Printed are the medians, their ratio, and the spread of the old build
-against itself: its largest time by its smallest. Memory is the largest of the command's processes.
+against itself: its largest by its smallest. Memory is the most that the command's process held at a time.
 """
 
 import argparse, json, os, random, statistics, subprocess, tempfile, time
@@ -86,15 +86,16 @@ def compare(case, options, root):
         turns.append(results)
     for column, what in enumerate(("first", "nothing to do")):
         times = [[turn[which][column][0] for turn in turns] for which in (0, 1)]
-        memory = [max(turn[which][column][1] for turn in turns) / 1024 for which in (0, 1)]
-        old, new = map(statistics.median, times)
+        memory = [[turn[which][column][1] / 1024 for turn in turns] for which in (0, 1)]
+        old, new, old_mib, new_mib = map(statistics.median, times + memory)
         row = {"case": case, "what": what, "old_s": times[0], "new_s": times[1], "speed": old / new,
                "spread_of_old": max(times[0]) / min(times[0]), "old_mib": memory[0], "new_mib": memory[1]}
         if options.json:
             print(json.dumps(row), flush=True)
         else:
-            print(f"{case:8} {what:14} old {old:7.2f} s {memory[0]:6.0f} MiB   new {new:7.2f} s {memory[1]:6.0f} MiB   "
-                  f"{row['speed']:.2f} times as fast; old against itself {row['spread_of_old']:.2f}", flush=True)
+            print(f"{case:8} {what:14} old {old:7.2f} s {old_mib:6.1f} MiB   new {new:7.2f} s {new_mib:6.1f} MiB   "
+                  f"{row['speed']:.2f} times as fast; old against itself {row['spread_of_old']:.2f} in time, "
+                  f"{max(memory[0]) / min(memory[0]):.2f} in memory", flush=True)
 
 
 def main():
