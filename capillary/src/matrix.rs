@@ -65,6 +65,14 @@ pub enum MatrixError {
     /// No demand between two different nodes.
     #[error("there is no demand to route; expected one between two different nodes at least")]
     Empty,
+    /// The search for a level came to no end: amounts and capacities are beyond the precision of floating point.
+    #[error(
+        "level {level} was not found: amounts and capacities span more than floating point can tell apart"
+    )]
+    Unfinished {
+        /// The level, counted from 1.
+        level: usize,
+    },
     /// The levels fail their own proof: amounts and capacities are beyond the precision of floating point.
     #[error("the result fails its own proof: {0}")]
     Unproven(#[from] MatrixCertificateError),
@@ -206,7 +214,7 @@ impl MatrixRouting {
 /// ```
 ///
 /// # Errors
-/// [`MatrixError`] names the demand that cannot be routed.
+/// [`MatrixError`] names the demand that cannot be routed, or the level that was not found.
 pub fn solve(
     topology: &Topology,
     traffic: &TrafficMatrix,
@@ -219,7 +227,7 @@ pub fn solve(
     let simplex = Simplex::new(&arcs, &plain).map_err(|index| unreachable(topology, &demands[index]))?;
     let mut chain =
         Chain { simplex, levels: Vec::new(), level_of: vec![None; arcs.len()], bounds: Vec::new() };
-    chain.run(&arcs, levels);
+    chain.run(&arcs, levels)?;
     chain.tighten();
     let routing = chain.into_routing(&arcs, demands);
     routing.certificate.verify(topology, &routing)?;
@@ -241,29 +249,28 @@ struct Chain<'n> {
 }
 
 impl Chain<'_> {
-    fn run(&mut self, arcs: &Arcs, limit: Option<NonZeroU32>) {
+    fn run(&mut self, arcs: &Arcs, limit: Option<NonZeroU32>) -> Result<(), MatrixError> {
         loop {
             self.simplex.begin_level();
-            // A level whose search came to no end proves nothing; the check of the whole routing will say so.
             if !self.simplex.optimise() {
-                return;
+                return Err(MatrixError::Unfinished { level: self.levels.len() + 1 });
             }
             let utilisation = self.simplex.proved_level(|arc| self.level_at(arc));
             let first = self.levels.first().map_or(utilisation, |level| level.utilisation);
             // Without any free arc left there is no level at all.
             if utilisation.is_infinite() || utilisation <= NOTHING * first {
-                return;
+                return Ok(());
             }
             let last = self.levels.last().map_or(f64::INFINITY, |level| level.utilisation);
             if utilisation < last * (1.0 - SAME) {
                 if limit.is_some_and(|limit| self.levels.len() == limit.get() as usize) {
-                    return;
+                    return Ok(());
                 }
                 let number = self.levels.len() as u32 + 1;
                 self.levels.push(Level { number, utilisation, arcs: 0 });
             }
             if !self.settle(arcs) {
-                return;
+                return Err(MatrixError::Unfinished { level: self.levels.len() });
             }
         }
     }

@@ -5,6 +5,9 @@ use capillary::matrix::{Demand, MatrixRouting, TrafficMatrix, solve};
 use capillary::{Link, Node, NodeId, Orientation, Topology};
 use proptest::prelude::*;
 
+/// What utilisations may be off by, of the largest: the tolerance of the certificates.
+const ROUND_OFF: f64 = 1e-8;
+
 fn network(nodes: u32, links: &[(u32, u32, f64)], orientation: Orientation) -> Topology {
     let mut topology = Topology::new(orientation);
     for node in 0..nodes {
@@ -58,8 +61,11 @@ proptest! {
                 let forward = topology.ends(arc.link).0 == arc.from;
                 flows[arc.link.index()] += if forward { arc.load } else { -arc.load } / demand.amount;
             }
+            // A large arc may carry its round-off more, which an arc of small capacity lacks; that adds up over levels.
+            let capacity = topology.links().map(|(.., weight)| weight.capacity).fold(0.0, f64::max);
+            let round_off = 10.0 * ROUND_OFF * capacity * routing.largest_utilisation() / demand.amount;
             for (link, flow) in plain.links().iter().zip(flows) {
-                prop_assert!((link.flow.abs() - flow.abs()).abs() < 1e-9, "{link:?} {flow}");
+                prop_assert!((link.flow.abs() - flow.abs()).abs() < round_off, "{link:?} {flow}");
             }
         }
     }
@@ -70,9 +76,36 @@ proptest! {
             prop_assert!(routing.levels().windows(2).all(|pair| pair[1].utilisation < pair[0].utilisation));
             for arc in routing.arcs() {
                 let level = arc.level.map_or(0.0, |level| routing.levels()[level as usize - 1].utilisation);
-                prop_assert!((arc.utilisation - level).abs() < 1e-9 * routing.largest_utilisation(), "{arc:?} {level}");
+                let difference = (arc.utilisation - level).abs();
+                prop_assert!(difference < ROUND_OFF * routing.largest_utilisation(), "{arc:?} {level}");
             }
         }
+    }
+}
+
+/// On the third level, prices of 1e-3 cancel on one path to −5e-19, which looked cheaper than the 0 of another one: the two
+/// took turns for ever, and the levels behind were left out without a word.
+#[test]
+fn prices_that_cancel_are_no_gain() {
+    let chords = [
+        (0, 5, 568.0),
+        (0, 4, 33.0),
+        (0, 5, 8787.0),
+        (3, 1, 223.0),
+        (4, 2, 27.0),
+        (1, 3, 206.0),
+        (2, 0, 579.0),
+        (4, 3, 2.0),
+        (5, 1, 1.0),
+        (1, 2, 2.0),
+        (4, 5, 9486.0),
+    ];
+    let topology = network(6, &chords, Orientation::Undirected);
+    let routing = routed(&topology, &[Demand { source: NodeId(2), target: NodeId(0), amount: 1.0 }]).unwrap();
+    let plain = capillary::solve(&topology, NodeId(2), NodeId(0)).unwrap();
+    assert_eq!(routing.levels().len(), plain.layers().len());
+    for (level, layer) in routing.levels().iter().zip(plain.layers()) {
+        assert!((level.utilisation - layer.load).abs() < 1e-12, "{level:?} {layer:?}");
     }
 }
 

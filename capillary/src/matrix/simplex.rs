@@ -10,8 +10,8 @@ use crate::matrix::arcs::Arcs;
 use crate::matrix::basis::Inverse;
 use crate::matrix::tree::Tree;
 
-/// A way counts as cheaper only if it is so by this much, relative to what the demand pays now, and if moving there
-/// would save more than this share of what all demands pay. Less than that is round-off.
+/// A way counts as cheaper only if it is so by this much, relative to the prices on it and on the way of now, and if
+/// moving there would save more than this share of what all demands pay. Less than that is round-off.
 const CHEAPER: f64 = 1e-11;
 const WORTH: f64 = 1e-14;
 
@@ -358,12 +358,12 @@ impl<'n> Simplex<'n> {
         }
     }
 
-    /// Whether a demand of this amount should leave a path for another one.
-    fn is_worth(&self, path: &[u32], other: f64, amount: f64) -> Option<f64> {
-        let now = self.cost(path);
-        let size: f64 = path.iter().map(|&arc| self.price[arc as usize].abs()).sum();
-        let gain = now - other;
-        (gain > CHEAPER * size.max(other.abs()) && gain * amount > WORTH * self.paid).then_some(gain * amount)
+    /// What a demand of this amount saves if it leaves a path for another one, if that is more than round-off. Prices
+    /// below 0 take away from those above, so that the round-off of a sum follows from the sizes of its terms.
+    fn gain(&self, path: &[u32], other: &[u32], amount: f64) -> Option<f64> {
+        let gain = self.cost(path) - self.cost(other);
+        let size: f64 = path.iter().chain(other).map(|&arc| self.price[arc as usize].abs()).sum();
+        (gain > CHEAPER * size && gain * amount > WORTH * self.paid).then_some(gain * amount)
     }
 
     fn cost(&self, path: &[u32]) -> f64 {
@@ -381,23 +381,22 @@ impl<'n> Simplex<'n> {
         if !self.tree.search(arcs, target, length, detour) {
             return false;
         }
-        let mut candidates: Vec<(f64, usize)> = range
+        let mut candidates: Vec<(f64, usize, Vec<u32>)> = range
             .filter_map(|index| {
-                let flow = &self.flows[index];
-                let gain = self.is_worth(&flow.key, self.tree.distance(flow.source), flow.amount)?;
-                Some((gain, index))
+                let Flow { source, key, amount, .. } = &self.flows[index];
+                if self.cost(key) <= self.tree.distance(*source) {
+                    return None;
+                }
+                let path = self.tree.path(self.arcs, *source);
+                Some((self.gain(key, &path, *amount)?, index, path))
             })
             .collect();
         candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        let paths: Vec<_> = candidates
-            .into_iter()
-            .map(|(_, index)| (index, self.tree.path(self.arcs, self.flows[index].source)))
-            .collect();
         let mut moved = false;
-        for (flow, arcs) in paths {
+        for (_, flow, arcs) in candidates {
             // The moves before have changed the prices.
             let Flow { key, amount, .. } = &self.flows[flow];
-            if self.is_worth(key, self.cost(&arcs), *amount).is_some() {
+            if self.gain(key, &arcs, *amount).is_some() {
                 moved |= self.enter(Entering::Path { flow, arcs });
                 self.cheapen_slacks();
             }
