@@ -35,29 +35,29 @@ impl Compare {
         let network = self.source.load()?;
         let rated = rated(&network, self.k, &self.layers, &self.coding)?;
         self.printing.put(&match self.printing.format() {
-            Format::Table => self.table(&rated).folded(self.printing.columns()),
-            Format::Csv => self.table(&rated).csv(),
+            Format::Table => self.table(&rated, "–").folded(self.printing.columns()),
+            Format::Csv => self.table(&rated, "").csv(),
             Format::Json => format!("{:#}\n", self.json(&network, &rated)),
         })
     }
 
     /// The columns of `capillary compare`, then the ratings.
-    fn table(&self, rated: &[Rated]) -> Table {
+    fn table(&self, rated: &[Rated], none: &'static str) -> Table {
         let header =
             ["routing", "largest load", "links used", "critical", "mean path length"].map(String::from);
         let tolerances = self.coding.tolerances.iter();
         let ratings = tolerances.flat_map(|t| [format!("ROR t={t}"), format!("large blocks t={t}")]);
         let mut table = Table::new(header.into_iter().chain(ratings));
-        for Rated { name, routing, short, large, .. } in rated {
+        for rated in rated {
+            let routing = &rated.routing;
             let facts = [
-                name.clone(),
+                rated.name.clone(),
                 number(routing.largest_load()),
                 routing.used_links().count().to_string(),
                 routing.critical_links().count().to_string(),
                 number(mean_path_length(routing)),
             ];
-            let ratings = short.iter().zip(large).flat_map(|(short, large)| [number(*short), number(*large)]);
-            table.push(facts.into_iter().chain(ratings).collect());
+            table.push(facts.into_iter().chain(rated.cells(none)).collect());
         }
         table
     }

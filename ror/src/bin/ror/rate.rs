@@ -9,7 +9,6 @@ use crate::rated::{Rated, rated};
 use crate::source::{Coding, Network, Source};
 use crate::{Format, Printing};
 use program::Table;
-use program::table::number;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -35,22 +34,22 @@ impl Rate {
         let network = self.source.load()?;
         let rated = rated(&network, self.k, &self.layers, &self.coding)?;
         self.printing.put(&match self.printing.format() {
-            Format::Table => self.table(&rated).folded(self.printing.columns()) + &self.legend(),
-            Format::Csv => self.table(&rated).csv(),
+            Format::Table => self.table(&rated, "–").folded(self.printing.columns()) + &self.legend(),
+            Format::Csv => self.table(&rated, "").csv(),
             Format::Json => format!("{:#}\n", self.json(&network, &rated)),
         })
     }
 
-    fn table(&self, rated: &[Rated]) -> Table {
+    fn table(&self, rated: &[Rated], none: &'static str) -> Table {
         let header = ["routing", "links used", "critical"].map(String::from);
         let ratings =
             self.coding.tolerances.iter().flat_map(|t| [format!("short t={t}"), format!("large t={t}")]);
         let mut table = Table::new(header.into_iter().chain(ratings));
-        for Rated { name, routing, short, large, .. } in rated {
+        for rated in rated {
+            let routing = &rated.routing;
             let counts =
                 [routing.used_links().count(), routing.critical_links().count()].map(|n| n.to_string());
-            let ratings = short.iter().zip(large).flat_map(|(short, large)| [number(*short), number(*large)]);
-            table.push([name.clone()].into_iter().chain(counts).chain(ratings).collect());
+            table.push([rated.name.clone()].into_iter().chain(counts).chain(rated.cells(none)).collect());
         }
         table
     }
@@ -58,7 +57,8 @@ impl Rate {
     fn legend(&self) -> String {
         format!(
             "\nROR at the static tolerance t: with blocks of {} source packets (decoding error rate {:e}), and with very \
-             large ones.\nCritical links are not in the sum: no redundancy makes up for them.\n",
+             large ones.\nCritical links are not in the sum: no redundancy makes up for them. A routing without any other has \
+             no rating.\n",
             self.coding.m, self.coding.der
         )
     }

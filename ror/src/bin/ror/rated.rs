@@ -3,12 +3,14 @@
 use std::num::NonZeroU32;
 
 use capillary::{Routing, SolveError, baseline, solve, solve_layers};
-use ror::{CostTable, RatingError, rate_each, rate_large_blocks};
+use ror::{CostTable, Rating, RatingError, rate_each, rate_large_blocks};
 
 use crate::failure::Failure;
 use crate::source::{Coding, Network};
+use program::table::number;
 
-/// A routing, what it is called, and its ratings; index of the ratings: the tolerance.
+/// A routing, what it is called, and its ratings; index of the ratings: the tolerance. A rating is `None` if every link
+/// that the routing uses is critical: then the sum is empty, and its 0 would be the best rating of all.
 #[derive(Debug)]
 pub(crate) struct Rated {
     pub(crate) name: String,
@@ -16,9 +18,9 @@ pub(crate) struct Rated {
     pub(crate) layer: Option<NonZeroU32>,
     pub(crate) routing: Routing,
     /// ROR with blocks of M source packets.
-    pub(crate) short: Vec<f64>,
+    pub(crate) short: Vec<Option<f64>>,
     /// ROR with very large blocks.
-    pub(crate) large: Vec<f64>,
+    pub(crate) large: Vec<Option<f64>>,
 }
 
 /// The baselines with `k` disjoint paths, the patterns of `layers` and the whole capillary routing, rated.
@@ -33,8 +35,10 @@ pub(crate) fn rated(
     let rate = |(name, layer, routing): (String, Option<NonZeroU32>, Routing)| {
         let short = rate_each(&routing, &coding.tolerances, &law)?;
         let large = coding.tolerances.iter().map(|&tolerance| rate_large_blocks(&routing, tolerance));
-        let large = large.map(|rating| rating.map(|rating| rating.overall)).collect::<Result<_, _>>()?;
-        let short = short.into_iter().map(|rating| rating.overall).collect();
+        let is_rated = routing.used_links().any(|(_, link)| !link.is_critical());
+        let overall = |rating: Rating| is_rated.then_some(rating.overall);
+        let large = large.map(|rating| rating.map(overall)).collect::<Result<_, _>>()?;
+        let short = short.into_iter().map(overall).collect();
         Ok(Rated { name, layer, routing, short, large })
     };
     routings.into_iter().map(rate).collect::<Result<_, RatingError>>().map_err(Failure::Rating)
@@ -56,6 +60,14 @@ fn routings(network: &Network, k: u32, layers: &[NonZeroU32]) -> Result<Vec<Name
     }
     routings.push(("capillary".into(), None, solve(topology, from, to)?));
     Ok(routings)
+}
+
+impl Rated {
+    /// The cells of its ratings, those with short and with large blocks in turns; `none` stands where there is none.
+    pub(crate) fn cells(&self, none: &'static str) -> impl Iterator<Item = String> {
+        let cell = move |rating: &Option<f64>| rating.map_or(none.to_owned(), number);
+        self.short.iter().zip(&self.large).flat_map(move |(short, large)| [cell(short), cell(large)])
+    }
 }
 
 /// Σ |flow|: how many links a unit of the demand crosses on average.

@@ -100,6 +100,13 @@ impl Files {
                 self.draw_frame
             )));
         }
+        let is_svg = |path: &Path| path.extension().is_none_or(|ending| ending.eq_ignore_ascii_case("svg"));
+        if let Some(path) = self.draw.as_deref().filter(|path| !is_svg(path)) {
+            return Err(Failure::Usage(format!(
+                "--draw {}: the picture is SVG; expected a name that ends in .svg",
+                path.display()
+            )));
+        }
         if let Some(path) = &self.write_trace {
             TraceName::new(path, self.trace_format)?;
         }
