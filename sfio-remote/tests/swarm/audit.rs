@@ -40,7 +40,13 @@ impl Audit<'_> {
         self.shared.scene().book.learn(listed.next);
         let (restored, lost) = self.restore_all(&listed, damage).await?;
         self.verify(&listed, damage, &lost).await?;
-        Ok(Findings { restored, unseen_from: self.unseen_from.max(listed.next) })
+        // What came in the place of something that an only disk has lost is not what was acknowledged, however often it
+        // is seen.
+        let unseen_from = match damage {
+            Some(Damage::OnlyDisk) => self.unseen_from,
+            _ => self.unseen_from.max(listed.next),
+        };
+        Ok(Findings { restored, unseen_from })
     }
 
     /// Whether nobody on this machine could know what the generation was.

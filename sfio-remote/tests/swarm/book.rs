@@ -90,8 +90,9 @@ impl Book {
     /// All runs have ended; `listed` generations are there and `next` comes next. Learns which of those runs have
     /// published nothing that could not say what they did.
     pub(crate) fn learn(&mut self, next: u64) {
-        let is_known =
-            self.damage.is_none() && (1..next).all(|number| self.acknowledged.contains_key(&number));
+        // A generation that a run found there may have been published by one that cannot say so.
+        let is_published = |number| self.attempts.iter().any(|attempt| attempt.end == End::Published(number));
+        let is_known = self.damage.is_none() && (1..next).all(is_published);
         if is_known {
             let unknown = self.attempts.iter_mut().filter(|attempt| attempt.end == End::Unknown);
             unknown.for_each(|attempt| attempt.end = End::Nothing);

@@ -45,16 +45,12 @@ MUTANTS = {
         "a record may name an object of which an I/O node has nothing", "io_node/publication.rs",
         "outcome.map_err(|error| missing_object(run, error))?;",
         "if !MUTANT {\n                        outcome.map_err(|error| missing_object(run, error))?;\n                    }"),
-    "write-once": (
-        "any session writes to what is written once", "io_node/write_once.rs",
-        "        self.check_writer(path, session)?;\n        let Some(writing)",
-        "        if !MUTANT {\n            self.check_writer(path, session)?;\n        }\n        let Some(writing)"),
     "session-bound-sync": (
         "a sync counts for what another session wrote", "io_node/admission.rs",
         "            (RequestKind::Grow { .. } | RequestKind::Sync { .. }, _) => {",
         "            (RequestKind::Sync { .. }, _) if MUTANT => Ok(()),\n            (RequestKind::Grow { .. } | RequestKind::Sync { .. }, _) => {"),
-    "session-bound": (
-        "any session writes to what is written once, and a sync counts for it", "io_node/write_once.rs",
+    "write-once": (
+        "any session writes to what is written once, and its sync counts", "io_node/write_once.rs",
         "        match self.is_written_by(path, session) {\n            true => Ok(()),",
         "        match self.is_written_by(path, session) {\n            _ if MUTANT => Ok(()),\n            true => Ok(()),"),
     "changed-otherwise": (

@@ -167,9 +167,13 @@ impl Program {
     async fn forge(&mut self, forgery: Forgery) -> Result<(), String> {
         let taken = self.user.forge(forgery, &mut self.dice).await;
         self.tell(&format!("forges a record ({forgery:?})"), &taken);
+        // An I/O node whose record is damaged takes another one in its place, which is how it is repaired.
+        let is_repaired = forgery == Forgery::Replaces && self.shared.scene().book.damage().is_some();
         match taken {
-            Some(true) => Err(format!("a forged record of {} was published: {forgery:?}", self.user.member)),
-            Some(false) | None => Ok(()),
+            Some(true) if !is_repaired => {
+                Err(format!("a forged record of {} was published: {forgery:?}", self.user.member))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -81,6 +81,10 @@ impl Job {
             looks[0] = self.clone().look(looks[0].io_node.clone(), seen).await?;
         }
         let newest = highest(&looks);
+        for look in looks[1..].iter_mut().filter(|look| look.highest + 1 < newest) {
+            // It has answered long before the others, perhaps, and others have published since.
+            *look = self.clone().look(look.io_node.clone(), seen).await?;
+        }
         if newest == 0 {
             return self.nothing_there(seen).await;
         }

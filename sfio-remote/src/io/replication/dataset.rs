@@ -174,11 +174,21 @@ impl DataSet {
     pub(super) fn reach(&self, run: RunId, sizes: &[u64]) -> u64 {
         let mut sizes = sizes.to_vec();
         sizes.rotate_left(self.first_of(run));
-        let distribution = Distribution::new(self.stripe_unit, sizes.len());
-        distribution
+        self.distribution().structure(&sizes).whole_length()
+    }
+
+    /// How many bytes each I/O node has of the first `length` of an object, in their own order.
+    pub(super) fn part_sizes(&self, run: RunId, length: u64) -> Vec<u64> {
+        let distribution = self.distribution();
+        let size = |subfile| distribution.subfile_size(subfile, length);
+        let mut sizes: Vec<u64> = distribution.subfiles().map(size).collect();
+        sizes.rotate_right(self.first_of(run));
+        sizes
+    }
+
+    fn distribution(&self) -> Distribution {
+        Distribution::new(self.stripe_unit, self.io_nodes.len())
             .expect("a site has not more I/O nodes than a file subfiles")
-            .structure(&sizes)
-            .whole_length()
     }
 
     /// Which I/O node a run's files begin with.

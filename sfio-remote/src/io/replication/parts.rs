@@ -44,4 +44,18 @@ impl Parts {
         };
         record.objects.iter().filter_map(loss).collect()
     }
+
+    /// Of how many objects that a record names each I/O node has too little; those that have all are not listed.
+    pub(super) fn losers(&self, record: &Record) -> BTreeMap<String, u64> {
+        let mut losers = BTreeMap::new();
+        for entry in &record.objects {
+            let needed = self.dataset.part_sizes(entry.run, entry.length);
+            for ((io_node, of), needed) in self.dataset.io_nodes().iter().zip(&self.sizes).zip(needed) {
+                if of.get(&entry.run).copied().unwrap_or(0) < needed {
+                    *losers.entry(io_node.clone()).or_default() += 1;
+                }
+            }
+        }
+        losers
+    }
 }

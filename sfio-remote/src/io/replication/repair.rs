@@ -5,7 +5,6 @@
 //! then tells which files are damaged, and the next `sync` of an intact source sends them again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::error::{Outcome, ReplicationError, answer_of, is_refusal};
 use super::job::Job;
@@ -67,7 +66,7 @@ pub async fn repair(job: &Job) -> Outcome<Repaired> {
     job.meter.enter(Phase::Publish);
     job.cache.forget(job);
     let newest = job.open().await?.existing()?;
-    count_lost_parts(job, &newest, &mut repaired).await?;
+    repaired.lost_parts = job.parts().await?.losers(&newest);
     condemn_the_rest(job, &mut repaired).await?;
     Ok(repaired)
 }
@@ -151,28 +150,6 @@ async fn make_part(job: &Job, io_node: &str, run: RunId) -> Result<(), FileError
         Err(error) if answer_of(&error) == Some(ErrorKind::AlreadyExists) => Ok(()),
         made => made,
     }
-}
-
-/// Counts the parts of needed objects that are missing or empty although others are not.
-async fn count_lost_parts(job: &Job, newest: &Arc<SignedRecord>, repaired: &mut Repaired) -> Outcome<()> {
-    let parts = job
-        .on_all_nodes(|job, io_node| async move {
-            let entries = job.list_all(&io_node, "objects", None).await?;
-            let sizes =
-                entries.into_iter().filter_map(|entry| Some((entry.name.as_str().parse().ok()?, entry.size)));
-            Ok((io_node, sizes.collect::<BTreeMap<RunId, u64>>()))
-        })
-        .await?;
-    let unit = job.dataset.stripe_unit().bytes();
-    for entry in &newest.objects {
-        let size = |parts: &BTreeMap<RunId, u64>| parts.get(&entry.run).copied().unwrap_or(0);
-        let longest = parts.iter().map(|(_, parts)| size(parts)).max().unwrap_or(0);
-        // Parts differ by no more than a stripe.
-        for (io_node, _) in parts.iter().filter(|(_, parts)| size(parts) + unit < longest) {
-            *repaired.lost_parts.entry(io_node.clone()).or_default() += 1;
-        }
-    }
-    Ok(())
 }
 
 /// Condemns the sync runs that no record names and nobody writes, of all members, and has those removed that may be.
