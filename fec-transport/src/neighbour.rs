@@ -4,7 +4,7 @@
 //! dialler a label and a key, and the dialler greets the acceptor with them on the data plane until the greeting is
 //! confirmed, and now and then afterwards, which also keeps address translators on the way awake.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::crypto::hop_tag::{self, HopKey};
@@ -17,10 +17,18 @@ use crate::wire::link::GreetingKey;
 const GREETING_RETRY: Duration = Duration::from_millis(200);
 const GREETING_RENEWAL: Duration = Duration::from_secs(15);
 
-/// The neighbours' processes that are, or lately were, connected.
+/// Control messages that wait for their connection at most; a neighbour that is further behind misses some, and what
+/// they were about times out.
+const MAX_MESSAGES: usize = 4_096;
+
+/// The neighbours' processes that are, or lately were, connected, and what is said to them.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     processes: BTreeMap<Peer, Process>,
+    /// Control messages that wait for their connections.
+    messages: VecDeque<(Peer, Vec<u8>)>,
+    /// Control messages that came and were malformed.
+    malformed: u64,
 }
 
 #[derive(Debug)]
@@ -134,6 +142,29 @@ impl Neighbours {
 
     pub(crate) fn count(&self) -> usize {
         self.processes.len()
+    }
+
+    /// A control message for a process, if its connection is up.
+    pub(crate) fn send(&mut self, to: Peer, message: Vec<u8>) {
+        if self.is_up(to) && self.messages.len() < MAX_MESSAGES {
+            self.messages.push_back((to, message));
+        }
+    }
+
+    /// The next control message to send, and to whom.
+    pub(crate) fn poll_message(&mut self) -> Option<(Peer, Vec<u8>)> {
+        self.messages.pop_front()
+    }
+
+    /// A malformed control message came. Gives how many there were, if that should be said: of the first ones, and of
+    /// ever fewer of those that follow, because a neighbour must not fill the log.
+    pub(crate) fn note_malformed(&mut self) -> Option<u64> {
+        self.malformed += 1;
+        self.malformed.is_power_of_two().then_some(self.malformed)
+    }
+
+    pub(crate) fn malformed(&self) -> u64 {
+        self.malformed
     }
 
     /// The label with which `peer` greets us, if it has one.

@@ -2,42 +2,41 @@
 //!
 //! It gets the time, control messages and datagrams, and gives back what to send, when to be woken, and what happened.
 //! Each part owns its state: `Neighbours` knows which processes are connected, `Circuits` what is forwarded, `Dialler`
-//! the routes of the sessions that we open, and `Session` its streams. The node passes news between them and holds no
-//! protocol of its own.
+//! the routes of the sessions that we open, and `Sessions` the sessions with their streams. The node passes news between
+//! them and holds no protocol of its own: what its drivers call stands here, how the parts meet in `paths.rs`.
 //!
 //! ```text
 //!            handle_control / poll_control        handle_datagram / poll_transmit
 //!                       │                                     │
-//!   Neighbours ◀──── control.rs ────▶ Circuits ◀──────── data plane ────────▶ Session …
-//!                       │                 ▲                                      ▲
-//!                       └──▶ sessions.rs ─┴──────────── Dialler ─────────────────┘
+//!   Neighbours ◀────────┴──────────▶ Circuits ◀──────── data plane ───────▶ Sessions
+//!                                        ▲                                     ▲
+//!                                        └────── paths.rs ◀── Dialler ─────────┘
 //! ```
 
-mod control;
-mod drain;
+mod paths;
 mod relayed;
-mod reload;
 mod sessions;
-mod status;
-mod streams;
-mod watch;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::circuit::{Circuits, Verdict};
+use bytes::Bytes;
+
+use crate::circuit::{CircuitCounters, CircuitStatus, Circuits, DatagramCounters, Verdict};
 use crate::config::{Config, ConfigError};
 use crate::crypto::random::Random;
-use crate::event::{Event, SessionId};
+use crate::event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
-use crate::neighbour::Neighbours;
-use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
+use crate::neighbour::{NeighbourStatus, Neighbours};
+use crate::overlay::{InstanceId, MemberId, Overlay, OverlayChange, Peer, SuccessionError};
 use crate::routes::dialler::Dialler;
+use crate::routes::job::{Plan, PlanJob, Purpose};
+use crate::routes::plan::is_reachable;
 use crate::run::{Ecn, Run, Transmit};
-use crate::session::{Bottlenecks, Job, JobResult, PathId, Session, SharedPool};
+use crate::session::{Class, Job, JobResult, Read, Session};
 use crate::time::Time;
-use crate::wire::circuit::CircuitId;
+use crate::wire::control_type;
 use relayed::Relayed;
+use sessions::Sessions;
 
 pub use crate::session::SessionStatus;
 
@@ -56,36 +55,19 @@ pub enum Ingress {
 pub struct Node {
     overlay: Arc<Overlay>,
     config: Arc<Config>,
-    identity: Arc<Identity>,
     me: Peer,
     /// The latest time that the node was told.
     now: Time,
-    /// The headers of a run that is being completed; empty between two runs.
-    headers: Vec<u8>,
-    /// When the paths were looked at last.
-    watched: Time,
-    random: Random,
     neighbours: Neighbours,
     circuits: Circuits,
     dialler: Dialler,
-    sessions: BTreeMap<SessionId, Session>,
-    /// Which path of which session a circuit that ends here carries.
-    carried: BTreeMap<CircuitId, (SessionId, PathId)>,
-    /// Sessions that peers opened, by the member that opened them and the token that it gave.
-    by_token: BTreeMap<(MemberId, u64), SessionId>,
-    next_session: u64,
-    control_out: VecDeque<(Peer, Vec<u8>)>,
+    sessions: Sessions,
+    /// When the paths were looked at last.
+    watched: Time,
     /// Datagrams of others that wait for the socket.
     relayed: Relayed,
-    events: VecDeque<Event>,
-    /// The session whose turn it is to send.
-    turn: SessionId,
-    malformed_control: u64,
-    window_pool: SharedPool,
-    /// The links that the paths of all sessions cross.
-    bottlenecks: Bottlenecks,
-    /// Whether the process is to end soon.
-    is_draining: bool,
+    /// The headers of a run that is being completed; empty between two runs.
+    headers: Vec<u8>,
 }
 
 impl Node {
@@ -103,33 +85,20 @@ impl Node {
         now: Time,
     ) -> Result<Node, ConfigError> {
         config.validate()?;
+        let (config, me) = (Arc::new(config), Peer { member, instance });
         let mut random = Random::from_seed(seed);
-        let window_pool = SharedPool::new(config.limits.node_receive_memory);
-        let config = Arc::new(config);
         Ok(Node {
             circuits: Circuits::new(Arc::clone(&overlay), Arc::clone(&config), member, random.fork()),
             dialler: Dialler::default(),
             neighbours: Neighbours::default(),
+            sessions: Sessions::new(me, Arc::new(identity), Arc::clone(&config), random),
             relayed: Relayed::new(config.limits.relay_queue),
             overlay,
             config,
-            identity: Arc::new(identity),
-            me: Peer { member, instance },
+            me,
             now,
-            headers: Vec::new(),
             watched: now,
-            random,
-            sessions: BTreeMap::new(),
-            carried: BTreeMap::new(),
-            by_token: BTreeMap::new(),
-            next_session: 0,
-            control_out: VecDeque::new(),
-            events: VecDeque::new(),
-            turn: SessionId(0),
-            malformed_control: 0,
-            window_pool,
-            bottlenecks: Bottlenecks::default(),
-            is_draining: false,
+            headers: Vec::new(),
         })
     }
 
@@ -155,7 +124,7 @@ impl Node {
 
     /// Whether it takes nothing new.
     pub fn is_draining(&self) -> bool {
-        self.is_draining
+        self.sessions.is_draining()
     }
 
     /// Which member it is.
@@ -163,7 +132,59 @@ impl Node {
         self.me.member
     }
 
-    // --- data plane ---------------------------------------------------------------------------------------------
+    // --- control plane -----------------------------------------------------------------------------------------
+
+    /// A control connection to a process of a neighbour is up; its identity is proven.
+    pub fn neighbour_up(&mut self, now: Time, peer: Peer) {
+        self.now = now;
+        if self.overlay.link_between(self.me.member, peer.member).is_none() {
+            return;
+        }
+        let is_known = self.neighbours.greets_with(peer).is_some();
+        if !is_known && self.neighbours.count() >= self.config.limits.neighbours {
+            tracing::warn!(member = %self.overlay.name(peer.member), "too many neighbours are connected");
+            return;
+        }
+        let gone = self.neighbours.up(now, &self.overlay, peer);
+        self.give_up(&gone);
+        self.offer_greeting(peer);
+        self.handle_circuit_events();
+        self.dialler.hurry(now, peer.member);
+        self.handle_dialler_timeout();
+    }
+
+    /// The control connection to a process of a neighbour broke.
+    pub fn neighbour_down(&mut self, now: Time, peer: Peer) {
+        self.now = now;
+        self.neighbours.down(now, peer);
+    }
+
+    /// Takes a control message of a neighbour. One that is malformed is dropped: it can only be a fault of the
+    /// neighbour's, and what it was about times out. A message from a process that is not [up](Self::neighbour_up) is
+    /// dropped, too.
+    pub fn handle_control(&mut self, now: Time, from: Peer, message: &[u8]) {
+        self.now = now;
+        if !self.neighbours.is_up(from) {
+            return;
+        }
+        if let Err(malformed) = self.take_control(from, message)
+            && let Some(so_far) = self.neighbours.note_malformed()
+        {
+            let from = self.overlay.name(from.member);
+            tracing::warn!(%from, %malformed, so_far, "control message dropped");
+        }
+        self.handle_circuit_events();
+    }
+
+    /// The next control message to send, and to whom.
+    pub fn poll_control(&mut self) -> Option<(Peer, Vec<u8>)> {
+        while let Some((to, message)) = self.circuits.poll_message() {
+            self.neighbours.send(to, message.emit());
+        }
+        self.neighbours.poll_message()
+    }
+
+    // --- data plane --------------------------------------------------------------------------------------------
 
     /// Takes a datagram that arrived on the data socket; it may be changed in place.
     ///
@@ -182,31 +203,16 @@ impl Node {
                 }
             }
             Verdict::Deliver(circuit, header) => {
-                if let Some((session, path)) = self.carried.get(&circuit).copied() {
-                    if let Some(session) = self.sessions.get_mut(&session) {
-                        session.on_datagram(now, path, &header, datagram, &mut self.bottlenecks);
-                    }
-                    self.settle(session);
-                    self.pass_news_on();
-                }
+                self.sessions.on_datagram(now, circuit, &header, datagram);
+                self.bury_sessions();
             }
             Verdict::Greeted(peer) => {
-                self.confirm_greeting(peer);
+                self.neighbours.send(peer, vec![control_type::GREETED]);
                 return Ingress::Greeted(peer);
             }
             Verdict::Drop(_) => {}
         }
         Ingress::Consumed
-    }
-
-    /// Lets the sessions over common links follow what has happened there.
-    fn pass_news_on(&mut self) {
-        while let Some(news) = self.bottlenecks.poll_news() {
-            let concerned = self.bottlenecks.concerned_by(&news);
-            let sessions = self.sessions.iter_mut().filter(|(id, _)| concerned.contains(id));
-            let mut paths: Vec<_> = sessions.map(|(_, session)| session.paths_mut().coupled()).collect();
-            news.tell(self.now, &mut paths);
-        }
     }
 
     /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.
@@ -227,38 +233,24 @@ impl Node {
         if let Some(transmit) = self.relayed.pop(buffer) {
             return Some(Run { transmit, seal: None });
         }
-        match self.neighbours.poll_greeting(now, buffer) {
-            Some(to) => Some(Run { transmit: Transmit::unmarked(to, buffer.len()), seal: None }),
-            None => self.poll_sessions(now, buffer),
+        if let Some(to) = self.neighbours.poll_greeting(now, buffer) {
+            return Some(Run { transmit: Transmit::unmarked(to, buffer.len()), seal: None });
         }
+        let run = self.sessions.poll_run(now, buffer);
+        self.bury_sessions();
+        run
     }
 
-    /// Lets the sessions take turns, one run of datagrams each.
-    fn poll_sessions(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
-        let mut next = self.turn;
-        for _ in 0..self.sessions.len() {
-            let after = self.sessions.range(next..).next().or_else(|| self.sessions.first_key_value());
-            let id = *after?.0;
-            next = SessionId(id.0 + 1);
-            let run = self.with_session(id, |session| session.poll_run(now, buffer)).flatten();
-            if run.is_some() {
-                self.turn = next;
-                return run;
-            }
-        }
-        None
-    }
-
-    // --- time ---------------------------------------------------------------------------------------------------
+    // --- time --------------------------------------------------------------------------------------------------
 
     /// When to call [`handle_timeout`](Self::handle_timeout), and then to poll everything; at once if it is not later
     /// than the time that the node was told last.
     pub fn next_timeout(&self) -> Option<Time> {
-        let sessions = self.sessions.values().filter_map(|session| session.next_timeout(self.now));
         let relayed = (!self.relayed.is_empty()).then_some(self.now);
         let neighbours = self.neighbours.next_timeout(self.config.routing.neighbour_patience);
-        let rest = [relayed, neighbours, self.circuits.next_timeout(), self.dialler.next_timeout()];
-        sessions.chain(rest.into_iter().flatten()).min()
+        let sessions = self.sessions.next_timeout(self.now);
+        let all = [sessions, relayed, neighbours, self.circuits.next_timeout(), self.dialler.next_timeout()];
+        all.into_iter().flatten().min()
     }
 
     /// Acts on all timers that have run out.
@@ -272,35 +264,284 @@ impl Node {
             // Whoever drives the node computes the plans first; all other timers are due at once.
             return;
         }
-        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
-        for id in ids {
-            self.with_session(id, |session| session.handle_timeout(now));
-        }
+        self.sessions.handle_timeout(now);
+        self.bury_sessions();
     }
 
     /// What happened; called until it gives nothing.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.sessions.poll_event()
     }
 
-    // --- work on codes ------------------------------------------------------------------------------------------
+    // --- work for other threads --------------------------------------------------------------------------------
 
     /// The next piece of work on codes. Whoever drives the node runs it, on any thread, and gives the result to
     /// [`handle_job`](Self::handle_job); until then its block waits. Called until it gives nothing.
     pub fn poll_job(&mut self) -> Option<Job> {
-        self.sessions.values_mut().find_map(Session::poll_job)
+        self.sessions.poll_job()
     }
 
     /// Takes the result of a job.
     pub fn handle_job(&mut self, now: Time, result: JobResult) {
         self.now = now;
-        let JobResult { session, done } = result;
-        self.with_session(session, |session| session.on_job_done(now, done));
+        self.sessions.on_job_done(now, result);
+        self.bury_sessions();
+    }
+
+    /// The next plan to compute. Whoever drives the node [runs](PlanJob::run) it, on any thread, and gives the result
+    /// to [`handle_plan`](Self::handle_plan); until then nothing waits but the session whose routes are planned. Called
+    /// until it gives nothing.
+    pub fn poll_plan(&mut self) -> Option<PlanJob> {
+        self.dialler.poll_plan()
+    }
+
+    /// Takes a plan that was computed.
+    pub fn handle_plan(&mut self, now: Time, plan: Plan) {
+        self.now = now;
+        if !self.dialler.is_wanted(&plan) {
+            return;
+        }
+        let Plan { session, purpose, routes, .. } = plan;
+        match purpose {
+            Purpose::Open if routes.is_empty() => {
+                self.give_up_opening(session, CloseReason::NoPath(self.config.liveness.connect));
+            }
+            Purpose::Open => self.dialler.add_planned(now, session, routes),
+            Purpose::Reload => self.follow_plan(session, routes),
+            Purpose::Detour(_) => self.take_detours(session, &routes),
+        }
+        self.handle_dialler_timeout();
+    }
+
+    // --- sessions ----------------------------------------------------------------------------------------------
+
+    /// The session to `member`: the one that is open or being opened, or a new one. [`Event::SessionOpened`] or
+    /// [`Event::SessionClosed`] follows.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if it cannot even be tried.
+    pub fn connect(&mut self, now: Time, member: MemberId) -> Result<SessionId, ConnectError> {
+        self.now = now;
+        if !self.overlay.contains(member) {
+            return Err(ConnectError::NoMember(member.0));
+        }
+        if member == self.me.member {
+            return Err(ConnectError::Itself(self.overlay.name(member)));
+        }
+        if let Some(session) = self.dialler.session_to(member) {
+            return Ok(session);
+        }
+        let open = self.sessions.count() + self.dialler.opening().count();
+        if open >= self.config.limits.sessions {
+            return Err(ConnectError::TooMany(open));
+        }
+        if !is_reachable(&self.overlay, self.me.member, member, &self.config) {
+            let name = |member| self.overlay.name(member);
+            return Err(ConnectError::NoPath { from: name(self.me.member), to: name(member) });
+        }
+        let session = self.sessions.draw_id();
+        self.dialler.open(now, session, member, &self.config.liveness);
+        self.ask_for_plan(session, Purpose::Open);
+        Ok(session)
+    }
+
+    /// Ends a session; the peer is told `reason`. [`Event::SessionClosed`] follows.
+    pub fn close(&mut self, now: Time, session: SessionId, reason: &str) {
+        self.now = now;
+        match self.dialler.is_opening(session) {
+            true => self.give_up_opening(session, CloseReason::Local),
+            false => drop(self.with_session(session, |session| session.close(reason))),
+        }
     }
 
     /// Ends all sessions, those too that are still being opened; the peers are told `reason`.
     pub fn close_all(&mut self, now: Time, reason: &str) {
         let all: Vec<SessionId> = self.sessions().chain(self.dialler.opening()).collect();
         all.into_iter().for_each(|session| self.close(now, session, reason));
+    }
+
+    /// Takes nothing new from now on: peers can open no sessions here, and no circuits through this node. Circuits that
+    /// it relays are torn down with a notice that lets their originators go around it at once. Sessions that are open
+    /// go on, with all their streams, until somebody [closes](Self::close) them.
+    pub fn drain(&mut self, now: Time) {
+        self.now = now;
+        self.sessions.drain();
+        self.circuits.drain();
+    }
+
+    /// Goes on with a newer overlay file, whose signature the caller has checked.
+    ///
+    /// Members that are not listed any more lose their sessions, circuits and control connections at once, and so do
+    /// circuits over links that are not listed, or through members that do not relay for their originator any more.
+    /// Sessions and circuits of others stay. The sessions that this node opened are planned anew: their new routes are
+    /// set up before the old ones are given up.
+    ///
+    /// # Errors
+    /// [`SuccessionError`] if the serial has not risen, or the file does not list this member with the keys that it
+    /// has; then nothing changes.
+    pub fn reload(&mut self, now: Time, newer: &Overlay) -> Result<OverlayChange, SuccessionError> {
+        self.now = now;
+        let merged = self.overlay.succeeded_by(newer)?;
+        if !merged.contains(self.me.member) {
+            return Err(SuccessionError::NotListed(self.overlay.name(self.me.member)));
+        }
+        let change = self.overlay.change_to(&merged);
+        self.overlay = Arc::new(merged);
+        let is_revoked = |session: &&Session| !self.overlay.contains(session.name().peer.member);
+        let revoked = self.sessions.iter().filter(is_revoked).map(|session| session.name().id);
+        let revoked: Vec<SessionId> = revoked.collect();
+        revoked.into_iter().for_each(|session| self.revoke(session));
+        self.replan_sessions();
+        self.circuits.succeed(Arc::clone(&self.overlay));
+        self.handle_circuit_events();
+        let (overlay, me) = (&self.overlay, self.me.member);
+        let gone = self.neighbours.revoke(|member| overlay.link_between(me, member).is_some());
+        self.give_up(&gone);
+        self.handle_circuit_events();
+        self.sessions.recount_links(&self.overlay);
+        self.handle_dialler_timeout();
+        Ok(change)
+    }
+
+    // --- streams -----------------------------------------------------------------------------------------------
+
+    /// Opens a stream on an open session.
+    ///
+    /// # Errors
+    /// [`StreamError::NoSession`], [`StreamError::NotOpen`], [`StreamError::TooMany`].
+    pub fn open_stream(&mut self, session: SessionId) -> Result<StreamId, StreamError> {
+        if self.dialler.is_opening(session) {
+            return Err(StreamError::NotOpen);
+        }
+        self.with_session(session, Session::open_stream).unwrap_or(Err(StreamError::NoSession))
+    }
+
+    /// Takes as much of `data` as the stream's buffer has room for and says how much. After less than all of it,
+    /// [`Event::Writable`](crate::Event::Writable) follows.
+    ///
+    /// # Errors
+    /// [`StreamError::NoSession`], [`StreamError::NoStream`], [`StreamError::Finished`].
+    pub fn write(&mut self, now: Time, stream: StreamId, data: &[u8]) -> Result<usize, StreamError> {
+        self.on_stream(now, stream, |session| session.streams().write(now, stream.number, data))
+    }
+
+    /// The same without a copy: what is taken is kept until the peer has it.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_bytes(&mut self, now: Time, stream: StreamId, data: &Bytes) -> Result<usize, StreamError> {
+        self.on_stream(now, stream, |session| session.streams().write_bytes(now, stream.number, data))
+    }
+
+    /// Says what our direction of a stream is for, from its next block on. Streams begin as [`Class::Bulk`].
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn set_class(&mut self, now: Time, stream: StreamId, class: Class) -> Result<(), StreamError> {
+        self.on_stream(now, stream, |session| session.streams().set_class(stream.number, class))
+    }
+
+    /// Sends what was written without waiting for a full block.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn flush(&mut self, now: Time, stream: StreamId) -> Result<(), StreamError> {
+        self.on_stream(now, stream, |session| session.streams().flush(stream.number))
+    }
+
+    /// Ends our direction after what was written, and sends it.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn finish(&mut self, now: Time, stream: StreamId) -> Result<(), StreamError> {
+        self.on_stream(now, stream, |session| session.streams().finish(stream.number))
+    }
+
+    /// Gives up both directions of a stream; the peer is told `code`.
+    pub fn reset(&mut self, now: Time, stream: StreamId, code: u32) {
+        self.with_session(stream.session, |session| session.streams().reset(now, stream.number, code));
+    }
+
+    /// The next bytes of a stream in order, at most `max`.
+    ///
+    /// # Errors
+    /// [`StreamError::NoSession`], [`StreamError::NoStream`].
+    pub fn read(&mut self, now: Time, stream: StreamId, max: usize) -> Result<Read, StreamError> {
+        self.on_stream(now, stream, |session| session.streams().read(now, stream.number, max))
+    }
+
+    /// Any block of a stream that has been decoded, with its offset. A stream is read either in order or by blocks.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_block(&mut self, now: Time, stream: StreamId) -> Result<Read, StreamError> {
+        self.on_stream(now, stream, |session| session.streams().read_block(now, stream.number))
+    }
+
+    fn on_stream<T>(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        act: impl FnOnce(&mut Session) -> Result<T, StreamError>,
+    ) -> Result<T, StreamError> {
+        self.now = now;
+        self.with_session(stream.session, act).unwrap_or(Err(StreamError::NoSession))
+    }
+
+    // --- what it looks like from outside -----------------------------------------------------------------------
+
+    /// The sessions that are open.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionId> + '_ {
+        self.sessions.ids()
+    }
+
+    /// What a session looks like.
+    pub fn session_status(&self, session: SessionId) -> Option<SessionStatus> {
+        self.sessions.get(session).map(Session::status)
+    }
+
+    /// The peer at the other end of a session.
+    pub fn peer(&self, session: SessionId) -> Option<Peer> {
+        self.sessions.get(session).map(|session| session.name().peer)
+    }
+
+    /// The sessions with streams that are open in either direction.
+    pub fn busy_sessions(&self) -> impl Iterator<Item = SessionId> + '_ {
+        self.sessions.iter().filter(|session| session.stream_count() > 0).map(|session| session.name().id)
+    }
+
+    /// What became of the datagrams that arrived.
+    pub fn datagram_counters(&self) -> DatagramCounters {
+        self.circuits.labels().counters()
+    }
+
+    /// What became of circuits.
+    pub fn circuit_counters(&self) -> CircuitCounters {
+        self.circuits.counters()
+    }
+
+    /// How many circuits and labels the node keeps.
+    pub fn table_sizes(&self) -> (usize, usize) {
+        (self.circuits.len(), self.circuits.labels().len())
+    }
+
+    /// The circuits that this node knows: its own, those that it relays, and those that end here.
+    pub fn circuits(&self) -> impl Iterator<Item = CircuitStatus> + '_ {
+        self.circuits.statuses()
+    }
+
+    /// The neighbours' processes that are connected or were lately: whether, and since when.
+    pub fn neighbours(&self) -> impl Iterator<Item = NeighbourStatus> + '_ {
+        self.neighbours.statuses()
+    }
+
+    /// Control messages of neighbours that were malformed.
+    pub fn malformed_control(&self) -> u64 {
+        self.neighbours.malformed()
+    }
+
+    /// How many neighbours' processes are connected or were lately.
+    pub fn neighbour_count(&self) -> usize {
+        self.neighbours.count()
     }
 }

@@ -81,7 +81,7 @@ pub(crate) enum Action {
     /// Set up a circuit along a route.
     SetUp(Attempt),
     /// Give up a session that could not be opened.
-    GiveUp { session: SessionId, member: MemberId, reason: CloseReason },
+    GiveUp { session: SessionId, reason: CloseReason },
     /// Put nothing more on the path of a circuit that was replaced.
     Retire(CircuitId),
     /// Tear down a circuit whose path has ended what it had begun.
@@ -450,7 +450,7 @@ impl Outgoing {
         if let Some(opening) = &mut self.opening {
             if now >= opening.deadline {
                 let reason = opening.last_refusal.take().unwrap_or(CloseReason::NoPath(opening.patience));
-                return Some(Action::GiveUp { session, member: self.member, reason });
+                return Some(Action::GiveUp { session, reason });
             }
             if opening.handshake.is_some() {
                 return None;
