@@ -417,7 +417,7 @@ impl Node {
     }
 
     /// Takes as much of `data` as the stream's buffer has room for and says how much. After less than all of it,
-    /// [`Event::Writable`](crate::Event::Writable) follows.
+    /// [`Event::Writable`] follows.
     ///
     /// # Errors
     /// [`StreamError::NoSession`], [`StreamError::NoStream`], [`StreamError::Finished`].
