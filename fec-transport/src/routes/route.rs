@@ -95,12 +95,15 @@ impl Route {
 
     // --- its circuit ------------------------------------------------------------------------------------------------
 
-    /// The first neighbour of the route has come: what waits for it is tried at once.
+    /// The first neighbour of the route has come: what waits for it is tried at once. Its earlier failures count no more,
+    /// because after an outage of everything the links behind that neighbour come back within moments, too, and the
+    /// pauses that grew in the outage would then be what the session waits for.
     pub(super) fn hurry(&mut self, now: Time, neighbour: MemberId) {
         if let RouteState::Idle { retry_at } = &mut self.state
             && self.planned.members.get(1) == Some(&neighbour)
         {
             *retry_at = now;
+            self.failures = 0;
             self.trouble = None;
         }
     }
@@ -196,5 +199,29 @@ impl Route {
             }
             _ => RouteState::Idle { retry_at: now + pause },
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_the_first_neighbour_has_come_back_the_pauses_of_the_outage_are_forgotten() {
+        let routing = Routing::default();
+        let (near, far) = (MemberId(1), MemberId(2));
+        let planned = PlannedRoute { share: 1.0, members: vec![MemberId(0), near, far] };
+        let mut route = Route::new(Time::ZERO, planned, false);
+        for _ in 0..8 {
+            route.fail(Time::ZERO, (Time::ZERO, Health::Unknown), &routing);
+        }
+        assert_eq!(route.due(), Some(Time::ZERO + MAX_RETRY));
+        let back = Time::ZERO + Duration::from_millis(100);
+        route.hurry(back, far);
+        assert_eq!(route.due(), Some(Time::ZERO + MAX_RETRY), "another one's coming says nothing of this route");
+        route.hurry(back, near);
+        assert_eq!(route.due(), Some(back));
+        route.fail(back, (back, Health::Unknown), &routing);
+        assert_eq!(route.due(), Some(back + routing.retry));
     }
 }
