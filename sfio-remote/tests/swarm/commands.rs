@@ -169,6 +169,11 @@ impl User {
         self.job().open().await.and_then(|view| view.existing()).map_err(failure)
     }
 
+    /// What I/O nodes disagree in, as far as they answer.
+    pub(crate) async fn disagreements(&self) -> Vec<String> {
+        self.job().open().await.map_or_else(|_| Vec::new(), |view| view.disagreements)
+    }
+
     /// `sfio verify SITE:NAME`.
     pub(crate) async fn verify(&self) -> Result<()> {
         let (job, mut words) = (self.job(), String::new());

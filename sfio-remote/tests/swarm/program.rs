@@ -29,7 +29,7 @@ pub(crate) enum Errand {
 }
 
 /// What no member may do, whatever its rights.
-const MISDEEDS: [Errand; 10] = [
+const MISDEEDS: [Errand; 11] = [
     Errand::Forge(Forgery::Stale),
     Errand::Forge(Forgery::Replaces),
     Errand::Forge(Forgery::ReusesNumber),
@@ -39,6 +39,7 @@ const MISDEEDS: [Errand; 10] = [
     Errand::Trespass(Trespass::Truncates),
     Errand::Trespass(Trespass::Removes),
     Errand::Trespass(Trespass::Renames),
+    Errand::Trespass(Trespass::Syncs),
     Errand::Trespass(Trespass::Reclaims),
 ];
 

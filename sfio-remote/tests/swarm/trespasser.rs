@@ -17,6 +17,8 @@ pub(crate) enum Trespass {
     Truncates,
     Removes,
     Renames,
+    /// Has it called durable, although whoever wrote it may have lost what was not.
+    Syncs,
     Reclaims,
 }
 
@@ -60,8 +62,23 @@ impl User {
                 let target = on(io_node, "loot");
                 self.client.rename(&name, &target, true, Durability::OnEveryCall).await
             }
+            Trespass::Syncs if self.is_being_written(io_node, run).await? => return None,
+            Trespass::Syncs => part.sync_all().await,
             Trespass::Reclaims => return None,
         })
+    }
+
+    /// Whether the session still lives that writes the object: perhaps this one, which may sync it.
+    async fn is_being_written(&self, io_node: &str, run: RunId) -> Option<bool> {
+        let objects = SubfilePath::new("set/objects").expect("a path");
+        let mut after = None;
+        loop {
+            let page = self.client.list(io_node, &objects, after.as_ref()).await.ok()?;
+            if let Some(entry) = page.entries.iter().find(|entry| entry.name.to_string() == run.to_string()) {
+                return Some(entry.is_being_written);
+            }
+            after = Some(page.entries.last().filter(|_| page.more)?.name.clone());
+        }
     }
 }
 
