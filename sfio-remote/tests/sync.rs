@@ -251,6 +251,52 @@ fn a_disk_that_is_full_or_turns_read_only_is_named_and_the_next_run_goes_on() {
     assert_eq!(picture(back.as_ref()), picture(tree.as_ref()));
 }
 
+#[test]
+fn patterns_come_from_a_file_and_a_wrong_one_is_named_with_its_line() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    let folder = scene();
+    let (tree, patterns) = (path(&folder, "tree"), path(&folder, "patterns"));
+    fs::write(&patterns, "# of all small files one\nb/*\n!b/7\n").expect("a file");
+    overlay.client(&["sync", "--exclude-from", &patterns, &tree, "local:t"]).succeeds();
+    let listed = String::from_utf8(overlay.client(&["ls", "local:t", "a/b"]).stdout()).expect("text");
+    assert_eq!(listed.lines().count(), 51, "a pattern with a slash in it begins at the top: {listed}");
+    fs::write(&patterns, "a/b/*\n!a/b/7\n").expect("a file");
+    overlay.client(&["sync", "--delete", "--exclude-from", &patterns, &tree, "local:u"]).succeeds();
+    let listed = String::from_utf8(overlay.client(&["ls", "local:u", "a/b"]).stdout()).expect("text");
+    assert_eq!(listed.lines().count(), 2, "the folder and one file: {listed}");
+    fs::write(&patterns, "right\n[z-a]\n").expect("a file");
+    overlay
+        .client(&["sync", "--exclude-from", &patterns, &tree, "local:u"])
+        .fails_with(3, "line 2: \"[z-a]\"");
+    overlay.client(&["sync", "--exclude-from", "nowhere", &tree, "local:u"]).fails_with(3, "nowhere");
+}
+
+/// A pipe once made every run end with code 7, for ever.
+#[test]
+fn pipes_are_named_and_fail_nothing() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    let folder = scene();
+    let tree = path(&folder, "tree");
+    let made = std::process::Command::new("mkfifo").arg(folder.path().join("tree/pipe")).status();
+    assert!(made.expect("there is a mkfifo").success());
+    let sent = String::from_utf8(overlay.client(&["sync", "-v", &tree, "local:t"]).stdout()).expect("text");
+    assert!(sent.contains("left out pipe: a pipe\n1 left out: sockets, pipes or devices\n"), "{sent}");
+    let again = overlay.client(&["sync", "--json", &tree, "local:t"]).stdout();
+    let summary: serde_json::Value = serde_json::from_slice(&again).expect("one object");
+    assert_eq!((&summary["generation"], &summary["specials"]), (&1.into(), &vec!["pipe: a pipe"].into()));
+}
+
+#[test]
+fn a_second_run_is_told_who_is_at_work_and_for_how_long() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    let folder = scene();
+    let tree = path(&folder, "tree");
+    let slow = overlay.begin(&["sync", "--bwlimit", "100kbit/s", &tree, "local:t"]);
+    overlay.wait_for_file_on_any(&["io1"], "t/objects");
+    overlay.client(&["sync", &tree, "local:t"]).fails_with(9, "by client (process ");
+    assert!(!slow.kill(), "3 MB take four minutes");
+}
+
 /// All of the file is under way long before it arrives: what has arrived is in the journal all the same.
 #[test]
 fn a_run_that_is_killed_on_a_slow_link_is_resumed() {

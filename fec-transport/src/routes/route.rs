@@ -218,7 +218,11 @@ mod tests {
         assert_eq!(route.due(), Some(Time::ZERO + MAX_RETRY));
         let back = Time::ZERO + Duration::from_millis(100);
         route.hurry(back, far);
-        assert_eq!(route.due(), Some(Time::ZERO + MAX_RETRY), "another one's coming says nothing of this route");
+        assert_eq!(
+            route.due(),
+            Some(Time::ZERO + MAX_RETRY),
+            "another one's coming says nothing of this route"
+        );
         route.hurry(back, near);
         assert_eq!(route.due(), Some(back));
         route.fail(back, (back, Health::Unknown), &routing);

@@ -2,6 +2,7 @@
 
 use fec_transport::SessionId;
 use fec_transport::overlay::Peer;
+use fec_transport::time::Time;
 
 use super::claims::Claims;
 use super::rights::{AccessRules, Right};
@@ -13,7 +14,7 @@ use crate::store::Listing;
 use crate::sums;
 use crate::wire::RequestKind;
 
-/// The session, process and member that a request comes from.
+/// The session, process and member that a request comes from, and when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Client<'a> {
     /// The session over which the request came.
@@ -22,6 +23,8 @@ pub(super) struct Client<'a> {
     pub(super) peer: Peer,
     /// The name of its member.
     pub(super) name: &'a str,
+    /// When it came.
+    pub(super) now: Time,
 }
 
 /// What decides about requests, and what it remembers.
@@ -213,7 +216,7 @@ mod tests {
     /// A request over `session`, which is the only one of its process.
     fn client(session: SessionId, name: &str) -> Client<'_> {
         let peer = Peer { member: MemberId(1), instance: InstanceId(session.0) };
-        Client { session, peer, name }
+        Client { session, peer, name, now: Time::ZERO }
     }
 
     fn bytes() -> RunTable {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fec_transport::SessionId;
 use fec_transport::overlay::Peer;
+use fec_transport::time::Time;
 
 use super::admission::Client;
 use crate::name::SubfilePath;
@@ -28,6 +29,10 @@ pub(super) struct Claims(BTreeMap<SubfilePath, Claim>);
 #[derive(Debug)]
 struct Claim {
     holder: Peer,
+    /// The name of its member.
+    name: String,
+    /// When it was claimed first.
+    since: Time,
     /// None once it has lapsed.
     session: Option<SessionId>,
 }
@@ -52,7 +57,12 @@ impl Claims {
             let text = format!("{held} subfiles are claimed by this process");
             return Err(RemoteError::new(ErrorKind::Overloaded, text));
         }
-        self.0.insert(path.clone(), Claim { holder: client.peer, session: Some(client.session) });
+        let since = match self.0.get(path) {
+            Some(claim) if claim.holder == client.peer => claim.since,
+            _ => client.now,
+        };
+        let (holder, name) = (client.peer, client.name.to_owned());
+        self.0.insert(path.clone(), Claim { holder, name, since, session: Some(client.session) });
         Ok(())
     }
 
@@ -63,9 +73,7 @@ impl Claims {
                 claim.session = Some(client.session);
                 Ok(())
             }
-            Some(Claim { session: Some(_), .. }) => {
-                Err(RemoteError::new(ErrorKind::Claimed, path.to_string()))
-            }
+            Some(claim) if claim.session.is_some() => Err(claim.refusal(path, client.now)),
             _ => Err(RemoteError::new(ErrorKind::ClaimEnded, path.to_string())),
         }
     }
@@ -78,11 +86,9 @@ impl Claims {
         };
         let paths = || request.path().into_iter().chain(target);
         let is_others = |claim: &Claim| claim.holder != client.peer;
-        let claimed = |path: &&SubfilePath| {
-            self.0.get(*path).is_some_and(|claim| is_others(claim) && claim.session.is_some())
-        };
-        if let Some(path) = paths().find(claimed) {
-            return Err(RemoteError::new(ErrorKind::Claimed, path.to_string()));
+        let held = |path| self.0.get(path).filter(|claim| is_others(claim) && claim.session.is_some());
+        if let Some((path, claim)) = paths().find_map(|path| Some((path, held(path)?))) {
+            return Err(claim.refusal(path, client.now));
         }
         for path in paths() {
             if self.0.get(path).is_some_and(is_others) {
@@ -106,11 +112,22 @@ impl Claims {
     }
 }
 
+impl Claim {
+    /// What others are told: who has it, and for how long.
+    fn refusal(&self, path: &SubfilePath, now: Time) -> RemoteError {
+        let Claim { name, holder, since, .. } = self;
+        let (instance, seconds) = (holder.instance.0, now.since(*since).as_secs());
+        let text = format!("{path}, by {name} (process {instance:016x}) for {seconds} s");
+        RemoteError::new(ErrorKind::Claimed, text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use fec_transport::overlay::{InstanceId, MemberId};
 
     use super::*;
+    use std::time::Duration;
 
     fn path(text: &str) -> SubfilePath {
         SubfilePath::new(text).expect("a right path")
@@ -119,7 +136,7 @@ mod tests {
     /// A request over a session of a process of a member.
     fn client(session: u64, member: u16, instance: u64) -> Client<'static> {
         let peer = Peer { member: MemberId(member), instance: InstanceId(instance) };
-        Client { session: SessionId(session), peer, name: "" }
+        Client { session: SessionId(session), peer, name: "laptop", now: Time::ZERO }
     }
 
     fn create(text: &str, claim: bool) -> RequestKind {
@@ -148,6 +165,16 @@ mod tests {
         assert_eq!(claims.admit(&other, &create("x", true)), Ok(()));
         claims.release(&path("x"));
         assert_eq!(claims.admit(&mine, &create("x", false)), Ok(()));
+    }
+
+    #[test]
+    fn a_refusal_names_the_holder_and_how_long_it_has_been_that() {
+        let mut claims = claimed();
+        let at = |seconds| Client { now: Time::ZERO + Duration::from_secs(seconds), ..client(1, 1, 7) };
+        assert_eq!(claims.admit(&at(5), &create("x", true)), Ok(()), "it claims again what it has");
+        let other = Client { now: Time::ZERO + Duration::from_secs(12), ..client(2, 2, 8) };
+        let error = claims.admit(&other, &create("x", true)).expect_err("it is held");
+        assert_eq!(error.text, "x, by laptop (process 0000000000000007) for 12 s");
     }
 
     fn claimed() -> Claims {

@@ -62,7 +62,7 @@ impl<T: Transport> Context<'_, T> {
     /// Refuses what the client may not do, or not now.
     pub(super) fn admit(&mut self, request: &RequestKind) -> Result<(), RemoteError> {
         let (session, peer, name) = (self.stream.session, self.peer()?, self.client_name()?);
-        self.shared.admission.admit(&Client { session, peer, name: &name }, request)
+        self.shared.admission.admit(&Client { session, peer, name: &name, now: self.now }, request)
     }
 
     /// Carries out a request once, however often it comes. Gives the outcome if it was carried out before.

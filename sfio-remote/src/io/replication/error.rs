@@ -116,9 +116,9 @@ pub enum ReplicationError {
         /// How many may be deleted.
         allowed: u64,
     },
-    /// Another sync run writes to the data set.
-    #[error("another run writes to {0}")]
-    Locked(String),
+    /// Another sync run writes to the data set; the I/O node says which.
+    #[error("another run is at work ({0})")]
+    Locked(FileError),
     /// Another sync run has published, and this one was not to go on then.
     #[error("another run has published record {0} meanwhile")]
     Overtaken(u64),

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::cache::ManifestCache;
 use super::dataset::DataSet;
 use super::error::Outcome;
-use super::meter::Meter;
+use super::meter::{Awaited, Meter};
 use crate::io::FileError;
 use crate::replication::Signer;
 
@@ -148,7 +148,7 @@ impl Waiting {
         if since.elapsed() >= self.patience.limit {
             return false;
         }
-        self.patience.meter.wait_for(what, since, self.patience.limit);
+        self.patience.meter.wait_for(Awaited::Network, what, since, self.patience.limit);
         sleep(PAUSE).await;
         true
     }

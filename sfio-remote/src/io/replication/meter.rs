@@ -48,12 +48,23 @@ pub struct Meter {
 /// What a command waits for.
 #[derive(Debug, Clone)]
 pub struct Wait {
+    /// Who or what has to move.
+    pub awaited: Awaited,
     /// What went wrong last.
     pub what: String,
     /// Since when.
     pub since: Instant,
     /// How long it is going to wait in all.
     pub limit: Duration,
+}
+
+/// Who or what has to move before a command goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// The network, or an I/O node.
+    Network,
+    /// Another run that writes to the same data set.
+    AnotherRun,
 }
 
 impl Meter {
@@ -68,14 +79,14 @@ impl Meter {
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
-    /// What the command waits for, if the network has failed.
+    /// What the command waits for, if it does.
     pub fn waiting(&self) -> Option<Wait> {
         self.lock().clone()
     }
 
     /// A part of the command begins to wait, or has tried again in vain.
-    pub(super) fn wait_for(&self, what: String, since: Instant, limit: Duration) {
-        *self.lock() = Some(Wait { what, since, limit });
+    pub(super) fn wait_for(&self, awaited: Awaited, what: String, since: Instant, limit: Duration) {
+        *self.lock() = Some(Wait { awaited, what, since, limit });
     }
 
     /// A part of the command does not wait any more; those that still do say so again.

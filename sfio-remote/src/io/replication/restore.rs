@@ -196,7 +196,7 @@ fn plan(
     let merge = Merge { distrusts_times: options.distrusts_times };
     let (mut before, mut next) = (None, None);
     loop {
-        before = before.or_else(|| next_entry(&mut walk, &mut planning.summary.problems));
+        before = before.or_else(|| next_entry(&mut walk, &mut planning.summary));
         while next.is_none() {
             let Some(mut entry) = wanted.read().map_err(io::Error::other)? else { break };
             Meter::add(&meter.walked, 1);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
 use super::spool::{Spool, SpoolWriter};
-use super::walk::{Problem, next_entry};
+use super::walk::{LeftOut, Problem, next_entry};
 use crate::replication::{Difference, Entry, EntryKind, Merge, Metadata, Record, TreePath};
 
 /// A run in numbers.
@@ -32,6 +32,8 @@ pub struct Summary {
     pub bytes: u64,
     /// What did not work; everything else did.
     pub problems: Vec<Problem>,
+    /// Sockets, pipes and devices: no data set holds them, and a run is as if they were not there.
+    pub specials: Vec<Problem>,
     /// How many of the problems are that the site has lost or damaged something.
     pub damaged: u64,
 }
@@ -104,7 +106,7 @@ pub(super) struct Rules<'a> {
 impl Survey {
     /// Compares `walk` with the entries `old`; `tell` hears of each change.
     pub(super) fn make(
-        walk: impl Iterator<Item = Result<Entry, Problem>>,
+        walk: impl Iterator<Item = Result<Entry, LeftOut>>,
         old: impl Iterator<Item = io::Result<Entry>>,
         tops: Tops,
         rules: Rules<'_>,
@@ -137,13 +139,13 @@ struct Surveyor<'a> {
 impl Surveyor<'_> {
     fn run(
         &mut self,
-        mut walk: impl Iterator<Item = Result<Entry, Problem>>,
+        mut walk: impl Iterator<Item = Result<Entry, LeftOut>>,
         mut old: impl Iterator<Item = io::Result<Entry>>,
     ) -> io::Result<()> {
         let merge = Merge { distrusts_times: self.rules.distrusts_times };
         let (mut before, mut now) = (None, None);
         loop {
-            now = now.or_else(|| next_entry(&mut walk, &mut self.summary.problems));
+            now = now.or_else(|| next_entry(&mut walk, &mut self.summary));
             if before.is_none() {
                 before = old.next().transpose()?;
             }

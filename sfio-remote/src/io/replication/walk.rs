@@ -12,6 +12,7 @@ use rustix::fs::{
 };
 
 use super::filter::Filter;
+use super::survey::Summary;
 use super::tree::{Tree, open_directory};
 use crate::replication::{Entry, EntryKind, Metadata, Owner, Timestamp, TreePath};
 
@@ -33,6 +34,15 @@ impl fmt::Display for Problem {
     }
 }
 
+/// Why an entry has no place in a walk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeftOut {
+    /// It is a socket, a pipe or a device, which never takes part.
+    Special(Problem),
+    /// It cannot be looked at.
+    Failed(Problem),
+}
+
 /// Whether extended attributes take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Attributes {
@@ -43,7 +53,7 @@ pub enum Attributes {
     Kept,
 }
 
-/// Walks a tree in the order of manifests. Files have no pieces yet; sockets, pipes and devices are problems.
+/// Walks a tree in the order of manifests. Files have no pieces yet.
 #[derive(Debug)]
 pub struct Walk<'a> {
     top: Metadata,
@@ -78,16 +88,16 @@ impl<'a> Walk<'a> {
         &self.top
     }
 
-    fn look(&mut self, path: TreePath, name: &[u8]) -> io::Result<Option<Entry>> {
-        let Some(level) = self.levels.last() else { return Ok(None) };
+    fn look(&mut self, path: TreePath, name: &[u8]) -> io::Result<Look> {
+        let Some(level) = self.levels.last() else { return Ok(Look::Nothing) };
         let stat = match statat(&level.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             // It vanished since its name was read: as if it had never been.
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(rustix::io::Errno::NOENT) => return Ok(Look::Nothing),
             stat => stat?,
         };
         let file_type = FileType::from_raw_mode(stat.st_mode);
         if !self.filter.admits(&path, file_type == FileType::Directory) {
-            return Ok(None);
+            return Ok(Look::Nothing);
         }
         let kind = match file_type {
             FileType::Directory => EntryKind::Directory,
@@ -96,10 +106,7 @@ impl<'a> Walk<'a> {
                 EntryKind::Symlink { target }
             }
             FileType::RegularFile => file(&mut self.first_names, &path, &stat),
-            other => {
-                let what = format!("{} is not replicated", name_of(other));
-                return Err(io::Error::new(io::ErrorKind::Unsupported, what));
-            }
+            other => return Ok(Look::Special(name_of(other))),
         };
         let attributes = match (self.attributes, &kind) {
             (Attributes::Kept, EntryKind::File { .. } | EntryKind::Directory) => {
@@ -112,8 +119,17 @@ impl<'a> Walk<'a> {
             let directory = open_directory(level.directory.as_fd(), name)?;
             self.levels.push(Level::new(directory, Some(path.clone()))?);
         }
-        Ok(Some(entry(path, kind, &stat, attributes)))
+        Ok(Look::Entry(entry(path, kind, &stat, attributes)))
     }
+}
+
+/// What is found under a name.
+enum Look {
+    /// Nothing that takes part.
+    Nothing,
+    /// What no data set holds, in words.
+    Special(&'static str),
+    Entry(Entry),
 }
 
 /// A file, or one more name of a file that has been seen.
@@ -129,9 +145,9 @@ fn file(first_names: &mut BTreeMap<(u64, u64), TreePath>, path: &TreePath, stat:
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Result<Entry, Problem>;
+    type Item = Result<Entry, LeftOut>;
 
-    fn next(&mut self) -> Option<Result<Entry, Problem>> {
+    fn next(&mut self) -> Option<Result<Entry, LeftOut>> {
         loop {
             let level = self.levels.last_mut()?;
             let Some(name) = level.names.next() else {
@@ -140,9 +156,12 @@ impl Iterator for Walk<'_> {
             };
             let path = TreePath::within(level.path.as_ref(), &name).expect("a directory's names are names");
             match self.look(path.clone(), &name) {
-                Ok(None) => {}
-                Ok(Some(entry)) => return Some(Ok(entry)),
-                Err(error) => return Some(Err(Problem { path, what: words(&error) })),
+                Ok(Look::Nothing) => {}
+                Ok(Look::Entry(entry)) => return Some(Ok(entry)),
+                Ok(Look::Special(what)) => {
+                    return Some(Err(LeftOut::Special(Problem { path, what: what.to_owned() })));
+                }
+                Err(error) => return Some(Err(LeftOut::Failed(Problem { path, what: words(&error) }))),
             }
         }
     }
@@ -162,15 +181,16 @@ impl Level {
     }
 }
 
-/// The next entry of a walk; what does not work on the way goes to `problems`.
+/// The next entry of a walk; what is left out on the way goes to the summary.
 pub(super) fn next_entry(
-    walk: &mut impl Iterator<Item = Result<Entry, Problem>>,
-    problems: &mut Vec<Problem>,
+    walk: &mut impl Iterator<Item = Result<Entry, LeftOut>>,
+    summary: &mut Summary,
 ) -> Option<Entry> {
     loop {
         match walk.next()? {
             Ok(entry) => return Some(entry),
-            Err(problem) => problems.push(problem),
+            Err(LeftOut::Special(special)) => summary.specials.push(special),
+            Err(LeftOut::Failed(problem)) => summary.problems.push(problem),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
-use sfio_remote::io::replication::{Meter, Phase, Wait};
+use sfio_remote::io::replication::{Awaited, Meter, Phase, Wait};
 use tokio::task::JoinHandle;
 
 use super::paths::PathLines;
@@ -31,7 +31,7 @@ impl Board {
         })
     }
 
-    /// Nothing, unless the command waits for the network.
+    /// Nothing, unless the command waits.
     pub(super) fn of_waiting(meter: Arc<Meter>) -> Board {
         Board::draw(TICK, move || meter.waiting().map(|wait| waiting(&wait)).unwrap_or_default())
     }
@@ -70,7 +70,11 @@ impl Drop for Board {
 /// What is being waited for, and for how long, in a line shorter than 80 columns.
 fn waiting(wait: &Wait) -> String {
     let (waited, limit) = (wait.since.elapsed().as_secs(), wait.limit.as_secs());
-    let line = format!("waiting for the network, {waited} of {limit} s: {}", wait.what);
+    let awaited = match wait.awaited {
+        Awaited::Network => "the network",
+        Awaited::AnotherRun => "another run",
+    };
+    let line = format!("waiting for {awaited}, {waited} of {limit} s: {}", wait.what);
     match line.char_indices().nth(76) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
@@ -130,7 +134,12 @@ mod tests {
         assert_eq!(text.lines().count(), 2);
         assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
         let what = "the session with io1 ended: ".repeat(9);
-        let wait = Wait { what, since: tokio::time::Instant::now(), limit: Duration::from_secs(600) };
+        let wait = Wait {
+            awaited: Awaited::Network,
+            what,
+            since: tokio::time::Instant::now(),
+            limit: Duration::from_secs(600),
+        };
         let text = waiting(&wait);
         assert!(text.starts_with("waiting for the network, 0 of 600 s: the session with io1"), "{text}");
         assert!(text.chars().count() < 80, "{text}");

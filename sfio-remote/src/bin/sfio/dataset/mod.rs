@@ -8,6 +8,7 @@ mod du;
 mod generations;
 mod ls;
 mod paths;
+mod patterns;
 mod rate;
 mod repair;
 mod report;

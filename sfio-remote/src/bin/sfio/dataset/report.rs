@@ -102,6 +102,7 @@ impl Report {
             return;
         }
         telling.line(counts(&self.summary));
+        self.tell_specials(telling, options);
         telling.line(self.amounts(options));
         if self.resumed > 0 {
             telling.line(format_args!("{} were there from an interrupted run", BinaryBytes(self.resumed)));
@@ -118,6 +119,18 @@ impl Report {
             telling.line(format_args!("{left} chunks stay damaged: the source does not have their content"));
         }
         telling.line(&self.line);
+    }
+
+    /// How many sockets, pipes and devices were left out; which, where changes are said.
+    fn tell_specials(&self, telling: &Telling, options: &Options) {
+        let specials = &self.summary.specials;
+        if options.says_changes() {
+            specials.iter().for_each(|special| telling.line(format_args!("{:8} {special}", "left out")));
+        }
+        if !specials.is_empty() {
+            let count = HumanCount(specials.len() as u64);
+            telling.line(format_args!("{count} left out: sockets, pipes or devices"));
+        }
     }
 
     fn amounts(&self, options: &Options) -> String {
@@ -142,6 +155,7 @@ impl Report {
             "seconds": self.took.as_secs_f64(), "mended_chunks": self.mended.chunks,
             "mended_bytes": self.mended.bytes, "damaged_chunks": self.mended.left,
             "problems": self.summary.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "specials": self.summary.specials.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
     }
 }

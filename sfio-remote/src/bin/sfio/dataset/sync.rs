@@ -18,10 +18,11 @@ use super::board::Board;
 use super::care::Care;
 use super::failure;
 use super::paths::PathLines;
+use super::patterns::Patterns;
 use super::rate::{Limit, Limiting};
 use super::report::{Report, complain, teller};
 use crate::client::Session;
-use crate::exit::{Exit, Failure, OrFail as _};
+use crate::exit::{Exit, Failure};
 
 /// Replicate a tree of files to a site, or back
 ///
@@ -44,13 +45,8 @@ pub(crate) struct Options {
     /// Where to: SITE:NAME, or a directory
     target: Place,
 
-    /// Leave out what matches, as in .gitignore; of several patterns the last that matches counts (with rsync the first)
-    #[arg(long, value_name = "PATTERN")]
-    exclude: Vec<String>,
-
-    /// Take part after all, as a line with ! in .gitignore
-    #[arg(long, value_name = "PATTERN")]
-    include: Vec<String>,
+    #[command(flatten)]
+    patterns: Patterns,
 
     /// Delete what the source does not have
     #[arg(long)]
@@ -124,10 +120,6 @@ pub(crate) struct Options {
 
     #[command(flatten)]
     care: Care,
-
-    /// The patterns in the order in which they were given.
-    #[arg(skip)]
-    patterns: Vec<(bool, String)>,
 }
 
 /// How to compress chunks.
@@ -156,23 +148,9 @@ impl From<Compress> for Compression {
 }
 
 impl Options {
-    /// clap keeps the order within an option, and between options only by position.
+    /// Of several patterns the last that matches counts, so their order must be known.
     pub(crate) fn order_patterns(&mut self, matches: &ArgMatches) {
-        let of = |name: &str, excludes: bool| {
-            let indices = matches.indices_of(name).into_iter().flatten();
-            let values = matches.get_many::<String>(name).into_iter().flatten();
-            indices
-                .zip(values)
-                .map(move |(index, value)| (index, excludes, value.clone()))
-                .collect::<Vec<_>>()
-        };
-        let mut all = [of("exclude", true), of("include", false)].concat();
-        all.sort_by_key(|(index, ..)| *index);
-        self.patterns = all.into_iter().map(|(_, excludes, value)| (excludes, value)).collect();
-    }
-
-    fn filter(&self) -> Result<Filter, Failure> {
-        Filter::new(self.patterns.iter().cloned()).or_fail(Exit::Usage, "--exclude or --include")
+        self.patterns.put_in_order(matches);
     }
 
     fn attributes(&self) -> Attributes {
@@ -222,7 +200,7 @@ impl Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let filter = options.filter()?;
+    let filter = options.patterns.filter()?;
     match (&options.source, &options.target) {
         (Place::Local(source), Place::Remote(target)) => options.care.work(target, async |session, job| {
             let upload = Upload { session, job, source, target, options, filter };
@@ -368,7 +346,7 @@ async fn download(
         return Err(failed(ReplicationError::Removed(generation.number)));
     }
     let number = generation.number;
-    if !options.patterns.is_empty() && selects_nothing(&summary) {
+    if !options.patterns.are_none() && selects_nothing(&summary) {
         let message = format!("{source}: --exclude and --include leave nothing of generation {number}");
         return Err(Failure::new(Exit::Input, message));
     }

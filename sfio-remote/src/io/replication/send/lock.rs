@@ -6,7 +6,8 @@ use tokio::time::{Instant, sleep};
 
 use super::super::error::{Outcome, ReplicationError, answer_of, is_refusal};
 use super::super::job::Job;
-use crate::client::{Durability, OpenMode};
+use super::super::meter::Awaited;
+use crate::client::{Durability, OpenMode, OperationError};
 use crate::io::{FileError, OpenOptions, StripedFile};
 use crate::remote_error::ErrorKind;
 
@@ -47,11 +48,11 @@ impl Lock {
                     return Ok(claimed);
                 }
                 Err(error) if !is_claimed(&error) => return Err(error.into()),
-                Err(_) if began.elapsed() >= PATIENCE => {
-                    return Err(ReplicationError::Locked(job.dataset.name().to_owned()));
-                }
-                Err(_) => sleep(PAUSE).await,
+                Err(error) if began.elapsed() >= PATIENCE => return Err(ReplicationError::Locked(error)),
+                Err(error) => job.meter.wait_for(Awaited::AnotherRun, holder(&error), began, PATIENCE),
             }
+            sleep(PAUSE).await;
+            job.meter.go_on();
             claimed = Claimed::AfterWaiting;
         }
     }
@@ -66,6 +67,14 @@ impl Lock {
         if self.claim.take().is_some() {
             let _ = job.dataset.client().remove(&job.dataset.lock(), Durability::None).await;
         }
+    }
+}
+
+/// What the I/O node says of whoever has the lock.
+fn holder(error: &FileError) -> String {
+    match error {
+        FileError::Operation(OperationError::IoNode { error, .. }) => error.text.clone(),
+        other => other.to_string(),
     }
 }
 
