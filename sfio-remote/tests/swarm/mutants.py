@@ -31,16 +31,16 @@ MUTANTS = {
         "if !MUTANT && (self.number != newest + 1 || self.predecessor != hash) {"),
     "numbers": (
         "numbers of objects and generations may be used again", "replication/record/succession.rs",
-        "        self.keeps_numbers_of(before)?;",
-        "        if !MUTANT {\n            self.keeps_numbers_of(before)?;\n        }"),
+        "        succession.keeps_numbers()?;",
+        "        if !MUTANT {\n            succession.keeps_numbers()?;\n        }"),
     "condemned-here": (
         "an I/O node lets a record name what was condemned", "replication/record/succession.rs",
         "if let Some(entry) = self.objects.iter().find(|entry| condemned.contains(&entry.run)) {",
         "if !MUTANT && let Some(entry) = self.objects.iter().find(|entry| condemned.contains(&entry.run)) {"),
     "append-only": (
         "append allows everything", "replication/record/succession.rs",
-        "Right::Append => self.only_adds_to(before),",
-        "Right::Append if MUTANT => Ok(()),\n            Right::Append => self.only_adds_to(before),"),
+        "Right::Append => succession.only_adds(),",
+        "Right::Append if MUTANT => Ok(()),\n            Right::Append => succession.only_adds(),"),
     "object-is-there": (
         "a record may name an object of which an I/O node has nothing", "io_node/publication.rs",
         "outcome.map_err(|error| missing_object(run, error))?;",

@@ -2,6 +2,7 @@
 
 use super::error::{Outcome, ReplicationError};
 use super::job::Job;
+use super::publish::amend;
 use crate::replication::{Deed, Record};
 
 /// Makes an earlier generation the current one; no data moves.
@@ -15,7 +16,7 @@ pub async fn roll_back(job: &Job, number: u64) -> Outcome<()> {
         record.current = number;
         Ok(is_change)
     };
-    job.amend(Deed::RollBack, change).await.map(drop)
+    amend(job, Deed::RollBack, change).await.map(drop)
 }
 
 /// Drops generations, of which none may be the current one. What nothing else needs is removed after the grace.
@@ -34,7 +35,7 @@ pub async fn forget(job: &Job, numbers: &[u64]) -> Outcome<()> {
         record.condemn_unneeded();
         Ok(!numbers.is_empty())
     };
-    job.amend(Deed::Forget, change).await.map(drop)
+    amend(job, Deed::Forget, change).await.map(drop)
 }
 
 fn is_kept(record: &Record, number: u64) -> Outcome<()> {

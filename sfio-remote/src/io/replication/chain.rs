@@ -205,6 +205,39 @@ impl Job {
         Err(ReplicationError::WentBack { seen: seen.number, hash: seen.hash, found })
     }
 
+    /// The records from `from` on to the one before `to`, from the first I/O node, each checked to follow the one
+    /// before.
+    pub(super) async fn records_between(
+        &self,
+        from: Option<&SignedRecord>,
+        to: &SignedRecord,
+    ) -> Outcome<Vec<SignedRecord>> {
+        let io_node = &self.dataset.io_nodes()[0];
+        let mut records = Vec::new();
+        let (first, mut before) = from.map_or((1, Hash::ZERO), |from| (from.number + 1, from.hash()));
+        for number in first..to.number {
+            let bytes =
+                self.patiently(async || self.clone().record_bytes(io_node.clone(), number).await).await?;
+            let bytes = bytes.unwrap_or_default();
+            let record = SignedRecord::parse(bytes).map_err(|error| ReplicationError::Record {
+                number,
+                io_node: io_node.clone(),
+                error,
+            })?;
+            if record.number != number || record.predecessor != before {
+                let what = format!("record {number} on {io_node} does not follow record {}", number - 1);
+                return Err(ReplicationError::Disagreement(what));
+            }
+            before = record.hash();
+            records.push(record);
+        }
+        if to.number >= first && to.predecessor != before {
+            let what = format!("record {} on {io_node} does not follow record {}", to.number, to.number - 1);
+            return Err(ReplicationError::Disagreement(what));
+        }
+        Ok(records)
+    }
+
     /// All entries of one of the data set's folders on an I/O node behind the name `after`.
     pub(super) async fn list_all(
         &self,

@@ -13,7 +13,7 @@ use super::dataset::DataSet;
 use super::error::Outcome;
 use super::meter::{Awaited, Meter};
 use crate::io::FileError;
-use crate::replication::Signer;
+use crate::replication::{Deed, Hash, Record, RunId, SignedRecord, Signer, Token};
 
 /// How long a command waits for the network when nobody says anything else.
 pub const PATIENCE: Duration = Duration::from_secs(600);
@@ -61,6 +61,47 @@ impl Author {
 }
 
 impl Job {
+    /// The first record of a new data set; it has no generation yet.
+    pub(super) fn first_record(&self, token: Token) -> Record {
+        Record {
+            token,
+            site: self.dataset.site().to_owned(),
+            name: self.dataset.name().to_owned(),
+            number: 1,
+            predecessor: Hash::ZERO,
+            run: self.draw(),
+            signer: self.author.signer(),
+            published_ms: (self.clock)(),
+            deed: Deed::Publish,
+            current: 0,
+            generations: Vec::new(),
+            next_generation: 1,
+            objects: Vec::new(),
+            next_object: 0,
+            damaged: Vec::new(),
+            healed: Vec::new(),
+            condemned: Vec::new(),
+        }
+    }
+
+    /// What a record has that follows `before`, or is the first one; its run is a new one.
+    pub(super) fn successor(&self, before: &SignedRecord, deed: Deed) -> Record {
+        Record {
+            number: before.number + 1,
+            predecessor: before.hash(),
+            run: self.draw(),
+            signer: self.author.signer(),
+            published_ms: (self.clock)(),
+            deed,
+            ..before.record().clone()
+        }
+    }
+
+    /// A run id that nobody else has.
+    pub(super) fn draw(&self) -> RunId {
+        RunId((self.random)())
+    }
+
     /// The same without patience: for what is part of something that is patient.
     pub(super) fn impatient(&self) -> Job {
         Job { patience: Duration::ZERO, ..self.clone() }

@@ -14,21 +14,19 @@ pub(super) struct Parts {
     sizes: Vec<BTreeMap<RunId, u64>>,
 }
 
-impl Job {
-    /// Asks all I/O nodes at once.
-    pub(super) async fn parts(&self) -> Outcome<Parts> {
+impl Parts {
+    /// Asks all I/O nodes of a job's site at once.
+    pub(super) async fn ask(job: &Job) -> Outcome<Parts> {
         let list = |job: Job, io_node: String| async move { job.list_all(&io_node, "objects", None).await };
-        let listed = self.on_all_nodes(list).await?;
+        let listed = job.on_all_nodes(list).await?;
         let by_run = |entries: Vec<crate::store::Entry>| {
             let sized =
                 entries.iter().filter_map(|entry| Some((entry.name.as_str().parse().ok()?, entry.size)));
             sized.collect()
         };
-        Ok(Parts { dataset: self.dataset.clone(), sizes: listed.into_iter().map(by_run).collect() })
+        Ok(Parts { dataset: job.dataset.clone(), sizes: listed.into_iter().map(by_run).collect() })
     }
-}
 
-impl Parts {
     /// The offset up to which all I/O nodes have the object of a run.
     pub(super) fn reach(&self, run: RunId) -> u64 {
         let sizes: Vec<u64> = self.sizes.iter().map(|of| of.get(&run).copied().unwrap_or(0)).collect();

@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::error::{Outcome, ReplicationError, answer_of, is_refusal};
 use super::job::Job;
 use super::meter::Phase;
+use super::parts::Parts;
+use super::publish::{amend, copy_to};
+use super::reclaim::reclaim_condemned;
 use crate::client::{Durability, OpenMode};
 use crate::dataset::record_number;
 use crate::io::FileError;
@@ -66,7 +69,7 @@ pub async fn repair(job: &Job) -> Outcome<Repaired> {
     job.meter.enter(Phase::Publish);
     job.cache.forget(job);
     let newest = job.open().await?.existing()?;
-    repaired.lost_parts = job.parts().await?.losers(&newest);
+    repaired.lost_parts = Parts::ask(job).await?.losers(&newest);
     condemn_the_rest(job, &mut repaired).await?;
     Ok(repaired)
 }
@@ -128,7 +131,7 @@ async fn put_back(
         for run in record.new_runs(before.map(SignedRecord::record)) {
             make_part(job, io_node, run).await?;
         }
-        match job.copy_to(io_node, record).await {
+        match copy_to(job, io_node, record).await {
             Ok(()) => *repaired.records.entry(io_node.clone()).or_default() += 1,
             Err(error) if error.outage().is_some() => return Err(error),
             Err(error) => repaired.lost.push(format!("record {} on {io_node}: {error}", record.number)),
@@ -175,9 +178,9 @@ async fn condemn_the_rest(job: &Job, repaired: &mut Repaired) -> Outcome<()> {
         record.condemned.extend(over);
         Ok(count > 0)
     };
-    match job.amend(Deed::Forget, change).await {
+    match amend(job, Deed::Forget, change).await {
         Ok(newest) => {
-            job.reclaim_condemned(&newest).await;
+            reclaim_condemned(job, &newest).await;
             repaired.condemned = count;
             Ok(())
         }

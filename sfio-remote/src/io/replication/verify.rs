@@ -17,6 +17,7 @@ use super::job::Job;
 use super::manifests::{fetch_manifest, manifest_chunks};
 use super::meter::{Meter, Phase};
 use super::objects::{Objects, Source};
+use super::publish::amend;
 use super::read_ahead::ReadAhead;
 use super::reading::Reading;
 use super::spool::ManifestFile;
@@ -288,7 +289,7 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
             Ok(record.damaged != known)
         };
         let before = self.record.number;
-        match self.job.amend(Deed::Damage, change).await {
+        match amend(self.job, Deed::Damage, change).await {
             Ok(record) => {
                 self.verified.recorded = Some(record.number).filter(|number| *number > before);
                 Ok(())

@@ -24,6 +24,7 @@ use super::chunk::{ChunkRef, Hash, MAX_OBJECT_BYTES};
 use super::manifest::Metadata;
 
 pub use places::{Extent, Form, Healed};
+use succession::Succession;
 pub use succession::{BadSuccessor, Right};
 
 const MAGIC: &[u8; 8] = b"SFIOREC2";
@@ -264,6 +265,18 @@ impl Record {
     pub fn run_of(&self, object: u32) -> Option<RunId> {
         let index = self.objects.binary_search_by_key(&object, |entry| entry.number).ok()?;
         self.objects.get(index).map(|entry| entry.run)
+    }
+
+    /// The objects that this record names and `before` does not.
+    pub fn new_runs(&self, before: Option<&Record>) -> Vec<RunId> {
+        let known: BTreeSet<RunId> =
+            before.iter().flat_map(|before| before.objects.iter()).map(|entry| entry.run).collect();
+        self.objects.iter().map(|entry| entry.run).filter(|run| !known.contains(run)).collect()
+    }
+
+    /// Whether it takes away anything that `before` has: a member that may only append may not publish such a record.
+    pub fn drops_something_of(&self, before: &Record) -> bool {
+        Succession { before, after: self }.only_adds().is_err()
     }
 
     /// The numbers of the objects that are needed: those that generations refer to, and those that hold healed chunks

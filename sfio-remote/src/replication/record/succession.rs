@@ -65,75 +65,74 @@ impl SignedRecord {
             return Err(BadSuccessor::Stale { number, predecessor, newest, hash });
         }
         let Some(before) = predecessor else { return Ok(()) };
-        self.is_of_the_data_set_of(before)?;
-        self.keeps_numbers_of(before)?;
+        let succession = Succession { before, after: self };
+        succession.is_of_one_data_set()?;
+        succession.keeps_numbers()?;
         let condemned: BTreeSet<RunId> = before.condemned.iter().copied().collect();
         if let Some(entry) = self.objects.iter().find(|entry| condemned.contains(&entry.run)) {
             return Err(BadSuccessor::Condemned(entry.run));
         }
         match right {
-            Right::Append => self.only_adds_to(before),
+            Right::Append => succession.only_adds(),
             Right::ReadWrite => Ok(()),
         }
     }
 }
 
-impl Record {
-    /// The objects that this record names and `before` does not.
-    pub fn new_runs(&self, before: Option<&Record>) -> Vec<RunId> {
-        let known: BTreeSet<RunId> =
-            before.iter().flat_map(|before| before.objects.iter()).map(|entry| entry.run).collect();
-        self.objects.iter().map(|entry| entry.run).filter(|run| !known.contains(run)).collect()
-    }
+/// A record, and the one that is to follow it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Succession<'a> {
+    pub(super) before: &'a Record,
+    pub(super) after: &'a Record,
+}
 
-    /// Whether it takes away anything that `before` has: a member that may only append may not publish such a record.
-    pub fn drops_something_of(&self, before: &Record) -> bool {
-        self.only_adds_to(before).is_err()
-    }
-
-    fn is_of_the_data_set_of(&self, before: &Record) -> Result<(), BadSuccessor> {
-        if (self.token, &self.site, &self.name) == (before.token, &before.site, &before.name) {
+impl Succession<'_> {
+    fn is_of_one_data_set(self) -> Result<(), BadSuccessor> {
+        let Succession { before, after } = self;
+        if (after.token, &after.site, &after.name) == (before.token, &before.site, &before.name) {
             return Ok(());
         }
         let full = |record: &Record| {
             format!("{}:{} ({:032x})", record.site, record.name, u128::from_be_bytes(record.token.0))
         };
-        Err(BadSuccessor::OtherDataSet { found: full(self), expected: full(before) })
+        Err(BadSuccessor::OtherDataSet { found: full(after), expected: full(before) })
     }
 
-    fn keeps_numbers_of(&self, before: &Record) -> Result<(), BadSuccessor> {
+    fn keeps_numbers(self) -> Result<(), BadSuccessor> {
+        let Succession { before, after } = self;
         let old: BTreeMap<u32, &ObjectEntry> =
             before.objects.iter().map(|entry| (entry.number, entry)).collect();
         let is_right = |entry: &ObjectEntry| match old.get(&entry.number) {
             Some(known) => *known == entry,
             None => entry.number >= before.next_object,
         };
-        if !self.objects.iter().all(is_right) || self.next_object < before.next_object {
+        if !after.objects.iter().all(is_right) || after.next_object < before.next_object {
             return Err(BadSuccessor::Number("an object"));
         }
         let is_right = |number| before.generation(number).is_some() || number >= before.next_generation;
-        let generations = self.generations.iter().all(|generation| is_right(generation.number));
-        if !generations || self.next_generation < before.next_generation {
+        let generations = after.generations.iter().all(|generation| is_right(generation.number));
+        if !generations || after.next_generation < before.next_generation {
             return Err(BadSuccessor::Number("a generation"));
         }
         Ok(())
     }
 
     /// What *append* allows: new generations, new damage, new healings of places that were not healed.
-    fn only_adds_to(&self, before: &Record) -> Result<(), BadSuccessor> {
+    pub(super) fn only_adds(self) -> Result<(), BadSuccessor> {
+        let Succession { before, after } = self;
         let kept: Vec<_> =
-            self.generations.iter().filter(|one| one.number < before.next_generation).collect();
+            after.generations.iter().filter(|one| one.number < before.next_generation).collect();
         let rules = [
-            (matches!(self.deed, Deed::Publish | Deed::Damage | Deed::Heal), "rolling back or forgetting"),
+            (matches!(after.deed, Deed::Publish | Deed::Damage | Deed::Heal), "rolling back or forgetting"),
             (kept.iter().copied().eq(before.generations.iter()), "changing or dropping generations"),
-            (self.current == before.current || self.current >= before.next_generation, "rolling back"),
-            (self.condemned == before.condemned, "condemning"),
+            (after.current == before.current || after.current >= before.next_generation, "rolling back"),
+            (after.condemned == before.condemned, "condemning"),
             (
-                before.objects.iter().all(|entry| self.run_of(entry.number) == Some(entry.run)),
+                before.objects.iter().all(|entry| after.run_of(entry.number) == Some(entry.run)),
                 "dropping objects",
             ),
-            (before.healed.iter().all(|old| self.still_heals(old)), "changing or dropping what was healed"),
-            (before.damaged.iter().all(|old| self.still_damns(old)), "denying damage"),
+            (before.healed.iter().all(|old| after.still_heals(old)), "changing or dropping what was healed"),
+            (before.damaged.iter().all(|old| after.still_damns(old)), "denying damage"),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
             Some((_, what)) => Err(BadSuccessor::Right(what)),

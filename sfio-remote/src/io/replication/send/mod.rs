@@ -25,7 +25,7 @@ use super::filter::Filter;
 use super::job::Job;
 use super::meter::{Meter, Phase};
 use super::parts::Parts;
-use super::publish::Race;
+use super::publish::{Race, Staged, amend, bring_up_to_date};
 use super::survey::{Change, Rules, Summary, Survey, Tops};
 use super::walk::{Attributes, Walk};
 use crate::io::threads;
@@ -221,7 +221,7 @@ impl Sending {
     /// Looks at what there is, and claims the lock meanwhile: it takes one round trip.
     async fn open(&mut self, job: &Job) -> Outcome<Opened> {
         let look = async || -> Outcome<Opened> {
-            let (view, journals, parts) = tokio::join!(job.look_around(), journals(job), job.parts());
+            let (view, journals, parts) = tokio::join!(job.look_around(), journals(job), Parts::ask(job));
             Ok(Opened { view: view?, journals: journals?, parts: parts? })
         };
         if self.options.is_dry_run {
@@ -241,18 +241,18 @@ impl Sending {
         let mut lost = parts.losses(newest);
         if !lost.is_empty() {
             // Another run may have published while the parts were looked at.
-            lost = job.parts().await?.losses(newest);
+            lost = Parts::ask(job).await?.losses(newest);
         }
         if !newest.record().clone().add_damage(&lost) {
             return Ok(false);
         }
-        job.amend(Deed::Damage, |record| Ok(record.add_damage(&lost))).await?;
+        amend(job, Deed::Damage, |record| Ok(record.add_damage(&lost))).await?;
         Ok(true)
     }
 
     /// There is nothing to publish, so the generation that there is counts: on all I/O nodes.
     async fn acknowledge(&self, view: &View, current: u64, mut sent: Sent) -> Outcome<End> {
-        self.job.impatient().bring_up_to_date(view).await?;
+        bring_up_to_date(&self.job.impatient(), view).await?;
         sent.generation = Some(current);
         Ok(End::Done(sent))
     }
@@ -352,11 +352,11 @@ impl Sending {
         let is_less = base.record.as_ref().is_some_and(|before| record.drops_something_of(before));
         let (generation, token) = (record.current().cloned(), record.token);
         // The record waits beside the others until everything that it refers to is safe.
-        let mut staged = self.job.stage(record)?;
+        let mut staged = Staged::begin(&self.job, record)?;
         run.finish().await?;
         self.job.meter.enter(Phase::Publish);
         staged.obsolete = self.obsolete(run, staged.record());
-        let published = self.job.publish(staged, view).await;
+        let published = staged.publish(&self.job, view).await;
         let race = match published {
             Err(ReplicationError::Site(error)) if is_less && is_refusal(&error) => {
                 self.keep_what_was_stored(offer);

@@ -10,6 +10,7 @@ use super::super::job::Job;
 use super::super::meter::Meter;
 use super::super::parts::Parts;
 use super::super::prefetch::Prefetch;
+use super::super::reclaim::reclaim_condemned;
 use super::super::survey::Survey;
 use super::super::tree::Tree;
 use super::Sending;
@@ -59,7 +60,7 @@ impl Run {
             checkpoints: Checkpoints::new(job, &header),
             reclaiming: tokio::spawn(async move {
                 match record {
-                    Some(record) => reclaimer.reclaim_condemned(&record).await,
+                    Some(record) => reclaim_condemned(&reclaimer, &record).await,
                     None => Vec::new(),
                 }
             }),
