@@ -168,7 +168,7 @@ fn run(
         return Err(unreachable(topology, source, target));
     }
     let effort = recursion.effort();
-    let Some(reckoned) = recursion.certificate().reckon(topology, source, target) else {
+    let Some(reckoned) = Reckoned::of(&recursion.certificate(), topology, source, target) else {
         return by_rationals(topology, source, target, effort);
     };
     let Reckoned { mut flows, certificate } = reckoned;

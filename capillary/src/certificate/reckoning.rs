@@ -19,8 +19,8 @@ pub(crate) struct Reckoned {
     pub(crate) certificate: Certificate,
 }
 
-impl Certificate {
-    /// Reckons the flow over each cut anew: the links that cross it are full at one load, so that its supply and the
+impl Reckoned {
+    /// Reckons the flow over each cut of `certificate` anew: the links that cross it are full at one load, so that its supply and the
     /// sum of their capacities are all that it takes. Flows of noise come out as nothing, and their steps are left out.
     ///
     /// This proves the flows optimal, too, with a precision of 1e-20 instead of that of the solver: loads must fall
@@ -28,9 +28,14 @@ impl Certificate {
     /// unless the solver stopped early. `None`: the cuts do not fit together, and what they would prove is no routing.
     ///
     /// Complexity: O((nodes + links) · log nodes).
-    pub(crate) fn reckon(&self, topology: &Topology, source: NodeId, target: NodeId) -> Option<Reckoned> {
-        let mut reckoning = Reckoning::new(self, topology, source, target);
-        for step in 0..self.steps.len() {
+    pub(crate) fn of(
+        certificate: &Certificate,
+        topology: &Topology,
+        source: NodeId,
+        target: NodeId,
+    ) -> Option<Reckoned> {
+        let mut reckoning = Reckoning::new(certificate, topology, source, target);
+        for step in 0..certificate.steps.len() {
             reckoning.step(step)?;
         }
         reckoning.finish()

@@ -9,6 +9,7 @@ mod tight;
 use crate::matrix::arcs::Arcs;
 use crate::matrix::basis::Inverse;
 use crate::matrix::tree::Tree;
+use tight::OpenArcs;
 
 /// A way counts as cheaper only if it is so by this much, relative to the prices on it and on the way of now, and if
 /// moving there would save more than this share of what all demands pay. Less than that is round-off.
@@ -104,10 +105,8 @@ pub(super) struct Simplex<'n> {
     price: Vec<f64>,
     /// What all demands pay together, prices below 0 as if they were above.
     paid: f64,
-    /// The arcs that demands to each target may still use. Index: place in `by_target`, arc.
-    open: Vec<Vec<bool>>,
-    /// The proofs so far.
-    bounds: Vec<tight::Bound>,
+    /// The arcs that demands to each target of `by_target` may still use.
+    open: OpenArcs,
     tree: Tree,
     pub(super) count: Count,
     /// Pivots since the inverse was last found anew.
@@ -134,7 +133,7 @@ impl<'n> Simplex<'n> {
                 None => by_target.push((target, index..index + 1)),
             }
         }
-        let open = vec![vec![true; arcs.len()]; by_target.len()];
+        let open = OpenArcs::all(arcs, by_target.len());
         let mut simplex = Self {
             arcs,
             flows: demands.iter().map(flow).collect(),
@@ -147,7 +146,6 @@ impl<'n> Simplex<'n> {
             price: vec![0.0; arcs.len()],
             paid: 0.0,
             open,
-            bounds: Vec::new(),
             tree: Tree::new(arcs.nodes()),
             count: Count::default(),
             since: 0,
@@ -318,6 +316,22 @@ impl<'n> Simplex<'n> {
         false
     }
 
+    /// Closes for each target the arcs that are on no shortest path by the prices of now, which settle some arcs. Returns
+    /// prices that prove the level over all arcs, none below 0; `None` if round-off made a circle below 0.
+    pub(super) fn close_detours(&mut self, settled: &[u32]) -> Option<Vec<(u32, f64)>> {
+        let distance: Option<Vec<Vec<f64>>> =
+            (0..self.by_target.len()).map(|place| self.distances(place)).collect();
+        Some(self.open.close_detours(self.arcs, &self.price, distance?, settled))
+    }
+
+    /// The distance of each node from a target over the arcs that are open for it.
+    fn distances(&mut self, place: usize) -> Option<Vec<f64>> {
+        let (price, open) = (&self.price, self.open.of(place));
+        let length = |arc: u32| open[arc as usize].then(|| price[arc as usize]);
+        let found = self.tree.search(self.arcs, self.by_target[place].0, length, |_| 1.0);
+        found.then(|| (0..self.arcs.nodes() as u32).map(|node| self.tree.distance(node)).collect())
+    }
+
     /// Lets tight arcs go whose price is below 0.
     fn cheapen_slacks(&mut self) {
         // Degenerate steps could go round in circles; paths will break them.
@@ -374,7 +388,7 @@ impl<'n> Simplex<'n> {
     fn improve_target(&mut self, place: usize) -> bool {
         let (target, range) = self.by_target[place].clone();
         let worst = self.largest_utilisation();
-        let (price, load, arcs, open) = (&self.price, &self.load, self.arcs, &self.open[place]);
+        let (price, load, arcs, open) = (&self.price, &self.load, self.arcs, self.open.of(place));
         let length = |arc: u32| open[arc as usize].then(|| price[arc as usize]);
         let detour = |arc: u32| 1.0 + 4.0 * (load[arc as usize] / arcs.arc(arc).capacity / worst).powi(2);
         self.count.trees += 1;
