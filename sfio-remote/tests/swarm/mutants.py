@@ -112,8 +112,8 @@ MUTANTS = {
         "                Err(_) if MUTANT => {}\n                Err(error) => failure = Some(error),"),
     "lost-reply": (
         "who hears nothing of its publication believes that it failed, and sends again", "io/replication/publish.rs",
-        "                Some((true, _)) => return Ok(Race::Won),",
-        "                Some((true, _)) if !MUTANT => return Ok(Race::Won),\n                Some((true, _)) => return Ok(Race::Lost),"),
+        "            Some((true, _)) => return Ok(Race::Won),",
+        "            Some((true, _)) if !MUTANT => return Ok(Race::Won),\n            Some((true, _)) => return Ok(Race::Lost),"),
     "root-identity": (
         "an export root without its identity is served", "store/identity.rs",
         "        (Some(remembered), None) => Err(WrongRoot::Unmarked(remembered)),",
