@@ -17,7 +17,8 @@ use crate::solver::Effort;
 use crate::solver::balance::Balance;
 use crate::solver::components::Components;
 use crate::topology::{NodeId, Topology};
-use tight_cut::TightCut;
+use rest::Rest;
+use tight_cut::{Newton, Problem, TightCut};
 
 /// The unit, relative, in which round-off is reckoned.
 const EPSILON: f64 = f64::EPSILON;
@@ -56,8 +57,7 @@ pub(crate) struct Recursion {
     components: Components,
     /// What each node must send (negative: receive) in its part's problem; the flow in the network sends as much.
     supply: Vec<f64>,
-    /// Whether the node is on the source side of the last cut that a flow was stuck at.
-    source_side: Vec<bool>,
+    newton: Newton,
     /// The nodes; each part and each child of a part is a range of it.
     order: Vec<u32>,
     /// Flow per link (index: link), 0 until a step fixes it.
@@ -69,7 +69,6 @@ pub(crate) struct Recursion {
     last_scale: f64,
     steps: Vec<Step>,
     children: Vec<u32>,
-    max_flows: usize,
     unreachable: bool,
     /// Working space of the split: nodes by component.
     sorted: Vec<u32>,
@@ -88,7 +87,7 @@ impl Recursion {
             balance: Balance::new(Network::new(topology), nodes),
             components: Components::new(nodes),
             supply,
-            source_side: vec![false; nodes],
+            newton: Newton::new(nodes),
             order: (0..nodes as u32).collect(),
             flows: vec![0.0; topology.link_count()],
             smallest_capacity: topology.smallest_capacity().unwrap_or(1.0),
@@ -97,7 +96,6 @@ impl Recursion {
             last_scale: 0.0,
             steps: Vec::new(),
             children: Vec::new(),
-            max_flows: 0,
             unreachable: false,
             sorted: Vec::new(),
             starts: Vec::new(),
@@ -129,6 +127,38 @@ impl Recursion {
         }
     }
 
+    /// The smallest cut of the whole network: its capacity and, per node, whether it is on the source's side.
+    pub(crate) fn first_cut(mut self) -> (f64, Vec<bool>) {
+        let Some(Pending { part, .. }) = self.pending.pop() else { return (0.0, Vec::new()) };
+        let cut = self.tight_cut(&part);
+        let is_on_source_side = |node| self.newton.is_on_source_side(&cut, &self.supply, node);
+        (cut.ratio, (0..self.supply.len() as u32).map(is_on_source_side).collect())
+    }
+
+    fn tight_cut(&mut self, part: &Part) -> TightCut {
+        let nodes = &self.order[part.nodes.start as usize..part.nodes.end as usize];
+        let problem = Problem { nodes, supply: &self.supply, noise: part.noise };
+        self.newton.tight_cut(&mut self.balance, problem)
+    }
+
+    /// Gives the links that no layer has fixed the cheapest flow that keeps their loads within that of the last layer
+    /// [theory §1.5].
+    pub(crate) fn fill_rest(&mut self) {
+        let mut parts: Vec<Part> =
+            std::mem::take(&mut self.pending).into_iter().map(|pending| pending.part).collect();
+        parts.sort_by_key(|part| part.nodes.start);
+        let rest = Rest {
+            network: &self.balance.network,
+            supply: &self.supply,
+            order: &self.order,
+            last_scale: self.last_scale,
+        };
+        let mut number = vec![0; self.supply.len()];
+        for part in &parts {
+            rest.fill(part, &mut number, &mut self.flows);
+        }
+    }
+
     /// Counts the layer of a scale; parts come by rising scale.
     fn is_within(&mut self, limit: Option<NonZeroU32>, scale: f64) -> bool {
         if scale <= self.last_scale * (1.0 + EQUAL_LOADS) {
@@ -153,7 +183,7 @@ impl Recursion {
     }
 
     pub(crate) fn effort(&self) -> Effort {
-        Effort { steps: self.steps.len(), max_flows: self.max_flows, rounds: self.balance.rounds }
+        Effort { steps: self.steps.len(), max_flows: self.newton.max_flows, rounds: self.balance.rounds }
     }
 
     /// The cuts so far; the recursion is done with them.
@@ -164,10 +194,6 @@ impl Recursion {
             children: std::mem::take(&mut self.children),
             stopped_at: (!self.pending.is_empty()).then_some(self.smallest_capacity / self.last_scale),
         }
-    }
-
-    fn nodes(&self, part: &Part) -> &[u32] {
-        &self.order[part.nodes.start as usize..part.nodes.end as usize]
     }
 }
 

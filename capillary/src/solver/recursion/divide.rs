@@ -33,8 +33,8 @@ impl Recursion {
             return count;
         }
         // Round-off left a residual on the tight cut itself: the cut is known, so close it by force.
-        let sides: Vec<bool> =
-            (0..self.supply.len() as u32).map(|node| self.is_on_source_side(cut, node)).collect();
+        let is_on_source_side = |node| self.newton.is_on_source_side(cut, &self.supply, node);
+        let sides: Vec<bool> = (0..self.supply.len() as u32).map(is_on_source_side).collect();
         self.components.search(network, nodes, cut.tolerance, |tail, head| {
             sides[tail as usize] == sides[head as usize] || !sides[tail as usize]
         })
