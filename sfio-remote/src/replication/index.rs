@@ -27,9 +27,9 @@ impl ChunkIndex {
         known.map(|index| self.known[index]).or_else(|| self.new.get(hash).copied())
     }
 
-    /// The chunks that were inserted.
-    pub fn into_inserted(self) -> Vec<ChunkRef> {
-        self.new.into_values().collect()
+    /// The chunks that were inserted, by hash; as they are, since a copy of a million takes 56 MB.
+    pub fn into_inserted(self) -> BTreeMap<Hash, ChunkRef> {
+        self.new
     }
 
     /// One more.

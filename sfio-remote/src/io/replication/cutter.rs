@@ -1,6 +1,6 @@
 //! Files become chunks, and chunks that nobody has yet become bytes to send. Runs on a thread of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -66,8 +66,8 @@ pub(super) struct Cutting {
     pub(super) index: Vec<ChunkRef>,
     /// All objects that hold something of it.
     pub(super) objects: BTreeSet<u32>,
-    /// What was sent: all of it is in the run's object.
-    pub(super) stored: Vec<ChunkRef>,
+    /// What was sent, by hash: all of it is in the run's object.
+    pub(super) stored: BTreeMap<Hash, ChunkRef>,
     /// What was healed, and what is still damaged.
     pub(super) wounds: Wounds,
     pub(super) problems: Vec<Problem>,
