@@ -25,7 +25,7 @@ pub(crate) mod record;
 
 pub use chunk::{ChunkRef, Codec, Hash, MAX_CHUNK_BYTES, MAX_OBJECT_BYTES};
 pub use compare::{Difference, Merge};
-pub use index::ChunkIndex;
+pub use index::{ChunkIndex, Inserted};
 pub use journal::{Journal, JournalHeader, MAX_FRAME_CHUNKS, MAX_JOURNAL_BYTES};
 pub use manifest::{
     BadManifest, Entry, EntryKind, EntryReader, EntryWriter, Metadata, Owner, Piece, Timestamp, TreePath,

@@ -1,6 +1,6 @@
 //! Files become chunks, and chunks that nobody has yet become bytes to send. Runs on a thread of its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -20,8 +20,8 @@ use super::tree::Tree;
 use super::walk::{Problem, modified, words};
 use crate::io::threads::Output;
 use crate::replication::{
-    ChunkIndex, ChunkRef, Compression, Entry, EntryKind, FILE_CHUNKS, Hash, MANIFEST_CHUNKS, Packed, Piece,
-    SignedRecord, Timestamp,
+    ChunkIndex, ChunkRef, Compression, Entry, EntryKind, FILE_CHUNKS, Hash, Inserted, MANIFEST_CHUNKS,
+    Packed, Piece, SignedRecord, Timestamp,
 };
 
 /// How often a file is read anew that changes while it is read.
@@ -67,7 +67,7 @@ pub(super) struct Cutting {
     /// All objects that hold something of it.
     pub(super) objects: BTreeSet<u32>,
     /// What was sent, by hash: all of it is in the run's object.
-    pub(super) stored: BTreeMap<Hash, ChunkRef>,
+    pub(super) stored: Inserted,
     /// What was healed, and what is still damaged.
     pub(super) wounds: Wounds,
     pub(super) problems: Vec<Problem>,

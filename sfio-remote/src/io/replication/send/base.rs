@@ -1,6 +1,6 @@
 //! What a run begins with: the newest record, its tree, and the chunks that need not be sent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::super::parts::Parts;
 use super::super::spool::ManifestFile;
 use super::wounds::Wounds;
 use crate::replication::{
-    ChunkIndex, ChunkRef, Entry, EntryReader, Generation, Hash, Journal, MAX_JOURNAL_BYTES, ObjectEntry,
+    ChunkIndex, ChunkRef, Entry, EntryReader, Generation, Inserted, Journal, MAX_JOURNAL_BYTES, ObjectEntry,
     RunId, SignedRecord, Token,
 };
 use crate::store;
@@ -56,7 +56,7 @@ pub(super) enum Chunks {
     /// The chunks are those that the run's journal tells of.
     Journal(Journal),
     /// The chunks are those that this process has stored.
-    Sent(BTreeMap<Hash, ChunkRef>),
+    Sent(Inserted),
 }
 
 /// The numbers that objects are going to have in the next record.
@@ -219,7 +219,7 @@ impl Base {
             let (object, reach) = (numbers.give(*run), parts.reach(*run));
             let stored: Vec<ChunkRef> = match chunks {
                 Chunks::Journal(journal) => journal.chunks_in(object).collect(),
-                Chunks::Sent(chunks) => chunks.values().map(|chunk| ChunkRef { object, ..*chunk }).collect(),
+                Chunks::Sent(chunks) => chunks.iter().map(|chunk| ChunkRef { object, ..*chunk }).collect(),
             };
             let there = stored.iter().filter(|chunk| chunk.end() <= reach);
             there.clone().for_each(|chunk| numbers.hold(chunk));

@@ -1,6 +1,5 @@
 //! One sync run: an object and a journal of its own, and what is written there.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
@@ -19,7 +18,7 @@ use super::base::{Abandoned, Base, Chunks, Numbers};
 use super::checkpoints::Checkpoints;
 use super::write_window::WriteWindow;
 use crate::io::threads::Production;
-use crate::replication::{ChunkRef, Hash, JournalHeader, RunId, Token};
+use crate::replication::{Inserted, JournalHeader, RunId, Token};
 
 /// How many chunks may wait between the thread that cuts and the task that sends: at most 16 MiB.
 const CHUNKS_AHEAD: usize = 16;
@@ -158,7 +157,7 @@ impl Run {
     }
 
     /// What the next run of this process knows: what this one knew, and what it has stored.
-    pub(super) fn into_abandoned(mut self, stored: BTreeMap<Hash, ChunkRef>) -> Vec<Abandoned> {
+    pub(super) fn into_abandoned(mut self, stored: Inserted) -> Vec<Abandoned> {
         let (run, token) = (self.id, self.token);
         self.abandoned.push(Abandoned { run, token, is_alive: false, chunks: Chunks::Sent(stored) });
         std::mem::take(&mut self.abandoned)
