@@ -1,11 +1,13 @@
 //! What the processes of writers do.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use fec_transport::overlay::Peer;
+use sfio_remote::io::sim::Cluster;
+use sfio_remote::replication::SignedRecord;
 use sfio_remote::sim::Dice;
 use tokio::time::{Instant, sleep};
 
@@ -70,6 +72,8 @@ pub(crate) struct Program {
     pub(crate) peer: Peer,
     pub(crate) user: User,
     pub(crate) may_only_append: bool,
+    /// The cluster, which holds this program's task.
+    pub(crate) cluster: Weak<Cluster>,
     pub(crate) shared: Shared,
     pub(crate) dice: Dice,
     pub(crate) began: Instant,
@@ -127,7 +131,27 @@ impl Program {
         self.judge(&what, &result)?;
         let Ok((generation, is_new)) = result else { return Ok(()) };
         self.published.fetch_add(u64::from(is_new), Ordering::Relaxed);
-        self.shared.scene().book.acknowledged(attempt, generation, is_new)
+        self.shared.scene().book.acknowledged(attempt, generation, is_new)?;
+        self.is_known_everywhere(generation)
+    }
+
+    /// What is acknowledged is in a record on each disk: none of them can take its name alone with it.
+    fn is_known_everywhere(&self, generation: u64) -> Result<(), String> {
+        let Some(cluster) = self.cluster.upgrade() else { return Ok(()) };
+        let (mut world, scene) = (cluster.world(), self.shared.scene());
+        let mut knows = |io_node: &String| {
+            let disk = world.disk(io_node).inner();
+            let paths = disk.paths().map(ToString::to_string);
+            let records = paths.filter(|path| path.starts_with("set/commits/"));
+            let parsed = records.filter_map(|path| SignedRecord::parse(disk.content(&path)?.into()).ok());
+            parsed.map(|record| record.next_generation).max() > Some(generation)
+        };
+        match scene.io_nodes.iter().find(|io_node| !knows(io_node)) {
+            Some(io_node) if scene.book.damage().is_none() => {
+                Err(format!("generation {generation} was acknowledged, and {io_node} has no record of it"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Restores a generation that was acknowledged before this began.

@@ -95,7 +95,7 @@ pub(crate) fn play(seed: u64) -> Outcome {
 
 /// One seed's cluster, and who has to do with it.
 struct Play {
-    cluster: Cluster,
+    cluster: Arc<Cluster>,
     shared: Shared,
     place: Place,
     members: Vec<Member>,
@@ -150,7 +150,7 @@ impl Play {
         let harm = dice.one_in(3).then(|| (dice.below(rounds - 1), HARMFUL[dice.below(HARMFUL.len())]));
         let keys =
             names.iter().map(|name| ((*name).to_owned(), identity_of(name).public().ed25519)).collect();
-        let cluster = Cluster::start(config);
+        let cluster = Arc::new(Cluster::start(config));
         let shared = Shared::new(seed, io_nodes.clone(), GRACE);
         for member in &members {
             let cache = member.cache.as_ref().map(|cache| cache.path().to_owned());
@@ -270,6 +270,7 @@ impl Play {
             peer: process.peer(),
             user,
             may_only_append: member.may_only_append,
+            cluster: Arc::downgrade(&self.cluster),
             shared: self.shared.clone(),
             dice: Dice::new(self.seed.wrapping_mul(977) ^ process.peer().instance.0),
             began: self.began,
