@@ -26,12 +26,39 @@ impl Clock {
         self.time_at_start + self.start.elapsed()
     }
 
+    /// The moment at which a batch of datagrams was taken from the kernel, which is now.
+    ///
+    /// The system's clock is asked first: if this process is kept from running before the other one is asked, datagrams
+    /// seem to have come later than they did. If they seemed to have come earlier, perhaps before they were sent, the
+    /// floor of the one-way delay would be too low for twenty seconds, everything would look like a queue, and the
+    /// path's rate would fall to nothing.
+    #[allow(clippy::disallowed_methods, reason = "the kernel notes arrivals by the system's clock")]
+    pub(super) fn batch(self) -> Batch {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Batch { since_epoch, now: self.now() }
+    }
+
     /// `time` as the runtime's timers want it. What is more than a day off is a day off. Those timers stand still while
     /// the machine sleeps, so after a sleep they may be late by what was left of them.
     #[allow(clippy::disallowed_methods, reason = "the place where the core's time meets the runtime's")]
     pub(super) fn instant(self, time: Time) -> tokio::time::Instant {
         let ahead = time.since(self.now()).min(Duration::from_secs(24 * 60 * 60));
         (Instant::now() + ahead).into()
+    }
+}
+
+/// When a batch of datagrams was taken from the kernel, by the system's clock and by ours.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Batch {
+    since_epoch: Duration,
+    now: Time,
+}
+
+impl Batch {
+    /// When a datagram arrived that the kernel has noted at `noted` by the system's clock; without a note, now.
+    pub(super) fn arrival(self, noted: Option<Duration>) -> Time {
+        let age = noted.map_or(Duration::ZERO, |noted| self.since_epoch.saturating_sub(noted));
+        self.now - age
     }
 }
 
@@ -82,6 +109,16 @@ mod tests {
         assert!(clock.instant(soon + 2 * second) > clock.instant(soon) + second);
         assert!(clock.instant(Time::from_epoch(Duration::MAX)) > clock.instant(soon));
         assert!(clock.instant(Time::ZERO) < clock.instant(soon));
+    }
+
+    #[test]
+    fn what_waited_in_the_kernel_arrived_before_it_was_taken() {
+        let (since_epoch, now) = (Duration::from_secs(1_000), Time::from_epoch(Duration::from_secs(7)));
+        let batch = Batch { since_epoch, now };
+        let waited = Duration::from_millis(30);
+        assert_eq!(batch.arrival(Some(since_epoch - waited)), now - waited);
+        // The system's clock may have been set back meanwhile, and not every kernel notes anything.
+        assert_eq!([batch.arrival(Some(since_epoch + waited)), batch.arrival(None)], [now; 2]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::addresses::AddressBook;
 use super::clock::Clock;
 use super::codec_pool::CodecPool;
 use super::control::{ControlConfig, ControlEvent, ControlPlane};
-use super::data::{ArrivalLoss, DataCounts, DataSocket};
+use super::data::{ArrivalLoss, DataCounts, DataSocket, Received};
 use super::drop_log::DropLog;
 use super::endpoint::{EndpointConfig, EndpointError, ReloadError, random};
 use super::sockets::Sockets;
@@ -244,16 +244,15 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         tracing::info!(neighbour, instance = format_args!("{:016x}", peer.instance.0), "{news}");
     }
 
-    /// The clock is asked when the kernel has given the batch. If it were asked before, and this task kept from running
-    /// in between, datagrams would have arrived before they were sent: the floor of the one-way delay would be too low
-    /// for twenty seconds, everything would look like a queue, and the path's rate would fall to nothing.
+    /// The node hears when each datagram came, not when this task came to it: what arrives while the process is kept
+    /// from running would otherwise look like a queue on the way. But its time never goes back.
     fn feed_datagrams(&mut self) {
         let Driver { clock, data, node, addresses, .. } = self;
-        let mut arrival = None;
-        data.receive(|from, ecn, datagram| {
-            let now = *arrival.get_or_insert_with(|| clock.now());
-            if let Ingress::Greeted(peer) = node.handle_marked_datagram(now, ecn, datagram) {
-                addresses.learn(now, peer, from);
+        let mut batch = None;
+        data.receive(|Received { from, ecn, noted, datagram }| {
+            let arrival = batch.get_or_insert_with(|| clock.batch()).arrival(noted).max(node.now());
+            if let Ingress::Greeted(peer) = node.handle_marked_datagram(arrival, ecn, datagram) {
+                addresses.learn(arrival, peer, from);
             }
         });
     }
