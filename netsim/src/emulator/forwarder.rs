@@ -56,15 +56,18 @@ impl Forwarder {
         }
     }
 
-    /// Takes in what has come, lets out what is due.
+    /// Takes in what has come, lets out what is due. A packet is on the link from when it came, not from when the turn
+    /// does: a late turn takes nothing of what the link can carry. It came since the turn before, whatever the system's
+    /// clock says.
     fn turn(&mut self, inbox: &mut Inbox, burst: &mut Burst) {
         let mut traffic = self.traffic.lock();
         let now = present().duration_since(self.started);
-        traffic.begin_turn(now);
+        let last_turn = traffic.begin_turn(now);
         for port in &mut self.ports {
             port.receive(now, inbox, |direction, packet, exit| {
                 let departure = Departure { exit, ecn: packet.ecn };
-                traffic.shapers[direction as usize].offer(now, packet.payload, || departure);
+                let came = now.saturating_sub(packet.age).max(last_turn);
+                traffic.shapers[direction as usize].offer(came, packet.payload, || departure);
             });
         }
         for shaper in &mut traffic.shapers {

@@ -41,9 +41,10 @@ impl SharedTraffic {
 }
 
 impl Traffic {
-    /// A turn begins at `now`, the time since the start.
-    pub(super) fn begin_turn(&mut self, now: Duration) {
-        self.longest_pause = self.longest_pause.max(now.saturating_sub(self.last_turn));
-        self.last_turn = now;
+    /// A turn begins at `now`, the time since the start; gives when the one before began.
+    pub(super) fn begin_turn(&mut self, now: Duration) -> Duration {
+        let last_turn = std::mem::replace(&mut self.last_turn, now);
+        self.longest_pause = self.longest_pause.max(now.saturating_sub(last_turn));
+        last_turn
     }
 }
