@@ -131,7 +131,8 @@ impl Bench {
         let reading = Reading::begin(&job).await?;
         let generation = reading.generation(None)?;
         let manifest = reading.manifest(generation).await?;
-        let wanted = Wanted { generation, manifest: &manifest, objects: reading.objects(Source::Cache) };
+        let wanted =
+            Wanted { top: &generation.top, manifest: &manifest, objects: reading.objects(Source::Cache) };
         restore(&wanted, target, options, &job.meter, |_, _| {}).await
     }
 

@@ -252,6 +252,33 @@ fn a_disk_that_is_full_or_turns_read_only_is_named_and_the_next_run_goes_on() {
 }
 
 #[test]
+fn a_directory_or_a_file_is_fetched_alone() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let folder = scene();
+    let (tree, back) = (path(&folder, "tree"), path(&folder, "back"));
+    let objects = folder.path().join("tree/objects");
+    fs::create_dir(&objects).expect("a folder, called as one of the data set's own");
+    fs::hard_link(folder.path().join("tree/a/large"), objects.join("x")).expect("a second name");
+    overlay.client(&["sync", &tree, "local:trees/t"]).succeeds();
+
+    overlay.client(&["sync", "local:trees/t/a/b", &back]).succeeds();
+    assert_eq!(picture(back.as_ref()), picture(folder.path().join("tree/a/b").as_ref()));
+    overlay.client(&["sync", "--delete", "local:trees/t/objects", &back]).succeeds();
+    assert_eq!(picture(back.as_ref()), picture(&objects), "a file, whose other name is elsewhere");
+    overlay.client(&["sync", "local:trees/t/a/b/7", &back]).succeeds();
+    assert_eq!(fs::read(folder.path().join("back/7")).expect("a file"), noise(2_000, 7));
+
+    overlay
+        .client(&["sync", "local:trees/t/a/c", &back])
+        .fails_with(3, "generation 1 of local:trees/t has no a/c");
+    overlay.client(&["sync", "local:trees/u/a", &back]).fails_with(3, "no data set of that name");
+    // A data set of the whole name comes first.
+    overlay.client(&["sync", &path(&folder, "tree/a/b"), "local:trees/t/a"]).succeeds();
+    overlay.client(&["sync", "--delete", "local:trees/t/a", &back]).succeeds();
+    assert_eq!(picture(back.as_ref()), picture(folder.path().join("tree/a/b").as_ref()));
+}
+
+#[test]
 fn patterns_come_from_a_file_and_a_wrong_one_is_named_with_its_line() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
     let folder = scene();

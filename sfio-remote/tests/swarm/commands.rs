@@ -132,7 +132,8 @@ impl User {
             let reading = Reading::begin(&job).await?;
             let generation = reading.generation(Some(generation))?;
             let manifest = reading.manifest(generation).await?;
-            let wanted = Wanted { generation, manifest: &manifest, objects: reading.objects(Source::Cache) };
+            let wanted =
+                Wanted { top: &generation.top, manifest: &manifest, objects: reading.objects(Source::Cache) };
             let options = RestoreOptions {
                 filter: everything(),
                 attributes: Attributes::Ignored,

@@ -72,6 +72,14 @@ impl DataSet {
         })
     }
 
+    /// Another data set of the same site.
+    ///
+    /// # Errors
+    /// If no data set can be called so.
+    pub fn named(&self, name: SubfilePath) -> Result<DataSet, ElementError> {
+        Ok(DataSet { path: Arc::new(DatasetPath::new(name)?), ..self.clone() })
+    }
+
     /// The site's name.
     pub fn site(&self) -> &str {
         &self.site

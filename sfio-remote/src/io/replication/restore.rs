@@ -16,9 +16,7 @@ use super::spool::{ManifestFile, Spool, SpoolWriter};
 use super::survey::{Change, Summary};
 use super::tree::Tree;
 use super::walk::{Attributes, Problem, Walk, next_entry, words};
-use crate::replication::{
-    ChunkRef, Difference, Entry, EntryKind, Generation, Merge, Metadata, Owner, TreePath,
-};
+use crate::replication::{ChunkRef, Difference, Entry, EntryKind, Merge, Metadata, Owner, TreePath};
 
 /// How a tree is to be restored.
 #[derive(Debug, Clone)]
@@ -38,11 +36,11 @@ pub struct RestoreOptions {
     pub is_dry_run: bool,
 }
 
-/// A generation that is to become a tree.
+/// What is to become a tree: a generation, or a [`Subtree`](super::Subtree) of one.
 #[derive(Debug)]
 pub struct Wanted<'a> {
-    /// The generation.
-    pub generation: &'a Generation,
+    /// The metadata of its top.
+    pub top: &'a Metadata,
     /// What it consists of.
     pub manifest: &'a ManifestFile,
     /// What its chunks are read from.
@@ -109,9 +107,7 @@ pub async fn restore(
         planter.settle_if_due().await.map_err(here)?;
     }
     meter.enter(Phase::Drain);
-    summary
-        .problems
-        .extend(planter.leave_all(&options.allowed(wanted.generation.top.clone())).await.map_err(here)?);
+    summary.problems.extend(planter.leave_all(&options.allowed(wanted.top.clone())).await.map_err(here)?);
     let mut top = Tree::open(target).map_err(here)?;
     sync(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
     Ok(summary)
@@ -173,7 +169,7 @@ fn plan(
     let everything = Filter::new([]).map_err(io::Error::other)?;
     let exists = target.exists();
     let walk = exists.then(|| Walk::new(target, &everything, options.attributes)).transpose()?;
-    let top = options.allowed(wanted.generation.top.clone());
+    let top = options.allowed(wanted.top.clone());
     let top_differs = walk.as_ref().is_some_and(|walk| options.comparable(walk.top().clone()) != top);
     let comparable = |entry: Entry| Entry { metadata: options.comparable(entry.metadata.clone()), ..entry };
     let mut walk = walk.into_iter().flatten().map(|entry| entry.map(comparable));

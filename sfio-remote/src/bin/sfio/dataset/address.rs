@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use sfio_remote::io::replication::Site;
 use sfio_remote::name::SubfilePath;
+use sfio_remote::replication::TreePath;
 
 use crate::client::Session;
 use crate::exit::{Exit, Failure, OrFail as _};
@@ -27,6 +28,18 @@ pub(crate) enum Place {
 impl Address {
     pub(super) fn dataset(&self) -> &SubfilePath {
         &self.dataset
+    }
+
+    /// What it may mean where something is fetched: the data set of that name, or else one of a shorter name, and a path
+    /// in it.
+    pub(super) fn meanings(&self) -> impl Iterator<Item = (Address, Option<TreePath>)> + '_ {
+        let name = self.dataset.as_str();
+        let shorter = name.rmatch_indices('/').filter_map(|(slash, _)| {
+            let dataset = SubfilePath::new(&name[..slash]).ok()?;
+            let path = TreePath::new(name.as_bytes()[slash + 1..].to_vec())?;
+            Some((Address { dataset, ..self.clone() }, Some(path)))
+        });
+        std::iter::once((self.clone(), None)).chain(shorter)
     }
 
     /// The site of that name in the overlay.
@@ -85,6 +98,17 @@ impl FromStr for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_name_of_a_data_set_comes_first() {
+        let address: Address = "local:photos/2026/summer".parse().expect("an address");
+        let meanings = address.meanings().map(|(address, path)| {
+            (address.to_string(), path.map(|path| path.to_string()).unwrap_or_default())
+        });
+        let expected = [("photos/2026/summer", ""), ("photos/2026", "summer"), ("photos", "2026/summer")];
+        let expected = expected.map(|(dataset, path)| (format!("local:{dataset}"), path.to_owned()));
+        assert_eq!(meanings.collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn a_colon_before_the_first_slash_makes_a_place_remote() {

@@ -8,10 +8,10 @@ use clap::ArgMatches;
 use program::output::Telling;
 use program::quantity;
 use sfio_remote::io::replication::{
-    Attributes, Deletion, Filter, Job, Mended, Meter, Reading, ReplicationError, RestoreOptions, SendOptions,
-    Sent, Source, Summary, Wanted, restore, send,
+    Attributes, Deletion, FailureKind, Filter, Job, Mended, Reading, ReplicationError, RestoreOptions,
+    SendOptions, Sent, Source, Subtree, Summary, Wanted, restore, send,
 };
-use sfio_remote::replication::Compression;
+use sfio_remote::replication::{Compression, TreePath};
 
 use super::address::{Address, Place};
 use super::board::Board;
@@ -22,7 +22,7 @@ use super::patterns::Patterns;
 use super::rate::{Limit, Limiting};
 use super::report::{Report, complain, teller};
 use crate::client::Session;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, OrFail as _};
 
 /// Replicate a tree of files to a site, or back
 ///
@@ -36,10 +36,11 @@ use crate::exit::{Exit, Failure};
 #[command(after_help = "Examples:
   sfio sync --overlay try photos local:photos           send
   sfio sync --overlay try local:photos restored         fetch
+  sfio sync --overlay try local:photos/2026 restored    fetch one directory, or one file
   sfio sync --overlay try --dry-run --delete photos local:photos
   sfio generations --overlay try local:photos")]
 pub(crate) struct Options {
-    /// What to replicate: a directory, or SITE:NAME
+    /// What to replicate: a directory, or SITE:NAME, or SITE:NAME/PATH for a directory or a file of a data set
     source: Place,
 
     /// Where to: SITE:NAME, or a directory
@@ -209,9 +210,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
                 Some(pause) => upload.watch(pause).await,
             }
         }),
-        (Place::Remote(source), Place::Local(target)) => options.care.work(source, async |session, job| {
-            download(session, &job, source, target, options, filter).await
-        }),
+        (Place::Remote(source), Place::Local(target)) => options
+            .care
+            .identification
+            .work(async |session| Download { session, source, target, options }.run(filter).await),
         _ => Err(Failure::new(Exit::Usage, "exactly one of SOURCE and TARGET must be a data set, SITE:NAME")),
     }
 }
@@ -311,59 +313,111 @@ fn time_of_day() -> impl std::fmt::Display {
     jiff::Zoned::now().strftime("%F %T")
 }
 
-async fn download(
-    session: &Session,
-    job: &Job,
-    source: &Address,
-    target: &Path,
-    options: &Options,
-    filter: Filter,
-) -> Result<(), Failure> {
-    let failed = |error| failure(source, &error);
-    let limiting = Limiting::of(options.bwlimit.as_ref(), job.dataset.throttle());
-    let board = Board::of_run("fetching", Arc::clone(&job.meter), options.path_lines(session));
-    let started = Instant::now();
-    let reading = Reading::begin(job).await.map_err(failed)?;
-    let generation = reading.generation(options.generation).map_err(failed)?;
-    let manifest = reading.manifest(generation).await.map_err(failed)?;
-    let wanted = Wanted { generation, manifest: &manifest, objects: reading.objects(Source::Cache) };
-    let how = options.how_to_restore(filter);
-    if let Some(allowed) = options.max_delete {
-        let dry = RestoreOptions { is_dry_run: true, ..how.clone() };
-        let counted = restore(&wanted, target, &dry, &Arc::<Meter>::default(), |_, _| {}).await;
-        let found = counted.map_err(failed)?.deleted;
-        if found > allowed {
-            let message = format!("{found} entries would be deleted; --max-delete allows {allowed}");
-            return Err(Failure::new(Exit::Failed, message));
+/// A generation, or a part of one, that is to be fetched.
+struct Download<'a> {
+    session: &'a Session,
+    source: &'a Address,
+    target: &'a Path,
+    options: &'a Options,
+}
+
+/// A data set that was found, and the path in it that is wanted, if it is not all of it.
+struct Found {
+    address: Address,
+    path: Option<TreePath>,
+    reading: Reading,
+}
+
+impl Download<'_> {
+    async fn run(&self, filter: Filter) -> Result<(), Failure> {
+        let (target, options) = (self.target, self.options);
+        let (shortest, _) = self.source.meanings().last().expect("a name has a meaning");
+        let job = options.care.job(self.session, &shortest)?;
+        let (meter, throttle) = (Arc::clone(&job.meter), Arc::clone(job.dataset.throttle()));
+        let limiting = Limiting::of(options.bwlimit.as_ref(), &throttle);
+        let board = Board::of_run("fetching", Arc::clone(&meter), options.path_lines(self.session));
+        let started = Instant::now();
+        let Found { address: source, path, reading } = self.find(job).await?;
+        let failed = |error| failure(&source, &error);
+        let generation = reading.generation(options.generation).map_err(failed)?;
+        let number = generation.number;
+        let manifest = reading.manifest(generation).await.map_err(failed)?;
+        let Subtree { top, manifest } = match &path {
+            None => Subtree { top: generation.top.clone(), manifest },
+            Some(path) => {
+                let subtree = Subtree::of(generation, &manifest, path).or_fail(Exit::Failed, &source)?;
+                let missing = format!("generation {number} of {source} has no {path}");
+                subtree.ok_or(Failure::new(Exit::Input, missing))?
+            }
+        };
+        let wanted = Wanted { top: &top, manifest: &manifest, objects: reading.objects(Source::Cache) };
+        let how = options.how_to_restore(filter);
+        self.count_deletions(&source, &wanted, &how).await?;
+        let telling = Telling::default();
+        let restored = restore(&wanted, target, &how, &meter, teller(options, &telling)).await;
+        drop((board, limiting));
+        super::warn(&reading.disagreements, &source);
+        let summary = reading.unless_removed(generation, restored).await.map_err(failed)?;
+        if !summary.problems.is_empty() && reading.has_removed(generation).await {
+            return Err(failed(ReplicationError::Removed(number)));
         }
+        if !options.patterns.are_none() && selects_nothing(&summary) {
+            let message = format!("{source}: --exclude and --include leave nothing of generation {number}");
+            return Err(Failure::new(Exit::Input, message));
+        }
+        let part = path.map_or_else(String::new, |path| format!("{path} of "));
+        let line = match options.dry_run {
+            true => "nothing was changed".to_owned(),
+            false => format!("{} is {part}generation {number} of {source} now", target.display()),
+        };
+        let report = Report {
+            summary,
+            meter,
+            took: started.elapsed(),
+            generation: Some(number),
+            is_new: true,
+            resumed: 0,
+            mended: Mended::default(),
+            warnings: Vec::new(),
+            line,
+        };
+        report.end(&telling, options)
     }
-    let telling = Telling::default();
-    let restored = restore(&wanted, target, &how, &job.meter, teller(options, &telling)).await;
-    drop((board, limiting));
-    super::warn(&reading.disagreements, source);
-    let summary = reading.unless_removed(generation, restored).await.map_err(failed)?;
-    if !summary.problems.is_empty() && reading.has_removed(generation).await {
-        return Err(failed(ReplicationError::Removed(generation.number)));
+
+    /// Refuses to delete more than --max-delete allows.
+    async fn count_deletions(
+        &self,
+        source: &Address,
+        wanted: &Wanted<'_>,
+        how: &RestoreOptions,
+    ) -> Result<(), Failure> {
+        let Some(allowed) = self.options.max_delete else { return Ok(()) };
+        let dry = RestoreOptions { is_dry_run: true, ..how.clone() };
+        let counted = restore(wanted, self.target, &dry, &Arc::default(), |_, _| {}).await;
+        let found = counted.map_err(|error| failure(source, &error))?.deleted;
+        if found <= allowed {
+            return Ok(());
+        }
+        let message = format!("{found} entries would be deleted; --max-delete allows {allowed}");
+        Err(Failure::new(Exit::Failed, message))
     }
-    let number = generation.number;
-    if !options.patterns.are_none() && selects_nothing(&summary) {
-        let message = format!("{source}: --exclude and --include leave nothing of generation {number}");
-        return Err(Failure::new(Exit::Input, message));
+
+    /// The data set of that name; or else one of a shorter name, of which the rest is a path.
+    async fn find(&self, job: Job) -> Result<Found, Failure> {
+        let mut missing = None;
+        for (address, path) in self.source.meanings() {
+            // No data set is called as its own folders are, but a directory in one may be.
+            let Ok(dataset) = job.dataset.named(address.dataset().clone()) else { continue };
+            let job = Job { dataset, ..job.clone() };
+            match Reading::begin(&job).await {
+                Ok(reading) => return Ok(Found { address, path, reading }),
+                // What this member may not see has no part of what it asks for.
+                Err(error) if error.kind() == FailureKind::Input => {
+                    missing.get_or_insert_with(|| failure(self.source, &error));
+                }
+                Err(error) => return Err(failure(&address, &error)),
+            }
+        }
+        Err(missing.expect("a name has a meaning"))
     }
-    let line = match options.dry_run {
-        true => "nothing was changed".to_owned(),
-        false => format!("{} is generation {number} of {source} now", target.display()),
-    };
-    let report = Report {
-        summary,
-        meter: Arc::clone(&job.meter),
-        took: started.elapsed(),
-        generation: Some(number),
-        is_new: true,
-        resumed: 0,
-        mended: Mended::default(),
-        warnings: Vec::new(),
-        line,
-    };
-    report.end(&telling, options)
 }
