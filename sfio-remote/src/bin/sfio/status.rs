@@ -37,8 +37,8 @@ struct Target {
 ///
 /// On a terminal it shows a new picture every second until Ctrl-C; in a pipe, with --once or --json it looks once. For
 /// each path: the rate at which it is paced, its round trip, how long packets stand in queues, the share of packets
-/// that it loses, the share of the session's symbols that it carries (and should by the plan), and its redundancy
-/// (repair symbols over source symbols).
+/// that it loses, the share of the session's symbols that it carries and should by the plan, in per cent, and its repair
+/// symbols over its source symbols. A route that does not fit beside stands below.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sfio status --config /tmp/try/io1/config.toml")]
 pub(crate) struct Options {
@@ -96,7 +96,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         return output::json(&observation);
     }
     let mut results = Results::open(None)?;
-    lines(&observation, &Rates::default()).iter().try_for_each(|line| results.line(line))?;
+    lines(&observation, &Rates::default(), usize::MAX).iter().try_for_each(|line| results.line(line))?;
     results.close()
 }
 
@@ -108,7 +108,8 @@ async fn watch(socket: &Path, terminal: Term) -> Result<(), Failure> {
     loop {
         let observation: Observation = ask(socket, AdminRequest::Status).await?;
         let rates = before.as_ref().map(|(at, earlier)| Rates::since(*at, earlier, &observation));
-        let lines = lines(&observation, &rates.unwrap_or_default());
+        let columns = usize::from(terminal.size().1);
+        let lines = lines(&observation, &rates.unwrap_or_default(), columns);
         drawn = draw(&terminal, &lines, drawn).or_fail(Exit::Failed, "the terminal")?;
         before = Some((Instant::now(), observation));
         tokio::select! {
@@ -153,20 +154,36 @@ impl Rates {
     }
 }
 
-fn lines(observation: &Observation, rates: &Rates) -> Vec<String> {
-    let mut lines = vec![headline(observation), neighbours(observation), circuits(observation)];
-    lines.extend(dropped(observation));
-    lines.extend(observation.io_node.as_ref().map(io_node));
+/// What there is to see, for a place with so many columns of text.
+fn lines(observation: &Observation, rates: &Rates, columns: usize) -> Vec<String> {
+    let mut heads = vec![headline(observation), neighbours(observation), circuits(observation)];
+    heads.extend(dropped(observation));
+    heads.extend(observation.io_node.as_ref().map(io_node));
+    let mut lines: Vec<String> = heads.iter().flat_map(|line| folded(line, columns)).collect();
     for session in &observation.sessions {
         lines.push(String::new());
-        lines.push(describe(session, rates));
+        lines.extend(folded(&describe(session, rates), columns));
         if !session.paths.is_empty() {
-            lines.push(format!(
-                "  {:>4} {:<11} {:>12} {:>10} {:>9} {:>7} {:>7} {:>7} {:>10}  route",
-                "path", "state", "rate Mbit/s", "round trip", "queue", "loss", "share", "plan", "redundancy"
-            ));
+            lines.extend(header());
         }
-        lines.extend(session.paths.iter().map(path));
+        lines.extend(session.paths.iter().flat_map(|one| path(one, columns)));
+    }
+    lines
+}
+
+/// A line of words that goes on below, a little further in, where it does not fit.
+fn folded(line: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in line.split(' ') {
+        let last = lines.last_mut().expect("there is one");
+        if last.trim_start().is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= columns {
+            *last += " ";
+            *last += word;
+        } else {
+            lines.push(format!("  {word}"));
+        }
     }
     lines
 }
@@ -240,20 +257,78 @@ fn describe(session: &Session, rates: &Rates) -> String {
     )
 }
 
-fn path(path: &operations::Path) -> String {
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let milliseconds = |time: f64| format!("{time:.1} ms");
-    format!(
-        "  {:>4} {:<11} {:>12.1} {:>10} {:>9} {:>7} {:>7} {:>7} {:>10}  {}",
+/// The header of the list of paths. A route of one relay stands beside the numbers in 80 columns.
+fn header() -> [String; 2] {
+    let line = |[path, state, rate, trip, queue, loss, share, repair, route]: [&str; 9]| {
+        format!(
+            "  {path:>4} {state:<11} {rate:>7} {trip:>6} {queue:>6} {loss:>5} {share:>7} {repair:>6}  {route}"
+        )
+    };
+    let units = line(["", "", "Mbit/s", "ms", "ms", "%", "/plan %", "%", ""]).trim_end().to_owned();
+    [line(["path", "state", "rate", "trip", "queue", "loss", "share", "repair", "route"]), units]
+}
+
+/// A path on one line; or, if it has more than so many columns, with its route on the next one.
+fn path(path: &operations::Path, columns: usize) -> Vec<String> {
+    let shares = format!("{:.0}/{:.0}", path.share * 100.0, path.planned_share * 100.0);
+    let numbers = format!(
+        "  {:>4} {:<11} {:>7.1} {:>6.1} {:>6.1} {:>5.1} {:>7} {:>6.1}",
         path.id,
         path.state,
         path.rate_mbit,
-        milliseconds(path.round_trip_ms),
-        milliseconds(path.queue_ms),
-        percent(path.loss),
-        percent(path.share),
-        percent(path.planned_share),
-        percent(path.redundancy),
-        path.route.join(" – ")
-    )
+        path.round_trip_ms,
+        path.queue_ms,
+        path.loss * 100.0,
+        shares,
+        path.redundancy * 100.0,
+    );
+    let (route, beside) = (path.route.join(" – "), "  ");
+    match numbers.chars().count() + beside.len() + route.chars().count() <= columns {
+        true => vec![numbers + beside + &route],
+        false => vec![numbers, format!("       {route}")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path_of(route: &[&str]) -> operations::Path {
+        operations::Path {
+            id: 12,
+            state: "unconfirmed".into(),
+            rate_mbit: 12_345.6,
+            round_trip_ms: 1_234.5,
+            queue_ms: 123.4,
+            loss: 1.0,
+            share: 1.0,
+            planned_share: 1.0,
+            redundancy: 1.0,
+            packets_sent: 0,
+            packets_received: 0,
+            packets_lost: 0,
+            deaths: 0,
+            route: route.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    #[test]
+    fn a_line_that_does_not_fit_goes_on_below() {
+        assert_eq!(folded("one two three", 80), ["one two three"]);
+        assert_eq!(folded("one two three four", 9), ["one two", "  three", "  four"]);
+        assert_eq!(folded("", 80), [""]);
+    }
+
+    #[test]
+    fn a_path_fits_into_80_columns_and_a_long_route_stands_below_it() {
+        let lines = |route: &[&str]| path(&path_of(route), 80);
+        let short = lines(&["client", "r1", "io1"]);
+        assert!(short.len() == 1 && short[0].chars().count() <= 80, "{short:?}");
+        let [names, units] = header();
+        assert!(names.find("route").is_some_and(|at| short[0][at..].starts_with("client")), "{short:?}");
+        assert!(units.len() <= 80);
+        let long = lines(&["client", "karlsruhe", "frankfurt", "io1"]);
+        assert_eq!(long[1..], ["       client – karlsruhe – frankfurt – io1"]);
+        assert_eq!(path(&path_of(&["client", "karlsruhe", "frankfurt", "io1"]), usize::MAX).len(), 1);
+    }
 }
