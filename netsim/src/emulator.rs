@@ -15,12 +15,13 @@
 //! ```
 //!
 //! A task per link turns every millisecond ([`TICK`]): it receives what has come, and releases what is due by the
-//! model at the time that has really passed. A packet is on the link from when it came (Linux notes that; elsewhere from
-//! the turn that receives it), so a late turn takes nothing of what the link can carry. A packet thus never comes earlier
-//! than its model says, and about 1 ms later; a queue should hold a few milliseconds. Where other tasks compute
-//! for long, give the emulator a runtime of its own (enter it, then start); [`LinkHandle::longest_pause`] tells
-//! whether it came to its turns. Each packet keeps its ECN bits; no link marks any. Bursts that travel through the
-//! kernel as one (segmentation offload) are seen as the packets that they are on a wire.
+//! model at the time that has really passed. A packet is on the link from when it came (Linux notes that; elsewhere
+//! from the turn that receives it), so a late turn takes nothing of what the link can carry. A packet thus never
+//! comes earlier than its model says, and about 1 ms later; a queue should hold a few milliseconds. Where other
+//! tasks compute for long, give the emulator a runtime of its own (enter it, then start);
+//! [`LinkHandle::longest_pause`] tells whether it came to its turns. Each packet keeps its ECN bits; no link marks
+//! any. Bursts that travel through the kernel as one (segmentation offload) are seen as the packets that they are
+//! on a wire.
 //!
 //! ```
 //! # use std::time::Duration;
