@@ -107,6 +107,7 @@ impl DataSocket {
     pub(super) fn new(socket: StdUdpSocket, arrival_loss: ArrivalLoss) -> io::Result<DataSocket> {
         let state = Arc::new(UdpSocketState::new((&socket).into())?);
         enlarge_buffers(&socket, &state);
+        #[cfg(target_os = "linux")]
         forgo_destinations(&socket)?;
         let is_ipv6 = socket.local_addr()?.is_ipv6();
         let socket = Arc::new(UdpSocket::from_std(socket)?);
@@ -249,19 +250,13 @@ pub(super) fn send(socket: &UdpSocket, state: &UdpSocketState, call: Call<'_>) -
 
 /// Asks the kernel not to tell to which address of ours a datagram was sent, which nobody here wants to know. In
 /// quinn-udp's buffer for what it tells (96 bytes in 0.6.3), that leaves no room for the mark of a run of datagrams,
-/// beside the run's size and the time of its arrival.
+/// beside the run's size and the time of its arrival, which other systems do not tell.
 #[cfg(target_os = "linux")]
 fn forgo_destinations(socket: &StdUdpSocket) -> io::Result<()> {
     match socket.local_addr()? {
         SocketAddr::V4(_) => setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?,
         SocketAddr::V6(_) => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?,
     }
-    Ok(())
-}
-
-/// Elsewhere the kernel tells of no arrivals, and there is room.
-#[cfg(not(target_os = "linux"))]
-fn forgo_destinations(_: &StdUdpSocket) -> io::Result<()> {
     Ok(())
 }
 

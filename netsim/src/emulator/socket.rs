@@ -111,6 +111,7 @@ impl Socket {
         let _ = socket.set_send_buffer_size(WANTED_BUFFER_BYTES);
         socket.bind(&address.into())?;
         let state = UdpSocketState::new((&socket).into())?;
+        #[cfg(target_os = "linux")]
         forgo_destinations(&socket)?;
         Ok(Self { io: UdpSocket::from_std(socket.into())?, state, peer: None })
     }
@@ -184,12 +185,6 @@ impl Socket {
 #[cfg(target_os = "linux")]
 fn forgo_destinations(socket: &RawSocket) -> io::Result<()> {
     setsockopt(socket, sockopt::Ipv4PacketInfo, &false).map_err(io::Error::from)
-}
-
-/// Elsewhere the kernel tells of no arrivals, and there is room.
-#[cfg(not(target_os = "linux"))]
-fn forgo_destinations(_: &RawSocket) -> io::Result<()> {
-    Ok(())
 }
 
 /// The time by which the kernel notes arrivals.

@@ -9,6 +9,7 @@ use fec_transport::overlay::Peer;
 use sfio_remote::io::sim::Cluster;
 use sfio_remote::replication::SignedRecord;
 use sfio_remote::sim::Dice;
+use sfio_remote::store::MemoryStore;
 use tokio::time::{Instant, sleep};
 
 use crate::commands::{Failure, SyncOptions, User};
@@ -65,6 +66,12 @@ pub(crate) fn draw(dice: &mut Dice) -> (Duration, Errand) {
         },
     };
     (wait, errand)
+}
+
+/// The paths of the records on a disk.
+pub(crate) fn records_on(disk: &MemoryStore) -> Vec<String> {
+    let paths = disk.paths().map(ToString::to_string);
+    paths.filter(|path| path.starts_with("set/commits/")).collect()
 }
 
 /// A process of a writer.
@@ -141,9 +148,8 @@ impl Program {
         let (mut world, scene) = (cluster.world(), self.shared.scene());
         let mut knows = |io_node: &String| {
             let disk = world.disk(io_node).inner();
-            let paths = disk.paths().map(ToString::to_string);
-            let records = paths.filter(|path| path.starts_with("set/commits/"));
-            let parsed = records.filter_map(|path| SignedRecord::parse(disk.content(&path)?.into()).ok());
+            let paths = records_on(disk).into_iter();
+            let parsed = paths.filter_map(|path| SignedRecord::parse(disk.content(&path)?.into()).ok());
             parsed.map(|record| record.next_generation).max() > Some(generation)
         };
         match scene.io_nodes.iter().find(|io_node| !knows(io_node)) {

@@ -17,7 +17,7 @@ use crate::audit::{Audit, Findings};
 use crate::book::Damage;
 use crate::commands::{Failure, Place, SyncOptions, User};
 use crate::faults::{Fault, HARMFUL, HARMLESS, Shared};
-use crate::program::{Errand, Program, draw};
+use crate::program::{Errand, Program, draw, records_on};
 use crate::trees::{TREES, Trees, folder};
 
 /// What came of a seed.
@@ -402,11 +402,7 @@ impl Play {
     /// The paths of all records, disk by disk.
     fn records(&self) -> Vec<Vec<String>> {
         let mut world = self.cluster.world();
-        let mut records_of = |io_node: &String| -> Vec<String> {
-            let paths = world.disk(io_node).inner().paths().map(ToString::to_string);
-            paths.filter(|path| path.starts_with("set/commits/")).collect()
-        };
-        self.place.io_nodes.iter().map(&mut records_of).collect()
+        self.place.io_nodes.iter().map(|io_node| records_on(world.disk(io_node).inner())).collect()
     }
 
     async fn send(&self, user: &User, tree: usize) -> Result<(), Failure> {

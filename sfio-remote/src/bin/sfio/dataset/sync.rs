@@ -8,8 +8,8 @@ use clap::ArgMatches;
 use program::output::Telling;
 use program::quantity;
 use sfio_remote::io::replication::{
-    Attributes, Deletion, FailureKind, Filter, Job, Mended, Reading, ReplicationError, RestoreOptions,
-    SendOptions, Sent, Source, Subtree, Summary, Wanted, restore, send,
+    Attributes, Deletion, Filter, Job, Mended, Reading, ReplicationError, RestoreOptions, SendOptions, Sent,
+    Source, Subtree, Summary, Wanted, restore, send,
 };
 use sfio_remote::replication::{Compression, TreePath};
 
@@ -404,20 +404,15 @@ impl Download<'_> {
 
     /// The data set of that name; or else one of a shorter name, of which the rest is a path.
     async fn find(&self, job: Job) -> Result<Found, Failure> {
-        let mut missing = None;
         for (address, path) in self.source.meanings() {
             // No data set is called as its own folders are, but a directory in one may be.
             let Ok(dataset) = job.dataset.named(address.dataset().clone()) else { continue };
-            let job = Job { dataset, ..job.clone() };
-            match Reading::begin(&job).await {
+            match Reading::begin(&Job { dataset, ..job.clone() }).await {
                 Ok(reading) => return Ok(Found { address, path, reading }),
-                // What this member may not see has no part of what it asks for.
-                Err(error) if error.kind() == FailureKind::Input => {
-                    missing.get_or_insert_with(|| failure(self.source, &error));
-                }
+                Err(ReplicationError::NoDataSet) => {}
                 Err(error) => return Err(failure(&address, &error)),
             }
         }
-        Err(missing.expect("a name has a meaning"))
+        Err(failure(self.source, &ReplicationError::NoDataSet))
     }
 }
