@@ -103,6 +103,9 @@ impl DatasetPath {
     /// # Errors
     /// If its files would have paths that are too long, or the folder cannot be one.
     pub fn new(folder: SubfilePath) -> Result<DatasetPath, ElementError> {
+        if folder.is_root() {
+            return Err(ElementError::EmptyPath);
+        }
         let longest = folder.as_str().len() + 1 + DatasetFile::Journal.folder().len() + 1 + RUN_DIGITS;
         if longest > MAX_PATH_BYTES {
             return Err(ElementError::PathTooLong { bytes: longest });
@@ -111,6 +114,13 @@ impl DatasetPath {
             Territory::Free => Ok(DatasetPath(folder)),
             _ => Err(ElementError::Reserved),
         }
+    }
+
+    /// The data set of which `folder` may have the records, as its name tells.
+    pub fn with_commits_in(folder: &SubfilePath) -> Option<DatasetPath> {
+        let (dataset, last) = folder.as_str().rsplit_once('/')?;
+        let dataset = DatasetPath::new(SubfilePath::new(dataset).ok()?).ok()?;
+        (last == DatasetFile::Commit.folder()).then_some(dataset)
     }
 
     /// Its folder.
@@ -215,6 +225,7 @@ mod tests {
     #[test]
     fn a_data_set_has_a_free_folder_with_room_for_its_files() {
         let dataset = |text: &str| DatasetPath::new(SubfilePath::new(text).expect("a right path"));
+        assert_eq!(DatasetPath::new(SubfilePath::root()), Err(ElementError::EmptyPath));
         assert_eq!(dataset(".sfio"), Err(ElementError::Reserved));
         assert_eq!(dataset(&format!("a/objects/{RUN}")), Err(ElementError::Reserved));
         let long = "x/".repeat(2_030);
@@ -236,6 +247,8 @@ mod tests {
             ] {
                 prop_assert_eq!(Territory::of(&path), Territory::Dataset(kind));
             }
+            prop_assert_eq!(DatasetPath::with_commits_in(dataset.folder()), None);
+            prop_assert_eq!(DatasetPath::with_commits_in(&dataset.commits()), Some(dataset.clone()));
             prop_assert_eq!(dataset.commits().join(&record_name(number)), Ok(dataset.commit(number)));
             prop_assert_eq!(record_number(&record_name(number)), Some(number));
         }

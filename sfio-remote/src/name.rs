@@ -242,7 +242,17 @@ impl SubfilePath {
         }
     }
 
-    /// The path, relative to the export root.
+    /// The export root itself, which can be listed, and nothing else. No text spells it.
+    pub const fn root() -> SubfilePath {
+        SubfilePath(String::new())
+    }
+
+    /// Whether it is the export root itself.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The path, relative to the export root; empty for the root itself.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -257,7 +267,7 @@ impl SubfilePath {
     /// # Errors
     /// If it is too long.
     pub fn join(&self, name: &EntryName) -> Result<SubfilePath, ElementError> {
-        let path = format!("{self}/{name}");
+        let path = if self.is_root() { name.0.clone() } else { format!("{self}/{name}") };
         match path.len() {
             bytes if bytes > MAX_PATH_BYTES => Err(ElementError::PathTooLong { bytes }),
             _ => Ok(SubfilePath(path)),
@@ -266,7 +276,8 @@ impl SubfilePath {
 
     /// Whether it is `folder`, or lies beneath it.
     pub fn is_beneath(&self, folder: &SubfilePath) -> bool {
-        self.0.strip_prefix(folder.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let is_in = |rest: &str| rest.is_empty() || rest.starts_with('/');
+        folder.is_root() || self.0.strip_prefix(folder.as_str()).is_some_and(is_in)
     }
 }
 
@@ -392,6 +403,9 @@ mod tests {
         assert_eq!(path.as_str(), "a/b/c d");
         assert!(path.is_beneath(&folder) && folder.is_beneath(&folder) && !folder.is_beneath(&path));
         assert!(!SubfilePath::new("a/bc").expect("right").is_beneath(&folder));
+        let root = SubfilePath::root();
+        assert_eq!(root.join(&name).expect("short").as_str(), "c d");
+        assert!(path.is_beneath(&root) && root.is_beneath(&root) && !root.is_beneath(&folder));
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Trees to data sets and back, over I/O nodes in virtual time that may lose their power at any operation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
@@ -10,9 +10,11 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use sfio_remote::distribution::StripeUnit;
+use sfio_remote::io::Patience;
 use sfio_remote::io::replication::{
-    Attributes, Author, Change, DataSet, Deletion, Filter, Job, ManifestCache, Meter, Reading,
-    ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary, Wanted, restore, send,
+    Attributes, Author, Catalog, Change, DataSet, Deletion, Filter, Job, ManifestCache, Meter, Reading,
+    ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary, View, Wanted, forget,
+    open_all, remove, restore, send,
 };
 use sfio_remote::io::sim::{Cluster, ClusterConfig, Process, run};
 use sfio_remote::name::SubfilePath;
@@ -75,11 +77,19 @@ impl Bench {
         Job { patience: Duration::ZERO, ..self.job() }
     }
 
+    fn site(&self) -> Site {
+        let stripe_unit = StripeUnit::new(64 << 10).expect("in range");
+        Site { name: "site".to_owned(), io_nodes: self.io_nodes.clone(), stripe_unit }
+    }
+
     /// Of somebody without a memory.
     fn job(&self) -> Job {
-        let stripe_unit = StripeUnit::new(64 << 10).expect("in range");
-        let site = Site { name: "site".to_owned(), io_nodes: self.io_nodes.clone(), stripe_unit };
-        let name = SubfilePath::new("set").expect("a name");
+        self.job_of("set")
+    }
+
+    fn job_of(&self, name: &str) -> Job {
+        let site = self.site();
+        let name = SubfilePath::new(name).expect("a name");
         let identity = identity_of("client");
         let drawn = Arc::clone(&self.drawn);
         Job {
@@ -398,6 +408,101 @@ fn owners_and_extended_attributes_come_back_where_they_can_be_set() {
         for path in [".", "deep/link", "deep/text", "deep/large"] {
             assert_eq!(owner(target.path(), path), owner(source.path(), path), "{path}");
         }
+    });
+}
+
+/// What the I/O nodes keep for readers after the last sign of life of one.
+const GRACE: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn a_removed_data_set_is_gone_its_bytes_follow_and_it_may_come_back() {
+    run(async {
+        let (source, bench) = (tree(), Bench::new());
+        bench.send_tree(source.path()).await.expect("sent");
+        fs::write(source.path().join("second"), noise(100_000, 50)).expect("a file");
+        bench.send_tree(source.path()).await.expect("sent");
+        let job = bench.job();
+        let reading = Reading::begin(&job).await.expect("it is there");
+        let generation = reading.generation(None).expect("it is there").clone();
+
+        assert_eq!(
+            remove(&bench.job()).await.expect("removed"),
+            2,
+            "of two runs something is kept for readers"
+        );
+        let refusal = bench.try_to_restore(bench.job(), &source.path().join("x"), &restore_options()).await;
+        assert!(matches!(refusal, Err(ReplicationError::NoDataSet)), "{refusal:?}");
+        let refusal = forget(&bench.job(), &[1]).await;
+        assert!(matches!(refusal, Err(ReplicationError::NoDataSet)), "{refusal:?}");
+
+        // Somebody who had begun to read before reads to the end.
+        let manifest = reading.manifest(&generation).await.expect("its bytes are kept");
+        let objects = reading.objects(Source::Disk);
+        let wanted = Wanted { top: &generation.top, manifest: &manifest, objects };
+        let target = tempfile::tempdir().expect("a folder");
+        let summary = restore(&wanted, target.path(), &restore_options(), &job.meter, |_, _| {}).await;
+        assert_eq!(summary.expect("restored").problems, []);
+        assert_eq!(picture(target.path()), picture(source.path()));
+        drop((wanted, reading, job));
+
+        tokio::time::sleep(GRACE + Duration::from_secs(60)).await;
+        assert_eq!(remove(&bench.job()).await.expect("again"), 0);
+        assert_eq!((bench.stored(), bench.objects("io1")), (0, vec![]));
+        assert_eq!(remove(&bench.job()).await.expect("again"), 0, "there is nothing left to do");
+
+        let sent = bench.send_tree(source.path()).await.expect("sent");
+        assert_eq!((sent.generation, sent.is_new), (Some(3), true), "its numbers go on");
+        assert_eq!(picture(bench.restored().await.path()), picture(source.path()));
+    });
+}
+
+/// A run that was killed left bytes that no record names.
+#[test]
+fn with_a_data_set_goes_what_killed_runs_have_left() {
+    run(async {
+        let (source, bench) = (tree(), Bench::new());
+        bench.send_tree(source.path()).await.expect("sent");
+        fs::write(source.path().join("second"), noise(1_000_000, 50)).expect("a file");
+        bench.power_fails_after(40);
+        send(&bench.impatient_job(), source.path(), &send_options(), |_, _| {}).await.expect_err("no power");
+        bench.cluster.world().forget_plans();
+        assert_eq!(bench.objects("io1").len(), 2, "of two runs there is something");
+
+        // The run may still live, as far as the I/O nodes know, until its session is over.
+        tokio::time::sleep(GRACE).await;
+        remove(&bench.job()).await.expect("removed");
+        tokio::time::sleep(GRACE + Duration::from_secs(60)).await;
+        assert_eq!(remove(&bench.job()).await.expect("again"), 0);
+        assert_eq!((bench.stored(), bench.objects("io1")), (0, vec![]));
+    });
+}
+
+#[test]
+fn a_site_lists_its_data_sets_wherever_they_are() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::new());
+        fs::write(source.path().join("x"), b"something").expect("a file");
+        let names = ["set", "trees/a", "trees/a/inner", "trees/deep/er/b"];
+        for name in names {
+            send(&bench.job_of(name), source.path(), &send_options(), |_, _| {}).await.expect("sent");
+        }
+        let found = async |top: SubfilePath| {
+            let patience = Arc::new(Patience::new(Duration::from_secs(60)));
+            let catalog = Catalog::look_through(bench.client.client(), &bench.site(), &top, &patience).await;
+            let catalog = catalog.expect("it may look everywhere");
+            assert_eq!(catalog.closed, BTreeSet::new());
+            catalog.datasets.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(found(SubfilePath::root()).await, names);
+        assert_eq!(found(SubfilePath::new("trees").expect("a path")).await, names[1..]);
+        assert_eq!(found(SubfilePath::new("nowhere").expect("a path")).await, [""; 0]);
+
+        remove(&bench.job_of("trees/a")).await.expect("removed");
+        let jobs = found(SubfilePath::root()).await.into_iter().map(|name| bench.job_of(&name));
+        let views = open_all(jobs).await;
+        let is_there =
+            |view: &Result<View, ReplicationError>| view.as_ref().expect("opened").existing().is_ok();
+        assert_eq!(views.values().map(is_there).collect::<Vec<_>>(), [true, false, true, true]);
     });
 }
 

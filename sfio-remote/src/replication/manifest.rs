@@ -84,6 +84,15 @@ pub enum Piece {
     Chunk(ChunkRef),
 }
 
+impl Piece {
+    fn is_like(&self, other: &Piece) -> bool {
+        match (self, other) {
+            (Piece::Chunk(one), Piece::Chunk(other)) => (one.hash, one.length) == (other.hash, other.length),
+            (one, other) => one == other,
+        }
+    }
+}
+
 /// A time as file systems keep it: seconds since 1970 and nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Timestamp {
@@ -207,6 +216,17 @@ impl Entry {
     /// The size of a file's content; zero of everything else.
     pub fn size(&self) -> u64 {
         if let EntryKind::File { size, .. } = &self.kind { *size } else { 0 }
+    }
+
+    /// Whether it is of the same kind as `other`, and has the same content, wherever that is kept.
+    pub fn has_content_of(&self, other: &Entry) -> bool {
+        match (&self.kind, &other.kind) {
+            (EntryKind::File { pieces, .. }, EntryKind::File { pieces: others, .. }) => {
+                pieces.len() == others.len()
+                    && pieces.iter().zip(others).all(|(one, other)| one.is_like(other))
+            }
+            (one, other) => one == other,
+        }
     }
 
     /// The chunks of a file.

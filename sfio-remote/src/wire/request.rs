@@ -162,7 +162,7 @@ pub enum RequestKind {
     },
     /// Tell what a folder holds, in the order of the names, as far as one reply has room.
     List {
-        /// The folder.
+        /// The folder, which may be the export root.
         folder: SubfilePath,
         /// Only what comes behind this name; none: from the beginning.
         after: Option<EntryName>,
@@ -307,7 +307,7 @@ impl Request {
                 replace: expected.flag(&view, REPLACE),
             },
             10 => RequestKind::ErrorCounters { reset: expected.flag(&view, RESET) },
-            11 => RequestKind::List { folder: path()?, after: expected.name(&view)? },
+            11 => RequestKind::List { folder: folder(view.path)?, after: expected.name(&view)? },
             12 => RequestKind::Publish {
                 dataset: DatasetPath::new(path()?)?,
                 staged: expected.run(&view)?,
@@ -435,6 +435,11 @@ fn path(bytes: &[u8]) -> Result<SubfilePath, WireError> {
     if path.as_str() == written { Ok(path) } else { Err(WireError::Spelling(written.to_owned())) }
 }
 
+/// A path that may be the export root, as an empty one.
+fn folder(bytes: &[u8]) -> Result<SubfilePath, WireError> {
+    if bytes.is_empty() { Ok(SubfilePath::root()) } else { path(bytes) }
+}
+
 /// The fields of a request as they stand in the bytes: each is there, and none exceeds its limit.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestView<'a> {
@@ -519,6 +524,10 @@ mod tests {
         "[a-zü]{1,9}(/[a-z. ]{3,9}){0,3}".prop_map(|text| SubfilePath::new(&text).expect("a right path"))
     }
 
+    fn any_folder() -> impl Strategy<Value = SubfilePath> {
+        prop_oneof![any_path(), Just(SubfilePath::root())]
+    }
+
     fn any_dataset() -> impl Strategy<Value = DatasetPath> {
         any_path().prop_map(|path| DatasetPath::new(path).expect("a free folder"))
     }
@@ -559,7 +568,7 @@ mod tests {
                 RequestKind::Reclaim { dataset, run: RunId(run), number }
             }),
             any_dataset().prop_map(|dataset| RequestKind::Mark { dataset }),
-            (any_path(), prop::option::of("[a-zü. ]{3,9}")).prop_map(|(folder, after)| {
+            (any_folder(), prop::option::of("[a-zü. ]{3,9}")).prop_map(|(folder, after)| {
                 let after = after.map(|text| EntryName::new(&text).expect("a right name"));
                 RequestKind::List { folder, after }
             }),

@@ -128,6 +128,8 @@ impl Audit<'_> {
             Ok(()) if is_lost => {
                 Err(format!("verify finds all well, but generations {lost:?} cannot be restored"))
             }
+            // The data set was removed: there is nothing to verify.
+            Err(failure) if listed.numbers.is_empty() && failure.code == 3 => Ok(()),
             Err(failure) if damage.is_none() => Err(format!("verify: {failure:?}")),
             Err(failure) if !failure.says_so() => Err(format!("verify of a damaged disk: {failure:?}")),
             Ok(()) | Err(_) => Ok(()),

@@ -12,14 +12,22 @@ pub(crate) struct Book {
     attempts: Vec<Attempt>,
     /// What each generation is that any run acknowledged: the number of a tree.
     acknowledged: BTreeMap<u64, usize>,
+    /// The last attempt that acknowledged a generation.
+    last_acknowledged: BTreeMap<u64, usize>,
     /// Generations that somebody was told to forget.
     forgotten: BTreeSet<u64>,
+    /// What attempts before this one have acknowledged may be gone with the data set; none while a removal goes on.
+    removals: Vec<Option<usize>>,
     damage: Option<Damage>,
     /// From this attempt on runs can know what is lost.
     known_from: Option<usize>,
     /// Acknowledged by attempts that could know.
     whole: BTreeSet<u64>,
 }
+
+/// The number of a removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RemovalId(usize);
 
 /// What disks have lost that they had promised to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +69,18 @@ impl Book {
         self.forgotten.insert(generation);
     }
 
+    /// Somebody begins to remove the data set: from now on, until it is known that the removal is over, everything may
+    /// be gone.
+    pub(crate) fn begin_to_remove(&mut self) -> RemovalId {
+        self.removals.push(None);
+        RemovalId(self.removals.len() - 1)
+    }
+
+    /// A removal is over: what later attempts acknowledge is there.
+    pub(crate) fn removed(&mut self, RemovalId(id): RemovalId) {
+        self.removals[id] = Some(self.attempts.len());
+    }
+
     /// A run acknowledged a generation: new, or the current one, which has the tree already.
     pub(crate) fn acknowledged(
         &mut self,
@@ -76,6 +96,8 @@ impl Book {
         if self.known_from.is_some_and(|from| id >= from) {
             self.whole.insert(generation);
         }
+        let last = self.last_acknowledged.entry(generation).or_default();
+        *last = id.max(*last);
         match self.acknowledged.insert(generation, tree) {
             // Nobody who remembers nothing could know that the number was used.
             Some(_) if self.damage == Some(Damage::OnlyDisk) => Ok(()),
@@ -96,6 +118,10 @@ impl Book {
         if is_known {
             let unknown = self.attempts.iter_mut().filter(|attempt| attempt.end == End::Unknown);
             unknown.for_each(|attempt| attempt.end = End::Nothing);
+        }
+        if self.damage.is_none() {
+            let now = self.attempts.len();
+            self.removals.iter_mut().for_each(|until| *until = until.or(Some(now)));
         }
     }
 
@@ -138,10 +164,12 @@ impl Book {
         self.whole.contains(&generation)
     }
 
-    /// Whether a generation was to be forgotten, or some run's `--keep` may have pushed it out: one that published, or
+    /// Whether a generation was to be forgotten, alone or with the data set, or some run's `--keep` may have pushed it out: one that published, or
     /// may have, when so many others had followed it.
     pub(crate) fn may_be_gone(&self, generation: u64) -> bool {
-        if self.forgotten.contains(&generation) {
+        let acknowledged = self.last_acknowledged.get(&generation).copied();
+        let is_removed = |until: &Option<usize>| until.is_none_or(|until| acknowledged < Some(until));
+        if self.forgotten.contains(&generation) || self.removals.iter().any(is_removed) {
             return true;
         }
         let unknown = self.attempts.iter().filter(|attempt| attempt.end == End::Unknown).count();

@@ -9,8 +9,8 @@ use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::SfioClient;
 use sfio_remote::io::replication::{
     Attributes, Author, DataSet, Deletion, Filter, Job, ManifestCache, Meter, Reading, ReplicationError,
-    RestoreOptions, SendOptions, Site, Source, VerifyOptions, Wanted, forget, repair, restore, roll_back,
-    send, verify,
+    RestoreOptions, SendOptions, Site, Source, VerifyOptions, Wanted, forget, remove, repair, restore,
+    roll_back, send, verify,
 };
 use sfio_remote::name::SubfilePath;
 use sfio_remote::replication::{Compression, SignedRecord};
@@ -158,16 +158,17 @@ impl User {
         }
     }
 
-    /// `sfio generations SITE:NAME`.
+    /// `sfio generations SITE:NAME`; a data set that was removed is listed as an empty one.
     pub(crate) async fn generations(&self) -> Result<Listed> {
         let record = self.newest().await?;
         let numbers = record.generations.iter().map(|generation| generation.number).collect();
         Ok(Listed { numbers, current: record.current, next: record.next_generation })
     }
 
-    /// The newest record.
+    /// The newest record, of a data set that was removed, too.
     pub(crate) async fn newest(&self) -> Result<Arc<SignedRecord>> {
-        self.job().open().await.and_then(|view| view.existing()).map_err(failure)
+        let newest = self.job().open().await.map_err(failure)?.newest;
+        newest.ok_or_else(|| failure(ReplicationError::NoDataSet))
     }
 
     /// What I/O nodes disagree in, as far as they answer.
@@ -196,6 +197,11 @@ impl User {
     /// `sfio forget SITE:NAME GENERATION`.
     pub(crate) async fn forget(&self, generation: u64) -> Result<()> {
         forget(&self.job(), &[generation]).await.map_err(failure)
+    }
+
+    /// `sfio forget SITE:NAME --all`.
+    pub(crate) async fn remove(&self) -> Result<usize> {
+        remove(&self.job()).await.map_err(failure)
     }
 
     /// `sfio repair SITE:NAME`.

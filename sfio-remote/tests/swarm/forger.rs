@@ -43,7 +43,7 @@ impl User {
             predecessor: newest.hash(),
             run,
             signer: Signer { member: self.member.clone(), key: identity_of(&self.member).public().ed25519 },
-            deed: Deed::Publish,
+            deed: if newest.is_removed() { Deed::Remove } else { Deed::Publish },
             ..newest.record().clone()
         };
         let forged = forged(forgery, record, &seen, &newest)?;

@@ -26,6 +26,7 @@ pub(crate) enum Errand {
     Verify,
     Rollback,
     Forget,
+    Remove,
     Repair,
     Forge(Forgery),
     Trespass(Trespass),
@@ -49,13 +50,14 @@ const MISDEEDS: [Errand; 11] = [
 /// An errand, and how long the process waits before it.
 pub(crate) fn draw(dice: &mut Dice) -> (Duration, Errand) {
     let wait = Duration::from_millis([0, 0, 50, 700, 9_000][dice.below(5)]);
-    let errand = match dice.below(15) {
+    let errand = match dice.below(16) {
         0 => Errand::Restore,
         1 => Errand::Verify,
         2 => Errand::Rollback,
         3 => Errand::Forget,
         4 => Errand::Repair,
         5 => dice.pick(&MISDEEDS),
+        6 => Errand::Remove,
         _ => Errand::Sync {
             tree: dice.below(TREES),
             how: SyncOptions {
@@ -101,6 +103,7 @@ impl Program {
                 }
                 Errand::Rollback => self.roll_back().await?,
                 Errand::Forget => self.forget().await?,
+                Errand::Remove => self.remove().await?,
                 Errand::Repair => {
                     let result = self.user.repair().await;
                     self.judge("repair", &result)?;
@@ -192,6 +195,16 @@ impl Program {
         }
         let result = self.user.forget(generation).await;
         self.judge(&format!("forget generation {generation}"), &result)
+    }
+
+    async fn remove(&mut self) -> Result<(), String> {
+        let removal = (!self.may_only_append).then(|| self.shared.scene().book.begin_to_remove());
+        let result = self.user.remove().await;
+        // Of one that failed nobody knows yet what its I/O nodes have.
+        if let (Some(removal), Ok(_)) = (removal, &result) {
+            self.shared.scene().book.removed(removal);
+        }
+        self.judge("remove the data set", &result)
     }
 
     /// Nothing that this member signs wrongly takes its place in the chain.

@@ -16,7 +16,7 @@ use crate::wire::{MAX_LISTING_BYTES, RequestKind, parse_listing};
 pub struct List {
     /// The I/O node's name.
     pub member: String,
-    /// The folder.
+    /// The folder, which may be the export root.
     pub folder: SubfilePath,
     /// Only what comes behind this name; none: from the beginning.
     pub after: Option<EntryName>,

@@ -250,7 +250,8 @@ impl ExportRoot {
     /// What the folder holds behind the name `after`; names that no path can have are left out.
     pub(super) fn list(&self, folder: &SubfilePath, after: Option<&EntryName>) -> Result<Listing, DiskError> {
         let failed = |errno| at(SystemCall::Open, folder)(errno);
-        let directory = self.resolve(folder.as_str(), OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
+        let path = if folder.is_root() { "." } else { folder.as_str() };
+        let directory = self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
         if kernel_file_system(&directory).is_some() {
             return Err(DiskError::new(SystemCall::Open, ErrorKind::NotAFile, folder.to_string()));
         }

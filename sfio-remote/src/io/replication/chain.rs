@@ -17,7 +17,7 @@ use crate::store::Entry;
 /// A data set as its I/O nodes know it.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// The newest record; none if there is no data set yet.
+    /// The newest record; none if there is no data set yet. One that was removed has a record that says so.
     pub newest: Option<Arc<SignedRecord>>,
     /// I/O nodes that lack nothing but the newest record: the member that published it did not come so far.
     pub(super) behind: Vec<String>,
@@ -44,6 +44,14 @@ impl View {
     /// # Errors
     /// If there is none.
     pub fn existing(&self) -> Outcome<Arc<SignedRecord>> {
+        match self.newest_record()? {
+            removed if removed.is_removed() => Err(ReplicationError::NoDataSet),
+            newest => Ok(newest),
+        }
+    }
+
+    /// The newest record of a data set that is there, or was removed.
+    pub(super) fn newest_record(&self) -> Outcome<Arc<SignedRecord>> {
         self.newest.clone().ok_or(ReplicationError::NoDataSet)
     }
 

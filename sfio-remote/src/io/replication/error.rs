@@ -5,6 +5,7 @@ use std::io;
 use super::walk::words;
 use crate::client::OperationError;
 use crate::io::FileError;
+use crate::name::SubfilePath;
 use crate::remote_error::ErrorKind;
 use crate::replication::{BadManifest, BadRecord, ChunkError, Hash};
 
@@ -94,6 +95,12 @@ pub enum ReplicationError {
     /// There is nothing to read.
     #[error("there is no data set of that name on the site")]
     NoDataSet,
+    /// Data sets were to be listed where this member may not look.
+    #[error("this member may not list {}; name a folder that it may read, as SITE:FOLDER", match .0.is_root() {
+        true => "the top of the export root".to_owned(),
+        false => format!("\"{}\"", .0),
+    })]
+    Closed(SubfilePath),
     /// There is no such generation.
     #[error("there is no generation {number}; kept are {kept}")]
     NoGeneration {
@@ -182,6 +189,7 @@ impl ReplicationError {
             ReplicationError::Record { error: BadRecord::Version1, .. }
             | ReplicationError::Local { .. }
             | ReplicationError::NoDataSet
+            | ReplicationError::Closed(_)
             | ReplicationError::IsCurrent(_)
             | ReplicationError::NoGeneration { .. } => FailureKind::Input,
             ReplicationError::Record { .. }

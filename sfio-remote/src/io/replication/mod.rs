@@ -8,6 +8,7 @@
 
 mod amendments;
 mod cache;
+mod catalog;
 mod chain;
 mod changes;
 mod cutter;
@@ -25,6 +26,7 @@ mod publish;
 mod read_ahead;
 mod reading;
 mod reclaim;
+mod removal;
 mod repair;
 mod restore;
 mod send;
@@ -38,6 +40,7 @@ mod walk;
 
 pub use amendments::{forget, roll_back};
 pub use cache::ManifestCache;
+pub use catalog::{Catalog, open_all};
 pub use chain::View;
 #[cfg(feature = "sim")]
 pub use changes::{TreeChange, changes_heard, hear_changes};
@@ -50,6 +53,7 @@ pub use meter::{Awaited, Meter, Phase, Wait};
 pub use objects::{Objects, Source};
 pub use read_ahead::ReadAhead;
 pub use reading::Reading;
+pub use removal::remove;
 pub use repair::{Repaired, repair};
 pub use restore::{RestoreOptions, Wanted, restore};
 pub use send::{Deletion, Mended, SendOptions, Sent, send};

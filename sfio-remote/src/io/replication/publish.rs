@@ -184,7 +184,10 @@ pub(super) async fn amend(
     job.persistently(async || {
         loop {
             let view = job.look_around().await?;
-            let newest = view.existing()?;
+            let newest = match deed {
+                Deed::Remove => view.newest_record()?,
+                _ => view.existing()?,
+            };
             let mut record = job.successor(&newest, deed);
             if !change(&mut record)? {
                 return Ok(newest);

@@ -1,6 +1,8 @@
 //! What was condemned is removed, once nobody can be reading it any more.
 
-use super::error::answer_of;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::error::{Outcome, answer_of};
 use super::job::Job;
 use crate::io::FileError;
 use crate::remote_error::ErrorKind;
@@ -8,6 +10,22 @@ use crate::replication::{Record, RunId};
 
 /// How many runs are removed by one request.
 const AT_ONCE: usize = 16;
+
+/// The runs, of all members, that have left something on an I/O node, and of which no session that lives is writing.
+pub(super) async fn runs_at_rest(job: &Job) -> Outcome<BTreeSet<RunId>> {
+    let mut found: BTreeMap<RunId, bool> = BTreeMap::new();
+    for folder in ["objects", "journals"] {
+        let lists = job
+            .on_all_nodes(move |job, io_node| async move { job.list_all(&io_node, folder, None).await })
+            .await?;
+        for entry in lists.into_iter().flatten() {
+            if let Ok(run) = entry.name.as_str().parse() {
+                *found.entry(run).or_default() |= entry.is_being_written;
+            }
+        }
+    }
+    Ok(found.into_iter().filter(|(_, is_written)| !is_written).map(|(run, _)| run).collect())
+}
 
 /// Has all I/O nodes remove what the newest record condemns, the oldest first, until they say that it is too early.
 /// Gives the runs of which nothing is left on any of them; what does not work is tried again by a later run.

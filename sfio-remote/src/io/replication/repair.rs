@@ -11,7 +11,7 @@ use super::job::Job;
 use super::meter::Phase;
 use super::parts::Parts;
 use super::publish::{amend, copy_to};
-use super::reclaim::reclaim_condemned;
+use super::reclaim::{reclaim_condemned, runs_at_rest};
 use crate::client::{Durability, OpenMode};
 use crate::dataset::record_number;
 use crate::io::FileError;
@@ -68,9 +68,11 @@ pub async fn repair(job: &Job) -> Outcome<Repaired> {
     }
     job.meter.enter(Phase::Publish);
     job.cache.forget(job);
-    let newest = job.open().await?.existing()?;
+    let newest = job.open().await?.newest_record()?;
     repaired.lost_parts = Parts::ask(job).await?.losers(&newest);
-    condemn_the_rest(job, &mut repaired).await?;
+    if !newest.is_removed() {
+        condemn_the_rest(job, &mut repaired).await?;
+    }
     Ok(repaired)
 }
 
@@ -157,31 +159,16 @@ async fn make_part(job: &Job, io_node: &str, run: RunId) -> Result<(), FileError
 
 /// Condemns the sync runs that no record names and nobody writes, of all members, and has those removed that may be.
 async fn condemn_the_rest(job: &Job, repaired: &mut Repaired) -> Outcome<()> {
-    let mut found: BTreeMap<RunId, bool> = BTreeMap::new();
-    for folder in ["objects", "journals"] {
-        let lists = job
-            .on_all_nodes(move |job, io_node| async move { job.list_all(&io_node, folder, None).await })
-            .await?;
-        for entry in lists.into_iter().flatten() {
-            if let Ok(run) = entry.name.as_str().parse() {
-                *found.entry(run).or_default() |= entry.is_being_written;
-            }
-        }
-    }
+    let found = runs_at_rest(job).await?;
     let mut count = 0;
     let change = |record: &mut Record| {
-        let known: BTreeSet<RunId> =
-            record.objects.iter().map(|entry| entry.run).chain(record.condemned.iter().copied()).collect();
-        let over = found.iter().filter(|(run, is_alive)| !**is_alive && !known.contains(run));
-        let over: Vec<RunId> = over.map(|(run, _)| *run).collect();
-        count = over.len() as u64;
-        record.condemned.extend(over);
+        count = record.condemn_strangers(&found);
         Ok(count > 0)
     };
     match amend(job, Deed::Forget, change).await {
         Ok(newest) => {
             reclaim_condemned(job, &newest).await;
-            repaired.condemned = count;
+            repaired.condemned = count as u64;
             Ok(())
         }
         // A member that may only append puts back, and removes nothing.

@@ -64,6 +64,8 @@ pub enum Deed {
     Damage,
     /// It says where damaged chunks are now, without a new generation.
     Heal,
+    /// It drops all generations: the data set is gone, until a new generation is published.
+    Remove,
 }
 
 /// The member that signed a record.
@@ -129,7 +131,7 @@ pub struct Record {
     pub published_ms: u64,
     /// What it is for.
     pub deed: Deed,
-    /// The number of the current generation.
+    /// The number of the current generation; 0 if the data set was removed.
     pub current: u64,
     /// The generations that are kept, by ascending number.
     #[serde(deserialize_with = "bounded::list::<MAX_LIST, _, _>")]
@@ -250,7 +252,12 @@ impl std::ops::Deref for SignedRecord {
 }
 
 impl Record {
-    /// The current generation; a record that was read or signed has one.
+    /// Whether the data set was removed: then it has no generation.
+    pub fn is_removed(&self) -> bool {
+        self.deed == Deed::Remove
+    }
+
+    /// The current generation; a record that was read or signed has one, unless it removes the data set.
     pub fn current(&self) -> Option<&Generation> {
         self.generation(self.current)
     }
@@ -305,6 +312,14 @@ impl Record {
         self.condemned.extend(unneeded.map(|entry| entry.run));
     }
 
+    /// Condemns those of `runs` that it does not name; says how many these are.
+    pub fn condemn_strangers(&mut self, runs: &BTreeSet<RunId>) -> usize {
+        let named = self.objects.iter().map(|entry| entry.run).chain(self.condemned.iter().copied());
+        let named: BTreeSet<RunId> = named.collect();
+        self.condemned.extend(runs.difference(&named));
+        runs.difference(&named).count()
+    }
+
     /// What holds for every record, whatever was before it.
     fn check(&self) -> Result<(), BadRecord> {
         let names = [&self.site, &self.name, &self.signer.member];
@@ -316,7 +331,11 @@ impl Record {
             (names.iter().all(|name| (1..=MAX_NAME_BYTES).contains(&name.len())), "a name's length"),
             ((self.number == 1) == (self.predecessor == Hash::ZERO), "number and predecessor"),
             (self.number > 0, "its number is 0"),
-            (self.current().is_some(), "it lists no current generation"),
+            (
+                self.current().is_some() != self.is_removed(),
+                "its current generation, which only a removed data set lacks",
+            ),
+            (!self.is_removed() || self.generations.is_empty(), "a removed data set with generations"),
             (self.generations.is_sorted_by(|one, next| one.number < next.number), "the order of generations"),
             (
                 self.generations.iter().all(|one| (1..self.next_generation).contains(&one.number)),

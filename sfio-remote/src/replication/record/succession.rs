@@ -123,7 +123,10 @@ impl Succession<'_> {
         let kept: Vec<_> =
             after.generations.iter().filter(|one| one.number < before.next_generation).collect();
         let rules = [
-            (matches!(after.deed, Deed::Publish | Deed::Damage | Deed::Heal), "rolling back or forgetting"),
+            (
+                matches!(after.deed, Deed::Publish | Deed::Damage | Deed::Heal),
+                "rolling back, forgetting or removing",
+            ),
             (kept.iter().copied().eq(before.generations.iter()), "changing or dropping generations"),
             (after.current == before.current || after.current >= before.next_generation, "rolling back"),
             (after.condemned == before.condemned, "condemning"),

@@ -96,6 +96,29 @@ fn a_record_comes_back_and_no_damage_goes_unseen() {
 }
 
 #[test]
+fn a_removed_data_set_has_nothing_and_may_come_back() {
+    let before = signed(&first());
+    let mut removed = next(&before, 9);
+    (removed.deed, removed.current) = (Deed::Remove, 0);
+    removed.generations.clear();
+    removed.condemn_unneeded();
+    assert!(removed.objects.is_empty() && removed.condemned.len() == 2, "{removed:?}");
+    let removed = signed(&removed);
+    assert_eq!(removed.check_successor(Some(&before), Right::ReadWrite), Ok(()));
+    let refused = removed.check_successor(Some(&before), Right::Append);
+    assert_eq!(refused, Err(BadSuccessor::Right("rolling back, forgetting or removing")));
+
+    let mut again = removed.record().clone();
+    (again.number, again.predecessor, again.run) = (removed.number + 1, removed.hash(), run(10));
+    again.deed = Deed::Publish;
+    again.objects.push(ObjectEntry { number: again.next_object, run: run(10), length: 0 });
+    again.generations.push(generation(again.next_generation, &[again.next_object]));
+    again.current = again.next_generation;
+    (again.next_generation, again.next_object) = (again.next_generation + 1, again.next_object + 1);
+    assert_eq!(signed(&again).check_successor(Some(&removed), Right::Append), Ok(()));
+}
+
+#[test]
 fn a_record_of_version_1_is_refused_with_what_to_do() {
     let error = SignedRecord::parse(Bytes::from_static(b"SFIOSET1 and so on")).expect_err("format 1");
     assert!(error.to_string().contains("fetch it with the version that made it"), "{error}");
@@ -109,8 +132,10 @@ fn another_members_signature_is_none() {
 
 #[test]
 fn what_contradicts_itself_is_neither_signed_nor_read() {
-    let contradictions: [Change; 9] = [
-        ("no current", |record| record.current = 5),
+    let contradictions: [Change; 11] = [
+        ("current generation", |record| record.current = 5),
+        ("current generation", |record| record.deed = Deed::Remove),
+        ("removed data set with", |record| (record.deed, record.current) = (Deed::Remove, 0)),
         ("predecessor", |record| record.predecessor = Hash::of(b"x")),
         ("name", |record| record.name.clear()),
         ("an object's number", |record| record.next_object = 0),
@@ -225,7 +250,7 @@ fn who_may_only_append_takes_nothing_away() {
     let two = signed(&two);
     let deeds: [Change; 8] = [
         ("rolling back", |record| record.current = 1),
-        ("rolling back or forgetting", |record| record.deed = Deed::RollBack),
+        ("rolling back, forgetting or removing", |record| record.deed = Deed::RollBack),
         ("dropping generations", |record| drop(record.generations.remove(0))),
         ("changing or dropping generations", |record| record.generations[0].bytes = 9),
         ("healed", |record| record.healed.clear()),

@@ -119,14 +119,17 @@ impl Names {
     /// # Errors
     /// If it is none.
     pub(super) fn children(&self, folder: &SubfilePath) -> Result<Children, ErrorKind> {
-        if !self.folders.contains(folder) {
+        if !folder.is_root() && !self.folders.contains(folder) {
             return Err(match self.resolve(folder) {
                 Ok(_) => ErrorKind::NotADirectory,
                 Err(kind) => kind,
             });
         }
         let child = |path: &SubfilePath| {
-            let name = path.as_str().strip_prefix(folder.as_str())?.strip_prefix('/')?;
+            let name = match folder.is_root() {
+                true => path.as_str(),
+                false => path.as_str().strip_prefix(folder.as_str())?.strip_prefix('/')?,
+            };
             EntryName::new(name).ok()
         };
         let folders = self.folders.iter().filter_map(|path| Some((child(path)?, None)));

@@ -120,7 +120,7 @@ impl Base {
             wounds: Wounds::default(),
         };
         let Some(record) = base.record.clone() else { return Ok(base) };
-        let current = record.current().expect("a record without a current generation is refused");
+        let Some(current) = record.current() else { return Ok(base) };
         match base.read(job, &record, current).await? {
             Some(manifest) => base.manifest = Some(manifest),
             None => {

@@ -1,0 +1,37 @@
+//! Removing a data set: a record without generations, and what they held is removed after the grace.
+
+use std::collections::BTreeSet;
+
+use super::chain::View;
+use super::error::Outcome;
+use super::job::Job;
+use super::publish::amend;
+use super::reclaim::{reclaim_condemned, runs_at_rest};
+use crate::replication::{Deed, Record, RunId};
+
+/// Removes a data set, or goes on with that: all generations are dropped, and everything that was ever sent is
+/// condemned. Gives how many runs have left bytes that are not removed yet, because readers may still need them; who
+/// asks again after the grace has them removed. The records stay, and a later run publishes behind them.
+///
+/// # Errors
+/// If there is no data set and never was one, this member may not remove it, or the site fails.
+pub async fn remove(job: &Job) -> Outcome<usize> {
+    let gone = match job.open().await? {
+        View { newest: Some(newest), .. } => reclaim_condemned(job, &newest).await,
+        View { newest: None, .. } => Vec::new(),
+    };
+    let gone: BTreeSet<RunId> = gone.into_iter().collect();
+    let at_rest = job.persistently(async || runs_at_rest(job).await).await?;
+    let change = |record: &mut Record| {
+        let before = (record.current, record.condemned.clone());
+        record.current = 0;
+        record.generations.clear();
+        record.condemn_unneeded();
+        record.condemn_strangers(&at_rest);
+        record.condemned.retain(|run| !gone.contains(run));
+        Ok(before != (0, record.condemned.clone()))
+    };
+    let removed = amend(job, Deed::Remove, change).await?;
+    let freed = reclaim_condemned(job, &removed).await;
+    Ok(removed.condemned.len() - freed.len())
+}
