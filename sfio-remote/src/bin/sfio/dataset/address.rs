@@ -18,6 +18,13 @@ pub(crate) struct Address {
     dataset: SubfilePath,
 }
 
+/// A site, or a folder of it in which data sets may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Scope {
+    site: String,
+    folder: SubfilePath,
+}
+
 /// A tree: on this machine, or a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -44,22 +51,40 @@ impl Address {
 
     /// The site of that name in the overlay.
     pub(super) fn site(&self, session: &Session) -> Result<Site, Failure> {
-        let overlay = session.overlay();
-        let Some(site) = overlay.sites().iter().find(|site| site.name == self.site) else {
-            let known: Vec<&str> = overlay.sites().iter().map(|site| site.name.as_str()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let message = format!(
-                "{self}: the overlay file has no site \"{}\" (sites: {known}); a local path with a colon needs ./ before it",
-                self.site
-            );
-            return Err(Failure::new(Exit::Input, message));
-        };
-        let stripe_unit = site.stripe_unit.as_deref().map(str::parse).transpose();
-        let stripe_unit =
-            stripe_unit.or_fail(Exit::Input, format!("site \"{}\" of the overlay file", site.name))?;
-        let io_nodes = site.io_nodes.iter().map(|member| overlay.name(*member)).collect();
-        Ok(Site { name: self.site.clone(), io_nodes, stripe_unit: stripe_unit.unwrap_or_default() })
+        find_site(&self.site, session, "; a local path with a colon needs ./ before it")
     }
+}
+
+impl Scope {
+    /// The site of that name in the overlay.
+    pub(super) fn site(&self, session: &Session) -> Result<Site, Failure> {
+        find_site(&self.site, session, "")
+    }
+
+    /// The folder in which data sets are looked for.
+    pub(super) fn folder(&self) -> &SubfilePath {
+        &self.folder
+    }
+
+    /// A data set of the site.
+    pub(super) fn address(&self, dataset: SubfilePath) -> Address {
+        Address { site: self.site.clone(), dataset }
+    }
+}
+
+/// The site of that name in the overlay; if there is none, `hint` says what else may be wrong.
+fn find_site(name: &str, session: &Session, hint: &str) -> Result<Site, Failure> {
+    let overlay = session.overlay();
+    let Some(site) = overlay.sites().iter().find(|site| site.name == name) else {
+        let known: Vec<&str> = overlay.sites().iter().map(|site| site.name.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!("the overlay file has no site \"{name}\" (sites: {known}){hint}");
+        return Err(Failure::new(Exit::Input, message));
+    };
+    let stripe_unit = site.stripe_unit.as_deref().map(str::parse).transpose();
+    let stripe_unit = stripe_unit.or_fail(Exit::Input, format!("site \"{name}\" of the overlay file"))?;
+    let io_nodes = site.io_nodes.iter().map(|member| overlay.name(*member)).collect();
+    Ok(Site { name: name.to_owned(), io_nodes, stripe_unit: stripe_unit.unwrap_or_default() })
 }
 
 impl FromStr for Address {
@@ -73,6 +98,31 @@ impl FromStr for Address {
         }
         let dataset = SubfilePath::new(dataset).map_err(|error| format!("\"{text}\": {error}"))?;
         Ok(Address { site: site.to_owned(), dataset })
+    }
+}
+
+impl FromStr for Scope {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Scope, String> {
+        let (site, folder) = text.split_once(':').unwrap_or((text, ""));
+        if site.is_empty() || site.contains('/') {
+            return Err(format!("\"{text}\" is no site; expected SITE or SITE:FOLDER, as \"local:photos\""));
+        }
+        let folder = match folder.trim_matches('/') {
+            "" => SubfilePath::root(),
+            folder => SubfilePath::new(folder).map_err(|error| format!("\"{text}\": {error}"))?,
+        };
+        Ok(Scope { site: site.to_owned(), folder })
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.folder.is_root() {
+            true => f.write_str(&self.site),
+            false => write!(f, "{}:{}", self.site, self.folder),
+        }
     }
 }
 
@@ -108,6 +158,15 @@ mod tests {
         let expected = [("photos/2026/summer", ""), ("photos/2026", "summer"), ("photos", "2026/summer")];
         let expected = expected.map(|(dataset, path)| (format!("local:{dataset}"), path.to_owned()));
         assert_eq!(meanings.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_scope_is_a_site_or_a_folder_of_it() {
+        let scope = |text: &str| text.parse::<Scope>().map(|scope| scope.to_string());
+        assert_eq!(scope("local").as_deref(), Ok("local"));
+        assert_eq!(scope("local:/").as_deref(), Ok("local"));
+        assert_eq!(scope("local:a//b/").as_deref(), Ok("local:a/b"));
+        assert!(scope("").is_err() && scope("a/b").is_err() && scope("local:..").is_err());
     }
 
     #[test]

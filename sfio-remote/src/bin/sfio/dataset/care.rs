@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sfio_remote::io::Patience;
 use sfio_remote::io::replication::{Author, DataSet, Job, ManifestCache, Meter};
 
 use super::address::Address;
@@ -31,6 +32,11 @@ impl Care {
         work: impl AsyncFnOnce(&Session, Job) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.identification.work(async |session| work(session, self.job(session, address)?).await)
+    }
+
+    /// How long to wait for I/O nodes that were there.
+    pub(super) fn patience(&self) -> Arc<Patience> {
+        Arc::new(Patience::new(self.endurance.limit()))
     }
 
     /// What a command on that data set needs.

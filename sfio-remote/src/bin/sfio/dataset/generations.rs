@@ -4,7 +4,7 @@ use indicatif::{BinaryBytes, HumanCount, HumanDuration};
 use program::Table;
 use program::output::{self, Results};
 use serde_json::json;
-use sfio_remote::io::replication::{self, ReplicationError, roll_back};
+use sfio_remote::io::replication::{ReplicationError, roll_back};
 use sfio_remote::replication::Record;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -41,27 +41,6 @@ pub(crate) struct RollbackOptions {
 
     /// The number of the generation, as `sfio generations` lists it
     number: u64,
-
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    care: Care,
-}
-
-/// Drop generations of a data set
-///
-/// What no other generation needs is removed after a grace, which the I/O nodes' configs say, by later runs.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  sfio forget --overlay try local:photos 1 2 3")]
-pub(crate) struct ForgetOptions {
-    /// The data set: SITE:NAME
-    dataset: Address,
-
-    /// The numbers of the generations, as `sfio generations` lists them
-    #[arg(required = true)]
-    numbers: Vec<u64>,
 
     /// Print one JSON object
     #[arg(long)]
@@ -119,23 +98,8 @@ pub(super) fn rollback(options: &RollbackOptions) -> Result<(), Failure> {
     })
 }
 
-pub(super) fn forget(options: &ForgetOptions) -> Result<(), Failure> {
-    options.care.work(&options.dataset, async |_, job| {
-        let address = &options.dataset;
-        let _waiting = Board::of_waiting(Arc::clone(&job.meter));
-        replication::forget(&job, &options.numbers).await.map_err(|error| failure(address, &error))?;
-        match options.json {
-            true => output::json(&json!({ "forgotten": options.numbers })),
-            false => program::line!(
-                "{address} has forgotten {} generations; later runs remove what only they needed",
-                options.numbers.len()
-            ),
-        }
-    })
-}
-
 /// How long ago that was.
-fn age(published_ms: u64) -> HumanDuration {
+pub(super) fn age(published_ms: u64) -> HumanDuration {
     let published = UNIX_EPOCH + Duration::from_millis(published_ms);
     HumanDuration(SystemTime::now().duration_since(published).unwrap_or_default())
 }

@@ -4,7 +4,11 @@ mod address;
 mod board;
 mod care;
 mod cat;
+mod datasets;
+mod diff;
 mod du;
+mod find;
+mod forget;
 mod generations;
 mod ls;
 mod paths;
@@ -16,6 +20,7 @@ pub(crate) mod sync;
 mod verify;
 mod wait;
 
+use std::fmt;
 use std::sync::Arc;
 
 use clap::Subcommand;
@@ -30,10 +35,13 @@ use care::Care;
 /// Commands on data sets beside `sync`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Datasets(datasets::Options),
     Generations(generations::Options),
+    Diff(diff::Options),
     Rollback(generations::RollbackOptions),
-    Forget(generations::ForgetOptions),
+    Forget(forget::Options),
     Ls(ls::Options),
+    Find(find::Options),
     Cat(cat::Options),
     Du(du::Options),
     Verify(verify::Options),
@@ -43,10 +51,13 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
+        Command::Datasets(options) => datasets::run(options),
         Command::Generations(options) => generations::list(options),
+        Command::Diff(options) => diff::run(options),
         Command::Rollback(options) => generations::rollback(options),
-        Command::Forget(options) => generations::forget(options),
+        Command::Forget(options) => forget::run(options),
         Command::Ls(options) => ls::run(options),
+        Command::Find(options) => find::run(options),
         Command::Cat(options) => cat::run(options),
         Command::Du(options) => du::run(options),
         Command::Verify(options) => verify::run(options),
@@ -104,8 +115,8 @@ fn warn(disagreements: &[String], address: &Address) {
     }
 }
 
-/// What the user is told of a failed run.
-fn failure(address: &Address, error: &ReplicationError) -> Failure {
+/// What the user is told of a failed run; `place` is the data set or the site.
+fn failure(place: &impl fmt::Display, error: &ReplicationError) -> Failure {
     let exit = match error.kind() {
         FailureKind::Failed => Exit::Failed,
         FailureKind::Input => Exit::Input,
@@ -116,6 +127,6 @@ fn failure(address: &Address, error: &ReplicationError) -> Failure {
     };
     match error {
         ReplicationError::Local { .. } => Failure::new(exit, error),
-        _ => Failure::new(exit, format!("{address}: {error}")),
+        _ => Failure::new(exit, format!("{place}: {error}")),
     }
 }

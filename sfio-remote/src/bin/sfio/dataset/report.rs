@@ -166,7 +166,7 @@ pub(super) fn complain(complaints: &[String], time: &str) {
 }
 
 /// How many entries of each kind there are, without the kinds of which there are none.
-fn counts(summary: &Summary) -> String {
+pub(super) fn counts(summary: &Summary) -> String {
     let Summary { new, changed, touched, mended, unchanged, deleted, retained, .. } = *summary;
     let all = [
         (new, "new"),

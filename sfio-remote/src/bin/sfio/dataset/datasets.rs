@@ -1,0 +1,131 @@
+//! `sfio datasets`: which data sets there are on a site.
+
+use std::sync::Arc;
+
+use indicatif::{BinaryBytes, HumanCount};
+use program::Table;
+use program::output::{self, Results};
+use serde_json::json;
+use sfio_remote::io::replication::{Catalog, Job, Meter, ReplicationError, open_all};
+use sfio_remote::name::SubfilePath;
+use sfio_remote::replication::SignedRecord;
+
+use super::address::Scope;
+use super::board::Board;
+use super::care::Care;
+use super::generations::age;
+use super::{failure, warn};
+use crate::client::Session;
+use crate::exit::Failure;
+
+/// List the data sets of a site
+///
+/// All folders are looked through, with what this member may read. A data set that was removed is listed as long as
+/// something of it is kept for readers.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  sfio datasets --overlay try local
+  sfio datasets --overlay try local:photos --json")]
+pub(crate) struct Options {
+    /// The site, or a folder of it: SITE or SITE:FOLDER
+    scope: Scope,
+
+    /// Print JSON: an object for each data set
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    care: Care,
+}
+
+/// A data set that was asked about.
+struct Known {
+    name: SubfilePath,
+    record: Arc<SignedRecord>,
+}
+
+pub(super) fn run(options: &Options) -> Result<(), Failure> {
+    options.care.identification.work(async |session| {
+        let scope = &options.scope;
+        let (site, patience) = (scope.site(session)?, options.care.patience());
+        let looked = Catalog::look_through(session.client(), &site, scope.folder(), &patience).await;
+        let Catalog { datasets, closed } = looked.map_err(|error| failure(scope, &error))?;
+        for folder in closed {
+            output::note(format_args!("sfio: {scope}: this member may not look into {folder}"));
+        }
+        let (known, failed) = ask(options, session, datasets).await?;
+        match options.json {
+            true => print_json(&known),
+            false if known.is_empty() && failed.is_none() => {
+                output::line(format_args!("there is no data set in {scope}"))
+            }
+            false => output::print(table(&known)),
+        }?;
+        failed.map_or(Ok(()), Err)
+    })
+}
+
+/// What the data sets are now, in the order of their names, without those of which nothing is left; and the last
+/// failure, after the others were said.
+async fn ask(
+    options: &Options,
+    session: &Session,
+    names: impl IntoIterator<Item = SubfilePath>,
+) -> Result<(Vec<Known>, Option<Failure>), Failure> {
+    let meter = Arc::<Meter>::default();
+    let _waiting = Board::of_waiting(Arc::clone(&meter));
+    let job = |name| {
+        let job = options.care.job(session, &options.scope.address(name))?;
+        Ok(Job { meter: Arc::clone(&meter), ..job })
+    };
+    let jobs = names.into_iter().map(job).collect::<Result<Vec<Job>, Failure>>()?;
+    let (mut known, mut failed) = (Vec::new(), None);
+    for (name, view) in open_all(jobs).await {
+        let address = options.scope.address(name.clone());
+        let newest = view.and_then(|view| {
+            warn(&view.disagreements, &address);
+            view.newest.ok_or(ReplicationError::NoDataSet)
+        });
+        match newest {
+            Ok(record) if record.is_removed() && record.condemned.is_empty() => {}
+            Ok(record) => known.push(Known { name, record }),
+            Err(error) => {
+                let earlier = failed.replace(failure(&address, &error));
+                earlier.into_iter().for_each(|failure| output::note(format_args!("sfio: {failure}")));
+            }
+        }
+    }
+    Ok((known, failed))
+}
+
+fn print_json(known: &[Known]) -> Result<(), Failure> {
+    let mut results = Results::open(None)?;
+    for Known { name, record } in known {
+        let current = record.current();
+        results.line(json!({
+            "dataset": format!("{}:{name}", record.site), "removed": record.is_removed(),
+            "generations": record.generations.len(), "current": current.map(|current| current.number),
+            "entries": current.map(|current| current.entries), "bytes": current.map(|current| current.bytes),
+            "published_ms": current.map(|current| current.published_ms),
+            "changed_ms": record.published_ms, "changed_by": record.signer.member,
+        }))?;
+    }
+    results.close()
+}
+
+fn table(known: &[Known]) -> Table {
+    let mut table = Table::new(["data set", "generations", "entries", "size", "published", "changed by"]);
+    for Known { name, record } in known {
+        let [entries, size, published] = match record.current() {
+            Some(current) => [
+                HumanCount(current.entries).to_string(),
+                BinaryBytes(current.bytes).to_string(),
+                format!("{} ago", age(current.published_ms)),
+            ],
+            None => ["-".to_owned(), "-".to_owned(), format!("removed {} ago", age(record.published_ms))],
+        };
+        let (name, count) = (format!("{}:{name}", record.site), record.generations.len().to_string());
+        table.push(vec![name, count, entries, size, published, record.signer.member.clone()]);
+    }
+    table
+}

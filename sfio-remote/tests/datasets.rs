@@ -1,0 +1,144 @@
+//! `sfio datasets`, `diff`, `find` and `forget --all` with members as processes of their own.
+
+#![cfg(feature = "cli")]
+
+#[path = "members/overlay.rs"]
+mod overlay;
+
+use std::fs;
+use std::path::Path;
+
+use overlay::LocalOverlay;
+use serde_json::Value;
+
+fn write(folder: &Path, name: &str, content: &str) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().expect("it is beneath the folder")).expect("folders");
+    fs::write(path, content).expect("a file");
+}
+
+fn lines(overlay: &LocalOverlay, arguments: &[&str]) -> Vec<String> {
+    let text = String::from_utf8(overlay.client(arguments).stdout()).expect("text");
+    text.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn objects(overlay: &LocalOverlay, arguments: &[&str]) -> Vec<Value> {
+    let lines = lines(overlay, &[arguments, &["--json"]].concat());
+    lines.iter().map(|line| serde_json::from_str(line).expect("an object in each line")).collect()
+}
+
+/// Has three generations of "trees/t".
+fn scene() -> (LocalOverlay, tempfile::TempDir) {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path();
+    let sync = || overlay.client(&["sync", "--delete", &tree.to_string_lossy(), "local:trees/t"]).succeeds();
+    write(tree, "a/stays.txt", "as it was");
+    write(tree, "a/goes.txt", "not for long");
+    write(tree, "moved by time", "the same");
+    write(tree, "b/grows.log", "one line\n");
+    sync();
+    fs::remove_file(tree.join("a/goes.txt")).expect("it is there");
+    write(tree, "b/grows.log", "one line\nand another\n");
+    write(tree, "c/comes.txt", "new");
+    let earlier = fs::FileTimes::new().set_modified(std::time::SystemTime::UNIX_EPOCH);
+    let file = fs::File::options().write(true).open(tree.join("moved by time")).expect("it is there");
+    file.set_times(earlier).expect("ours");
+    sync();
+    fs::remove_file(tree.join("c/comes.txt")).expect("it is there");
+    sync();
+    (overlay, folder)
+}
+
+#[test]
+fn generations_are_compared_by_what_is_in_them() {
+    let (overlay, _tree) = scene();
+    let differences = |arguments: &[&str]| {
+        let all = lines(&overlay, &[&["diff", "local:trees/t"], arguments].concat());
+        // The times of directories change with what is in them.
+        let is_file = |line: &String| line.contains('.') || line.contains("time");
+        all.into_iter().filter(is_file).collect::<Vec<_>>()
+    };
+    let expected =
+        ["deleted  a/goes.txt", "changed  b/grows.log", "new      c/comes.txt", "touched  moved by time"];
+    assert_eq!(differences(&["1", "2"]), expected);
+    assert_eq!(differences(&["2"]), ["deleted  c/comes.txt"], "the current one is the third");
+    assert_eq!(differences(&["2", "1"])[0], "new      a/goes.txt");
+    assert_eq!(lines(&overlay, &["diff", "local:trees/t", "2", "2"]), ["no difference"]);
+
+    let found = objects(&overlay, &["diff", "local:trees/t", "1", "2"]);
+    let grown = found.iter().find(|one| one["path"] == "b/grows.log").expect("it is among them");
+    let facts = (&grown["change"], &grown["old_bytes"], &grown["bytes"]);
+    assert_eq!(facts, (&"changed".into(), &9.into(), &21.into()));
+    overlay.client(&["diff", "local:trees/t", "1", "9"]).fails_with(3, "there is no generation 9");
+}
+
+#[test]
+fn a_file_is_found_in_the_generations_that_have_it() {
+    let (overlay, _tree) = scene();
+    let found = |arguments: &[&str]| lines(&overlay, &[&["find", "local:trees/t"], arguments].concat());
+    assert_eq!(found(&["goes.txt"]), ["1                     12 a/goes.txt"]);
+    let versions = ["1                      9 b/grows.log", "2-3                   21 b/grows.log"];
+    assert_eq!(found(&["*.log"]), versions, "each version of it");
+    assert_eq!(found(&["*.txt", "--generation", "3"]), ["3                      9 a/stays.txt"]);
+    let all = objects(&overlay, &["find", "local:trees/t", "c/"]);
+    assert_eq!((all.len(), &all[0]["directory"]), (1, &true.into()), "a slash at the end means directories");
+    overlay
+        .client(&["find", "local:trees/t", "nothing"])
+        .fails_with(3, "local:trees/t: no entry matches \"nothing\"");
+    overlay.client(&["find", "local:trees/t", "[z-a]"]).ends_with(2, "[z-a]");
+}
+
+#[test]
+fn data_sets_are_listed_removed_and_sent_again() {
+    let (overlay, tree) = scene();
+    let tree = tree.path().to_string_lossy();
+    overlay.client(&["sync", &tree, "local:other"]).succeeds();
+    let names = |arguments: &[&str]| {
+        let found = objects(&overlay, &[&["datasets"], arguments].concat());
+        let name = |one: &Value| format!("{} {}", one["dataset"].as_str().expect("text"), one["generations"]);
+        found.iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["local"]), ["local:other 1", "local:trees/t 3"]);
+    assert_eq!(names(&["local:trees"]), ["local:trees/t 3"]);
+    assert_eq!(lines(&overlay, &["datasets", "local:nowhere"]), ["there is no data set in local:nowhere"]);
+    overlay.client(&["datasets", "elsewhere"]).fails_with(3, "sites: local");
+
+    overlay.client(&["forget", "local:other"]).fails_with(2, "--all");
+    let said = lines(&overlay, &["forget", "local:other", "--all"]);
+    assert!(said[0].starts_with("local:other is gone; readers may still need"), "{said:?}");
+    let listed = objects(&overlay, &["datasets", "local"]);
+    assert_eq!((&listed[0]["removed"], &listed[0]["bytes"]), (&true.into(), &Value::Null));
+    for command in
+        [&["ls", "local:other"][..], &["generations", "local:other"], &["rollback", "local:other", "1"]]
+    {
+        overlay.client(command).fails_with(3, "no data set of that name");
+    }
+    overlay.fresh_client(&["verify", "local:other"]).fails_with(3, "no data set of that name");
+    overlay.client(&["sync", &tree, "local:other"]).succeeds();
+    assert_eq!(names(&["local"])[0], "local:other 1");
+    overlay.fresh_client(&["verify", "local:other"]).succeeds();
+}
+
+#[test]
+fn folders_that_a_member_may_not_read_are_named() {
+    let (overlay, _tree) = scene();
+    let config = overlay.folder().join("io1/config.toml");
+    let text = fs::read_to_string(&config).expect("it is there");
+    let with_rights = |rights: &str| {
+        fs::write(&config, text.replace("client = \"read-write\"", rights)).expect("it can be written");
+        overlay.start_by_hand("io1")
+    };
+    overlay.signal("io1", "-KILL");
+    overlay.wait_for_words("io1 has died");
+    let member = with_rights("[access.client]\ntrees = \"read\"");
+    overlay
+        .client(&["datasets", "local"])
+        .fails_with(3, "local: this member may not list the top of the export root; name a folder");
+    assert_eq!(objects(&overlay, &["datasets", "local:trees"]).len(), 1);
+    drop(member);
+    let _member = with_rights("[access.client]\ntrees = \"read\"\n\"trees/t\" = \"none\"");
+    overlay
+        .client(&["datasets", "local:trees"])
+        .ends_with(0, "local:trees: this member may not look into trees/t");
+}
