@@ -121,6 +121,28 @@ fn data_sets_are_listed_removed_and_sent_again() {
 }
 
 #[test]
+fn a_generation_says_who_sent_it_and_what_it_is_called() {
+    let (overlay, tree) = scene();
+    let tree = tree.path().to_string_lossy();
+    let sync = |arguments: &[&str]| {
+        overlay.client(&[&["sync", "--json", &tree, "local:trees/t"], arguments].concat()).stdout()
+    };
+    sync(&["--host", "elsewhere", "--tag", "before the upgrade"]);
+    sync(&["--tag", "before the upgrade"]);
+    sync(&[]);
+    let listed = objects(&overlay, &["generations", "local:trees/t"]);
+    let facts = |one: &Value| (one["member"].clone(), one["host"].clone(), one["tag"].clone());
+    assert_eq!(listed.len(), 4, "the tag makes one generation of the same tree, and no second one");
+    assert_eq!(facts(&listed[3]), ("client".into(), "elsewhere".into(), "before the upgrade".into()));
+    assert_eq!((&listed[0]["member"], &listed[0]["tag"]), (&"client".into(), &"".into()));
+    overlay.client(&["forget", "local:trees/t", "1", "2", "3"]).stdout();
+    let table = lines(&overlay, &["generations", "local:trees/t"]).pop().expect("a line");
+    assert!(table.ends_with("client@elsewhere  before the upgrade"), "{table}");
+    let refused = ["sync", &tree, "local:trees/t", "--tag", "two\nlines"];
+    overlay.client(&refused).fails_with(2, "expected one line of 1 to 255 bytes");
+}
+
+#[test]
 fn folders_that_a_member_may_not_read_are_named() {
     let (overlay, _tree) = scene();
     let config = overlay.folder().join("io1/config.toml");

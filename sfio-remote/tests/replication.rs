@@ -33,6 +33,8 @@ fn send_options() -> SendOptions {
         keep: 3,
         is_dry_run: false,
         ends_when_overtaken: false,
+        host: "here".to_owned(),
+        tag: None,
     }
 }
 
@@ -450,8 +452,12 @@ fn a_removed_data_set_is_gone_its_bytes_follow_and_it_may_come_back() {
         assert_eq!((bench.stored(), bench.objects("io1")), (0, vec![]));
         assert_eq!(remove(&bench.job()).await.expect("again"), 0, "there is nothing left to do");
 
-        let sent = bench.send_tree(source.path()).await.expect("sent");
+        // An empty tree is one, although it has nothing that the removed data set had not.
+        let empty = tempfile::tempdir().expect("a folder");
+        let sent = bench.send_tree(empty.path()).await.expect("sent");
         assert_eq!((sent.generation, sent.is_new), (Some(3), true), "its numbers go on");
+        let sent = bench.send_tree(source.path()).await.expect("sent");
+        assert_eq!((sent.generation, sent.is_new), (Some(4), true));
         assert_eq!(picture(bench.restored().await.path()), picture(source.path()));
     });
 }

@@ -30,6 +30,7 @@ pub(super) fn first(name: &str, member: &str) -> Record {
         damaged: Vec::new(),
         healed: Vec::new(),
         condemned: Vec::new(),
+        origins: Vec::new(),
     }
 }
 

@@ -34,7 +34,8 @@ pub use manifest::{
 pub use packed::{ChunkError, Compression, Packed};
 pub use record::{
     BadRecord, BadRunId, BadSuccessor, Deed, Extent, Form, Generation, Healed, MAX_INDEX_CHUNKS,
-    MAX_NAME_BYTES, MAX_RECORD_BYTES, ObjectEntry, Record, Right, RunId, SignedRecord, Signer, Token,
+    MAX_NAME_BYTES, MAX_ORIGIN_TEXT_BYTES, MAX_RECORD_BYTES, ObjectEntry, Origin, Record, Right, RunId,
+    SignedRecord, Signer, Token,
 };
 
 /// Sizes between which files are cut where their content says: smallest, average, largest, in bytes.

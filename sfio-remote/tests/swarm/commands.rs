@@ -117,6 +117,8 @@ impl User {
             keep: how.keep,
             is_dry_run: false,
             ends_when_overtaken: how.if_current,
+            host: self.member.clone(),
+            tag: None,
         };
         let sent = send(&self.job(), tree, &options, |_, _| {}).await.map_err(failure)?;
         if let Some(problem) = sent.summary.problems.first() {

@@ -94,6 +94,7 @@ fn forged(
         }
         Forgery::ReusesNumber => {
             let last = record.generations.pop()?;
+            record.origins.pop();
             record.current = record.generations.last()?.number;
             record.next_generation = last.number;
             record.deed = Deed::Forget;

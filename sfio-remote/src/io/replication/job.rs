@@ -81,6 +81,7 @@ impl Job {
             damaged: Vec::new(),
             healed: Vec::new(),
             condemned: Vec::new(),
+            origins: Vec::new(),
         }
     }
 

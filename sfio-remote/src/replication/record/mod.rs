@@ -1,13 +1,14 @@
 //! The records of a data set: a chain in which each one says what the data set is from then on.
 //!
 //! ```text
-//! "SFIOREC2" · body (postcard) · Ed25519 signature of the signer over all before, 64 bytes
+//! "SFIOREC2" · body (postcard) · origins (postcard), if any are known · Ed25519 signature of the signer over all before
 //! ```
 //!
 //! Each record has a number, one more than its predecessor's, and names the predecessor by the BLAKE3 hash of all of
 //! its bytes. So to trust one record is to trust all before it. What may follow what is in `succession`, where the
 //! chunks of damaged places are now in `places`. I/O nodes check records with the same functions as clients.
 
+mod origin;
 mod places;
 mod succession;
 
@@ -23,6 +24,7 @@ use super::bounded;
 use super::chunk::{ChunkRef, Hash, MAX_OBJECT_BYTES};
 use super::manifest::Metadata;
 
+pub use origin::{MAX_ORIGIN_TEXT_BYTES, Origin};
 pub use places::{Extent, Form, Healed};
 use succession::Succession;
 pub use succession::{BadSuccessor, Right};
@@ -153,6 +155,9 @@ pub struct Record {
     /// again, and after a grace their bytes are removed.
     #[serde(deserialize_with = "bounded::list::<MAX_LIST, _, _>")]
     pub condemned: Vec<RunId>,
+    /// Where generations come from, by their ascending numbers.
+    #[serde(skip)]
+    pub origins: Vec<Origin>,
 }
 
 /// A record with its signature, as it is stored. Dereferences to what it says.
@@ -194,7 +199,8 @@ impl SignedRecord {
     pub fn sign(record: Record, identity: &Identity) -> Result<SignedRecord, BadRecord> {
         record.check()?;
         let body = postcard::to_extend(&record, MAGIC.to_vec());
-        let mut bytes = body.expect("plain values in memory can be written down");
+        let body = body.expect("plain values in memory can be written down");
+        let mut bytes = origin::write(&record.origins, body);
         let signature = identity.sign(&bytes);
         bytes.extend_from_slice(&signature);
         if bytes.len() > MAX_RECORD_BYTES {
@@ -218,8 +224,10 @@ impl SignedRecord {
         }
         let (signed, signature) = bytes.split_last_chunk::<SIGNATURE>().ok_or(BadRecord::Magic)?;
         let body = signed.strip_prefix(MAGIC).ok_or(BadRecord::Magic)?;
-        let (record, rest) = postcard::take_from_bytes::<Record>(body).map_err(|_| BadRecord::Signature)?;
-        if !rest.is_empty() || !verifies_strictly(&record.signer.key, signed, signature) {
+        let (mut record, rest) =
+            postcard::take_from_bytes::<Record>(body).map_err(|_| BadRecord::Signature)?;
+        record.origins = origin::parse(rest).ok_or(BadRecord::Signature)?;
+        if !verifies_strictly(&record.signer.key, signed, signature) {
             return Err(BadRecord::Signature);
         }
         record.check()?;
@@ -302,9 +310,11 @@ impl Record {
         }
     }
 
-    /// Drops what nothing refers to: objects, and what was damaged and healed in them. The runs of these objects are
-    /// condemned.
+    /// Drops what nothing refers to: objects, what was damaged and healed in them, and the origins of generations that
+    /// it has no more. The runs of these objects are condemned.
     pub fn condemn_unneeded(&mut self) {
+        let kept: BTreeSet<u64> = self.generations.iter().map(|generation| generation.number).collect();
+        self.origins.retain(|origin| kept.contains(&origin.generation));
         let needed = self.needed_objects();
         self.healed.retain(|healed| needed.contains(&healed.from.object));
         self.damaged.retain(|damaged| needed.contains(&damaged.object));
@@ -359,6 +369,7 @@ impl Record {
             ),
             (condemned.len() == self.condemned.len(), "a run that is condemned twice"),
             (condemned.is_disjoint(&runs), "a condemned run that is needed"),
+            (self.has_sound_origins(), "an origin"),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
             Some((_, what)) => Err(BadRecord::Contradiction(what)),

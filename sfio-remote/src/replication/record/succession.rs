@@ -43,6 +43,9 @@ pub enum BadSuccessor {
     /// It uses a number for something else than before, or one that was used.
     #[error("it gives {0} a number that was used")]
     Number(&'static str),
+    /// It says of a generation that somebody else sent it.
+    #[error("it changes where a generation comes from, or names another sender than its signer")]
+    Origin,
     /// A right is missing.
     #[error("the right append does not allow {0}; read-write does")]
     Right(&'static str),
@@ -68,6 +71,9 @@ impl SignedRecord {
         let succession = Succession { before, after: self };
         succession.is_of_one_data_set()?;
         succession.keeps_numbers()?;
+        if !succession.has_true_origins() {
+            return Err(BadSuccessor::Origin);
+        }
         let condemned: BTreeSet<RunId> = before.condemned.iter().copied().collect();
         if let Some(entry) = self.objects.iter().find(|entry| condemned.contains(&entry.run)) {
             return Err(BadSuccessor::Condemned(entry.run));

@@ -57,6 +57,7 @@ fn first() -> Record {
         damaged: Vec::new(),
         healed: Vec::new(),
         condemned: Vec::new(),
+        origins: Vec::new(),
     }
 }
 
@@ -118,6 +119,43 @@ fn a_removed_data_set_has_nothing_and_may_come_back() {
     assert_eq!(signed(&again).check_successor(Some(&removed), Right::Append), Ok(()));
 }
 
+fn of(generation: u64, member: &str) -> Origin {
+    Origin { generation, member: member.to_owned(), host: "laptop".to_owned(), tag: "before it".to_owned() }
+}
+
+#[test]
+fn a_record_says_where_generations_come_from_or_nothing() {
+    let mut record = first();
+    let silent = signed(&record);
+    record.origins.push(of(1, "client"));
+    let before = signed(&record);
+    assert!(before.bytes().starts_with(&silent.bytes()[..silent.bytes().len() - 64]));
+    let parsed = SignedRecord::parse(before.bytes().clone()).expect("sound");
+    assert_eq!((parsed.origin(1), parsed.origin(2)), (Some(&of(1, "client")), None));
+    for cut in 0..before.bytes().len() {
+        assert!(SignedRecord::parse(before.bytes().slice(..cut)).is_err());
+    }
+
+    let wrong: [Change; 4] = [
+        ("of an earlier generation", |record| record.origins[0].tag.clear()),
+        ("lost", |record| drop(record.origins.remove(0))),
+        ("made up later", |record| record.origins[0] = of(1, "other")),
+        ("of another sender", |record| record.origins[1].member = "other".to_owned()),
+    ];
+    let mut after = next(&before, 2);
+    after.origins.push(of(2, "client"));
+    assert_eq!(signed(&after).check_successor(Some(&before), Right::Append), Ok(()));
+    for (what, change) in wrong {
+        let mut after = after.clone();
+        change(&mut after);
+        let refused = signed(&after).check_successor(Some(&before), Right::ReadWrite);
+        assert_eq!(refused, Err(BadSuccessor::Origin), "{what}");
+    }
+    after.generations.remove(0);
+    after.condemn_unneeded();
+    assert_eq!(after.origins, [of(2, "client")]);
+}
+
 #[test]
 fn a_record_of_version_1_is_refused_with_what_to_do() {
     let error = SignedRecord::parse(Bytes::from_static(b"SFIOSET1 and so on")).expect_err("format 1");
@@ -132,7 +170,9 @@ fn another_members_signature_is_none() {
 
 #[test]
 fn what_contradicts_itself_is_neither_signed_nor_read() {
-    let contradictions: [Change; 11] = [
+    let contradictions: [Change; 13] = [
+        ("an origin", |record| record.origins.push(of(7, "client"))),
+        ("an origin", |record| record.origins.push(Origin { tag: "a\nb".to_owned(), ..of(1, "client") })),
         ("current generation", |record| record.current = 5),
         ("current generation", |record| record.deed = Deed::Remove),
         ("removed data set with", |record| (record.deed, record.current) = (Deed::Remove, 0)),
@@ -152,7 +192,8 @@ fn what_contradicts_itself_is_neither_signed_nor_read() {
         spoil(&mut record);
         let error = SignedRecord::sign(record.clone(), &identity(1)).expect_err(words);
         assert!(error.to_string().contains(words), "{error}, not {words}");
-        let mut bytes = postcard::to_extend(&record, MAGIC.to_vec()).expect("memory");
+        let body = postcard::to_extend(&record, MAGIC.to_vec()).expect("memory");
+        let mut bytes = origin::write(&record.origins, body);
         let signature = identity(1).sign(&bytes);
         bytes.extend_from_slice(&signature);
         assert_eq!(SignedRecord::parse(bytes.into()), Err(error));

@@ -5,7 +5,7 @@ use program::Table;
 use program::output::{self, Results};
 use serde_json::json;
 use sfio_remote::io::replication::{ReplicationError, roll_back};
-use sfio_remote::replication::Record;
+use sfio_remote::replication::{Origin, Record};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -64,26 +64,40 @@ pub(super) fn list(options: &Options) -> Result<(), Failure> {
 fn print_json(record: &Record) -> Result<(), Failure> {
     let mut results = Results::open(None)?;
     for generation in &record.generations {
+        let origin = record.origin(generation.number);
         results.line(json!({
             "generation": generation.number, "current": generation.number == record.current,
             "entries": generation.entries, "bytes": generation.bytes, "published_ms": generation.published_ms,
+            "member": origin.map(|origin| &origin.member), "host": origin.map(|origin| &origin.host),
+            "tag": origin.map(|origin| &origin.tag),
         }))?;
     }
     results.close()
 }
 
 fn table(record: &Record) -> Table {
-    let mut table = Table::new(["generation", "entries", "size", "published"]);
+    let mut table = Table::new(["generation", "entries", "size", "published", "sent by", "tag"]);
     for generation in &record.generations {
+        let origin = record.origin(generation.number);
         let current = if generation.number == record.current { ", current" } else { "" };
         table.push(vec![
             generation.number.to_string(),
             HumanCount(generation.entries).to_string(),
             BinaryBytes(generation.bytes).to_string(),
             format!("{} ago{current}", age(generation.published_ms)),
+            origin.map_or_else(|| "-".to_owned(), sender),
+            origin.map_or_else(String::new, |origin| origin.tag.clone()),
         ]);
     }
     table
+}
+
+/// The member and its machine.
+fn sender(Origin { member, host, .. }: &Origin) -> String {
+    match host.as_str() {
+        "" => member.clone(),
+        host => format!("{member}@{host}"),
+    }
 }
 
 pub(super) fn rollback(options: &RollbackOptions) -> Result<(), Failure> {

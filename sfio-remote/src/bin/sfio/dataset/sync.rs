@@ -11,7 +11,7 @@ use sfio_remote::io::replication::{
     Attributes, Deletion, Filter, Job, Mended, Reading, ReplicationError, RestoreOptions, SendOptions, Sent,
     Source, Subtree, Summary, Wanted, restore, send,
 };
-use sfio_remote::replication::{Compression, TreePath};
+use sfio_remote::replication::{Compression, MAX_ORIGIN_TEXT_BYTES, TreePath};
 
 use super::address::{Address, Place};
 use super::board::Board;
@@ -93,6 +93,14 @@ pub(crate) struct Options {
     #[arg(long)]
     if_current: bool,
 
+    /// Name the new generation; there will be one of that name even if nothing has changed
+    #[arg(long, value_name = "TEXT", value_parser = origin_text)]
+    tag: Option<String>,
+
+    /// What the generation says of where it comes from; without it the machine's name
+    #[arg(long, value_name = "NAME", value_parser = origin_text)]
+    host: Option<String>,
+
     /// When fetching, restore owners and set-uid and set-gid bits, too; owners need root
     ///
     /// Whoever may publish could so plant programs that run as another user.
@@ -172,6 +180,8 @@ impl Options {
             keep: self.keep.into(),
             is_dry_run: self.dry_run,
             ends_when_overtaken: self.if_current,
+            host: self.host.clone().unwrap_or_else(host_name),
+            tag: self.tag.clone(),
         }
     }
 
@@ -294,6 +304,20 @@ impl Upload<'_> {
         let (took, warnings) = (started.elapsed(), unreadable.collect());
         Ok(Report { summary, meter, took, generation, is_new, resumed, mended, warnings, line })
     }
+}
+
+/// What may stand beside a generation.
+fn origin_text(text: &str) -> Result<String, String> {
+    match text.len() {
+        1..=MAX_ORIGIN_TEXT_BYTES if !text.contains(char::is_control) => Ok(text.to_owned()),
+        _ => Err(format!("expected one line of 1 to {MAX_ORIGIN_TEXT_BYTES} bytes")),
+    }
+}
+
+/// What this machine calls itself, or nothing if that could not be printed.
+fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    origin_text(&name).unwrap_or_default()
 }
 
 /// A pause that leaves the site time for others.

@@ -109,6 +109,11 @@ impl Numbers {
 }
 
 impl Base {
+    /// The current generation, if there is one.
+    pub(super) fn current(&self) -> Option<&Generation> {
+        self.record.as_ref()?.current()
+    }
+
     /// Reads what the newest record says.
     pub(super) async fn load(job: &Job, record: Option<Arc<SignedRecord>>) -> Outcome<Base> {
         let temporary = |error| local("a temporary file", error);

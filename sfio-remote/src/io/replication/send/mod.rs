@@ -31,7 +31,7 @@ use super::walk::{Attributes, Walk};
 use crate::io::threads;
 use crate::name::FileName;
 use crate::replication::{
-    Compression, Deed, Generation, Metadata, ObjectEntry, Record, RunId, SignedRecord, TreePath,
+    Compression, Deed, Generation, Metadata, ObjectEntry, Origin, Record, RunId, SignedRecord, TreePath,
 };
 use base::{Abandoned, Base, Journaled, journals, read_journals};
 use lock::{Claimed, Lock};
@@ -71,6 +71,11 @@ pub struct SendOptions {
     pub is_dry_run: bool,
     /// Whether to end, and not to compare again, if another run publishes meanwhile.
     pub ends_when_overtaken: bool,
+    /// What the machine calls itself; at most [`MAX_ORIGIN_TEXT_BYTES`](crate::replication::MAX_ORIGIN_TEXT_BYTES), as
+    /// the tag.
+    pub host: String,
+    /// What the generation is to be called; there will be one of that name, even if nothing has changed.
+    pub tag: Option<String>,
 }
 
 /// What came of a sync run.
@@ -200,14 +205,13 @@ impl Sending {
         let survey = self.survey(&base).await?;
         self.has_told = true;
         let mut sent = self.sent(&survey, &base)?;
-        let current = base.record.as_ref().map(|record| record.current);
         let has_nothing_to_do = !sent.summary.has_changes() && base.wounds.are_none();
         if self.options.is_dry_run {
             return Ok(End::Done(sent));
         }
         view.writable()?;
-        if let Some(current) = current.filter(|_| has_nothing_to_do) {
-            return self.acknowledge(&view, current, sent).await;
+        if let Some(current) = base.current().filter(|_| has_nothing_to_do && self.is_tagged(&base)) {
+            return self.acknowledge(&view, current.number, sent).await;
         }
         job.meter.enter(Phase::Transfer);
         let mut run = self.begin_run(&job, &base, &journals).await?;
@@ -279,8 +283,7 @@ impl Sending {
         let (source, options) = (self.source.clone(), self.options.clone());
         let (meter, tell) = (Arc::clone(&self.job.meter), Arc::clone(&self.tell));
         let mut old = base.entries().map_err(|error| local("a temporary file", error))?;
-        let current = base.record.as_ref().and_then(|record| record.current());
-        let old_top = current.map(|current| current.top.clone());
+        let old_top = base.current().map(|current| current.top.clone());
         let (tells, damaged) =
             (!self.has_told, base.record.clone().filter(|record| !record.damaged.is_empty()));
         let work = move || {
@@ -306,6 +309,12 @@ impl Sending {
             Ok(survey)
         };
         threads::run(work).await.map_err(|error| local(place, error))
+    }
+
+    /// Whether the current generation has the name that is wanted, if one is.
+    fn is_tagged(&self, base: &Base) -> bool {
+        let origin = base.record.as_ref().and_then(|record| record.origin(record.current));
+        self.options.tag.as_ref().is_none_or(|tag| origin.is_some_and(|origin| origin.tag == *tag))
     }
 
     /// What there is to say, as far as it is known after the survey.
@@ -342,8 +351,8 @@ impl Sending {
     /// Makes the new generation safe and then current.
     async fn publish(&mut self, mut offer: Offer, mut sent: Sent) -> Outcome<End> {
         let Offer { view, base, run, cutting, top } = &mut offer;
-        let current = base.record.as_ref().and_then(|record| record.current());
-        if let Some(current) = current.filter(|one| one.index == cutting.index && one.top == *top) {
+        let is_current = |one: &&Generation| one.index == cutting.index && one.top == *top;
+        if let Some(current) = base.current().filter(is_current).filter(|_| self.is_tagged(base)) {
             return self.acknowledge(view, current.number, sent).await;
         }
         self.job.meter.enter(Phase::Drain);
@@ -401,6 +410,12 @@ impl Sending {
             objects: cutting.objects.iter().copied().collect(),
         };
         (record.current, record.next_generation) = (generation.number, generation.number + 1);
+        record.origins.push(Origin {
+            generation: generation.number,
+            member: record.signer.member.clone(),
+            host: self.options.host.clone(),
+            tag: self.options.tag.clone().unwrap_or_default(),
+        });
         record.generations.push(generation);
         let (healed, mended) = std::mem::take(&mut cutting.wounds).into_healed(&record.healed);
         let holds_healed = |number: u32| healed.iter().any(|healed| healed.object == number);
