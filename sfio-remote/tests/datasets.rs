@@ -143,6 +143,18 @@ fn a_generation_says_who_sent_it_and_what_it_is_called() {
 }
 
 #[test]
+fn a_quiet_run_says_what_is_wrong_and_nothing_else() {
+    let (overlay, tree) = scene();
+    let quiet = ["sync", "--quiet", &tree.path().to_string_lossy(), "local:trees/t"];
+    write(tree.path(), "one more", "file");
+    assert_eq!(lines(&overlay, &quiet), [""; 0]);
+    assert_eq!(objects(&overlay, &["generations", "local:trees/t"]).len(), 4);
+    fs::remove_dir_all(tree.path()).expect("it is there");
+    overlay.client(&quiet).fails_with(3, "No such file or directory");
+    overlay.client(&[&quiet[..], &["--json"]].concat()).fails_with(2, "cannot be used with");
+}
+
+#[test]
 fn folders_that_a_member_may_not_read_are_named() {
     let (overlay, _tree) = scene();
     let config = overlay.folder().join("io1/config.toml");

@@ -33,6 +33,7 @@ fn send_options() -> SendOptions {
         keep: 3,
         is_dry_run: false,
         ends_when_overtaken: false,
+        is_on_one_file_system: false,
         host: "here".to_owned(),
         tag: None,
     }

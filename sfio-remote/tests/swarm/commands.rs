@@ -117,6 +117,7 @@ impl User {
             keep: how.keep,
             is_dry_run: false,
             ends_when_overtaken: how.if_current,
+            is_on_one_file_system: false,
             host: self.member.clone(),
             tag: None,
         };

@@ -62,6 +62,8 @@ pub struct Walk<'a> {
     attributes: Attributes,
     /// The first names of files that have several, by device and number.
     first_names: BTreeMap<(u64, u64), TreePath>,
+    /// The file system of the top, if the walk does not leave it.
+    device: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -80,7 +82,17 @@ impl<'a> Walk<'a> {
         let directory = Tree::open(path)?.directory(None)?.try_clone_to_owned()?;
         let top = metadata(&fstat(&directory)?, attributes.of(&directory)?);
         let levels = vec![Level::new(directory, None)?];
-        Ok(Walk { top, levels, filter, attributes, first_names: BTreeMap::new() })
+        Ok(Walk { top, levels, filter, attributes, first_names: BTreeMap::new(), device: None })
+    }
+
+    /// The same walk without what is in other file systems: a directory in which one is mounted is empty.
+    ///
+    /// # Errors
+    /// If the top cannot be looked at.
+    pub fn on_one_file_system(mut self) -> io::Result<Walk<'a>> {
+        let top = self.levels.first().map(|level| fstat(&level.directory)).transpose()?;
+        self.device = top.map(|top| top.st_dev);
+        Ok(self)
     }
 
     /// The metadata of the top itself.
@@ -115,7 +127,8 @@ impl<'a> Walk<'a> {
             }
             _ => Vec::new(),
         };
-        if file_type == FileType::Directory {
+        let is_elsewhere = self.device.is_some_and(|device| device != stat.st_dev);
+        if file_type == FileType::Directory && !is_elsewhere {
             let directory = open_directory(level.directory.as_fd(), name)?;
             self.levels.push(Level::new(directory, Some(path.clone()))?);
         }
@@ -260,4 +273,31 @@ pub(super) fn attributes(file: impl AsFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>>
     }
     attributes.sort_unstable();
     Ok(attributes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt as _;
+
+    /// The only other file systems that every Linux machine has mounted are those in /dev.
+    #[test]
+    fn a_walk_on_one_file_system_finds_what_is_mounted_in_it_empty() {
+        let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+        let own = device(Path::new("/dev"));
+        let mut mounted = fs::read_dir("/dev").into_iter().flatten().flatten().map(|entry| entry.path());
+        let mounted = mounted.find(|path| path.is_dir() && !path.is_symlink() && device(path) != own);
+        let Some(name) = mounted.as_ref().and_then(|path| path.file_name()) else {
+            eprintln!("skipped: nothing is mounted in /dev");
+            return;
+        };
+        let filter = Filter::new([]).expect("no patterns");
+        let walk = Walk::new(Path::new("/dev"), &filter, Attributes::Ignored).expect("it can be read");
+        let found: Vec<Entry> =
+            walk.on_one_file_system().expect("it is there").filter_map(Result::ok).collect();
+        let beneath = |entry: &&Entry| entry.path.to_string().starts_with(&*name.to_string_lossy());
+        let found: Vec<String> = found.iter().filter(beneath).map(|entry| entry.path.to_string()).collect();
+        assert_eq!(found, [name.to_string_lossy()], "the directory, and nothing of what is in it");
+    }
 }

@@ -97,6 +97,9 @@ impl Report {
 
     /// The final summary.
     pub(super) fn tell(&self, telling: &Telling, options: &Options) {
+        if options.quiet {
+            return;
+        }
         if options.json {
             telling.line(self.json());
             return;

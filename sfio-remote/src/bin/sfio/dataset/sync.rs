@@ -8,8 +8,8 @@ use clap::ArgMatches;
 use program::output::Telling;
 use program::quantity;
 use sfio_remote::io::replication::{
-    Attributes, Deletion, Filter, Job, Mended, Reading, ReplicationError, RestoreOptions, SendOptions, Sent,
-    Source, Subtree, Summary, Wanted, restore, send,
+    Attributes, Deletion, Filter, Job, Mended, Meter, Reading, ReplicationError, RestoreOptions, SendOptions,
+    Sent, Source, Subtree, Summary, Wanted, restore, send,
 };
 use sfio_remote::replication::{Compression, MAX_ORIGIN_TEXT_BYTES, TreePath};
 
@@ -69,6 +69,10 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t)]
     compress: Compress,
 
+    /// When sending, leave out what is mounted in the tree: other disks, network file systems, /proc
+    #[arg(long, short = 'x')]
+    one_file_system: bool,
+
     /// Replicate extended attributes of files and directories
     #[arg(long)]
     xattrs: bool,
@@ -118,6 +122,10 @@ pub(crate) struct Options {
     /// Say each change
     #[arg(long, short)]
     verbose: bool,
+
+    /// Say nothing but what is wrong, and show no progress
+    #[arg(long, short, conflicts_with_all = ["verbose", "json", "dry_run", "paths"])]
+    pub(super) quiet: bool,
 
     /// On a terminal, show below the progress what each way through the network does
     #[arg(long)]
@@ -180,6 +188,7 @@ impl Options {
             keep: self.keep.into(),
             is_dry_run: self.dry_run,
             ends_when_overtaken: self.if_current,
+            is_on_one_file_system: self.one_file_system,
             host: self.host.clone().unwrap_or_else(host_name),
             tag: self.tag.clone(),
         }
@@ -196,9 +205,10 @@ impl Options {
         }
     }
 
-    /// What the ways through the network do, if that is wanted.
-    fn path_lines(&self, session: &Session) -> Option<PathLines> {
-        self.paths.then(|| PathLines::of(session.client()))
+    /// How far a run is, and what the ways through the network do, as far as that is wanted.
+    fn board(&self, verb: &'static str, meter: &Arc<Meter>, session: &Session) -> Option<Board> {
+        let paths = self.paths.then(|| PathLines::of(session.client()));
+        (!self.quiet).then(|| Board::of_run(verb, Arc::clone(meter), paths))
     }
 
     pub(super) fn is_dry_run(&self) -> bool {
@@ -269,7 +279,7 @@ impl Upload<'_> {
             }
             before = Some(complaints);
             telling.finish()?;
-            let age = Board::of_age(fresh);
+            let age = (!self.options.quiet).then(|| Board::of_age(fresh));
             tokio::time::sleep(pause).await;
             drop(age);
         }
@@ -286,8 +296,7 @@ impl Upload<'_> {
         let meter = Arc::clone(&job.meter);
         let how = options.how_to_send(self.filter.clone());
         let limiting = Limiting::of(options.bwlimit.as_ref(), job.dataset.throttle());
-        let (started, board) =
-            (Instant::now(), Board::of_run("sending", Arc::clone(&meter), options.path_lines(self.session)));
+        let (started, board) = (Instant::now(), options.board("sending", &meter, self.session));
         let sent = send(&job, self.source, &how, teller(options, telling)).await;
         drop((board, limiting));
         let Sent { summary, generation, is_new, resumed_bytes: resumed, mended, unreadable } =
@@ -359,7 +368,7 @@ impl Download<'_> {
         let job = options.care.job(self.session, &shortest)?;
         let (meter, throttle) = (Arc::clone(&job.meter), Arc::clone(job.dataset.throttle()));
         let limiting = Limiting::of(options.bwlimit.as_ref(), &throttle);
-        let board = Board::of_run("fetching", Arc::clone(&meter), options.path_lines(self.session));
+        let board = options.board("fetching", &meter, self.session);
         let started = Instant::now();
         let Found { address: source, path, reading } = self.find(job).await?;
         let failed = |error| failure(&source, &error);

@@ -71,6 +71,8 @@ pub struct SendOptions {
     pub is_dry_run: bool,
     /// Whether to end, and not to compare again, if another run publishes meanwhile.
     pub ends_when_overtaken: bool,
+    /// Whether what is mounted in the tree stays out.
+    pub is_on_one_file_system: bool,
     /// What the machine calls itself; at most [`MAX_ORIGIN_TEXT_BYTES`](crate::replication::MAX_ORIGIN_TEXT_BYTES), as
     /// the tag.
     pub host: String,
@@ -288,6 +290,7 @@ impl Sending {
             (!self.has_told, base.record.clone().filter(|record| !record.damaged.is_empty()));
         let work = move || {
             let walk = Walk::new(&source, &options.filter, options.attributes)?;
+            let walk = if options.is_on_one_file_system { walk.on_one_file_system()? } else { walk };
             let tops = Tops { old: old_top, new: walk.top().clone() };
             let walk = walk.inspect(|_| Meter::add(&meter.walked, 1));
             let old = std::iter::from_fn(|| old.read().map_err(io::Error::other).transpose());
