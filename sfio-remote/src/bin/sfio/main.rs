@@ -9,6 +9,7 @@ mod dataset;
 mod demo;
 mod exit;
 mod get;
+mod http;
 mod keygen;
 mod member;
 mod operations;

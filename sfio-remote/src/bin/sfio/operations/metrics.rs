@@ -1,76 +1,39 @@
 //! The metrics page: what `sfio status` shows, for Prometheus.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::fmt;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, header};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
 use super::{Observation, Observer, Path, Session};
-use crate::exit::{Exit, Failure, OrFail as _};
+use crate::http::{self, Limits};
 
 /// How many collectors may read the page at once; others wait.
 const MAX_CONNECTIONS: usize = 16;
-/// How long a request may take to come, and how long a connection may last.
-const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+/// How long a connection may last.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(60);
 /// What the page is, as its readers want to be told (OpenMetrics 1.0).
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Labels = Vec<(&'static str, String)>;
 
-pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.or_fail(Exit::Input, format!("--metrics {address}"))
-}
-
 /// Serves the page until it is aborted.
 pub(super) async fn serve(listener: TcpListener, observer: Observer) {
-    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        // The semaphore is never closed.
-        let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "the metrics page");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let observer = observer.clone();
-        tokio::spawn(async move {
-            let service = service_fn(|request| respond(request, &observer));
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(REQUEST_LIMIT)
-                .serve_connection(TokioIo::new(stream), service);
-            if let Ok(Err(error)) = tokio::time::timeout(CONNECTION_LIMIT, connection).await {
-                tracing::debug!(%error, "a reader of the metrics page");
-            }
-            drop(permit);
-        });
-    }
+    let limits = Limits { connections: MAX_CONNECTIONS, lasting: CONNECTION_LIMIT, keep_alive: true };
+    let respond = move |request| respond(request, observer.clone());
+    http::serve(listener, limits, std::future::pending(), respond).await;
 }
 
-async fn respond(
-    request: Request<Incoming>,
-    observer: &Observer,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(request: Request<Incoming>, observer: Observer) -> Response<Full<Bytes>> {
     let (status, body) = match (request.method(), request.uri().path()) {
         (&Method::GET, "/metrics") => match observer.observe().await.map_err(|_| fmt::Error).and_then(page) {
             Ok(page) => (StatusCode::OK, page),
@@ -85,7 +48,7 @@ async fn respond(
         let value = header::HeaderValue::from_static(CONTENT_TYPE);
         response.headers_mut().insert(header::CONTENT_TYPE, value);
     }
-    Ok(response)
+    response
 }
 
 fn page(observation: Observation) -> Result<String, fmt::Error> {

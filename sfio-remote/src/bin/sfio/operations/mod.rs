@@ -15,6 +15,7 @@ use sfio_remote::io::membership::Membership;
 use tokio::task::JoinSet;
 
 use crate::exit::Failure;
+use crate::http;
 
 pub(crate) use admin::{AdminRequest, ask};
 pub(crate) use observation::{IoNode, Member, Observation, Path, Session};
@@ -62,7 +63,7 @@ impl Operations {
         tasks.spawn(admin::serve(listener, observer.clone(), reloader.clone()));
         let mut bound = None;
         if let Some(address) = metrics {
-            let listener = metrics::bind(address).await?;
+            let listener = http::bind("--metrics", address).await?;
             bound = listener.local_addr().ok();
             tasks.spawn(metrics::serve(listener, observer.clone()));
         }
