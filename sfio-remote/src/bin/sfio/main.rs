@@ -21,6 +21,7 @@ mod signals;
 mod stat;
 mod status;
 mod sums;
+mod web;
 
 use std::process::ExitCode;
 use std::time::Duration;

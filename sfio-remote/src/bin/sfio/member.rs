@@ -75,7 +75,7 @@ async fn serve(membership: Membership, options: &Options) -> Result<(), Failure>
     let name = membership.name().to_owned();
     let member = start(&membership).await?;
     let reloader = Reloader::new(&membership, member.endpoint().handle().clone());
-    let observer = Observer::of(&membership, &member);
+    let observer = Observer::of(&name, &member);
     let operations = Operations::start(&membership, &observer, &reloader, options.metrics).await?;
     announce(&name, &member, &operations);
     notify(&[NotifyState::Ready]);

@@ -13,6 +13,7 @@ use crate::block_on;
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::operations::{self, AdminRequest, Observation, Reloaded, Session, ask};
 use crate::signals::StopSignals;
+use crate::web::{self, WebAddress};
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -39,8 +40,14 @@ struct Target {
 /// each path: the rate at which it is paced, its round trip, how long packets stand in queues, the share of packets
 /// that it loses, the share of the session's symbols that it carries and should by the plan, in per cent, and its repair
 /// symbols over its source symbols. A route that does not fit beside stands below.
+///
+/// With --web it serves a page that shows the same with a map of the overlay and the last minutes as curves, and prints
+/// its address, until Ctrl-C (exit code 0), in a pipe, too. Only who knows that address sees anything.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  sfio status --config /tmp/try/io1/config.toml")]
+#[command(after_help = "\
+Examples:
+  sfio status --config /tmp/try/io1/config.toml
+  sfio status --config /tmp/try/io1/config.toml --web     the same as a page, with a map and curves")]
 pub(crate) struct Options {
     #[command(flatten)]
     target: Target,
@@ -52,6 +59,13 @@ pub(crate) struct Options {
     /// One JSON object instead of a table
     #[arg(long)]
     json: bool,
+
+    /// Show it in a browser: serve a page at ADDR, such as 127.0.0.1:8080 or 8080; without ADDR at a free port
+    ///
+    /// An address that other machines reach is taken as it is typed, with a warning: nothing there is encrypted.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = web::LOOPBACK,
+          value_parser = WebAddress::parse, conflicts_with_all = ["once", "json"])]
+    web: Option<WebAddress>,
 }
 
 /// Have a running member read its overlay file again, as SIGHUP does, and tell what has changed
@@ -87,6 +101,9 @@ pub(crate) fn reload(options: &ReloadOptions) -> Result<(), Failure> {
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let socket = options.target.socket()?;
+    if let Some(address) = options.web {
+        return block_on(web::watch_member(&socket, address));
+    }
     let terminal = Term::stdout();
     if terminal.is_term() && !options.once && !options.json {
         return block_on(watch(&socket, terminal));

@@ -1,6 +1,7 @@
 //! `sfio demo`: a whole overlay with emulated links in one process. It replicates files, kills a link half-way, reads
 //! everything back with another client, and compares.
 
+mod audience;
 mod failure;
 mod limit;
 mod network;
@@ -8,6 +9,7 @@ mod replicate;
 mod report;
 mod scene;
 mod source;
+mod stage;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,14 +27,18 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::operations::Observer;
 use crate::progress::Progress;
 use crate::signals::survive_file_size_limit;
+use crate::web::{self, WebAddress};
+use audience::Audience;
 use failure::{Killed, kill_busiest_half_way};
 use network::Network;
 use replicate::{Fingerprint, Replica};
 use report::{KillReport, PathReport, Report, bits_per_second, path_reports};
 use scene::{DEFAULT_SCENE, Scene};
 use source::{Source, SourceFile};
+use stage::{Spectator, Stage};
 
 /// How often progress is looked at.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
@@ -46,12 +52,18 @@ const DEAD_FOR: Duration = Duration::from_secs(2);
 /// different rates, delays and losses. Stripes every file of FOLDER over the I/O nodes, kills the busiest link half-way
 /// (control and data alike) and restores it, reads everything back with a fresh client that knows only the overlay file
 /// and its key, and compares BLAKE3. Nothing leaves this machine and nothing stays on its disk.
+///
+/// With --web a page shows it at work: a map with what each link carries, loses and keeps waiting, the paths, the
+/// progress, and the last minutes as curves. On a terminal the demo then begins when the page is opened, after 30
+/// seconds at the latest, and the page stays after the report until Ctrl-C. Elsewhere, as in a pipe, it begins at once and
+/// the page ends with it, unless --stay asks for the same as on a terminal. Report and exit codes are those without it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   sfio demo                        64 MiB of generated files
   sfio demo ~/src --loss 0.1       your own files, with 10 % loss on every link
   sfio demo --kill none --json     no failure, for machines
+  sfio demo ~/src --web            watch it in a browser: open the address that it prints
   sfio demo --print-scene > s.toml && sfio demo --scene s.toml
                                    your own network")]
 pub(crate) struct Options {
@@ -81,6 +93,15 @@ pub(crate) struct Options {
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
+    /// Show it in a browser: serve a page at ADDR, such as 127.0.0.1:8080 or 8080; without ADDR at a free port
+    ///
+    /// An address that other machines reach is taken as it is typed, with a warning: nothing there is encrypted.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = web::LOOPBACK,
+          value_parser = WebAddress::parse)]
+    web: Option<WebAddress>,
+    /// With --web, and without a terminal: wait for somebody to open the page, and keep it after the report
+    #[arg(long, requires = "web")]
+    stay: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -112,14 +133,32 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
     let limit =
         limit::limit_bps(&scene).ok_or_else(|| Failure::new(Exit::Network, "the links reach no I/O node"))?;
     let runtime = runtime(2)?;
-    let play = Play { options, scene, network, limit, exports: folder.path().to_owned() };
-    let (report, json) = runtime.block_on(async {
+    let stage = Stage::default();
+    let audience = options
+        .web
+        .map(|address| Audience::invite(address, options.stay, Spectator::of(&stage, &network, &scene)));
+    let audience = audience.transpose()?;
+    audience.as_ref().map_or(Ok(()), Audience::await_viewer)?;
+    let play = Play { options, scene, network, limit, exports: folder.path().to_owned(), stage };
+    let played = runtime.block_on(async {
         tokio::select! {
             report = play.run(source) => report,
             _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
         }
-    })?;
-    print_report(&report, json)
+    });
+    let outcome = outcome(&played);
+    let has_played = played.is_ok();
+    let said = played.and_then(|(report, json)| print_report(&report, json));
+    audience.map_or(Ok(()), |audience| audience.dismiss(&outcome, has_played))?;
+    said
+}
+
+/// How the demo went, in a line for the page.
+fn outcome(played: &Result<(Report, bool), Failure>) -> String {
+    match played {
+        Ok((report, _)) => format!("the demo is over: {}", report.verdict()),
+        Err(failure) => format!("the demo has failed: {failure}"),
+    }
 }
 
 fn print_report(report: &Report, json: bool) -> Result<(), Failure> {
@@ -137,6 +176,7 @@ struct Play {
     network: Network,
     limit: f64,
     exports: PathBuf,
+    stage: Stage,
 }
 
 /// What replication gave.
@@ -207,17 +247,20 @@ impl Play {
         replica.connect().await?;
         let handle = client.endpoint().handle();
         let progress = Progress::new("replicating", Some(bytes));
+        self.stage.enter(Observer::of(&self.scene.client, &client), "replicating", bytes);
         let start = Instant::now();
-        let writing = showing(&progress, handle, |session| session.acknowledged.bytes, replica.write(files));
+        let moved = |session: &SessionStatus| session.acknowledged.bytes;
+        let writing = self.showing(&progress, handle, moved, replica.write(files));
         let (fingerprints, killed) = match self.options.kill {
             Kill::None => (writing.await, None),
             Kill::Busiest => {
                 let killing = kill_busiest_half_way(handle.clone(), &self.network, &progress);
-                until_written(writing, killing).await
+                self.until_written(writing, killing).await
             }
         };
         let (fingerprints, took) = (fingerprints?, start.elapsed());
         progress.finish("replicated");
+        self.stage.done("replicated");
         let paths = self.paths(client.endpoint().handle()).await;
         let kill = match killed {
             Some(killed) => Some(killed.report(client.endpoint().handle()).await),
@@ -238,10 +281,13 @@ impl Play {
         replica.connect().await?;
         let handle = client.endpoint().handle();
         let progress = Progress::new("reading back", Some(bytes));
+        self.stage.enter(Observer::of(&self.scene.client, &client), "reading back", bytes);
         let start = Instant::now();
-        let reading = showing(&progress, handle, |session| session.delivery.bytes, replica.read(files));
+        let moved = |session: &SessionStatus| session.delivery.bytes;
+        let reading = self.showing(&progress, handle, moved, replica.read(files));
         let (fingerprints, took) = (reading.await?, start.elapsed());
         progress.finish("read back");
+        self.stage.done("read back");
         client.shutdown().await.or_fail(Exit::Failed, "shutdown")?;
         Ok((fingerprints, took))
     }
@@ -256,6 +302,55 @@ impl Play {
         started.await.or_fail(Exit::Network, "client")
     }
 
+    /// Waits for `work`, and shows what all sessions of the client have `moved` meanwhile.
+    async fn showing<T>(
+        &self,
+        progress: &Progress,
+        client: &Handle<SfioApplication>,
+        moved: fn(&SessionStatus) -> u64,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            if let Ok(result) = tokio::time::timeout(PROGRESS_INTERVAL, &mut work).await {
+                return result;
+            }
+            let all = client.inspect(move |node, _| {
+                let statuses = node.sessions().filter_map(|session| node.session_status(session));
+                statuses.map(|status| moved(&status)).sum()
+            });
+            let all = all.await.unwrap_or(0);
+            progress.reached(all);
+            self.stage.reached(all);
+        }
+    }
+
+    /// Waits for `writing`; meanwhile, once a link was killed, restores it after [`DEAD_FOR`], at the latest at the end.
+    async fn until_written<T>(
+        &self,
+        writing: impl Future<Output = T>,
+        killing: impl Future<Output = Option<Killed>>,
+    ) -> (T, Option<Killed>) {
+        let (mut writing, mut killing) = (std::pin::pin!(writing), std::pin::pin!(killing));
+        let killed = tokio::select! {
+            written = &mut writing => return (written, None),
+            killed = &mut killing => killed,
+        };
+        if let Some(killed) = &killed {
+            let (link, percent) = (killed.link.name(), killed.share * 100.0);
+            self.stage.note(format!("the demo kills {link}, which carried {percent:.0} % of the symbols"));
+        }
+        let written = tokio::time::timeout(DEAD_FOR, &mut writing).await;
+        if let Some(killed) = &killed {
+            killed.link.restore();
+            self.stage.note(format!("the demo restores {}", killed.link.name()));
+        }
+        match written {
+            Ok(written) => (written, killed),
+            Err(_) => (writing.await, killed),
+        }
+    }
+
     async fn paths(&self, client: &Handle<SfioApplication>) -> Vec<PathReport> {
         let rows = client.inspect(|node, _| {
             let statuses = node.sessions().filter_map(|session| node.session_status(session));
@@ -265,46 +360,6 @@ impl Play {
             rows.collect::<Vec<_>>()
         });
         rows.await.unwrap_or_default()
-    }
-}
-
-/// Waits for `work`, and shows what all sessions of the client have `moved` meanwhile.
-async fn showing<T>(
-    progress: &Progress,
-    client: &Handle<SfioApplication>,
-    moved: fn(&SessionStatus) -> u64,
-    work: impl Future<Output = T>,
-) -> T {
-    let mut work = std::pin::pin!(work);
-    loop {
-        if let Ok(result) = tokio::time::timeout(PROGRESS_INTERVAL, &mut work).await {
-            return result;
-        }
-        let all = client.inspect(move |node, _| {
-            let statuses = node.sessions().filter_map(|session| node.session_status(session));
-            statuses.map(|status| moved(&status)).sum()
-        });
-        progress.reached(all.await.unwrap_or(0));
-    }
-}
-
-/// Waits for `writing`; meanwhile, once a link was killed, restores it after [`DEAD_FOR`], at the latest at the end.
-async fn until_written<T>(
-    writing: impl Future<Output = T>,
-    killing: impl Future<Output = Option<Killed>>,
-) -> (T, Option<Killed>) {
-    let (mut writing, mut killing) = (std::pin::pin!(writing), std::pin::pin!(killing));
-    let killed = tokio::select! {
-        written = &mut writing => return (written, None),
-        killed = &mut killing => killed,
-    };
-    let written = tokio::time::timeout(DEAD_FOR, &mut writing).await;
-    if let Some(killed) = &killed {
-        killed.link.restore();
-    }
-    match written {
-        Ok(written) => (written, killed),
-        Err(_) => (writing.await, killed),
     }
 }
 

@@ -85,6 +85,11 @@ pub(crate) fn links_of(overlay: &Overlay, path: &PathStatus) -> Vec<String> {
 }
 
 impl Report {
+    /// Whether everything came back.
+    pub(crate) fn verdict(&self) -> &'static str {
+        if self.ok { "every byte came back equal (BLAKE3)" } else { "FILES CAME BACK DIFFERENT" }
+    }
+
     /// The report for people, on a place with so many columns, if they are limited.
     pub(crate) fn to_text(&self, columns: Option<usize>) -> String {
         let mut text = String::new();
@@ -93,9 +98,7 @@ impl Report {
     }
 
     fn write_text(&self, columns: Option<usize>, out: &mut String) -> std::fmt::Result {
-        let verdict =
-            if self.ok { "every byte came back equal (BLAKE3)" } else { "FILES CAME BACK DIFFERENT" };
-        writeln!(out, "{} files, {}: {verdict}", self.files, size(self.bytes))?;
+        writeln!(out, "{} files, {}: {}", self.files, size(self.bytes), self.verdict())?;
         if self.skipped > 0 {
             writeln!(out, "left out: {} entries that are no files (such as symbolic links)", self.skipped)?;
         }

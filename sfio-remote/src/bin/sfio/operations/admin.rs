@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum AdminRequest {
     /// How the member is.
     Status,
+    /// Who is in the overlay.
+    Overlay,
     /// Read the overlay file again.
     Reload,
 }
@@ -131,6 +133,10 @@ async fn answer(request: AdminRequest, observer: &Observer, reloader: &Reloader)
         AdminRequest::Status => {
             let observation = observer.observe().await.or_fail(Exit::Failed, "looking at the member")?;
             serde_json::to_value(observation).or_fail(Exit::Failed, "the status as JSON")
+        }
+        AdminRequest::Overlay => {
+            let map = observer.overlay_map().await.or_fail(Exit::Failed, "looking at the overlay")?;
+            serde_json::to_value(map).or_fail(Exit::Failed, "the overlay as JSON")
         }
         AdminRequest::Reload => {
             serde_json::to_value(reloader.reload().await?).or_fail(Exit::Failed, "the change as JSON")

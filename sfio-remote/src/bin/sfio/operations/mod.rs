@@ -3,6 +3,7 @@
 mod admin;
 mod metrics;
 mod observation;
+mod overlay_map;
 mod reload;
 
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use crate::http;
 
 pub(crate) use admin::{AdminRequest, ask};
 pub(crate) use observation::{IoNode, Member, Observation, Path, Session};
+pub(crate) use overlay_map::{MappedLink, MappedMember, OverlayMap};
 pub(crate) use reload::{Reloaded, Reloader};
 
 /// Looks at a running member.
@@ -39,11 +41,11 @@ pub(crate) struct Operations {
 }
 
 impl Observer {
-    pub(crate) fn of(membership: &Membership, member: &SfioMember) -> Observer {
+    pub(crate) fn of(name: &str, member: &SfioMember) -> Observer {
         let addresses = member.endpoint().addresses();
         Observer {
             handle: member.endpoint().handle().clone(),
-            name: membership.name().to_owned(),
+            name: name.to_owned(),
             addresses: [addresses.control.to_string(), addresses.data.to_string()],
             started: Instant::now(),
         }

@@ -8,7 +8,7 @@ use fec_transport::{CircuitPart, Node, PathState, PathStatus, SessionStatus};
 use serde::{Deserialize, Serialize};
 use sfio_remote::application::SfioApplication;
 
-use super::Observer;
+use super::{Observer, OverlayMap};
 
 /// How a member is. Rates are in Mbit/s, times in what their names end with, shares in [0, 1].
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -121,6 +121,11 @@ impl Observer {
         observation.control.clone_from(control);
         observation.data.clone_from(data);
         Ok(observation)
+    }
+
+    /// The overlay file that the member uses.
+    pub(crate) async fn overlay_map(&self) -> Result<OverlayMap, EndpointEnded> {
+        self.handle.inspect(|node, _| OverlayMap::of(node.overlay())).await
     }
 }
 

@@ -3,13 +3,13 @@
 //! Members stand in columns by their distance in links from the clients (the members without an address), so that
 //! traffic runs from left to right.
 
-use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use fec_transport::overlay::{Link, Member, MemberId, Overlay};
 
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::web::layout;
 use sfio_remote::io::membership::read_overlay;
 
 /// Draw an overlay file as SVG
@@ -162,31 +162,13 @@ fn bow(from: Place, to: Place) -> f64 {
     if from.column == to.column { 60.0 + (to.y - from.y) / 4.0 } else { 0.0 }
 }
 
-/// The distance of each member in links from the nearest client; without clients from the first member. Members that
-/// cannot be reached stand in a column of their own behind all others.
+/// The distance of each member in links from the nearest client, as on every map of an overlay.
 fn columns(overlay: &Overlay) -> Vec<usize> {
-    let is_client = |member: &Member| member.control.is_none();
-    let mut distances: Vec<Option<usize>> =
-        overlay.members().iter().map(|member| is_client(member).then_some(0)).collect();
-    if distances.iter().all(Option::is_none)
-        && let Some(first) = distances.first_mut()
-    {
-        *first = Some(0);
-    }
-    let starts = distances.iter().enumerate().filter(|(_, distance)| distance.is_some());
-    let mut waiting: VecDeque<MemberId> = starts.map(|(index, _)| MemberId(index as u16)).collect();
-    while let Some(member) = waiting.pop_front() {
-        let next = distances[usize::from(member.0)].map(|distance| distance + 1);
-        for (_, neighbour) in overlay.links_of(member) {
-            let distance = &mut distances[usize::from(neighbour.0)];
-            if distance.is_none() {
-                *distance = next;
-                waiting.push_back(neighbour);
-            }
-        }
-    }
-    let behind = distances.iter().flatten().max().map_or(0, |last| last + 1);
-    distances.into_iter().map(|distance| distance.unwrap_or(behind)).collect()
+    let numbered = overlay.members().iter().enumerate();
+    let clients = numbered.filter(|(_, member)| member.control.is_none()).map(|(number, _)| number);
+    let links = overlay.links().iter().map(|link| (usize::from(link.a.0), usize::from(link.b.0)));
+    let links: Vec<_> = links.collect();
+    layout::columns(overlay.members().len(), &clients.collect::<Vec<_>>(), &links)
 }
 
 fn draw_member(svg: &mut String, member: &Member, place: Place) {
