@@ -6,9 +6,9 @@
 //!   the demo's own members ───┘    Seen     Picture     └─▶ …
 //! ```
 //!
-//! One [`Source`] looks every so often, however many viewers there are. The [`Watcher`](watcher::Watcher) makes a
-//! [`Picture`](picture::Picture) of what was seen: rates from counters, places on the map, what has died or come back.
-//! The [`Hub`](hub::Hub) turns it into bytes once, and hands them to all viewers as server-sent events; who reads
+//! One [`Source`] looks every so often, however many viewers there are. The [`Watcher`] makes a
+//! [`Picture`] of what was seen: rates from counters, places on the map, what has died or come back.
+//! The [`Hub`] turns it into bytes once, and hands them to all viewers as server-sent events; who reads
 //! slowly misses pictures, and each picture is whole.
 //!
 //! Whoever does not know the token in the page's address is told nothing ([`door`]). The page itself (`assets/`) is
