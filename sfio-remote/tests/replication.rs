@@ -24,7 +24,8 @@ use tempfile::TempDir;
 
 fn send_options() -> SendOptions {
     SendOptions {
-        filter: Filter::new([]).expect("no patterns"),
+        filter: Filter::default(),
+        obeys_ignore_files: false,
         attributes: Attributes::Ignored,
         jobs: 3,
         compression: Compression::Auto,
@@ -41,7 +42,7 @@ fn send_options() -> SendOptions {
 
 fn restore_options() -> RestoreOptions {
     RestoreOptions {
-        filter: Filter::new([]).expect("no patterns"),
+        filter: Filter::default(),
         attributes: Attributes::Ignored,
         deletes: true,
         distrusts_times: false,

@@ -77,7 +77,7 @@ fn a_tree_goes_there_and_back_and_generations_can_be_gone_back_to() {
     let nothing = path(&folder, "nothing");
     overlay
         .client(&["sync", "--exclude", "*", "local:trees/t", &nothing])
-        .fails_with(3, "--exclude and --include leave nothing of generation 1");
+        .fails_with(3, "leave nothing of generation 1");
 
     let again = overlay.client(&["sync", "--json", &tree, "local:trees/t"]).stdout();
     let summary: serde_json::Value = serde_json::from_slice(&again).expect("one object");
@@ -296,6 +296,46 @@ fn patterns_come_from_a_file_and_a_wrong_one_is_named_with_its_line() {
         .client(&["sync", "--exclude-from", &patterns, &tree, "local:u"])
         .fails_with(3, "line 2: \"[z-a]\"");
     overlay.client(&["sync", "--exclude-from", "nowhere", &tree, "local:u"]).fails_with(3, "nowhere");
+}
+
+#[test]
+fn a_list_says_what_takes_part_and_files_in_the_tree_what_does_not() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    let folder = scene();
+    let (tree, list, back) = (path(&folder, "tree"), path(&folder, "list"), path(&folder, "back"));
+    let held = |name: &str| {
+        let listed = String::from_utf8(overlay.client(&["ls", name]).stdout()).expect("text");
+        listed
+            .lines()
+            .filter_map(|line| line.split_whitespace().last().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    fs::write(&list, "a/b/7\n./a/b/8\n").expect("a file");
+    overlay.client(&["sync", "--files-from", &list, &tree, "local:t"]).succeeds();
+    let names = held("local:t");
+    assert!(names.ends_with(&["a".into(), "a/b".into(), "a/b/7".into(), "a/b/8".into()]), "{names:?}");
+    // What is not listed is not deleted either, and what is listed and is not there is said.
+    fs::write(&list, "a/b/9\0a/nowhere\0").expect("a file");
+    overlay
+        .client(&["sync", "--delete", "--files-from", &list, &tree, "local:t"])
+        .ends_with(7, "a/nowhere: it is listed, and there is nothing of that name");
+    assert_eq!(held("local:t").len(), names.len() + 1);
+    overlay.client(&["sync", "--files-from", &list, "local:t", &back]).ends_with(7, "a/nowhere");
+    assert!(folder.path().join("back/a/b/9").exists() && !folder.path().join("back/a/b/7").exists());
+    fs::write(&list, "a\n../b\n").expect("a file");
+    overlay.client(&["sync", "--files-from", &list, &tree, "local:t"]).fails_with(3, "line 2");
+    fs::write(&list, "").expect("a file");
+    overlay.client(&["sync", "--files-from", &list, &tree, "local:t"]).fails_with(3, "leave nothing of it");
+
+    fs::write(folder.path().join("tree/a/.sfioignore"), "b/*\n!b/7\n").expect("a file");
+    overlay.client(&["sync", &tree, "local:all"]).succeeds();
+    overlay.client(&["sync", "--sfioignore", &tree, "local:some"]).succeeds();
+    let is_within = |name: &&String| name.starts_with("a/b/");
+    assert!(held("local:all").iter().filter(is_within).count() > 40);
+    assert_eq!(held("local:some").iter().filter(is_within).collect::<Vec<_>>(), ["a/b/7"]);
+    // What is left out now and was sent before stays.
+    overlay.client(&["sync", "--delete", "--sfioignore", &tree, "local:all"]).succeeds();
+    assert!(held("local:all").iter().filter(is_within).count() > 40);
 }
 
 /// A pipe once made every run end with code 7, for ever.

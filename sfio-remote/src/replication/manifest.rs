@@ -174,6 +174,11 @@ impl TreePath {
         Some(TreePath(self.0[..slash].to_vec()))
     }
 
+    /// The directories that it is in, from the nearest to the one at the top.
+    pub fn parents(&self) -> impl Iterator<Item = TreePath> + use<> {
+        std::iter::successors(self.parent(), TreePath::parent)
+    }
+
     /// Whether it is this directory or beneath it.
     pub fn is_within(&self, directory: &TreePath) -> bool {
         let rest = self.0.strip_prefix(directory.0.as_slice());

@@ -109,6 +109,7 @@ impl User {
     pub(crate) async fn sync(&self, tree: &Path, how: SyncOptions) -> Result<(u64, bool)> {
         let options = SendOptions {
             filter: everything(),
+            obeys_ignore_files: false,
             attributes: Attributes::Ignored,
             jobs: 1,
             compression: Compression::None,
@@ -218,7 +219,7 @@ impl User {
 }
 
 fn everything() -> Filter {
-    Filter::new([]).expect("no patterns")
+    Filter::default()
 }
 
 /// As the program ends.

@@ -166,7 +166,7 @@ fn plan(
     meter: &Arc<Meter>,
     tell: impl FnMut(Change, &TreePath),
 ) -> io::Result<(Summary, Spool<Step>)> {
-    let everything = Filter::new([]).map_err(io::Error::other)?;
+    let everything = Filter::default();
     let exists = target.exists();
     let walk = exists.then(|| Walk::new(target, &everything, options.attributes)).transpose()?;
     let top = options.allowed(wanted.top.clone());
@@ -179,6 +179,7 @@ fn plan(
         options,
         tree,
         summary: Summary::default(),
+        unseen: options.filter.listed().cloned().unwrap_or_default(),
         steps: SpoolWriter::new()?,
         removed: None,
         remade: BTreeSet::new(),
@@ -204,6 +205,9 @@ fn plan(
         planning.take(difference)?;
     }
     planning.remove_parts(None)?;
+    planning
+        .summary
+        .miss(planning.unseen, |path, is_directory| options.filter.admits_with_parents(path, is_directory));
     Ok((planning.summary, planning.steps.finish()?))
 }
 
@@ -211,6 +215,8 @@ struct Planning<'a, F> {
     options: &'a RestoreOptions,
     tree: Option<Tree>,
     summary: Summary,
+    /// The paths that somebody has listed and that nothing was found at so far.
+    unseen: BTreeSet<TreePath>,
     steps: SpoolWriter<Step>,
     /// The last directory that goes with all that is in it.
     removed: Option<TreePath>,
@@ -226,6 +232,9 @@ struct Planning<'a, F> {
 impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
     fn take(&mut self, difference: Difference) -> io::Result<()> {
         self.remove_parts(Some(difference.path()))?;
+        if !matches!(difference, Difference::Gone(_)) {
+            self.unseen.remove(difference.path());
+        }
         match difference {
             Difference::Gone(entry) => self.gone(entry),
             Difference::New(entry) => {
@@ -290,6 +299,7 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
             return Ok(());
         }
         self.summary.deleted += 1;
+        self.unseen.remove(&path);
         (self.tell)(Change::Deleted, &path);
         if is_directory {
             self.removed = Some(path.clone());

@@ -1,10 +1,11 @@
 //! What has to be done, before it is done: a walk compared with the last generation.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::filter::Filter;
+use super::selection::Selection;
 use super::spool::{Spool, SpoolWriter};
 use super::walk::{LeftOut, Problem, next_entry};
 use crate::replication::{Difference, Entry, EntryKind, Merge, Metadata, Record, TreePath};
@@ -42,6 +43,23 @@ impl Summary {
     /// Whether something is to be changed on the other side.
     pub fn has_changes(&self) -> bool {
         self.new + self.changed + self.touched + self.mended + self.deleted > 0
+    }
+
+    /// Complains of the paths that somebody has listed and that nothing was found at, unless `admits` says that they
+    /// were left out, or there is a complaint of them.
+    pub(super) fn miss(
+        &mut self,
+        unseen: BTreeSet<TreePath>,
+        mut admits: impl FnMut(&TreePath, bool) -> bool,
+    ) {
+        let complaints = self.problems.iter().chain(&self.specials);
+        let known: BTreeSet<TreePath> = complaints.map(|complaint| complaint.path.clone()).collect();
+        let missing = unseen.into_iter().filter(|path| {
+            let is_known = known.contains(path) || path.parents().any(|above| known.contains(&above));
+            !is_known && admits(path, false) && admits(path, true)
+        });
+        let what = "it is listed, and there is nothing of that name".to_owned();
+        self.problems.extend(missing.map(|path| Problem { path, what: what.clone() }));
     }
 }
 
@@ -92,13 +110,13 @@ pub(super) struct Tops {
 }
 
 /// By which rules a survey is made.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Rules<'a> {
     /// Whether entries that are gone are deleted on the other side.
     pub(super) deletes: bool,
     /// Whether files of equal size and time may differ.
     pub(super) distrusts_times: bool,
-    pub(super) filter: &'a Filter,
+    pub(super) selection: Selection<'a>,
     /// The newest record, if it says that something is damaged.
     pub(super) damaged: Option<&'a Record>,
 }
@@ -113,6 +131,7 @@ impl Survey {
         tell: &mut dyn FnMut(Change, &TreePath),
     ) -> io::Result<Survey> {
         let mut surveyor = Surveyor {
+            unseen: rules.selection.listed(),
             rules,
             summary: Summary::default(),
             planned: SpoolWriter::new()?,
@@ -123,7 +142,11 @@ impl Survey {
             surveyor.touched(&TreePath::top());
         }
         surveyor.run(walk, old)?;
-        Ok(Survey { summary: surveyor.summary, top: tops.new, planned: surveyor.planned.finish()? })
+        let Surveyor { mut rules, mut summary, planned, unseen, .. } = surveyor;
+        summary.miss(unseen, |path, is_directory| {
+            rules.selection.admits_with_parents(path, is_directory).unwrap_or(false)
+        });
+        Ok(Survey { summary, top: tops.new, planned: planned.finish()? })
     }
 }
 
@@ -133,6 +156,8 @@ struct Surveyor<'a> {
     planned: SpoolWriter<Planned>,
     /// The last path that is no directory any more: what was in it cannot stay.
     replaced: Option<TreePath>,
+    /// The paths that somebody has listed and that nothing was found at so far.
+    unseen: BTreeSet<TreePath>,
     tell: &'a mut dyn FnMut(Change, &TreePath),
 }
 
@@ -155,6 +180,9 @@ impl Surveyor<'_> {
     }
 
     fn take(&mut self, difference: Difference) -> io::Result<()> {
+        if !matches!(difference, Difference::Gone(_)) {
+            self.unseen.remove(difference.path());
+        }
         match difference {
             Difference::Gone(entry) => self.gone(entry),
             Difference::New(entry) => {
@@ -201,9 +229,11 @@ impl Surveyor<'_> {
         let is_homeless = self.replaced.as_ref().is_some_and(|replaced| path.is_within(replaced));
         let is_unknown = || self.summary.problems.iter().any(|problem| path.is_within(&problem.path));
         let is_directory = entry.kind == EntryKind::Directory;
-        let takes_part = || self.rules.filter.admits_with_parents(path, is_directory);
+        // What an ignore file says is unknown while it cannot be read.
+        let mut takes_part = || self.rules.selection.admits_with_parents(path, is_directory).unwrap_or(false);
         if is_homeless || (self.rules.deletes && takes_part() && !is_unknown()) {
             self.summary.deleted += 1;
+            self.unseen.remove(path);
             (self.tell)(Change::Deleted, path);
             return Ok(());
         }

@@ -11,7 +11,7 @@ use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Stat, fgetxattr, flistxattr, fstat, openat, readlinkat, statat,
 };
 
-use super::filter::Filter;
+use super::selection::Selection;
 use super::survey::Summary;
 use super::tree::{Tree, open_directory};
 use crate::replication::{Entry, EntryKind, Metadata, Owner, Timestamp, TreePath};
@@ -58,7 +58,7 @@ pub enum Attributes {
 pub struct Walk<'a> {
     top: Metadata,
     levels: Vec<Level>,
-    filter: &'a Filter,
+    selection: Selection<'a>,
     attributes: Attributes,
     /// The first names of files that have several, by device and number.
     first_names: BTreeMap<(u64, u64), TreePath>,
@@ -78,11 +78,16 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     /// If it is no directory that can be read.
-    pub fn new(path: &Path, filter: &'a Filter, attributes: Attributes) -> io::Result<Walk<'a>> {
+    pub(super) fn new(
+        path: &Path,
+        selection: impl Into<Selection<'a>>,
+        attributes: Attributes,
+    ) -> io::Result<Walk<'a>> {
         let directory = Tree::open(path)?.directory(None)?.try_clone_to_owned()?;
         let top = metadata(&fstat(&directory)?, attributes.of(&directory)?);
         let levels = vec![Level::new(directory, None)?];
-        Ok(Walk { top, levels, filter, attributes, first_names: BTreeMap::new(), device: None })
+        let selection = selection.into();
+        Ok(Walk { top, levels, selection, attributes, first_names: BTreeMap::new(), device: None })
     }
 
     /// The same walk without what is in other file systems: a directory in which one is mounted is empty.
@@ -108,7 +113,7 @@ impl<'a> Walk<'a> {
             stat => stat?,
         };
         let file_type = FileType::from_raw_mode(stat.st_mode);
-        if !self.filter.admits(&path, file_type == FileType::Directory) {
+        if !self.selection.admits(&path, file_type == FileType::Directory)? {
             return Ok(Look::Nothing);
         }
         let kind = match file_type {
@@ -130,6 +135,7 @@ impl<'a> Walk<'a> {
         let is_elsewhere = self.device.is_some_and(|device| device != stat.st_dev);
         if file_type == FileType::Directory && !is_elsewhere {
             let directory = open_directory(level.directory.as_fd(), name)?;
+            self.selection.enter(&path)?;
             self.levels.push(Level::new(directory, Some(path.clone()))?);
         }
         Ok(Look::Entry(entry(path, kind, &stat, attributes)))
@@ -277,6 +283,7 @@ pub(super) fn attributes(file: impl AsFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>>
 
 #[cfg(test)]
 mod tests {
+    use super::super::filter::Filter;
     use super::*;
     use std::fs;
     use std::os::unix::fs::MetadataExt as _;
@@ -292,7 +299,7 @@ mod tests {
             eprintln!("skipped: nothing is mounted in /dev");
             return;
         };
-        let filter = Filter::new([]).expect("no patterns");
+        let filter = Filter::default();
         let walk = Walk::new(Path::new("/dev"), &filter, Attributes::Ignored).expect("it can be read");
         let found: Vec<Entry> =
             walk.on_one_file_system().expect("it is there").filter_map(Result::ok).collect();

@@ -10,6 +10,7 @@ mod du;
 mod find;
 mod forget;
 mod generations;
+mod listed;
 mod ls;
 mod paths;
 mod patterns;

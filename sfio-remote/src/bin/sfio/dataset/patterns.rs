@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use clap::ArgMatches;
 use sfio_remote::io::replication::Filter;
 
+use super::listed;
 use crate::exit::{Exit, Failure, OrFail as _};
 
 /// Patterns as in .gitignore files; of several that match, the last one counts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Patterns {
-    /// Leave out what matches, as in .gitignore; of several patterns the last that matches counts (with rsync the first)
+    /// Leave out what matches, as in .gitignore; of several patterns the last that matches counts (with rsync the
+    /// first)
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
@@ -19,9 +21,19 @@ pub(super) struct Patterns {
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
 
-    /// Read patterns from a file that is written as a .gitignore, with # for comments and ! for what takes part after all
+    /// Read patterns from a file that is written as a .gitignore, with # for comments and ! for what takes part after
+    /// all
     #[arg(long, value_name = "FILE")]
     exclude_from: Vec<PathBuf>,
+
+    /// Only these paths of the source take part, and what is in them: one in each line of FILE, or between zero
+    /// bytes; - is standard input
+    #[arg(long, value_name = "FILE")]
+    files_from: Option<PathBuf>,
+
+    /// When sending, leave out what the files .sfioignore in the tree say, each for its directory as a .gitignore
+    #[arg(long)]
+    pub(super) sfioignore: bool,
 
     /// All of them in the order in which they were given.
     #[arg(skip)]
@@ -46,13 +58,13 @@ impl Patterns {
     }
 
     pub(super) fn are_none(&self) -> bool {
-        self.in_order.is_empty()
+        self.in_order.is_empty() && self.files_from.is_none() && !self.sfioignore
     }
 
-    /// The filter of all patterns.
+    /// The filter of all patterns and the list.
     ///
     /// # Errors
-    /// If one of them is no pattern, or a file cannot be read.
+    /// If one of them is no pattern, or a file cannot be read or has what is no path.
     pub(super) fn filter(&self) -> Result<Filter, Failure> {
         let mut all = Vec::new();
         for rule in &self.in_order {
@@ -62,7 +74,9 @@ impl Patterns {
                 Rule::From(path) => all.extend(read(path)?.into_iter().map(|line| (true, line))),
             }
         }
-        Filter::new(all).or_fail(Exit::Usage, "--exclude or --include")
+        let filter = Filter::new(all).or_fail(Exit::Usage, "--exclude or --include")?;
+        let listed = self.files_from.as_deref().map(listed::read).transpose()?.flatten();
+        Ok(if let Some(paths) = listed { filter.only(paths) } else { filter })
     }
 }
 

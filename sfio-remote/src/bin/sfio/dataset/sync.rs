@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
@@ -38,6 +39,7 @@ use crate::exit::{Exit, Failure, OrFail as _};
   sfio sync --overlay try local:photos restored         fetch
   sfio sync --overlay try local:photos/2026 restored    fetch one directory, or one file
   sfio sync --overlay try --dry-run --delete photos local:photos
+  git ls-files -z | sfio sync --overlay try --files-from - . local:code
   sfio generations --overlay try local:photos")]
 pub(crate) struct Options {
     /// What to replicate: a directory, or SITE:NAME, or SITE:NAME/PATH for a directory or a file of a data set
@@ -177,6 +179,7 @@ impl Options {
     fn how_to_send(&self, filter: Filter) -> SendOptions {
         SendOptions {
             filter,
+            obeys_ignore_files: self.patterns.sfioignore,
             attributes: self.attributes(),
             jobs: self.jobs.into(),
             compression: self.compress.into(),
@@ -287,7 +290,14 @@ impl Upload<'_> {
 
     async fn run(&self) -> Result<(), Failure> {
         let telling = Telling::default();
-        self.pass(&telling).await?.end(&telling, self.options)
+        let report = self.pass(&telling).await?;
+        report.end(&telling, self.options)?;
+        let is_empty = report.meter.walked.load(Ordering::Relaxed) == 0;
+        if is_empty && !self.options.patterns.are_none() {
+            let message = format!("{}: the patterns and lists leave nothing of it", self.source.display());
+            return Err(Failure::new(Exit::Input, message));
+        }
+        Ok(())
     }
 
     async fn pass(&self, telling: &Telling) -> Result<Report, Failure> {
@@ -395,7 +405,7 @@ impl Download<'_> {
             return Err(failed(ReplicationError::Removed(number)));
         }
         if !options.patterns.are_none() && selects_nothing(&summary) {
-            let message = format!("{source}: --exclude and --include leave nothing of generation {number}");
+            let message = format!("{source}: the patterns and lists leave nothing of generation {number}");
             return Err(Failure::new(Exit::Input, message));
         }
         let part = path.map_or_else(String::new, |path| format!("{path} of "));

@@ -33,7 +33,7 @@ fn tree() -> tempfile::TempDir {
 /// one is taken. Gives what is stored, too.
 fn cut(top: &Path, mut meddle: impl FnMut(&Path, usize)) -> (Cutting, Vec<u8>) {
     let mut planned = SpoolWriter::new().expect("a spool");
-    let filter = Filter::new([]).expect("no patterns");
+    let filter = Filter::default();
     for entry in Walk::new(top, &filter, Attributes::Ignored).expect("a folder") {
         let entry = entry.expect("readable");
         let was_empty = EntryKind::File { size: 0, pieces: Vec::new() };

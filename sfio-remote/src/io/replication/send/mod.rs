@@ -26,6 +26,7 @@ use super::job::Job;
 use super::meter::{Meter, Phase};
 use super::parts::Parts;
 use super::publish::{Race, Staged, amend, bring_up_to_date};
+use super::selection::Selection;
 use super::survey::{Change, Rules, Summary, Survey, Tops};
 use super::walk::{Attributes, Walk};
 use crate::io::threads;
@@ -55,6 +56,8 @@ pub enum Deletion {
 pub struct SendOptions {
     /// Which entries are sent.
     pub filter: Filter,
+    /// Whether the files [`IGNORE_FILE`](super::IGNORE_FILE) in the tree have a word on that, too.
+    pub obeys_ignore_files: bool,
     /// Whether extended attributes are sent, too.
     pub attributes: Attributes,
     /// How many files are read at once.
@@ -289,7 +292,11 @@ impl Sending {
         let (tells, damaged) =
             (!self.has_told, base.record.clone().filter(|record| !record.damaged.is_empty()));
         let work = move || {
-            let walk = Walk::new(&source, &options.filter, options.attributes)?;
+            let selection = || match options.obeys_ignore_files {
+                true => Selection::with_ignore_files(&options.filter, &source),
+                false => Ok(Selection::from(&options.filter)),
+            };
+            let walk = Walk::new(&source, selection()?, options.attributes)?;
             let walk = if options.is_on_one_file_system { walk.on_one_file_system()? } else { walk };
             let tops = Tops { old: old_top, new: walk.top().clone() };
             let walk = walk.inspect(|_| Meter::add(&meter.walked, 1));
@@ -297,7 +304,7 @@ impl Sending {
             let rules = Rules {
                 deletes: options.deletion != Deletion::Never,
                 distrusts_times: options.distrusts_times,
-                filter: &options.filter,
+                selection: selection()?,
                 damaged: damaged.as_ref().map(|record| record.record()),
             };
             let mut tell = tell.lock().unwrap_or_else(PoisonError::into_inner);
