@@ -338,6 +338,38 @@ fn a_list_says_what_takes_part_and_files_in_the_tree_what_does_not() {
     assert!(held("local:all").iter().filter(is_within).count() > 40);
 }
 
+/// What stays is what it was, whatever becomes of other names of the same file. Such a name once led to nothing, or to
+/// other content, in a generation that was acknowledged and that `verify` found whole.
+#[test]
+fn a_name_that_stays_keeps_the_content_that_it_had() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tree, back) = (path(&folder, "tree"), path(&folder, "back"));
+    let place = |name: &str| folder.path().join(name);
+    let content = |name: &str| fs::read_to_string(place(name)).expect("it was restored");
+    fs::create_dir_all(place("tree/a")).expect("a folder");
+    fs::create_dir_all(place("tree/b")).expect("a folder");
+    fs::write(place("tree/a/x"), "early").expect("a file");
+    fs::hard_link(place("tree/a/x"), place("tree/b/y")).expect("a link");
+    fs::hard_link(place("tree/a/x"), place("tree/b/z")).expect("a link");
+    overlay.client(&["sync", &tree, "local:gone"]).succeeds();
+    overlay.client(&["sync", &tree, "local:other"]).succeeds();
+
+    fs::remove_file(place("tree/a/x")).expect("it was there");
+    overlay.client(&["sync", "--exclude", "b", "--delete", &tree, "local:gone"]).succeeds();
+    overlay.client(&["sync", "local:gone", &back]).succeeds();
+    assert!(!place("back/a/x").exists());
+    assert_eq!((content("back/b/y"), content("back/b/z")), ("early".into(), "early".into()));
+    let inode = |name: &str| fs::metadata(place(name)).expect("it was restored").ino();
+    assert_eq!(inode("back/b/y"), inode("back/b/z"));
+
+    fs::remove_dir_all(place("tree/b")).expect("it was there");
+    fs::write(place("tree/a/x"), "something else").expect("a file");
+    overlay.client(&["sync", &tree, "local:other"]).succeeds();
+    overlay.client(&["sync", "--delete", "local:other", &back]).succeeds();
+    assert_eq!((content("back/a/x"), content("back/b/y")), ("something else".into(), "early".into()));
+}
+
 /// A pipe once made every run end with code 7, for ever.
 #[test]
 fn pipes_are_named_and_fail_nothing() {

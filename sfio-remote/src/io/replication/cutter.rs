@@ -21,7 +21,7 @@ use super::walk::{Problem, modified, words};
 use crate::io::threads::Output;
 use crate::replication::{
     ChunkIndex, ChunkRef, Compression, Entry, EntryKind, FILE_CHUNKS, Hash, Inserted, MANIFEST_CHUNKS,
-    Packed, Piece, SignedRecord, Timestamp,
+    Packed, Piece, SignedRecord, Timestamp, TreePath,
 };
 
 /// How often a file is read anew that changes while it is read.
@@ -87,6 +87,37 @@ impl From<io::Error> for Unread {
     }
 }
 
+/// Files that could not be read, and what is said of them.
+#[derive(Default)]
+struct UnreadFiles {
+    problems: Vec<Problem>,
+    /// Those that are no files in the new generation, either.
+    missing: BTreeSet<TreePath>,
+}
+
+impl UnreadFiles {
+    /// A file could not be read, so what was there stays.
+    fn take(&mut self, path: TreePath, what: String, old: Option<Entry>) -> Option<Entry> {
+        if !old.as_ref().is_some_and(|old| matches!(old.kind, EntryKind::File { .. })) {
+            self.missing.insert(path.clone());
+        }
+        self.problems.push(Problem { path, what });
+        old
+    }
+
+    /// The entry, unless it is a further name of a file that is missing.
+    fn without(&mut self, entry: Entry) -> Option<Entry> {
+        match &entry.kind {
+            EntryKind::HardLink { to } if self.missing.contains(to) => {
+                let what = format!("it is a name of {to}, which could not be read");
+                self.problems.push(Problem { path: entry.path, what });
+                None
+            }
+            _ => Some(entry),
+        }
+    }
+}
+
 impl Cutter {
     /// Cuts what is to be read and writes the manifest; of the manifest before, `old`, it sends what is damaged. None
     /// if nobody wants the chunks any more.
@@ -97,18 +128,17 @@ impl Cutter {
         prefetch: &Prefetch,
     ) -> io::Result<Option<Cutting>> {
         let mut manifest = ManifestFile::writer()?;
-        let (mut objects, mut problems) = (BTreeSet::new(), Vec::new());
+        let (mut objects, mut unread) = (BTreeSet::new(), UnreadFiles::default());
         for planned in planned.read()? {
             let entry = match planned? {
-                Planned::Keep(entry) => Some(self.moved(entry)),
+                Planned::Keep(entry) => unread.without(entry).map(|entry| self.moved(entry)),
                 Planned::Read { entry, old } => {
                     prefetch.advance();
                     match self.read(entry.clone()) {
                         Ok(entry) => Some(entry),
                         Err(Unread::Stopped) => return Ok(None),
                         Err(Unread::File(what)) => {
-                            problems.push(Problem { path: entry.path, what });
-                            old.map(|old| self.moved(old))
+                            unread.take(entry.path, what, old).map(|old| self.moved(old))
                         }
                     }
                 }
@@ -127,7 +157,7 @@ impl Cutter {
         {
             return Ok(None);
         }
-        let (stored, wounds) = (self.index.into_inserted(), self.wounds);
+        let (stored, wounds, problems) = (self.index.into_inserted(), self.wounds, unread.problems);
         Ok(Some(Cutting { manifest, entries, bytes, index, objects, stored, wounds, problems }))
     }
 

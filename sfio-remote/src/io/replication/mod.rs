@@ -19,6 +19,7 @@ mod ignore_files;
 mod job;
 mod manifests;
 mod meter;
+mod namesakes;
 mod objects;
 mod parts;
 mod planting;

@@ -5,6 +5,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use super::namesakes::Namesakes;
 use super::selection::Selection;
 use super::spool::{Spool, SpoolWriter};
 use super::walk::{LeftOut, Problem, next_entry};
@@ -135,6 +136,7 @@ impl Survey {
             rules,
             summary: Summary::default(),
             planned: SpoolWriter::new()?,
+            namesakes: Namesakes::new()?,
             replaced: None,
             tell,
         };
@@ -142,11 +144,11 @@ impl Survey {
             surveyor.touched(&TreePath::top());
         }
         surveyor.run(walk, old)?;
-        let Surveyor { mut rules, mut summary, planned, unseen, .. } = surveyor;
+        let Surveyor { mut rules, mut summary, planned, namesakes, unseen, .. } = surveyor;
         summary.miss(unseen, |path, is_directory| {
             rules.selection.admits_with_parents(path, is_directory).unwrap_or(false)
         });
-        Ok(Survey { summary, top: tops.new, planned: planned.finish()? })
+        Ok(Survey { summary, top: tops.new, planned: namesakes.settle(planned.finish()?)? })
     }
 }
 
@@ -154,6 +156,7 @@ struct Surveyor<'a> {
     rules: Rules<'a>,
     summary: Summary,
     planned: SpoolWriter<Planned>,
+    namesakes: Namesakes,
     /// The last path that is no directory any more: what was in it cannot stay.
     replaced: Option<TreePath>,
     /// The paths that somebody has listed and that nothing was found at so far.
@@ -193,6 +196,8 @@ impl Surveyor<'_> {
             Difference::Changed { old, new } => {
                 self.summary.changed += 1;
                 (self.tell)(Change::Changed, &new.path);
+                self.namesakes.displace(&old)?;
+                self.namesakes.retain(&old);
                 if old.kind == EntryKind::Directory {
                     self.replaced = Some(old.path.clone());
                 }
@@ -235,9 +240,10 @@ impl Surveyor<'_> {
             self.summary.deleted += 1;
             self.unseen.remove(path);
             (self.tell)(Change::Deleted, path);
-            return Ok(());
+            return self.namesakes.displace(&entry);
         }
         self.summary.retained += 1;
+        self.namesakes.retain(&entry);
         self.planned.push(&Planned::Keep(entry))
     }
 

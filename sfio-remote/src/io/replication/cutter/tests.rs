@@ -29,18 +29,33 @@ fn tree() -> tempfile::TempDir {
     folder
 }
 
-/// Cuts all files of a tree; `meddle` is called with the file "large" and the count of chunks taken before, whenever
-/// one is taken. Gives what is stored, too.
-fn cut(top: &Path, mut meddle: impl FnMut(&Path, usize)) -> (Cutting, Vec<u8>) {
+/// Plans that all files of a tree are read, of which each was there before if `was_there`.
+fn plan(top: &Path, was_there: bool) -> Spool<Planned> {
     let mut planned = SpoolWriter::new().expect("a spool");
     let filter = Filter::default();
     for entry in Walk::new(top, &filter, Attributes::Ignored).expect("a folder") {
         let entry = entry.expect("readable");
         let was_empty = EntryKind::File { size: 0, pieces: Vec::new() };
-        let old = Some(Entry { kind: was_empty, ..entry.clone() });
-        planned.push(&Planned::Read { entry, old }).expect("spooled");
+        let old = was_there.then(|| Entry { kind: was_empty, ..entry.clone() });
+        let is_link = matches!(entry.kind, EntryKind::HardLink { .. });
+        planned
+            .push(&if is_link { Planned::Keep(entry) } else { Planned::Read { entry, old } })
+            .expect("spooled");
     }
-    let planned = planned.finish().expect("spooled");
+    planned.finish().expect("spooled")
+}
+
+/// Cuts all files of a tree; `meddle` is called with the file "large" and the count of chunks taken before, whenever
+/// one is taken. Gives what is stored, too.
+fn cut(top: &Path, mut meddle: impl FnMut(&Path, usize)) -> (Cutting, Vec<u8>) {
+    cut_as_planned(top, plan(top, true), &mut meddle)
+}
+
+fn cut_as_planned(
+    top: &Path,
+    planned: Spool<Planned>,
+    meddle: &mut dyn FnMut(&Path, usize),
+) -> (Cutting, Vec<u8>) {
     let (to, mut chunks) = tokio::sync::mpsc::channel(1);
     let cutter = Cutter {
         tree: Tree::open(top).expect("a folder"),
@@ -145,4 +160,19 @@ fn times_of_a_file_that_has_just_changed_are_not_trusted() {
     assert_eq!(unsettled(changed, now), Duration::ZERO, "the clock of a file server is ahead of ours");
     let before_1970 = Timestamp { seconds: -5, nanoseconds: 0 };
     assert_eq!(unsettled(before_1970, now), Duration::ZERO);
+}
+
+/// Such a link once led to nothing, and whoever fetched the generation was told that it cannot be restored.
+#[test]
+fn names_of_a_file_that_vanished_are_left_out_with_it() {
+    let tree = tree();
+    let name = |name: &str| tree.path().join(name);
+    fs::hard_link(name("large"), name("other name")).expect("a link");
+    let planned = plan(tree.path(), false);
+    fs::remove_file(name("large")).expect("it was there");
+    let (cutting, _) = cut_as_planned(tree.path(), planned, &mut |_, _| {});
+    let problems: Vec<String> = cutting.problems.iter().map(ToString::to_string).collect();
+    let of_the_name = "other name: it is a name of large, which could not be read";
+    assert_eq!(problems, ["large: No such file or directory", of_the_name]);
+    assert_eq!(cutting.entries, 1);
 }
