@@ -26,6 +26,7 @@ fn send_options() -> SendOptions {
     SendOptions {
         filter: Filter::default(),
         obeys_ignore_files: false,
+        at: None,
         attributes: Attributes::Ignored,
         jobs: 3,
         compression: Compression::Auto,
@@ -34,6 +35,7 @@ fn send_options() -> SendOptions {
         keep: 3,
         is_dry_run: false,
         ends_when_overtaken: false,
+        wants_something: true,
         is_on_one_file_system: false,
         host: "here".to_owned(),
         tag: None,

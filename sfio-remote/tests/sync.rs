@@ -325,7 +325,8 @@ fn a_list_says_what_takes_part_and_files_in_the_tree_what_does_not() {
     fs::write(&list, "a\n../b\n").expect("a file");
     overlay.client(&["sync", "--files-from", &list, &tree, "local:t"]).fails_with(3, "line 2");
     fs::write(&list, "").expect("a file");
-    overlay.client(&["sync", "--files-from", &list, &tree, "local:t"]).fails_with(3, "leave nothing of it");
+    overlay.client(&["sync", "--files-from", &list, &tree, "local:new"]).fails_with(3, "leave nothing of it");
+    overlay.client(&["generations", "local:new"]).fails_with(3, "no data set of that name");
 
     fs::write(folder.path().join("tree/a/.sfioignore"), "b/*\n!b/7\n").expect("a file");
     overlay.client(&["sync", &tree, "local:all"]).succeeds();
@@ -336,6 +337,44 @@ fn a_list_says_what_takes_part_and_files_in_the_tree_what_does_not() {
     // What is left out now and was sent before stays.
     overlay.client(&["sync", "--delete", "--sfioignore", &tree, "local:all"]).succeeds();
     assert!(held("local:all").iter().filter(is_within).count() > 40);
+}
+
+#[test]
+fn one_directory_or_one_file_of_a_data_set_is_sent_and_the_rest_stays() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let folder = scene();
+    let (tree, back) = (path(&folder, "tree"), path(&folder, "back"));
+    let place = |name: &str| folder.path().join(name);
+    // The file has a name within the part, and one outside of it.
+    fs::hard_link(place("tree/a/b/7"), place("tree/seven")).expect("a link");
+    overlay.client(&["sync", &tree, "local:all/t"]).succeeds();
+
+    fs::remove_file(place("tree/a/b/8")).expect("it was there");
+    fs::remove_file(place("tree/a/b/7")).expect("it was there");
+    fs::write(place("tree/a/b/9"), "changed").expect("a file");
+    fs::write(place("tree/a/large"), "changed, and not sent").expect("a file");
+    let part = path(&folder, "tree/a/b");
+    overlay.client(&["sync", "--delete", &part, "local:all/t/a/b"]).succeeds();
+    overlay.client(&["sync", "local:all/t", &back]).succeeds();
+    assert_eq!(picture(place("tree/a/b").as_ref()), picture(place("back/a/b").as_ref()));
+    assert_eq!(fs::read(place("back/seven")).expect("it stays"), noise(2_000, 7));
+    assert_eq!(fs::read(place("back/a/large")).expect("it stays"), noise(3_000_000, 1));
+    let again = overlay.client(&["sync", "--json", "--delete", &part, "local:all/t/a/b"]).stdout();
+    assert!(String::from_utf8(again).expect("text").contains("\"generation\":2,"));
+
+    let one = path(&folder, "tree/a/large");
+    overlay.client(&["sync", &one, "local:all/t/a"]).succeeds();
+    overlay.client(&["sync", &one, "local:all/t/new"]).succeeds();
+    overlay.client(&["sync", "local:all/t", &back]).succeeds();
+    for name in ["back/a/large", "back/new/large"] {
+        assert_eq!(fs::read_to_string(place(name)).expect("it was sent"), "changed, and not sent");
+    }
+    assert_eq!(picture(place("tree/a/b").as_ref()), picture(place("back/a/b").as_ref()));
+
+    overlay.client(&["sync", &part, "local:all/t/x/y"]).fails_with(3, "there is no directory x/y in it");
+    overlay.client(&["sync", &part, "local:all/t/seven"]).fails_with(3, "there is no directory seven in it");
+    let both = ["sync", "--exclude", "x", &one, "local:all/t/a"];
+    overlay.client(&both).ends_with(2, "is one file");
 }
 
 /// What stays is what it was, whatever becomes of other names of the same file. Such a name once led to nothing, or to

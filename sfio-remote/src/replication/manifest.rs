@@ -158,6 +158,12 @@ impl TreePath {
         if name.contains(&b'/') { None } else { TreePath::new(joined) }
     }
 
+    /// The path of what has the path `below` in this directory.
+    #[must_use]
+    pub fn join(&self, below: &TreePath) -> TreePath {
+        TreePath([&self.0, &b"/"[..], &below.0].concat())
+    }
+
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

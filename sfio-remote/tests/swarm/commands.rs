@@ -110,6 +110,7 @@ impl User {
         let options = SendOptions {
             filter: everything(),
             obeys_ignore_files: false,
+            at: None,
             attributes: Attributes::Ignored,
             jobs: 1,
             compression: Compression::None,
@@ -118,6 +119,7 @@ impl User {
             keep: how.keep,
             is_dry_run: false,
             ends_when_overtaken: how.if_current,
+            wants_something: true,
             is_on_one_file_system: false,
             host: self.member.clone(),
             tag: None,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufWriter, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,15 +13,15 @@ use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fstat, openat, seek};
 
 use super::meter::Meter;
 use super::prefetch::Prefetch;
-use super::send::Wounds;
+use super::send::{Graft, Wounds};
 use super::spool::{ManifestFile, Spool};
 use super::survey::Planned;
 use super::tree::Tree;
 use super::walk::{Problem, modified, words};
 use crate::io::threads::Output;
 use crate::replication::{
-    ChunkIndex, ChunkRef, Compression, Entry, EntryKind, FILE_CHUNKS, Hash, Inserted, MANIFEST_CHUNKS,
-    Packed, Piece, SignedRecord, Timestamp, TreePath,
+    ChunkIndex, ChunkRef, Compression, Entry, EntryKind, EntryWriter, FILE_CHUNKS, Hash, Inserted,
+    MANIFEST_CHUNKS, Packed, Piece, SignedRecord, Timestamp, TreePath,
 };
 
 /// How often a file is read anew that changes while it is read.
@@ -43,6 +43,8 @@ pub(super) struct NewChunk {
 #[derive(Debug)]
 pub(super) struct Cutter {
     pub(super) tree: Tree,
+    /// The place in the data set that the tree goes to, if that is not all of it.
+    pub(super) graft: Option<Graft>,
     pub(super) index: ChunkIndex,
     pub(super) compression: Compression,
     /// The object that new chunks go to, and where it ends.
@@ -72,6 +74,8 @@ pub(super) struct Cutting {
     pub(super) wounds: Wounds,
     pub(super) problems: Vec<Problem>,
 }
+
+type Writer = EntryWriter<BufWriter<File>>;
 
 /// Why a file was not read.
 enum Unread {
@@ -148,6 +152,7 @@ impl Cutter {
                 manifest.write(&entry)?;
             }
         }
+        let manifest = self.whole(manifest, &mut objects)?;
         let (entries, bytes) = (manifest.entries, manifest.bytes);
         let manifest = ManifestFile::written(manifest)?;
         let Some((chunks, index)) = self.keep_manifest(&manifest, &mut objects)? else { return Ok(None) };
@@ -159,6 +164,16 @@ impl Cutter {
         }
         let (stored, wounds, problems) = (self.index.into_inserted(), self.wounds, unread.problems);
         Ok(Some(Cutting { manifest, entries, bytes, index, objects, stored, wounds, problems }))
+    }
+
+    /// The manifest of the whole generation, if the one that was written is that of a directory.
+    fn whole(&self, manifest: Writer, objects: &mut BTreeSet<u32>) -> io::Result<Writer> {
+        let Some(graft) = &self.graft else { return Ok(manifest) };
+        graft.complete(&ManifestFile::written(manifest)?, |entry| {
+            let entry = self.moved(entry);
+            objects.extend(entry.chunks().map(|chunk| chunk.object));
+            entry
+        })
     }
 
     /// The same with its chunks where they are now.

@@ -7,7 +7,7 @@ use crate::client::OperationError;
 use crate::io::FileError;
 use crate::name::SubfilePath;
 use crate::remote_error::ErrorKind;
-use crate::replication::{BadManifest, BadRecord, ChunkError, Hash};
+use crate::replication::{BadManifest, BadRecord, ChunkError, Hash, TreePath};
 
 /// Why a command on a data set failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -112,6 +112,17 @@ pub enum ReplicationError {
     /// The current generation was to be forgotten.
     #[error("generation {0} is the current one; `sfio rollback` makes another one current")]
     IsCurrent(u64),
+    /// A tree was to be sent into a directory that is not there.
+    #[error("there is no directory {0} in it, and none that it could be made in")]
+    NoDirectory(TreePath),
+    /// A tree was to be sent into a generation that cannot be read.
+    #[error(
+        "generation {0} is damaged and cannot be read, so nothing can be sent into it; send the whole tree"
+    )]
+    Unreadable(u64),
+    /// There is something to send at this place, and nothing of it takes part.
+    #[error("{0}: the patterns and lists leave nothing of it")]
+    NothingTakesPart(String),
     /// What was being read has been removed meanwhile.
     #[error("generation {0} has been removed meanwhile")]
     Removed(u64),
@@ -189,6 +200,8 @@ impl ReplicationError {
             ReplicationError::Record { error: BadRecord::Version1, .. }
             | ReplicationError::Local { .. }
             | ReplicationError::NoDataSet
+            | ReplicationError::NoDirectory(_)
+            | ReplicationError::NothingTakesPart(_)
             | ReplicationError::Closed(_)
             | ReplicationError::IsCurrent(_)
             | ReplicationError::NoGeneration { .. } => FailureKind::Input,
@@ -199,6 +212,7 @@ impl ReplicationError {
             | ReplicationError::Disagreement(_)
             | ReplicationError::Manifest { .. }
             | ReplicationError::Chunk { .. }
+            | ReplicationError::Unreadable(_)
             | ReplicationError::Removed(_) => FailureKind::Integrity,
             ReplicationError::TooManyDeletions { .. } | ReplicationError::Unsigned(_) => FailureKind::Failed,
             ReplicationError::Locked(_) | ReplicationError::Overtaken(_) => FailureKind::Locked,

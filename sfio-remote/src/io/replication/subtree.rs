@@ -28,7 +28,7 @@ impl Subtree {
         manifest: &ManifestFile,
         path: &TreePath,
     ) -> io::Result<Option<Subtree>> {
-        let mut names = OtherNames::of(manifest, path)?;
+        let mut names = OtherNames::of(manifest, Side::Inside(path.clone()))?;
         let mut above = generation.top.clone();
         let mut top = None;
         let mut inside = ManifestFile::writer()?;
@@ -41,7 +41,7 @@ impl Subtree {
             } else if entry.path.is_within(path) {
                 let directory = if top.is_some() { Some(path.clone()) } else { path.parent() };
                 top.get_or_insert_with(|| above.clone());
-                inside.write(&names.inside(entry, directory.as_ref())?)?;
+                inside.write(&names.on_its_own(entry, directory.as_ref())?)?;
             } else if is_directory && path.is_within(&entry.path) {
                 above = entry.metadata;
             }
@@ -49,45 +49,79 @@ impl Subtree {
         let Some(top) = top else { return Ok(None) };
         Ok(Some(Subtree { top, manifest: ManifestFile::written(inside)? }))
     }
+
+    /// The manifest without what is at `path`. A file that has another name there is a file here.
+    ///
+    /// # Errors
+    /// If the manifest, or a temporary file, cannot be read or written.
+    pub(super) fn around(manifest: &ManifestFile, path: &TreePath) -> io::Result<ManifestFile> {
+        let mut names = OtherNames::of(manifest, Side::Outside(path.clone()))?;
+        let mut around = ManifestFile::writer()?;
+        let mut entries = manifest.entries()?;
+        while let Some(entry) = entries.read().map_err(io::Error::other)? {
+            names.note(&entry);
+            if names.side.has(&entry.path) {
+                around.write(&names.on_its_own(entry, None)?)?;
+            }
+        }
+        ManifestFile::written(around)
+    }
 }
 
-/// Files outside of a subtree that have names inside, too.
+/// A part of a tree.
+enum Side {
+    /// What is at this path and beneath it.
+    Inside(TreePath),
+    /// Everything else.
+    Outside(TreePath),
+}
+
+impl Side {
+    fn has(&self, path: &TreePath) -> bool {
+        match self {
+            Side::Inside(top) => path.is_within(top),
+            Side::Outside(top) => !path.is_within(top),
+        }
+    }
+}
+
+/// Files on the other side that have names on this side, too.
 struct OtherNames {
-    /// What each of the files is, by its name outside, once that has been read.
+    /// What each of the files is, by its name on the other side, once that has been read.
     files: BTreeMap<TreePath, Option<EntryKind>>,
-    /// The first name inside, by the name outside.
+    /// The first name on this side, by the name on the other one.
     first: BTreeMap<TreePath, TreePath>,
-    subtree: TreePath,
+    side: Side,
 }
 
 impl OtherNames {
-    /// The files that links of the subtree lead to outside of it.
-    fn of(manifest: &ManifestFile, subtree: &TreePath) -> io::Result<OtherNames> {
+    /// The files that links of this side lead to on the other one.
+    fn of(manifest: &ManifestFile, side: Side) -> io::Result<OtherNames> {
         let (mut files, mut entries) = (BTreeMap::new(), manifest.entries()?);
         while let Some(entry) = entries.read().map_err(io::Error::other)? {
             if let EntryKind::HardLink { to } = entry.kind
-                && entry.path.is_within(subtree)
-                && !to.is_within(subtree)
+                && side.has(&entry.path)
+                && !side.has(&to)
             {
                 files.insert(to, None);
             }
         }
-        Ok(OtherNames { files, first: BTreeMap::new(), subtree: subtree.clone() })
+        Ok(OtherNames { files, first: BTreeMap::new(), side })
     }
 
-    /// Remembers what the entry is if it is one of those files. Links lead to smaller paths, so it comes before its names
-    /// inside.
+    /// Remembers what the entry is if it is one of those files. Links lead to smaller paths, so it comes before its
+    /// names on this side.
     fn note(&mut self, entry: &Entry) {
         if let Some(file) = self.files.get_mut(&entry.path) {
             *file = Some(entry.kind.clone());
         }
     }
 
-    /// An entry of the subtree as it is inside, where paths begin below `directory`.
-    fn inside(&mut self, entry: Entry, directory: Option<&TreePath>) -> io::Result<Entry> {
+    /// An entry of this side as it is without the other one, where paths begin below `directory`.
+    fn on_its_own(&mut self, entry: Entry, directory: Option<&TreePath>) -> io::Result<Entry> {
         let path = below(directory, &entry.path);
         let kind = match entry.kind {
-            EntryKind::HardLink { to } if to.is_within(&self.subtree) => {
+            EntryKind::HardLink { to } if self.side.has(&to) => {
                 EntryKind::HardLink { to: below(directory, &to) }
             }
             EntryKind::HardLink { to } => match self.first.get(&to) {

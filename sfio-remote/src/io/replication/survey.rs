@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::namesakes::Namesakes;
 use super::selection::Selection;
+use super::send::Graft;
 use super::spool::{Spool, SpoolWriter};
 use super::walk::{LeftOut, Problem, next_entry};
 use crate::replication::{Difference, Entry, EntryKind, Merge, Metadata, Record, TreePath};
@@ -101,6 +102,8 @@ pub(super) struct Survey {
     /// Of the top of the tree, which is no entry.
     pub(super) top: Metadata,
     pub(super) planned: Spool<Planned>,
+    /// The place in the data set that the tree goes to, if that is not all of it.
+    pub(super) graft: Option<Graft>,
 }
 
 /// The tops of both trees, which are no entries; there may be no old one.
@@ -148,7 +151,8 @@ impl Survey {
         summary.miss(unseen, |path, is_directory| {
             rules.selection.admits_with_parents(path, is_directory).unwrap_or(false)
         });
-        Ok(Survey { summary, top: tops.new, planned: namesakes.settle(planned.finish()?)? })
+        let planned = namesakes.settle(planned.finish()?)?;
+        Ok(Survey { summary, top: tops.new, planned, graft: None })
     }
 }
 

@@ -64,6 +64,9 @@ pub struct Walk<'a> {
     first_names: BTreeMap<(u64, u64), TreePath>,
     /// The file system of the top, if the walk does not leave it.
     device: Option<u64>,
+    /// Whether an entry was found that takes part, and one that does not.
+    has_admitted: bool,
+    has_passed_over: bool,
 }
 
 #[derive(Debug)]
@@ -87,7 +90,16 @@ impl<'a> Walk<'a> {
         let top = metadata(&fstat(&directory)?, attributes.of(&directory)?);
         let levels = vec![Level::new(directory, None)?];
         let selection = selection.into();
-        Ok(Walk { top, levels, selection, attributes, first_names: BTreeMap::new(), device: None })
+        Ok(Walk {
+            top,
+            levels,
+            selection,
+            attributes,
+            first_names: BTreeMap::new(),
+            device: None,
+            has_admitted: false,
+            has_passed_over: false,
+        })
     }
 
     /// The same walk without what is in other file systems: a directory in which one is mounted is empty.
@@ -105,6 +117,11 @@ impl<'a> Walk<'a> {
         &self.top
     }
 
+    /// Whether something was found so far, of which nothing takes part.
+    pub fn has_found_nothing_that_takes_part(&self) -> bool {
+        self.has_passed_over && !self.has_admitted
+    }
+
     fn look(&mut self, path: TreePath, name: &[u8]) -> io::Result<Look> {
         let Some(level) = self.levels.last() else { return Ok(Look::Nothing) };
         let stat = match statat(&level.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -114,8 +131,10 @@ impl<'a> Walk<'a> {
         };
         let file_type = FileType::from_raw_mode(stat.st_mode);
         if !self.selection.admits(&path, file_type == FileType::Directory)? {
+            self.has_passed_over = true;
             return Ok(Look::Nothing);
         }
+        self.has_admitted = true;
         let kind = match file_type {
             FileType::Directory => EntryKind::Directory,
             FileType::Symlink => {

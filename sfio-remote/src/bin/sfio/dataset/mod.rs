@@ -127,7 +127,7 @@ fn failure(place: &impl fmt::Display, error: &ReplicationError) -> Failure {
         FailureKind::Locked => Exit::Locked,
     };
     match error {
-        ReplicationError::Local { .. } => Failure::new(exit, error),
+        ReplicationError::Local { .. } | ReplicationError::NothingTakesPart(_) => Failure::new(exit, error),
         _ => Failure::new(exit, format!("{place}: {error}")),
     }
 }

@@ -1,29 +1,26 @@
 //! `sfio sync`: a tree becomes a data set's next generation, or a generation becomes a tree.
 
-use std::path::Path;
+mod download;
+mod upload;
+
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ArgMatches;
-use program::output::Telling;
 use program::quantity;
-use sfio_remote::io::replication::{
-    Attributes, Deletion, Filter, Job, Mended, Meter, Reading, ReplicationError, RestoreOptions, SendOptions,
-    Sent, Source, Subtree, Summary, Wanted, restore, send,
-};
-use sfio_remote::replication::{Compression, MAX_ORIGIN_TEXT_BYTES, TreePath};
+use sfio_remote::io::replication::{Attributes, Deletion, Filter, Meter, RestoreOptions, SendOptions};
+use sfio_remote::replication::{Compression, MAX_ORIGIN_TEXT_BYTES};
 
-use super::address::{Address, Place};
+use self::download::Download;
+use self::upload::Upload;
+use super::address::Place;
 use super::board::Board;
 use super::care::Care;
-use super::failure;
 use super::paths::PathLines;
 use super::patterns::Patterns;
-use super::rate::{Limit, Limiting};
-use super::report::{Report, complain, teller};
+use super::rate::Limit;
 use crate::client::Session;
-use crate::exit::{Exit, Failure, OrFail as _};
+use crate::exit::{Exit, Failure};
 
 /// Replicate a tree of files to a site, or back
 ///
@@ -36,16 +33,17 @@ use crate::exit::{Exit, Failure, OrFail as _};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   sfio sync --overlay try photos local:photos           send
+  sfio sync --overlay try photos/2026 local:photos/2026  send one directory, and change nothing else
   sfio sync --overlay try local:photos restored         fetch
   sfio sync --overlay try local:photos/2026 restored    fetch one directory, or one file
   sfio sync --overlay try --dry-run --delete photos local:photos
   git ls-files -z | sfio sync --overlay try --files-from - . local:code
   sfio generations --overlay try local:photos")]
 pub(crate) struct Options {
-    /// What to replicate: a directory, or SITE:NAME, or SITE:NAME/PATH for a directory or a file of a data set
+    /// What to replicate: a directory or a file, or SITE:NAME, or SITE:NAME/PATH for a directory or a file of a data set
     source: Place,
 
-    /// Where to: SITE:NAME, or a directory
+    /// Where to: SITE:NAME, or SITE:NAME/PATH for a directory of a data set, or a directory
     target: Place,
 
     #[command(flatten)]
@@ -179,6 +177,7 @@ impl Options {
     fn how_to_send(&self, filter: Filter) -> SendOptions {
         SendOptions {
             filter,
+            at: None,
             obeys_ignore_files: self.patterns.sfioignore,
             attributes: self.attributes(),
             jobs: self.jobs.into(),
@@ -191,6 +190,7 @@ impl Options {
             keep: self.keep.into(),
             is_dry_run: self.dry_run,
             ends_when_overtaken: self.if_current,
+            wants_something: self.watch.is_none(),
             is_on_one_file_system: self.one_file_system,
             host: self.host.clone().unwrap_or_else(host_name),
             tag: self.tag.clone(),
@@ -226,8 +226,8 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let filter = options.patterns.filter()?;
     match (&options.source, &options.target) {
-        (Place::Local(source), Place::Remote(target)) => options.care.work(target, async |session, job| {
-            let upload = Upload { session, job, source, target, options, filter };
+        (Place::Local(source), Place::Remote(target)) => options.care.identification.work(async |session| {
+            let upload = Upload::new(session, source, target, options, filter)?;
             match options.watch {
                 None => upload.run().await,
                 Some(pause) => upload.watch(pause).await,
@@ -236,92 +236,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         (Place::Remote(source), Place::Local(target)) => options
             .care
             .identification
-            .work(async |session| Download { session, source, target, options }.run(filter).await),
+            .work(async |session| Download::new(session, source, target, options).run(filter).await),
         _ => Err(Failure::new(Exit::Usage, "exactly one of SOURCE and TARGET must be a data set, SITE:NAME")),
-    }
-}
-
-/// A tree that is to be sent, once or again and again.
-struct Upload<'a> {
-    session: &'a Session,
-    job: Job,
-    source: &'a Path,
-    target: &'a Address,
-    options: &'a Options,
-    filter: Filter,
-}
-
-impl Upload<'_> {
-    /// Sends again and again. What fails for a while, the network or a file, is said and tried again. What is as it was
-    /// at the pass before is not said again, so that a log grows only when something happens.
-    async fn watch(&self, pause: Duration) -> Result<(), Failure> {
-        let mut fresh: Option<Instant> = None;
-        let mut before: Option<Vec<String>> = None;
-        loop {
-            let (began, telling) = (Instant::now(), Telling::default());
-            let report = self.pass(&telling).await;
-            let mut complaints = report.as_ref().map(Report::complaints).unwrap_or_default();
-            match report.as_ref().map_err(Clone::clone).and_then(Report::verdict) {
-                Ok(()) => fresh = Some(began),
-                Err(failure) if matches!(failure.exit, Exit::Network | Exit::Partial | Exit::Locked) => {
-                    complaints.push(failure.to_string());
-                }
-                Err(failure) => {
-                    complain(&complaints, "");
-                    return Err(failure);
-                }
-            }
-            let is_as_before = before.as_ref() == Some(&complaints);
-            if !is_as_before {
-                complain(&complaints, &format!("{} ", time_of_day()));
-            }
-            if let Ok(report) = report
-                && (report.is_new || !is_as_before)
-            {
-                report.tell(&telling, self.options);
-            }
-            before = Some(complaints);
-            telling.finish()?;
-            let age = (!self.options.quiet).then(|| Board::of_age(fresh));
-            tokio::time::sleep(pause).await;
-            drop(age);
-        }
-    }
-
-    async fn run(&self) -> Result<(), Failure> {
-        let telling = Telling::default();
-        let report = self.pass(&telling).await?;
-        report.end(&telling, self.options)?;
-        let is_empty = report.meter.walked.load(Ordering::Relaxed) == 0;
-        if is_empty && !self.options.patterns.are_none() {
-            let message = format!("{}: the patterns and lists leave nothing of it", self.source.display());
-            return Err(Failure::new(Exit::Input, message));
-        }
-        Ok(())
-    }
-
-    async fn pass(&self, telling: &Telling) -> Result<Report, Failure> {
-        let (target, options) = (self.target, self.options);
-        let job = Job { meter: Arc::default(), ..self.job.clone() };
-        let meter = Arc::clone(&job.meter);
-        let how = options.how_to_send(self.filter.clone());
-        let limiting = Limiting::of(options.bwlimit.as_ref(), job.dataset.throttle());
-        let (started, board) = (Instant::now(), options.board("sending", &meter, self.session));
-        let sent = send(&job, self.source, &how, teller(options, telling)).await;
-        drop((board, limiting));
-        let Sent { summary, generation, is_new, resumed_bytes: resumed, mended, unreadable } =
-            sent.map_err(|error| failure(target, &error))?;
-        let unreadable = unreadable.iter().map(|generation| {
-            format!("{target}: the manifest of generation {generation} is damaged and cannot be read")
-        });
-        let line = match generation {
-            None => "nothing was changed".to_owned(),
-            Some(number) if is_new => format!("{target} is at generation {number} now"),
-            Some(number) => format!("{target} stays at generation {number}: nothing has changed"),
-        };
-        let line = if options.watch.is_some() { format!("{} {line}", time_of_day()) } else { line };
-        let (took, warnings) = (started.elapsed(), unreadable.collect());
-        Ok(Report { summary, meter, took, generation, is_new, resumed, mended, warnings, line })
     }
 }
 
@@ -343,119 +259,4 @@ fn host_name() -> String {
 fn pause(text: &str) -> Result<Duration, String> {
     let pause = quantity::duration(text)?;
     if pause >= Duration::from_secs(1) { Ok(pause) } else { Err(format!("{text} is less than 1s")) }
-}
-
-/// Whether no entry took part.
-fn selects_nothing(summary: &Summary) -> bool {
-    let Summary { new, changed, touched, mended, unchanged, deleted, .. } = summary;
-    summary.problems.is_empty() && new + changed + touched + mended + unchanged + deleted == 0
-}
-
-/// A run that goes on for days says when things happened.
-fn time_of_day() -> impl std::fmt::Display {
-    jiff::Zoned::now().strftime("%F %T")
-}
-
-/// A generation, or a part of one, that is to be fetched.
-struct Download<'a> {
-    session: &'a Session,
-    source: &'a Address,
-    target: &'a Path,
-    options: &'a Options,
-}
-
-/// A data set that was found, and the path in it that is wanted, if it is not all of it.
-struct Found {
-    address: Address,
-    path: Option<TreePath>,
-    reading: Reading,
-}
-
-impl Download<'_> {
-    async fn run(&self, filter: Filter) -> Result<(), Failure> {
-        let (target, options) = (self.target, self.options);
-        let (shortest, _) = self.source.meanings().last().expect("a name has a meaning");
-        let job = options.care.job(self.session, &shortest)?;
-        let (meter, throttle) = (Arc::clone(&job.meter), Arc::clone(job.dataset.throttle()));
-        let limiting = Limiting::of(options.bwlimit.as_ref(), &throttle);
-        let board = options.board("fetching", &meter, self.session);
-        let started = Instant::now();
-        let Found { address: source, path, reading } = self.find(job).await?;
-        let failed = |error| failure(&source, &error);
-        let generation = reading.generation(options.generation).map_err(failed)?;
-        let number = generation.number;
-        let manifest = reading.manifest(generation).await.map_err(failed)?;
-        let Subtree { top, manifest } = match &path {
-            None => Subtree { top: generation.top.clone(), manifest },
-            Some(path) => {
-                let subtree = Subtree::of(generation, &manifest, path).or_fail(Exit::Failed, &source)?;
-                let missing = format!("generation {number} of {source} has no {path}");
-                subtree.ok_or(Failure::new(Exit::Input, missing))?
-            }
-        };
-        let wanted = Wanted { top: &top, manifest: &manifest, objects: reading.objects(Source::Cache) };
-        let how = options.how_to_restore(filter);
-        self.count_deletions(&source, &wanted, &how).await?;
-        let telling = Telling::default();
-        let restored = restore(&wanted, target, &how, &meter, teller(options, &telling)).await;
-        drop((board, limiting));
-        super::warn(&reading.disagreements, &source);
-        let summary = reading.unless_removed(generation, restored).await.map_err(failed)?;
-        if !summary.problems.is_empty() && reading.has_removed(generation).await {
-            return Err(failed(ReplicationError::Removed(number)));
-        }
-        if !options.patterns.are_none() && selects_nothing(&summary) {
-            let message = format!("{source}: the patterns and lists leave nothing of generation {number}");
-            return Err(Failure::new(Exit::Input, message));
-        }
-        let part = path.map_or_else(String::new, |path| format!("{path} of "));
-        let line = match options.dry_run {
-            true => "nothing was changed".to_owned(),
-            false => format!("{} is {part}generation {number} of {source} now", target.display()),
-        };
-        let report = Report {
-            summary,
-            meter,
-            took: started.elapsed(),
-            generation: Some(number),
-            is_new: true,
-            resumed: 0,
-            mended: Mended::default(),
-            warnings: Vec::new(),
-            line,
-        };
-        report.end(&telling, options)
-    }
-
-    /// Refuses to delete more than --max-delete allows.
-    async fn count_deletions(
-        &self,
-        source: &Address,
-        wanted: &Wanted<'_>,
-        how: &RestoreOptions,
-    ) -> Result<(), Failure> {
-        let Some(allowed) = self.options.max_delete else { return Ok(()) };
-        let dry = RestoreOptions { is_dry_run: true, ..how.clone() };
-        let counted = restore(wanted, self.target, &dry, &Arc::default(), |_, _| {}).await;
-        let found = counted.map_err(|error| failure(source, &error))?.deleted;
-        if found <= allowed {
-            return Ok(());
-        }
-        let message = format!("{found} entries would be deleted; --max-delete allows {allowed}");
-        Err(Failure::new(Exit::Failed, message))
-    }
-
-    /// The data set of that name; or else one of a shorter name, of which the rest is a path.
-    async fn find(&self, job: Job) -> Result<Found, Failure> {
-        for (address, path) in self.source.meanings() {
-            // No data set is called as its own folders are, but a directory in one may be.
-            let Ok(dataset) = job.dataset.named(address.dataset().clone()) else { continue };
-            match Reading::begin(&Job { dataset, ..job.clone() }).await {
-                Ok(reading) => return Ok(Found { address, path, reading }),
-                Err(ReplicationError::NoDataSet) => {}
-                Err(error) => return Err(failure(&address, &error)),
-            }
-        }
-        Err(failure(self.source, &ReplicationError::NoDataSet))
-    }
 }

@@ -59,6 +59,7 @@ fn cut_as_planned(
     let (to, mut chunks) = tokio::sync::mpsc::channel(1);
     let cutter = Cutter {
         tree: Tree::open(top).expect("a folder"),
+        graft: None,
         index: ChunkIndex::default(),
         compression: Compression::None,
         object: 0,

@@ -4,17 +4,21 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use super::super::error::{FailureKind, Outcome, local};
+use super::super::error::{FailureKind, Outcome, ReplicationError, local};
 use super::super::job::Job;
 use super::super::manifests::load_manifest;
 use super::super::parts::Parts;
 use super::super::spool::ManifestFile;
+use super::graft::Place;
 use super::wounds::Wounds;
 use crate::replication::{
     ChunkIndex, ChunkRef, Entry, EntryReader, Generation, Inserted, Journal, MAX_JOURNAL_BYTES, ObjectEntry,
-    RunId, SignedRecord, Token,
+    RunId, SignedRecord, Token, TreePath,
 };
 use crate::store;
+
+/// Entries of a generation, or of a directory of it.
+pub(super) type OldEntries = EntryReader<Box<dyn io::Read + Send>>;
 
 /// The newest record, and what it says about the tree.
 #[derive(Debug)]
@@ -161,12 +165,27 @@ impl Base {
     }
 
     /// The entries of the current generation.
-    pub(super) fn entries(&self) -> io::Result<EntryReader<Box<dyn io::Read + Send>>> {
+    pub(super) fn entries(&self) -> io::Result<OldEntries> {
         let bytes: Box<dyn io::Read + Send> = match &self.manifest {
             Some(manifest) => Box::new(manifest.bytes()?),
             None => Box::new(io::empty()),
         };
         Ok(EntryReader::new(bytes))
+    }
+
+    /// The place in the current generation that a tree is to be sent to.
+    ///
+    /// # Errors
+    /// If there can be no directory, or the generation cannot be read.
+    pub(super) fn place(&self, path: &TreePath) -> Outcome<Place> {
+        let current = self.current();
+        let unreadable = current.filter(|current| self.unreadable.contains(&current.number));
+        if let Some(current) = unreadable {
+            return Err(ReplicationError::Unreadable(current.number));
+        }
+        let Some(manifest) = &self.manifest else { return Err(ReplicationError::NoDirectory(path.clone())) };
+        let place = Place::find(current, manifest, path).map_err(|error| local("a temporary file", error))?;
+        place.ok_or_else(|| ReplicationError::NoDirectory(path.clone()))
     }
 
     /// Looks for the damaged chunks of all generations.

@@ -8,6 +8,7 @@
 
 mod base;
 mod checkpoints;
+mod graft;
 mod lock;
 mod run;
 mod wounds;
@@ -34,10 +35,11 @@ use crate::name::FileName;
 use crate::replication::{
     Compression, Deed, Generation, Metadata, ObjectEntry, Origin, Record, RunId, SignedRecord, TreePath,
 };
-use base::{Abandoned, Base, Journaled, journals, read_journals};
+use base::{Abandoned, Base, Journaled, OldEntries, journals, read_journals};
 use lock::{Claimed, Lock};
 use run::Run;
 
+pub(super) use graft::Graft;
 pub use wounds::Mended;
 pub(super) use wounds::Wounds;
 
@@ -58,6 +60,8 @@ pub struct SendOptions {
     pub filter: Filter,
     /// Whether the files [`IGNORE_FILE`](super::IGNORE_FILE) in the tree have a word on that, too.
     pub obeys_ignore_files: bool,
+    /// The directory of the data set that the source becomes; none if it becomes all of it.
+    pub at: Option<TreePath>,
     /// Whether extended attributes are sent, too.
     pub attributes: Attributes,
     /// How many files are read at once.
@@ -74,6 +78,8 @@ pub struct SendOptions {
     pub is_dry_run: bool,
     /// Whether to end, and not to compare again, if another run publishes meanwhile.
     pub ends_when_overtaken: bool,
+    /// Whether it is an error if the source has something, and nothing of it takes part.
+    pub wants_something: bool,
     /// Whether what is mounted in the tree stays out.
     pub is_on_one_file_system: bool,
     /// What the machine calls itself; at most [`MAX_ORIGIN_TEXT_BYTES`](crate::replication::MAX_ORIGIN_TEXT_BYTES), as
@@ -283,12 +289,25 @@ impl Sending {
         Ok(())
     }
 
+    /// Compares the source with the current generation, or with the directory of it that it is to become.
     async fn survey(&self, base: &Base) -> Outcome<Survey> {
+        let temporary = |error| local("a temporary file", error);
+        let whole_top = base.current().map(|current| current.top.clone());
+        let Some(path) = &self.options.at else {
+            return self.compare(base, base.entries().map_err(temporary)?, whole_top).await;
+        };
+        let place = base.place(path)?;
+        let entries = place.entries().map_err(temporary)?;
+        let mut survey = self.compare(base, entries, place.top.clone()).await?;
+        survey.summary.new += u64::from(place.top.is_none());
+        let top = whole_top.unwrap_or_else(|| survey.top.clone());
+        Ok(Survey { graft: Some(place.with_top(survey.top)), top, ..survey })
+    }
+
+    async fn compare(&self, base: &Base, mut old: OldEntries, old_top: Option<Metadata>) -> Outcome<Survey> {
         let place = self.source.display().to_string();
         let (source, options) = (self.source.clone(), self.options.clone());
         let (meter, tell) = (Arc::clone(&self.job.meter), Arc::clone(&self.tell));
-        let mut old = base.entries().map_err(|error| local("a temporary file", error))?;
-        let old_top = base.current().map(|current| current.top.clone());
         let (tells, damaged) =
             (!self.has_told, base.record.clone().filter(|record| !record.damaged.is_empty()));
         let work = move || {
@@ -297,9 +316,9 @@ impl Sending {
                 false => Ok(Selection::from(&options.filter)),
             };
             let walk = Walk::new(&source, selection()?, options.attributes)?;
-            let walk = if options.is_on_one_file_system { walk.on_one_file_system()? } else { walk };
+            let mut walk = if options.is_on_one_file_system { walk.on_one_file_system()? } else { walk };
             let tops = Tops { old: old_top, new: walk.top().clone() };
-            let walk = walk.inspect(|_| Meter::add(&meter.walked, 1));
+            let entries = walk.by_ref().inspect(|_| Meter::add(&meter.walked, 1));
             let old = std::iter::from_fn(|| old.read().map_err(io::Error::other).transpose());
             let rules = Rules {
                 deletes: options.deletion != Deletion::Never,
@@ -313,12 +332,16 @@ impl Sending {
                     (*tell)(change, path);
                 }
             };
-            let survey = Survey::make(walk, old, tops, rules, &mut tell)?;
+            let survey = Survey::make(entries, old, tops, rules, &mut tell)?;
+            if options.wants_something && walk.has_found_nothing_that_takes_part() {
+                return Ok(None);
+            }
             Meter::set(&meter.files, survey.summary.files);
             Meter::set(&meter.bytes, survey.summary.bytes);
-            Ok(survey)
+            Ok(Some(survey))
         };
-        threads::run(work).await.map_err(|error| local(place, error))
+        let survey = threads::run(work).await.map_err(|error| local(&place, error))?;
+        survey.ok_or(ReplicationError::NothingTakesPart(place))
     }
 
     /// Whether the current generation has the name that is wanted, if one is.

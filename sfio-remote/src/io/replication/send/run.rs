@@ -96,8 +96,10 @@ impl Run {
         let prefetch =
             Prefetch::start(sending.options.jobs, &sending.source, &survey.planned).map_err(here)?;
         let mut cutting = Production::begin(CHUNKS_AHEAD, move |to| {
-            let cutter = Cutter { tree, index, compression, object, offset: 0, record, wounds, to, meter };
-            cutter.run(&survey.planned, old_manifest.as_ref(), &prefetch)
+            let Survey { planned, graft, .. } = survey;
+            let cutter =
+                Cutter { tree, graft, index, compression, object, offset: 0, record, wounds, to, meter };
+            cutter.run(&planned, old_manifest.as_ref(), &prefetch)
         });
         while let Some(NewChunk { chunk, bytes }) = cutting.next().await {
             Meter::add(&sending.job.meter.moved, bytes.len() as u64);

@@ -1,0 +1,170 @@
+//! `sfio sync` to a site: a tree becomes a data set's next generation.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use program::output::Telling;
+use sfio_remote::io::replication::{DataSet, FailureKind, Filter, Job, SendOptions, Sent, send};
+use sfio_remote::replication::TreePath;
+use tokio::sync::OnceCell;
+
+use super::super::address::Address;
+use super::super::board::Board;
+use super::super::failure;
+use super::super::rate::Limiting;
+use super::super::report::{Report, complain, teller};
+use super::Options;
+use crate::client::Session;
+use crate::exit::{Exit, Failure, OrFail as _};
+
+/// A tree that is to be sent, once or again and again.
+pub(super) struct Upload<'a> {
+    session: &'a Session,
+    /// What any data set of the site needs.
+    job: Job,
+    source: PathBuf,
+    target: &'a Address,
+    /// What the target has proved to mean, once the site was asked.
+    destination: OnceCell<Destination>,
+    options: &'a Options,
+    filter: Filter,
+}
+
+/// A data set, or a directory of one.
+struct Destination {
+    dataset: DataSet,
+    address: Address,
+    at: Option<TreePath>,
+}
+
+impl<'a> Upload<'a> {
+    pub(super) fn new(
+        session: &'a Session,
+        source: &Path,
+        target: &'a Address,
+        options: &'a Options,
+        filter: Filter,
+    ) -> Result<Upload<'a>, Failure> {
+        let (source, filter) = single_file(source, options, filter)?;
+        let (shortest, _) = target.meanings().last().expect("a name has a meaning");
+        let job = options.care.job(session, &shortest)?;
+        Ok(Upload { session, job, source, target, destination: OnceCell::new(), options, filter })
+    }
+
+    /// Sends again and again. What fails for a while, the network or a file, is said and tried again. What is as it was
+    /// at the pass before is not said again, so that a log grows only when something happens.
+    pub(super) async fn watch(&self, pause: Duration) -> Result<(), Failure> {
+        let mut fresh: Option<Instant> = None;
+        let mut before: Option<Vec<String>> = None;
+        loop {
+            let (began, telling) = (Instant::now(), Telling::default());
+            let report = self.pass(&telling).await;
+            let mut complaints = report.as_ref().map(Report::complaints).unwrap_or_default();
+            match report.as_ref().map_err(Clone::clone).and_then(Report::verdict) {
+                Ok(()) => fresh = Some(began),
+                Err(failure) if matches!(failure.exit, Exit::Network | Exit::Partial | Exit::Locked) => {
+                    complaints.push(failure.to_string());
+                }
+                Err(failure) => {
+                    complain(&complaints, "");
+                    return Err(failure);
+                }
+            }
+            let is_as_before = before.as_ref() == Some(&complaints);
+            if !is_as_before {
+                complain(&complaints, &format!("{} ", time_of_day()));
+            }
+            if let Ok(report) = report
+                && (report.is_new || !is_as_before)
+            {
+                report.tell(&telling, self.options);
+            }
+            before = Some(complaints);
+            telling.finish()?;
+            let age = (!self.options.quiet).then(|| Board::of_age(fresh));
+            tokio::time::sleep(pause).await;
+            drop(age);
+        }
+    }
+
+    /// Sends once.
+    pub(super) async fn run(&self) -> Result<(), Failure> {
+        let telling = Telling::default();
+        self.pass(&telling).await?.end(&telling, self.options)
+    }
+
+    async fn pass(&self, telling: &Telling) -> Result<Report, Failure> {
+        let options = self.options;
+        let job = Job { meter: Arc::default(), ..self.job.clone() };
+        let meter = Arc::clone(&job.meter);
+        let limiting = Limiting::of(options.bwlimit.as_ref(), job.dataset.throttle());
+        let (started, board) = (Instant::now(), options.board("sending", &meter, self.session));
+        let found = self.destination.get_or_try_init(async || destination(&job, self.target).await).await?;
+        let Destination { dataset, address: target, at } = found;
+        let job = Job { dataset: dataset.clone(), ..job };
+        let how = SendOptions { at: at.clone(), ..options.how_to_send(self.filter.clone()) };
+        let sent = send(&job, &self.source, &how, teller(options, telling)).await;
+        drop((board, limiting));
+        let Sent { summary, generation, is_new, resumed_bytes: resumed, mended, unreadable } =
+            sent.map_err(|error| failure(target, &error))?;
+        let unreadable = unreadable.iter().map(|generation| {
+            format!("{target}: the manifest of generation {generation} is damaged and cannot be read")
+        });
+        let line = match generation {
+            None => "nothing was changed".to_owned(),
+            Some(number) if is_new => format!("{target} is at generation {number} now"),
+            Some(number) => format!("{target} stays at generation {number}: nothing has changed"),
+        };
+        let line = if options.watch.is_some() { format!("{} {line}", time_of_day()) } else { line };
+        let (took, warnings) = (started.elapsed(), unreadable.collect());
+        Ok(Report { summary, meter, took, generation, is_new, resumed, mended, warnings, line })
+    }
+}
+
+/// A run that goes on for days says when things happened.
+fn time_of_day() -> impl std::fmt::Display {
+    jiff::Zoned::now().strftime("%F %T")
+}
+
+/// The directory that is sent, and what of it: of a single file, the one that it is in, and nothing else.
+fn single_file(source: &Path, options: &Options, filter: Filter) -> Result<(PathBuf, Filter), Failure> {
+    let is_directory = source.metadata().map_or(true, |metadata| metadata.is_dir());
+    let Some(name) = source.file_name().filter(|_| !is_directory) else {
+        return Ok((source.to_owned(), filter));
+    };
+    if !options.patterns.are_none() {
+        let message = format!("{} is one file: patterns and lists choose among many", source.display());
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    let only = TreePath::new(name.as_bytes().to_vec()).expect("the name of a file");
+    let directory = source.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    Ok((directory.to_owned(), filter.only([only].into())))
+}
+
+/// Where a tree is sent that is to have this name: to the data set of that name; or to a directory of one that has a
+/// shorter name; or to a new data set.
+async fn destination(job: &Job, target: &Address) -> Result<Destination, Failure> {
+    let named = |address: &Address| job.dataset.named(address.dataset().clone());
+    let meanings: Vec<(Address, Option<TreePath>)> = target.meanings().collect();
+    // A name without a slash has one meaning, and nothing need be asked.
+    let asked = if meanings.len() > 1 { &meanings[..] } else { &[] };
+    for (address, at) in asked {
+        let Ok(dataset) = named(address) else { continue };
+        let view = Job { dataset: dataset.clone(), ..job.clone() }.open().await;
+        let is_there = match (view, at) {
+            // One that was removed is there, too: its numbers go on.
+            (Ok(view), None) => view.newest.is_some(),
+            (Ok(view), Some(_)) => view.existing().is_ok(),
+            // What this member may not look at, it cannot mean.
+            (Err(error), Some(_)) if error.kind() == FailureKind::Failed => false,
+            (Err(error), _) => return Err(failure(address, &error)),
+        };
+        if is_there {
+            return Ok(Destination { dataset, address: address.clone(), at: at.clone() });
+        }
+    }
+    let dataset = named(target).or_fail(Exit::Usage, target)?;
+    Ok(Destination { dataset, address: target.clone(), at: None })
+}
