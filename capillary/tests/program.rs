@@ -210,7 +210,7 @@ fn a_files_name_says_what_is_written_into_it() {
     assert!(capillary(&["convert", ABILENE, "-o", &dot]).status.success());
     assert!(std::fs::read_to_string(&dot).unwrap().starts_with("graph"));
     let refused =
-        [["convert", "named.foo", "no format is called .foo"], ["draw", "named.png", "ends in .svg"]];
+        [["convert", "named.foo", "no format is called .foo"], ["draw", "named.jpg", "ends in .svg or .png"]];
     for [command, name, words] in refused {
         let refused = capillary(&[command, ABILENE, "-o", name]);
         let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -1,5 +1,6 @@
 //! `sfio sync`: a tree becomes a data set's next generation, or a generation becomes a tree.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ use super::rate::{Limit, Limiting};
 use super::report::{Report, complain, teller};
 use crate::client::Session;
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::operations::WatchPage;
 
 /// Replicate a tree of files to a site, or back
 ///
@@ -92,6 +94,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "5s", require_equals = true,
           conflicts_with = "dry_run", value_parser = pause)]
     watch: Option<Duration>,
+
+    /// With --watch, serve a page of metrics for Prometheus at http://ADDR/metrics: since when the data set is fresh
+    #[arg(long, value_name = "ADDR", requires = "watch")]
+    metrics: Option<SocketAddr>,
 
     /// End with code 9 if another run publishes meanwhile, instead of comparing again and publishing behind it
     #[arg(long)]
@@ -223,13 +229,20 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let filter = options.patterns.filter()?;
     match (&options.source, &options.target) {
-        (Place::Local(source), Place::Remote(target)) => options.care.work(target, async |session, job| {
-            let upload = Upload { session, job, source, target, options, filter };
-            match options.watch {
-                None => upload.run().await,
-                Some(pause) => upload.watch(pause).await,
-            }
-        }),
+        (Place::Local(source), Place::Remote(target)) => {
+            let ended = options.care.work(target, async |session, job| {
+                let upload = Upload { session, job, source, target, options, filter };
+                match options.watch {
+                    None => upload.run().await,
+                    Some(pause) => upload.watch(pause).await,
+                }
+            });
+            // Nothing but a signal ends a run that watches.
+            ended.or_else(|failure| match failure.exit {
+                Exit::Interrupted if options.watch.is_some() => Ok(()),
+                _ => Err(failure),
+            })
+        }
         (Place::Remote(source), Place::Local(target)) => options
             .care
             .identification
@@ -252,6 +265,7 @@ impl Upload<'_> {
     /// Sends again and again. What fails for a while, the network or a file, is said and tried again. What is as it was
     /// at the pass before is not said again, so that a log grows only when something happens.
     async fn watch(&self, pause: Duration) -> Result<(), Failure> {
+        let page = WatchPage::serve(self.options.metrics, self.target.to_string()).await?;
         let mut fresh: Option<Instant> = None;
         let mut before: Option<Vec<String>> = None;
         loop {
@@ -268,6 +282,8 @@ impl Upload<'_> {
                     return Err(failure);
                 }
             }
+            let generation = report.as_ref().ok().and_then(|report| report.generation);
+            page.passed(fresh.filter(|fresh| *fresh == began), generation);
             let is_as_before = before.as_ref() == Some(&complaints);
             if !is_as_before {
                 complain(&complaints, &format!("{} ", time_of_day()));

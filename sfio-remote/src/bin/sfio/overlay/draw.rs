@@ -28,7 +28,7 @@ pub(crate) struct Options {
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let svg = Picture::of(&read_overlay(&options.file).or_exit(Exit::Input)?).svg();
-    program::output::put_svg(options.output.as_deref(), &svg)
+    program::picture::put(options.output.as_deref(), &svg)
 }
 
 /// Sizes in pixels.
