@@ -40,7 +40,7 @@ enum Command {
     WhatIf(what_if::WhatIf),
     /// Liquid schedules: many transfers of one size in as few frames as the fullest link allows
     Schedule(schedule::Schedule),
-    /// A picture (SVG): line width is load, colour is layer
+    /// A picture, as .svg or .png: line width is load, colour is layer, heads point where the flow goes
     Draw(Draw),
     /// The topology in another format
     Convert(Convert),

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use capillary::draw::Drawing;
 use capillary::format::Format;
 use clap::{Args, ValueEnum};
 use netsim::mobility::Frame;
@@ -154,7 +155,12 @@ impl Open<'_> {
             put(&folder.join(name), text.as_bytes())?;
         }
         if let Some(path) = self.files.draw.as_ref().filter(|_| frame.number == self.files.draw_frame) {
-            let svg = capillary::draw::svg(&frame.topology(self.range), None);
+            let topology = frame.topology_of(links);
+            let drawing = Drawing::of(&topology)
+                .with_note(format!("at {} s", frame.time.as_secs_f64()))
+                .with_note(format!("{} nodes, {} links", frame.positions.len(), links.len()))
+                .with_note(format!("range {} m", self.range.metres()));
+            let svg = drawing.with_scale_bar("m").svg();
             picture::put(Some(path), &svg).map_err(Failure::Output)?;
         }
         if let Some((path, file)) = &mut self.json {
