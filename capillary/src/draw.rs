@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 
 use crate::routing::Routing;
 use crate::topology::{LinkId, NodeId, Topology};
-use labels::draw_labels;
+use labels::{Area, Label};
 use layout::{Layout, Point};
-use legend::{draw_legend, legend_width};
+use legend::Legend;
 
 /// Colours of the layers, the largest load first: from ColorBrewer's and Okabe and Ito's sets, dark enough for lines
 /// on white. Layers beyond the last share its colour.
@@ -26,6 +26,18 @@ const NO_LAYER: &str = "#6b7280";
 const THINNEST: f64 = 1.2;
 const THICKEST: f64 = 9.0;
 
+/// What stands out of a critical link on each side.
+const BORDER: f64 = 2.2;
+/// An arrow's head on the thinnest line.
+const HEAD_LENGTH: f64 = 9.0;
+const HEAD_HALF_WIDTH: f64 = 4.0;
+
+/// Nodes' outlines, labels, borders.
+const INK: &str = "#111827";
+
+/// What is left free around the picture.
+const EDGE: f64 = 16.0;
+
 /// How far parallel links bend away from each other.
 const BEND: f64 = 14.0;
 
@@ -34,10 +46,9 @@ const NODE_RADIUS: f64 = 4.5;
 const END_RADIUS: f64 = 7.0;
 const FONT_SIZE: f64 = 12.0;
 /// The width of an average letter of the font, in units of its size.
-const LETTER: f64 = 0.56;
+const LETTER: f64 = 0.6;
 
-/// A picture of a network, with a routing drawn into it if there is one. Nodes stand where the topology says; if it
-/// does not say, springs pull them into place.
+/// A picture of a network, with a routing drawn into it if there is one: [`Drawing`] without notes.
 ///
 /// ```
 /// use capillary::{NodeId, Orientation, Topology, draw};
@@ -49,21 +60,93 @@ const LETTER: f64 = 0.56;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn svg(topology: &Topology, routing: Option<&Routing>) -> String {
-    let layout = Layout::of(topology);
-    let legend = routing.map_or(0.0, |routing| legend_width(topology, routing));
-    let (width, height) = (layout.width + legend, layout.height);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
-         height=\"{height:.0}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"{FONT_SIZE}\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-    );
-    draw_links(&mut out, topology, routing, &layout);
-    draw_nodes(&mut out, topology, routing, &layout);
-    draw_labels(&mut out, topology, routing, &layout);
-    if let Some(routing) = routing {
-        draw_legend(&mut out, topology, routing, layout.width);
+    let drawing = Drawing::of(topology);
+    routing.into_iter().fold(drawing, Drawing::with_routing).svg()
+}
+
+/// A picture of a network. Nodes stand where the topology says; if it does not say, springs pull them into place.
+///
+/// With a routing, line width is load and colour is layer, a head on each used link points where the flow goes, and
+/// critical links, which carry the whole demand, have a black border.
+///
+/// ```
+/// use capillary::{Orientation, Topology, draw::Drawing};
+///
+/// let topology = Topology::from_links(Orientation::Undirected, [("a", "b", 1.0), ("b", "c", 1.0)])?;
+/// let svg = Drawing::of(&topology).with_note("as of today").svg();
+/// assert!(svg.contains(">as of today</text>"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Drawing<'a> {
+    topology: &'a Topology,
+    routing: Option<&'a Routing>,
+    notes: Vec<String>,
+    /// What positions are measured in, if they are lengths.
+    unit: Option<String>,
+}
+
+impl<'a> Drawing<'a> {
+    /// A picture of a network, and nothing else.
+    pub fn of(topology: &'a Topology) -> Self {
+        Self { topology, routing: None, notes: Vec::new(), unit: None }
     }
-    out + "</svg>\n"
+
+    /// The same with a routing of the same topology.
+    #[must_use]
+    pub fn with_routing(self, routing: &'a Routing) -> Self {
+        Self { routing: Some(routing), ..self }
+    }
+
+    /// The same with a line of text beside it; the first such line is below the network's name.
+    #[must_use]
+    pub fn with_note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// The same with a bar that shows how long a length is, in the unit in which the topology has its positions.
+    /// Without it they may be degrees of longitude and latitude.
+    #[must_use]
+    pub fn with_scale_bar(self, unit: impl Into<String>) -> Self {
+        Self { unit: Some(unit.into()), ..self }
+    }
+
+    /// The picture as SVG, no larger than what is on it.
+    pub fn svg(&self) -> String {
+        let (topology, routing) = (self.topology, self.routing);
+        let layout = Layout::of(topology, self.unit.is_some());
+        let labels = Label::place_all(topology, routing, &layout);
+        let shown = labels.iter().map(|label| label.area).chain(areas(topology, &layout));
+        let network = shown.reduce(Area::joined).unwrap_or(Area::around(Point { x: 0.0, y: 0.0 }, 1.0));
+        let legend = Legend::of(self, layout.scale);
+        let (left, top) = (network.left - EDGE, network.top - EDGE);
+        let legend_left = network.left + network.width + if legend.width > 0.0 { 2.0 * EDGE } else { 0.0 };
+        let (width, height) =
+            (legend_left + legend.width + EDGE - left, network.height.max(legend.height) + 2.0 * EDGE);
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{left:.0} {top:.0} {width:.0} {height:.0}\" \
+             width=\"{width:.0}\" height=\"{height:.0}\" font-family=\"Helvetica, Arial, sans-serif\" \
+             font-size=\"{FONT_SIZE}\">\n\
+             <rect x=\"{left:.0}\" y=\"{top:.0}\" width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+        );
+        draw_links(&mut out, topology, routing, &layout);
+        draw_nodes(&mut out, topology, routing, &layout);
+        labels.iter().for_each(|label| label.draw(&mut out));
+        legend.draw(&mut out, Point { x: legend_left, y: network.top });
+        out + "</svg>\n"
+    }
+}
+
+/// Where nodes are, and links that bend.
+fn areas(topology: &Topology, layout: &Layout) -> impl Iterator<Item = Area> {
+    let bends = bends(topology);
+    let nodes = layout.points.iter().map(|point| Area::around(*point, END_RADIUS));
+    let curves = topology.links().filter_map(move |(id, from, to, _)| {
+        let bend = bends.get(&id)?;
+        Some(Area::around(middle(layout.points[from.index()], layout.points[to.index()], *bend), THICKEST))
+    });
+    nodes.chain(curves.collect::<Vec<_>>())
 }
 
 /// Unused links first, then by rising load, so that nothing thin covers anything thick and used.
@@ -71,6 +154,8 @@ fn draw_links(out: &mut String, topology: &Topology, routing: Option<&Routing>, 
     let load = |link: LinkId| routing.map_or(0.0, |routing| routing.link(link).load);
     let largest = routing.map_or(1.0, Routing::largest_load);
     let bends = bends(topology);
+    // No line covers a head.
+    let mut heads = String::new();
     let mut links: Vec<_> = topology.links().filter(|(_, from, to, _)| from != to).collect();
     links.sort_by(|a, b| load(a.0).total_cmp(&load(b.0)));
     for (id, from, to, _) in links {
@@ -79,12 +164,48 @@ fn draw_links(out: &mut String, topology: &Topology, routing: Option<&Routing>, 
         let (colour, width) = stroke(routing, id, largest);
         let title = format!("link {}: load {:.4}", id.0, load(id));
         let path = curve(a, b, bend);
+        let used = routing.map(|routing| *routing.link(id)).filter(|link| link.load > 0.0);
+        if used.is_some_and(|link| link.is_critical()) {
+            draw_border(out, &path, width);
+        }
         let _ = writeln!(
             out,
             "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.2}\" \
              stroke-linecap=\"round\"><title>{title}</title></path>"
         );
+        if let Some(link) = used {
+            let (a, b, bend) = if link.flow < 0.0 { (b, a, -bend) } else { (a, b, bend) };
+            draw_head(&mut heads, (a, b), middle(a, b, bend), (colour, width));
+        }
     }
+    out.push_str(&heads);
+}
+
+/// A critical link is seen by what stands out on both sides of it.
+fn draw_border(out: &mut String, path: &str, width: f64) {
+    let width = width + 2.0 * BORDER;
+    let _ = writeln!(
+        out,
+        "<path d=\"{path}\" fill=\"none\" stroke=\"{INK}\" stroke-width=\"{width:.2}\" stroke-linecap=\"round\"/>"
+    );
+}
+
+/// An arrow's head half-way from `a` to `b`, smaller where they are near each other.
+fn draw_head(out: &mut String, (a, b): (Point, Point), tip: Point, (colour, width): (&str, f64)) {
+    let distance = (b.x - a.x).hypot(b.y - a.y).max(f64::MIN_POSITIVE);
+    let (dx, dy) = ((b.x - a.x) / distance, (b.y - a.y) / distance);
+    let size = (1.0_f64).min((distance - 2.0 * NODE_RADIUS).max(0.0) / (3.0 * HEAD_LENGTH));
+    let (length, half) = ((HEAD_LENGTH + width) * size, (HEAD_HALF_WIDTH + width * 0.6) * size);
+    let corner = |along: f64, across: f64| {
+        format!("{:.1} {:.1}", tip.x + dx * along - dy * across, tip.y + dy * along + dx * across)
+    };
+    let (front, left, right) =
+        (corner(length / 2.0, 0.0), corner(-length / 2.0, half), corner(-length / 2.0, -half));
+    let _ = writeln!(
+        out,
+        "<path d=\"M{front}L{left}L{right}Z\" fill=\"{colour}\" stroke=\"white\" stroke-width=\"1.2\" \
+         stroke-linejoin=\"round\"/>"
+    );
 }
 
 fn stroke(routing: Option<&Routing>, link: LinkId, largest: f64) -> (&'static str, f64) {
@@ -118,26 +239,33 @@ fn bends(topology: &Topology) -> BTreeMap<LinkId, f64> {
     bends
 }
 
+/// The middle of a link that bends so far.
+fn middle(a: Point, b: Point, bend: f64) -> Point {
+    let length = (b.x - a.x).hypot(b.y - a.y).max(1.0);
+    let (dx, dy) = ((b.x - a.x) / length, (b.y - a.y) / length);
+    Point { x: (a.x + b.x) / 2.0 - dy * bend, y: (a.y + b.y) / 2.0 + dx * bend }
+}
+
 fn curve(a: Point, b: Point, bend: f64) -> String {
     if bend == 0.0 {
         return format!("M{:.1} {:.1}L{:.1} {:.1}", a.x, a.y, b.x, b.y);
     }
-    let length = (b.x - a.x).hypot(b.y - a.y).max(1.0);
-    let (dx, dy) = ((b.x - a.x) / length, (b.y - a.y) / length);
     // A quadratic curve passes half-way to its control point.
-    let (x, y) = ((a.x + b.x) / 2.0 - dy * bend * 2.0, (a.y + b.y) / 2.0 + dx * bend * 2.0);
+    let Point { x, y } = middle(a, b, 2.0 * bend);
     format!("M{:.1} {:.1}Q{x:.1} {y:.1} {:.1} {:.1}", a.x, a.y, b.x, b.y)
 }
 
 fn draw_nodes(out: &mut String, topology: &Topology, routing: Option<&Routing>, layout: &Layout) {
     let ends = routing.map(|routing| [routing.source(), routing.target()]);
-    for (id, _) in topology.nodes() {
+    for (id, node) in topology.nodes() {
         let Point { x, y } = layout.points[id.index()];
         let is_end = ends.is_some_and(|ends| ends.contains(&id));
-        let (radius, fill) = if is_end { (END_RADIUS, "#111827") } else { (NODE_RADIUS, "white") };
+        let (radius, fill) = if is_end { (END_RADIUS, INK) } else { (NODE_RADIUS, "white") };
+        let title = escape(node.name());
         let _ = writeln!(
             out,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"#111827\" stroke-width=\"1.4\"/>"
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"{INK}\" \
+             stroke-width=\"1.4\"><title>{title}</title></circle>"
         );
     }
 }

@@ -210,7 +210,7 @@ fn a_files_name_says_what_is_written_into_it() {
     assert!(capillary(&["convert", ABILENE, "-o", &dot]).status.success());
     assert!(std::fs::read_to_string(&dot).unwrap().starts_with("graph"));
     let refused =
-        [["convert", "named.foo", "no format is called .foo"], ["draw", "named.png", "ends in .svg"]];
+        [["convert", "named.foo", "no format is called .foo"], ["draw", "named.jpg", "ends in .svg or .png"]];
     for [command, name, words] in refused {
         let refused = capillary(&[command, ABILENE, "-o", name]);
         let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -225,6 +225,22 @@ fn a_drawing_shows_every_link_and_the_legend() {
     assert!(
         svg.contains("layer 3: load 0.1250") && svg.contains(">Seattle</text>") && svg.ends_with("</svg>\n")
     );
+    let used = json(&["plan", ABILENE, "--from", "4", "--to", "7", "--json"])["links"]
+        .as_array()
+        .map(|links| links.iter().filter(|link| link["flow"].as_f64() != Some(0.0)).count());
+    assert_eq!(Some(svg.matches("Z\" fill=").count()), used, "each used link has a head");
+    // A chain: each link carries everything, and nodes at one place are apart.
+    let chain = file("chain.gml", &chain_at_one_place());
+    let svg = printed(&["draw", &chain, "--from", "a", "--to", "c"]);
+    assert!(svg.contains("critical: carries everything (2)") && !svg.contains("NaN"), "{svg}");
+}
+
+fn chain_at_one_place() -> String {
+    let node = |(id, name): (usize, &str)| {
+        format!("node [ id {id} label \"{name}\" Longitude 8.0 Latitude 47.0 ]\n")
+    };
+    let nodes: String = ["a", "b", "c"].into_iter().enumerate().map(node).collect();
+    format!("graph [\n{nodes}edge [ source 0 target 1 ]\nedge [ source 1 target 2 ]\n]\n")
 }
 
 #[test]

@@ -160,7 +160,11 @@ fn what_makes_no_sense_is_one_line_and_the_right_exit_code() {
         2,
         "100 frames",
     );
-    fails(&walk(&["--nodes", "9", "--area", "9x9", "--draw", "x.png"]), 2, "x.png: the picture is SVG");
+    fails(
+        &walk(&["--nodes", "9", "--area", "9x9", "--draw", "x.jpg"]),
+        2,
+        "--draw x.jpg: the picture is SVG or PNG",
+    );
     fails(&walk(&["--nodes", "9", "--area", "9x9", "--write-trace", "x.txt"]), 2, "does not tell the format");
     fails(&["manet", "trace", "missing.movements", "--range", "9"], 3, "missing.movements: No such file");
     let bad = path("bad.movements");

@@ -198,7 +198,7 @@ fn ctrl_c_ends_a_put_that_waits() {
     overlay.wait_for_file("io2", "x.part");
     overlay.signal("io2", "-STOP");
     put.wait_for_words("waiting, because");
-    put.interrupt();
+    put.interrupt(8);
     overlay.signal("io2", "-CONT");
 }
 

@@ -104,6 +104,7 @@ fn the_metrics_page_has_sessions_paths_drops_and_the_io_node() {
     assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains("openmetrics-text"), "{page}");
     for line in [
         "sfio_sessions 1.0\n",
+        "sfio_build_info{version=\"",
         "sfio_session_received_bytes_total{session=\"1\",peer=\"client\"} ",
         "sfio_path_rate_bps{session=\"1\",peer=\"client\",path=\"",
         "route=\"io1 r1 client\"",
@@ -198,4 +199,64 @@ fn a_second_signal_ends_it_at_once_with_a_code_that_tells() {
     overlay.wait_for_words("io1 has died (exit status: 8)");
     put.fails_with(4, "io1");
     assert!(!overlay.folder().join("io1/admin.sock").exists());
+}
+
+#[test]
+fn a_config_is_checked_while_a_member_runs_with_it() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "1", "--io-nodes", "1"]);
+    let check = |name: &str| sfio(&["member", "--check-config", "--config", &overlay.config(name)]);
+    let said = String::from_utf8(check("io1").stdout()).expect("text");
+    assert!(said.contains("io1/config.toml can be used") && said.contains("serial 1, 3 members"), "{said}");
+    check("r1").succeeds();
+    // Nothing was disturbed, and nothing made.
+    overlay.put(b"text", "io1,x", &[]).succeeds();
+    let config = overlay.config("io1");
+    let text = fs::read_to_string(&config).expect("it is there");
+    fs::write(&config, text.replace("export = \"export\"", "export = \"elsewhere\"")).expect("written");
+    check("io1").fails_with(3, "elsewhere: No such file");
+    fs::create_dir(overlay.folder().join("io1/elsewhere")).expect("made");
+    check("io1").fails_with(3, "export.identity");
+    assert_eq!(fs::read_dir(overlay.folder().join("io1/elsewhere")).expect("a folder").count(), 0);
+    let long = format!("admin = \"{}\"\n{text}", "x".repeat(120));
+    fs::write(&config, long).expect("written");
+    check("io1").fails_with(3, "expected at most 107");
+    let file = overlay.folder().join("overlay.toml");
+    let moved = fs::read_to_string(&file).expect("it is there").replace("127.0.0.1", "192.0.2.1");
+    fs::write(&file, moved).expect("written");
+    check("r1").fails_with(3, "it is not one of this machine");
+}
+
+#[test]
+fn a_log_of_json_has_an_object_a_line() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    overlay.signal("io1", "-KILL");
+    overlay.wait_for_words("io1 has died");
+    // Its standard input has ended already, so it starts, and ends.
+    let config = overlay.config("io1");
+    let log = sfio(&["member", "--config", &config, "--until-stdin-ends", "--log-format", "json"]).said();
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}")))
+        .collect();
+    assert!(lines.iter().any(|line| line["level"] == "INFO" && line["timestamp"].is_string()), "{log}");
+}
+
+#[test]
+fn a_run_that_watches_tells_since_when_the_data_set_is_fresh_and_ends_well_by_ctrl_c() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    let tree = tempfile::tempdir().expect("a folder");
+    fs::write(tree.path().join("file"), "text").expect("written");
+    let source = tree.path().to_string_lossy();
+    let sync =
+        overlay.begin_logged(&["sync", "--watch=1s", "--metrics", "127.0.0.1:0", &source, "local:tree"]);
+    let said = sync.wait_for_words("metrics at http://");
+    let address = said.split("http://").nth(1).expect("its address").trim_end_matches("/metrics");
+    let fresh = "sfio_sync_last_success_timestamp_seconds{dataset=\"local:tree\"} ";
+    let mut pages = (0..200).map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        get(address, "GET /metrics HTTP/1.1")
+    });
+    let page = pages.find(|page| page.contains(fresh)).expect("the first pass is a good one");
+    assert!(page.contains("sfio_sync_generation{dataset=\"local:tree\"} 1.0\n"), "{page}");
+    sync.interrupt(0);
 }

@@ -27,6 +27,8 @@ pub enum Scale {
     /// Equal distances are equal differences.
     #[default]
     Linear,
+    /// Equal distances are equal differences, and only whole numbers are labelled; for what is counted.
+    Whole,
     /// Equal distances are equal ratios; for sizes, whose labels are powers of two.
     PowersOfTwo,
 }
@@ -49,6 +51,9 @@ pub struct Curve {
     pub colour: Colour,
     /// Whether the line is dashed.
     pub dashed: bool,
+    /// How sure the points are: half the width of an interval around each, in their order, or nothing. It is drawn as a
+    /// band in a light shade of the colour.
+    pub band: Vec<f64>,
 }
 
 /// Red, green, blue.
@@ -93,7 +98,7 @@ mod tests {
 
     fn chart(x_scale: Scale) -> Chart {
         let points = vec![(64.0, 1.0), (1_024.0, 2.0), (65_536.0, 3.5)];
-        let curve = Curve { points, colour: distinct(0), dashed: false };
+        let curve = Curve { points, colour: distinct(0), dashed: false, band: vec![0.5; 3] };
         let panel = Panel { title: String::new(), curves: vec![curve] };
         Chart {
             title: "Rates".into(),
@@ -108,7 +113,7 @@ mod tests {
     #[test]
     fn charts_become_svg_and_png_by_the_name_alone() {
         let folder = tempfile::tempdir().expect("a folder");
-        for scale in [Scale::Linear, Scale::PowersOfTwo] {
+        for scale in [Scale::Linear, Scale::Whole, Scale::PowersOfTwo] {
             for (name, beginning) in [("a.svg", &b"<svg"[..]), ("a.png", &b"\x89PNG"[..])] {
                 let path = folder.path().join(name);
                 draw(&chart(scale), &path).expect("it can be drawn");
@@ -119,12 +124,43 @@ mod tests {
         assert!(refused.to_string().contains("ends in .svg or .png"), "{refused}");
     }
 
-    #[test]
-    fn powers_of_two_have_labels() {
+    fn svg(chart: &Chart) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.svg");
-        draw(&chart(Scale::PowersOfTwo), &path).expect("it can be drawn");
-        let text = std::fs::read_to_string(&path).expect("it was written");
+        draw(chart, &path).expect("it can be drawn");
+        std::fs::read_to_string(&path).expect("it was written")
+    }
+
+    #[test]
+    fn what_is_counted_has_whole_labels_only() {
+        let mut chart = chart(Scale::Whole);
+        for (last, expected) in
+            [(2, vec!["1", "2"]), (4, vec!["1", "2", "3", "4"]), (25, vec!["5", "10", "15", "20", "25"])]
+        {
+            let points = (1..=last).map(|layer| (f64::from(layer), 80.0)).collect();
+            chart.panels[0].curves[0] =
+                Curve { points, colour: distinct(0), dashed: false, band: Vec::new() };
+            let text = svg(&chart);
+            let words = text.split("</text>").filter_map(|text| text.trim_end().rsplit('\n').next());
+            let labels: Vec<&str> =
+                words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).collect();
+            // Those of the vertical axis, 0 to 80, come first.
+            assert_eq!(labels.rsplit(|label| *label == "80").next(), Some(&expected[..]), "{labels:?}");
+        }
+    }
+
+    #[test]
+    fn a_band_lies_around_its_curve() {
+        let text = svg(&chart(Scale::Linear));
+        assert_eq!(text.matches("<polygon").count(), 1);
+        let mut unsure = chart(Scale::Linear);
+        unsure.panels[0].curves[0].band.clear();
+        assert_eq!(svg(&unsure).matches("<polygon").count(), 0);
+    }
+
+    #[test]
+    fn powers_of_two_have_labels() {
+        let text = svg(&chart(Scale::PowersOfTwo));
         assert!(text.contains("64 Ki") && text.contains("\n64\n"), "{text}");
     }
 }

@@ -60,21 +60,6 @@ pub fn put(path: Option<&Path>, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes an SVG picture as [`put`] does, unless its name promises another kind of picture.
-///
-/// # Errors
-/// If the name has an ending other than `.svg`, or as [`put`].
-pub fn put_svg(path: Option<&Path>, svg: &str) -> Result<(), Failure> {
-    let ending = path.and_then(Path::extension).filter(|ending| !ending.eq_ignore_ascii_case("svg"));
-    match (path, ending) {
-        (Some(path), Some(_)) => {
-            let place = path.display();
-            Err(Failure::usage(format!("{place}: the picture is SVG; expected a name that ends in .svg")))
-        }
-        _ => put(path, svg),
-    }
-}
-
 /// Writes `text` and a line break to standard error. That it cannot be written is no failure: nobody could be told.
 pub fn note(text: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "{text}");
@@ -202,13 +187,6 @@ mod tests {
         let path = folder.path().join("result");
         assert_eq!(put(Some(&path), "text\n"), Ok(()));
         assert_eq!(std::fs::read_to_string(&path).expect("it was written"), "text\n");
-        let picture = folder.path().join("picture.png");
-        let refused = put_svg(Some(&picture), "<svg/>").unwrap_err();
-        assert!(refused.exit == Exit::Usage && refused.to_string().contains("ends in .svg"), "{refused}");
-        assert_eq!(
-            (put_svg(Some(&folder.path().join("a.SVG")), "<svg/>"), picture.exists()),
-            (Ok(()), false)
-        );
         let missing = folder.path().join("no/result");
         assert_eq!(put(Some(&missing), "text\n").unwrap_err().exit, Exit::Input);
     }

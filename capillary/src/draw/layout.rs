@@ -6,9 +6,6 @@ use crate::topology::{Position, Topology};
 const SMALLEST_SIDE: f64 = 720.0;
 const LARGEST_SIDE: f64 = 2_400.0;
 
-/// Room for a label beside a node at the edge.
-const MARGIN: f64 = 80.0;
-
 /// Rounds of the spring layout; it has settled long before on networks that can be read at all.
 const ROUNDS: u32 = 300;
 
@@ -29,16 +26,17 @@ pub(super) struct Point {
 pub(super) struct Layout {
     /// One per node.
     pub(super) points: Vec<Point>,
-    pub(super) width: f64,
-    pub(super) height: f64,
+    /// Units of the drawing for one of the topology's positions.
+    pub(super) scale: f64,
 }
 
 impl Layout {
-    /// Places from the topology if any node has one, otherwise by springs.
-    pub(super) fn of(topology: &Topology) -> Self {
+    /// Places from the topology if any node has one, otherwise by springs. Places that look like degrees are taken for
+    /// degrees unless they are lengths.
+    pub(super) fn of(topology: &Topology, are_lengths: bool) -> Self {
         let known: Vec<Option<Position>> = topology.nodes().map(|(_, node)| node.position).collect();
         let points = if known.iter().any(Option::is_some) {
-            let wide = width_of_a_degree(&known);
+            let wide = if are_lengths { 1.0 } else { width_of_a_degree(&known) };
             let place = |at: Option<Position>| at.map(|at| Point { x: at.x * wide, y: -at.y });
             fill_unknown(topology, known.into_iter().map(place).collect())
         } else if topology.node_count() <= MOST_SPRUNG {
@@ -54,14 +52,14 @@ impl Layout {
         let (left, right) = extent(points.iter().map(|point| point.x));
         let (top, bottom) = extent(points.iter().map(|point| point.y));
         let side = (SMALLEST_SIDE * (points.len() as f64 / 40.0).sqrt()).clamp(SMALLEST_SIDE, LARGEST_SIDE);
-        let scale = side / (right - left).max(bottom - top).max(f64::MIN_POSITIVE);
+        let extent = (right - left).max(bottom - top);
+        // Nodes that are all at one place are pushed apart all the same.
+        let scale = if extent > 0.0 { side / extent } else { 1.0 };
         for point in &mut points {
-            *point = Point { x: MARGIN + (point.x - left) * scale, y: MARGIN + (point.y - top) * scale };
+            *point = Point { x: (point.x - left) * scale, y: (point.y - top) * scale };
         }
         push_apart(&mut points);
-        let width = extent(points.iter().map(|point| point.x)).1 + MARGIN * 2.0;
-        let height = extent(points.iter().map(|point| point.y)).1 + MARGIN;
-        Self { points, width, height: height.max(260.0) }
+        Self { points, scale }
     }
 }
 

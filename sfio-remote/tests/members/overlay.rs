@@ -113,19 +113,20 @@ pub(crate) struct Logged {
 }
 
 impl Logged {
-    pub(crate) fn wait_for_words(&self, words: &str) {
-        self.words.wait_for(words);
+    /// Waits for a line with these words, and gives it.
+    pub(crate) fn wait_for_words(&self, words: &str) -> String {
+        self.words.wait_for(words)
     }
 
     pub(crate) fn succeeds(self) {
         self.ends_with(0);
     }
 
-    /// A user presses Ctrl-C.
-    pub(crate) fn interrupt(self) {
+    /// A user presses Ctrl-C, which is to end it with that code.
+    pub(crate) fn interrupt(self, code: i32) {
         let kill = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
         assert!(kill.expect("kill is there").success());
-        self.ends_with(8);
+        self.ends_with(code);
     }
 
     fn ends_with(mut self, code: i32) {

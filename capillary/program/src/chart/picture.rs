@@ -30,6 +30,12 @@ const DOTS: u32 = 2;
 
 const FONT: &str = "sans-serif";
 
+/// Labels on the horizontal axis at most.
+const LABELS: usize = 10;
+
+/// How much of its colour a band has.
+const BAND_SHADE: f64 = 0.15;
+
 /// Curves of at most so many points show each of them.
 const MARKED_POINTS: usize = 24;
 
@@ -124,9 +130,18 @@ impl Scale {
     /// Where on a linear axis a value stands.
     fn place(self, value: f64) -> f64 {
         match self {
-            Scale::Linear => value,
+            Scale::Linear | Scale::Whole => value,
             // Nothing below 1 is a size.
             Scale::PowersOfTwo => value.max(1.0).log2(),
+        }
+    }
+
+    /// How many labels an axis has at most. As many as there are whole numbers, if they are few: then each has one, and
+    /// nothing between them.
+    fn labels(self, (low, high): (f64, f64)) -> usize {
+        match self {
+            Scale::Whole => ((high - low) as usize + 1).min(LABELS),
+            Scale::Linear | Scale::PowersOfTwo => LABELS,
         }
     }
 
@@ -134,6 +149,8 @@ impl Scale {
     fn label(self, place: f64) -> String {
         match self {
             Scale::Linear => short(&place),
+            Scale::Whole if place.fract().abs() > 1e-6 => String::new(),
+            Scale::Whole => format!("{place:.0}"),
             Scale::PowersOfTwo if place.fract().abs() > 1e-6 => String::new(),
             Scale::PowersOfTwo => {
                 let prefixes = ["", " Ki", " Mi", " Gi", " Ti"];
@@ -157,7 +174,9 @@ impl Bounds {
         let places = || points().map(|point| chart.x_scale.place(point.0));
         let least = places().fold(f64::INFINITY, f64::min);
         let most = places().fold(f64::NEG_INFINITY, f64::max);
-        let high = points().map(|point| point.1).fold(0.0, f64::max);
+        let curves = || chart.panels.iter().flat_map(|panel| &panel.curves);
+        let tops = curves().flat_map(|curve| curve.interval().map(|(_, _, high)| high));
+        let high = points().map(|point| point.1).chain(tops).fold(0.0, f64::max);
         // One point, or none, still needs axes.
         let x = if least < most { (least, most) } else { (0.0, 1.0) };
         Self { x, y: (0.0, if high > 0.0 { high * 1.04 } else { 1.0 }) }
@@ -185,11 +204,20 @@ fn paint_panel<B: DrawingBackend>(
         .axis_desc_style(label)
         .light_line_style(WHITE)
         .bold_line_style(RGBColor(225, 225, 225).stroke_width(dots))
-        .x_labels(10)
+        .x_labels(chart.x_scale.labels(bounds.x))
         .y_labels(8)
         .x_label_formatter(&|place| chart.x_scale.label(*place))
         .y_label_formatter(&short)
         .draw()?;
+    for curve in &panel.curves {
+        let shade = rgb(curve.colour).mix(BAND_SHADE);
+        let places = curve.interval().map(|(x, low, high)| (chart.x_scale.place(x), low, high));
+        let (lower, upper): (Vec<_>, Vec<_>) = places.map(|(x, low, high)| ((x, low), (x, high))).unzip();
+        if !lower.is_empty() {
+            let around: Vec<_> = lower.into_iter().chain(upper.into_iter().rev()).collect();
+            axes.draw_series([Polygon::new(around, shade.filled())])?;
+        }
+    }
     for curve in &panel.curves {
         let style = style(curve, dots);
         let points = || curve.points.iter().map(|&(x, y)| (chart.x_scale.place(x), y));
@@ -203,6 +231,14 @@ fn paint_panel<B: DrawingBackend>(
         }
     }
     Ok(())
+}
+
+impl Curve {
+    /// Each point's horizontal value, and the ends of the interval around it; no end is below the axis.
+    fn interval(&self) -> impl Iterator<Item = (f64, f64, f64)> {
+        let around = self.points.iter().zip(&self.band);
+        around.map(|(&(x, y), half)| (x, (y - half).max(0.0), y + half))
+    }
 }
 
 fn style(curve: &Curve, dots: u32) -> ShapeStyle {

@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use capillary::format::{self, Format};
-use clap::{Parser, Subcommand, ValueEnum};
-use program::{EXIT_CODES, Failure, output};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use program::{EXIT_CODES, Failure, install, output, picture};
 use source::Source;
 
 const EXAMPLE: &str = "Example:\n  capillary plan Abilene.gml --from Seattle --to \"New York\"";
 
 /// Plans routes that load no link of a network more than they must.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(version = program::VERSION, about, max_term_width = 100)]
 #[command(after_help = format!("{EXAMPLE}\n\n{EXIT_CODES}"))]
 struct Arguments {
     #[command(subcommand)]
@@ -40,10 +40,12 @@ enum Command {
     WhatIf(what_if::WhatIf),
     /// Liquid schedules: many transfers of one size in as few frames as the fullest link allows
     Schedule(schedule::Schedule),
-    /// A picture (SVG): line width is load, colour is layer
+    /// A picture, as .svg or .png: line width is load, colour is layer, heads point where the flow goes
     Draw(Draw),
     /// The topology in another format
     Convert(Convert),
+    #[command(after_help = "Example:\n  capillary manual ~/.local")]
+    Manual(install::Options),
 }
 
 /// How results are printed.
@@ -126,6 +128,7 @@ fn main() -> ExitCode {
         Command::Schedule(schedule) => schedule.run(),
         Command::Draw(draw) => draw.run(),
         Command::Convert(convert) => convert.run(),
+        Command::Manual(manual) => manual.run(Arguments::command()),
     };
     program::end("capillary", outcome)
 }
@@ -145,7 +148,7 @@ impl Draw {
             }
             _ => None,
         };
-        output::put_svg(self.output.as_deref(), &capillary::draw::svg(&network.topology, routing.as_ref()))
+        picture::put(self.output.as_deref(), &capillary::draw::svg(&network.topology, routing.as_ref()))
     }
 }
 

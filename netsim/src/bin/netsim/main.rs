@@ -5,15 +5,15 @@ mod manet;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use program::EXIT_CODES;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use program::{EXIT_CODES, install};
 
 const EXAMPLE: &str =
     "Example:\n  netsim manet walk --nodes 115 --degree 7 --range 100 --speed 5..15 --frames 300";
 
 /// Networks to try things on.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(version = program::VERSION, about, max_term_width = 100)]
 #[command(after_help = format!("{EXAMPLE}\n\n{EXIT_CODES}"))]
 struct Arguments {
     #[command(subcommand)]
@@ -26,12 +26,17 @@ enum Command {
     ///
     /// Nodes move, those within range of each other are linked, and each frame is a row; the last lines sum up. A
     /// link's mean duration is the time for which links were watched, over the number that broke.
-    Manet(manet::Manet),
+    Manet(Box<manet::Manet>),
+    #[command(after_help = "Example:\n  netsim manual ~/.local")]
+    Manual(install::Options),
 }
 
 fn main() -> ExitCode {
-    let Command::Manet(manet) = Arguments::parse().command;
-    program::end("netsim", manet.run().map_err(Into::into))
+    let outcome = match Arguments::parse().command {
+        Command::Manet(manet) => manet.run().map_err(Into::into),
+        Command::Manual(manual) => manual.run(Arguments::command()),
+    };
+    program::end("netsim", outcome)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What pictures show.
 
+use std::ops::Range;
 use std::path::Path;
 
 use program::chart::{Chart, Curve, GREY, Panel, Scale, graded};
@@ -7,7 +8,7 @@ use program::chart::{Chart, Curve, GREY, Panel, Scale, graded};
 use crate::failure::Failure;
 use crate::hunts::Hunts;
 use crate::law::Point;
-use crate::ratings::{Blocks, Ratings};
+use crate::ratings::{Blocks, Ratings, Row};
 
 /// M and the corners of FEC(M, p)/M against p.
 pub(crate) type Steps = (u32, Vec<(f64, f64)>);
@@ -17,42 +18,89 @@ pub(crate) fn draw(chart: &Chart, path: &Path) -> Result<(), Failure> {
     program::chart::draw(chart, path).map_err(Failure::Picture)
 }
 
+/// Curves that differ in no panel by more than this share of the highest point are one line to the eye.
+const EQUAL: f64 = 0.006;
+
 /// ROR against the layer, a curve for each tolerance; a panel for each set, if there are several (figures 43, 44).
+/// Tolerances whose curves are the same have one colour and one name.
 pub(crate) fn ratings(ratings: &Ratings, blocks: &[Blocks]) -> Chart {
-    let count = ratings.tolerances.len();
-    let sets: Vec<Option<usize>> =
-        if ratings.sets > 1 { (0..ratings.sets).map(Some).chain([None]).collect() } else { vec![None] };
-    let panel = |&set: &Option<usize>| {
-        let rows = ratings.rows(set);
-        let curve = |blocks: Blocks, index: usize| {
-            let rows =
-                rows.iter().filter(|row| row.blocks == blocks && row.tolerance == ratings.tolerances[index]);
-            let points = rows.map(|row| (f64::from(row.layer), row.rating.mean)).collect();
-            Curve { points, colour: graded(index, count), dashed: blocks == Blocks::Large }
-        };
-        let curves = blocks.iter().flat_map(|&blocks| (0..count).map(move |index| (blocks, index)));
-        let samples = rows.first().map_or(0, |row| row.rating.samples);
+    let several = (0..ratings.sets).map(Some).filter(|_| ratings.sets > 1);
+    let sets: Vec<(Option<usize>, Vec<Row>)> =
+        several.chain([None]).map(|set| (set, ratings.rows(set))).collect();
+    let rows = |rows: &[Row], kind: Blocks, tolerance: f64| {
+        let of = |row: &&Row| row.blocks == kind && row.tolerance == tolerance;
+        rows.iter().filter(of).copied().collect::<Vec<Row>>()
+    };
+    let means = |&tolerance: &f64| -> Vec<f64> {
+        let kinds =
+            sets.iter().flat_map(|(_, all)| blocks.iter().map(move |&kind| rows(all, kind, tolerance)));
+        kinds.flatten().map(|row| row.rating.mean).collect()
+    };
+    let groups = groups(&ratings.tolerances.iter().map(means).collect::<Vec<_>>());
+    let colour = |index: usize| {
+        let group = groups.iter().position(|group| group.contains(&index)).unwrap_or_default();
+        graded(group, groups.len())
+    };
+    let curve = |all: &[Row], kind: Blocks, index: usize| {
+        let rows = rows(all, kind, ratings.tolerances[index]);
+        // One band for all lines that look the same: several would be darker.
+        let is_first = groups.iter().any(|group| group.start == index);
+        let band = rows.iter().map_while(|row| row.rating.ci95.filter(|_| is_first)).collect();
+        let points = rows.iter().map(|row| (f64::from(row.layer), row.rating.mean)).collect();
+        Curve { points, colour: colour(index), dashed: kind == Blocks::Large, band }
+    };
+    let panel = |(set, all): &(Option<usize>, Vec<Row>)| {
+        let curves =
+            blocks.iter().flat_map(|&kind| (0..ratings.tolerances.len()).map(move |index| (kind, index)));
+        let samples = all.first().map_or(0, |row| row.rating.samples);
         let title = set.map_or("all sets".into(), |set| format!("set {}", set + 1));
         Panel {
             title: format!("{title}: {samples} samples"),
-            curves: curves.map(|(blocks, index)| curve(blocks, index)).collect(),
+            curves: curves.map(|(kind, index)| curve(all, kind, index)).collect(),
         }
     };
+    let has_bands = sets.iter().flat_map(|(_, all)| all).any(|row| row.rating.ci95.is_some());
+    let name = |group: &Range<usize>| {
+        let percent = |index: usize| format!("{:.1}", ratings.tolerances[index] * 100.0);
+        let (first, last) = (percent(group.start), percent(group.end - 1));
+        let which = if group.len() > 1 { format!("{first}–{last}") } else { first };
+        (format!("t = {which} %"), colour(group.start))
+    };
+    Chart {
+        title: format!("Average ROR against the layer of capillary routing ({})", kinds(blocks, has_bands)),
+        x: "layer".into(),
+        x_scale: Scale::Whole,
+        y: "ROR (lower is better)".into(),
+        panels: sets.iter().map(panel).collect(),
+        legend: groups.iter().map(name).collect(),
+    }
+}
+
+/// What the strokes mean.
+fn kinds(blocks: &[Blocks], has_bands: bool) -> String {
     let kinds = match blocks {
         [Blocks::Short] => "short blocks",
         [Blocks::Large] => "large blocks",
         _ => "solid: short blocks, dashed: large blocks",
     };
-    let legend = ratings.tolerances.iter().enumerate();
-    let label = |(index, t): (usize, &f64)| (format!("t = {:.1} %", t * 100.0), graded(index, count));
-    Chart {
-        title: format!("Average ROR against the layer of capillary routing ({kinds})"),
-        x: "layer".into(),
-        x_scale: Scale::Linear,
-        y: "ROR".into(),
-        panels: sets.iter().map(panel).collect(),
-        legend: legend.map(label).collect(),
+    if has_bands { format!("{kinds}; band: 95 % confidence") } else { kinds.to_owned() }
+}
+
+/// Which neighbours are one line to the eye, from the heights of each line's points.
+fn groups(lines: &[Vec<f64>]) -> Vec<Range<usize>> {
+    let highest = lines.iter().flatten().copied().fold(0.0, f64::max);
+    let are_equal = |a: &Vec<f64>, b: &Vec<f64>| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= EQUAL * highest)
+    };
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for index in 0..lines.len() {
+        match groups.last_mut() {
+            // With the first of the group, so that small differences do not add up.
+            Some(group) if are_equal(&lines[group.start], &lines[index]) => group.end = index + 1,
+            _ => groups.push(index..index + 1),
+        }
     }
+    groups
 }
 
 /// Mean suspects against the iteration of the hunt, a curve for each layer (figure 41).
@@ -63,11 +111,12 @@ pub(crate) fn hunts(hunts: &Hunts) -> Chart {
         points: means.iter().enumerate().map(|(iteration, &mean)| (iteration as f64, mean)).collect(),
         colour: graded(index, count),
         dashed: false,
+        band: Vec::new(),
     };
     Chart {
         title: "Suspected links during the bottleneck hunting loop, mean over all samples".into(),
         x: "iteration".into(),
-        x_scale: Scale::Linear,
+        x_scale: Scale::Whole,
         y: "suspects".into(),
         panels: vec![Panel { title: String::new(), curves: curves.iter().enumerate().map(curve).collect() }],
         legend: (0..count).map(|index| (format!("layer {}", index + 1), graded(index, count))).collect(),
@@ -83,14 +132,15 @@ pub(crate) fn law(curves: &[Steps], der: f64) -> Chart {
         points: points.clone(),
         colour: graded(index, count),
         dashed: false,
+        band: Vec::new(),
     };
     let label = |(index, (m, _)): (usize, &Steps)| (format!("M = {m}"), graded(index, count));
-    let limit = Curve { points: bound, colour: GREY, dashed: true };
+    let limit = Curve { points: bound, colour: GREY, dashed: true, band: Vec::new() };
     Chart {
         title: format!("Transmission rate increase FEC(M, p)/M at a decoding error rate of {der:e}"),
         x: "packet loss rate p".into(),
         x_scale: Scale::Linear,
-        y: "FEC(M, p)/M".into(),
+        y: "FEC(M, p)/M (lower is better)".into(),
         panels: vec![Panel {
             title: String::new(),
             curves: curves.iter().enumerate().map(curve).chain([limit]).collect(),
@@ -112,4 +162,16 @@ pub(crate) fn steps(points: &[Point]) -> Vec<Steps> {
         (points[0].m, corners)
     };
     points.chunk_by(|a, b| a.m == b.m).map(curve).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_lines_are_one_group_and_small_differences_do_not_add_up() {
+        let line = |height: f64| vec![10.0, height];
+        assert_eq!(groups(&[line(5.0), line(5.0), line(5.05), line(5.1), line(9.0)]), [0..3, 3..4, 4..5]);
+        assert_eq!(groups(&[]), []);
+    }
 }

@@ -26,16 +26,16 @@ mod sweep;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use failure::Failure;
-use program::EXIT_CODES;
+use program::{EXIT_CODES, install};
 
 const EXAMPLE: &str =
     "Example:\n  ror sweep --preset thesis-43 --folder DIR && ror merge DIR && ror plot DIR";
 
 /// Rates routings by the redundancy that they ask for when links fail one by one.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(version = program::VERSION, about, max_term_width = 100)]
 #[command(after_help = format!("{EXAMPLE}\n\n{EXIT_CODES}"))]
 struct Arguments {
     #[command(subcommand)]
@@ -56,6 +56,8 @@ enum Command {
     Merge(merge::Merge),
     /// Draws a sweep as SVG and PNG
     Plot(plot::Plot),
+    #[command(after_help = "Example:\n  ror manual ~/.local")]
+    Manual(install::Options),
 }
 
 /// How results are printed.
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         Command::Sweep(sweep) => sweep.run(),
         Command::Merge(merge) => merge.run(),
         Command::Plot(plot) => plot.run(),
+        Command::Manual(manual) => manual.run(Arguments::command()).map_err(Failure::Output),
     };
     program::end("ror", outcome.map_err(Into::into))
 }

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure, OrFail as _, exit_of};
+use crate::member::LogFormat;
 use crate::overlay::Folder;
 use crate::progress::Progress;
 use crate::signals::StopSignals;
@@ -113,7 +114,7 @@ impl Identification {
         work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
         clean_up: impl AsyncFnOnce(&Session),
     ) -> Result<(), Failure> {
-        member::log_to_stderr(LOG);
+        member::log_to_stderr(LOG, LogFormat::Text);
         let membership = Membership::load(&self.config_file()?).or_exit(Exit::Input)?;
         block_on(async {
             let mut signals = StopSignals::install()?;

@@ -29,11 +29,11 @@ use std::time::Duration;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use exit::{Exit, Failure, OrFail as _};
-use program::{EXIT_CODES, progress};
+use program::{EXIT_CODES, install, progress};
 
 /// Replicate files over a network of many lossy paths
 #[derive(Debug, Parser)]
-#[command(name = "sfio", version, max_term_width = 100, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+#[command(name = "sfio", version = program::VERSION, max_term_width = 100, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -65,6 +65,8 @@ enum Command {
     Overlay(overlay::Command),
     #[cfg(feature = "demo")]
     Demo(demo::Options),
+    #[command(after_help = "Example:\n  sfio manual ~/.local")]
+    Manual(install::Options),
 }
 
 // Blocks of a megabyte come and go on several threads; glibc keeps too much of them or maps them anew each time
@@ -103,6 +105,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Overlay(command) => overlay::run(command),
         #[cfg(feature = "demo")]
         Command::Demo(options) => demo::run(options),
+        Command::Manual(options) => options.run(Cli::command()),
     }
 }
 

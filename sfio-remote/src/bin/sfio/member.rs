@@ -1,5 +1,7 @@
 //! `sfio member`: one member of an overlay as a process.
 
+mod config_check;
+
 use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -36,11 +38,22 @@ const CALM_LOOKS: u32 = 3;
 /// Asked to end, it takes nothing new, lets the circuits that it relays go around it, and waits for transfers under way
 /// for as long as --grace says; a second signal ends it at once. Exit code 0: nothing was cut off; 8: transfers were.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  sfio member --config io1/config.toml --metrics 127.0.0.1:9100")]
+#[command(after_help = "Examples:
+  sfio member --config io1/config.toml --metrics 127.0.0.1:9100
+  sfio member --config io1/config.toml --check-config")]
 pub(crate) struct Options {
     /// The member's config file
     #[arg(long, value_name = "FILE", env = "SFIO_CONFIG")]
     config: PathBuf,
+
+    /// Say whether the config file, and all that it names, could be used on this machine, and end; a member that runs with
+    /// it is not disturbed
+    #[arg(long, conflicts_with_all = ["metrics", "grace"])]
+    check_config: bool,
+
+    /// How lines of the log are written: for people, or as a JSON object each
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, env = "SFIO_LOG_FORMAT")]
+    log_format: LogFormat,
 
     /// Serve a page of metrics for Prometheus at http://ADDR/metrics, to whoever can reach that address
     #[arg(long, value_name = "ADDR")]
@@ -55,17 +68,35 @@ pub(crate) struct Options {
     until_stdin_ends: bool,
 }
 
+/// How lines of the log are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// A JSON object a line: timestamp, level, target, fields, spans
+    Json,
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    log_to_stderr(LOG);
-    let membership = Membership::load(&options.config).or_exit(Exit::Input)?;
-    block_on(serve(membership, options))
+    let membership = Membership::load(&options.config).or_exit(Exit::Input);
+    if options.check_config {
+        return config_check::run(&options.config, &membership?);
+    }
+    log_to_stderr(LOG, options.log_format);
+    block_on(serve(membership?, options))
 }
 
 /// Logs what RUST_LOG asks for, or `usual` without it.
-pub(crate) fn log_to_stderr(usual: &str) {
+pub(crate) fn log_to_stderr(usual: &str, format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
-    let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).init();
+    let colours =
+        std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => log.with_ansi(colours).init(),
+        LogFormat::Json => log.json().init(),
+    }
 }
 
 async fn serve(membership: Membership, options: &Options) -> Result<(), Failure> {

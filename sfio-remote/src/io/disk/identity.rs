@@ -42,9 +42,8 @@ pub enum IdentityError {
 /// # Errors
 /// If it is another root, or a file cannot be used.
 pub(in crate::io) fn verify_root(root: &Path, remembered: &Path) -> Result<(), IdentityError> {
-    let own = root.join(OWN_FOLDER).join(FILE);
-    let wrong = |error| IdentityError::Wrong { error, remembered: remembered.to_owned() };
-    match judge(read(remembered)?, read(&own)?).map_err(wrong)? {
+    let own = own_file(root);
+    match look(root, remembered)? {
         Verdict::Serve => Ok(()),
         Verdict::Remember(found) => write(remembered, found),
         Verdict::New => {
@@ -57,6 +56,19 @@ pub(in crate::io) fn verify_root(root: &Path, remembered: &Path) -> Result<(), I
             write(remembered, id)
         }
     }
+}
+
+/// Says what [`verify_root`] would do, and changes nothing.
+///
+/// # Errors
+/// As [`verify_root`].
+pub(super) fn look(root: &Path, remembered: &Path) -> Result<Verdict, IdentityError> {
+    let wrong = |error| IdentityError::Wrong { error, remembered: remembered.to_owned() };
+    judge(read(remembered)?, read(&own_file(root))?).map_err(wrong)
+}
+
+fn own_file(root: &Path) -> PathBuf {
+    root.join(OWN_FOLDER).join(FILE)
 }
 
 fn draw() -> io::Result<RootId> {

@@ -73,6 +73,17 @@ impl DiskStore {
         Ok(DiskStore { root, accounts: Arc::new(accounts), handles: Arc::default(), turns: Arc::default() })
     }
 
+    /// Checks that the directory could be served by a member that remembers in the file `remembered` which one it serves;
+    /// changes nothing, and does not count what the members use.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); also if it is not the directory that was served before.
+    pub fn check(export_root: &Path, remembered: &Path) -> Result<(), ExportError> {
+        ExportRoot::open(export_root)?;
+        let looked = identity::look(export_root, remembered);
+        looked.map(drop).map_err(|error| ExportError::Identity { path: export_root.to_owned(), error })
+    }
+
     /// Carries out one operation.
     pub fn perform(&self, operation: &DiskOperation) -> DiskResult {
         let mut incidents = Vec::new();

@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use capillary::draw::Drawing;
 use capillary::format::Format;
 use clap::{Args, ValueEnum};
 use netsim::mobility::Frame;
 use netsim::mobility::trace::{gzip, write_bonnmotion, write_ns2};
+use program::picture;
 use serde_json::json;
 
 use super::View;
@@ -36,7 +38,7 @@ pub(super) struct Files {
     /// Write all frames into this file, a JSON object a line: frame, time_s, positions, links
     #[arg(long, value_name = "FILE")]
     write_json: Option<PathBuf>,
-    /// Draw a frame (SVG)
+    /// Draw a frame, as .svg or .png
     #[arg(long, value_name = "FILE")]
     draw: Option<PathBuf>,
     /// Which frame to draw, counted from 0
@@ -100,12 +102,8 @@ impl Files {
                 self.draw_frame
             )));
         }
-        let is_svg = |path: &Path| path.extension().is_none_or(|ending| ending.eq_ignore_ascii_case("svg"));
-        if let Some(path) = self.draw.as_deref().filter(|path| !is_svg(path)) {
-            return Err(Failure::Usage(format!(
-                "--draw {}: the picture is SVG; expected a name that ends in .svg",
-                path.display()
-            )));
+        if let Some(path) = &self.draw {
+            picture::check_name(path).map_err(|failure| Failure::Usage(format!("--draw {failure}")))?;
         }
         if let Some(path) = &self.write_trace {
             TraceName::new(path, self.trace_format)?;
@@ -157,7 +155,13 @@ impl Open<'_> {
             put(&folder.join(name), text.as_bytes())?;
         }
         if let Some(path) = self.files.draw.as_ref().filter(|_| frame.number == self.files.draw_frame) {
-            put(path, capillary::draw::svg(&frame.topology(self.range), None).as_bytes())?;
+            let topology = frame.topology_of(links);
+            let drawing = Drawing::of(&topology)
+                .with_note(format!("at {} s", frame.time.as_secs_f64()))
+                .with_note(format!("{} nodes, {} links", frame.positions.len(), links.len()))
+                .with_note(format!("range {} m", self.range.metres()));
+            let svg = drawing.with_scale_bar("m").svg();
+            picture::put(Some(path), &svg).map_err(Failure::Output)?;
         }
         if let Some((path, file)) = &mut self.json {
             let positions: Vec<[f64; 2]> = frame.positions.iter().map(|at| [at.x, at.y]).collect();

@@ -15,6 +15,7 @@ pub(super) fn chart(report: &Report) -> Chart {
             points: in_order(points),
             colour: distinct(index),
             dashed,
+            band: Vec::new(),
         };
         lines.iter().enumerate().map(curve).collect::<Vec<_>>()
     };
@@ -23,10 +24,10 @@ pub(super) fn chart(report: &Report) -> Chart {
     let names = written.iter().enumerate().map(|(index, (name, _))| (name.clone(), distinct(index)));
     let title = String::new();
     Chart {
-        title: "Rates by access pattern (higher is better)".to_owned(),
+        title: "Rates by access pattern".to_owned(),
         x: format!("{what} in bytes"),
         x_scale: Scale::PowersOfTwo,
-        y: "MB/s".to_owned(),
+        y: "MB/s (higher is better)".to_owned(),
         panels: vec![Panel { title, curves: [curves(&written, false), curves(&read, true)].concat() }],
         legend: names
             .chain([("solid: written".to_owned(), GREY), ("dashed: read".to_owned(), GREY)])

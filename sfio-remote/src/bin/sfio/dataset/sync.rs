@@ -3,6 +3,7 @@
 mod download;
 mod upload;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,6 +93,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "5s", require_equals = true,
           conflicts_with = "dry_run", value_parser = pause)]
     watch: Option<Duration>,
+
+    /// With --watch, serve a page of metrics for Prometheus at http://ADDR/metrics: since when the data set is fresh
+    #[arg(long, value_name = "ADDR", requires = "watch")]
+    metrics: Option<SocketAddr>,
 
     /// End with code 9 if another run publishes meanwhile, instead of comparing again and publishing behind it
     #[arg(long)]
@@ -226,13 +231,20 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let filter = options.patterns.filter()?;
     match (&options.source, &options.target) {
-        (Place::Local(source), Place::Remote(target)) => options.care.identification.work(async |session| {
-            let upload = Upload::new(session, source, target, options, filter)?;
-            match options.watch {
-                None => upload.run().await,
-                Some(pause) => upload.watch(pause).await,
-            }
-        }),
+        (Place::Local(source), Place::Remote(target)) => {
+            let ended = options.care.identification.work(async |session| {
+                let upload = Upload::new(session, source, target, options, filter)?;
+                match options.watch {
+                    None => upload.run().await,
+                    Some(pause) => upload.watch(pause).await,
+                }
+            });
+            // Nothing but a signal ends a run that watches.
+            ended.or_else(|failure| match failure.exit {
+                Exit::Interrupted if options.watch.is_some() => Ok(()),
+                _ => Err(failure),
+            })
+        }
         (Place::Remote(source), Place::Local(target)) => options
             .care
             .identification

@@ -1,4 +1,4 @@
-//! The metrics page: what `sfio status` shows, for Prometheus.
+//! The metrics page of a member: what `sfio status` shows, for Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,18 +24,33 @@ const CONNECTION_LIMIT: Duration = Duration::from_secs(60);
 /// What the page is, as its readers want to be told (OpenMetrics 1.0).
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-type Labels = Vec<(&'static str, String)>;
+pub(super) type Labels = Vec<(&'static str, String)>;
 
-/// Serves the page until it is aborted.
+/// Serves the page of a member until it is aborted.
 pub(super) async fn serve(listener: TcpListener, observer: Observer) {
+    serve_page(listener, move || {
+        let observer = observer.clone();
+        async move { observer.observe().await.map_err(|_| fmt::Error).and_then(|seen| page(Page(seen))) }
+    })
+    .await;
+}
+
+/// Serves the page that `make` makes anew for each reader, until it is aborted.
+pub(super) async fn serve_page<P>(listener: TcpListener, make: impl Fn() -> P + Clone + Send + 'static)
+where
+    P: Future<Output = Result<String, fmt::Error>> + Send + 'static,
+{
     let limits = Limits { connections: MAX_CONNECTIONS, lasting: CONNECTION_LIMIT, keep_alive: true };
-    let respond = move |request| respond(request, observer.clone());
+    let respond = move |request| respond(request, make.clone());
     http::serve(listener, limits, std::future::pending(), respond).await;
 }
 
-async fn respond(request: Request<Incoming>, observer: Observer) -> Response<Full<Bytes>> {
+async fn respond<P>(request: Request<Incoming>, make: impl Fn() -> P) -> Response<Full<Bytes>>
+where
+    P: Future<Output = Result<String, fmt::Error>>,
+{
     let (status, body) = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => match observer.observe().await.map_err(|_| fmt::Error).and_then(page) {
+        (&Method::GET, "/metrics") => match make().await {
             Ok(page) => (StatusCode::OK, page),
             Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the member has ended\n".to_owned()),
         },
@@ -51,12 +66,25 @@ async fn respond(request: Request<Incoming>, observer: Observer) -> Response<Ful
     response
 }
 
-fn page(observation: Observation) -> Result<String, fmt::Error> {
+/// A page with what is collected.
+pub(super) fn page(collector: impl Collector) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("sfio");
-    registry.register_collector(Box::new(Page(observation)));
+    registry.register_collector(Box::new(collector));
     let mut text = String::new();
     text::encode(&mut text, &registry)?;
     Ok(text)
+}
+
+/// Which program it is, as each page tells.
+pub(super) fn encode_build(to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let labels = [("version", env!("CARGO_PKG_VERSION")), ("commit", program::COMMIT)]
+        .map(|(name, value)| (name, value.to_owned()));
+    gauge(
+        to,
+        "build_info",
+        "The program's version and the commit it is built from",
+        [(labels.into(), 1.0)].into_iter(),
+    )
 }
 
 /// One look at the member, as metrics.
@@ -65,6 +93,7 @@ struct Page(Observation);
 
 impl Collector for Page {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encode_build(&mut encoder)?;
         self.encode_member(&mut encoder)?;
         self.encode_sessions(&mut encoder)?;
         self.encode_paths(&mut encoder)?;
@@ -176,7 +205,7 @@ fn by(label: &'static str, counts: &BTreeMap<String, u64>) -> impl Iterator<Item
     counts.iter().map(move |(name, count)| (vec![(label, name.clone())], *count))
 }
 
-fn counter(
+pub(super) fn counter(
     to: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -185,7 +214,7 @@ fn counter(
     family(to, name, help, values.map(|(labels, value)| (labels, ConstCounter::new(value))))
 }
 
-fn gauge(
+pub(super) fn gauge(
     to: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,

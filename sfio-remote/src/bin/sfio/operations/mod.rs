@@ -5,6 +5,7 @@ mod metrics;
 mod observation;
 mod overlay_map;
 mod reload;
+mod watch;
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -22,6 +23,7 @@ pub(crate) use admin::{AdminRequest, ask};
 pub(crate) use observation::{IoNode, Member, Observation, Path, Session};
 pub(crate) use overlay_map::{MappedLink, MappedMember, OverlayMap};
 pub(crate) use reload::{Reloaded, Reloader};
+pub(crate) use watch::WatchPage;
 
 /// Looks at a running member.
 #[derive(Debug, Clone)]
@@ -70,5 +72,33 @@ impl Operations {
             tasks.spawn(metrics::serve(listener, observer.clone()));
         }
         Ok(Operations { metrics: bound, _tasks: tasks, _socket: socket })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    /// Words that begin with `sfio_`.
+    fn names(text: &str) -> BTreeSet<&str> {
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        words.filter(|word| word.starts_with("sfio_")).collect()
+    }
+
+    #[test]
+    fn alerts_and_the_dashboard_name_metrics_that_there_are() {
+        let pages = concat!(include_str!("metrics.rs"), include_str!("watch.rs"));
+        let monitoring = [
+            include_str!("../../../../packaging/monitoring/alerts.yml"),
+            include_str!("../../../../packaging/monitoring/dashboard.json"),
+        ];
+        for name in monitoring.into_iter().flat_map(names) {
+            let bare = name.trim_start_matches("sfio_").trim_end_matches("_total");
+            assert!(pages.contains(&format!("\"{bare}\"")), "no page has {name}");
+        }
+        assert!(
+            names(monitoring[0]).len() >= 8 && names(monitoring[1]).len() >= 15,
+            "they look at too little"
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! `sfio overlay draw`: the picture of an overlay, as SVG.
+//! `sfio overlay draw`: the picture of an overlay, as SVG or PNG.
 //!
 //! Members stand in columns by their distance in links from the clients (the members without an address), so that
 //! traffic runs from left to right.
+
+mod key;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -12,29 +14,33 @@ use crate::exit::{Exit, Failure, OrFail as _};
 use crate::web::layout;
 use sfio_remote::io::membership::read_overlay;
 
-/// Draw an overlay file as SVG
+/// Draw an overlay file as SVG or PNG
 ///
 /// Clients are on the left. A link is the wider, the more it can carry, and the redder, the more it loses.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  sfio overlay draw try/overlay.toml -o overlay.svg")]
+#[command(
+    after_help = "Examples:\n  sfio overlay draw try/overlay.toml -o overlay.svg\n  sfio overlay draw try/overlay.toml -o overlay.png"
+)]
 pub(crate) struct Options {
     /// The overlay file
     file: PathBuf,
 
-    /// The file to write; standard output without it
+    /// The file to write, .svg or .png; SVG on standard output without it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let svg = Picture::of(&read_overlay(&options.file).or_exit(Exit::Input)?).svg();
-    program::output::put_svg(options.output.as_deref(), &svg)
+    program::picture::put(options.output.as_deref(), &svg)
 }
 
 /// Sizes in pixels.
 const COLUMN: f64 = 540.0;
 const ROW: f64 = 110.0;
 const MARGIN: f64 = 90.0;
+/// Above the first row and below the last one.
+const EDGE: f64 = 44.0;
 const BOX_WIDTH: f64 = 110.0;
 const BOX_HEIGHT: f64 = 44.0;
 /// Of the widest link.
@@ -78,7 +84,7 @@ impl Picture<'_> {
             let top = (tallest - size) as f64 / 2.0;
             Place {
                 x: MARGIN + column as f64 * COLUMN,
-                y: MARGIN + (top + row as f64) * ROW,
+                y: EDGE + (top + row as f64) * ROW,
                 column,
                 rank: (row as f64 + 0.5) / size as f64,
             }
@@ -87,13 +93,14 @@ impl Picture<'_> {
             overlay,
             places: columns.into_iter().map(place).collect(),
             width: 2.0 * MARGIN + (column_count - 1) as f64 * COLUMN,
-            height: 2.0 * MARGIN + tallest.saturating_sub(1) as f64 * ROW,
+            height: 2.0 * EDGE + tallest.saturating_sub(1) as f64 * ROW,
             widest_mbit: overlay.links().iter().filter_map(|link| link.capacity_mbit).fold(1e-9, f64::max),
         }
     }
 
     fn svg(&self) -> String {
-        let (width, height) = (self.width, self.height);
+        let key = key::Key::of(self);
+        let (width, height) = (self.width.max(key.width), self.height + key.height);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
              height=\"{height}\" font-family=\"sans-serif\" text-anchor=\"middle\">\n\
@@ -108,6 +115,7 @@ impl Picture<'_> {
         for (member, place) in self.overlay.members().iter().zip(&self.places) {
             draw_member(&mut svg, member, *place);
         }
+        key.draw(&mut svg, self.height);
         svg + "</svg>\n"
     }
 
@@ -123,18 +131,21 @@ impl Picture<'_> {
 
     fn draw_link(&self, svg: &mut String, link: &Link) {
         let (from, to) = self.ends(link);
-        let share = link.capacity_mbit.unwrap_or(0.0) / self.widest_mbit;
-        let stroke = 1.0 + share.sqrt() * (WIDEST - 1.0);
-        let red = (link.loss.unwrap_or(0.0) / RED_LOSS).clamp(0.0, 1.0);
-        let (r, g, b) = (150.0 + red * 70.0, 165.0 - red * 125.0, 185.0 - red * 145.0);
+        let stroke = self.stroke(link.capacity_mbit.unwrap_or(0.0));
+        let colour = colour(link.loss.unwrap_or(0.0));
         let bow = bow(from, to);
         let (middle_x, middle_y) = ((from.x + to.x) / 2.0 + bow, (from.y + to.y) / 2.0);
         let _ = writeln!(
             svg,
             "<path d=\"M {:.1} {:.1} Q {middle_x:.1} {middle_y:.1} {:.1} {:.1}\" fill=\"none\" \
-             stroke=\"rgb({r:.0},{g:.0},{b:.0})\" stroke-width=\"{stroke:.1}\" stroke-opacity=\"0.7\"/>",
+             stroke=\"{colour}\" stroke-width=\"{stroke:.1}\" stroke-opacity=\"0.7\"/>",
             from.x, from.y, to.x, to.y
         );
+    }
+
+    /// How wide a link of that capacity is drawn.
+    fn stroke(&self, capacity_mbit: f64) -> f64 {
+        1.0 + (capacity_mbit / self.widest_mbit).sqrt() * (WIDEST - 1.0)
     }
 
     /// Writes what is known of a link along it, on the level of its end's rank: so the labels of links that come from
@@ -157,6 +168,13 @@ impl Picture<'_> {
     }
 }
 
+/// The colour of a link that loses that share.
+fn colour(loss: f64) -> String {
+    let red = (loss / RED_LOSS).clamp(0.0, 1.0);
+    let (r, g, b) = (150.0 + red * 70.0, 165.0 - red * 125.0, 185.0 - red * 145.0);
+    format!("rgb({r:.0},{g:.0},{b:.0})")
+}
+
 /// How far a link bows to the right: one within a column would run through the members between its ends.
 fn bow(from: Place, to: Place) -> f64 {
     if from.column == to.column { 60.0 + (to.y - from.y) / 4.0 } else { 0.0 }
@@ -171,13 +189,38 @@ fn columns(overlay: &Overlay) -> Vec<usize> {
     layout::columns(overlay.members().len(), &clients.collect::<Vec<_>>(), &links)
 }
 
+/// What the overlay file tells of what a member does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// It has no address.
+    Client,
+    /// It relays for somebody.
+    Relay,
+    /// It has an address and relays for nobody: an I/O node, as a rule.
+    Server,
+}
+
+impl Part {
+    fn of(member: &Member) -> Part {
+        let relays = member.relay_for != fec_transport::overlay::RelayFor::Members(Default::default());
+        match (member.control.is_some(), relays) {
+            (false, _) => Part::Client,
+            (true, true) => Part::Relay,
+            (true, false) => Part::Server,
+        }
+    }
+
+    fn fill(self) -> &'static str {
+        match self {
+            Part::Client => "#fdf3d8",
+            Part::Relay => "#dcefe1",
+            Part::Server => "#dbe8f8",
+        }
+    }
+}
+
 fn draw_member(svg: &mut String, member: &Member, place: Place) {
-    let relays = member.relay_for != fec_transport::overlay::RelayFor::Members(Default::default());
-    let fill = match (member.control.is_some(), relays) {
-        (false, _) => "#fdf3d8",
-        (true, true) => "#dcefe1",
-        (true, false) => "#dbe8f8",
-    };
+    let fill = Part::of(member).fill();
     let (left, top) = (place.x - BOX_WIDTH / 2.0, place.y - BOX_HEIGHT / 2.0);
     let _ = writeln!(
         svg,
@@ -257,5 +300,21 @@ mod tests {
         let svg = Picture::of(&overlay(&["<b&d>", "client"], &[("client", "<b&d>")])).svg();
         assert!(svg.contains("&lt;b&amp;d&gt;") && !svg.contains("<b&d>"));
         assert!(svg.contains("10 Mbit/s, 2.5 %"));
+    }
+
+    #[test]
+    fn the_key_explains_what_is_on_the_picture_and_nothing_else() {
+        let svg = Picture::of(&overlay(&["a", "b", "client"], &[("client", "a"), ("a", "b")])).svg();
+        for words in [
+            ">client: no address<",
+            ">serves, relays for nobody<",
+            ">carries 10 Mbit/s<",
+            ">loses 10 % or more<",
+        ] {
+            assert!(svg.contains(words), "{words} is not in {svg}");
+        }
+        assert!(!svg.contains("relays for others"), "{svg}");
+        let bare = Picture::of(&overlay(&["a", "b"], &[])).svg();
+        assert!(!bare.contains("carries") && !bare.contains("loses"), "{bare}");
     }
 }

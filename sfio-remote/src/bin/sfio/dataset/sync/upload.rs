@@ -18,6 +18,7 @@ use super::super::report::{Report, complain, teller};
 use super::Options;
 use crate::client::Session;
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::operations::WatchPage;
 
 /// A tree that is to be sent, once or again and again.
 pub(super) struct Upload<'a> {
@@ -56,6 +57,7 @@ impl<'a> Upload<'a> {
     /// Sends again and again. What fails for a while, the network or a file, is said and tried again. What is as it was
     /// at the pass before is not said again, so that a log grows only when something happens.
     pub(super) async fn watch(&self, pause: Duration) -> Result<(), Failure> {
+        let page = WatchPage::serve(self.options.metrics, self.target.to_string()).await?;
         let mut fresh: Option<Instant> = None;
         let mut before: Option<Vec<String>> = None;
         loop {
@@ -72,6 +74,8 @@ impl<'a> Upload<'a> {
                     return Err(failure);
                 }
             }
+            let generation = report.as_ref().ok().and_then(|report| report.generation);
+            page.passed(fresh.filter(|fresh| *fresh == began), generation);
             let is_as_before = before.as_ref() == Some(&complaints);
             if !is_as_before {
                 complain(&complaints, &format!("{} ", time_of_day()));
