@@ -409,6 +409,22 @@ fn a_name_that_stays_keeps_the_content_that_it_had() {
     assert_eq!((content("back/a/x"), content("back/b/y")), ("something else".into(), "early".into()));
 }
 
+#[test]
+fn a_site_stands_for_the_same_path_on_its_io_nodes() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, back) = (path(&folder, "file"), path(&folder, "back"));
+    fs::write(&file, noise(300_000, 1)).expect("a file");
+    overlay.client(&["put", &file, "local:a/b"]).succeeds();
+    overlay.client(&["get", "io1,a/b;io2,a/b", &back]).succeeds();
+    assert_eq!(fs::read(&back).expect("it was fetched"), noise(300_000, 1));
+    let sizes = overlay.client(&["stat", "--json", "local:a/b"]).stdout();
+    assert!(String::from_utf8(sizes).expect("text").contains("\"bytes\":300000"));
+    overlay.client(&["rm", "local:a/b"]).succeeds();
+    overlay.client(&["get", "local:a/b", &back]).fails_with(3, "io1,a/b");
+    overlay.client(&["put", &file, "nowhere:a"]).fails_with(3, "no site \"nowhere\" (sites: local)");
+}
+
 /// A pipe once made every run end with code 7, for ever.
 #[test]
 fn pipes_are_named_and_fail_nothing() {

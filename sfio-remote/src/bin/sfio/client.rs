@@ -8,7 +8,6 @@ use fec_transport::keys::Identity;
 use fec_transport::overlay::Overlay;
 use program::quantity;
 use sfio_remote::client::OperationError;
-use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient, SfioMember};
 use sfio_remote::name::FileName;
 use tokio::task::JoinSet;
@@ -52,17 +51,6 @@ pub(crate) struct Identification {
     /// Short for --config DIR/client/config.toml
     #[arg(long, value_name = "DIR")]
     overlay: Option<PathBuf>,
-}
-
-/// The stripe unit of a file.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Striping {
-    /// Bytes per stripe, as 200 or 64KiB
-    ///
-    /// Any size from 1 byte up. It is not recorded anywhere: a file must be read with the unit that it was written
-    /// with. Another one gives the right bytes in the wrong order, and often nothing can tell.
-    #[arg(long, value_name = "SIZE", default_value_t = StripeUnit::DEFAULT)]
-    pub(crate) stripe_unit: StripeUnit,
 }
 
 /// How long a command waits for I/O nodes that cannot be reached any more.

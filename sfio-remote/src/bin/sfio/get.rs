@@ -9,15 +9,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sfio_remote::distribution::Structure;
 use sfio_remote::io::{FileError, Patience, StripedFile};
-use sfio_remote::name::FileName;
 use tempfile::TempPath;
 use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinHandle;
 
-use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, Striping, failure, is_dash};
+use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, failure, is_dash};
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::progress::Progress;
+use crate::striped::{Striped, StripedName, Striping};
 use crate::sums::FileCheck;
 
 /// The place that failures name where the bytes go to standard output, whose reader may go without being a failure.
@@ -31,10 +31,11 @@ const STANDARD_OUTPUT: &str = "standard output";
 /// The stripe unit is not recorded anywhere: give the one that the file was written with. Another one gives the right
 /// bytes in the wrong order, and often nothing can tell.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  sfio get --overlay try \"io1,notes.txt;io2,notes.txt\" notes.txt")]
+#[command(after_help = "Examples:\n  sfio get --overlay try local:notes.txt notes.txt\n  \
+                  sfio get --overlay try \"io1,notes.txt;io2,notes.txt\" notes.txt")]
 pub(crate) struct Options {
-    /// The striped file: "member,path;member,path;…", in the order of striping
-    name: FileName,
+    /// The striped file: "member,path;member,path;…" in the order of striping, or SITE:PATH
+    name: StripedName,
 
     /// Where to put it; - for standard output
     file: PathBuf,
@@ -58,9 +59,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 }
 
 async fn get(session: &Session, options: &Options) -> Result<(), Failure> {
-    let name = &options.name;
-    let unit = options.striping.stripe_unit;
-    let file = StripedFile::open(session.client(), name, unit).await.map_err(told)?;
+    let Striped { name, unit } = &options.name.resolve(session, &options.striping)?;
+    let file = StripedFile::open(session.client(), name, *unit).await.map_err(told)?;
     let length = match file.stat_when_opened().structure() {
         Structure::Intact { length } => length,
         Structure::Torn(torn) => {

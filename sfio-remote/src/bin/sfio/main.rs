@@ -20,6 +20,7 @@ mod rm;
 mod signals;
 mod stat;
 mod status;
+mod striped;
 mod sums;
 mod web;
 

@@ -25,9 +25,10 @@ use sfio_remote::remote_error::ErrorKind;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, Striping, failure, is_dash};
+use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, failure, is_dash};
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::progress::Progress;
+use crate::striped::{Striped, StripedName, Striping};
 use crate::sums::FileSums;
 
 /// How often everything is written again before it is given up: each time an I/O node was restarted meanwhile.
@@ -38,14 +39,16 @@ const MAX_STARTS: usize = 8;
 /// The file appears under its name when all of it is safe on the disks. Of two puts to one name at once, one is
 /// refused.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  sfio put --overlay try notes.txt \"io1,notes.txt;io2,notes.txt\"\n  \
+#[command(after_help = "Examples:\n  sfio put --overlay try notes.txt local:notes.txt\n  \
+                  sfio put --overlay try notes.txt \"io1,notes.txt;io2,notes.txt\"\n  \
                   tar c photos | sfio put --overlay try - \"io1,photos.tar;io2,photos.tar\"")]
 pub(crate) struct Options {
     /// The file to store; - for standard input
     file: PathBuf,
 
-    /// Its subfiles: "member,path;member,path;…", in the order of striping
-    name: FileName,
+    /// Its subfiles: "member,path;member,path;…" in the order of striping; or SITE:PATH, that path on all I/O nodes of a
+    /// site
+    name: StripedName,
 
     #[command(flatten)]
     striping: Striping,
@@ -62,12 +65,17 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let part = part_name(&options.name)?;
     // Until all of them are on the disks, the parts are ours to remove. Then they may be all there is of the file.
     let unfinished = Cell::new(false);
-    let put = async |session: &Session| put(session, options, &part, &unfinished).await;
+    let put = async |session: &Session| {
+        let file = options.name.resolve(session, &options.striping)?;
+        put(session, options, &file, &unfinished).await
+    };
     options.identification.work_or_clean_up(put, async |session| {
-        if unfinished.get() {
+        if unfinished.get()
+            && let Ok(file) = options.name.resolve(session, &options.striping)
+            && let Ok(part) = part_name(&file.name)
+        {
             // What cannot be removed is overwritten by the next put.
             let _ = session.client().remove(&part, Durability::None).await;
         }
@@ -77,10 +85,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 async fn put(
     session: &Session,
     options: &Options,
-    part: &FileName,
+    file: &Striped,
     unfinished: &Cell<bool>,
 ) -> Result<(), Failure> {
-    let (name, client) = (&options.name, session.client());
+    let (name, client, part) = (&file.name, session.client(), &part_name(&file.name)?);
     let mut source = Source::open(&options.file).await?;
     let is_there = session.subfile_sizes(name).await?.iter().any(Option::is_some);
     if is_there && !options.replace {
@@ -90,7 +98,7 @@ async fn put(
     let patience = options.endurance.patience(&progress);
     patience.worked();
     unfinished.set(true);
-    let options = OpenOptions::new().stripe_unit(options.striping.stripe_unit);
+    let options = OpenOptions::new().stripe_unit(file.unit);
     let storing = Storing { client, part, options, patience: &patience, progress: &progress };
     let length = storing.store(&mut source).await?;
     unfinished.set(false);

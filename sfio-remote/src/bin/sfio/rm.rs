@@ -1,10 +1,10 @@
 //! `sfio rm`: removes a striped file.
 
 use sfio_remote::client::Durability;
-use sfio_remote::name::FileName;
 
 use crate::client::{Identification, failure};
 use crate::exit::Failure;
+use crate::striped::{StripedName, Striping};
 
 /// Remove a striped file: those of its subfiles that there are
 ///
@@ -12,8 +12,8 @@ use crate::exit::Failure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sfio rm --overlay try \"io1,notes.txt;io2,notes.txt\"")]
 pub(crate) struct Options {
-    /// The striped file: "member,path;member,path;…"
-    name: FileName,
+    /// The striped file: "member,path;member,path;…", or SITE:PATH
+    name: StripedName,
 
     #[command(flatten)]
     identification: Identification,
@@ -21,7 +21,8 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     options.identification.work(async |session| {
-        let removed = session.client().remove(&options.name, Durability::OnEveryCall).await;
+        let name = options.name.resolve(session, &Striping::default())?.name;
+        let removed = session.client().remove(&name, Durability::OnEveryCall).await;
         removed.map_err(|error| failure(&error))
     })
 }

@@ -6,8 +6,9 @@ use sfio_remote::name::{FileName, SubfileName};
 use program::output::{self, Telling};
 use serde_json::json;
 
-use crate::client::{Identification, Session, Striping};
+use crate::client::{Identification, Session};
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::striped::{Striped, StripedName, Striping};
 
 /// Show the length of a striped file and the sizes of its subfiles
 ///
@@ -15,8 +16,8 @@ use crate::exit::{Exit, Failure, OrFail as _};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sfio stat --overlay try \"io1,notes.txt;io2,notes.txt\" --json")]
 pub(crate) struct Options {
-    /// The striped file: "member,path;member,path;…", in the order of striping
-    name: FileName,
+    /// The striped file: "member,path;member,path;…" in the order of striping, or SITE:PATH
+    name: StripedName,
 
     #[command(flatten)]
     striping: Striping,
@@ -34,21 +35,20 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 }
 
 async fn stat(session: &Session, options: &Options) -> Result<(), Failure> {
-    let Options { name, striping, .. } = options;
+    let Striped { name, unit } = &options.name.resolve(session, &options.striping)?;
     let sizes = session.subfile_sizes(name).await?;
     if sizes.iter().all(Option::is_none) {
         return Err(Failure::new(Exit::Input, format!("{name}: no such file")));
     }
-    let distribution = Distribution::new(striping.stripe_unit, sizes.len()).or_fail(Exit::Usage, name)?;
+    let distribution = Distribution::new(*unit, sizes.len()).or_fail(Exit::Usage, name)?;
     let verdict = verdict(name, &sizes, &distribution);
     if options.json {
         let subfiles = name.subfiles().iter().zip(&sizes);
         let subfiles = subfiles.map(|(subfile, size)| json!({ "name": subfile.to_string(), "bytes": size }));
         let subfiles = subfiles.collect::<Vec<_>>();
-        let unit = striping.stripe_unit.bytes();
-        let said = output::json(
-            &json!({ "subfiles": subfiles, "bytes": verdict.as_ref().ok(), "stripe_unit_bytes": unit }),
-        );
+        let bytes = verdict.as_ref().ok();
+        let said =
+            output::json(&json!({ "subfiles": subfiles, "bytes": bytes, "stripe_unit_bytes": unit.bytes() }));
         return verdict.and(said);
     }
     let telling = Telling::default();
@@ -57,7 +57,7 @@ async fn stat(session: &Session, options: &Options) -> Result<(), Failure> {
         telling.line(format_args!("{size:>15}  {subfile}"));
     }
     let length = verdict?;
-    telling.line(format_args!("{length:>15}  in all, with a stripe unit of {}", striping.stripe_unit));
+    telling.line(format_args!("{length:>15}  in all, with a stripe unit of {unit}"));
     telling.finish()
 }
 

@@ -73,7 +73,7 @@ impl Scope {
 }
 
 /// The site of that name in the overlay; if there is none, `hint` says what else may be wrong.
-fn find_site(name: &str, session: &Session, hint: &str) -> Result<Site, Failure> {
+pub(crate) fn find_site(name: &str, session: &Session, hint: &str) -> Result<Site, Failure> {
     let overlay = session.overlay();
     let Some(site) = overlay.sites().iter().find(|site| site.name == name) else {
         let known: Vec<&str> = overlay.sites().iter().map(|site| site.name.as_str()).collect();

@@ -21,6 +21,8 @@ pub(crate) mod sync;
 mod verify;
 mod wait;
 
+pub(crate) use address::find_site;
+
 use std::fmt;
 use std::sync::Arc;
 

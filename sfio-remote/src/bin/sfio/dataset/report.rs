@@ -107,6 +107,9 @@ impl Report {
         telling.line(counts(&self.summary));
         self.tell_specials(telling, options);
         telling.line(self.amounts(options));
+        if options.stats {
+            self.statistics().iter().for_each(|line| telling.line(line));
+        }
         if self.resumed > 0 {
             telling.line(format_args!("{} were there from an interrupted run", BinaryBytes(self.resumed)));
         }
@@ -145,6 +148,31 @@ impl Report {
             .map(|amount| BinaryBytes(Meter::get(amount)));
         let seconds = self.took.as_secs_f64();
         format!("{done} in {files} files; {moved} over the network, {known} known; {seconds:.1} s")
+    }
+
+    /// How much there was of what, a line each.
+    fn statistics(&self) -> Vec<String> {
+        let [done, moved, known] =
+            [&self.meter.bytes_done, &self.meter.moved, &self.meter.known].map(Meter::get);
+        let share = |part: u64, whole: u64| match whole {
+            0 => String::new(),
+            whole => format!("  {:.1} %", 100.0 * part as f64 / whole as f64),
+        };
+        let new = done.saturating_sub(known);
+        let seconds = self.took.as_secs_f64();
+        let rate = (done as f64 / seconds.max(1e-3)) as u64;
+        let row = |what: &str, amount: String, note: String| format!("  {what:<24}{amount:>14}{note}");
+        let bytes = |bytes: u64| BinaryBytes(bytes).to_string();
+        vec![
+            row("entries looked at", HumanCount(Meter::get(&self.meter.walked)).to_string(), String::new()),
+            row("files new or changed", HumanCount(self.summary.files).to_string(), String::new()),
+            row("bytes in them", bytes(done), String::new()),
+            row("  known already", bytes(known), share(known, done)),
+            row("  new", bytes(new), share(new, done)),
+            row("over the network", bytes(moved), format!("{}  of what is new", share(moved, new))),
+            row("from an interrupted run", bytes(self.resumed), String::new()),
+            row("time", format!("{seconds:.1} s"), format!("  {}/s", BinaryBytes(rate))),
+        ]
     }
 
     fn json(&self) -> serde_json::Value {

@@ -128,6 +128,10 @@ pub(crate) struct Options {
     #[arg(long, short)]
     verbose: bool,
 
+    /// Say at the end how much was looked at, read, known, sent or fetched, and how fast
+    #[arg(long, conflicts_with_all = ["quiet", "json"])]
+    pub(super) stats: bool,
+
     /// Say nothing but what is wrong, and show no progress
     #[arg(long, short, conflicts_with_all = ["verbose", "json", "dry_run", "paths"])]
     pub(super) quiet: bool,
