@@ -77,7 +77,8 @@ impl WhatIf {
         };
         let text = match self.printing.format() {
             Print::Table => {
-                format!("before: largest load {}\n\n{}", number(before.largest_load()), table(&cases))
+                let table = table(&cases).folded(output::columns(self.printing.path()));
+                format!("before: largest load {}\n\n{table}", number(before.largest_load()))
             }
             Print::Csv => table(&cases).csv(),
             Print::Json => format!("{:#}\n", json(&before, &cases)),
@@ -109,7 +110,7 @@ impl WhatIf {
 }
 
 fn read_groups(network: &Network, path: &PathBuf) -> Result<BTreeMap<String, Vec<LinkId>>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+    let text = capillary::cli::read_text(path).map_err(|error| Failure::file(path, &error))?;
     let mut groups = BTreeMap::new();
     for (index, line) in
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
