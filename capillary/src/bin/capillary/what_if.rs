@@ -1,7 +1,7 @@
 //! `capillary what-if`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use capillary::{LinkId, NodeId, Routing, SolveError, Splits, solve};
 use rayon::prelude::*;
@@ -109,7 +109,7 @@ impl WhatIf {
     }
 }
 
-fn read_groups(network: &Network, path: &PathBuf) -> Result<BTreeMap<String, Vec<LinkId>>, Failure> {
+fn read_groups(network: &Network, path: &Path) -> Result<BTreeMap<String, Vec<LinkId>>, Failure> {
     let text = capillary::cli::read_text(path).map_err(|error| Failure::file(path, &error))?;
     let mut groups = BTreeMap::new();
     for (index, line) in
