@@ -16,7 +16,8 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         return std::fs::read(path);
     }
     if WAS_READ.swap(true, Ordering::Relaxed) {
-        return Err(io::Error::other("standard input has been read already; one file at most may be -"));
+        let message = "standard input has been read already; one file at most may be -";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes)?;
