@@ -29,13 +29,14 @@ fn packaged() -> Option<String> {
 
 /// What git says, if this very file is one of its own: the folder may lie in somebody else's repository.
 fn checked_out() -> Option<String> {
-    git(&["ls-files", "--error-unmatch", "build.rs"])?;
+    // These first: what git does not know today it may know after the next commit.
     for place in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", place])?;
         if Path::new(&path).exists() {
             println!("cargo:rerun-if-changed={path}");
         }
     }
+    git(&["ls-files", "--error-unmatch", "build.rs"])?;
     is_commit(&git(&["rev-parse", "HEAD"])?)
 }
 

@@ -129,7 +129,7 @@ fn batches_do_not_depend_on_the_number_of_threads() {
     assert_eq!(rows.lines().count(), 110);
     let pairs = file("pairs.csv", "# from, to\nSeattle, New York\n0,1\n");
     let rows = printed(&["plan", ABILENE, "--pairs", &pairs, "--format", "csv"]);
-    assert_eq!(rows.lines().nth(1), Some("3,0,1,0.5,11,0,"));
+    assert_eq!(rows.lines().nth(1), Some("3,0,1,0.5,11,0,,Seattle,New York"));
     let pairs = file("bad-pairs.csv", "Seattle, Boston\n");
     assert_eq!(capillary(&["plan", ABILENE, "--pairs", &pairs]).status.code(), Some(3));
 }
@@ -216,6 +216,24 @@ fn a_files_name_says_what_is_written_into_it() {
         let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(refused.status.code() == Some(2) && complaint.contains(words), "{complaint}");
     }
+}
+
+#[test]
+fn one_file_may_be_standard_input() {
+    let fed = |arguments: &[&str], input: &std::path::Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_capillary"));
+        command.args(arguments).stdin(std::fs::File::open(input).unwrap()).output().unwrap()
+    };
+    let inspected = fed(&["inspect", "-"], ABILENE.as_ref());
+    assert_eq!(String::from_utf8_lossy(&inspected.stdout), printed(&["inspect", ABILENE]));
+    let pairs = file("fed-pairs.csv", "Seattle,New York\n");
+    let planned = fed(&["plan", ABILENE, "--pairs", "-", "--json"], pairs.as_ref());
+    let row: Value = serde_json::from_slice(&planned.stdout).unwrap();
+    assert_eq!((&row["from"], &row["from_name"]), (&Value::from("3"), &Value::from("Seattle")));
+    assert_eq!((&row["to"], &row["to_name"]), (&Value::from("0"), &Value::from("New York")));
+    let both = fed(&["plan", "-", "--pairs", "-"], ABILENE.as_ref());
+    let complaint = String::from_utf8_lossy(&both.stderr);
+    assert!(both.status.code() == Some(2) && complaint.contains("one file at most"), "{complaint}");
 }
 
 #[test]

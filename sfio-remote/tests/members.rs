@@ -482,8 +482,12 @@ fn a_bench_measures_every_pattern_and_leaves_nothing_behind() {
     // Seven patterns, the last with nine sizes of fragments, and two stripe units.
     assert_eq!(rows.len(), (6 + 9) * 2);
     let positive = |row: &serde_json::Value, key: &str| row[key].as_f64().is_some_and(|rate| rate > 0.0);
-    assert!(rows.iter().all(|row| ["write", "read", "local_write"].iter().all(|key| positive(row, key))));
-    assert!(positive(&rows[0], "unoptimised_write"));
+    assert!(rows.iter().all(|row| {
+        ["write_bytes_per_s", "read_bytes_per_s", "local_write_bytes_per_s"]
+            .iter()
+            .all(|key| positive(row, key))
+    }));
+    assert!(positive(&rows[0], "unoptimised_write_bytes_per_s"));
     assert!(fs::read_to_string(&picture).expect("it was drawn").contains("<polyline"));
     assert_eq!(overlay.exported_names("io1"), [""; 0]);
 }

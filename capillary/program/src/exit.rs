@@ -42,7 +42,10 @@ impl Exit {
             io::ErrorKind::NotFound
             | io::ErrorKind::PermissionDenied
             | io::ErrorKind::IsADirectory
-            | io::ErrorKind::NotADirectory => Exit::Input,
+            | io::ErrorKind::NotADirectory
+            // It is no text.
+            | io::ErrorKind::InvalidData => Exit::Input,
+            io::ErrorKind::InvalidInput => Exit::Usage,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Exit::NoSpace
             }
@@ -72,6 +75,7 @@ mod tests {
         let of = |kind| Exit::of_io(&io::Error::from(kind));
         assert_eq!(of(io::ErrorKind::NotFound), Exit::Input);
         assert_eq!(of(io::ErrorKind::PermissionDenied), Exit::Input);
+        assert_eq!(of(io::ErrorKind::InvalidData), Exit::Input);
         assert_eq!(of(io::ErrorKind::StorageFull), Exit::NoSpace);
         assert_eq!(of(io::ErrorKind::BrokenPipe), Exit::Ok);
         assert_eq!(of(io::ErrorKind::TimedOut), Exit::Failed);

@@ -30,6 +30,14 @@ pub fn line(text: impl fmt::Display) -> Result<(), Failure> {
     print(format_args!("{text}\n"))
 }
 
+/// Writes a sentence to standard output; on a terminal it goes on below where it does not fit.
+///
+/// # Errors
+/// As [`line()`].
+pub fn prose(text: impl fmt::Display) -> Result<(), Failure> {
+    line(wrapped(&text.to_string(), columns(None)))
+}
+
 /// Writes `text` to standard output.
 ///
 /// # Errors
@@ -69,6 +77,30 @@ pub fn note(text: impl fmt::Display) {
 pub fn columns(path: Option<&Path>) -> Option<usize> {
     let terminal = path.is_none_or(|path| path.as_os_str() == "-").then(Term::stdout)?;
     terminal.size_checked().map(|(_, columns)| columns.into())
+}
+
+/// Lines of words for a place with so many columns, if it is limited: each goes on below, a little further in, where it
+/// does not fit.
+pub fn wrapped(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    text.split('\n').flat_map(|line| folded(line, columns)).collect::<Vec<_>>().join("\n")
+}
+
+/// A line of words as the lines that it becomes in so many columns. A word that is longer than that stays whole.
+pub fn folded(line: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in line.split(' ') {
+        let last = lines.last_mut().expect("there is one");
+        if last.trim_start().is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= columns {
+            *last += " ";
+            *last += word;
+        } else {
+            lines.push(format!("  {word}"));
+        }
+    }
+    lines
 }
 
 /// Lines on standard output about work that goes on whether or not they can be written: synchronising does not stop
@@ -180,6 +212,15 @@ impl Results {
 mod tests {
     use super::*;
     use crate::exit::Exit;
+
+    #[test]
+    fn a_line_that_does_not_fit_goes_on_below() {
+        assert_eq!(folded("one two three", 80), ["one two three"]);
+        assert_eq!(folded("one two three four", 9), ["one two", "  three", "  four"]);
+        assert_eq!(folded("", 80), [""]);
+        assert_eq!(wrapped("one two\nthree four", Some(7)), "one two\nthree\n  four");
+        assert_eq!(wrapped("one two\nthree four", None), "one two\nthree four");
+    }
 
     #[test]
     fn a_result_goes_to_the_file_that_is_named() {

@@ -56,6 +56,12 @@ impl Progress {
         Progress::begin(verb, Unit::Things(things), Some(total), done)
     }
 
+    /// Shows nothing.
+    pub fn hidden() -> Progress {
+        let (bar, verb) = (ProgressBar::hidden(), Arc::new(Mutex::new("")));
+        Progress { bar, unit: Unit::Bytes, verb, started: now() }
+    }
+
     fn begin(verb: &'static str, unit: Unit, total: Option<u64>, done: u64) -> Progress {
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new).with_position(done);
         let template = if total.is_some() { "{line}" } else { "{line} {spinner}" };

@@ -2,8 +2,13 @@
 
 use std::fmt;
 
+use crate::output::folded;
+
 /// What stands before each column.
 const GAP: &str = "  ";
+
+/// So much is left for words even where there is no room: they would be a letter a line.
+const LEAST_WORDS: usize = 20;
 
 /// A table with a header; columns whose cells are all numbers are aligned to the right.
 #[derive(Debug)]
@@ -33,11 +38,13 @@ impl Table {
     }
 
     /// The table for a place with so many columns of text, if it is limited: what does not fit beside each other stands
-    /// below each other, in several tables that all begin with the first column.
+    /// below each other, in several tables that all begin with the first column. Words in the last of them that are too
+    /// many even so go on below.
     pub fn folded(&self, columns: Option<usize>) -> String {
-        let parts = self.parts(columns.unwrap_or(usize::MAX));
+        let room = columns.unwrap_or(usize::MAX);
+        let parts = self.parts(room);
         let parts: Vec<String> =
-            parts.iter().map(|part| Shown { table: self, columns: part }.to_string()).collect();
+            parts.iter().map(|part| Shown { table: self, columns: part, room }.to_string()).collect();
         parts.join("\n")
     }
 
@@ -84,28 +91,46 @@ fn is_number(text: &str) -> bool {
 struct Shown<'a> {
     table: &'a Table,
     columns: &'a [usize],
+    /// How many columns of text there are.
+    room: usize,
 }
 
 impl Shown<'_> {
+    /// A column's width; of the last one, if its cells are words, what is left for it.
+    fn width(&self, column: usize) -> usize {
+        let width = self.table.width(column);
+        let Some((last, others)) = self.columns.split_last() else { return width };
+        if column != *last || self.table.is_numeric(column) {
+            return width;
+        }
+        let taken: usize = others.iter().map(|other| GAP.len() + self.table.width(*other)).sum();
+        width.min(self.room.saturating_sub(taken + GAP.len()).max(LEAST_WORDS))
+    }
+
     fn line(&self, f: &mut fmt::Formatter<'_>, cells: &[String]) -> fmt::Result {
+        let last = self.columns.last().map_or(0, |column| *column);
+        let mut words = folded(&cells[last], self.width(last)).into_iter();
         let mut line = String::new();
         for column in self.columns {
-            let (cell, width) = (&cells[*column], self.table.width(*column));
+            let first = if *column == last { words.next() } else { None };
+            let (cell, width) = (first.as_ref().unwrap_or(&cells[*column]), self.width(*column));
             line += GAP;
             line += &match self.table.is_numeric(*column) {
                 true => format!("{cell:>width$}"),
                 false => format!("{cell:<width$}"),
             };
         }
-        writeln!(f, "{}", line.trim_end())
+        writeln!(f, "{}", line.trim_end())?;
+        let others = self.columns.iter().filter(|column| **column != last);
+        let indent: usize = others.map(|column| GAP.len() + self.width(*column)).sum();
+        words.try_for_each(|rest| writeln!(f, "{}{GAP}{rest}", " ".repeat(indent)))
     }
 }
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.line(f, &self.table.header)?;
-        let rules: Vec<String> =
-            self.columns.iter().map(|column| "─".repeat(self.table.width(*column))).collect();
+        let rules: Vec<String> = self.columns.iter().map(|column| "─".repeat(self.width(*column))).collect();
         writeln!(f, "{}", format!("{GAP}{}", rules.join(GAP)).trim_end())?;
         self.table.rows.iter().try_for_each(|row| self.line(f, row))
     }
@@ -154,6 +179,12 @@ mod tests {
         let heads: Vec<&str> = folded.lines().filter(|line| line.starts_with("  site")).collect();
         assert_eq!(heads, ["  site       size   share", "  site   published"]);
         assert_eq!(table().folded(Some(200)), table().to_string());
+        // Words that are too many go on below.
+        let mut ways = Table::new(["weight", "path"]);
+        ways.push(["0.5000", "Seattle → Denver → Kansas City → Indianapolis"].map(String::from).to_vec());
+        let folded = ways.folded(Some(36));
+        let lines: Vec<&str> = folded.lines().skip(2).collect();
+        assert_eq!(lines, ["  0.5000  Seattle → Denver → Kansas", "            City → Indianapolis"]);
         // A single column that is too wide is shown all the same.
         assert_eq!(table().folded(Some(1)).lines().filter(|line| line.starts_with("  site")).count(), 3);
     }

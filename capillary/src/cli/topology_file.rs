@@ -9,7 +9,7 @@ use crate::format::{Format, Loaded, ReadError, ReadOptions, read};
 /// A topology file on the command line.
 #[derive(Debug, clap::Args)]
 pub struct TopologyFile {
-    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV
+    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV; - for standard input
     #[arg(value_name = "FILE")]
     path: PathBuf,
     /// The format of the topology file, if its content does not tell
@@ -51,7 +51,7 @@ impl TopologyFile {
     /// # Errors
     /// [`LoadError`] if it cannot be read or is no topology.
     pub fn load(&self) -> Result<Loaded, LoadError> {
-        let bytes = std::fs::read(&self.path)?;
+        let bytes = super::input::read(&self.path)?;
         let orientation = match (self.directed, self.undirected) {
             (true, _) => Some(Orientation::Directed),
             (_, true) => Some(Orientation::Undirected),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use capillary::NodeId;
+use capillary::{NodeId, cli};
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -28,7 +28,7 @@ pub(crate) fn run(plan: &Plan, network: &Network, pairs: &Path) -> Result<(), Fa
     let mut results = Results::open(plan.printing.path())?;
     let csv = plan.printing.format() != Print::Json;
     if csv {
-        results.line("from,to,layers,largest_load,links,critical_links,error")?;
+        results.line("from,to,layers,largest_load,links,critical_links,error,from_name,to_name")?;
     }
     for chunk in pairs.chunks(CHUNK) {
         let rows: Vec<String> =
@@ -47,7 +47,7 @@ fn all_pairs(network: &Network) -> Vec<Pair> {
 
 /// Two names a line, separated by a comma or a tab; empty lines and lines that start with # are left out.
 pub(crate) fn read_pairs(network: &Network, path: &Path) -> Result<Vec<Pair>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+    let text = cli::read_text(path).map_err(|error| Failure::file(path, &error))?;
     let lines =
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let read = |(index, line): (usize, &str)| {
@@ -63,23 +63,34 @@ pub(crate) fn read_pairs(network: &Network, path: &Path) -> Result<Vec<Pair>, Fa
 
 fn row(plan: &Plan, network: &Network, (from, to): Pair, csv: bool) -> String {
     let id = |node: NodeId| network.topology.node_weight(node).id.as_str();
-    match solve(&network.topology, from, to, plan.layers) {
+    let ([from_id, to_id], [from_name, to_name]) =
+        ([from, to].map(id), [from, to].map(|node| network.name(node)));
+    let solved = solve(&network.topology, from, to, plan.layers);
+    if csv {
+        let [from_id, to_id, from_name, to_name] = [from_id, to_id, from_name, to_name].map(quote);
+        let found = match solved {
+            Ok(solution) => {
+                let routing = solution.routing;
+                let (layers, load) = (routing.layers().len(), routing.largest_load());
+                let (used, critical) = (routing.used_links().count(), routing.critical_links().count());
+                format!("{layers},{load},{used},{critical},")
+            }
+            Err(error) => format!(",,,,{}", quote(&error.to_string())),
+        };
+        return format!("{from_id},{to_id},{found},{from_name},{to_name}");
+    }
+    let mut object = match solved {
         Ok(solution) => {
             let routing = solution.routing;
-            let (layers, load) = (routing.layers().len(), routing.largest_load());
-            let (used, critical) = (routing.used_links().count(), routing.critical_links().count());
-            if csv {
-                return format!("{},{},{layers},{load},{used},{critical},", quote(id(from)), quote(id(to)));
-            }
             let flows: Vec<f64> = routing.links().iter().map(|link| link.flow).collect();
             let critical: Vec<u32> = routing.critical_links().map(|link| link.0).collect();
             let layers: Vec<f64> = routing.layers().iter().map(|layer| layer.load).collect();
-            json!({ "from": id(from), "to": id(to), "layers": layers, "flows": flows, "critical_links": critical })
-                .to_string()
+            json!({ "layers": layers, "flows": flows, "critical_links": critical })
         }
-        Err(error) if csv => {
-            format!("{},{},,,,,{}", quote(id(from)), quote(id(to)), quote(&error.to_string()))
-        }
-        Err(error) => json!({ "from": id(from), "to": id(to), "error": error.to_string() }).to_string(),
+        Err(error) => json!({ "error": error.to_string() }),
+    };
+    for (key, value) in [("from", from_id), ("to", to_id), ("from_name", from_name), ("to_name", to_name)] {
+        object[key] = json!(value);
     }
+    object.to_string()
 }

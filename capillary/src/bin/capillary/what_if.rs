@@ -1,7 +1,7 @@
 //! `capillary what-if`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use capillary::{LinkId, NodeId, Routing, SolveError, Splits, solve};
 use rayon::prelude::*;
@@ -77,7 +77,8 @@ impl WhatIf {
         };
         let text = match self.printing.format() {
             Print::Table => {
-                format!("before: largest load {}\n\n{}", number(before.largest_load()), table(&cases))
+                let table = table(&cases).folded(output::columns(self.printing.path()));
+                format!("before: largest load {}\n\n{table}", number(before.largest_load()))
             }
             Print::Csv => table(&cases).csv(),
             Print::Json => format!("{:#}\n", json(&before, &cases)),
@@ -108,8 +109,8 @@ impl WhatIf {
     }
 }
 
-fn read_groups(network: &Network, path: &PathBuf) -> Result<BTreeMap<String, Vec<LinkId>>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+fn read_groups(network: &Network, path: &Path) -> Result<BTreeMap<String, Vec<LinkId>>, Failure> {
+    let text = capillary::cli::read_text(path).map_err(|error| Failure::file(path, &error))?;
     let mut groups = BTreeMap::new();
     for (index, line) in
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))

@@ -55,12 +55,13 @@ impl Rate {
     }
 
     fn legend(&self) -> String {
-        format!(
+        let text = format!(
             "\nROR at the static tolerance t: with blocks of {} source packets (decoding error rate {:e}), and with very \
              large ones.\nCritical links are not in the sum: no redundancy makes up for them. A routing without any other has \
              no rating.\n",
             self.coding.m, self.coding.der
-        )
+        );
+        program::output::wrapped(&text, self.printing.columns())
     }
 
     fn json(&self, network: &Network, rated: &[Rated]) -> Value {

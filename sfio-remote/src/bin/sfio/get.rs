@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::Permissions;
+use std::io::IsTerminal as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,7 +71,9 @@ async fn get(session: &Session, options: &Options) -> Result<(), Failure> {
     };
     tracing::info!(%name, length, "fetching");
     let mut sink = Sink::open(&options.file).await?;
-    let progress = Progress::new("fetching", Some(length));
+    // A terminal that shows the bytes themselves has no room for how far they are.
+    let shows_bytes = is_dash(&options.file) && std::io::stdout().is_terminal();
+    let progress = if shows_bytes { Progress::hidden() } else { Progress::new("fetching", Some(length)) };
     let patience = options.endurance.patience(&progress);
     patience.worked();
     let check = match options.no_check {

@@ -104,6 +104,7 @@ async fn serve(membership: Membership, options: &Options) -> Result<(), Failure>
     let mut reload = ReloadSignal::install()?;
     survive_file_size_limit()?;
     let name = membership.name().to_owned();
+    Operations::refuse_second(&membership)?;
     let member = start(&membership).await?;
     let reloader = Reloader::new(&membership, member.endpoint().handle().clone());
     let observer = Observer::of(&name, &member);

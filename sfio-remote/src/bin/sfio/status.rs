@@ -113,7 +113,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         return output::json(&observation);
     }
     let mut results = Results::open(None)?;
-    lines(&observation, &Rates::default(), usize::MAX).iter().try_for_each(|line| results.line(line))?;
+    let columns = output::columns(None).unwrap_or(usize::MAX);
+    lines(&observation, &Rates::default(), columns).iter().try_for_each(|line| results.line(line))?;
     results.close()
 }
 
@@ -176,31 +177,14 @@ fn lines(observation: &Observation, rates: &Rates, columns: usize) -> Vec<String
     let mut heads = vec![headline(observation), neighbours(observation), circuits(observation)];
     heads.extend(dropped(observation));
     heads.extend(observation.io_node.as_ref().map(io_node));
-    let mut lines: Vec<String> = heads.iter().flat_map(|line| folded(line, columns)).collect();
+    let mut lines: Vec<String> = heads.iter().flat_map(|line| output::folded(line, columns)).collect();
     for session in &observation.sessions {
         lines.push(String::new());
-        lines.extend(folded(&describe(session, rates), columns));
+        lines.extend(output::folded(&describe(session, rates), columns));
         if !session.paths.is_empty() {
             lines.extend(header());
         }
         lines.extend(session.paths.iter().flat_map(|one| path(one, columns)));
-    }
-    lines
-}
-
-/// A line of words that goes on below, a little further in, where it does not fit.
-fn folded(line: &str, columns: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in line.split(' ') {
-        let last = lines.last_mut().expect("there is one");
-        if last.trim_start().is_empty() {
-            last.push_str(word);
-        } else if last.chars().count() + 1 + word.chars().count() <= columns {
-            *last += " ";
-            *last += word;
-        } else {
-            lines.push(format!("  {word}"));
-        }
     }
     lines
 }
@@ -327,13 +311,6 @@ mod tests {
             deaths: 0,
             route: route.iter().map(ToString::to_string).collect(),
         }
-    }
-
-    #[test]
-    fn a_line_that_does_not_fit_goes_on_below() {
-        assert_eq!(folded("one two three", 80), ["one two three"]);
-        assert_eq!(folded("one two three four", 9), ["one two", "  three", "  four"]);
-        assert_eq!(folded("", 80), [""]);
     }
 
     #[test]

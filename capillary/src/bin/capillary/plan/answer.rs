@@ -53,7 +53,8 @@ impl Answer<'_> {
         table
     }
 
-    pub(super) fn table(&self) -> String {
+    /// For a place with so many columns of text, if it is limited.
+    pub(super) fn table(&self, columns: Option<usize>) -> String {
         let topology = &self.network.topology;
         let (from, to) = (self.name(self.routing.source()), self.name(self.routing.target()));
         let title = if topology.name().is_empty() { "Capillary routing" } else { topology.name() };
@@ -67,13 +68,13 @@ impl Answer<'_> {
             number(self.routing.largest_load()),
             topology.link_count(),
         );
-        let _ = writeln!(out, "{}", self.links());
-        out += &self.path_table();
-        out += &self.split_table();
+        let _ = writeln!(out, "{}", self.links().folded(columns));
+        out += &self.path_table(columns);
+        out += &self.split_table(columns);
         out
     }
 
-    fn path_table(&self) -> String {
+    fn path_table(&self, columns: Option<usize>) -> String {
         let mut table = Table::new(["weight", "path"]);
         for path in &self.paths.paths {
             let names: Vec<&str> = path.nodes.iter().map(|&node| self.name(node)).collect();
@@ -81,13 +82,14 @@ impl Answer<'_> {
         }
         let (covered, error) = (self.paths.covered * 100.0, self.paths.load_error);
         let count = self.paths.paths.len();
+        let table = table.folded(columns);
         format!(
             "{table}{count} paths carry {covered:.1} % of the routing; largest load error {}\n\n",
             number(error)
         )
     }
 
-    fn split_table(&self) -> String {
+    fn split_table(&self, columns: Option<usize>) -> String {
         let Some(splits) = &self.splits else { return String::new() };
         let mut table = Table::new(["node", "sends"]);
         for split in splits.splits().iter().filter(|split| split.shares.len() > 1) {
@@ -95,7 +97,7 @@ impl Answer<'_> {
                 split.shares.iter().map(|(link, share)| self.share(*link, *share)).collect();
             table.push(vec![self.name(split.node).into(), shares.join(", ")]);
         }
-        let mut out = table.to_string();
+        let mut out = table.folded(columns);
         if let Some((parts, rounded, error)) = &self.quantized {
             let _ = writeln!(out, "\nratios in 1/{parts}: largest load error {}", number(*error));
             for split in rounded.splits().iter().filter(|split| split.shares.len() > 1) {

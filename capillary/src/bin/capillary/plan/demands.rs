@@ -31,7 +31,7 @@ struct Answer<'a> {
 
 /// The demands of a file.
 pub(super) fn read(network: &Network, path: &Path) -> Result<TrafficMatrix, Failure> {
-    let bytes = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
+    let bytes = capillary::cli::read(path).map_err(|error| Failure::file(path, &error))?;
     read_traffic(&bytes, &network.topology).map_err(|error| Failure::input(path, error))
 }
 

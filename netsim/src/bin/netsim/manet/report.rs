@@ -48,9 +48,8 @@ impl<'a> Report<'a> {
         if self.view.json || self.view.summary {
             return Ok(());
         }
-        let cut = if self.view.pair.is_some() { "  minimum cut" } else { "" };
-        let head =
-            "  frame      time    links  degree  isolated  components  largest  connected  formed  broken";
+        let cut = if self.view.pair.is_some() { " cut" } else { "" };
+        let head = "frame  time links degree isolated components largest connected formed broken";
         out.line(format_args!("{head}{cut}")).map_err(Failure::Output)
     }
 
@@ -148,7 +147,7 @@ impl Row {
             None => "-".into(),
         };
         let mut text = format!(
-            "  {:>5} {:>7} s  {:>7}  {:>6.3}  {:>8}  {:>10}  {:>7}  {:>7.2} %  {:>6}  {:>6}",
+            "{:>5} {:>4}s {:>5} {:>6.3} {:>8} {:>10} {:>7} {:>8.2}% {:>6} {:>6}",
             self.number,
             rounded(self.time),
             statistics.links,
@@ -161,7 +160,7 @@ impl Row {
             change(|changes| changes.broken),
         );
         if let Some(cut) = self.minimum_cut {
-            text += &format!("  {cut:>11}");
+            text += &format!(" {cut:>3}");
         }
         text
     }

@@ -38,18 +38,27 @@ pub(super) struct Times(Vec<Duration>);
 #[derive(Debug, Serialize)]
 struct Entry {
     pattern: String,
+    #[serde(rename = "stripe_unit_bytes")]
     stripe_unit: u64,
     bytes: u64,
     regions: u64,
     rounds: usize,
+    #[serde(rename = "write_bytes_per_s")]
     write: f64,
+    #[serde(rename = "write_least_bytes_per_s")]
     write_least: f64,
+    #[serde(rename = "write_most_bytes_per_s")]
     write_most: f64,
+    #[serde(rename = "read_bytes_per_s")]
     read: f64,
+    #[serde(rename = "read_least_bytes_per_s")]
     read_least: f64,
+    #[serde(rename = "read_most_bytes_per_s")]
     read_most: f64,
     read_request_bytes: Option<u64>,
+    #[serde(rename = "local_write_bytes_per_s")]
     local_write: f64,
+    #[serde(rename = "unoptimised_write_bytes_per_s")]
     unoptimised_write: Option<f64>,
 }
 

@@ -59,10 +59,10 @@ async fn forget(job: &Job, options: &Options) -> Result<(), Failure> {
     replication::forget(job, numbers).await.map_err(|error| failure(dataset, &error))?;
     match options.json {
         true => output::json(&json!({ "forgotten": numbers })),
-        false => program::line!(
+        false => output::prose(format_args!(
             "{dataset} has forgotten {} generations; later runs remove what only they needed",
             numbers.len()
-        ),
+        )),
     }
 }
 
@@ -72,9 +72,9 @@ async fn remove(job: &Job, options: &Options) -> Result<(), Failure> {
     match (options.json, left) {
         (true, left) => output::json(&json!({ "forgotten": "all", "runs_left": left })),
         (false, 0) => program::line!("{dataset} is gone, and so is everything that it held"),
-        (false, _) => program::line!(
+        (false, _) => output::prose(format_args!(
             "{dataset} is gone; readers may still need what it held: \
              the same command removes that an hour after the last of them"
-        ),
+        )),
     }
 }

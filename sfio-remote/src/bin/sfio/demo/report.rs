@@ -20,11 +20,14 @@ pub(crate) struct Report {
     /// How long the replication took, without reading back.
     pub(crate) seconds: f64,
     /// Application bit/s while replicating.
+    #[serde(rename = "goodput_bps")]
     pub(crate) goodput: f64,
     /// Application bit/s that the emulated links allow to all I/O nodes at once.
+    #[serde(rename = "limit_bps")]
     pub(crate) limit: f64,
     pub(crate) goodput_ratio: f64,
     pub(crate) read_seconds: f64,
+    #[serde(rename = "read_goodput_bps")]
     pub(crate) read_goodput: f64,
     /// Entries of the folder that are no files.
     pub(crate) skipped: usize,

@@ -53,13 +53,25 @@ impl Drop for SocketFile {
     }
 }
 
+/// Checks that no process listens at `path`.
+///
+/// # Errors
+/// With the code for what runs already.
+pub(super) fn refuse_second(path: &Path) -> Result<(), Failure> {
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => {
+            let message = format!("admin socket {}: another process listens there", path.display());
+            Err(Failure::new(Exit::Locked, message))
+        }
+        Err(_) => Ok(()),
+    }
+}
+
 /// Listens at `path`. What a killed member left there is replaced.
 pub(super) fn bind(path: &Path) -> Result<(UnixListener, SocketFile), Failure> {
+    refuse_second(path)?;
     let place = format!("admin socket {}", path.display());
     let hint = "its place is `admin` in the config file, at most 107 bytes";
-    if std::os::unix::net::UnixStream::connect(path).is_ok() {
-        return Err(Failure::new(Exit::Locked, format!("{place}: another process listens there")));
-    }
     match std::fs::symlink_metadata(path) {
         Ok(found) if std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
             std::fs::remove_file(path).or_fail(Exit::Input, &place)?;

@@ -55,6 +55,14 @@ impl Observer {
 }
 
 impl Operations {
+    /// Checks that no member runs with the same config: it would be told of by an address that is in use.
+    ///
+    /// # Errors
+    /// With the code for what runs already.
+    pub(crate) fn refuse_second(membership: &Membership) -> Result<(), Failure> {
+        admin::refuse_second(&membership.admin)
+    }
+
     /// Listens on the admin socket and, if asked to, for requests of the metrics page.
     pub(crate) async fn start(
         membership: &Membership,
