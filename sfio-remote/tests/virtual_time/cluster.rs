@@ -56,9 +56,10 @@ impl Hosted {
         while let Some(outcome) = self.application.poll_outcome() {
             match outcome {
                 Outcome::Completion(completion) => self.completions.push_back(completion),
-                Outcome::Disk(operation) => {
-                    let result = operation.perform_on(&mut *self.disk.borrow_mut());
-                    self.results.push_back((now + DISK, result));
+                Outcome::Disk(errand) => {
+                    let mut disk = self.disk.borrow_mut();
+                    let results = errand.perform(|operation| operation.perform_on(&mut *disk));
+                    self.results.extend(results.into_iter().map(|result| (now + DISK, result)));
                 }
             }
         }

@@ -128,10 +128,9 @@ impl Unread {
             _ => (offset, bytes),
         };
         let end = start + gathered.len() as u64;
-        if gathered.len() < SMALL && self.pieces.get(&end).is_some_and(is_small) {
-            if let Some(Piece::Gathered(after)) = self.pieces.remove(&end) {
-                gathered.extend_from_slice(&after);
-            }
+        let may_grow = gathered.len() < SMALL && self.pieces.get(&end).is_some_and(is_small);
+        if may_grow && let Some(Piece::Gathered(after)) = self.pieces.remove(&end) {
+            gathered.extend_from_slice(&after);
         }
         self.pieces.insert(start, Piece::Gathered(gathered));
     }
