@@ -14,7 +14,7 @@ use crate::io_node::IoNodeConfig;
 use crate::store::Errand;
 
 /// What a member does with striped files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct MemberConfig {
     /// Limits as a client.
     pub client: ClientConfig,
@@ -52,18 +52,6 @@ pub struct SfioMember {
     client: SfioClient,
     /// Carries disk operations to threads; ends with the member.
     _disk: JoinSet<()>,
-}
-
-impl Default for MemberConfig {
-    fn default() -> MemberConfig {
-        MemberConfig {
-            client: ClientConfig::default(),
-            io_node: IoNodeConfig::default(),
-            export: None,
-            export_identity: None,
-            quotas: Quotas::default(),
-        }
-    }
 }
 
 impl SfioMember {
