@@ -141,7 +141,7 @@ mod tests {
         let [mut one, mut again] = [(); 2].map(|()| Windows::new(&limits, shared.clone(), ONE));
         // However many sessions it has, and however often it asks.
         let grown: u64 =
-            (0..50).map(|_| [&mut one, &mut again].map(|all| all.grow(4 << 20) - (4 << 20))).flatten().sum();
+            (0..50).flat_map(|_| [&mut one, &mut again].map(|all| all.grow(4 << 20) - (4 << 20))).sum();
         assert!((7 << 20..=8 << 20).contains(&grown), "{grown}");
         let mut other = Windows::new(&limits, shared, TWO);
         assert_eq!(other.grow(2 << 20), 4 << 20);

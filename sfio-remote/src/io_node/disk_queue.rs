@@ -15,6 +15,7 @@ use crate::name::SubfilePath;
 use crate::remote_error::ErrorKind;
 use crate::store::{
     DiskAction, DiskError, DiskOperation, DiskReply, DiskResult, Elevator, Errand, SystemCall, Ticket,
+    UnderWay,
 };
 
 /// All disk operations of an I/O node.
@@ -28,7 +29,7 @@ pub(super) struct DiskQueue {
     /// The operations of each stream.
     by_stream: BTreeMap<StreamId, BTreeSet<Ticket>>,
     /// What the disk works on, by the ticket of the first operation.
-    errands: BTreeMap<Ticket, UnderWay>,
+    errands: BTreeMap<Ticket, Running>,
     syncs: Syncs,
     pub(super) counters: ErrorCounters,
     pub(super) past: Past,
@@ -58,11 +59,12 @@ struct Pending {
 
 /// An errand that has not ended.
 #[derive(Debug)]
-struct UnderWay {
+struct Running {
     /// Whose turn it was.
     member: MemberId,
     /// Operations without a result.
     left: usize,
+    is_slow: bool,
 }
 
 /// A result with the transfer that it belongs to.
@@ -176,11 +178,17 @@ impl DiskQueue {
             return None;
         }
         let errands = &self.errands;
-        let of = |member| errands.values().filter(|under_way| under_way.member == member).count() as u64;
-        let (member, errand) = self.waiting.pop(of)?;
+        let (member, errand) = self.waiting.pop(|member| {
+            let of_member = || errands.values().filter(|running| running.member == member);
+            UnderWay {
+                errands: of_member().count(),
+                slow: of_member().filter(|running| running.is_slow).count(),
+            }
+        })?;
         let operations = errand.operations();
         let name = operations.first()?.ticket;
-        self.errands.insert(name, UnderWay { member, left: operations.len() });
+        let (left, is_slow) = (operations.len(), errand.is_slow());
+        self.errands.insert(name, Running { member, left, is_slow });
         for operation in operations {
             if let Some(pending) = self.pending.get_mut(&operation.ticket) {
                 pending.errand = Some(name);
@@ -217,10 +225,10 @@ impl DiskQueue {
         let pending = self.pending.remove(&ticket)?;
         forget(&mut self.by_stream, pending.asker.stream, ticket);
         if let Some(name) = pending.errand
-            && let Some(under_way) = self.errands.get_mut(&name)
+            && let Some(running) = self.errands.get_mut(&name)
         {
-            under_way.left -= 1;
-            if under_way.left == 0 {
+            running.left -= 1;
+            if running.left == 0 {
                 self.errands.remove(&name);
             }
         }

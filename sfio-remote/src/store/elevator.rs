@@ -29,6 +29,10 @@ const OPERATION_COST: u64 = 64 << 10;
 /// What an operation costs that waits for the disk itself, as bytes: one of some ten milliseconds.
 const SYNC_COST: u64 = 1 << 20;
 
+/// The most operations of one owner at once that wait for the disk itself: a second one can be written down together
+/// with the first.
+const MAX_SLOW: usize = 2;
+
 /// Operations that wait, of owners that take turns.
 #[derive(Debug)]
 pub struct Elevator<K> {
@@ -43,8 +47,19 @@ pub struct Elevator<K> {
 struct Line {
     /// Reads and writes, by place.
     placed: BTreeMap<Place, DiskOperation>,
-    /// All others, in the order of their arrival. They go first, because they are few and short, or many wait for them.
+    /// Operations that wait for the disk itself, in the order of their arrival.
+    slow: VecDeque<DiskOperation>,
+    /// All others, likewise. They go first, because they are short.
     others: VecDeque<DiskOperation>,
+}
+
+/// What the disk is doing for an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UnderWay {
+    /// Errands.
+    pub errands: usize,
+    /// Those of them that wait for the disk itself, such as syncs.
+    pub slow: usize,
 }
 
 /// The subfile, the offset of the first extent, and the ticket, which tells equal ones apart.
@@ -66,6 +81,7 @@ impl<K: Ord + Copy> Elevator<K> {
         let line = self.lines.entry(owner).or_default();
         match place(&operation) {
             Some(place) => drop(line.placed.insert(place, operation)),
+            None if operation.waits_for_disk() => line.slow.push_back(operation),
             None => line.others.push_back(operation),
         }
     }
@@ -74,6 +90,7 @@ impl<K: Ord + Copy> Elevator<K> {
     pub fn remove(&mut self, owner: K, ticket: Ticket) {
         let Some(line) = self.lines.get_mut(&owner) else { return };
         line.others.retain(|operation| operation.ticket != ticket);
+        line.slow.retain(|operation| operation.ticket != ticket);
         line.placed.retain(|(_, _, other), _| *other != ticket.0);
         self.forget_if_idle(owner);
     }
@@ -83,11 +100,14 @@ impl<K: Ord + Copy> Elevator<K> {
         self.lines.is_empty()
     }
 
-    /// What is to be carried out next, and whose turn that is; `under_way` tells how many errands of an owner have not
-    /// ended.
-    pub fn pop(&mut self, under_way: impl Fn(K) -> u64) -> Option<(K, Errand)> {
-        let owner = self.turns.next(self.lines.keys().copied(), under_way)?;
-        let first = self.lines.get_mut(&owner)?.pop(&mut self.position)?;
+    /// What is to be carried out next, and whose turn that is; `under_way` tells what has not ended. What waits for the
+    /// disk itself holds up all that the disk has to do, so an owner has [`MAX_SLOW`] of that at once.
+    pub fn pop(&mut self, under_way: impl Fn(K) -> UnderWay) -> Option<(K, Errand)> {
+        let may_be_slow = |owner| under_way(owner).slow < MAX_SLOW;
+        let ready = self.lines.iter().filter(|(owner, line)| line.is_ready(may_be_slow(**owner)));
+        let owner =
+            self.turns.next(ready.map(|(owner, _)| *owner), |owner| under_way(owner).errands as u64)?;
+        let first = self.lines.get_mut(&owner)?.pop(may_be_slow(owner), &mut self.position)?;
         let mut errand = Errand(vec![first]);
         self.merge(owner, &mut errand);
         self.turns.charge(owner, errand.cost());
@@ -115,16 +135,24 @@ impl<K: Ord + Copy> Elevator<K> {
     }
 
     fn forget_if_idle(&mut self, owner: K) {
-        if self.lines.get(&owner).is_some_and(|line| line.placed.is_empty() && line.others.is_empty()) {
+        if self.lines.get(&owner).is_some_and(|line| !line.is_ready(true)) {
             self.lines.remove(&owner);
         }
     }
 }
 
 impl Line {
+    /// Whether there is something to do.
+    fn is_ready(&self, may_be_slow: bool) -> bool {
+        !self.placed.is_empty() || !self.others.is_empty() || may_be_slow && !self.slow.is_empty()
+    }
+
     /// The next operation if the last was at `position`, which is changed.
-    fn pop(&mut self, position: &mut Option<Place>) -> Option<DiskOperation> {
+    fn pop(&mut self, may_be_slow: bool, position: &mut Option<Place>) -> Option<DiskOperation> {
         if let Some(operation) = self.others.pop_front() {
+            return Some(operation);
+        }
+        if may_be_slow && let Some(operation) = self.slow.pop_front() {
             return Some(operation);
         }
         let above = position.as_ref().and_then(|position| self.placed.range(position..).next());
@@ -149,6 +177,11 @@ impl Errand {
     /// Its operations.
     pub fn operations(&self) -> &[DiskOperation] {
         &self.0
+    }
+
+    /// Whether it waits for the disk itself.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.0.iter().any(DiskOperation::waits_for_disk)
     }
 
     /// What it costs the disk, in bytes.
@@ -258,7 +291,9 @@ mod tests {
     }
 
     fn drain(elevator: &mut Elevator<char>) -> Vec<Vec<u64>> {
-        std::iter::from_fn(|| elevator.pop(|_| 0)).map(|(_, errand)| tickets(&errand)).collect()
+        std::iter::from_fn(|| elevator.pop(|_| UnderWay::default()))
+            .map(|(_, errand)| tickets(&errand))
+            .collect()
     }
 
     fn tickets(errand: &Errand) -> Vec<u64> {
@@ -289,11 +324,16 @@ mod tests {
         let mut elevator = Elevator::default();
         (0..100).for_each(|ticket| elevator.push('a', stat(ticket)));
         (100..103).for_each(|ticket| elevator.push('b', write(ticket, &[(ticket * 100, ticket * 100 + 10)])));
-        let order: String = (0..7).filter_map(|_| Some(elevator.pop(|_| 0)?.0)).collect();
+        let order: String = (0..7).filter_map(|_| Some(elevator.pop(|_| UnderWay::default())?.0)).collect();
         assert_eq!(order, "abababa");
         // Who has the fewest under way comes first, whatever was before.
         elevator.push('b', write(110, &[(0, 10)]));
-        assert_eq!(elevator.pop(|owner| u64::from(owner == 'a')).map(|(owner, _)| owner), Some('b'));
+        assert_eq!(
+            elevator
+                .pop(|owner| UnderWay { errands: usize::from(owner == 'a'), slow: 0 })
+                .map(|(owner, _)| owner),
+            Some('b')
+        );
     }
 
     #[test]
@@ -302,8 +342,23 @@ mod tests {
         let sync = |ticket| DiskOperation { action: DiskAction::Sync, ..stat(ticket) };
         (0..50).for_each(|ticket| elevator.push('a', sync(ticket)));
         (50..100).for_each(|ticket| elevator.push('b', stat(ticket)));
-        let order: Vec<char> = (0..18).filter_map(|_| Some(elevator.pop(|_| 0)?.0)).collect();
+        let order: Vec<char> =
+            (0..18).filter_map(|_| Some(elevator.pop(|_| UnderWay::default())?.0)).collect();
         assert_eq!(order.iter().filter(|owner| **owner == 'a').count(), 2, "{order:?}");
+    }
+
+    #[test]
+    fn an_owner_has_few_syncs_under_way_and_goes_on_with_the_rest() {
+        let mut elevator = Elevator::default();
+        (0..3).for_each(|ticket| {
+            elevator.push('a', DiskOperation { action: DiskAction::Sync, ..stat(ticket) })
+        });
+        let busy = |slow| move |_| UnderWay { errands: slow, slow };
+        assert!(elevator.pop(busy(MAX_SLOW)).is_none() && !elevator.is_empty());
+        elevator.push('a', write(5, &[(0, 10)]));
+        let next = |slow, elevator: &mut Elevator<char>| tickets(&elevator.pop(busy(slow)).expect("ready").1);
+        assert_eq!(next(MAX_SLOW, &mut elevator), [5]);
+        assert_eq!(next(MAX_SLOW - 1, &mut elevator), [0]);
     }
 
     #[test]
@@ -313,7 +368,7 @@ mod tests {
         elevator.push('b', write(1, &[(10, 20)]));
         elevator.push('a', write(2, &[(20, 30)]));
         elevator.push('b', write(3, &[(90, 95)]));
-        let (owner, errand) = elevator.pop(|_| 0).expect("four wait");
+        let (owner, errand) = elevator.pop(|_| UnderWay::default()).expect("four wait");
         assert_eq!((owner, tickets(&errand)), ('a', vec![0, 1, 2]));
         elevator.remove('b', Ticket(3));
         assert!(elevator.is_empty());
@@ -325,7 +380,7 @@ mod tests {
         (0..3).for_each(|i| elevator.push('a', write(i, &[(i * 10, i * 10 + 10)])));
         // The merged write is torn, then the second of the single ones.
         store.inject(Fault::TornWrite { bytes: 4 });
-        let (_, errand) = elevator.pop(|_| 0).expect("three");
+        let (_, errand) = elevator.pop(|_| UnderWay::default()).expect("three");
         assert_eq!(errand.len(), 3);
         let mut number = 0;
         let results = errand.perform(|operation| {
@@ -354,7 +409,7 @@ mod tests {
                 operation.perform_on(&mut single);
                 elevator.push('a', operation);
             }
-            while let Some((_, errand)) = elevator.pop(|_| 0) {
+            while let Some((_, errand)) = elevator.pop(|_| UnderWay::default()) {
                 for result in errand.perform(|operation| operation.perform_on(&mut merged)) {
                     prop_assert!(result.outcome.is_ok());
                 }

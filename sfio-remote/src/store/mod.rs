@@ -7,7 +7,7 @@ mod identity;
 mod listing;
 mod memory;
 
-pub use elevator::{Elevator, Errand};
+pub use elevator::{Elevator, Errand, UnderWay};
 pub use faulty::{Fault, FaultyStore};
 pub use identity::{NotARootId, RootId, Verdict, WrongRoot, judge};
 pub(crate) use listing::{ENTRY_BYTES, FirstNames};
