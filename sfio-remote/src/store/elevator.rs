@@ -351,7 +351,7 @@ mod tests {
     fn an_owner_has_few_syncs_under_way_and_goes_on_with_the_rest() {
         let mut elevator = Elevator::default();
         (0..3).for_each(|ticket| {
-            elevator.push('a', DiskOperation { action: DiskAction::Sync, ..stat(ticket) })
+            elevator.push('a', DiskOperation { action: DiskAction::Sync, ..stat(ticket) });
         });
         let busy = |slow| move |_| UnderWay { errands: slow, slow };
         assert!(elevator.pop(busy(MAX_SLOW)).is_none() && !elevator.is_empty());
