@@ -21,7 +21,7 @@ use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use validation::ConfigError;
 
@@ -169,7 +169,7 @@ pub struct Liveness {
 }
 
 /// Bounds on memory and tables.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Bytes that a stream takes from its writer before they form blocks. Default 4 MiB: two of the largest blocks.
@@ -186,8 +186,11 @@ pub struct Limits {
     /// Bytes that all streams of a session may receive unread. Default 96 MiB, of which `streams × initial_window` are
     /// set aside for new streams.
     pub receive_memory: usize,
-    /// Bytes by which the windows of all sessions of a node together may grow beyond their initial ones. Default 1 GiB:
-    /// many sessions share it, and few do not notice.
+    /// Bytes by which the windows of all sessions of a node together may grow beyond their initial ones, and bytes that
+    /// these sessions may hold unread before it asks who holds how much. Members share both, however many sessions each
+    /// has: windows of a member grow by as much as it leaves free for others, and where more than this is unread, a
+    /// member that holds more than an equal part gets no more. Default 1 GiB: many sessions share it, and few do not
+    /// notice.
     pub node_receive_memory: usize,
     /// Streams that the peer may have open at once. Default 128: so many small requests share a round trip.
     pub streams: u32,
@@ -261,7 +264,7 @@ pub struct Sealing {
 }
 
 /// How much others may ask of this node. Rates are long-run averages; a burst of one second's worth passes at once.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policing {
     /// Set-ups per second of one originator. Default none: no limit.

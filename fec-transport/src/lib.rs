@@ -77,6 +77,7 @@ pub mod overlay;
 mod routes;
 mod run;
 mod session;
+pub mod shares;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod time;

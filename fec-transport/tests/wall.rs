@@ -45,8 +45,9 @@ const GUARDED: [(&str, &[&str], &str); 5] = [
 
 /// The folders of fec-transport/src, the lowest first, and which of those above it in this list each may name: so there
 /// is no circle.
-const FOLDERS: [(&str, &[&str]); 18] = [
+const FOLDERS: [(&str, &[&str]); 19] = [
     ("limits", &[]),
+    ("shares", &[]),
     ("time", &[]),
     ("keys", &[]),
     ("overlay", &["limits", "keys"]),
@@ -60,7 +61,10 @@ const FOLDERS: [(&str, &[&str]); 18] = [
     ("neighbour", &["time", "overlay", "wire", "crypto"]),
     (
         "session",
-        &["limits", "time", "keys", "overlay", "event", "config", "wire", "crypto", "run", "circuit"],
+        &[
+            "limits", "shares", "time", "keys", "overlay", "event", "config", "wire", "crypto", "run",
+            "circuit",
+        ],
     ),
     ("routes", &["time", "overlay", "event", "config", "wire", "crypto", "session"]),
     (

@@ -6,7 +6,7 @@ use fec_transport::{Application, Event, StreamId, Time};
 use crate::client::{Action, Client, ClientConfig, Completion, OperationId};
 use crate::io_node::{IoNode, IoNodeConfig};
 use crate::remote_error::{ErrorKind, RemoteError};
-use crate::store::{DiskOperation, DiskResult};
+use crate::store::{DiskResult, Errand};
 use crate::transport::Transport;
 
 /// What a member does with striped files: every member is a client, and some serve subfiles.
@@ -34,8 +34,8 @@ pub enum Command {
 pub enum Outcome {
     /// An operation has ended.
     Completion(Completion),
-    /// Carry out a disk operation; the answer is [`Command::Disk`].
-    Disk(DiskOperation),
+    /// Carry out disk operations; the answer to each is a [`Command::Disk`].
+    Disk(Errand),
 }
 
 impl SfioApplication {

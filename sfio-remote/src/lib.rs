@@ -54,7 +54,11 @@
 //!     world.run_for(Duration::from_millis(1));
 //!     for (member, outcome) in world.take_outcomes() {
 //!         match outcome {
-//!             Outcome::Disk(operation) => world.command(member, Command::Disk(operation.perform_on(&mut disk))),
+//!             Outcome::Disk(errand) => {
+//!                 for result in errand.perform(|operation| operation.perform_on(&mut disk)) {
+//!                     world.command(member, Command::Disk(result));
+//!                 }
+//!             }
 //!             Outcome::Completion(completion) => completion.deliver(),
 //!         }
 //!     }
@@ -71,6 +75,7 @@ pub mod application;
 pub mod client;
 pub mod dataset;
 pub mod distribution;
+mod fair;
 #[cfg(feature = "io")]
 pub mod io;
 pub mod io_node;

@@ -69,6 +69,17 @@ fn status_shows_neighbours_circuits_sessions_and_their_paths() {
     let table = sfio(&["status", "--socket", &socket.to_string_lossy()]).stdout();
     let table = String::from_utf8(table).expect("text");
     assert!(table.contains("from client") && table.contains("io1 – r1 – client"), "{table}");
+    assert_eq!(
+        (&io1["limits"]["sessions"], &io1["policing"]["set_ups_per_originator"]),
+        (&Value::from(1_024), &Value::from(256.0))
+    );
+    let io_node = &io1["io_node"];
+    assert_eq!(io_node["limits"]["memory_bytes"], Value::from(64 << 20));
+    assert!(io_node["members"]["client"]["transfers"].as_u64() > Some(0), "{io_node:#}");
+    assert!(
+        table.contains("limits: 1 of 1024 sessions") && table.contains("of at most 512 transfers"),
+        "{table}"
+    );
     put.succeeds();
     overlay.signal("io1", "-KILL");
     overlay.wait_for_words("io1 has died");

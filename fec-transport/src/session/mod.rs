@@ -24,6 +24,7 @@ mod spread;
 mod status;
 mod stream;
 mod streams;
+mod windows;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,11 +38,11 @@ pub(crate) use paths::{Path, Paths};
 pub use paths::{PathCounters, PathId, PathState, PathStatus};
 pub(crate) use rate::bottlenecks::Bottlenecks;
 pub use receiver::ReceiveCounters;
-pub(crate) use receiver::SharedPool;
 pub use sender::SendCounters;
 pub use status::SessionStatus;
 pub use stream::{Class, Read};
 pub(crate) use streams::{PeerLimits, Role, Streams};
+pub(crate) use windows::SharedPool;
 
 use crate::config::Config;
 use crate::crypto::handshake::SessionKeys;
@@ -144,7 +145,7 @@ impl Session {
             streams: StreamsState::new(name.id, name.role, at_once, peer_limits, send_buffer),
             reporting: Reporting::new(now),
             sender: Sender::new(&config, now),
-            receiver: Receiver::new(&config.limits, set_up.pool),
+            receiver: Receiver::new(&config.limits, set_up.pool, name.peer.member),
             epochs: Epochs::new(ends, config.sealing.clone(), set_up.keys.packets, random, now),
             join_key: set_up.keys.join,
             events: VecDeque::new(),

@@ -1,16 +1,14 @@
 //! The receiving side of a session: symbols become blocks, blocks become streams, and credit bounds what may come.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use bytes::Bytes;
 
 use super::block::{BadSymbol, ReceiveBlock};
 use super::delivery::{Delivery, DeliveryRecord};
 use super::stream::{BadBlock, Read, ReceiveStream};
+use super::windows::{SharedPool, Windows};
 use crate::config::Limits;
 use crate::limits::{MAX_BLOCK_SPAN, MAX_RAPTORQ};
+use crate::overlay::MemberId;
 use crate::time::Time;
 use crate::wire::report::BlockReport;
 use crate::wire::stream_control::CONTROL_STREAM;
@@ -34,6 +32,8 @@ pub(crate) struct Receiver {
     decoding: BTreeMap<u32, Decoding>,
     to_decode: VecDeque<ReceiveBlock>,
     windows: Windows,
+    /// Gaps between the blocks of streams, over all streams.
+    holes: usize,
     delivery: DeliveryRecord,
     counters: ReceiveCounters,
 }
@@ -79,10 +79,13 @@ pub(crate) enum BadData {
     Block(#[from] BadBlock),
     #[error("block {0} is too far ahead of the oldest open one")]
     BeyondSpan(u32),
+    #[error("block {block} leaves a gap in stream {stream} that no block on its way can fill")]
+    Hole { block: u32, stream: u32 },
 }
 
 impl Receiver {
-    pub(crate) fn new(limits: &Limits, shared: SharedPool) -> Receiver {
+    /// The receiving side of a session with a process of `peer`.
+    pub(crate) fn new(limits: &Limits, shared: SharedPool, peer: MemberId) -> Receiver {
         Receiver {
             streams: BTreeMap::from([(CONTROL_STREAM, ReceiveStream::new(CONTROL_WINDOW))]),
             blocks: BTreeMap::new(),
@@ -91,19 +94,22 @@ impl Receiver {
             end: 0,
             decoding: BTreeMap::new(),
             to_decode: VecDeque::new(),
-            windows: Windows::new(limits, shared),
+            windows: Windows::new(limits, shared, peer),
+            holes: 0,
             delivery: DeliveryRecord::default(),
             counters: ReceiveCounters::default(),
         }
     }
 
     pub(crate) fn open(&mut self, stream: u32) {
-        self.streams.insert(stream, ReceiveStream::new(self.windows.initial));
+        self.streams.insert(stream, ReceiveStream::new(self.windows.initial()));
     }
 
     pub(crate) fn close(&mut self, stream: u32) {
         if let Some(stream) = self.streams.remove(&stream) {
             self.windows.release(stream.window());
+            self.windows.was_read(stream.held());
+            self.holes -= stream.holes();
         }
     }
 
@@ -142,7 +148,14 @@ impl Receiver {
             self.mark_complete(id);
             return Ok(Progress::Redundant);
         }
-        let block = self.block(&header.block, symbol.len())?;
+        if !self.blocks.contains_key(&id) {
+            // What is not stored is as good as lost: it comes again, when there may be memory for it.
+            if !self.windows.have_room() && header.block.stream != CONTROL_STREAM {
+                return Ok(Progress::Redundant);
+            }
+            self.begin(&header.block, symbol.len())?;
+        }
+        let Some(block) = self.blocks.get_mut(&id) else { return Ok(Progress::Redundant) };
         if !block.insert(&header.block, header.encoding_id, symbol)? {
             return Ok(Progress::Redundant);
         }
@@ -214,16 +227,14 @@ impl Receiver {
         if id - self.floor >= MAX_BLOCK_SPAN {
             return Err(BadData::BeyondSpan(id));
         }
-        let known = self.blocks.remove(&id);
-        if let Some(stream) = self.streams.get_mut(&header.stream) {
-            match known {
-                Some(known)
-                    if (known.header().offset, known.header().length) != (header.offset, header.length) =>
-                {
+        if self.streams.contains_key(&header.stream) {
+            let place = |known: BlockHeader| (known.offset, known.length);
+            match self.blocks.get(&id).map(ReceiveBlock::header) {
+                Some(known) if place(known) != place(*header) => {
                     return Err(BadData::Symbol(BadSymbol::Contradiction(id)));
                 }
                 Some(_) => {}
-                None => stream.claim(header.offset, header.end(), header.last)?,
+                None => self.claim(header)?,
             }
         }
         Ok(self.lose(header))
@@ -257,12 +268,20 @@ impl Receiver {
 
     /// The next bytes of a stream; see [`ReceiveStream`].
     pub(crate) fn read(&mut self, stream: u32, max: usize) -> Option<Read> {
-        self.streams.get_mut(&stream).map(|stream| stream.read(max))
+        self.read_with(stream, |stream| stream.read(max))
     }
 
     /// Any complete block of a stream.
     pub(crate) fn read_block(&mut self, stream: u32) -> Option<Read> {
-        self.streams.get_mut(&stream).map(ReceiveStream::read_block)
+        self.read_with(stream, ReceiveStream::read_block)
+    }
+
+    fn read_with(&mut self, stream: u32, read: impl FnOnce(&mut ReceiveStream) -> Read) -> Option<Read> {
+        let open = self.streams.get_mut(&stream)?;
+        let before = open.held();
+        let read = read(open);
+        self.windows.was_read(before - open.held());
+        Some(read)
     }
 
     /// The credit to grant on a stream, if it is worth a message; its memory is reserved.
@@ -291,16 +310,30 @@ impl Receiver {
         self.end > self.floor
     }
 
-    fn block(&mut self, header: &BlockHeader, symbol_size: usize) -> Result<&mut ReceiveBlock, BadData> {
-        if !self.blocks.contains_key(&header.id) {
-            let block = ReceiveBlock::new(*header, symbol_size)?;
-            if let Some(stream) = self.streams.get_mut(&header.stream) {
-                stream.claim(header.offset, header.end(), header.last)?;
-            }
-            self.end = self.end.max(header.id + 1);
-            self.blocks.insert(header.id, block);
+    /// A first symbol of a block has come.
+    fn begin(&mut self, header: &BlockHeader, symbol_size: usize) -> Result<(), BadData> {
+        let block = ReceiveBlock::new(*header, symbol_size)?;
+        self.claim(header)?;
+        self.blocks.insert(header.id, block);
+        Ok(())
+    }
+
+    /// Gives a block that was just announced its place in its stream.
+    ///
+    /// A sender forms the blocks of a stream one behind the other and numbers them as it forms them, so what lies in a
+    /// gap are blocks that are on their way: numbers that have not been seen, each in one gap at most.
+    fn claim(&mut self, header: &BlockHeader) -> Result<(), BadData> {
+        let Some(stream) = self.streams.get_mut(&header.stream) else { return Ok(()) };
+        let (before, held) = (stream.holes(), stream.held());
+        stream.claim(header.offset, header.end(), header.last)?;
+        self.windows.arrived(stream.held() - held);
+        self.holes = self.holes - before + stream.holes();
+        self.end = self.end.max(header.id + 1);
+        let seen = self.complete.len() + self.blocks.len() + self.decoding.len() + 1;
+        if self.holes + seen > (self.end - self.floor) as usize {
+            return Err(BadData::Hole { block: header.id, stream: header.stream });
         }
-        Ok(self.blocks.get_mut(&header.id).expect("it was there or was just inserted"))
+        Ok(())
     }
 
     fn deliver(&mut self, now: Time, header: &BlockHeader, bytes: Vec<u8>) -> Progress {
@@ -309,7 +342,7 @@ impl Receiver {
             self.delivery.note(now, header.length);
         }
         if let Some(stream) = self.streams.get_mut(&header.stream) {
-            stream.deliver(header.offset, Bytes::from(bytes));
+            stream.deliver(header.offset, bytes);
         }
         self.news(header.stream)
     }
@@ -324,71 +357,6 @@ impl Receiver {
     }
 }
 
-/// The memory that credit may promise: windows grow out of one pool, and return to it.
-#[derive(Debug)]
-struct Windows {
-    initial: u64,
-    largest: u64,
-    /// What is left for growth, after the initial windows of all streams that may be open at once.
-    pool: u64,
-    /// What is left for all sessions of the node, and how much of it this one has.
-    shared: SharedPool,
-    taken: u64,
-}
-
-/// The bytes by which the windows of all sessions of a node together may still grow.
-#[derive(Debug, Clone)]
-pub(crate) struct SharedPool(Arc<AtomicU64>);
-
-impl SharedPool {
-    pub(crate) fn new(bytes: usize) -> SharedPool {
-        SharedPool(Arc::new(AtomicU64::new(bytes as u64)))
-    }
-
-    /// Takes up to `wanted`; gives how much it was. One thread drives all sessions of a node, so nobody comes between.
-    fn take(&self, wanted: u64) -> u64 {
-        let left = self.0.load(Ordering::Relaxed);
-        let taken = wanted.min(left);
-        self.0.store(left - taken, Ordering::Relaxed);
-        taken
-    }
-
-    fn give_back(&self, bytes: u64) {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Windows {
-    fn drop(&mut self) {
-        self.shared.give_back(self.taken);
-    }
-}
-
-impl Windows {
-    fn new(limits: &Limits, shared: SharedPool) -> Windows {
-        let initial = u64::from(limits.initial_window);
-        // Both sides may have that many streams open.
-        let set_aside = initial * u64::from(limits.streams) * 2;
-        let pool = (limits.receive_memory as u64).saturating_sub(set_aside);
-        Windows { initial, largest: u64::from(limits.max_window), pool, shared, taken: 0 }
-    }
-
-    /// What a window may grow to: twice its size, within its own limit and what the pool has left.
-    fn grow(&mut self, window: u64) -> u64 {
-        let growth = self.shared.take(window.min(self.largest.saturating_sub(window)).min(self.pool));
-        self.pool -= growth;
-        self.taken += growth;
-        window + growth
-    }
-
-    fn release(&mut self, window: u64) {
-        let grown = window.saturating_sub(self.initial).min(self.taken);
-        self.pool += grown;
-        self.taken -= grown;
-        self.shared.give_back(grown);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -396,7 +364,7 @@ mod tests {
     const STREAM: u32 = 2;
 
     fn receiver() -> Receiver {
-        let mut receiver = Receiver::new(&Limits::default(), SharedPool::new(1 << 30));
+        let mut receiver = Receiver::new(&Limits::default(), SharedPool::new(1 << 30), MemberId(0));
         receiver.open(STREAM);
         receiver
     }
@@ -470,29 +438,58 @@ mod tests {
         assert_eq!(receiver.report(), (0, blocks(&[])), "nothing of it was stored");
     }
 
+    /// One byte at each second offset once kept 121 bytes, of which credit counted one: 965 MiB for a session's 16 MiB.
     #[test]
-    fn windows_grow_out_of_a_bounded_pool() {
-        let limits =
-            Limits { receive_memory: 4 << 20, initial_window: 1 << 20, streams: 1, ..Limits::default() };
-        let shared = SharedPool::new(1 << 30);
-        let mut windows = Windows::new(&limits, shared.clone());
-        assert_eq!(windows.grow(1 << 20), 2 << 20);
-        assert_eq!(windows.grow(1 << 20), 2 << 20);
-        assert_eq!(windows.grow(1 << 20), 1 << 20);
-        windows.release(2 << 20);
-        assert_eq!(windows.grow(1 << 20), 2 << 20);
-        drop(windows);
-        assert_eq!(shared.take(u64::MAX), 1 << 30, "a session that ends gives everything back");
+    fn gaps_that_no_block_on_its_way_can_fill_are_refused() {
+        let mut receiver = receiver();
+        assert_eq!(
+            take(&mut receiver, &single(0, 1, 1)),
+            Err(BadData::Hole { block: 0, stream: STREAM }),
+            "what lies before it would have a lower number"
+        );
+        let mut receiver = self::receiver();
+        // Ten numbers that are not seen may lie in ten gaps.
+        for id in 0..10 {
+            take(&mut receiver, &single(10 + id, u64::from(id) * 2 + 1, 1))
+                .expect("an honest peer may have done it");
+        }
+        let refused = take(&mut receiver, &single(20, 21, 1));
+        assert_eq!(refused, Err(BadData::Hole { block: 20, stream: STREAM }));
     }
 
     #[test]
-    fn sessions_of_one_node_share_what_windows_may_grow_by() {
-        let limits = Limits { initial_window: 1 << 20, streams: 1, ..Limits::default() };
-        let shared = SharedPool::new(3 << 20);
-        let [mut one, mut other] = [(); 2].map(|()| Windows::new(&limits, shared.clone()));
-        assert_eq!((one.grow(2 << 20), other.grow(2 << 20)), (4 << 20, 3 << 20));
-        assert_eq!(other.grow(1 << 20), 1 << 20, "nothing is left");
-        drop(one);
-        assert_eq!(other.grow(1 << 20), 2 << 20);
+    fn a_stream_that_is_closed_takes_its_gaps_along() {
+        let mut receiver = receiver();
+        receiver.open(4);
+        take(&mut receiver, &single(1, 10, 10)).expect("block 0 is on its way");
+        let (mut header, symbol) = single(2, 10, 10);
+        header.block.stream = 4;
+        assert_eq!(
+            take(&mut receiver, &(header, symbol.clone())),
+            Err(BadData::Hole { block: 2, stream: 4 })
+        );
+        let mut receiver = self::receiver();
+        receiver.open(4);
+        take(&mut receiver, &single(1, 10, 10)).expect("block 0 is on its way");
+        receiver.close(STREAM);
+        assert_eq!(take(&mut receiver, &(header, symbol)), Ok(Progress::Complete(4)));
+    }
+
+    #[test]
+    fn what_a_node_has_no_memory_for_is_as_good_as_lost_and_comes_again() {
+        let pool = SharedPool::new(1_000);
+        let [mut hog, mut other] = [1, 2].map(|member| {
+            let mut receiver = Receiver::new(&Limits::default(), pool.clone(), MemberId(member));
+            receiver.open(STREAM);
+            receiver
+        });
+        take(&mut hog, &single(0, 0, 1_200)).expect("within its credit");
+        assert_eq!(take(&mut hog, &single(1, 1_200, 10)), Ok(Progress::Redundant));
+        assert_eq!(take(&mut other, &single(0, 0, 400)), Ok(Progress::Complete(STREAM)));
+        hog.read(STREAM, 300);
+        assert_eq!(take(&mut hog, &single(1, 1_200, 10)), Ok(Progress::Redundant));
+        hog.read(STREAM, 900);
+        assert_eq!(take(&mut hog, &single(1, 1_200, 10)), Ok(Progress::Complete(STREAM)));
+        assert_eq!(hog.report(), (2, blocks(&[])));
     }
 }

@@ -141,8 +141,12 @@ impl Sender {
 
     /// Bytes of memory for what was written and is not acknowledged.
     pub(crate) fn memory(&self) -> usize {
-        let waiting: usize = self.streams.values().map(SendStream::buffered).sum();
-        waiting + self.blocks.values().map(SendBlock::memory).sum::<usize>()
+        self.buffered() + self.blocks.values().map(SendBlock::memory).sum::<usize>()
+    }
+
+    /// Bytes of all streams that wait to become blocks.
+    pub(crate) fn buffered(&self) -> usize {
+        self.streams.values().map(SendStream::buffered).sum()
     }
 
     pub(crate) fn open(&mut self, stream: u32, credit: u64) {

@@ -1,5 +1,7 @@
 //! The two directions of a stream: bytes that wait to become blocks, and blocks that wait to be read.
 
+mod unread;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use super::backlog::Backlog;
 use super::block::{Geometry, block_length};
 use crate::time::Time;
 use crate::wire::symbol::MAX_STREAM_OFFSET;
+use unread::Unread;
 
 /// What a stream is for; each end chooses for its own direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -254,22 +257,15 @@ pub(crate) struct Formed {
     pub(crate) last: bool,
 }
 
-/// What there is to read at some offset.
-#[derive(Debug)]
-enum Chunk {
-    Data(Bytes),
-    /// So many bytes were given up.
-    Lost(u64),
-}
-
 /// The receiving direction.
 #[derive(Debug)]
 pub(crate) struct ReceiveStream {
-    /// Decoded and lost blocks by their offset in the stream.
-    chunks: BTreeMap<u64, Chunk>,
+    /// Decoded and lost blocks.
+    unread: Unread,
     /// Which parts of the stream have been announced by blocks: start to end, merged.
     claimed: BTreeMap<u64, u64>,
-    /// Bytes that were read.
+    /// Bytes of these, and how many of them were read.
+    announced_bytes: u64,
     consumed: u64,
     /// Where reading in order goes on.
     next: u64,
@@ -295,8 +291,9 @@ pub(crate) enum BadBlock {
 impl ReceiveStream {
     pub(crate) fn new(window: u64) -> ReceiveStream {
         ReceiveStream {
-            chunks: BTreeMap::new(),
+            unread: Unread::default(),
             claimed: BTreeMap::new(),
+            announced_bytes: 0,
             consumed: 0,
             next: 0,
             granted: window,
@@ -326,6 +323,7 @@ impl ReceiveStream {
         if start == end {
             return Ok(());
         }
+        let length = end - start;
         let (mut start, mut end) = (start, end);
         if let Some((next, next_end)) = self.claimed.range(start..).next().map(|(a, b)| (*a, *b)) {
             match next.cmp(&end) {
@@ -346,21 +344,18 @@ impl ReceiveStream {
             }
         }
         self.claimed.insert(start, end);
+        self.announced_bytes += length;
         Ok(())
     }
 
     /// Stores a decoded block.
-    pub(crate) fn deliver(&mut self, offset: u64, bytes: Bytes) {
-        if !bytes.is_empty() {
-            self.chunks.insert(offset, Chunk::Data(bytes));
-        }
+    pub(crate) fn deliver(&mut self, offset: u64, bytes: Vec<u8>) {
+        self.unread.add(offset, bytes);
     }
 
     /// Notes that a block was given up.
     pub(crate) fn lose(&mut self, offset: u64, length: u64) {
-        if length > 0 {
-            self.chunks.insert(offset, Chunk::Lost(length));
-        }
+        self.unread.lose(offset, length);
     }
 
     /// Notes that there is something to read; gives whether the reader must be told.
@@ -371,36 +366,26 @@ impl ReceiveStream {
     /// The next bytes in order, at most `max`.
     pub(crate) fn read(&mut self, max: usize) -> Read {
         self.announced = false;
-        match self.chunks.first_entry().filter(|entry| *entry.key() == self.next) {
-            None => self.nothing(),
-            Some(_) if max == 0 => Read::Blocked,
-            Some(entry) => {
-                let (offset, chunk) = entry.remove_entry();
-                self.take(offset, chunk, max)
-            }
+        if max == 0 && self.unread.has(self.next) {
+            return Read::Blocked;
         }
+        let read = self.unread.take_at(self.next, max);
+        self.was_read(read)
     }
 
-    /// Any block that is here, the one with the lowest offset first.
+    /// Any block that is here, the one with the lowest offset first; small ones that touch are one.
     pub(crate) fn read_block(&mut self) -> Read {
         self.announced = false;
-        match self.chunks.pop_first() {
-            None => self.nothing(),
-            Some((offset, chunk)) => self.take(offset, chunk, usize::MAX),
-        }
+        let read = self.unread.take_first();
+        self.was_read(read)
     }
 
-    /// Takes up to `max` bytes of the chunk at `offset`; the rest goes back.
-    fn take(&mut self, offset: u64, chunk: Chunk, max: usize) -> Read {
-        let (length, read) = match chunk {
-            Chunk::Lost(length) => (length, Read::Lost { offset, length }),
-            Chunk::Data(mut bytes) => {
-                if bytes.len() > max {
-                    let tail = bytes.split_off(max);
-                    self.chunks.insert(offset + max as u64, Chunk::Data(tail));
-                }
-                (bytes.len() as u64, Read::Data { offset, bytes })
-            }
+    fn was_read(&mut self, read: Option<Read>) -> Read {
+        let Some(read) = read else { return self.nothing() };
+        let (offset, length) = match &read {
+            Read::Data { offset, bytes } => (*offset, bytes.len() as u64),
+            Read::Lost { offset, length } => (*offset, *length),
+            Read::Blocked | Read::Finished => return read,
         };
         if offset == self.next {
             self.next += length;
@@ -411,8 +396,17 @@ impl ReceiveStream {
 
     /// Bytes that wait for the reader.
     pub(crate) fn unread(&self) -> usize {
-        let bytes = |chunk: &Chunk| if let Chunk::Data(bytes) = chunk { bytes.len() } else { 0 };
-        self.chunks.values().map(bytes).sum()
+        self.unread.bytes()
+    }
+
+    /// Bytes of the blocks that were announced and that nobody has read.
+    pub(crate) fn held(&self) -> u64 {
+        self.announced_bytes - self.consumed
+    }
+
+    /// The gaps between the blocks that were announced, and before the first of them.
+    pub(crate) fn holes(&self) -> usize {
+        self.claimed.len() - usize::from(self.claimed.first_key_value().is_some_and(|(start, _)| *start == 0))
     }
 
     fn nothing(&self) -> Read {
@@ -515,7 +509,7 @@ mod tests {
             blocks.rotate_left(seed as usize % count);
             for (start, end) in blocks {
                 stream.claim(start as u64, end as u64, end == total).expect("blocks are disjoint");
-                stream.deliver(start as u64, Bytes::copy_from_slice(&data[start..end]));
+                stream.deliver(start as u64, data[start..end].to_vec());
             }
             let mut read = Vec::new();
             while let Read::Data { offset, bytes } = stream.read(max) {
@@ -531,7 +525,7 @@ mod tests {
     fn credit_follows_the_reader() {
         let mut stream = ReceiveStream::new(100);
         stream.claim(0, 40, false).expect("free");
-        stream.deliver(0, Bytes::from(vec![0; 40]));
+        stream.deliver(0, vec![0; 40]);
         assert!(!stream.wants_credit());
         stream.read(24);
         assert_eq!(stream.next_credit(100), None);

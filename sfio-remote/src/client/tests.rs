@@ -18,7 +18,7 @@ use crate::name::FileName;
 use crate::remote_error::ErrorKind;
 use crate::request::{ListError, ReadList, WriteList};
 use crate::sim::{Dice, Network};
-use crate::store::{DiskOperation, Fault, FaultyStore, MemoryStore, SystemCall};
+use crate::store::{Errand, Fault, FaultyStore, MemoryStore, SystemCall};
 
 const NAMES: [&str; 5] = ["client", "other", "io1", "io2", "io3"];
 const CLIENT: MemberId = MemberId(0);
@@ -30,7 +30,7 @@ struct Cluster {
     members: Vec<SfioApplication>,
     stores: Vec<FaultyStore<MemoryStore>>,
     /// Disk operations under way; any may end next.
-    running: Vec<(usize, DiskOperation)>,
+    running: Vec<(usize, Errand)>,
     /// How many were carried out.
     disk_operations: u64,
     frozen: Option<usize>,
@@ -101,10 +101,12 @@ impl Cluster {
             self.collect(index);
         }
         if !self.running.is_empty() {
-            let (index, operation) = self.running.swap_remove(self.dice.below(self.running.len()));
-            let result = operation.perform_on(&mut self.stores[index]);
-            self.disk_operations += 1;
-            self.command(MemberId(index as u16), Command::Disk(result));
+            let (index, errand) = self.running.swap_remove(self.dice.below(self.running.len()));
+            let results = errand.perform(|operation| operation.perform_on(&mut self.stores[index]));
+            for result in results {
+                self.disk_operations += 1;
+                self.command(MemberId(index as u16), Command::Disk(result));
+            }
             self.collect(index);
             busy = true;
         }
@@ -115,7 +117,7 @@ impl Cluster {
         use fec_transport::Application as _;
         while let Some(outcome) = self.members[index].poll_outcome() {
             match outcome {
-                Told::Disk(operation) => self.running.push((index, operation)),
+                Told::Disk(errand) => self.running.push((index, errand)),
                 Told::Completion(completion) => completion.deliver(),
             }
         }

@@ -1,10 +1,9 @@
 //! A member's process: endpoint, application and disk.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use fec_transport::io::{Endpoint, EndpointConfig, EndpointEnded, EndpointError, Handle};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::client::SfioClient;
@@ -12,10 +11,10 @@ use super::disk::{DiskStore, ExportError, Quotas, verify_root};
 use crate::application::{Command, Outcome, SfioApplication};
 use crate::client::ClientConfig;
 use crate::io_node::IoNodeConfig;
-use crate::store::{DiskOperation, Elevator};
+use crate::store::Errand;
 
 /// What a member does with striped files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct MemberConfig {
     /// Limits as a client.
     pub client: ClientConfig,
@@ -29,8 +28,6 @@ pub struct MemberConfig {
     pub export_identity: Option<PathBuf>,
     /// How much each member may fill there. Default: no quotas.
     pub quotas: Quotas,
-    /// Disk operations at once. Default 8: enough for the queues of one solid-state disk.
-    pub disk_threads: usize,
 }
 
 /// Why a member does not start.
@@ -57,19 +54,6 @@ pub struct SfioMember {
     _disk: JoinSet<()>,
 }
 
-impl Default for MemberConfig {
-    fn default() -> MemberConfig {
-        MemberConfig {
-            client: ClientConfig::default(),
-            io_node: IoNodeConfig::default(),
-            export: None,
-            export_identity: None,
-            quotas: Quotas::default(),
-            disk_threads: 8,
-        }
-    }
-}
-
 impl SfioMember {
     /// Starts the process: binds its sockets, opens its export root, dials its neighbours.
     ///
@@ -86,12 +70,12 @@ impl SfioMember {
             Some(_) => SfioApplication::serving(config.client, config.io_node),
             None => SfioApplication::client(config.client),
         };
-        let (operations, waiting) = mpsc::unbounded_channel();
-        let host = Host { operations };
+        let (errands, waiting) = mpsc::unbounded_channel();
+        let host = Host { errands };
         let endpoint = Endpoint::start(endpoint, application, move |outcome| host.tell(outcome)).await?;
         let mut disk = JoinSet::new();
         if let Some(store) = store {
-            disk.spawn(serve_disk(store, waiting, endpoint.handle().clone(), config.disk_threads));
+            disk.spawn(serve_disk(store, waiting, endpoint.handle().clone()));
         }
         let client = SfioClient::new(endpoint.handle().clone());
         Ok(SfioMember { endpoint, client, _disk: disk })
@@ -128,8 +112,8 @@ impl SfioClient {
 
 /// What the endpoint tells: runs in its task, so it only hands on.
 struct Host {
-    /// As many as the I/O node lets be under way, which is bounded by its memory.
-    operations: mpsc::UnboundedSender<DiskOperation>,
+    /// As many as the I/O node lets be under way: [`IoNodeConfig::disk_operations`].
+    errands: mpsc::UnboundedSender<Errand>,
 }
 
 impl Host {
@@ -137,37 +121,24 @@ impl Host {
         match outcome {
             Outcome::Completion(completion) => completion.deliver(),
             // The receiver ends only with the member.
-            Outcome::Disk(operation) => drop(self.operations.send(operation)),
+            Outcome::Disk(errand) => drop(self.errands.send(errand)),
         }
     }
 }
 
-/// Carries disk operations out, a few at a time, on threads that may block.
+/// Carries disk operations out on threads that may block, as many at once as the I/O node asks for.
 async fn serve_disk(
     store: DiskStore,
-    mut operations: mpsc::UnboundedReceiver<DiskOperation>,
+    mut errands: mpsc::UnboundedReceiver<Errand>,
     handle: Handle<SfioApplication>,
-    threads: usize,
 ) {
-    let free = Arc::new(Semaphore::new(threads.max(1)));
-    let mut elevator = Elevator::default();
-    while let Some(operation) = operations.recv().await {
-        elevator.push(operation);
-        while !elevator.is_empty() {
-            // The semaphore is never closed.
-            let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return };
-            while let Ok(operation) = operations.try_recv() {
-                elevator.push(operation);
+    while let Some(errand) = errands.recv().await {
+        let (store, handle) = (store.clone(), handle.clone());
+        tokio::task::spawn_blocking(move || {
+            for result in errand.perform(|operation| store.perform(operation)) {
+                // An endpoint that has ended needs no results.
+                let _ = handle.command_blocking(Command::Disk(result));
             }
-            let Some(errand) = elevator.pop() else { break };
-            let (store, handle) = (store.clone(), handle.clone());
-            tokio::task::spawn_blocking(move || {
-                for result in errand.perform(|operation| store.perform(operation)) {
-                    // An endpoint that has ended needs no results.
-                    let _ = handle.command_blocking(Command::Disk(result));
-                }
-                drop(permit);
-            });
-        }
+        });
     }
 }

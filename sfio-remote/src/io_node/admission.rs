@@ -1,7 +1,7 @@
 //! Which requests are let through: rights of members, claims on subfiles, and what is written once.
 
 use fec_transport::SessionId;
-use fec_transport::overlay::Peer;
+use fec_transport::overlay::{MemberId, Peer};
 use fec_transport::time::Time;
 
 use super::claims::Claims;
@@ -58,7 +58,7 @@ impl Admission {
                 refuse_other_than_free(path)?;
                 refuse_other_than_free(target)?;
             }
-            other => self.admit_in_territory(client.session, other)?,
+            other => self.admit_in_territory(client, other)?,
         }
         match changes_something(request) {
             true => self.claims.admit(client, request),
@@ -106,27 +106,28 @@ impl Admission {
     }
 
     /// What holds at the request's path, whatever rights the client has.
-    fn admit_in_territory(&mut self, session: SessionId, request: &RequestKind) -> Result<(), RemoteError> {
+    fn admit_in_territory(&mut self, client: &Client<'_>, request: &RequestKind) -> Result<(), RemoteError> {
         let Some(path) = request.path() else { return Ok(()) };
         match Territory::of(path) {
             Territory::Free => Ok(()),
             Territory::Reserved => Err(RemoteError::new(ErrorKind::Reserved, path.to_string())),
-            Territory::Dataset(file) => self.admit_to_dataset(session, file, path, request),
+            Territory::Dataset(file) => self.admit_to_dataset(client, file, path, request),
         }
     }
 
     fn admit_to_dataset(
         &mut self,
-        session: SessionId,
+        client: &Client<'_>,
         file: DatasetFile,
         path: &SubfilePath,
         request: &RequestKind,
     ) -> Result<(), RemoteError> {
+        let session = client.session;
         let is_written_elsewhere =
             self.write_once.is_being_written(path) && !self.write_once.is_written_by(path, session);
         match (request, file) {
             (RequestKind::Create { exclusive: true, .. }, kind) if kind != DatasetFile::Commit => {
-                self.write_once.admit_creation(session)
+                self.write_once.admit_creation(client.peer.member)
             }
             (RequestKind::Write { runs, .. }, _) => self.write_once.admit_write(path, session, runs),
             // What another session wrote may have been lost with an older process of this I/O node: a sync would not
@@ -161,8 +162,18 @@ impl Admission {
         self.write_once.seal(path);
     }
 
-    pub(super) fn session_ended(&mut self, session: SessionId) {
-        self.claims.session_ended(session);
+    /// The creation of a subfile that a process of `member` claims has ended.
+    pub(super) fn creation_ended(&mut self, member: MemberId, path: &SubfilePath, succeeded: bool) {
+        self.claims.creation_ended(member, path, succeeded);
+    }
+
+    /// How many subfiles the processes of each member have claimed.
+    pub(super) fn claims(&self) -> impl Iterator<Item = (MemberId, usize)> + '_ {
+        self.claims.counts()
+    }
+
+    pub(super) fn session_ended(&mut self, member: MemberId, session: SessionId) {
+        self.claims.session_ended(member, session);
         self.write_once.session_ended(session);
     }
 }
@@ -198,7 +209,7 @@ fn changes_something(request: &RequestKind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use fec_transport::overlay::{InstanceId, MemberId};
+    use fec_transport::overlay::InstanceId;
 
     use super::*;
     use crate::distribution::Extent;
@@ -261,7 +272,7 @@ mod tests {
                 assert_eq!(refused, Err(ErrorKind::WriteOnce), "{request:?}");
             }
             assert_eq!(kind(admission.admit(&client(ONE, "writer"), &create(text, true))), Ok(()));
-            admission.write_once.created(path(text), ONE);
+            admission.write_once.created(path(text), MemberId(1), ONE);
             let write = RequestKind::Write { path: path(text), runs: bytes() };
             let sync = RequestKind::Sync { path: path(text) };
             for request in [&write, &sync] {
@@ -302,17 +313,17 @@ mod tests {
         let mut admission = admission();
         let remove = |text| RequestKind::Remove { path: path(text) };
         for text in ["d/journals/RUN", "d/staged/RUN"] {
-            admission.write_once.created(path(text), ONE);
+            admission.write_once.created(path(text), MemberId(1), ONE);
             assert_eq!(kind(admission.admit(&client(ONE, "writer"), &remove(text))), Ok(()));
             assert_eq!(kind(admission.admit(&client(TWO, "client"), &remove(text))), Err(ErrorKind::Claimed));
-            admission.session_ended(ONE);
+            admission.session_ended(MemberId(1), ONE);
             assert_eq!(kind(admission.admit(&client(TWO, "client"), &remove(text))), Ok(()));
             assert_eq!(
                 kind(admission.admit(&client(TWO, "writer"), &remove(text))),
                 Err(ErrorKind::AppendOnly)
             );
         }
-        admission.write_once.created(path("d/objects/RUN"), ONE);
+        admission.write_once.created(path("d/objects/RUN"), MemberId(1), ONE);
         let refused = kind(admission.admit(&client(ONE, "client"), &remove("d/objects/RUN")));
         assert_eq!(refused, Err(ErrorKind::WriteOnce), "it may have been published");
     }

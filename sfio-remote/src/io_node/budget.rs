@@ -1,74 +1,76 @@
 //! The memory between network and disk.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeSet;
 
-use fec_transport::{SessionId, StreamId};
+use fec_transport::StreamId;
+use fec_transport::overlay::MemberId;
+use fec_transport::shares::Shares;
 
-/// Counts payload bytes in memory, over all sessions and for each, and remembers which streams wait for some.
+use crate::fair::FairQueue;
+
+/// Counts payload bytes in memory, over all members and for each, and remembers which streams wait for some.
 #[derive(Debug)]
 pub(super) struct Budget {
-    limit: u64,
-    session_limit: u64,
-    used: u64,
-    used_by: BTreeMap<SessionId, u64>,
-    waiting: VecDeque<StreamId>,
+    shares: Shares<MemberId>,
+    waiting: FairQueue<MemberId, StreamId>,
     /// Whether anything was given back since the streams that wait were last called.
     released: bool,
 }
 
+/// Which members were called and wait again.
+pub(super) type Called = BTreeSet<MemberId>;
+
 impl Budget {
-    pub(super) fn new(limit: u64, session_limit: u64) -> Budget {
-        Budget {
-            limit,
-            session_limit,
-            used: 0,
-            used_by: BTreeMap::new(),
-            waiting: VecDeque::new(),
-            released: false,
-        }
+    /// Memory of `limit` bytes, of which each member may have `least` whatever others have.
+    pub(super) fn new(limit: u64, least: u64) -> Budget {
+        Budget { shares: Shares::new(limit, least), waiting: FairQueue::default(), released: false }
     }
 
     pub(super) fn used(&self) -> u64 {
-        self.used
+        self.shares.used()
     }
 
-    /// How much `session` may take now.
-    pub(super) fn available(&self, session: SessionId) -> u64 {
-        let used_by = self.used_by.get(&session).copied().unwrap_or(0);
-        self.limit.saturating_sub(self.used).min(self.session_limit.saturating_sub(used_by))
+    /// What each member has.
+    pub(super) fn holders(&self) -> impl Iterator<Item = (MemberId, u64)> + '_ {
+        self.shares.holders()
     }
 
-    pub(super) fn take(&mut self, session: SessionId, bytes: u64) {
-        self.used += bytes;
-        *self.used_by.entry(session).or_default() += bytes;
+    /// How much `member` may take now.
+    pub(super) fn available(&self, member: MemberId) -> u64 {
+        self.shares.available(member)
     }
 
-    pub(super) fn release(&mut self, session: SessionId, bytes: u64) {
-        self.used -= bytes;
+    pub(super) fn take(&mut self, member: MemberId, bytes: u64) {
+        self.shares.take(member, bytes);
+    }
+
+    pub(super) fn release(&mut self, member: MemberId, bytes: u64) {
+        self.shares.give_back(member, bytes);
         self.released |= bytes > 0;
-        if let Some(used_by) = self.used_by.get_mut(&session) {
-            *used_by -= bytes;
-            if *used_by == 0 {
-                self.used_by.remove(&session);
-            }
-        }
     }
 
     /// `stream` wants to be called when there may be more.
-    pub(super) fn wait(&mut self, stream: StreamId) {
-        if !self.waiting.contains(&stream) {
-            self.waiting.push_back(stream);
-        }
+    pub(super) fn wait(&mut self, member: MemberId, stream: StreamId) {
+        self.waiting.push(member, stream);
     }
 
-    /// Whether anybody waits.
-    pub(super) fn is_short(&self) -> bool {
-        !self.waiting.is_empty()
+    /// `stream` is gone.
+    pub(super) fn forget(&mut self, member: MemberId, stream: StreamId) {
+        self.waiting.remove(member, &stream);
     }
 
-    /// The streams that wait, those that have waited longest first, if there is more memory since they were last
-    /// called. They wait no more.
-    pub(super) fn take_waiting(&mut self) -> VecDeque<StreamId> {
-        if std::mem::take(&mut self.released) { std::mem::take(&mut self.waiting) } else { VecDeque::new() }
+    pub(super) fn is_waiting(&self, member: MemberId, stream: StreamId) -> bool {
+        self.waiting.has(member, &stream)
+    }
+
+    /// Whether there is more memory since this was last asked.
+    pub(super) fn take_released(&mut self) -> bool {
+        std::mem::take(&mut self.released)
+    }
+
+    /// The stream to call next, of the member that has least, but for those that were called in vain.
+    pub(super) fn next_waiting(&mut self, in_vain: &Called) -> Option<(MemberId, StreamId)> {
+        let Budget { shares, waiting, .. } = self;
+        waiting.pop(|member| !in_vain.contains(&member), |member| shares.held(member))
     }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use fec_transport::overlay::Peer;
+use fec_transport::overlay::{MemberId, Peer};
+use fec_transport::shares::Shares;
 use fec_transport::{Read, StreamError, StreamId, Time};
 
 use super::IoNodeConfig;
 use super::admission::{Admission, Client};
 use super::budget::Budget;
-use super::disk_queue::DiskQueue;
+use super::disk_queue::{Asker, DiskQueue};
 use super::grace::Grace;
 use super::past::Seen;
 use super::turns::Turns;
@@ -27,23 +28,35 @@ pub(super) struct Shared {
     pub(super) admission: Admission,
     pub(super) turns: Turns,
     pub(super) grace: Grace,
+    /// The bytes of requests, and of replies other than those of reads.
+    pub(super) requests: Shares<MemberId>,
 }
 
 /// What all transfers share, the transport, the time, and which transfer takes the step.
 pub(super) struct Context<'a, T> {
     pub(super) now: Time,
-    pub(super) stream: StreamId,
+    pub(super) asker: Asker,
     pub(super) shared: &'a mut Shared,
     pub(super) transport: &'a mut T,
 }
 
 impl<T: Transport> Context<'_, T> {
+    /// The stream of the transfer.
+    pub(super) fn stream(&self) -> StreamId {
+        self.asker.stream
+    }
+
+    /// The member that asks.
+    pub(super) fn member(&self) -> MemberId {
+        self.asker.member
+    }
+
     pub(super) fn read(&mut self, max: u64) -> Result<Read, StreamError> {
-        self.transport.read(self.now, self.stream, usize::try_from(max).unwrap_or(usize::MAX))
+        self.transport.read(self.now, self.stream(), usize::try_from(max).unwrap_or(usize::MAX))
     }
 
     pub(super) fn submit(&mut self, path: &SubfilePath, action: DiskAction, reserved: u64) -> Ticket {
-        self.shared.disk.submit(self.stream, path, action, reserved)
+        self.shared.disk.submit(self.asker, path, action, reserved)
     }
 
     /// The name of the member that asks.
@@ -56,12 +69,12 @@ impl<T: Transport> Context<'_, T> {
 
     /// The process that asks.
     fn peer(&self) -> Result<Peer, RemoteError> {
-        self.transport.peer(self.stream.session).ok_or_else(|| RemoteError::new(ErrorKind::Cancelled, ""))
+        self.transport.peer(self.stream().session).ok_or_else(|| RemoteError::new(ErrorKind::Cancelled, ""))
     }
 
     /// Refuses what the client may not do, or not now.
     pub(super) fn admit(&mut self, request: &RequestKind) -> Result<(), RemoteError> {
-        let (session, peer, name) = (self.stream.session, self.peer()?, self.client_name()?);
+        let (session, peer, name) = (self.stream().session, self.peer()?, self.client_name()?);
         self.shared.admission.admit(&Client { session, peer, name: &name, now: self.now }, request)
     }
 
@@ -73,34 +86,53 @@ impl<T: Transport> Context<'_, T> {
         action: DiskAction,
     ) -> Option<Result<DiskReply, RemoteError>> {
         let (id, kind) = request;
-        let id = (self.transport.peer(self.stream.session)?, id);
-        match self.shared.disk.past.look_up(id, kind, self.stream) {
-            Seen::New => self.shared.disk.submit_once(self.stream, path, action, id),
+        let id = (self.transport.peer(self.stream().session)?, id);
+        match self.shared.disk.past.look_up(id, kind, self.stream()) {
+            Seen::New => self.shared.disk.submit_once(self.asker, path, action, id),
             Seen::Running => {}
             Seen::Done(outcome) => return Some(outcome.map_err(|error| error.error)),
         }
         None
     }
 
+    /// Creates a subfile that was claimed.
+    pub(super) fn submit_claimed(&mut self, path: &SubfilePath, action: DiskAction) {
+        self.shared.disk.submit_claimed(self.asker, path, action);
+    }
+
+    /// The request takes so many bytes more.
+    ///
+    /// # Errors
+    /// If the member's requests take all that they may.
+    pub(super) fn take_for_request(&mut self, bytes: u64) -> Result<u64, RemoteError> {
+        let (member, requests) = (self.member(), &mut self.shared.requests);
+        if requests.available(member) < bytes {
+            let text = format!("this member's requests have {} bytes of memory", requests.held(member));
+            return Err(RemoteError::new(ErrorKind::Overloaded, text));
+        }
+        requests.take(member, bytes);
+        Ok(bytes)
+    }
+
     pub(super) fn sync(&mut self, path: &SubfilePath) -> Result<(), RemoteError> {
-        self.shared.disk.sync(self.stream, path).map_err(|error| error.error)
+        self.shared.disk.sync(self.asker, path).map_err(|error| error.error)
     }
 
     /// How much payload memory this transfer may take now.
     pub(super) fn available_memory(&self) -> u64 {
-        self.shared.budget.available(self.stream.session)
+        self.shared.budget.available(self.member())
     }
 
     pub(super) fn take_memory(&mut self, bytes: u64) {
-        self.shared.budget.take(self.stream.session, bytes);
+        self.shared.budget.take(self.asker.member, bytes);
     }
 
     pub(super) fn release_memory(&mut self, bytes: u64) {
-        self.shared.budget.release(self.stream.session, bytes);
+        self.shared.budget.release(self.asker.member, bytes);
     }
 
     /// The transfer takes its next step when there may be more memory.
     pub(super) fn wait_for_memory(&mut self) {
-        self.shared.budget.wait(self.stream);
+        self.shared.budget.wait(self.asker.member, self.asker.stream);
     }
 }

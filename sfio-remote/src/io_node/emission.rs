@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::context::Context;
-use super::extents::{ExtentCursor, total};
+use super::extents::{ExtentCursor, described, total};
 use super::outbox::Outbox;
 use super::transfer::Progress;
 use crate::name::SubfilePath;
@@ -55,14 +55,14 @@ impl Emission {
         if handed_on || asked { Progress::Made } else { Progress::Blocked }
     }
 
-    /// A read has ended.
-    pub(super) fn read(&mut self, ticket: Ticket, data: Bytes) -> Result<(), RemoteError> {
-        let Some(piece) = self.ahead.iter_mut().find(|piece| piece.ticket == ticket) else { return Ok(()) };
+    /// A read has ended. Gives how many bytes stay in memory.
+    pub(super) fn read(&mut self, ticket: Ticket, data: Bytes) -> Result<u64, RemoteError> {
+        let Some(piece) = self.ahead.iter_mut().find(|piece| piece.ticket == ticket) else { return Ok(0) };
         if data.len() as u64 != piece.length {
             return Err(RemoteError::new(ErrorKind::Changed, self.path.to_string()));
         }
         piece.data = Some(data);
-        Ok(())
+        Ok(piece.length)
     }
 
     fn hand_on(&mut self, outbox: &mut Outbox) -> bool {
@@ -86,9 +86,9 @@ impl Emission {
             return false;
         }
         let extents = self.extents.take(wanted);
-        let length = total(&extents);
-        cx.take_memory(length);
-        let ticket = cx.submit(&self.path, DiskAction::Read { extents }, length);
+        let (length, reserved) = (total(&extents), total(&extents) + described(&extents));
+        cx.take_memory(reserved);
+        let ticket = cx.submit(&self.path, DiskAction::Read { extents }, reserved);
         self.unread -= length;
         self.ahead.push_back(Piece { ticket, length, data: None });
         true

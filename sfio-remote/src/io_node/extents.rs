@@ -56,6 +56,11 @@ impl ExtentCursor {
     }
 }
 
+/// The memory that the list of `extents` takes.
+pub(super) fn described(extents: &[Extent]) -> u64 {
+    std::mem::size_of_val(extents) as u64
+}
+
 /// The number of bytes in all of `extents`.
 pub(super) fn total(extents: &[Extent]) -> u64 {
     extents.iter().map(|extent| extent.length()).sum()

@@ -23,13 +23,19 @@ pub(super) enum NotAdded {
 }
 
 impl Intervals {
-    /// Adds all bytes of `runs`, or none if one of them is there.
-    pub(super) fn add(&mut self, runs: &RunTable) -> Result<(), NotAdded> {
+    /// How many separate pieces there are.
+    pub(super) fn pieces(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds all bytes of `runs`, or none if one of them is there, or if there would be more than `most` pieces.
+    pub(super) fn add(&mut self, runs: &RunTable, most: usize) -> Result<(), NotAdded> {
+        let most = most.min(MAX_PIECES);
         if runs.runs().map(|run| run.count()).fold(0, u64::saturating_add) > MAX_PIECES as u64 {
             return Err(NotAdded::TooMany);
         }
         let extents: Vec<Extent> = runs.runs().flat_map(Run::extents).collect();
-        if self.0.len() + extents.iter().filter(|extent| !self.touches(**extent)).count() > MAX_PIECES {
+        if self.0.len() + extents.iter().filter(|extent| !self.touches(**extent)).count() > most {
             return Err(NotAdded::TooMany);
         }
         if let Some(extent) = extents.iter().find(|extent| self.overlaps(**extent)) {
@@ -77,17 +83,17 @@ mod tests {
     fn pieces_that_touch_are_one_and_too_many_are_refused() {
         let mut intervals = Intervals::default();
         for start in [10, 30, 20, 0] {
-            assert_eq!(intervals.add(&table(&[(start, 10)])), Ok(()));
+            assert_eq!(intervals.add(&table(&[(start, 10)]), usize::MAX), Ok(()));
         }
         assert_eq!(intervals, Intervals([(0, 40)].into()));
         let scattered: Vec<(u64, u64)> = (10..10 + MAX_PIECES as u64).map(|i| (i * 10, 5)).collect();
-        assert_eq!(intervals.add(&table(&scattered)), Err(NotAdded::TooMany));
-        assert_eq!(intervals.add(&table(&scattered[1..])), Ok(()));
-        assert_eq!(intervals.add(&table(&[(1 << 40, 1)])), Err(NotAdded::TooMany));
-        assert_eq!(intervals.add(&table(&[(115, 5)])), Ok(()));
-        assert_eq!(intervals.add(&table(&[(1 << 40, 1)])), Ok(()));
+        assert_eq!(intervals.add(&table(&scattered), usize::MAX), Err(NotAdded::TooMany));
+        assert_eq!(intervals.add(&table(&scattered[1..]), usize::MAX), Ok(()));
+        assert_eq!(intervals.add(&table(&[(1 << 40, 1)]), usize::MAX), Err(NotAdded::TooMany));
+        assert_eq!(intervals.add(&table(&[(115, 5)]), usize::MAX), Ok(()));
+        assert_eq!(intervals.add(&table(&[(1 << 40, 1)]), usize::MAX), Ok(()));
         let endless: Vec<(u64, u64)> = (0..=MAX_PIECES as u64).map(|i| (i * 2, 1)).collect();
-        assert_eq!(Intervals::default().add(&table(&endless)), Err(NotAdded::TooMany));
+        assert_eq!(Intervals::default().add(&table(&endless), usize::MAX), Err(NotAdded::TooMany));
     }
 
     proptest! {
@@ -102,7 +108,7 @@ mod tests {
                 }).collect();
                 let bytes: Vec<u64> = extents.iter().flat_map(|(start, length)| *start..start + length).collect();
                 let is_new = bytes.iter().all(|byte| !oracle.contains(byte));
-                prop_assert_eq!(intervals.add(&table(&extents)).is_ok(), is_new);
+                prop_assert_eq!(intervals.add(&table(&extents), usize::MAX).is_ok(), is_new);
                 if is_new {
                     oracle.extend(bytes);
                 }

@@ -11,7 +11,8 @@
 //!
 //! Payload goes to the disk in pieces while it arrives, and is read ahead while it is sent; between network and disk
 //! lies at most [`IoNodeConfig::memory_bytes`]. A transfer that gets no memory does not read its stream, which holds
-//! back the sender alone.
+//! back the sender alone. Memory, requests, the disk, claims and what is remembered are shared by members, however many
+//! processes, sessions and transfers each has ([`use_by_member`](IoNode::use_by_member)).
 
 mod admission;
 mod budget;
@@ -40,38 +41,68 @@ pub use config::IoNodeConfig;
 pub use counters::{ERROR_COUNTERS_BYTES, ErrorCounters};
 pub use rights::{AccessRules, Right, Rights};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use fec_transport::overlay::{MemberId, Peer};
+use fec_transport::shares::Shares;
 use fec_transport::{Event, SessionId, StreamId, Time};
 
 use crate::progress::SessionProgress;
 use crate::remote_error::{ErrorKind, RemoteError};
-use crate::store::{DiskOperation, DiskResult};
+use crate::store::{DiskResult, Errand};
 use crate::transport::Transport;
 use admission::Admission;
-use budget::Budget;
+use budget::{Budget, Called};
 use context::{Context, Shared};
-use disk_queue::{Completed, DiskQueue};
+use disk_queue::{Asker, Completed, DiskQueue};
 use grace::Grace;
+use reception::LEAST_READ;
 use transfer::{Status, Transfer};
 use turns::Turns;
+
+/// What a transfer takes of the memory for requests before its first byte has come.
+const TRANSFER_BYTES: u64 = 512;
+
+/// What each member may have of the memory for requests whatever others have: a dozen of the longest requests.
+const LEAST_REQUEST_BYTES: u64 = 1 << 20;
 
 /// Serves the subfiles of one member.
 #[derive(Debug)]
 pub struct IoNode {
     transfers: BTreeMap<StreamId, Transfer>,
+    /// Those of each member.
+    of_member: BTreeMap<MemberId, BTreeSet<StreamId>>,
     shared: Shared,
     progress: SessionProgress,
+}
+
+/// What one member has of what an I/O node's clients share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemberUse {
+    /// Transfers.
+    pub transfers: usize,
+    /// Bytes of payload between network and disk.
+    pub memory_bytes: u64,
+    /// Bytes of requests.
+    pub request_bytes: u64,
+    /// Subfiles that it has claimed, those included whose claims have lapsed.
+    pub claims: usize,
 }
 
 impl IoNode {
     /// An I/O node without transfers.
     pub fn new(config: IoNodeConfig) -> IoNode {
-        let budget = Budget::new(config.memory_bytes, config.session_memory_bytes);
-        let admission = Admission::new(config.access.clone());
-        let (turns, grace) = (Turns::default(), Grace::new(config.reclaim_after));
-        let shared = Shared { config, budget, disk: DiskQueue::default(), admission, turns, grace };
-        IoNode { transfers: BTreeMap::new(), shared, progress: SessionProgress::default() }
+        let shared = Shared {
+            budget: Budget::new(config.memory_bytes, config.piece_bytes.max(LEAST_READ)),
+            disk: DiskQueue::new(config.disk_operations),
+            admission: Admission::new(config.access.clone()),
+            turns: Turns::default(),
+            grace: Grace::new(config.reclaim_after),
+            requests: Shares::new(config.request_bytes, LEAST_REQUEST_BYTES),
+            config,
+        };
+        let progress = SessionProgress::default();
+        IoNode { transfers: BTreeMap::new(), of_member: BTreeMap::new(), shared, progress }
     }
 
     /// The transport has news about a stream that a client opened, or about a session.
@@ -81,10 +112,10 @@ impl IoNode {
             Event::StreamOpened { stream } => self.accept(now, transport, stream),
             Event::Readable { stream } | Event::Writable { stream } => self.advance(now, transport, stream),
             Event::StreamReset { stream, .. } => self.remove(now, transport, stream),
-            Event::SessionClosed { session, .. } => {
+            Event::SessionClosed { session, member, .. } => {
                 let streams: Vec<StreamId> = self.streams_of(session).collect();
                 streams.into_iter().for_each(|stream| self.remove(now, transport, stream));
-                self.shared.admission.session_ended(session);
+                self.shared.admission.session_ended(member, session);
             }
             Event::SessionOpened { .. } | Event::StreamsAvailable { .. } | Event::Delivered { .. } => {}
         }
@@ -99,8 +130,9 @@ impl IoNode {
         self.serve_waiting(now, transport);
     }
 
-    /// The next disk operation to carry out.
-    pub fn poll_operation(&mut self) -> Option<DiskOperation> {
+    /// What the disk is to do next, if it is not busy with [`IoNodeConfig::disk_operations`] such errands; the result of
+    /// each operation goes to [`handle_disk`](Self::handle_disk).
+    pub fn poll_operation(&mut self) -> Option<Errand> {
         self.shared.disk.poll()
     }
 
@@ -133,6 +165,11 @@ impl IoNode {
         self.shared.disk.counters
     }
 
+    /// The limits.
+    pub fn config(&self) -> &IoNodeConfig {
+        &self.shared.config
+    }
+
     /// The bytes of payload between network and disk.
     pub fn memory_used(&self) -> u64 {
         self.shared.budget.used()
@@ -143,56 +180,89 @@ impl IoNode {
         self.transfers.len()
     }
 
+    /// What each member has of what all share; those that have nothing are left out.
+    pub fn use_by_member(&self) -> BTreeMap<MemberId, MemberUse> {
+        let mut uses: BTreeMap<MemberId, MemberUse> = BTreeMap::new();
+        for (member, streams) in &self.of_member {
+            uses.entry(*member).or_default().transfers = streams.len();
+        }
+        for (member, bytes) in self.shared.budget.holders() {
+            uses.entry(member).or_default().memory_bytes = bytes;
+        }
+        for (member, bytes) in self.shared.requests.holders() {
+            uses.entry(member).or_default().request_bytes = bytes;
+        }
+        for (member, claims) in self.shared.admission.claims() {
+            uses.entry(member).or_default().claims = claims;
+        }
+        uses
+    }
+
     fn accept<T: Transport>(&mut self, now: Time, transport: &mut T, stream: StreamId) {
-        if self.streams_of(stream.session).count() >= self.shared.config.transfers_per_session {
+        let Some(Peer { member, .. }) = transport.peer(stream.session) else { return };
+        let streams = self.of_member.get(&member).map_or(0, BTreeSet::len);
+        let requests = &mut self.shared.requests;
+        let is_full = streams >= self.shared.config.transfers_per_member;
+        if is_full || requests.available(member) < TRANSFER_BYTES {
             transport.reset(now, stream, RemoteError::new(ErrorKind::Overloaded, "").reset_code());
             return;
         }
-        self.transfers.insert(stream, Transfer::new(now));
+        requests.take(member, TRANSFER_BYTES);
+        self.of_member.entry(member).or_default().insert(stream);
+        self.transfers.insert(stream, Transfer::new(now, member, TRANSFER_BYTES));
         self.schedule_check(now);
         self.advance(now, transport, stream);
     }
 
     fn advance<T: Transport>(&mut self, now: Time, transport: &mut T, stream: StreamId) {
         let Some(transfer) = self.transfers.get_mut(&stream) else { return };
-        let status = transfer.advance(&mut Context { now, stream, shared: &mut self.shared, transport });
+        let asker = Asker { member: transfer.member(), stream };
+        let status = transfer.advance(&mut Context { now, asker, shared: &mut self.shared, transport });
         if !matches!(status, Ok(Status::Running)) {
             self.remove(now, transport, stream);
-        }
-        if self.shared.budget.is_short() {
-            self.flush_all(now, transport);
+        } else if self.shared.budget.is_waiting(asker.member, stream) {
+            self.flush_all(now, transport, asker.member);
         }
     }
 
     fn completed<T: Transport>(&mut self, now: Time, transport: &mut T, completed: Completed) {
-        let stream = completed.stream;
+        let Asker { member, stream } = completed.asker;
+        if let Some(path) = &completed.claim {
+            self.shared.admission.creation_ended(member, path, completed.outcome.is_ok());
+        }
         let Some(transfer) = self.transfers.get_mut(&stream) else {
             // The transfer was given up in the meantime; its memory was not.
-            self.shared.budget.release(stream.session, completed.reserved);
-            self.end_turn(stream);
+            self.shared.budget.release(member, completed.reserved);
+            self.end_turn(completed.asker);
             return;
         };
-        let mut cx = Context { now, stream, shared: &mut self.shared, transport };
+        let mut cx = Context { now, asker: completed.asker, shared: &mut self.shared, transport };
         match transfer.completed(completed, &mut cx) {
             Ok(()) => self.advance(now, transport, stream),
             Err(error) => self.reset(now, transport, stream, &error),
         }
     }
 
-    /// Hands every write's last bytes to the disk: they may be all the memory there is.
-    fn flush_all<T: Transport>(&mut self, now: Time, transport: &mut T) {
-        for (stream, transfer) in &mut self.transfers {
-            transfer.flush(&mut Context { now, stream: *stream, shared: &mut self.shared, transport });
+    /// Hands the last bytes of every write of a member that waits for memory to the disk: they may be all that it may
+    /// have.
+    fn flush_all<T: Transport>(&mut self, now: Time, transport: &mut T, member: MemberId) {
+        for stream in self.of_member.get(&member).into_iter().flatten() {
+            if let Some(transfer) = self.transfers.get_mut(stream) {
+                let asker = Asker { member, stream: *stream };
+                transfer.flush(&mut Context { now, asker, shared: &mut self.shared, transport });
+            }
         }
     }
 
     /// Lets transfers go on that waited for memory, if there is some, or for their turn.
     fn serve_waiting<T: Transport>(&mut self, now: Time, transport: &mut T) {
-        for stream in self.shared.budget.take_waiting() {
-            if self.shared.budget.used() < self.shared.config.memory_bytes {
+        while self.shared.budget.take_released() {
+            let mut in_vain = Called::new();
+            while let Some((member, stream)) = self.shared.budget.next_waiting(&in_vain) {
                 self.advance(now, transport, stream);
-            } else {
-                self.shared.budget.wait(stream);
+                if self.shared.budget.is_waiting(member, stream) {
+                    in_vain.insert(member);
+                }
             }
         }
         while let Some(stream) = self.shared.turns.next() {
@@ -207,16 +277,26 @@ impl IoNode {
     }
 
     fn remove<T: Transport>(&mut self, now: Time, transport: &mut T, stream: StreamId) {
-        if let Some(transfer) = self.transfers.remove(&stream) {
-            transfer.release(&mut Context { now, stream, shared: &mut self.shared, transport });
-            self.end_turn(stream);
+        let Some(transfer) = self.transfers.remove(&stream) else { return };
+        let asker = Asker { member: transfer.member(), stream };
+        transfer.release(&mut Context { now, asker, shared: &mut self.shared, transport });
+        if let Some(streams) = self.of_member.get_mut(&asker.member) {
+            streams.remove(&stream);
+            if streams.is_empty() {
+                self.of_member.remove(&asker.member);
+            }
         }
+        self.shared.budget.forget(asker.member, stream);
+        for cancelled in self.shared.disk.cancel(stream) {
+            self.completed(now, transport, cancelled);
+        }
+        self.end_turn(asker);
     }
 
-    /// Lets others have their turn once the disk has done all that was asked for on the ended `stream`.
-    fn end_turn(&mut self, stream: StreamId) {
-        if !self.shared.disk.is_busy_for(stream) {
-            self.shared.turns.release(stream);
+    /// Lets others have their turn once the disk has done all that was asked for on the ended stream.
+    fn end_turn(&mut self, asker: Asker) {
+        if !self.shared.disk.is_busy_for(asker.stream) {
+            self.shared.turns.release(asker.member, asker.stream);
         }
     }
 

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use fec_transport::StreamId;
-use fec_transport::overlay::Peer;
+use fec_transport::overlay::{InstanceId, MemberId, Peer};
 
 use crate::store::{DiskError, DiskReply};
 use crate::wire::{RequestId, RequestKind};
 
-/// The most outcomes that are remembered, over all clients; the oldest are forgotten first.
-const MAX_REMEMBERED: usize = 4_096;
+/// The most outcomes that are remembered of one member's requests; the oldest are forgotten first.
+const MAX_REMEMBERED: usize = 1_024;
+
+/// The most streams that wait for one outcome: who asks again has given up the streams before.
+const MAX_REPETITIONS: usize = 16;
 
 /// One request of one client's process.
 pub(super) type PastId = (Peer, RequestId);
@@ -18,9 +21,12 @@ pub(super) type PastId = (Peer, RequestId);
 #[derive(Debug, Default)]
 pub(super) struct Past {
     requests: BTreeMap<PastId, Entry>,
-    /// In the order of their arrival.
-    order: VecDeque<PastId>,
+    /// Those of each member in the order of their arrival.
+    order: BTreeMap<MemberId, VecDeque<RequestOf>>,
 }
+
+/// A request of some process of a member.
+type RequestOf = (InstanceId, RequestId);
 
 #[derive(Debug)]
 struct Entry {
@@ -57,6 +63,9 @@ impl Past {
         match self.requests.get_mut(&id).filter(|entry| entry.kind == *kind) {
             Some(Entry { state: State::Done(outcome), .. }) => Seen::Done(outcome.clone()),
             Some(Entry { state: State::Running(waiting), .. }) => {
+                if waiting.len() >= MAX_REPETITIONS {
+                    waiting.remove(0);
+                }
                 waiting.push(stream);
                 Seen::Running
             }
@@ -76,14 +85,28 @@ impl Past {
         }
     }
 
+    /// The stream on which the request came is given up, and the disk has not begun with it. Gives a stream on which it
+    /// was repeated, which waits for it instead; without any it is as if it had not come.
+    pub(super) fn give_up(&mut self, id: PastId) -> Option<StreamId> {
+        match &mut self.requests.get_mut(&id)?.state {
+            State::Running(waiting) if !waiting.is_empty() => Some(waiting.remove(0)),
+            _ => {
+                self.requests.remove(&id);
+                None
+            }
+        }
+    }
+
     fn remember(&mut self, id: PastId, kind: RequestKind) {
         let entry = Entry { kind, state: State::Running(Vec::new()) };
+        let (peer, request) = id;
+        let order = self.order.entry(peer.member).or_default();
         if self.requests.insert(id, entry).is_none() {
-            self.order.push_back(id);
+            order.push_back((peer.instance, request));
         }
-        while self.order.len() > MAX_REMEMBERED {
-            if let Some(oldest) = self.order.pop_front() {
-                self.requests.remove(&oldest);
+        while order.len() > MAX_REMEMBERED {
+            if let Some((instance, request)) = order.pop_front() {
+                self.requests.remove(&(Peer { instance, ..peer }, request));
             }
         }
     }
@@ -122,13 +145,38 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_begun_and_is_given_up_goes_to_who_asked_again_or_is_forgotten() {
+        let mut past = Past::default();
+        assert_eq!(past.look_up(id(1), &remove("a"), stream(2)), Seen::New);
+        assert_eq!(past.look_up(id(1), &remove("a"), stream(4)), Seen::Running);
+        assert_eq!(past.give_up(id(1)), Some(stream(4)));
+        assert_eq!(past.give_up(id(1)), None);
+        assert_eq!(past.look_up(id(1), &remove("a"), stream(6)), Seen::New);
+    }
+
+    /// One member's flood of requests once made the I/O node forget the outcomes of all others.
+    #[test]
+    fn each_member_has_a_memory_of_its_own() {
+        let mut past = Past::default();
+        let ((mut peer, request), outcome) = (id(1), Ok(DiskReply::default()));
+        peer.member = MemberId(2);
+        assert_eq!(past.look_up((peer, request), &remove("a"), stream(2)), Seen::New);
+        past.done((peer, request), &outcome);
+        for operation in 0..5 * MAX_REMEMBERED as u64 {
+            past.look_up(id(operation), &remove("a"), stream(2));
+        }
+        assert_eq!(past.look_up((peer, request), &remove("a"), stream(4)), Seen::Done(outcome));
+    }
+
+    #[test]
     fn the_memory_is_bounded_and_the_oldest_is_forgotten_first() {
         let mut past = Past::default();
         for operation in 0..=MAX_REMEMBERED as u64 {
             assert_eq!(past.look_up(id(operation), &remove("a"), stream(2)), Seen::New);
             past.done(id(operation), &Ok(DiskReply::default()));
         }
-        assert_eq!((past.requests.len(), past.order.len()), (MAX_REMEMBERED, MAX_REMEMBERED));
+        let remembered = past.order.values().map(VecDeque::len).sum::<usize>();
+        assert_eq!((past.requests.len(), remembered), (MAX_REMEMBERED, MAX_REMEMBERED));
         assert!(matches!(past.look_up(id(1), &remove("a"), stream(2)), Seen::Done(_)));
         assert_eq!(past.look_up(id(0), &remove("a"), stream(2)), Seen::New);
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use fec_transport::{Read, StreamError};
 
 use super::context::Context;
-use super::extents::{ExtentCursor, total};
+use super::extents::{ExtentCursor, described, total};
 use super::transfer::Progress;
 use crate::dataset::Territory;
 use crate::name::SubfilePath;
@@ -14,7 +14,7 @@ use crate::transport::Transport;
 use crate::wire::RunTable;
 
 /// Below this much free memory a transfer waits instead of writing crumbs to the disk.
-const LEAST_READ: u64 = 16 << 10;
+pub(super) const LEAST_READ: u64 = 16 << 10;
 
 /// A write whose payload arrives.
 #[derive(Debug)]
@@ -106,7 +106,9 @@ impl Reception {
         let extents = self.extents.take(self.piece_bytes);
         let bytes = total(&extents);
         let data = split_off(&mut self.piece, bytes);
-        cx.submit(&self.path, DiskAction::Write { extents, data }, bytes);
+        let description = described(&extents);
+        cx.take_memory(description);
+        cx.submit(&self.path, DiskAction::Write { extents, data }, bytes + description);
         self.piece_bytes -= bytes;
         self.writes_running += 1;
         Progress::Made
@@ -123,7 +125,7 @@ impl Reception {
     /// What is written once may have been sealed since the write began, for instance because it was published.
     fn check_writer<T: Transport>(&self, cx: &mut Context<'_, T>) -> Result<(), RemoteError> {
         match self.is_written_once {
-            true => cx.shared.admission.write_once().check_writer(&self.path, cx.stream.session),
+            true => cx.shared.admission.write_once().check_writer(&self.path, cx.asker.stream.session),
             false => Ok(()),
         }
     }

@@ -21,7 +21,7 @@ impl RecordWork {
     /// # Errors
     /// If it is not possible.
     pub(super) fn step<T: Transport>(&mut self, cx: &mut Context<'_, T>) -> Result<Progress, RemoteError> {
-        if !cx.shared.turns.take(cx.stream) {
+        if !cx.shared.turns.take(cx.member(), cx.stream()) {
             return Ok(Progress::Blocked);
         }
         let begun = match self {

@@ -27,8 +27,9 @@ pub(super) struct Syncs {
 }
 
 /// A running sync.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Running {
+    ticket: Ticket,
     /// The syncs that it serves, beside the one that it was started for.
     served: Vec<Ticket>,
     /// The syncs that were asked for since it began: it may miss what they are to make durable.
@@ -65,6 +66,7 @@ impl Aftermath {
             DiskAction::Sync => Aftermath::Sync,
             DiskAction::Remove { .. }
             | DiskAction::Create { truncate: true, .. }
+            | DiskAction::Create { exclusive: true, .. }
             | DiskAction::SetLength { length: 0 } => Aftermath::Anew,
             DiskAction::Rename { target, .. } => Aftermath::Moved(target.clone()),
             _ => Aftermath::None,
@@ -82,22 +84,46 @@ impl Syncs {
                 Ok(None)
             }
             None => {
-                self.running.insert(operation.path.clone(), Running::default());
+                self.run(&operation, Vec::new());
                 Ok(Some(operation))
             }
         }
     }
 
-    /// The sync of `path` has ended.
-    pub(super) fn ended(&mut self, path: &SubfilePath, succeeded: bool) -> Ended {
-        let Running { served: with_it, waiting } = self.running.remove(path).unwrap_or_default();
-        let tickets = |operations: &[DiskOperation]| operations.iter().map(|o| o.ticket).collect();
-        if !succeeded {
-            self.mark_lost(path);
-            return Ended { next: None, with_it, useless: tickets(&waiting) };
+    fn run(&mut self, operation: &DiskOperation, served: Vec<Ticket>) {
+        let running = Running { ticket: operation.ticket, served, waiting: Vec::new() };
+        self.running.insert(operation.path.clone(), running);
+    }
+
+    /// Nobody waits for this sync of `path` any more, which the disk has not begun. Says whether it is not needed: it is
+    /// if it serves others.
+    pub(super) fn cancel(&mut self, path: &SubfilePath, ticket: Ticket) -> bool {
+        let Some(running) = self.running.get_mut(path) else { return true };
+        if running.ticket != ticket {
+            running.served.retain(|other| *other != ticket);
+            running.waiting.retain(|operation| operation.ticket != ticket);
+            return true;
         }
-        if let [_, served @ ..] = &waiting[..] {
-            self.running.insert(path.clone(), Running { served: tickets(served), waiting: Vec::new() });
+        let is_alone = running.served.is_empty() && running.waiting.is_empty();
+        if is_alone {
+            self.running.remove(path);
+        }
+        is_alone
+    }
+
+    /// The sync of `path` has ended.
+    pub(super) fn ended(&mut self, path: &SubfilePath, failure: Option<&DiskError>) -> Ended {
+        let Some(Running { served: with_it, waiting, .. }) = self.running.remove(path) else {
+            return Ended::default();
+        };
+        // What could not be opened was not synced, and has lost nothing by that.
+        if failure.is_some_and(|error| error.call != SystemCall::Open) {
+            self.mark_lost(path);
+            let useless = waiting.iter().map(|operation| operation.ticket).collect();
+            return Ended { next: None, with_it, useless };
+        }
+        if let [next, served @ ..] = &waiting[..] {
+            self.run(next, served.iter().map(|operation| operation.ticket).collect());
         }
         Ended { next: waiting.into_iter().next(), with_it, useless: Vec::new() }
     }
@@ -146,6 +172,36 @@ mod tests {
         DiskOperation { ticket: Ticket(ticket), path: path("a"), action: DiskAction::Sync }
     }
 
+    fn failed(call: SystemCall) -> DiskError {
+        DiskError::new(call, ErrorKind::Disk, "a")
+    }
+
+    /// A member that could only read once made every later sync of everybody fail: 4,097 syncs of what is not there
+    /// counted as losses of all.
+    #[test]
+    fn what_could_not_be_opened_has_lost_nothing() {
+        let mut syncs = Syncs::default();
+        for ticket in 0..=2 * MAX_LOST as u64 {
+            let operation = DiskOperation { path: path(&ticket.to_string()), ..sync(ticket) };
+            let admitted = syncs.admit(operation.clone()).expect("nothing is lost").expect("none is running");
+            assert_eq!(syncs.ended(&admitted.path, Some(&failed(SystemCall::Open))), Ended::default());
+        }
+        assert!(syncs.refuse_lost(&path("1")).is_ok());
+    }
+
+    #[test]
+    fn a_sync_that_nobody_waits_for_is_not_needed_unless_it_serves_others() {
+        let mut syncs = Syncs::default();
+        for ticket in 1..=3 {
+            let _ = syncs.admit(sync(ticket)).expect("nothing is lost");
+        }
+        assert!(syncs.cancel(&path("a"), Ticket(2)));
+        assert!(!syncs.cancel(&path("a"), Ticket(1)), "the third waits for its end");
+        assert_eq!(syncs.ended(&path("a"), None), Ended { next: Some(sync(3)), ..Ended::default() });
+        assert!(syncs.cancel(&path("a"), Ticket(3)));
+        assert_eq!(syncs.admit(sync(4)), Ok(Some(sync(4))), "none is running any more");
+    }
+
     #[test]
     fn syncs_of_a_subfile_run_one_after_the_other_and_one_serves_all_that_waited() {
         let mut syncs = Syncs::default();
@@ -153,12 +209,12 @@ mod tests {
         for waiting in 2..5 {
             assert_eq!(syncs.admit(sync(waiting)), Ok(None));
         }
-        assert_eq!(syncs.ended(&path("a"), true), Ended { next: Some(sync(2)), ..Ended::default() });
+        assert_eq!(syncs.ended(&path("a"), None), Ended { next: Some(sync(2)), ..Ended::default() });
         assert_eq!(syncs.admit(sync(5)), Ok(None));
         let with_it = vec![Ticket(3), Ticket(4)];
         let ended = Ended { next: Some(sync(5)), with_it, useless: Vec::new() };
-        assert_eq!(syncs.ended(&path("a"), true), ended);
-        assert_eq!(syncs.ended(&path("a"), true), Ended::default());
+        assert_eq!(syncs.ended(&path("a"), None), ended);
+        assert_eq!(syncs.ended(&path("a"), None), Ended::default());
         assert_eq!(syncs.admit(sync(6)), Ok(Some(sync(6))));
     }
 
@@ -168,7 +224,10 @@ mod tests {
         assert_eq!(syncs.admit(sync(1)), Ok(Some(sync(1))));
         assert_eq!(syncs.admit(sync(2)), Ok(None));
         let useless = vec![Ticket(2)];
-        assert_eq!(syncs.ended(&path("a"), false), Ended { useless, ..Ended::default() });
+        assert_eq!(
+            syncs.ended(&path("a"), Some(&failed(SystemCall::Write))),
+            Ended { useless, ..Ended::default() }
+        );
         assert_eq!(syncs.admit(sync(3)).expect_err("lost").error.kind, ErrorKind::SyncLost);
     }
 

@@ -28,7 +28,7 @@ struct Bench {
     node: IoNode,
     store: FaultyStore<MemoryStore>,
     /// Disk operations under way; any may end next.
-    running: Vec<DiskOperation>,
+    running: Vec<Errand>,
     disk_stands_still: bool,
     /// How many syncs the disk has carried out.
     syncs: usize,
@@ -94,10 +94,11 @@ impl Bench {
         self.running.extend(std::iter::from_fn(|| self.node.poll_operation()));
         let works = !self.running.is_empty() && !self.disk_stands_still;
         if works {
-            let operation = self.running.swap_remove(self.dice.below(self.running.len()));
-            self.syncs += usize::from(operation.action == DiskAction::Sync);
-            let result = operation.perform_on(&mut self.store);
-            self.node.handle_disk(self.now, &mut self.network.port(SERVER), result);
+            let errand = self.running.swap_remove(self.dice.below(self.running.len()));
+            self.syncs += usize::from(errand.operations()[0].action == DiskAction::Sync);
+            for result in errand.perform(|operation| operation.perform_on(&mut self.store)) {
+                self.node.handle_disk(self.now, &mut self.network.port(SERVER), result);
+            }
         }
         self.most_memory = self.most_memory.max(self.node.memory_used());
         event.is_some() || works
@@ -195,10 +196,11 @@ fn open_to_all() -> IoNodeConfig {
 fn small() -> IoNodeConfig {
     IoNodeConfig {
         memory_bytes: 64 << 10,
-        session_memory_bytes: 48 << 10,
+        request_bytes: 1 << 20,
         piece_bytes: 1_000,
         operations_per_transfer: 3,
-        transfers_per_session: 40,
+        transfers_per_member: 40,
+        disk_operations: 8,
         idle_timeout: Duration::from_secs(30),
         access: AccessRules::everyone(Right::ReadWrite),
         reclaim_after: Duration::from_secs(3_600),

@@ -8,6 +8,7 @@
 //! ```
 
 use bytes::Bytes;
+use fec_transport::overlay::MemberId;
 use fec_transport::{Read, StreamError, Time};
 
 use super::context::Context;
@@ -26,7 +27,9 @@ use crate::remote_error::{ErrorKind, RemoteError};
 use crate::request::Run;
 use crate::store::{DiskAction, DiskReply};
 use crate::transport::Transport;
-use crate::wire::{Assembler, Reply, Request, RequestId, RequestKind, RunTable, WireError, emit_listing};
+use crate::wire::{
+    Assembler, MAX_LISTING_BYTES, Reply, Request, RequestId, RequestKind, RunTable, WireError, emit_listing,
+};
 
 /// How much is read at once while a request arrives, or while input is discarded.
 const READ_BYTES: u64 = 16 << 10;
@@ -54,6 +57,10 @@ pub(super) struct Transfer {
     outbox: Outbox,
     input_ended: bool,
     last_progress: Time,
+    /// The member that asks.
+    member: MemberId,
+    /// Memory that the request takes, and its reply if that is not a read's.
+    request_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -90,9 +97,16 @@ enum Then {
 }
 
 impl Transfer {
-    pub(super) fn new(now: Time) -> Transfer {
+    /// A transfer of `member`, for which `request_bytes` of memory were taken.
+    pub(super) fn new(now: Time, member: MemberId, request_bytes: u64) -> Transfer {
         let work = Work::Request(Assembler::request());
-        Transfer { work, outbox: Outbox::default(), input_ended: false, last_progress: now }
+        let outbox = Outbox::default();
+        Transfer { work, outbox, input_ended: false, last_progress: now, member, request_bytes }
+    }
+
+    /// The member that asks.
+    pub(super) fn member(&self) -> MemberId {
+        self.member
     }
 
     /// Since when nothing has moved.
@@ -107,7 +121,7 @@ impl Transfer {
     pub(super) fn advance<T: Transport>(&mut self, cx: &mut Context<'_, T>) -> Result<Status, StreamError> {
         loop {
             let progress = self.step(cx)?;
-            let (written, freed) = self.outbox.pump(cx.now, cx.transport, cx.stream)?;
+            let (written, freed) = self.outbox.pump(cx.now, cx.transport, cx.asker.stream)?;
             cx.release_memory(freed);
             if written == 0 && progress == Progress::Blocked {
                 break;
@@ -115,7 +129,7 @@ impl Transfer {
             self.last_progress = cx.now;
         }
         if matches!(self.work, Work::Replied) {
-            cx.shared.turns.release(cx.stream);
+            cx.shared.turns.release(cx.member(), cx.stream());
         }
         let ended = self.outbox.is_finished() && self.input_ended;
         Ok(if ended { Status::Ended } else { Status::Running })
@@ -134,11 +148,10 @@ impl Transfer {
         let outcome = completed.outcome.map_err(|error| error.error);
         if let Work::Emission(emission) = &mut self.work {
             let read = outcome.and_then(|reply| emission.read(completed.ticket, reply.data));
-            if read.is_err() {
-                cx.release_memory(completed.reserved);
-            }
-            // What was read stays in memory until it is sent.
-            return read;
+            // What was read stays in memory until it is sent; the list of what to read does not.
+            let kept = *read.as_ref().unwrap_or(&0);
+            cx.release_memory(completed.reserved - kept);
+            return read.map(drop);
         }
         cx.release_memory(completed.reserved);
         if let Work::Records(work) = &mut self.work {
@@ -170,6 +183,7 @@ impl Transfer {
     /// Gives back the memory that the transfer still holds; it is not used any more.
     pub(super) fn release<T: Transport>(self, cx: &mut Context<'_, T>) {
         cx.release_memory(self.held() + self.outbox.reserved());
+        cx.shared.requests.give_back(self.member, self.request_bytes);
     }
 
     /// The payload memory that belongs neither to a running disk operation nor to the outbox.
@@ -217,7 +231,18 @@ impl Transfer {
         let message = match cx.read(READ_BYTES)? {
             Read::Blocked => return Ok(Progress::Blocked),
             Read::Finished | Read::Lost { .. } => Err(assembler.truncated()),
-            Read::Data { mut bytes, .. } => assembler.push(&mut bytes).map(|message| (message, bytes)),
+            Read::Data { mut bytes, .. } => {
+                let arrived = bytes.len();
+                let message = assembler.push(&mut bytes);
+                match cx.take_for_request((arrived - bytes.len()) as u64) {
+                    Ok(taken) => self.request_bytes += taken,
+                    Err(error) => {
+                        self.fail(error, cx);
+                        return Ok(Progress::Made);
+                    }
+                }
+                message.map(|message| (message, bytes))
+            }
         };
         match message {
             Ok((None, _)) => {}
@@ -233,12 +258,12 @@ impl Transfer {
     /// Begins what the request asks for; `rest` is what has arrived behind it.
     fn begin<T: Transport>(&mut self, request: Request, rest: Bytes, cx: &mut Context<'_, T>) {
         let durable = request.durable;
-        tracing::trace!(stream = ?cx.stream, id = ?request.id, kind = request.kind.name(), "request");
+        tracing::trace!(stream = ?cx.stream(), id = ?request.id, kind = request.kind.name(), "request");
         if let Err(error) = cx.admit(&request.kind) {
             return self.fail(error, cx);
         }
         if !matches!(request.kind, RequestKind::Read { .. }) {
-            cx.transport.set_interactive(cx.now, cx.stream);
+            cx.transport.set_interactive(cx.now, cx.stream());
         }
         let after_change = if durable { Then::Sync } else { Then::Reply };
         match request.kind {
@@ -253,6 +278,10 @@ impl Transfer {
                 self.work = Work::Sizing { path, runs };
             }
             RequestKind::List { folder, after } => {
+                match cx.take_for_request(MAX_LISTING_BYTES as u64) {
+                    Ok(taken) => self.request_bytes += taken,
+                    Err(error) => return self.fail(error, cx),
+                }
                 cx.submit(&folder, DiskAction::List { after }, 0);
                 self.work = Work::Listing { folder };
             }
@@ -270,11 +299,16 @@ impl Transfer {
             }
             RequestKind::Create { path, truncate, claim, exclusive } => {
                 // A lock has nothing in it that could be cut, and a member that may only add may claim it.
-                let truncate = truncate && !(claim && is_lock(&path));
+                let (is_new_claim, truncate) = (claim && truncate, truncate && !(claim && is_lock(&path)));
                 let owner = cx.client_name().ok();
                 let is_written_once = exclusive && matches!(Territory::of(&path), Territory::Dataset(_));
                 let then = if is_written_once { Then::Created } else { Then::Reply };
-                self.wait(path, DiskAction::Create { truncate, exclusive, durable, owner }, then, cx);
+                let action = DiskAction::Create { truncate, exclusive, durable, owner };
+                match is_new_claim {
+                    true => cx.submit_claimed(&path, action),
+                    false => drop(cx.submit(&path, action, 0)),
+                }
+                self.work = Work::Waiting { path, then, size_before: None };
             }
             RequestKind::SetLength { path, length } => {
                 self.wait(path, DiskAction::SetLength { length }, after_change, cx);
@@ -348,11 +382,11 @@ impl Transfer {
             }
             Work::Waiting { path, then, size_before } => {
                 let (path, size) = (path.clone(), size_before.unwrap_or(reply.size_before));
-                let session = cx.stream.session;
+                let (member, session) = (cx.member(), cx.stream().session);
                 match then {
                     Then::Sync => return self.sync(path, Some(size), cx),
                     Then::Moved => cx.shared.admission.moved(&path),
-                    Then::Created => cx.shared.admission.write_once().created(path, session),
+                    Then::Created => cx.shared.admission.write_once().created(path, member, session),
                     Then::Reply => {}
                 }
                 self.reply(&Reply::done(size));
@@ -392,7 +426,7 @@ impl Transfer {
         if matches!(self.work, Work::Replied) {
             return;
         }
-        tracing::debug!(stream = ?cx.stream, %error, "a transfer failed");
+        tracing::debug!(stream = ?cx.stream(), %error, "a transfer failed");
         cx.release_memory(self.held());
         self.reply(&Reply::failed(error));
     }

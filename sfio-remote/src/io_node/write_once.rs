@@ -7,39 +7,59 @@
 use std::collections::BTreeMap;
 
 use fec_transport::SessionId;
+use fec_transport::overlay::MemberId;
 
 use super::intervals::{Intervals, NotAdded};
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::wire::RunTable;
 
-/// The most subfiles that one session may be writing at a time. A run needs three.
-const MAX_PER_SESSION: usize = 256;
+/// The most subfiles that the sessions of one member may be writing at a time. A run needs three.
+const MAX_SUBFILES: usize = 1_024;
+/// The most separate pieces in all of these: 64 runs that leave as many gaps as one subfile may have.
+const MAX_PIECES: usize = 64 << 10;
 
 /// The subfiles that are being written, by whom, and where they were.
 #[derive(Debug, Default)]
-pub(super) struct WriteOnce(BTreeMap<SubfilePath, Writing>);
+pub(super) struct WriteOnce {
+    writing: BTreeMap<SubfilePath, Writing>,
+    /// What the sessions of each member have of them.
+    used: BTreeMap<MemberId, Used>,
+}
 
 #[derive(Debug)]
 struct Writing {
     session: SessionId,
+    member: MemberId,
     written: Intervals,
 }
 
+#[derive(Debug, Clone, Copy, Default)]
+struct Used {
+    subfiles: usize,
+    pieces: usize,
+}
+
 impl WriteOnce {
-    /// Whether `session` may create one more.
-    pub(super) fn admit_creation(&self, session: SessionId) -> Result<(), RemoteError> {
-        let count = self.0.values().filter(|writing| writing.session == session).count();
-        if count < MAX_PER_SESSION {
+    /// Whether the sessions of `member` may create one more.
+    pub(super) fn admit_creation(&self, member: MemberId) -> Result<(), RemoteError> {
+        let Used { subfiles, .. } = self.used(member);
+        if subfiles < MAX_SUBFILES {
             return Ok(());
         }
-        let text = format!("this session is writing {count} subfiles of data sets");
+        let text = format!("this member is writing {subfiles} subfiles of data sets");
         Err(RemoteError::new(ErrorKind::Overloaded, text))
     }
 
-    /// `session` has created the subfile.
-    pub(super) fn created(&mut self, path: SubfilePath, session: SessionId) {
-        self.0.insert(path, Writing { session, written: Intervals::default() });
+    /// `session`, of `member`, has created the subfile.
+    pub(super) fn created(&mut self, path: SubfilePath, member: MemberId, session: SessionId) {
+        self.seal(&path);
+        self.used.entry(member).or_default().subfiles += 1;
+        self.writing.insert(path, Writing { session, member, written: Intervals::default() });
+    }
+
+    fn used(&self, member: MemberId) -> Used {
+        self.used.get(&member).copied().unwrap_or_default()
     }
 
     /// Whether `session` may write to the subfile.
@@ -58,8 +78,12 @@ impl WriteOnce {
         runs: &RunTable,
     ) -> Result<(), RemoteError> {
         self.check_writer(path, session)?;
-        let Some(writing) = self.0.get_mut(path) else { return Ok(()) };
-        writing.written.add(runs).map_err(|not_added| match not_added {
+        let Some(writing) = self.writing.get_mut(path) else { return Ok(()) };
+        let (used, before) = (self.used.entry(writing.member).or_default(), writing.written.pieces());
+        let room = MAX_PIECES - (used.pieces - before).min(MAX_PIECES);
+        let added = writing.written.add(runs, room);
+        used.pieces = used.pieces - before + writing.written.pieces();
+        added.map_err(|not_added| match not_added {
             NotAdded::Overlap(extent) => {
                 let text = format!("{path} has been written at offset {}", extent.offset());
                 RemoteError::new(ErrorKind::WriteOnce, text)
@@ -73,21 +97,29 @@ impl WriteOnce {
 
     /// Whether that session writes it.
     pub(super) fn is_written_by(&self, path: &SubfilePath, session: SessionId) -> bool {
-        self.0.get(path).is_some_and(|writing| writing.session == session)
+        self.writing.get(path).is_some_and(|writing| writing.session == session)
     }
 
     /// Whether a session that lives writes it.
     pub(super) fn is_being_written(&self, path: &SubfilePath) -> bool {
-        self.0.contains_key(path)
+        self.writing.contains_key(path)
     }
 
     /// Nobody writes to it from now on.
     pub(super) fn seal(&mut self, path: &SubfilePath) {
-        self.0.remove(path);
+        let Some(Writing { member, written, .. }) = self.writing.remove(path) else { return };
+        let Some(used) = self.used.get_mut(&member) else { return };
+        used.subfiles -= 1;
+        used.pieces -= written.pieces();
+        if used.subfiles == 0 {
+            self.used.remove(&member);
+        }
     }
 
     pub(super) fn session_ended(&mut self, session: SessionId) {
-        self.0.retain(|_, writing| writing.session != session);
+        let ended = self.writing.iter().filter(|(_, writing)| writing.session == session);
+        let ended: Vec<SubfilePath> = ended.map(|(path, _)| path.clone()).collect();
+        ended.iter().for_each(|path| self.seal(path));
     }
 }
 
@@ -97,6 +129,7 @@ mod tests {
     use crate::distribution::Extent;
     use crate::wire::RunTableBuilder;
 
+    const MEMBER: MemberId = MemberId(1);
     const ONE: SessionId = SessionId(1);
     const TWO: SessionId = SessionId(2);
 
@@ -122,7 +155,7 @@ mod tests {
             Err(ErrorKind::WriteOnce),
             "not created here"
         );
-        files.created(a.clone(), ONE);
+        files.created(a.clone(), MEMBER, ONE);
         assert_eq!(kind(files.admit_write(&a, ONE, &bytes(0, 9))), Ok(()));
         assert_eq!(kind(files.admit_write(&a, TWO, &bytes(9, 20))), Err(ErrorKind::WriteOnce));
         let error = files.admit_write(&a, ONE, &bytes(8, 20)).expect_err("its first byte was written");
@@ -136,8 +169,8 @@ mod tests {
     #[test]
     fn what_is_sealed_stays_so() {
         let (mut files, a, b) = (WriteOnce::default(), path("a"), path("b"));
-        files.created(a.clone(), ONE);
-        files.created(b.clone(), TWO);
+        files.created(a.clone(), MEMBER, ONE);
+        files.created(b.clone(), MEMBER, TWO);
         files.session_ended(ONE);
         assert_eq!((files.is_being_written(&a), files.is_being_written(&b)), (false, true));
         assert_eq!(kind(files.admit_write(&a, ONE, &bytes(0, 9))), Err(ErrorKind::WriteOnce));
@@ -146,13 +179,29 @@ mod tests {
     }
 
     #[test]
-    fn one_session_writes_a_bounded_number_of_subfiles() {
-        let mut files = WriteOnce::default();
-        for number in 0..MAX_PER_SESSION {
-            assert_eq!(kind(files.admit_creation(ONE)), Ok(()));
-            files.created(path(&number.to_string()), ONE);
+    fn one_member_writes_a_bounded_number_of_subfiles_and_pieces_with_all_its_sessions() {
+        let (mut files, other) = (WriteOnce::default(), MemberId(2));
+        for number in 0..MAX_SUBFILES {
+            assert_eq!(kind(files.admit_creation(MEMBER)), Ok(()));
+            files.created(path(&number.to_string()), MEMBER, SessionId(number as u64));
         }
-        assert_eq!(kind(files.admit_creation(ONE)), Err(ErrorKind::Overloaded));
-        assert_eq!(kind(files.admit_creation(TWO)), Ok(()));
+        assert_eq!(kind(files.admit_creation(MEMBER)), Err(ErrorKind::Overloaded));
+        assert_eq!(kind(files.admit_creation(other)), Ok(()));
+        let mut refused = None;
+        'files: for number in 0..MAX_SUBFILES {
+            for piece in 0..1_000 {
+                let (file, session) = (path(&number.to_string()), SessionId(number as u64));
+                let written = files.admit_write(&file, session, &bytes(piece * 2, piece * 2 + 1));
+                if written.is_err() {
+                    refused = Some((number, kind(written)));
+                    break 'files;
+                }
+            }
+        }
+        assert_eq!(refused, Some((MAX_PIECES / 1_000, Err(ErrorKind::Overloaded))));
+        files.session_ended(SessionId(0));
+        assert_eq!(kind(files.admit_creation(MEMBER)), Ok(()), "it gave one back");
+        let (file, session) = (path("999"), SessionId(999));
+        assert_eq!(kind(files.admit_write(&file, session, &bytes(0, 1))), Ok(()), "and its pieces");
     }
 }

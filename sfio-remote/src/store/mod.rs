@@ -7,7 +7,7 @@ mod identity;
 mod listing;
 mod memory;
 
-pub use elevator::{Elevator, Errand};
+pub use elevator::{Elevator, Errand, UnderWay};
 pub use faulty::{Fault, FaultyStore};
 pub use identity::{NotARootId, RootId, Verdict, WrongRoot, judge};
 pub(crate) use listing::{ENTRY_BYTES, FirstNames};
@@ -26,7 +26,7 @@ use crate::remote_error::{ErrorKind, RemoteError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// Something to do on the disk. Operations may be carried out in any order, and at once.
+/// Something to do on the disk. Operations that were given out may be carried out in any order, and at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskOperation {
     /// Comes back with the result.
@@ -212,6 +212,17 @@ pub trait Store {
 }
 
 impl DiskOperation {
+    /// Whether it ends only when the disk itself has done something.
+    pub(crate) fn waits_for_disk(&self) -> bool {
+        matches!(
+            self.action,
+            DiskAction::Sync
+                | DiskAction::Create { durable: true, .. }
+                | DiskAction::Remove { durable: true }
+                | DiskAction::Rename { durable: true, .. }
+        )
+    }
+
     /// Carries this operation out on `store`.
     pub fn perform_on(&self, store: &mut impl Store) -> DiskResult {
         DiskResult {

@@ -17,9 +17,11 @@ use sfio_remote::client::{
     OperationId, Receipt,
 };
 use sfio_remote::distribution::StripeUnit;
-use sfio_remote::io_node::{AccessRules, IoNodeConfig, Right};
+use sfio_remote::io_node::{AccessRules, IoNode, IoNodeConfig, Right};
 use sfio_remote::request::{ReadList, WriteList};
-use sfio_remote::store::{DiskResult, MemoryStore};
+use sfio_remote::store::{DiskAction, DiskOperation, DiskResult, MemoryStore};
+
+use crate::hostile::Hostile;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -30,10 +32,40 @@ const DISK: Duration = Duration::from_millis(2);
 /// A disk that outlives the process that uses it.
 pub(crate) type Disk = Rc<RefCell<MemoryStore>>;
 
+/// How long a disk takes that moves one thing after the other. What needs no disk, such as a size, takes as long as a
+/// system call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    pub(crate) bytes_per_second: f64,
+    pub(crate) call: Duration,
+    /// What waits for the disk itself.
+    pub(crate) sync: Duration,
+}
+
+impl Pace {
+    /// How long the disk is busy with an operation that ended so.
+    fn of(self, operation: &DiskOperation, result: &DiskResult) -> Duration {
+        let of_bytes = |bytes: u64| Duration::from_secs_f64(bytes as f64 / self.bytes_per_second);
+        match &operation.action {
+            _ if result.outcome.is_err() => Duration::ZERO,
+            DiskAction::Read { extents } | DiskAction::Write { extents, .. } => {
+                self.call + of_bytes(extents.iter().map(|extent| extent.length()).sum())
+            }
+            DiskAction::Sync | DiskAction::Create { durable: true, .. } => self.sync,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
 /// A member's application together with its disk, which takes its time.
 pub(crate) struct Hosted {
     application: SfioApplication,
+    /// What it does instead, if it is hostile.
+    hostile: Option<Hostile>,
     disk: Disk,
+    /// How fast that is; none: everything takes 2 ms, however much there is to do.
+    pace: Option<Pace>,
+    free_at: Time,
     results: VecDeque<(Time, DiskResult)>,
     completions: VecDeque<Completion>,
 }
@@ -43,22 +75,54 @@ fn open_to_all() -> IoNodeConfig {
 }
 
 impl Hosted {
-    fn new(serves: bool, disk: Disk) -> Hosted {
+    /// Members whose names begin with `io` serve; those whose names begin with `h` are hostile.
+    fn new(name: &str, disk: Disk, pace: Option<Pace>) -> Hosted {
         let config = ClientConfig::default();
-        let application = match serves {
+        let application = match name.starts_with("io") {
             true => SfioApplication::serving(config, open_to_all()),
             false => SfioApplication::client(config),
         };
-        Hosted { application, disk, results: VecDeque::new(), completions: VecDeque::new() }
+        Hosted {
+            application,
+            hostile: name.starts_with('h').then(Hostile::default),
+            disk,
+            pace,
+            free_at: Time::ZERO,
+            results: VecDeque::new(),
+            completions: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn io_node(&self) -> Option<&IoNode> {
+        self.application.io_node()
+    }
+
+    pub(crate) fn hostile(&mut self) -> &mut Hostile {
+        self.hostile.as_mut().expect("its name begins with h")
+    }
+
+    /// When the disk has done these operations.
+    fn due(&mut self, now: Time, operations: &[DiskOperation], results: &[DiskResult]) -> Time {
+        let Some(pace) = self.pace else { return now + DISK };
+        let busy: Duration = operations.iter().zip(results).map(|(done, result)| pace.of(done, result)).sum();
+        if busy.is_zero() {
+            return now + pace.call;
+        }
+        self.free_at = self.free_at.max(now) + busy;
+        self.free_at
     }
 
     fn collect(&mut self, now: Time) {
         while let Some(outcome) = self.application.poll_outcome() {
             match outcome {
                 Outcome::Completion(completion) => self.completions.push_back(completion),
-                Outcome::Disk(operation) => {
-                    let result = operation.perform_on(&mut *self.disk.borrow_mut());
-                    self.results.push_back((now + DISK, result));
+                Outcome::Disk(errand) => {
+                    let (operations, mut disk) = (errand.operations().to_vec(), self.disk.borrow_mut());
+                    let results = errand.perform(|operation| operation.perform_on(&mut *disk));
+                    drop(disk);
+                    let due = self.due(now, &operations, &results);
+                    let place = self.results.partition_point(|(other, _)| *other <= due);
+                    results.into_iter().rev().for_each(|result| self.results.insert(place, (due, result)));
                 }
             }
         }
@@ -70,7 +134,10 @@ impl Application for Hosted {
     type Outcome = Completion;
 
     fn handle_event(&mut self, now: Time, node: &mut Node, event: Event) {
-        self.application.handle_event(now, node, event);
+        match &mut self.hostile {
+            Some(hostile) => hostile.handle_event(now, node, &event),
+            None => self.application.handle_event(now, node, event),
+        }
         self.collect(now);
     }
 
@@ -105,15 +172,19 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Members whose names begin with `io` serve; all others do not.
+    /// Disks that do everything within 2 ms; see [`Hosted::new`] for what members do.
     pub(crate) fn new(scene: &Scene, seed: u64) -> Cluster {
+        Cluster::with_pace(scene, seed, None)
+    }
+
+    pub(crate) fn with_pace(scene: &Scene, seed: u64, pace: Option<Pace>) -> Cluster {
         let names = scene.overlay().0;
         let disks: BTreeMap<String, Disk> =
             names.members().iter().map(|member| (member.name.clone(), Disk::default())).collect();
         let theirs = disks.clone();
         let make = move |overlay: &Overlay, member: MemberId| {
             let name = overlay.name(member);
-            Hosted::new(name.starts_with("io"), Rc::clone(&theirs[&name]))
+            Hosted::new(&name, Rc::clone(&theirs[&name]), pace)
         };
         let world = World::new(scene, Config::default(), seed, make);
         Cluster { world, disks, next_operation: 1 }

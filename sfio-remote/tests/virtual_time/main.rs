@@ -2,6 +2,8 @@
 //! crash and I/O nodes that go away. A run is a function of its seed.
 
 mod cluster;
+mod hostile;
+mod neighbours;
 mod rates;
 
 use bytes::Bytes;

@@ -20,6 +20,11 @@ use crate::wire::symbol::{BlockHeader, Codec};
 use control::Control;
 use numbers::Numbers;
 
+/// So many streams of a session may have full buffers at once: what fills links, if their streams take turns.
+const FULL_BUFFERS: usize = 8;
+/// Bytes that a stream may have in its buffer however full those of others are: some blocks of messages.
+const LEAST_BUFFER: usize = 64 << 10;
+
 /// What each side tells the other in the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PeerLimits {
@@ -102,12 +107,12 @@ impl Streams<'_> {
     }
 
     pub(crate) fn write(&mut self, now: Time, number: u32, data: &[u8]) -> Result<usize, StreamError> {
-        let limit = self.state.send_buffer;
+        let limit = self.buffer_limit();
         Ok(self.writable(number)?.write(now, data, limit))
     }
 
     pub(crate) fn write_bytes(&mut self, now: Time, number: u32, data: &Bytes) -> Result<usize, StreamError> {
-        let limit = self.state.send_buffer;
+        let limit = self.buffer_limit();
         Ok(self.writable(number)?.write_bytes(now, data, limit))
     }
 
@@ -140,6 +145,14 @@ impl Streams<'_> {
             self.state.control.say_reset(number, code);
             self.give_up(now, number);
         }
+    }
+
+    /// Bytes that a stream may have in its buffer now. A peer that reads none of many streams fills the buffers of all
+    /// of them, so a stream may have as much as all together leave free, and [`LEAST_BUFFER`] in any case.
+    fn buffer_limit(&self) -> usize {
+        let whole = self.state.send_buffer.saturating_mul(FULL_BUFFERS);
+        let left = whole.saturating_sub(self.sender.buffered());
+        left.max(LEAST_BUFFER).min(self.state.send_buffer)
     }
 
     /// Our direction of a stream that the application has opened.
@@ -253,7 +266,7 @@ impl Streams<'_> {
 
     /// Tells waiting writers that there is room, once half of their buffer is free.
     pub(super) fn offer_room(&mut self) {
-        for number in self.sender.take_relieved(self.state.send_buffer / 2) {
+        for number in self.sender.take_relieved(self.buffer_limit() / 2) {
             let stream = self.id(number);
             self.events.push_back(Event::Writable { stream });
         }

@@ -5,14 +5,12 @@ mod config_check;
 use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use fec_transport::io::{EndpointConfig, EndpointError};
+use fec_transport::io::EndpointError;
 use program::quantity;
 use sd_notify::NotifyState;
 use sfio_remote::io::{MemberConfig, SfioMember, StartError};
-use sfio_remote::io_node::IoNodeConfig;
 use tokio::io::AsyncReadExt as _;
 use tracing_subscriber::EnvFilter;
 
@@ -163,14 +161,12 @@ async fn drain(member: &SfioMember, grace: Duration, signals: &mut StopSignals) 
 
 /// Starts the process of a member, a client's too.
 pub(crate) async fn start(membership: &Membership) -> Result<SfioMember, Failure> {
-    let Membership { overlay, identity, member, export, access, quotas, .. } = membership;
+    let Membership { overlay, member, export, quotas, .. } = membership;
     let export_identity = Some(membership.export_identity.clone());
     let place = format!("member {}", overlay.name(*member));
-    let (access, reclaim_after) = (access.clone(), membership.reclaim_after);
-    let io_node = IoNodeConfig { access, reclaim_after, ..IoNodeConfig::default() };
-    let (export, quotas) = (export.clone(), quotas.clone());
+    let (export, quotas, io_node) = (export.clone(), quotas.clone(), membership.io_node());
     let config = MemberConfig { export, export_identity, io_node, quotas, ..MemberConfig::default() };
-    let endpoint = EndpointConfig::new(Arc::clone(overlay), identity.clone());
+    let endpoint = membership.endpoint();
     let member = SfioMember::start(endpoint, config).await;
     member.map_err(|error| {
         let exit = match error {

@@ -176,7 +176,8 @@ impl Rates {
 fn lines(observation: &Observation, rates: &Rates, columns: usize) -> Vec<String> {
     let mut heads = vec![headline(observation), neighbours(observation), circuits(observation)];
     heads.extend(dropped(observation));
-    heads.extend(observation.io_node.as_ref().map(io_node));
+    heads.push(limits(observation));
+    heads.extend(observation.io_node.iter().flat_map(io_node));
     let mut lines: Vec<String> = heads.iter().flat_map(|line| output::folded(line, columns)).collect();
     for session in &observation.sessions {
         lines.push(String::new());
@@ -229,10 +230,41 @@ fn dropped(observation: &Observation) -> Option<String> {
     (!words.is_empty()).then(|| format!("datagrams dropped: {}", words.join(", ")))
 }
 
-fn io_node(io_node: &operations::IoNode) -> String {
+fn io_node(io_node: &operations::IoNode) -> Vec<String> {
     let errors: u64 = io_node.errors.values().sum();
-    let memory = indicatif::BinaryBytes(io_node.memory_bytes);
-    format!("I/O node: {} transfers, {memory} in memory, {errors} failed system calls", io_node.transfers)
+    let limits = &io_node.limits;
+    let [memory, whole] = [io_node.memory_bytes, limits.memory_bytes].map(indicatif::BinaryBytes);
+    let head = format!(
+        "I/O node: {} transfers, {memory} of {whole} in memory, {errors} failed system calls",
+        io_node.transfers
+    );
+    let of_member = |(name, used): (&String, &operations::Use)| {
+        let (memory, most) = (indicatif::BinaryBytes(used.memory_bytes), limits.transfers_per_member);
+        format!("{name} has {} of at most {most} transfers, {memory}, {} claims", used.transfers, used.claims)
+    };
+    std::iter::once(head).chain(io_node.members.iter().map(of_member)).collect()
+}
+
+/// The limits, and how much of the most important ones is taken.
+fn limits(observation: &Observation) -> String {
+    let limit = |key: &str| observation.limits.get(key).map_or("?".to_owned(), ToString::to_string);
+    let rate = |key: &str| match observation.policing.get(key).filter(|rate| !rate.is_null()) {
+        Some(rate) => format!("{rate} set-ups a second"),
+        None => "any number of set-ups".to_owned(),
+    };
+    let own = |circuit: &&operations::Circuit| circuit.part == "originator";
+    let others = observation.circuits.len() - observation.circuits.iter().filter(own).count();
+    let processes: usize = observation.members.iter().map(|member| member.connected).sum();
+    format!(
+        "limits: {} of {} sessions, {processes} of {} neighbours' processes, {others} of {} circuits of others; {} of \
+         an originator, {} from a neighbour",
+        observation.sessions.len(),
+        limit("sessions"),
+        limit("neighbours"),
+        limit("circuits"),
+        rate("set_ups_per_originator"),
+        rate("set_ups_per_neighbour"),
+    )
 }
 
 fn describe(session: &Session, rates: &Rates) -> String {

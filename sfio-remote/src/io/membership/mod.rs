@@ -20,12 +20,23 @@
 //! [quota]                  # how many bytes the subfiles may have that a member creates; by default as many as fit
 //! backup = "200GiB"
 //! "*" = "10GiB"            # each other member
+//!
+//! [limits]                 # bounds on memory and tables: those of fec_transport::config::Limits, which has the defaults
+//! sessions = 256
+//! [policing]               # how much others may ask of this member: those of fec_transport::config::Policing
+//! set_ups_per_originator = 256
+//! [io_node]                # what all clients of an I/O node share; these are the defaults
+//! memory = "64MiB"
+//! requests = "16MiB"
+//! transfers_per_member = 512
+//! disk_operations = 8
 //! ```
 //!
 //! Paths are relative to the config file, so that a folder with everything in it can be moved.
 
 mod error;
 pub mod key_file;
+mod limits;
 mod toml_file;
 
 use std::collections::BTreeMap;
@@ -33,6 +44,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fec_transport::config::{Limits, Policing};
 use fec_transport::io::EndpointConfig;
 use fec_transport::keys::{Identity, PublicKeys, encode_key};
 use fec_transport::overlay::{MemberId, OperatorKey, Overlay};
@@ -44,6 +56,7 @@ use crate::io_node::{AccessRules, IoNodeConfig, Right, Rights};
 use crate::name::SubfilePath;
 
 pub use error::ConfigError;
+pub use limits::MemberLimits;
 pub use toml_file::read as read_toml;
 
 use error::About as _;
@@ -72,6 +85,8 @@ pub struct Membership {
     pub access: AccessRules,
     /// How much each member may fill.
     pub quotas: Quotas,
+    /// What all share, and how much of it there is.
+    pub limits: MemberLimits,
     /// Where the overlay file is, and whose signature it must bear.
     pub source: OverlaySource,
     /// The admin socket of the running member.
@@ -135,6 +150,12 @@ struct File {
     access: Option<BTreeMap<String, Access>>,
     #[serde(default)]
     quota: BTreeMap<String, String>,
+    #[serde(default)]
+    limits: Limits,
+    #[serde(default)]
+    policing: Policing,
+    #[serde(default)]
+    io_node: limits::IoNodeTable,
 }
 
 /// The rights of a member as the file has them.
@@ -224,6 +245,7 @@ impl Membership {
         }
         let access = access_rules(file.access.iter().flatten(), &overlay).map_err(fault)?;
         let quotas = quotas(&file.quota, &overlay).map_err(fault)?;
+        let limits = limits::check(file.limits, file.policing, file.io_node).map_err(fault)?;
         let export_identity = file.export_identity.as_deref().unwrap_or(Path::new(EXPORT_IDENTITY));
         let reclaim_after = file.reclaim_after_seconds.map(Duration::from_secs);
         Ok(Membership {
@@ -235,14 +257,22 @@ impl Membership {
             reclaim_after: reclaim_after.unwrap_or(IoNodeConfig::default().reclaim_after),
             access,
             quotas,
+            limits,
             source,
             admin,
         })
     }
 
-    /// What an endpoint of this member is made of, with the default limits and policies.
+    /// What an endpoint of this member is made of.
     pub fn endpoint(&self) -> EndpointConfig {
-        EndpointConfig::new(Arc::clone(&self.overlay), self.identity.clone())
+        let endpoint = EndpointConfig::new(Arc::clone(&self.overlay), self.identity.clone());
+        EndpointConfig { config: self.limits.endpoint(), ..endpoint }
+    }
+
+    /// The limits of its I/O node.
+    pub fn io_node(&self) -> IoNodeConfig {
+        let (access, reclaim_after) = (self.access.clone(), self.reclaim_after);
+        IoNodeConfig { access, reclaim_after, ..self.limits.io_node.clone() }
     }
 
     /// The member's name.
@@ -413,6 +443,38 @@ mod tests {
         assert!(load(&folder).unwrap_err().contains("quota: io1 = \"much\" is no size"));
         configure(&folder, "[quota]\nio9 = \"1\"\n");
         assert!(load(&folder).unwrap_err().contains("quota: the overlay has no member \"io9\""));
+    }
+
+    #[test]
+    fn limits_are_read_checked_and_named() {
+        let folder = scene();
+        let defaults = load(&folder).expect("all of it fits").limits;
+        assert_eq!(defaults.policing.set_ups_per_originator, Some(256.0), "without a word it protects");
+        configure(
+            &folder,
+            "[limits]\nsessions = 16\n[policing]\nset_ups_per_originator = 5\n[io_node]\nmemory = \"8MiB\"\n",
+        );
+        let membership = load(&folder).expect("all of it fits");
+        let config = membership.endpoint().config;
+        assert_eq!((config.limits.sessions, config.limits.streams), (16, 128));
+        assert_eq!(config.policing.set_ups_per_originator, Some(5.0));
+        assert_eq!((membership.io_node().memory_bytes, membership.io_node().disk_operations), (8 << 20, 8));
+        for (more, complaint) in [
+            ("[limits]\nsession = 16\n", "unknown field `session`"),
+            ("[limits]\nsessions = 0\n", "config.toml: limits.sessions is 0; expected 1 to "),
+            (
+                "[policing]\nset_ups_per_neighbour = -1.0\n",
+                "set_ups_per_neighbour is -1; expected a number above 0",
+            ),
+            ("[limits]\nstreams = \"many\"\n", "line 5: invalid type: string \"many\", expected u32"),
+            ("[io_node]\nmemory = \"1KiB\"\n", "io_node.memory is 1024; expected 4194304 to 1099511627776"),
+            ("[io_node]\nmemory = \"much\"\n", "\"much\" is no size; expected bytes"),
+            ("[io_node]\ndisk_operations = 0\n", "io_node.disk_operations is 0; expected 1 to 256"),
+        ] {
+            configure(&folder, more);
+            let told = load(&folder).unwrap_err();
+            assert!(told.contains(complaint), "{told}");
+        }
     }
 
     #[test]

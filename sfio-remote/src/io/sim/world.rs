@@ -12,7 +12,7 @@ use super::cluster::ClusterConfig;
 use super::process::{Gate, State};
 use crate::application::{Command, Outcome, SfioApplication};
 use crate::sim::{Dice, Network, Port, Side};
-use crate::store::{DiskOperation, FaultyStore, MemoryStore, RootId, Verdict, WrongRoot, judge};
+use crate::store::{Errand, FaultyStore, MemoryStore, RootId, Verdict, WrongRoot, judge};
 
 type Event = Box<dyn FnOnce(&mut World) + Send>;
 
@@ -44,8 +44,8 @@ struct Running {
     gate: Gate,
     /// What was asked while it stood still.
     held: VecDeque<Command>,
-    /// Disk operations under way, with their ends.
-    disk: Vec<(Time, DiskOperation)>,
+    /// What the disk is doing, and when it is done.
+    disk: Vec<(Time, Errand)>,
 }
 
 impl Running {
@@ -192,12 +192,12 @@ impl World {
     /// A process ends without a word.
     pub fn kill(&mut self, peer: Peer) {
         let Some(running) = self.processes.remove(&peer) else { return };
-        for (_, operation) in running.disk {
+        for (_, errand) in running.disk {
             // What the process has asked of its machine may be done all the same.
             if self.dice.one_in(2)
                 && let Some(disk) = self.disks.get_mut(&peer.member)
             {
-                operation.perform_on(disk);
+                errand.perform(|operation| operation.perform_on(disk));
             }
         }
         let sessions: Vec<(SessionId, Side)> = self.network.sessions_of(peer).collect();
@@ -335,11 +335,12 @@ impl World {
 
     fn end_disk_operation(&mut self, peer: Peer, index: usize) {
         let Some(running) = self.processes.get_mut(&peer) else { return };
-        let (_, operation) = running.disk.swap_remove(index);
+        let (_, errand) = running.disk.swap_remove(index);
         let Some(disk) = self.disks.get_mut(&peer.member) else { return };
-        let result = operation.perform_on(disk);
-        self.act(peer, |app, now, port| app.obey(now, port, Command::Disk(result)));
-        self.count_operation();
+        for result in errand.perform(|operation| operation.perform_on(disk)) {
+            self.act(peer, |app, now, port| app.obey(now, port, Command::Disk(result)));
+            self.count_operation();
+        }
     }
 
     fn count_operation(&mut self) {
@@ -358,9 +359,9 @@ impl World {
         does(&mut running.app, self.now, &mut self.network.port_of(peer));
         while let Some(outcome) = running.app.poll_outcome() {
             match outcome {
-                Outcome::Disk(operation) => {
+                Outcome::Disk(errand) => {
                     let wait = self.config.disk_ms.start + self.dice.below(self.config.disk_ms.len().max(1));
-                    running.disk.push((self.now + Duration::from_millis(wait as u64), operation));
+                    running.disk.push((self.now + Duration::from_millis(wait as u64), errand));
                 }
                 Outcome::Completion(completion) => completion.deliver(),
             }

@@ -6,7 +6,9 @@ use fec_transport::io::{DataCounts, EndpointEnded};
 use fec_transport::overlay::MemberId;
 use fec_transport::{CircuitPart, Node, PathState, PathStatus, SessionStatus};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sfio_remote::application::SfioApplication;
+use sfio_remote::io_node::MemberUse;
 
 use super::{Observer, OverlayMap};
 
@@ -29,6 +31,12 @@ pub(crate) struct Observation {
     pub(crate) datagrams: BTreeMap<String, u64>,
     pub(crate) circuit_counts: BTreeMap<String, u64>,
     pub(crate) io_node: Option<IoNode>,
+    /// The bounds on memory and tables, and on what others may ask: those of the config file's `[limits]` and
+    /// `[policing]`, with the defaults for what that does not say.
+    #[serde(default)]
+    pub(crate) limits: Value,
+    #[serde(default)]
+    pub(crate) policing: Value,
 }
 
 /// A member of the overlay.
@@ -108,6 +116,30 @@ pub(crate) struct IoNode {
     pub(crate) memory_bytes: u64,
     /// Failed system calls by kind.
     pub(crate) errors: BTreeMap<String, u64>,
+    /// What there is of what all clients share.
+    #[serde(default)]
+    pub(crate) limits: IoNodeLimits,
+    /// What each member has of it.
+    #[serde(default)]
+    pub(crate) members: BTreeMap<String, Use>,
+}
+
+/// Of the I/O node's limits those that the config file's `[io_node]` sets.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct IoNodeLimits {
+    pub(crate) memory_bytes: u64,
+    pub(crate) request_bytes: u64,
+    pub(crate) transfers_per_member: usize,
+    pub(crate) disk_operations: usize,
+}
+
+/// What one member has of what an I/O node's clients share.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Use {
+    pub(crate) transfers: usize,
+    pub(crate) memory_bytes: u64,
+    pub(crate) request_bytes: u64,
+    pub(crate) claims: usize,
 }
 
 impl Observer {
@@ -147,15 +179,29 @@ fn look(node: &Node, application: &SfioApplication) -> Observation {
         socket: BTreeMap::new(),
         datagrams: datagram_counts(node),
         circuit_counts: circuit_counts(node),
-        io_node: application.io_node().map(|io_node| IoNode {
-            transfers: io_node.transfer_count(),
-            memory_bytes: io_node.memory_used(),
-            errors: io_node
-                .error_counters()
-                .iter()
-                .map(|(call, count)| (format!("{call:?}").to_lowercase(), count))
-                .collect(),
-        }),
+        io_node: application.io_node().map(|own| io_node(node, own)),
+        limits: serde_json::to_value(&node.config().limits).unwrap_or_default(),
+        policing: serde_json::to_value(&node.config().policing).unwrap_or_default(),
+    }
+}
+
+fn io_node(node: &Node, io_node: &sfio_remote::io_node::IoNode) -> IoNode {
+    let (config, errors) = (io_node.config(), io_node.error_counters());
+    let of_member = |(member, used): (MemberId, MemberUse)| {
+        let MemberUse { transfers, memory_bytes, request_bytes, claims } = used;
+        (node.overlay().name(member), Use { transfers, memory_bytes, request_bytes, claims })
+    };
+    IoNode {
+        transfers: io_node.transfer_count(),
+        memory_bytes: io_node.memory_used(),
+        errors: errors.iter().map(|(call, count)| (format!("{call:?}").to_lowercase(), count)).collect(),
+        limits: IoNodeLimits {
+            memory_bytes: config.memory_bytes,
+            request_bytes: config.request_bytes,
+            transfers_per_member: config.transfers_per_member,
+            disk_operations: config.disk_operations,
+        },
+        members: io_node.use_by_member().into_iter().map(of_member).collect(),
     }
 }
 

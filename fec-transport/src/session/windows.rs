@@ -1,0 +1,168 @@
+//! The memory that credit may promise, and what of it is used: windows grow out of pools that members share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::config::Limits;
+use crate::overlay::MemberId;
+use crate::shares::Shares;
+
+/// How the windows of a session grow, and what has arrived within them.
+#[derive(Debug)]
+pub(super) struct Windows {
+    initial: u64,
+    largest: u64,
+    /// What is left for growth, after the initial windows of all streams that may be open at once.
+    pool: u64,
+    /// What is left for all sessions of the node, whose peer's this session's part of it is, and how much that is.
+    shared: SharedPool,
+    peer: MemberId,
+    taken: u64,
+    /// Bytes that have arrived, or are announced to, and were not read.
+    unread: u64,
+}
+
+/// The memory of all sessions of a node together.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedPool(Arc<Mutex<Memory>>);
+
+#[derive(Debug)]
+struct Memory {
+    /// Bytes by which windows have grown.
+    growth: Shares<MemberId>,
+    /// Bytes that nobody has read.
+    unread: Shares<MemberId>,
+}
+
+impl SharedPool {
+    /// Windows may grow by so many bytes, and as many may be unread.
+    pub(crate) fn new(bytes: usize) -> SharedPool {
+        let all = || Shares::new(bytes as u64, 0);
+        SharedPool(Arc::new(Mutex::new(Memory { growth: all(), unread: all() })))
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        // One thread drives all sessions of a node, so nobody waits; and no statement leaves a sum half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Windows {
+    fn drop(&mut self) {
+        let mut memory = self.shared.memory();
+        memory.growth.give_back(self.peer, self.taken);
+        memory.unread.give_back(self.peer, self.unread);
+    }
+}
+
+impl Windows {
+    pub(super) fn new(limits: &Limits, shared: SharedPool, peer: MemberId) -> Windows {
+        let initial = u64::from(limits.initial_window);
+        // Both sides may have that many streams open.
+        let set_aside = initial * u64::from(limits.streams) * 2;
+        let pool = (limits.receive_memory as u64).saturating_sub(set_aside);
+        Windows { initial, largest: u64::from(limits.max_window), pool, shared, peer, taken: 0, unread: 0 }
+    }
+
+    /// The window of a new stream.
+    pub(super) fn initial(&self) -> u64 {
+        self.initial
+    }
+
+    /// What a window may grow to: twice its size, within its own limit and what the pools have left for the peer.
+    pub(super) fn grow(&mut self, window: u64) -> u64 {
+        let wanted = window.min(self.largest.saturating_sub(window)).min(self.pool);
+        let mut memory = self.shared.memory();
+        let growth = wanted.min(memory.growth.available(self.peer));
+        memory.growth.take(self.peer, growth);
+        drop(memory);
+        self.pool -= growth;
+        self.taken += growth;
+        window + growth
+    }
+
+    /// A stream with that window is gone.
+    pub(super) fn release(&mut self, window: u64) {
+        let grown = window.saturating_sub(self.initial).min(self.taken);
+        self.pool += grown;
+        self.taken -= grown;
+        self.shared.memory().growth.give_back(self.peer, grown);
+    }
+
+    /// Whether more may arrive: not where the node has no memory left, and the peer's sessions hold more than an equal
+    /// part of it. So each member has its part whatever others hold, and all together have twice what there is at
+    /// most.
+    pub(super) fn have_room(&self) -> bool {
+        !self.shared.memory().unread.is_beyond_its_part(self.peer)
+    }
+
+    /// So many bytes are announced.
+    pub(super) fn arrived(&mut self, bytes: u64) {
+        self.unread += bytes;
+        self.shared.memory().unread.take(self.peer, bytes);
+    }
+
+    /// So many were read, or nobody will read them.
+    pub(super) fn was_read(&mut self, bytes: u64) {
+        self.unread -= bytes;
+        self.shared.memory().unread.give_back(self.peer, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: MemberId = MemberId(1);
+    const TWO: MemberId = MemberId(2);
+
+    fn limits() -> Limits {
+        Limits { receive_memory: 4 << 20, initial_window: 1 << 20, streams: 1, ..Limits::default() }
+    }
+
+    #[test]
+    fn windows_grow_out_of_a_bounded_pool() {
+        let shared = SharedPool::new(1 << 30);
+        let mut windows = Windows::new(&limits(), shared.clone(), ONE);
+        assert_eq!(windows.grow(1 << 20), 2 << 20);
+        assert_eq!(windows.grow(1 << 20), 2 << 20);
+        assert_eq!(windows.grow(1 << 20), 1 << 20);
+        windows.release(2 << 20);
+        assert_eq!(windows.grow(1 << 20), 2 << 20);
+        windows.arrived(5);
+        drop(windows);
+        let memory = shared.memory();
+        assert_eq!((memory.growth.used(), memory.unread.used()), (0, 0), "what a session had is free again");
+    }
+
+    #[test]
+    fn sessions_of_one_node_share_what_windows_may_grow_by_and_no_member_takes_it_all() {
+        let limits = Limits { initial_window: 1 << 20, streams: 1, ..Limits::default() };
+        let shared = SharedPool::new(16 << 20);
+        let [mut one, mut again] = [(); 2].map(|()| Windows::new(&limits, shared.clone(), ONE));
+        // However many sessions it has, and however often it asks.
+        let grown: u64 =
+            (0..50).flat_map(|_| [&mut one, &mut again].map(|all| all.grow(4 << 20) - (4 << 20))).sum();
+        assert!((7 << 20..=8 << 20).contains(&grown), "{grown}");
+        let mut other = Windows::new(&limits, shared, TWO);
+        assert_eq!(other.grow(2 << 20), 4 << 20);
+        drop((one, again));
+        assert_eq!(other.grow(4 << 20), 8 << 20);
+    }
+
+    #[test]
+    fn who_holds_more_than_its_part_of_a_full_memory_gets_no_more() {
+        let shared = SharedPool::new(1_000);
+        let [mut hog, mut again, mut other] =
+            [ONE, ONE, TWO].map(|peer| Windows::new(&limits(), shared.clone(), peer));
+        hog.arrived(900);
+        again.arrived(200);
+        other.arrived(1);
+        assert_eq!([&hog, &again, &other].map(Windows::have_room), [false, false, true]);
+        other.arrived(499);
+        assert!(other.have_room());
+        other.arrived(1);
+        assert!(!other.have_room());
+        hog.was_read(900);
+        assert!([&hog, &again, &other].into_iter().all(Windows::have_room));
+    }
+}
