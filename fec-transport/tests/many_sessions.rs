@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fec_transport::keys::{Identity, encode_key};
 use fec_transport::overlay::{InstanceId, MemberId, Overlay, Peer};
-use fec_transport::{Config, Event, Node, Read, SessionId, Time};
+use fec_transport::{Config, Event, Node, Randomness, Read, SessionId, Time};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -44,7 +44,8 @@ fn overlay() -> Arc<Overlay> {
 fn node(overlay: &Arc<Overlay>, name: &str, own: Peer, now: Time) -> Node {
     let seed = *blake3::hash(format!("{name} {}", own.instance.0).as_bytes()).as_bytes();
     let (overlay, config) = (Arc::clone(overlay), Config::default());
-    Node::new(overlay, identity(name), own.member, own.instance, config, seed, now).expect("a right config")
+    Node::new(overlay, identity(name), own.member, own.instance, config, Randomness::Seed(seed), now)
+        .expect("a right config")
 }
 
 /// One client process.

@@ -11,6 +11,7 @@ use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher, Dh, Hash, Random as NoiseRandom};
 use snow::{Builder, HandshakeState};
+use zeroize::Zeroizing;
 
 use super::random::Random;
 use super::seal::SealKey;
@@ -87,6 +88,7 @@ impl Initiator {
     pub(crate) fn finish(mut self, message: &[u8]) -> Result<(Vec<u8>, SessionKeys), HandshakeFailed> {
         let payload = read(&mut self.0, message)?;
         let (ours, theirs) = self.0.dangerously_get_raw_split();
+        let (ours, theirs) = (Zeroizing::new(ours), Zeroizing::new(theirs));
         Ok((payload, SessionKeys::derive(&ours, &theirs, &ours, self.1)))
     }
 }
@@ -128,6 +130,7 @@ impl Responder {
             self.state.write_message(payload, &mut message).expect("payloads are far below the limit");
         message.truncate(length);
         let (theirs, ours) = self.state.dangerously_get_raw_split();
+        let (ours, theirs) = (Zeroizing::new(ours), Zeroizing::new(theirs));
         (message, SessionKeys::derive(&ours, &theirs, &theirs, self.occasion))
     }
 }
@@ -162,12 +165,12 @@ impl Occasion {
     }
 }
 
-fn expand(secret: &[u8; 32], purpose: &[u8]) -> [u8; 32] {
-    let mut key = [0; 32];
+fn expand(secret: &[u8; 32], purpose: &[u8]) -> Zeroizing<[u8; 32]> {
+    let mut key = Zeroizing::new([0; 32]);
     hkdf::Salt::new(hkdf::HKDF_SHA256, PROLOGUE)
         .extract(secret)
         .expand(&[purpose], hkdf::HKDF_SHA256)
-        .and_then(|okm| okm.fill(&mut key))
+        .and_then(|okm| okm.fill(&mut *key))
         .expect("HKDF-SHA256 gives 32 bytes");
     key
 }

@@ -1,6 +1,7 @@
 //! The tag by which a hop knows a datagram as one of its own, and the key that makes it.
 
 use siphasher::sip::SipHasher24;
+use zeroize::Zeroize as _;
 
 use crate::wire::hop::{AEAD_TAG, HOP_HEADER, HOP_TAG, LABEL, Label};
 
@@ -28,6 +29,12 @@ impl HopKey {
         covered[..header.len()].copy_from_slice(header);
         covered[header.len()..length].copy_from_slice(aead_tag);
         SipHasher24::new_with_key(&self.0).hash(&covered[..length]).to_be_bytes()
+    }
+}
+
+impl Drop for HopKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 

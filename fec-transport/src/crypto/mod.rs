@@ -1,4 +1,4 @@
-//! Keys and what they do: hop tags, seals, the Noise handshake, randomness that follows from a seed.
+//! Keys and what they do: hop tags, seals, the Noise handshake, randomness.
 
 pub(crate) mod handshake;
 pub(crate) mod hop_tag;

@@ -24,9 +24,10 @@ use super::codec_pool::CodecPool;
 use super::control::{ControlConfig, ControlEvent, ControlPlane};
 use super::data::{ArrivalLoss, DataCounts, DataSocket, Received};
 use super::drop_log::DropLog;
-use super::endpoint::{EndpointConfig, EndpointError, ReloadError, random};
+use super::endpoint::{EndpointConfig, EndpointError, OperatingSystem, ReloadError, random};
 use super::sockets::Sockets;
 use crate::application::Application;
+use crate::crypto::random::Randomness;
 use crate::event::SessionId;
 use crate::node::{Ingress, Node};
 use crate::overlay::{Overlay, OverlayChange, Peer, Reach};
@@ -126,7 +127,7 @@ impl<A: Application, H> Driver<A, H> {
         let sockets = sockets.map_or_else(|| Sockets::for_member(&overlay, own.member), Ok)?;
         let control =
             ControlConfig { overlay: Arc::clone(&overlay), own, identity: identity.clone(), seed: random()? };
-        let clock = Clock::start();
+        let (clock, randomness) = (Clock::start(), Randomness::Source(Arc::new(OperatingSystem::new()?)));
         Ok(Driver {
             app,
             host,
@@ -136,7 +137,7 @@ impl<A: Application, H> Driver<A, H> {
             codecs: CodecPool::new()?,
             planning: JoinSet::new(),
             buffer: Vec::new(),
-            node: Node::new(overlay, identity, own.member, own.instance, config, random()?, clock.now())?,
+            node: Node::new(overlay, identity, own.member, own.instance, config, randomness, clock.now())?,
             clock,
             requests,
             stop,

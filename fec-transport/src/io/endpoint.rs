@@ -15,6 +15,7 @@ use super::sockets::{BindError, Sockets};
 use super::tls::TlsError;
 use crate::application::Application;
 use crate::config::{Config, ConfigError};
+use crate::crypto::random::RandomSource;
 use crate::keys::{Identity, encode_key};
 use crate::node::Node;
 use crate::overlay::{InstanceId, MemberId, Overlay, OverlayChange, Peer, Reach, SuccessionError};
@@ -315,6 +316,23 @@ fn own_member(overlay: &Overlay, identity: &Identity) -> Result<MemberId, Endpoi
         return Err(EndpointError::WrongX25519 { member: overlay.name(member), expected });
     }
     Ok(member)
+}
+
+/// The random numbers of the operating system.
+pub(super) struct OperatingSystem(SystemRandom);
+
+impl OperatingSystem {
+    /// Draws once, so that it is known to have numbers.
+    pub(super) fn new() -> Result<OperatingSystem, EndpointError> {
+        random::<1>()?;
+        Ok(OperatingSystem(SystemRandom::new()))
+    }
+}
+
+impl RandomSource for OperatingSystem {
+    fn fill(&self, bytes: &mut [u8]) {
+        self.0.fill(bytes).expect("the operating system had random numbers when the process began");
+    }
 }
 
 pub(super) fn random<const N: usize>() -> Result<[u8; N], EndpointError> {

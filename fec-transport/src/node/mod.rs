@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use crate::circuit::{CircuitCounters, CircuitStatus, Circuits, DatagramCounters, Verdict};
 use crate::config::{Config, ConfigError};
-use crate::crypto::random::Random;
+use crate::crypto::random::{Random, Randomness};
 use crate::event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
 use crate::neighbour::{NeighbourStatus, Neighbours};
@@ -71,7 +71,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node of `member`, whose secret is `identity`. `seed` decides all of its random choices.
+    /// A node of `member`, whose secret is `identity`. All of its random choices come from `random`.
     ///
     /// # Errors
     /// [`ConfigError`] if a value of the config is out of its range.
@@ -81,12 +81,12 @@ impl Node {
         member: MemberId,
         instance: InstanceId,
         config: Config,
-        seed: [u8; 32],
+        random: Randomness,
         now: Time,
     ) -> Result<Node, ConfigError> {
         config.validate()?;
         let (config, me) = (Arc::new(config), Peer { member, instance });
-        let mut random = Random::from_seed(seed);
+        let mut random = Random::from(random);
         Ok(Node {
             circuits: Circuits::new(Arc::clone(&overlay), Arc::clone(&config), member, random.fork()),
             dialler: Dialler::default(),

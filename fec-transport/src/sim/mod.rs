@@ -16,6 +16,7 @@ use netsim::{Change, Simulator};
 
 use crate::application::Application;
 use crate::config::Config;
+use crate::crypto::random::Randomness;
 use crate::keys::Identity;
 use crate::node::Node;
 use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, OverlayChange, Peer, SuccessionError};
@@ -285,7 +286,8 @@ impl<A: Application> World<A> {
         let name = format!("{} {} {instance}", self.seed, self.overlay.name(member));
         let seed = blake3::derive_key("fec-transport 2026 seed of a simulated process", name.as_bytes());
         let id = InstanceId(instance);
-        let node = Node::new(overlay, identity, member, id, self.config.clone(), seed, self.now())
+        let random = Randomness::Seed(seed);
+        let node = Node::new(overlay, identity, member, id, self.config.clone(), random, self.now())
             .expect("a right config");
         let application = (self.make_application)(&self.overlay, member);
         Process { node, application, instance, is_up: true, connected: BTreeMap::new() }
