@@ -93,6 +93,7 @@ const FOLDERS: [(&str, &[&str]); 19] = [
             "overlay",
             "event",
             "config",
+            "crypto",
             "run",
             "circuit",
             "session",
@@ -101,7 +102,7 @@ const FOLDERS: [(&str, &[&str]); 19] = [
             "application",
         ],
     ),
-    ("sim", &["time", "keys", "overlay", "config", "node", "application"]),
+    ("sim", &["time", "keys", "overlay", "config", "crypto", "node", "application"]),
 ];
 
 fn workspace() -> PathBuf {

@@ -4,7 +4,8 @@
 //! that the overlay file lists, and the other side compares that key with those that it expects: the dialler with
 //! the one of the neighbour it dials, the acceptor with those of all its neighbours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -48,6 +49,8 @@ pub enum TlsError {
 #[derive(Debug, Clone)]
 pub(super) struct PinnedKeys {
     members: Arc<RwLock<BTreeMap<Vec<u8>, MemberId>>>,
+    /// The hosts of those that have fixed addresses.
+    hosts: Arc<RwLock<BTreeSet<IpAddr>>>,
     algorithms: WebPkiSupportedAlgorithms,
     /// How many were refused.
     refused: Arc<AtomicU64>,
@@ -58,6 +61,7 @@ impl PinnedKeys {
     pub(super) fn of(overlay: &Overlay, members: impl IntoIterator<Item = MemberId>) -> PinnedKeys {
         let pinned = PinnedKeys {
             members: Arc::default(),
+            hosts: Arc::default(),
             algorithms: provider().signature_verification_algorithms,
             refused: Arc::default(),
         };
@@ -67,9 +71,18 @@ impl PinnedKeys {
 
     /// From now on these are the keys.
     pub(super) fn replace(&self, overlay: &Overlay, members: impl IntoIterator<Item = MemberId>) {
+        let members: Vec<MemberId> = members.into_iter().collect();
+        let host = |member: &MemberId| Some(overlay.member(*member).control?.ip());
+        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) =
+            members.iter().filter_map(host).collect();
         let spki = |member| overlay.member(member).keys.ed25519_spki();
         *self.members.write().unwrap_or_else(PoisonError::into_inner) =
             members.into_iter().map(|member| (spki(member), member)).collect();
+    }
+
+    /// Where the overlay file says that they are.
+    pub(super) fn hosts(&self) -> BTreeSet<IpAddr> {
+        self.hosts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether there is none.

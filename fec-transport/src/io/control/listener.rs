@@ -6,14 +6,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use quinn::{ConnectionError, Incoming};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
+use super::doorstep::Doorstep;
 use crate::io::tls::PinnedKeys;
-
-/// Handshakes under way at a time. More are not answered; a neighbour's QUIC repeats its attempt by itself.
-const MAX_HANDSHAKES: usize = 64;
 
 /// Addresses of strangers that the log remembers, so that it names each once.
 const MAX_REMEMBERED_STRANGERS: usize = 1024;
@@ -28,6 +26,7 @@ pub(super) struct Listener {
     shared: Arc<Shared>,
     /// The addresses of strangers that were refused.
     strangers: Strangers,
+    doorstep: Doorstep<AbortHandle>,
 }
 
 type Handshake = Result<(), (IpAddr, HandshakeError)>;
@@ -35,7 +34,13 @@ type Handshake = Result<(), (IpAddr, HandshakeError)>;
 impl Listener {
     /// A listener that answers `neighbours` on `endpoint`.
     pub(super) fn new(endpoint: quinn::Endpoint, neighbours: PinnedKeys, shared: Arc<Shared>) -> Listener {
-        Listener { endpoint, neighbours, shared, strangers: Strangers::default() }
+        Listener {
+            endpoint,
+            neighbours,
+            shared,
+            strangers: Strangers::default(),
+            doorstep: Doorstep::default(),
+        }
     }
 
     /// Runs until it is aborted.
@@ -47,26 +52,31 @@ impl Listener {
                     Some(incoming) => self.admit(incoming, &mut handshakes),
                     None => return,
                 },
-                Some(ended) = handshakes.join_next() => self.note(ended),
+                Some(ended) = handshakes.join_next() => {
+                    self.doorstep.leave(AbortHandle::is_finished);
+                    self.note(ended);
+                }
             }
         }
     }
 
-    fn admit(&self, incoming: Incoming, handshakes: &mut JoinSet<Handshake>) {
+    fn admit(&mut self, incoming: Incoming, handshakes: &mut JoinSet<Handshake>) {
         if self.neighbours.is_empty() {
             incoming.ignore();
         } else if !incoming.remote_address_validated() {
             // It cannot fail for an address that is not validated.
             let _ = incoming.retry();
-        } else if handshakes.len() >= MAX_HANDSHAKES {
-            incoming.ignore();
         } else {
             let from = incoming.remote_address().ip();
             let handshake = welcome(incoming, self.neighbours.clone(), Arc::clone(&self.shared));
-            handshakes.spawn(async move {
+            let handshake = handshakes.spawn(async move {
                 let limited = timeout(HANDSHAKE_LIMIT, handshake).await;
                 limited.unwrap_or(Err(HandshakeError::TooSlow)).map_err(|error| (from, error))
             });
+            if let Some(displaced) = self.doorstep.come(from, handshake, &self.neighbours.hosts()) {
+                tracing::debug!(%from, "too many handshakes are under way: the most expendable one is given up");
+                displaced.abort();
+            }
         }
     }
 
@@ -81,6 +91,8 @@ impl Listener {
             Ok(Err((from, error))) => {
                 tracing::debug!(%from, cause = error.source(), "a control connection failed ({error})");
             }
+            // It was displaced.
+            Err(error) if error.is_cancelled() => {}
             Err(error) => tracing::error!(%error, "the task of a control handshake failed"),
         }
     }

@@ -10,6 +10,7 @@
 mod back_off;
 mod connection;
 mod dialler;
+mod doorstep;
 mod listener;
 mod message;
 #[cfg(test)]
