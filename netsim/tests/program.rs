@@ -73,9 +73,10 @@ fn people_see_the_same() {
     let text = printed(&["manet", "trace", THREE, "--range", "55", "--interval", "10", "--pair", "0,2"]);
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     // At 0 s (0,0), (30,0), (-5,10); at 10 s (33,40), (30,0), (-5,30); at 20 s (53,40), (30,0), (3,30).
-    assert_eq!(rows[1], ["0", "0", "s", "3", "2.000", "0", "1", "3", "100.00", "%", "-", "-", "2"]);
-    assert_eq!(rows[2], ["1", "10", "s", "3", "2.000", "0", "1", "3", "100.00", "%", "0", "0", "2"]);
-    assert_eq!(rows[3], ["2", "20", "s", "3", "2.000", "0", "1", "3", "100.00", "%", "0", "0", "2"]);
+    assert_eq!(rows[1], ["0", "0s", "3", "2.000", "0", "1", "3", "100.00%", "-", "-", "2"]);
+    assert_eq!(rows[2], ["1", "10s", "3", "2.000", "0", "1", "3", "100.00%", "0", "0", "2"]);
+    assert_eq!(rows[3], ["2", "20s", "3", "2.000", "0", "1", "3", "100.00%", "0", "0", "2"]);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.contains("link duration     none has broken"), "{text}");
     let summary = printed(&[
         "manet",

@@ -18,8 +18,8 @@ const MAN_FOLDER: &str = "share/man/man1";
 /// Write man pages, and completions for bash, zsh and fish, beneath a folder
 ///
 /// Man pages go to share/man/man1 there, completions to share/bash-completion/completions, share/zsh/site-functions and
-/// share/fish/vendor_completions.d. Beneath ~/.local, where man, bash and fish look by themselves, they are this user's;
-/// beneath /usr/local they are everybody's.
+/// share/fish/vendor_completions.d. Beneath ~/.local, where man, bash and fish look by themselves, they are this
+/// user's; beneath /usr/local they are everybody's.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// The folder; what is missing of it is made

@@ -2,8 +2,8 @@
 //!
 //! `println!` panics when the reader of a pipe has gone (`… | head -1`). What is printed here fails instead, with a
 //! [`Failure`] that [`end`](crate::end) takes for a good end. And what is lost because a device is full is a failure,
-//! too: nothing is left in a buffer that nobody empties. Work that must not stop half-way because of that is told of with
-//! [`Telling`].
+//! too: nothing is left in a buffer that nobody empties. Work that must not stop half-way because of that is told of
+//! with [`Telling`].
 
 use std::fmt;
 use std::fs::File;

@@ -16,8 +16,8 @@ const DOTS: f32 = 2.0;
 /// The longest side of a PNG, in dots: what is larger gets fewer dots a unit. Programs that show pictures refuse more.
 const LONGEST_SIDE: f32 = 16_384.0;
 
-/// Writes an SVG picture to the file at `path`, as PNG if its name ends in `.png`, or as SVG to standard output if there
-/// is none, or if it is `-`.
+/// Writes an SVG picture to the file at `path`, as PNG if its name ends in `.png`, or as SVG to standard output if
+/// there is none, or if it is `-`.
 ///
 /// # Errors
 /// As [`check_name`] and [`output::put`].

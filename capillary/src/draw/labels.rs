@@ -51,8 +51,8 @@ pub(super) struct Label<'a> {
 
 impl<'a> Label<'a> {
     /// Puts each label where it hides the least: beside its node, where neither nodes nor labels are and few links
-    /// pass. The ends of the routing choose first, and always have one. A label that would cover another is left out; the
-    /// node's title still tells its name.
+    /// pass. The ends of the routing choose first, and always have one. A label that would cover another is left out;
+    /// the node's title still tells its name.
     pub(super) fn place_all(
         topology: &'a Topology,
         routing: Option<&Routing>,

@@ -92,22 +92,21 @@ impl Row {
                 line(colour, *width);
                 let _ = writeln!(out, "<text x=\"{:.1}\" y=\"{y}\">{text}</text>", x + SAMPLE);
             }
-            Row::Bar { length, text } => {
-                let end = x + length;
-                let _ = writeln!(
-                    out,
-                    "<path d=\"M{x:.1} {:.1}V{:.1}M{x:.1} {middle}H{end:.1}M{end:.1} {:.1}V{:.1}\" fill=\"none\" \
-                     stroke=\"{INK}\" stroke-width=\"1.4\"/><text x=\"{:.1}\" y=\"{y}\">{}</text>",
-                    middle - 4.0,
-                    middle + 4.0,
-                    middle - 4.0,
-                    middle + 4.0,
-                    end + 10.0,
-                    escape(text)
-                );
-            }
+            Row::Bar { length, text } => draw_bar(out, (x, x + length), y, text),
         }
     }
+}
+
+/// A line between two strokes, and what it measures.
+fn draw_bar(out: &mut String, (start, end): (f64, f64), y: f64, text: &str) {
+    let (middle, top, bottom) = (y - 4.0, y - 8.0, y);
+    let _ = writeln!(
+        out,
+        "<path d=\"M{start:.1} {top}V{bottom}M{start:.1} {middle}H{end:.1}M{end:.1} {top}V{bottom}\" fill=\"none\" \
+         stroke=\"{INK}\" stroke-width=\"1.4\"/><text x=\"{:.1}\" y=\"{y}\">{}</text>",
+        end + 10.0,
+        escape(text)
+    );
 }
 
 /// The network's name and the demand; nothing if nothing else is said.

@@ -210,12 +210,8 @@ fn paint_panel<B: DrawingBackend>(
         .y_label_formatter(&short)
         .draw()?;
     for curve in &panel.curves {
-        let shade = rgb(curve.colour).mix(BAND_SHADE);
-        let places = curve.interval().map(|(x, low, high)| (chart.x_scale.place(x), low, high));
-        let (lower, upper): (Vec<_>, Vec<_>) = places.map(|(x, low, high)| ((x, low), (x, high))).unzip();
-        if !lower.is_empty() {
-            let around: Vec<_> = lower.into_iter().chain(upper.into_iter().rev()).collect();
-            axes.draw_series([Polygon::new(around, shade.filled())])?;
+        if let Some(band) = band(curve, chart.x_scale) {
+            axes.draw_series([Polygon::new(band, rgb(curve.colour).mix(BAND_SHADE).filled())])?;
         }
     }
     for curve in &panel.curves {
@@ -231,6 +227,13 @@ fn paint_panel<B: DrawingBackend>(
         }
     }
     Ok(())
+}
+
+/// The outline of a curve's band, if it has one.
+fn band(curve: &Curve, scale: Scale) -> Option<Vec<(f64, f64)>> {
+    let places = curve.interval().map(|(x, low, high)| (scale.place(x), low, high));
+    let (lower, upper): (Vec<_>, Vec<_>) = places.map(|(x, low, high)| ((x, low), (x, high))).unzip();
+    (!lower.is_empty()).then(|| lower.into_iter().chain(upper.into_iter().rev()).collect())
 }
 
 impl Curve {

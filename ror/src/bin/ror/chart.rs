@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use program::chart::{Chart, Curve, GREY, Panel, Scale, graded};
+use program::chart::{Chart, Colour, Curve, GREY, Panel, Scale, graded};
 
 use crate::failure::Failure;
 use crate::hunts::Hunts;
@@ -25,54 +25,69 @@ const EQUAL: f64 = 0.006;
 /// Tolerances whose curves are the same have one colour and one name.
 pub(crate) fn ratings(ratings: &Ratings, blocks: &[Blocks]) -> Chart {
     let several = (0..ratings.sets).map(Some).filter(|_| ratings.sets > 1);
-    let sets: Vec<(Option<usize>, Vec<Row>)> =
-        several.chain([None]).map(|set| (set, ratings.rows(set))).collect();
-    let rows = |rows: &[Row], kind: Blocks, tolerance: f64| {
-        let of = |row: &&Row| row.blocks == kind && row.tolerance == tolerance;
-        rows.iter().filter(of).copied().collect::<Vec<Row>>()
-    };
+    let sets: Vec<Set> = several.chain([None]).map(|number| (number, ratings.rows(number))).collect();
     let means = |&tolerance: &f64| -> Vec<f64> {
-        let kinds =
-            sets.iter().flat_map(|(_, all)| blocks.iter().map(move |&kind| rows(all, kind, tolerance)));
+        let kinds = sets.iter().flat_map(|set| blocks.iter().map(move |&kind| rows(set, kind, tolerance)));
         kinds.flatten().map(|row| row.rating.mean).collect()
     };
-    let groups = groups(&ratings.tolerances.iter().map(means).collect::<Vec<_>>());
-    let colour = |index: usize| {
-        let group = groups.iter().position(|group| group.contains(&index)).unwrap_or_default();
-        graded(group, groups.len())
-    };
-    let curve = |all: &[Row], kind: Blocks, index: usize| {
-        let rows = rows(all, kind, ratings.tolerances[index]);
-        // One band for all lines that look the same: several would be darker.
-        let is_first = groups.iter().any(|group| group.start == index);
-        let band = rows.iter().map_while(|row| row.rating.ci95.filter(|_| is_first)).collect();
-        let points = rows.iter().map(|row| (f64::from(row.layer), row.rating.mean)).collect();
-        Curve { points, colour: colour(index), dashed: kind == Blocks::Large, band }
-    };
-    let panel = |(set, all): &(Option<usize>, Vec<Row>)| {
-        let curves =
-            blocks.iter().flat_map(|&kind| (0..ratings.tolerances.len()).map(move |index| (kind, index)));
-        let samples = all.first().map_or(0, |row| row.rating.samples);
-        let title = set.map_or("all sets".into(), |set| format!("set {}", set + 1));
-        Panel {
-            title: format!("{title}: {samples} samples"),
-            curves: curves.map(|(kind, index)| curve(all, kind, index)).collect(),
-        }
-    };
-    let has_bands = sets.iter().flat_map(|(_, all)| all).any(|row| row.rating.ci95.is_some());
-    let name = |group: &Range<usize>| {
-        let percent = |index: usize| format!("{:.1}", ratings.tolerances[index] * 100.0);
-        let (first, last) = (percent(group.start), percent(group.end - 1));
-        let which = if group.len() > 1 { format!("{first}–{last}") } else { first };
-        (format!("t = {which} %"), colour(group.start))
-    };
+    let lines: Vec<Vec<f64>> = ratings.tolerances.iter().map(means).collect();
+    let tolerances = Tolerances { values: &ratings.tolerances, groups: groups(&lines) };
+    let has_bands = sets.iter().flat_map(|(_, rows)| rows).any(|row| row.rating.ci95.is_some());
     Chart {
         title: format!("Average ROR against the layer of capillary routing ({})", kinds(blocks, has_bands)),
         x: "layer".into(),
         x_scale: Scale::Whole,
         y: "ROR (lower is better)".into(),
-        panels: sets.iter().map(panel).collect(),
-        legend: groups.iter().map(name).collect(),
+        panels: sets.iter().map(|set| tolerances.panel(set, blocks)).collect(),
+        legend: tolerances.groups.iter().map(|group| tolerances.name(group)).collect(),
+    }
+}
+
+/// All rows of one set, or of all sets together.
+type Set = (Option<usize>, Vec<Row>);
+
+/// The rows of a set for one line.
+fn rows((_, all): &Set, kind: Blocks, tolerance: f64) -> Vec<Row> {
+    all.iter().filter(|row| row.blocks == kind && row.tolerance == tolerance).copied().collect()
+}
+
+/// The tolerances, and which neighbours are one line to the eye.
+struct Tolerances<'a> {
+    values: &'a [f64],
+    groups: Vec<Range<usize>>,
+}
+
+impl Tolerances<'_> {
+    fn colour(&self, index: usize) -> Colour {
+        let group = self.groups.iter().position(|group| group.contains(&index));
+        graded(group.unwrap_or_default(), self.groups.len())
+    }
+
+    /// What the legend says of a group.
+    fn name(&self, group: &Range<usize>) -> (String, Colour) {
+        let percent = |index: usize| format!("{:.1}", self.values[index] * 100.0);
+        let (first, last) = (percent(group.start), percent(group.end - 1));
+        let which = if group.len() > 1 { format!("{first}–{last}") } else { first };
+        (format!("t = {which} %"), self.colour(group.start))
+    }
+
+    fn panel(&self, set: &Set, blocks: &[Blocks]) -> Panel {
+        let lines = blocks.iter().flat_map(|&kind| (0..self.values.len()).map(move |index| (kind, index)));
+        let samples = set.1.first().map_or(0, |row| row.rating.samples);
+        let title = set.0.map_or("all sets".into(), |number| format!("set {}", number + 1));
+        Panel {
+            title: format!("{title}: {samples} samples"),
+            curves: lines.map(|(kind, index)| self.curve(set, kind, index)).collect(),
+        }
+    }
+
+    fn curve(&self, set: &Set, kind: Blocks, index: usize) -> Curve {
+        let rows = rows(set, kind, self.values[index]);
+        // One band for all lines that look the same: several would be darker.
+        let is_first = self.groups.iter().any(|group| group.start == index);
+        let band = rows.iter().map_while(|row| row.rating.ci95.filter(|_| is_first)).collect();
+        let points = rows.iter().map(|row| (f64::from(row.layer), row.rating.mean)).collect();
+        Curve { points, colour: self.colour(index), dashed: kind == Blocks::Large, band }
     }
 }
 

@@ -44,8 +44,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", env = "SFIO_CONFIG")]
     config: PathBuf,
 
-    /// Say whether the config file, and all that it names, could be used on this machine, and end; a member that runs with
-    /// it is not disturbed
+    /// Say whether the config file, and all that it names, could be used on this machine, and end; a member that runs
+    /// with it is not disturbed
     #[arg(long, conflicts_with_all = ["metrics", "grace"])]
     check_config: bool,
 

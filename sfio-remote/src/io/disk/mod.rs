@@ -73,8 +73,8 @@ impl DiskStore {
         Ok(DiskStore { root, accounts: Arc::new(accounts), handles: Arc::default(), turns: Arc::default() })
     }
 
-    /// Checks that the directory could be served by a member that remembers in the file `remembered` which one it serves;
-    /// changes nothing, and does not count what the members use.
+    /// Checks that the directory could be served by a member that remembers in the file `remembered` which one it
+    /// serves; changes nothing, and does not count what the members use.
     ///
     /// # Errors
     /// As [`open`](Self::open); also if it is not the directory that was served before.
