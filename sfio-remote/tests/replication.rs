@@ -18,7 +18,7 @@ use sfio_remote::io::replication::{
 };
 use sfio_remote::io::sim::{Cluster, ClusterConfig, Process, run};
 use sfio_remote::name::SubfilePath;
-use sfio_remote::replication::{Compression, TreePath};
+use sfio_remote::replication::{Compression, Hash, TreePath};
 use sfio_remote::sim::identity_of;
 use tempfile::TempDir;
 
@@ -325,6 +325,38 @@ fn a_target_that_has_something_else_becomes_the_same() {
         fs::write(root.join("too much"), b"").expect("a file");
         bench.restore_to(root).await;
         assert_eq!(picture(root), picture(source.path()));
+    });
+}
+
+/// In a directory where others may make files, somebody could make the part first, as a further name of a file of ours:
+/// the restore wrote into that. Or as a file that stays writable for others: they changed it once it had its name.
+#[test]
+fn a_part_that_somebody_else_may_have_made_is_not_written_to() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::new());
+        let content = noise(300_000, 3);
+        fs::write(source.path().join("file"), &content).expect("a file");
+        bench.send_tree(source.path()).await.expect("sent");
+        let (target, outside) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let part = target.path().join(format!(".sfio-part-{}", Hash::of(b"file")));
+        let (other, of_all) = (outside.path().join("other"), target.path().join("file"));
+        fs::write(&other, b"precious").expect("a file");
+        fs::hard_link(&other, &part).expect("a further name");
+        bench.restore_to(target.path()).await;
+        assert_eq!(fs::read(&other).expect("it is there"), b"precious");
+        assert_eq!(fs::read(&of_all).expect("it was restored"), content);
+        fs::remove_file(&other).expect("it is there");
+
+        fs::remove_file(&of_all).expect("it is there");
+        fs::write(&part, &content).expect("a file with what is to be there");
+        fs::set_permissions(&part, fs::Permissions::from_mode(0o666)).expect("it is ours");
+        // Held open, so that its number is not given to another one.
+        let held = fs::File::open(&part).expect("it is there");
+        let planted = held.metadata().expect("it is open").ino();
+        bench.restore_to(target.path()).await;
+        let restored = fs::metadata(&of_all).expect("it was restored");
+        assert_ne!(restored.ino(), planted, "whoever has it open can write to it");
     });
 }
 

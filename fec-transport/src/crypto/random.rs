@@ -38,7 +38,7 @@ impl fmt::Debug for Randomness {
 #[derive(Clone)]
 pub(crate) enum Random {
     Source(Arc<dyn RandomSource>),
-    Seeded(ChaCha20Rng),
+    Seeded(Box<ChaCha20Rng>),
 }
 
 impl From<Randomness> for Random {
@@ -58,7 +58,7 @@ impl fmt::Debug for Random {
 
 impl Random {
     pub(crate) fn from_seed(seed: [u8; 32]) -> Random {
-        Random::Seeded(ChaCha20Rng::from_seed(seed))
+        Random::Seeded(Box::new(ChaCha20Rng::from_seed(seed)))
     }
 
     /// Another stream, whose numbers tell nothing of this one's.

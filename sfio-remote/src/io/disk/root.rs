@@ -184,7 +184,7 @@ impl ExportRoot {
             | OFlags::NONBLOCK
             | OFlags::CLOEXEC
             | OFlags::NOFOLLOW;
-        let mode = Mode::from_raw_mode(0o666);
+        let mode = Mode::RUSR | Mode::WUSR;
         let created = self.directory_at(parent).and_then(|directory| {
             let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
             let file = openat2(&directory, name, flags, mode, beneath)?;
@@ -325,7 +325,7 @@ impl ExportRoot {
         }
         let (parent, name) = split(directory);
         self.create_directories(parent)?;
-        match mkdirat(self.directory_at(parent)?, name, Mode::from_raw_mode(0o777)) {
+        match mkdirat(self.directory_at(parent)?, name, Mode::RWXU) {
             Ok(()) => self.name_changed(parent),
             Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(errno),

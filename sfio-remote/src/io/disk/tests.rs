@@ -133,6 +133,16 @@ fn a_listing_leaves_out_what_no_path_can_name_and_does_not_leave_the_root() {
     assert_eq!(list("d/a").expect_err("a file"), ErrorKind::NotADirectory);
 }
 
+/// Who may read them is said in `[access]`; other users of the machine are none of those.
+#[test]
+fn subfiles_and_folders_are_the_io_nodes_own() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (directory, store) = store();
+    create(&store, "d/a").expect("possible");
+    let mode = |text: &str| fs::metadata(directory.path().join(text)).expect("there").permissions().mode();
+    assert_eq!([mode("export/d"), mode("export/d/a")].map(|mode| mode & 0o7777), [0o700, 0o600]);
+}
+
 #[test]
 fn a_subfile_that_must_be_new_is_created_once_however_many_try() {
     let (directory, store) = store();

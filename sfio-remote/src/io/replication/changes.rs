@@ -28,9 +28,10 @@ pub(super) fn make_directory(within: BorrowedFd<'_>, name: &[u8]) -> rustix::io:
     Ok(())
 }
 
-/// Opens a file for reading and writing, which need not exist.
-pub(super) fn open_to_write(within: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<File> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+/// Opens a file for reading and writing, one that is there, or a new one that must not be there.
+pub(super) fn open_to_write(within: BorrowedFd<'_>, name: &[u8], is_new: bool) -> rustix::io::Result<File> {
+    let creation = if is_new { OFlags::CREATE | OFlags::EXCL } else { OFlags::empty() };
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | creation;
     let file = File::from(openat(within, name, flags, Mode::RUSR | Mode::WUSR)?);
     #[cfg(feature = "sim")]
     told::tell(|| {

@@ -11,6 +11,7 @@ use rustix::fs::{
     AtFlags, Dir, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown,
     fremovexattr, fsetxattr, fstat, openat, utimensat,
 };
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -106,7 +107,7 @@ impl Tree {
     /// Where each chunk of a file can be had: in a part, in the file of that name, else from the site.
     pub(super) fn chunks_here(&mut self, entry: &Entry, has_old: bool) -> Vec<Source> {
         let Ok((directory, name)) = self.place(&entry.path) else { return Vec::new() };
-        let part = open_file(directory, &part_name(name)).ok();
+        let part = open_file(directory, &part_name(name)).ok().filter(is_ours);
         let old = if has_old { open_file(directory, name).ok() } else { None };
         if part.is_none() && old.is_none() {
             return Vec::new();
@@ -342,6 +343,9 @@ impl<'a> Planter<'a> {
         let (directory, name) = self.tree.place(path)?;
         let part_name = part_name(name);
         let part = open_file(directory, &part_name)?;
+        if !is_ours(&part) {
+            return Err(io::Error::other("somebody else has put another file in the place of its part"));
+        }
         set_metadata(part.as_fd(), metadata, self.options)?;
         rename(directory, &part_name, name)?;
         Ok(set_times(&part, &times(metadata.modified))?)
@@ -421,11 +425,13 @@ impl<'a> Planter<'a> {
 
     fn begin_file(&mut self, entry: Entry, sources: &[Source]) -> io::Result<()> {
         let (directory, name) = self.tree.place(&entry.path)?;
-        let part = open_to_write(directory, &part_name(name))?;
         let uses_part = sources.contains(&Source::Part);
-        if !uses_part {
-            // Holes are where nothing was ever written.
-            set_length(&part, 0)?;
+        let part = match uses_part {
+            true => open_to_write(directory, &part_name(name), false)?,
+            false => new_part(directory, &part_name(name))?,
+        };
+        if !is_ours(&part) {
+            return Err(io::Error::other("its part is somebody else's"));
         }
         let mut places = VecDeque::new();
         let mut old = None;
@@ -459,6 +465,26 @@ impl<'a> Planter<'a> {
         }
         self.file = Some(FileUnderWay { entry, part, places });
         Ok(())
+    }
+}
+
+/// Whether nobody else can have written to a file, or will: in a directory where others may make files, one of them may
+/// have made a part, or a further name of another file of ours, before we do.
+fn is_ours(file: &File) -> bool {
+    fstat(file).is_ok_and(|stat| {
+        let is_for_others = Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH);
+        stat.st_uid == geteuid().as_raw() && stat.st_nlink == 1 && !is_for_others
+    })
+}
+
+/// A part in which nothing was ever written, in the place of what is there.
+fn new_part(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<File> {
+    match open_to_write(directory, name, true) {
+        Err(rustix::io::Errno::EXIST) => {
+            remove_name(directory, name, AtFlags::empty())?;
+            Ok(open_to_write(directory, name, true)?)
+        }
+        created => Ok(created?),
     }
 }
 
