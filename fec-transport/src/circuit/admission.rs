@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::overlay::{MemberId, Overlay};
-use crate::time::Time;
 use crate::wire::circuit::{SetUp, SetUpBody};
 
 /// A set-up that passed.
@@ -46,7 +45,8 @@ pub(crate) enum Rejection {
     Replayed,
 }
 
-/// Checks a set-up that came from the neighbour `previous` to `me`.
+/// Checks a set-up that came from the neighbour `previous` to `me`, whose clock shows `clock_s` seconds since the UNIX
+/// epoch.
 ///
 /// # Errors
 /// The first rule that it breaks.
@@ -56,7 +56,7 @@ pub(crate) fn admit(
     config: &Config,
     previous: MemberId,
     set_up: &SetUp,
-    now: Time,
+    clock_s: u64,
 ) -> Result<Admitted, Rejection> {
     let body = SetUpBody::parse(&set_up.signed)?;
     let route = resolve(overlay, &body.route, config.limits.max_route)?;
@@ -64,9 +64,8 @@ pub(crate) fn admit(
     if !overlay.member(originator).keys.verifies(&set_up.signed, &set_up.signature) {
         return Err(Rejection::Signature(body.route[0].clone()));
     }
-    let clock = now.since_epoch().as_secs();
-    if clock.abs_diff(body.time_s) > config.routing.clock_skew.as_secs() {
-        return Err(Rejection::Clock { made: body.time_s, now: clock });
+    if clock_s.abs_diff(body.time_s) > config.routing.clock_skew.as_secs() {
+        return Err(Rejection::Clock { made: body.time_s, now: clock_s });
     }
     let place = route.iter().position(|member| *member == me);
     let Some(place) = place.filter(|place| *place > 0 && route[*place - 1] == previous) else {

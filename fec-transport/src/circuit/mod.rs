@@ -14,6 +14,7 @@
 
 mod admission;
 mod bucket;
+mod calendar;
 mod labels;
 mod set_up;
 
@@ -34,6 +35,7 @@ use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Notice, SetUp, SetU
 use crate::wire::hop::Label;
 use admission::Quotas;
 use bucket::Buckets;
+use calendar::Calendar;
 
 /// The words in which a relay that is about to end tears down its circuits.
 const LEAVING: &str = "I am shutting down";
@@ -126,6 +128,7 @@ pub(crate) struct Circuits {
     random: Random,
     /// Whether nothing more is relayed.
     is_draining: bool,
+    calendar: Calendar,
 }
 
 #[derive(Debug)]
@@ -176,7 +179,13 @@ impl Circuits {
             outbox: VecDeque::new(),
             random,
             is_draining: false,
+            calendar: Calendar::default(),
         }
+    }
+
+    /// At `now` the system's clock shows so much since the UNIX epoch.
+    pub(crate) fn set_calendar(&mut self, now: Time, since_epoch: Duration) {
+        self.calendar.set(now, since_epoch);
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<CircuitEvent> {
@@ -231,7 +240,7 @@ impl Circuits {
         let lifetime = self.config.routing.circuit_lifetime;
         let body = SetUpBody {
             circuit,
-            time_s: now.since_epoch().as_secs(),
+            time_s: self.calendar.seconds(now),
             lifetime_s: u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX),
             route: route.iter().map(|member| self.overlay.name(*member)).collect(),
             payload,

@@ -75,7 +75,8 @@ impl Circuits {
         if !self.set_ups_by_neighbour.take(now, neighbour, 1.0) {
             return too_fast(neighbour, policing.set_ups_per_neighbour);
         }
-        let admitted = admit(&self.overlay, self.me, &self.config, neighbour, set_up, now)?;
+        let admitted =
+            admit(&self.overlay, self.me, &self.config, neighbour, set_up, self.calendar.seconds(now))?;
         if !self.set_ups_by_originator.take(now, admitted.originator, 1.0) {
             return too_fast(admitted.originator, policing.set_ups_per_originator);
         }

@@ -215,6 +215,18 @@ fn quotas_hold_per_originator_and_per_neighbour_and_are_given_back() {
     }
 }
 
+/// The system's clock was once asked when the process began, so that a member that was started before its clock was set
+/// was refused until somebody restarted it.
+#[test]
+fn a_clock_that_is_set_right_counts_from_then_on() {
+    let mut row = row(Config::default());
+    let right = row.now.since_epoch();
+    row.nodes[ORIGINATOR].set_calendar(row.now, Duration::ZERO);
+    assert!(refusal(&mut row).contains("set the clocks of both members"));
+    row.nodes[ORIGINATOR].set_calendar(row.now, right);
+    row.established();
+}
+
 #[test]
 fn set_ups_are_policed_when_the_config_says_so() {
     for per_neighbour in [false, true] {

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::time::Time;
 
-/// Tells the time since the UNIX epoch, because signed set-ups carry it and other members compare it with theirs. The
-/// system's clock is asked once: from then on the time neither jumps nor goes back. On Linux it goes on while the
-/// machine sleeps; elsewhere it stands still then.
+/// Tells the time since the UNIX epoch as it was known at the start: from then on the time neither jumps nor goes back.
+/// On Linux it goes on while the machine sleeps; elsewhere it stands still then. What other members compare with their
+/// clocks is the [`calendar`](Self::calendar).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     time_at_start: Time,
@@ -14,11 +14,16 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Asks the system's clock. One that stands before 1970 is taken for 1970; the other members will refuse our times.
-    #[allow(clippy::disallowed_methods, reason = "the place where the core's time comes from")]
+    /// Begins with what the system's clock shows.
     pub(super) fn start() -> Clock {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Clock { time_at_start: Time::from_epoch(since_epoch), start: Ticks::now() }
+        Clock { time_at_start: Time::from_epoch(Clock::calendar()), start: Ticks::now() }
+    }
+
+    /// What the system's clock shows now, since the UNIX epoch; somebody may have set it since the start. One that stands
+    /// before 1970 is taken for 1970.
+    #[allow(clippy::disallowed_methods, reason = "the place where the system's clock is asked")]
+    pub(super) fn calendar() -> Duration {
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
     }
 
     /// The time.
@@ -32,10 +37,8 @@ impl Clock {
     /// seem to have come later than they did. If they seemed to have come earlier, perhaps before they were sent, the
     /// floor of the one-way delay would be too low for twenty seconds, everything would look like a queue, and the
     /// path's rate would fall to nothing.
-    #[allow(clippy::disallowed_methods, reason = "the kernel notes arrivals by the system's clock")]
     pub(super) fn batch(self) -> Batch {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Batch { since_epoch, now: self.now() }
+        Batch { since_epoch: Clock::calendar(), now: self.now() }
     }
 
     /// `time` as the runtime's timers want it. What is more than a day off is a day off. Those timers stand still while

@@ -204,6 +204,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
 
     fn feed(&mut self, wake: Wake<A>) {
         let now = self.clock.now();
+        self.node.set_calendar(now, Clock::calendar());
         match wake {
             Wake::Control(event) => self.feed_control(now, event),
             Wake::Readable => self.feed_datagrams(),

@@ -18,6 +18,7 @@ mod relayed;
 mod sessions;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -251,6 +252,12 @@ impl Node {
         let sessions = self.sessions.next_timeout(self.now);
         let all = [sessions, relayed, neighbours, self.circuits.next_timeout(), self.dialler.next_timeout()];
         all.into_iter().flatten().min()
+    }
+
+    /// At `now` the system's clock shows so much since the UNIX epoch: set-ups of circuits bear its time, and other
+    /// members compare it with theirs. Without it the node's own time counts.
+    pub fn set_calendar(&mut self, now: Time, since_epoch: Duration) {
+        self.circuits.set_calendar(now, since_epoch);
     }
 
     /// Acts on all timers that have run out.
