@@ -101,7 +101,7 @@ impl<K: Ord + Copy> Elevator<K> {
     }
 
     /// What is to be carried out next, and whose turn that is; `under_way` tells what has not ended. What waits for the
-    /// disk itself holds up all that the disk has to do, so an owner has [`MAX_SLOW`] of that at once.
+    /// disk itself holds up all that the disk has to do, so an owner has two of that at once.
     pub fn pop(&mut self, under_way: impl Fn(K) -> UnderWay) -> Option<(K, Errand)> {
         let may_be_slow = |owner| under_way(owner).slow < MAX_SLOW;
         let ready = self.lines.iter().filter(|(owner, line)| line.is_ready(may_be_slow(**owner)));

@@ -50,6 +50,11 @@ impl Handle {
         self.account.iter().for_each(Account::close);
     }
 
+    /// The member that pays for it.
+    pub(super) fn owner(&self) -> Option<&str> {
+        self.account.as_ref().map(Account::owner)
+    }
+
     pub(super) fn file(&self) -> &File {
         &self.file
     }

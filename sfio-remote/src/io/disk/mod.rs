@@ -20,6 +20,7 @@ pub(super) use identity::verify_root;
 pub use quota::Quotas;
 pub use root::ExportError;
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -168,10 +169,10 @@ impl DiskStore {
             None => {
                 let created = {
                     let _opening = self.accounts.opening();
-                    let mark = |file: &_| self.accounts.note_owner(file, owner);
+                    let mark = |file: &OwnedFd| self.accounts.note_owner(file, owner);
                     let file = match made {
-                        Made::New => self.root.create_new(path, mark)?,
-                        Made::IfMissing => self.root.create(path, mark)?,
+                        Made::New => self.root.create_new(path, &mark)?,
+                        Made::IfMissing => self.root.create(path, &mark)?,
                     };
                     Handle::new(file, Access::Write, &self.accounts)
                 };
@@ -202,7 +203,11 @@ impl DiskStore {
         incidents: &mut Vec<Incident>,
     ) -> Result<(), DiskError> {
         let replaced = self.paid(target, incidents).filter(|_| path != target);
-        self.root.rename(path, target, replace, durable)?;
+        // The folders that its new name needs are its owner's.
+        let moved = self.paid(path, incidents);
+        let owner = moved.as_ref().and_then(|handle| handle.owner());
+        let mark = |folder: &OwnedFd| self.accounts.note_owner(folder, owner);
+        self.root.rename(path, target, (replace, durable), &mark)?;
         replaced.iter().for_each(|handle| handle.is_gone());
         self.lock().rename(path, target);
         Ok(())

@@ -21,6 +21,11 @@ use crate::store::{DiskError, SystemCall};
 /// The attribute that names the owner.
 const OWNER: &str = "user.sfio.owner";
 
+/// A quota lets a member create one subfile or folder for so many bytes of it, and [`LEAST_ENTRIES`] in any case: what is
+/// empty takes room on the disk as well.
+const BYTES_PER_ENTRY: u64 = 4 << 10;
+const LEAST_ENTRIES: u64 = 1_024;
+
 /// The longest owner's name that is read; a longer one is no member's.
 const MAX_NAME_BYTES: usize = 256;
 
@@ -48,10 +53,19 @@ impl Quotas {
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     quotas: Quotas,
-    used: Mutex<BTreeMap<Arc<str>, u64>>,
+    used: Mutex<BTreeMap<Arc<str>, Used>>,
     /// Held while a subfile is opened or created. A thread that opened one between its creation and the note of its
     /// owner would take it for one that nobody pays for.
     opening: Mutex<()>,
+}
+
+/// What a member has used.
+#[derive(Debug, Clone, Copy, Default)]
+struct Used {
+    bytes: u64,
+    /// Subfiles and folders. A folder counts until it is removed on the disk and the I/O node is started anew: no
+    /// request removes any.
+    entries: u64,
 }
 
 /// What one subfile costs its owner.
@@ -75,12 +89,21 @@ impl Accounts {
         Ok(Accounts { quotas, used: Mutex::new(used), opening: Mutex::default() })
     }
 
-    /// Notes that `owner` has just created `file`.
+    /// Notes that `owner` has just created `file`, or a folder.
+    ///
+    /// # Errors
+    /// `EDQUOT` if its quota does not allow one more.
     pub(super) fn note_owner(&self, file: impl AsFd, owner: Option<&str>) -> Result<(), Errno> {
-        match owner.filter(|_| self.quotas.are_set()) {
-            Some(owner) => fsetxattr(file, OWNER, owner.as_bytes(), XattrFlags::empty()),
-            None => Ok(()),
+        let Some(owner) = owner.filter(|_| self.quotas.are_set()) else { return Ok(()) };
+        let mut used = lock(&self.used);
+        let entries = &mut used.entry(owner.into()).or_default().entries;
+        let most = self.quotas.of(owner).map(|quota| (quota / BYTES_PER_ENTRY).max(LEAST_ENTRIES));
+        if most.is_some_and(|most| *entries >= most) {
+            return Err(Errno::DQUOT);
         }
+        fsetxattr(file, OWNER, owner.as_bytes(), XattrFlags::empty())?;
+        *entries += 1;
+        Ok(())
     }
 
     /// The account of an open file of `size` bytes; none if nobody pays for it.
@@ -105,7 +128,7 @@ impl Accounts {
 
     fn charge(&self, owner: &Arc<str>, bytes: u64) -> Result<(), (u64, u64)> {
         let mut used = lock(&self.used);
-        let used = used.entry(Arc::clone(owner)).or_default();
+        let used = &mut used.entry(Arc::clone(owner)).or_default().bytes;
         let quota = self.quotas.of(owner).unwrap_or(u64::MAX);
         match used.checked_add(bytes).filter(|sum| *sum <= quota) {
             Some(sum) => *used = sum,
@@ -116,7 +139,13 @@ impl Accounts {
 
     fn refund(&self, owner: &Arc<str>, bytes: u64) {
         if let Some(used) = lock(&self.used).get_mut(owner) {
-            *used = used.saturating_sub(bytes);
+            used.bytes = used.bytes.saturating_sub(bytes);
+        }
+    }
+
+    fn entry_is_gone(&self, owner: &Arc<str>) {
+        if let Some(used) = lock(&self.used).get_mut(owner) {
+            used.entries = used.entries.saturating_sub(1);
         }
     }
 }
@@ -154,13 +183,19 @@ impl Account {
     pub(super) fn close(&self) {
         if let Some(before) = lock(&self.paid).take() {
             self.accounts.refund(&self.owner, before);
+            self.accounts.entry_is_gone(&self.owner);
         }
+    }
+
+    /// The member that pays.
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
     }
 }
 
 /// Adds up the files beneath `root` by owner; links are not followed. A folder that may not be looked into, such as a
 /// file system's lost+found, is none of ours.
-fn count(root: &Path, used: &mut BTreeMap<Arc<str>, u64>) -> io::Result<()> {
+fn count(root: &Path, used: &mut BTreeMap<Arc<str>, Used>) -> io::Result<()> {
     let mut directories = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {
         let entries = match fs::read_dir(&directory) {
@@ -173,10 +208,13 @@ fn count(root: &Path, used: &mut BTreeMap<Arc<str>, u64>) -> io::Result<()> {
         for entry in entries {
             let entry = entry.map_err(|error| at(&directory, error))?;
             let metadata = entry.metadata().map_err(|error| at(&entry.path(), error))?;
+            if let Some(owner) = owner(&entry.path(), &metadata) {
+                let used = used.entry(owner).or_default();
+                used.entries += 1;
+                used.bytes += if metadata.is_file() { metadata.len() } else { 0 };
+            }
             if metadata.is_dir() {
                 directories.push(entry.path());
-            } else if let Some(owner) = owner(&entry.path(), &metadata) {
-                *used.entry(owner).or_default() += metadata.len();
             }
         }
     }
@@ -189,7 +227,8 @@ fn at(path: &Path, error: io::Error) -> io::Error {
 
 fn owner(path: &Path, metadata: &fs::Metadata) -> Option<Arc<str>> {
     let mut name = [0; MAX_NAME_BYTES];
-    let length = metadata.is_file().then(|| lgetxattr(path, OWNER, &mut name[..]).ok())??;
+    let length =
+        (metadata.is_file() || metadata.is_dir()).then(|| lgetxattr(path, OWNER, &mut name[..]).ok())??;
     std::str::from_utf8(&name[..length]).ok().map(Arc::from)
 }
 

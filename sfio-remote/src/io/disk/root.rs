@@ -101,6 +101,9 @@ pub(super) struct ExportRoot {
     directories: Mutex<BTreeMap<String, Names>>,
 }
 
+/// Notes who has made a subfile or a folder, or refuses it.
+pub(super) type Mark<'a> = dyn Fn(&OwnedFd) -> Result<(), Errno> + 'a;
+
 type Directories<'a> = MutexGuard<'a, BTreeMap<String, Names>>;
 
 /// Whether the names in a directory would survive a power loss.
@@ -151,12 +154,8 @@ impl ExportRoot {
 
     /// Opens a subfile for writing, and creates it and the directories above it where they do not exist.
     ///
-    /// One that is new is handed to `mark`.
-    pub(super) fn create(
-        &self,
-        path: &SubfilePath,
-        mark: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
-    ) -> Result<File, DiskError> {
+    /// What is new is handed to `mark`.
+    pub(super) fn create(&self, path: &SubfilePath, mark: &Mark<'_>) -> Result<File, DiskError> {
         match self.open_file(path, Access::Write) {
             Err(error) if error.error.kind == ErrorKind::NotFound => {}
             opened => return opened.map(|(file, _)| file),
@@ -171,13 +170,9 @@ impl ExportRoot {
     }
 
     /// Creates a subfile that must not exist, and opens it for writing.
-    pub(super) fn create_new(
-        &self,
-        path: &SubfilePath,
-        mark: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
-    ) -> Result<File, DiskError> {
+    pub(super) fn create_new(&self, path: &SubfilePath, mark: &Mark<'_>) -> Result<File, DiskError> {
         let (parent, name) = split(path.as_str());
-        self.create_directories(parent).map_err(at(SystemCall::Create, path))?;
+        self.create_directories(parent, mark).map_err(at(SystemCall::Create, path))?;
         let flags = OFlags::RDWR
             | OFlags::CREATE
             | OFlags::EXCL
@@ -216,12 +211,12 @@ impl ExportRoot {
         &self,
         path: &SubfilePath,
         target: &SubfilePath,
-        replace: bool,
-        durable: bool,
+        (replace, durable): (bool, bool),
+        mark: &Mark<'_>,
     ) -> Result<(), DiskError> {
         self.refuse_other_than_file(path, SystemCall::Create)?;
         let ((from, name), (to, new_name)) = (split(path.as_str()), split(target.as_str()));
-        self.create_directories(to).map_err(at(SystemCall::Create, target))?;
+        self.create_directories(to, mark).map_err(at(SystemCall::Create, target))?;
         let renamed = self.directory_at(from).and_then(|old| {
             let new = self.directory_at(to)?;
             if replace {
@@ -318,15 +313,22 @@ impl ExportRoot {
     }
 
     /// Creates `directory` and all above it that do not exist, each from the one above.
-    fn create_directories(&self, directory: &str) -> Result<(), Errno> {
+    fn create_directories(&self, directory: &str, mark: &Mark<'_>) -> Result<(), Errno> {
         match self.directory_at(directory) {
             Err(Errno::NOENT) => {}
             other => return other.map(drop),
         }
         let (parent, name) = split(directory);
-        self.create_directories(parent)?;
-        match mkdirat(self.directory_at(parent)?, name, Mode::RWXU) {
-            Ok(()) => self.name_changed(parent),
+        self.create_directories(parent, mark)?;
+        let above = self.directory_at(parent)?;
+        match mkdirat(&above, name, Mode::RWXU) {
+            Ok(()) => {
+                let made = self.resolve(directory, OFlags::RDONLY | OFlags::DIRECTORY)?;
+                mark(&made).inspect_err(|_| {
+                    let _ = unlinkat(&above, name, AtFlags::REMOVEDIR);
+                })?;
+                self.name_changed(parent)
+            }
             Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(errno),
         }
@@ -466,7 +468,7 @@ mod tests {
         root.sync_directories(&path).expect("all are there");
         let all = ["", "d", "d/e"].map(|directory| (directory.to_owned(), Names::Synced));
         assert_eq!(known(&root), all);
-        root.create_new(&path, |_| Ok(())).expect("it is free");
+        root.create_new(&path, &|_| Ok(())).expect("it is free");
         assert_eq!(known(&root)[2], ("d/e".to_owned(), Names::Pending));
         root.remove(&path, true).expect("it is there");
         assert_eq!(known(&root), all);

@@ -395,6 +395,30 @@ fn members_pay_for_what_they_created_until_it_is_gone() {
     assert_eq!(grow(&store, "new", 1_000), Ok(()));
 }
 
+/// Empty subfiles and folders once cost nothing, however many they were.
+#[test]
+fn empty_subfiles_and_folders_have_a_quota_too() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let open = || quoted(&directory, 1_000);
+    let Some(mut store) = open() else { return };
+    let owner = Some("a".into());
+    let create = DiskAction::Create { truncate: false, exclusive: true, durable: false, owner };
+    // A folder and what is in it are two.
+    for number in 0..512 {
+        perform(&store, &format!("{number}/x"), create.clone()).expect("within the quota");
+    }
+    for _ in 0..2 {
+        assert_eq!(perform(&store, "one-more", create.clone()), Err(ErrorKind::NoSpace));
+        assert_eq!(perform(&store, "folder/x", create.clone()), Err(ErrorKind::NoSpace));
+        assert!(!directory.path().join("folder").exists(), "nothing stays behind");
+        store = open().expect("as before");
+    }
+    perform(&store, "7/x", DiskAction::Remove { durable: false }).expect("it is there");
+    perform(&store, "one-more", create.clone()).expect("one was given back");
+    assert_eq!(perform(&store, "two-more", create), Err(ErrorKind::NoSpace));
+    create_for(&store, "another/member", "b");
+}
+
 /// Writes that failed were once paid for until the I/O node started anew.
 #[test]
 fn nobody_pays_for_a_write_that_failed() {
