@@ -272,9 +272,10 @@ fn a_directory_or_a_file_is_fetched_alone() {
         .client(&["sync", "local:trees/t/a/c", &back])
         .fails_with(3, "generation 1 of local:trees/t has no a/c");
     overlay.client(&["sync", "local:trees/u/a", &back]).fails_with(3, "no data set of that name");
-    // A data set of the whole name comes first.
-    overlay.client(&["sync", &path(&folder, "tree/a/b"), "local:trees/t/a"]).succeeds();
-    overlay.client(&["sync", "--delete", "local:trees/t/a", &back]).succeeds();
+    // A data set of the whole name comes first, and stays one of its own.
+    overlay.client(&["sync", &path(&folder, "tree/a/b"), "local:nested/t/a"]).succeeds();
+    overlay.client(&["sync", &tree, "local:nested/t"]).succeeds();
+    overlay.client(&["sync", "--delete", "local:nested/t/a", &back]).succeeds();
     assert_eq!(picture(back.as_ref()), picture(folder.path().join("tree/a/b").as_ref()));
 }
 

@@ -184,17 +184,17 @@ fn read(state: &mut HandshakeState, message: &[u8]) -> Result<Vec<u8>, Handshake
 
 fn builder<'a>(random: Random, prologue: &'a [u8]) -> Builder<'a> {
     let params = PATTERN.parse().expect("a pattern that snow knows");
-    Builder::with_resolver(params, Box::new(SeededResolver(random)))
+    Builder::with_resolver(params, Box::new(NodesResolver(random)))
         .prologue(prologue)
         .expect("the prologue is set once")
 }
 
-/// snow's own primitives, but with randomness from our seed: a simulation is a function of it.
-struct SeededResolver(Random);
+/// snow's own primitives, but with the node's randomness: a simulation is a function of its seed.
+struct NodesResolver(Random);
 
-impl CryptoResolver for SeededResolver {
+impl CryptoResolver for NodesResolver {
     fn resolve_rng(&self) -> Option<Box<dyn NoiseRandom>> {
-        Some(Box::new(SeededRandom(self.0.clone())))
+        Some(Box::new(NodesRandom(self.0.clone())))
     }
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
         DefaultResolver.resolve_dh(choice)
@@ -207,9 +207,9 @@ impl CryptoResolver for SeededResolver {
     }
 }
 
-struct SeededRandom(Random);
+struct NodesRandom(Random);
 
-impl NoiseRandom for SeededRandom {
+impl NoiseRandom for NodesRandom {
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), snow::Error> {
         self.0.fill(bytes);
         Ok(())

@@ -72,7 +72,7 @@ impl PinnedKeys {
     /// From now on these are the keys.
     pub(super) fn replace(&self, overlay: &Overlay, members: impl IntoIterator<Item = MemberId>) {
         let members: Vec<MemberId> = members.into_iter().collect();
-        let host = |member: &MemberId| Some(overlay.member(*member).control?.ip());
+        let host = |member: &MemberId| Some(overlay.member(*member).control?.ip().to_canonical());
         *self.hosts.write().unwrap_or_else(PoisonError::into_inner) =
             members.iter().filter_map(host).collect();
         let spki = |member| overlay.member(member).keys.ed25519_spki();

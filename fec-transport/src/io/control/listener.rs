@@ -67,14 +67,15 @@ impl Listener {
             // It cannot fail for an address that is not validated.
             let _ = incoming.retry();
         } else {
-            let from = incoming.remote_address().ip();
+            // A socket for both families gives IPv4 addresses in the form of IPv6.
+            let from = incoming.remote_address().ip().to_canonical();
             let handshake = welcome(incoming, self.neighbours.clone(), Arc::clone(&self.shared));
             let handshake = handshakes.spawn(async move {
                 let limited = timeout(HANDSHAKE_LIMIT, handshake).await;
                 limited.unwrap_or(Err(HandshakeError::TooSlow)).map_err(|error| (from, error))
             });
             if let Some(displaced) = self.doorstep.come(from, handshake, &self.neighbours.hosts()) {
-                tracing::debug!(%from, "too many handshakes are under way: the most expendable one is given up");
+                tracing::debug!("too many handshakes are under way: the most expendable one is given up");
                 displaced.abort();
             }
         }

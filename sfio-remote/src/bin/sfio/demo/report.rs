@@ -10,6 +10,9 @@ use serde::Serialize;
 
 use super::scene::link_name;
 
+/// A replication that is over sooner says little about the links: half of its first two seconds goes into its start.
+const SHORT_SECONDS: f64 = 5.0;
+
 /// The result of a demo; `--json` prints it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -113,6 +116,9 @@ impl Report {
             self.goodput_ratio * 100.0,
             rate(self.limit),
         )?;
+        if self.seconds < SHORT_SECONDS {
+            out.push_str("much of so short a time is opening files and finding the rates\n");
+        }
         writeln!(out, "read back in {:.1} s at {}", self.read_seconds, rate(self.read_goodput))?;
         match &self.kill {
             Some(kill) => writeln!(
@@ -178,7 +184,7 @@ mod tests {
             deaths: 1,
         };
         let kill = KillReport { link: "client–r1".into(), share: 0.31, longest_gap_ms: 120.0 };
-        let report = Report {
+        let mut report = Report {
             ok: true,
             files: 3,
             bytes: 1 << 20,
@@ -200,9 +206,12 @@ mod tests {
             "killed client–r1",
             "31 %",
             "120 ms",
+            "of so short a time",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(report.to_text(Some(80)).lines().all(|line| line.chars().count() < 80), "{text}");
+        report.seconds = 20.0;
+        assert!(!report.to_text(None).contains("of so short a time"));
     }
 }
