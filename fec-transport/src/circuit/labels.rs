@@ -1,10 +1,12 @@
 //! The label table: what becomes of a datagram by the label that it carries.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Egress;
 use super::bucket::Buckets;
 use crate::config::Policing;
+use crate::crypto::body_hash::BodyHash;
 use crate::crypto::hop_tag::{self, HopKey};
 use crate::crypto::random::Random;
 use crate::crypto::replay::ReplayWindow;
@@ -105,19 +107,19 @@ impl LabelTable {
         }
     }
 
-    /// A label whose packets go on to `next`.
-    pub(super) fn relay(&mut self, next: Egress, charged: Charged) -> Hop {
-        self.hand_out(Purpose::Relay { window: ReplayWindow::new(), next, charged })
+    /// A label whose packets go on to `next`, along a circuit whose bodies have this hash.
+    pub(super) fn relay(&mut self, next: Egress, charged: Charged, body_hash: Option<Arc<BodyHash>>) -> Hop {
+        self.hand_out(Purpose::Relay { window: ReplayWindow::new(), next, charged }, body_hash)
     }
 
     /// A label whose packets end here.
     pub(crate) fn terminate(&mut self, circuit: CircuitId) -> Hop {
-        self.hand_out(Purpose::Terminate(circuit))
+        self.hand_out(Purpose::Terminate(circuit), None)
     }
 
     /// A label with which a neighbour greets us.
     pub(crate) fn greeting(&mut self, neighbour: Peer) -> Hop {
-        self.hand_out(Purpose::Greeting { window: ReplayWindow::new(), neighbour })
+        self.hand_out(Purpose::Greeting { window: ReplayWindow::new(), neighbour }, None)
     }
 
     pub(crate) fn counters(&self) -> DatagramCounters {
@@ -161,9 +163,9 @@ impl LabelTable {
         let Some(entry) = self.entries.get_mut(&header.label) else {
             return Verdict::Drop(DropReason::UnknownLabel);
         };
-        if !hop_tag::is_signed(datagram, &entry.key) {
+        let Some(verified) = hop_tag::verify(datagram, &entry.key) else {
             return Verdict::Drop(DropReason::BadTag);
-        }
+        };
         match (&mut entry.purpose, header.packet_type) {
             (Purpose::Relay { window, next, charged }, PacketType::Sealed) => {
                 if !window.mark(header.number) {
@@ -175,7 +177,7 @@ impl LabelTable {
                 {
                     return Verdict::Drop(DropReason::Policed);
                 }
-                hop_tag::relabel(datagram, next.label, &next.key);
+                hop_tag::relabel(datagram, next.label, &next.key, verified);
                 Verdict::Forward(next.neighbour)
             }
             (Purpose::Terminate(circuit), PacketType::Sealed) => Verdict::Deliver(*circuit, header),
@@ -190,14 +192,14 @@ impl LabelTable {
         }
     }
 
-    fn hand_out(&mut self, purpose: Purpose) -> Hop {
+    fn hand_out(&mut self, purpose: Purpose, body_hash: Option<Arc<BodyHash>>) -> Hop {
         let label = loop {
             let label = Label(self.random.u64());
             if !self.entries.contains_key(&label) {
                 break label;
             }
         };
-        let key = HopKey::new(self.random.bytes());
+        let key = HopKey::with_body_hash(self.random.bytes(), body_hash);
         let hop = Hop { label, key: key.to_bytes() };
         self.entries.insert(label, Entry { key, purpose });
         hop

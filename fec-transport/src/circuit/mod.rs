@@ -25,12 +25,13 @@ pub use labels::DatagramCounters;
 pub(crate) use labels::{LabelTable, Verdict};
 
 use crate::config::Config;
+use crate::crypto::body_hash::BodyHash;
 use crate::crypto::hop_tag::HopKey;
 use crate::crypto::random::Random;
 use crate::keys::Identity;
 use crate::overlay::{MemberId, Overlay, Peer};
 use crate::time::Time;
-use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Notice, SetUp, SetUpBody};
+use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, Notice, SetUp, SetUpBody};
 use crate::wire::hop::Label;
 use admission::Quotas;
 use bucket::Buckets;
@@ -133,6 +134,8 @@ struct Circuit {
     /// All of its members, the originator first.
     route: Vec<MemberId>,
     originator: MemberId,
+    /// What hop tags cover of the bodies on their way to relays, if it has any.
+    body_hash: Option<Arc<BodyHash>>,
     /// The neighbour towards the originator, and the one towards the responder.
     previous: Option<Peer>,
     next: Option<Peer>,
@@ -151,6 +154,19 @@ impl Circuit {
             (Some(_), None) => CircuitPart::Responder,
         }
     }
+
+    /// What is needed to send to `neighbour`, who handed out `hop`: tags cover whole bodies if it is a relay.
+    fn egress(&self, neighbour: Peer, hop: &Hop) -> Egress {
+        let ends = [self.route.first(), self.route.last()];
+        let is_relay = !ends.contains(&Some(&neighbour.member));
+        let body_hash = self.body_hash.clone().filter(|_| is_relay);
+        Egress { neighbour, label: hop.label, key: HopKey::with_body_hash(hop.key, body_hash) }
+    }
+}
+
+/// The hash of the bodies that travel along a route, if there is a relay on it.
+fn body_hash(route: &[MemberId], body_key: &[u8; 16]) -> Option<Arc<BodyHash>> {
+    (route.len() > 2).then(|| Arc::new(BodyHash::new(body_key)))
 }
 
 impl Circuits {
@@ -229,8 +245,10 @@ impl Circuits {
         payload: Vec<u8>,
     ) {
         let lifetime = self.config.routing.circuit_lifetime;
+        let body_key = self.random.bytes();
         let body = SetUpBody {
             circuit,
+            body_key,
             time_s: now.since_epoch().as_secs(),
             lifetime_s: u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX),
             route: route.iter().map(|member| self.overlay.name(*member)).collect(),
@@ -241,6 +259,7 @@ impl Circuits {
         let backward = self.labels.terminate(circuit);
         let entry = Circuit {
             route: route.to_vec(),
+            body_hash: body_hash(route, &body_key),
             originator: self.me,
             previous: None,
             next: Some(first_hop),

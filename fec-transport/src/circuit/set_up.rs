@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::admission::{Admitted, Rejection, admit};
 use super::labels::Charged;
-use super::{Circuit, CircuitEvent, Circuits, Egress, LEAVING};
-use crate::crypto::hop_tag::HopKey;
+use super::{Circuit, CircuitEvent, Circuits, Egress, LEAVING, body_hash};
 use crate::overlay::{MemberId, Peer};
 use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, SetUp, SetUpBody};
@@ -39,9 +38,10 @@ impl Circuits {
         if let Err(rejection) = self.register(now, from, &admitted, next.flatten()) {
             return self.reject(from, &set_up, &rejection);
         }
-        let egress = egress(from, &set_up.backward);
+        let Some(circuit) = self.circuits.get(&id) else { return };
+        let egress = circuit.egress(from, &set_up.backward);
         match next.flatten() {
-            Some(next) => self.pass_on_set_up(next, admitted.originator, id, egress, set_up),
+            Some(next) => self.pass_on_set_up(next, id, egress, set_up),
             None => self.events.push_back(CircuitEvent::Offered {
                 circuit: id,
                 originator: admitted.originator,
@@ -55,12 +55,13 @@ impl Circuits {
     fn pass_on_set_up(
         &mut self,
         next: Peer,
-        originator: MemberId,
         id: CircuitId,
         egress: Egress,
         set_up: SetUp,
     ) {
-        let backward = self.labels.relay(egress, Charged { originator, neighbour: next.member });
+        let Some(circuit) = self.circuits.get(&id) else { return };
+        let charged = Charged { originator: circuit.originator, neighbour: next.member };
+        let backward = self.labels.relay(egress, charged, circuit.body_hash.clone());
         self.own_label(id, backward.label);
         self.outbox.push_back((next, CircuitMessage::SetUp(SetUp { backward, ..set_up })));
     }
@@ -98,6 +99,7 @@ impl Circuits {
         self.counters.admitted += 1;
         let asked = Duration::from_secs(admitted.body.lifetime_s.into());
         let entry = Circuit {
+            body_hash: body_hash(&admitted.route, &admitted.body.body_key),
             route: admitted.route.clone(),
             originator: admitted.originator,
             previous: Some(from),
@@ -128,7 +130,7 @@ impl Circuits {
         if circuit.answered || !self.is_neighbour_of(id, from, |circuit| circuit.next) {
             return;
         }
-        let egress = egress(from, &forward);
+        let egress = circuit.egress(from, &forward);
         if circuit.previous.is_none() {
             self.prolong(now, id);
             self.events.push_back(CircuitEvent::Answered { circuit: id, payload, egress });
@@ -136,7 +138,7 @@ impl Circuits {
         }
         let originator = circuit.originator;
         let neighbour = circuit.previous.map_or(self.me, |peer| peer.member);
-        let forward = self.labels.relay(egress, Charged { originator, neighbour });
+        let forward = self.labels.relay(egress, Charged { originator, neighbour }, circuit.body_hash.clone());
         if let Some(previous) = self.extend(now, id, forward.label) {
             self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
         }
@@ -149,8 +151,4 @@ impl Circuits {
         self.prolong(now, id);
         Some(previous)
     }
-}
-
-fn egress(neighbour: Peer, hop: &Hop) -> Egress {
-    Egress { neighbour, label: hop.label, key: HopKey::new(hop.key) }
 }
