@@ -8,7 +8,7 @@ mod overlay;
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, symlink};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -363,10 +363,14 @@ fn one_directory_or_one_file_of_a_data_set_is_sent_and_the_rest_stays() {
     let again = overlay.client(&["sync", "--json", "--delete", &part, "local:all/t/a/b"]).stdout();
     assert!(String::from_utf8(again).expect("text").contains("\"generation\":2,"));
 
+    // A file that is sent alone does not change the directory that it goes to.
     let one = path(&folder, "tree/a/large");
+    fs::set_permissions(place("tree/a"), fs::Permissions::from_mode(0o700)).expect("it is ours");
     overlay.client(&["sync", &one, "local:all/t/a"]).succeeds();
     overlay.client(&["sync", &one, "local:all/t/new"]).succeeds();
     overlay.client(&["sync", "local:all/t", &back]).succeeds();
+    let mode = fs::metadata(place("back/a")).expect("it was restored").mode();
+    assert_eq!(mode & 0o777, 0o755, "the mode of the directory");
     for name in ["back/a/large", "back/new/large"] {
         assert_eq!(fs::read_to_string(place(name)).expect("it was sent"), "changed, and not sent");
     }

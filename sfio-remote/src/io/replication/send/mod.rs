@@ -317,7 +317,9 @@ impl Sending {
             };
             let walk = Walk::new(&source, selection()?, options.attributes)?;
             let mut walk = if options.is_on_one_file_system { walk.on_one_file_system()? } else { walk };
-            let tops = Tops { old: old_top, new: walk.top().clone() };
+            // The top is in no list, so with a list it stays as it was.
+            let kept_top = options.filter.listed().and(old_top.clone());
+            let tops = Tops { old: old_top, new: kept_top.unwrap_or_else(|| walk.top().clone()) };
             let entries = walk.by_ref().inspect(|_| Meter::add(&meter.walked, 1));
             let old = std::iter::from_fn(|| old.read().map_err(io::Error::other).transpose());
             let rules = Rules {
