@@ -53,6 +53,10 @@ fn restore_options() -> RestoreOptions {
     }
 }
 
+fn path_of(name: &str) -> TreePath {
+    TreePath::new(name.as_bytes().to_vec()).expect("a path")
+}
+
 /// I/O nodes, and a client that has the data set "set" on them.
 struct Bench {
     cluster: Cluster,
@@ -395,6 +399,117 @@ fn patterns_choose_and_protect() {
         send(&bench.job(), source.path(), &options, tell).await.expect("sent");
         told.extend(from.try_iter());
         assert_eq!(told, [(Change::Touched, ".".to_owned())], "only the folder's time");
+    });
+}
+
+/// With a list, or patterns, a directory that the generation does not have was removed with all that was in it.
+#[test]
+fn a_restore_deletes_nothing_that_does_not_take_part() {
+    run(async {
+        let (source, bench) = (tree(), Bench::new());
+        bench.send_tree(source.path()).await.expect("sent");
+        let target = tempfile::tempdir().expect("a folder");
+        let root = target.path();
+        fs::create_dir_all(root.join("extra/deeper")).expect("folders");
+        fs::create_dir_all(root.join("build")).expect("a folder");
+        for name in ["extra/a", "extra/keep.o", "extra/deeper/b", "build/c"] {
+            fs::write(root.join(name), "mine").expect("a file");
+        }
+        let there = || {
+            let names = picture(root).into_keys().map(|name| name.trim_matches('"').to_owned());
+            names.filter(|name| name.starts_with("extra") || name.starts_with("build")).collect::<Vec<_>>()
+        };
+        let filter = Filter::new([(true, "*.o".to_owned())]).expect("a pattern");
+        let some = ["extra", "deep"].map(path_of);
+        bench
+            .restore_with(root, &RestoreOptions { filter: filter.only(some.into()), ..restore_options() })
+            .await;
+        assert_eq!(there(), ["build", "build/c", "extra", "extra/keep.o"]);
+        assert!(root.join("deep").exists() && !root.join("empty").exists(), "the list, and nothing else");
+    });
+}
+
+/// What was in it was once deleted without a word.
+#[test]
+fn a_directory_in_the_place_of_a_file_stays_if_something_in_it_is_to_stay() {
+    run(async {
+        let (source, bench) = (tree(), Bench::new());
+        bench.send_tree(source.path()).await.expect("sent");
+        let target = tempfile::tempdir().expect("a folder");
+        let place = target.path().join("nothing");
+        fs::create_dir(&place).expect("a folder where a file is to be");
+        fs::write(place.join("mine.o"), "mine").expect("a file");
+        let filter = Filter::new([(true, "*.o".to_owned())]).expect("a pattern");
+        let careful = RestoreOptions { deletes: false, ..restore_options() };
+        let choosy = RestoreOptions { filter, ..restore_options() };
+        for (options, why) in [
+            (&careful, "that is not empty and only goes if what is too much is deleted (--delete)"),
+            (&choosy, "something in that does not take part"),
+        ] {
+            let summary = bench.try_to_restore(bench.job(), target.path(), options).await.expect("the rest");
+            let problems: Vec<String> = summary.problems.iter().map(ToString::to_string).collect();
+            assert_eq!(problems, [format!("nothing: a directory is in its place, and {why}")]);
+            assert_eq!(fs::read(place.join("mine.o")).expect("it is there"), b"mine");
+        }
+        fs::remove_file(place.join("mine.o")).expect("mine");
+        bench.restore_with(target.path(), &careful).await;
+        assert!(place.is_file());
+    });
+}
+
+/// Such a name was linked to whatever the target had under the other name, or was a problem.
+#[test]
+fn a_name_is_a_file_of_its_own_where_the_first_name_does_not_take_part() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::new());
+        fs::write(source.path().join("a"), "ours").expect("a file");
+        for name in ["b", "c"] {
+            fs::hard_link(source.path().join("a"), source.path().join(name)).expect("a link");
+        }
+        bench.send_tree(source.path()).await.expect("sent");
+        let target = tempfile::tempdir().expect("a folder");
+        fs::write(target.path().join("a"), "something else").expect("a file");
+        let options = RestoreOptions {
+            filter: Filter::default().only(["b", "c"].map(path_of).into()),
+            ..restore_options()
+        };
+        bench.restore_with(target.path(), &options).await;
+        let read = |name| fs::read_to_string(target.path().join(name)).expect("a file");
+        assert_eq!(["a", "b", "c"].map(read), ["something else", "ours", "ours"]);
+        let number = |name| fs::metadata(target.path().join(name)).expect("it is there").ino();
+        assert!(number("b") == number("c"), "they are one file still");
+        bench.restore_with(target.path(), &options).await;
+    });
+}
+
+/// Nothing of the list is there any more, which was taken for a mistake.
+#[test]
+fn what_is_listed_and_gone_is_deleted() {
+    run(async {
+        let (source, bench) = (tree(), Bench::new());
+        bench.send_tree(source.path()).await.expect("sent");
+        fs::remove_dir_all(source.path().join("deep")).expect("ours");
+        let listed =
+            |name| SendOptions { filter: Filter::default().only([path_of(name)].into()), ..send_options() };
+        let sent = bench.send_with(source.path(), &listed("deep")).await.expect("sent");
+        assert!(sent.is_new && sent.summary.deleted > 1 && sent.summary.problems.is_empty(), "{sent:?}");
+        assert!(!bench.restored().await.path().join("deep").exists());
+        let typo = bench.send_with(source.path(), &listed("deeep")).await.expect_err("there never was one");
+        assert!(matches!(typo, ReplicationError::NothingTakesPart(_)), "{typo}");
+    });
+}
+
+/// Somebody who watches a tree remembers the directory of the data set that it goes to.
+#[test]
+fn a_directory_does_not_bring_back_a_data_set_that_was_removed() {
+    run(async {
+        let (source, bench) = (tree(), Bench::new());
+        bench.send_tree(source.path()).await.expect("sent");
+        let inside = SendOptions { at: Some(path_of("deep")), ..send_options() };
+        bench.send_with(source.path(), &inside).await.expect("sent");
+        remove(&bench.job()).await.expect("removed");
+        let refusal = bench.send_with(source.path(), &inside).await.expect_err("there is no data set");
+        assert!(matches!(refusal, ReplicationError::NoDataSet), "{refusal}");
     });
 }
 

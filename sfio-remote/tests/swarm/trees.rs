@@ -69,8 +69,13 @@ fn fill(root: &Path, number: usize, dice: &mut Dice) {
     for folder in ["", "d", "d/e"] {
         fs::create_dir_all(root.join(folder)).expect("a folder");
     }
+    let mut files: Vec<&str> = Vec::new();
     for name in NAMES {
-        if !dice.one_in(4) {
+        if !files.is_empty() && dice.one_in(4) {
+            let first = files[dice.below(files.len())];
+            fs::hard_link(root.join(first), root.join(name)).expect("a link");
+        } else if !dice.one_in(4) {
+            files.push(name);
             let content = dice.below(CONTENTS);
             let file = File::create(root.join(name)).expect("a file");
             fs::write(root.join(name), content_of(content)).expect("written");

@@ -95,27 +95,24 @@ impl From<io::Error> for Unread {
 #[derive(Default)]
 struct UnreadFiles {
     problems: Vec<Problem>,
-    /// Those that are no files in the new generation, either.
-    missing: BTreeSet<TreePath>,
+    paths: BTreeSet<TreePath>,
 }
 
 impl UnreadFiles {
     /// A file could not be read, so what was there stays.
     fn take(&mut self, path: TreePath, what: String, old: Option<Entry>) -> Option<Entry> {
-        if !old.as_ref().is_some_and(|old| matches!(old.kind, EntryKind::File { .. })) {
-            self.missing.insert(path.clone());
-        }
+        self.paths.insert(path.clone());
         self.problems.push(Problem { path, what });
         old
     }
 
-    /// The entry, unless it is a further name of a file that is missing.
-    fn without(&mut self, entry: Entry) -> Option<Entry> {
+    /// A new name of a file; if that could not be read, then what was there stays under this name, too.
+    fn link(&mut self, entry: Entry, old: Option<Entry>) -> Option<Entry> {
         match &entry.kind {
-            EntryKind::HardLink { to } if self.missing.contains(to) => {
+            EntryKind::HardLink { to } if self.paths.contains(to) => {
                 let what = format!("it is a name of {to}, which could not be read");
                 self.problems.push(Problem { path: entry.path, what });
-                None
+                old
             }
             _ => Some(entry),
         }
@@ -135,7 +132,8 @@ impl Cutter {
         let (mut objects, mut unread) = (BTreeSet::new(), UnreadFiles::default());
         for planned in planned.read()? {
             let entry = match planned? {
-                Planned::Keep(entry) => unread.without(entry).map(|entry| self.moved(entry)),
+                Planned::Keep(entry) => Some(self.moved(entry)),
+                Planned::Link { entry, old } => unread.link(entry, old).map(|entry| self.moved(entry)),
                 Planned::Read { entry, old } => {
                     prefetch.advance();
                     match self.read(entry.clone()) {

@@ -1,13 +1,8 @@
 //! Which entries of a tree take part.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 
-use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
-
+use super::patterns::{BadPattern, Patterns};
 use crate::replication::TreePath;
 
 /// Patterns as in `.gitignore` files, of which the last one that matches counts; and, if that is wanted, a list of
@@ -18,23 +13,9 @@ pub struct Filter {
     listed: Option<BTreeSet<TreePath>>,
 }
 
-/// Patterns of one place: the command line, or a file in a directory.
-#[derive(Debug, Clone)]
-pub(super) struct Patterns(Gitignore);
-
-/// Why a pattern is none.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{pattern}\" is no pattern as in .gitignore: {why}")]
-pub struct BadPattern {
-    /// The pattern.
-    pub pattern: String,
-    /// What is wrong with it.
-    pub why: String,
-}
-
 impl Default for Filter {
     fn default() -> Filter {
-        Filter { patterns: Patterns(Gitignore::empty()), listed: None }
+        Filter { patterns: Patterns::none(), listed: None }
     }
 }
 
@@ -53,6 +34,11 @@ impl Filter {
     pub fn only(mut self, paths: BTreeSet<TreePath>) -> Filter {
         self.listed = Some(paths);
         self
+    }
+
+    /// Whether everything takes part.
+    pub fn is_everything(&self) -> bool {
+        self.patterns.are_none() && self.listed.is_none()
     }
 
     /// The only paths that take part, if there is a list of them.
@@ -84,90 +70,6 @@ impl Filter {
     }
 }
 
-impl Patterns {
-    /// The patterns of a file's lines.
-    pub(super) fn new(lines: impl IntoIterator<Item = String>) -> Result<Patterns, BadPattern> {
-        let mut builder = GitignoreBuilder::new("");
-        for line in lines {
-            let bad = |error: ignore::Error| BadPattern { pattern: line.clone(), why: error.to_string() };
-            builder.add_line(None, &as_in_git(&line)).map_err(bad)?;
-        }
-        let bad = |error: ignore::Error| BadPattern { pattern: String::new(), why: error.to_string() };
-        Ok(Patterns(builder.build().map_err(bad)?))
-    }
-
-    /// Whether they leave out what is at `path`, seen from the directory that they stand in; none if none of them
-    /// matches.
-    pub(super) fn exclude(&self, path: &[u8], is_directory: bool) -> Option<bool> {
-        match self.0.matched(Path::new(OsStr::from_bytes(path)), is_directory) {
-            Match::None => None,
-            Match::Ignore(_) => Some(true),
-            Match::Whitelist(_) => Some(false),
-        }
-    }
-}
-
-/// The line in the words in which the crate understands what git understands by it. The crate takes `{a,b}` for `a` or
-/// `b`, lets `[!a]` match a slash, and takes away white space at the end even where git keeps it.
-fn as_in_git(line: &str) -> String {
-    if line.starts_with('#') {
-        return String::new();
-    }
-    let (mut written, mut place, mut kept) = (String::with_capacity(line.len()), InLine::Outside, 0);
-    for character in line.chars() {
-        match (place, character) {
-            (InLine::Outside, '{' | '}') => written.extend(['\\', character]),
-            (InLine::Negated, ']') => written.push_str("]/"),
-            (InLine::Negated, _) => written.extend(['/', character]),
-            _ => written.push(character),
-        }
-        if character != ' ' || place == InLine::Escaped {
-            kept = written.len();
-        }
-        place = place.after(character);
-    }
-    written.truncate(kept);
-    let (mark, pattern) = line.strip_prefix('!').map_or(("", line), |pattern| ("!", pattern));
-    let is_anchored = pattern.trim_end_matches([' ', '/']).contains('/');
-    if !is_anchored && written.trim_end_matches('/').contains('/') {
-        // To the crate, a slash in a class is one in the pattern, and ties it to the directory.
-        written.insert_str(mark.len(), "**/");
-    }
-    match written.pop() {
-        // The crate keeps nothing but a space that has a backslash.
-        Some(' ') => format!("{}[ ]", written.trim_end_matches('\\')),
-        Some(last) if last.is_whitespace() => format!("{written}[{last}]"),
-        // It takes nothing back.
-        Some('!') if written.is_empty() => written,
-        last => written + &last.map(String::from).unwrap_or_default(),
-    }
-}
-
-/// Where in a pattern a character stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InLine {
-    Outside,
-    /// Behind a backslash.
-    Escaped,
-    /// Behind `[`, where `]` is one of the class.
-    Opened,
-    /// Behind `[!`, where `]` is one of the class, too.
-    Negated,
-    Class,
-}
-
-impl InLine {
-    fn after(self, character: char) -> InLine {
-        match (self, character) {
-            (InLine::Outside, '\\') => InLine::Escaped,
-            (InLine::Outside, '[') => InLine::Opened,
-            (InLine::Outside | InLine::Escaped, _) | (InLine::Class, ']') => InLine::Outside,
-            (InLine::Opened, '!' | '^') => InLine::Negated,
-            (InLine::Opened | InLine::Negated | InLine::Class, _) => InLine::Class,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,12 +84,6 @@ mod tests {
         };
         assert!(!admits("a/b.log", false) && admits("a/keep.log", false) && admits("a/b.txt", false));
         assert!(!admits("build", true) && admits("build", false) && admits("a/build", true));
-    }
-
-    #[test]
-    fn a_wrong_pattern_is_named() {
-        let error = Filter::new([(true, "[z-a]".to_owned())]).expect_err("the range runs backwards");
-        assert!(error.to_string().contains("[z-a]"), "{error}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
-use super::filter::Patterns;
+use super::patterns::Patterns;
 use super::tree::{Tree, open_directory};
 use crate::replication::TreePath;
 

@@ -56,10 +56,15 @@ impl Namesakes {
         let mut settled = SpoolWriter::new()?;
         for planned in planned.read()? {
             settled.push(&match planned? {
-                Planned::Keep(entry) if is_of(&self.links, &entry) => Planned::Keep(files.settle(entry)),
+                Planned::Keep(entry) if is_of(&self.links, &entry) => {
+                    Planned::Keep(files.own_or_first(entry))
+                }
                 Planned::Keep(entry) => Planned::Keep(entry),
                 Planned::Read { entry, old } => {
                     Planned::Read { entry, old: old.map(|old| files.without_link(old)) }
+                }
+                Planned::Link { entry, old } => {
+                    Planned::Link { entry, old: old.map(|old| files.without_link(old)) }
                 }
             })?;
         }
@@ -95,9 +100,12 @@ impl Files {
         Ok(Files { kinds, first: BTreeMap::new() })
     }
 
-    /// A link that stays, as the file that it was a name of, or as a link to the first one that stays.
-    fn settle(&mut self, entry: Entry) -> Entry {
+    /// A link that stays and whose file was displaced, as that file, or as a link to the first one that is it now.
+    fn own_or_first(&mut self, entry: Entry) -> Entry {
         let EntryKind::HardLink { to } = &entry.kind else { return entry };
+        if !self.kinds.contains_key(to) {
+            return entry;
+        }
         match self.first.get(to) {
             Some(first) => Entry { kind: EntryKind::HardLink { to: first.clone() }, ..entry },
             None => {

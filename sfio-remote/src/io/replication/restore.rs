@@ -1,7 +1,9 @@
 //! A generation of a data set becomes a tree.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,9 +15,10 @@ use super::objects::Objects;
 use super::planting::{Planter, Step, is_part, part_of};
 use super::read_ahead::ReadAhead;
 use super::spool::{ManifestFile, Spool, SpoolWriter};
+use super::subtree::Subtree;
 use super::survey::{Change, Summary};
 use super::tree::Tree;
-use super::walk::{Attributes, Problem, Walk, next_entry, words};
+use super::walk::{Attributes, LeftOut, Problem, Walk, next_entry, words};
 use crate::replication::{ChunkRef, Difference, Entry, EntryKind, Merge, Metadata, Owner, TreePath};
 
 /// How a tree is to be restored.
@@ -173,9 +176,14 @@ fn plan(
     let top_differs = walk.as_ref().is_some_and(|walk| options.comparable(walk.top().clone()) != top);
     let comparable = |entry: Entry| Entry { metadata: options.comparable(entry.metadata.clone()), ..entry };
     let mut walk = walk.into_iter().flatten().map(|entry| entry.map(comparable));
-    let mut wanted = wanted.manifest.entries()?;
+    let admitted = match options.filter.is_everything() {
+        true => None,
+        false => Some(Subtree::admitted(wanted.manifest, &options.filter)?),
+    };
+    let mut wanted = admitted.as_ref().unwrap_or(wanted.manifest).entries()?;
     let tree = exists.then(|| Tree::open(target)).transpose()?;
     let mut planning = Planning {
+        target,
         options,
         tree,
         summary: Summary::default(),
@@ -194,12 +202,10 @@ fn plan(
     let (mut before, mut next) = (None, None);
     loop {
         before = before.or_else(|| next_entry(&mut walk, &mut planning.summary));
-        while next.is_none() {
-            let Some(mut entry) = wanted.read().map_err(io::Error::other)? else { break };
-            Meter::add(&meter.walked, 1);
-            entry.metadata = options.allowed(entry.metadata);
-            let is_directory = entry.kind == EntryKind::Directory;
-            next = options.filter.admits_with_parents(&entry.path, is_directory).then_some(entry);
+        if next.is_none() {
+            next = wanted.read().map_err(io::Error::other)?;
+            Meter::add(&meter.walked, u64::from(next.is_some()));
+            next = next.map(|entry| Entry { metadata: options.allowed(entry.metadata), ..entry });
         }
         let Some(difference) = merge.next(&mut before, &mut next) else { break };
         planning.take(difference)?;
@@ -212,6 +218,7 @@ fn plan(
 }
 
 struct Planning<'a, F> {
+    target: &'a Path,
     options: &'a RestoreOptions,
     tree: Option<Tree>,
     summary: Summary,
@@ -248,9 +255,18 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
     }
 
     fn changed(&mut self, old: Entry, new: Entry) -> io::Result<()> {
+        let is_directory = old.kind == EntryKind::Directory;
+        if is_directory && !self.goes_as_a_whole(&old.path)? {
+            let why = match self.options.deletes {
+                true => "something in that does not take part",
+                false => "that is not empty and only goes if what is too much is deleted (--delete)",
+            };
+            let what = format!("a directory is in its place, and {why}");
+            self.summary.problems.push(Problem { path: new.path, what });
+            return Ok(());
+        }
         self.summary.changed += 1;
         (self.tell)(Change::Changed, &new.path);
-        let is_directory = old.kind == EntryKind::Directory;
         if is_directory {
             self.removed = Some(old.path.clone());
         }
@@ -294,17 +310,39 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
             self.parts.insert(path);
             return Ok(());
         }
-        if !(self.options.deletes && self.options.filter.admits_with_parents(&path, is_directory)) {
+        let goes = self.options.deletes && self.options.filter.admits_with_parents(&path, is_directory);
+        if goes {
+            self.unseen.remove(&path);
+        }
+        // Of a directory in which something stays, the rest is deleted one by one.
+        if !goes || (is_directory && !self.goes_as_a_whole(&path)?) {
             self.summary.retained += 1;
             return Ok(());
         }
         self.summary.deleted += 1;
-        self.unseen.remove(&path);
         (self.tell)(Change::Deleted, &path);
         if is_directory {
             self.removed = Some(path.clone());
         }
         self.steps.push(&Step::Remove { path, is_directory })
+    }
+
+    /// Whether nothing in a directory of the target is to stay.
+    fn goes_as_a_whole(&self, directory: &TreePath) -> io::Result<bool> {
+        let RestoreOptions { filter, deletes, .. } = self.options;
+        if *deletes && filter.is_everything() {
+            return Ok(true);
+        }
+        let everything = Filter::default();
+        let place = self.target.join(OsStr::from_bytes(directory.as_bytes()));
+        let mut walk = Walk::new(&place, &everything, Attributes::Ignored)?;
+        Ok(walk.all(|found| {
+            let (path, is_directory) = match &found {
+                Ok(entry) => (&entry.path, entry.kind == EntryKind::Directory),
+                Err(LeftOut::Special(problem) | LeftOut::Failed(problem)) => (&problem.path, false),
+            };
+            *deletes && filter.admits_with_parents(&directory.join(path), is_directory)
+        }))
     }
 
     /// Removes the parts that no file has used, in directories that do not lead to `path`; without a path, in all.

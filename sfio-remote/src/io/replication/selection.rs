@@ -36,6 +36,11 @@ impl<'a> Selection<'a> {
         self.filter.listed().cloned().unwrap_or_default()
     }
 
+    /// Whether a path is on the list, leads to something on it, or there is no list.
+    pub(super) fn lists(&self, path: &TreePath) -> bool {
+        self.filter.lists(path)
+    }
+
     /// Reads the ignore file of a directory.
     ///
     /// # Errors
@@ -49,7 +54,7 @@ impl<'a> Selection<'a> {
     /// # Errors
     /// If an ignore file cannot be read.
     pub(super) fn admits(&mut self, path: &TreePath, is_directory: bool) -> io::Result<bool> {
-        if !self.filter.lists(path) {
+        if !self.lists(path) {
             return Ok(false);
         }
         let excluded = match (self.filter.excludes(path, is_directory), &mut self.files) {
@@ -131,7 +136,9 @@ mod tests {
 
     /// A path of a few short names.
     fn path() -> impl Strategy<Value = String> {
-        let name = select(&["a", "b", "ab", "a.o", "b.o", "a b", "{a,b}", "[a]", "!a", "#b", "a*"][..]);
+        let name = select(
+            &["a", "b", "ab", "a.o", "b.o", "a b", "{a,b}", "[a]", "!a", "#b", "a*", "-", "a-", "]", "1"][..],
+        );
         vec(name, 1..4).prop_map(|names| names.join("/"))
     }
 
@@ -139,8 +146,40 @@ mod tests {
     fn line() -> impl Strategy<Value = String> {
         let part = select(
             &[
-                "a", "b", "ab", "o", ".", "*", "?", "**", "/", "/", "[ab]", "[!a]", "[^b]", "[!]a]", "[]b]",
-                "[a-c]", "\\*", "\\[", "{a,b}", " ", "\\ ", "#",
+                "a",
+                "b",
+                "ab",
+                "o",
+                ".",
+                "*",
+                "?",
+                "**",
+                "/",
+                "/",
+                "[ab]",
+                "[!a]",
+                "[^b]",
+                "[!]a]",
+                "[]b]",
+                "[a-c]",
+                "[!-a]",
+                "[!--a]",
+                "[]-a]",
+                "[a-]",
+                "[!a-]",
+                "[\\a]",
+                "[!\\]]",
+                "[[:alpha:]]",
+                "[![:punct:]]",
+                "[a/]",
+                "[+-9]",
+                "[b[:]",
+                "\\*",
+                "\\[",
+                "{a,b}",
+                " ",
+                "\\ ",
+                "#",
             ][..],
         );
         let start = select(&["", "", "", "!", "/", "!/", "**/", "\\!", "\\#", "#"][..]);

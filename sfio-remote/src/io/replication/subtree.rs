@@ -1,8 +1,9 @@
-//! One directory or one file of a generation, as if it were all of it.
+//! A part of a generation, as if it were all of it.
 
 use std::collections::BTreeMap;
 use std::io;
 
+use super::filter::Filter;
 use super::spool::ManifestFile;
 use crate::replication::{Entry, EntryKind, Generation, Metadata, TreePath};
 
@@ -28,7 +29,7 @@ impl Subtree {
         manifest: &ManifestFile,
         path: &TreePath,
     ) -> io::Result<Option<Subtree>> {
-        let mut names = OtherNames::of(manifest, Side::Inside(path.clone()))?;
+        let mut names = OtherNames::of(manifest, Side::Inside(path))?;
         let mut above = generation.top.clone();
         let mut top = None;
         let mut inside = ManifestFile::writer()?;
@@ -55,53 +56,74 @@ impl Subtree {
     /// # Errors
     /// If the manifest, or a temporary file, cannot be read or written.
     pub(super) fn around(manifest: &ManifestFile, path: &TreePath) -> io::Result<ManifestFile> {
-        let mut names = OtherNames::of(manifest, Side::Outside(path.clone()))?;
-        let mut around = ManifestFile::writer()?;
-        let mut entries = manifest.entries()?;
-        while let Some(entry) = entries.read().map_err(io::Error::other)? {
-            names.note(&entry);
-            if names.side.has(&entry.path) {
-                around.write(&names.on_its_own(entry, None)?)?;
-            }
-        }
-        ManifestFile::written(around)
+        side_of(manifest, Side::Outside(path))
+    }
+
+    /// What takes part of a manifest. A file that has another name which does not is a file here.
+    ///
+    /// # Errors
+    /// If the manifest, or a temporary file, cannot be read or written.
+    pub(super) fn admitted(manifest: &ManifestFile, filter: &Filter) -> io::Result<ManifestFile> {
+        side_of(manifest, Side::Admitted(filter))
     }
 }
 
-/// A part of a tree.
-enum Side {
-    /// What is at this path and beneath it.
-    Inside(TreePath),
-    /// Everything else.
-    Outside(TreePath),
+/// The entries of that side, where they are.
+fn side_of(manifest: &ManifestFile, side: Side<'_>) -> io::Result<ManifestFile> {
+    let mut names = OtherNames::of(manifest, side)?;
+    let (mut written, mut entries) = (ManifestFile::writer()?, manifest.entries()?);
+    while let Some(entry) = entries.read().map_err(io::Error::other)? {
+        names.note(&entry);
+        if side.has(&entry.path, entry.kind == EntryKind::Directory) {
+            written.write(&names.on_its_own(entry, None)?)?;
+        }
+    }
+    ManifestFile::written(written)
 }
 
-impl Side {
-    fn has(&self, path: &TreePath) -> bool {
+/// A part of a tree.
+#[derive(Clone, Copy)]
+enum Side<'a> {
+    /// What is at this path and beneath it.
+    Inside(&'a TreePath),
+    /// Everything else.
+    Outside(&'a TreePath),
+    /// What the filter lets take part.
+    Admitted(&'a Filter),
+}
+
+impl Side<'_> {
+    fn has(&self, path: &TreePath, is_directory: bool) -> bool {
         match self {
             Side::Inside(top) => path.is_within(top),
             Side::Outside(top) => !path.is_within(top),
+            Side::Admitted(filter) => filter.admits_with_parents(path, is_directory),
         }
+    }
+
+    /// The same of a name of a file.
+    fn has_file(&self, path: &TreePath) -> bool {
+        self.has(path, false)
     }
 }
 
 /// Files on the other side that have names on this side, too.
-struct OtherNames {
+struct OtherNames<'a> {
     /// What each of the files is, by its name on the other side, once that has been read.
     files: BTreeMap<TreePath, Option<EntryKind>>,
     /// The first name on this side, by the name on the other one.
     first: BTreeMap<TreePath, TreePath>,
-    side: Side,
+    side: Side<'a>,
 }
 
-impl OtherNames {
+impl<'a> OtherNames<'a> {
     /// The files that links of this side lead to on the other one.
-    fn of(manifest: &ManifestFile, side: Side) -> io::Result<OtherNames> {
+    fn of(manifest: &ManifestFile, side: Side<'a>) -> io::Result<OtherNames<'a>> {
         let (mut files, mut entries) = (BTreeMap::new(), manifest.entries()?);
         while let Some(entry) = entries.read().map_err(io::Error::other)? {
             if let EntryKind::HardLink { to } = entry.kind
-                && side.has(&entry.path)
-                && !side.has(&to)
+                && side.has_file(&entry.path)
+                && !side.has_file(&to)
             {
                 files.insert(to, None);
             }
@@ -121,7 +143,7 @@ impl OtherNames {
     fn on_its_own(&mut self, entry: Entry, directory: Option<&TreePath>) -> io::Result<Entry> {
         let path = below(directory, &entry.path);
         let kind = match entry.kind {
-            EntryKind::HardLink { to } if self.side.has(&to) => {
+            EntryKind::HardLink { to } if self.side.has_file(&to) => {
                 EntryKind::HardLink { to: below(directory, &to) }
             }
             EntryKind::HardLink { to } => match self.first.get(&to) {

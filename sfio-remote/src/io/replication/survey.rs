@@ -83,13 +83,20 @@ pub enum Change {
 /// What is to become of an entry of the new generation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Planned {
-    /// It is complete.
+    /// Nothing need be read for it.
     Keep(Entry),
     /// Its file is to be read.
     Read {
         /// As the walk found it.
         entry: Entry,
-        /// As the last generation has it.
+        /// As the last generation has it: this stays if the file cannot be read.
+        old: Option<Entry>,
+    },
+    /// It has become a further name of a file, which may have to be read.
+    Link {
+        /// As the walk found it.
+        entry: Entry,
+        /// As the last generation has it: this stays if the file cannot be read.
         old: Option<Entry>,
     },
 }
@@ -140,6 +147,7 @@ impl Survey {
             summary: Summary::default(),
             planned: SpoolWriter::new()?,
             namesakes: Namesakes::new()?,
+            emptied: Vec::new(),
             replaced: None,
             tell,
         };
@@ -161,6 +169,8 @@ struct Surveyor<'a> {
     summary: Summary,
     planned: SpoolWriter<Planned>,
     namesakes: Namesakes,
+    /// Directories around the last path that are gone. They are deleted if nothing stays that is in them.
+    emptied: Vec<Entry>,
     /// The last path that is no directory any more: what was in it cannot stay.
     replaced: Option<TreePath>,
     /// The paths that somebody has listed and that nothing was found at so far.
@@ -181,7 +191,9 @@ impl Surveyor<'_> {
             if before.is_none() {
                 before = old.next().transpose()?;
             }
-            let Some(difference) = merge.next(&mut before, &mut now) else { return Ok(()) };
+            let difference = merge.next(&mut before, &mut now);
+            self.leave_emptied(difference.as_ref().map(Difference::path));
+            let Some(difference) = difference else { return Ok(()) };
             self.take(difference)?;
         }
     }
@@ -241,17 +253,38 @@ impl Surveyor<'_> {
         // What an ignore file says is unknown while it cannot be read.
         let mut takes_part = || self.rules.selection.admits_with_parents(path, is_directory).unwrap_or(false);
         if is_homeless || (self.rules.deletes && takes_part() && !is_unknown()) {
-            self.summary.deleted += 1;
             self.unseen.remove(path);
-            (self.tell)(Change::Deleted, path);
-            return self.namesakes.displace(&entry);
+            self.namesakes.displace(&entry)?;
+            match is_directory {
+                true => self.emptied.push(entry),
+                false => self.delete(&entry.path),
+            }
+            return Ok(());
         }
-        self.summary.retained += 1;
         self.namesakes.retain(&entry);
-        self.planned.push(&Planned::Keep(entry))
+        std::mem::take(&mut self.emptied).into_iter().chain([entry]).try_for_each(|entry| {
+            self.summary.retained += 1;
+            self.planned.push(&Planned::Keep(entry))
+        })
+    }
+
+    fn delete(&mut self, path: &TreePath) {
+        self.summary.deleted += 1;
+        (self.tell)(Change::Deleted, path);
+    }
+
+    /// Deletes the directories that do not lead to `path`; without a path, all.
+    fn leave_emptied(&mut self, path: Option<&TreePath>) {
+        let is_left = |entry: &mut Entry| !path.is_some_and(|path| path.is_within(&entry.path));
+        while let Some(directory) = self.emptied.pop_if(is_left) {
+            self.delete(&directory.path);
+        }
     }
 
     fn read(&mut self, entry: Entry, old: Option<Entry>) -> io::Result<()> {
+        if matches!(entry.kind, EntryKind::HardLink { .. }) {
+            return self.planned.push(&Planned::Link { entry, old });
+        }
         if entry.size() == 0 {
             return self.planned.push(&Planned::Keep(entry));
         }
@@ -260,3 +293,6 @@ impl Surveyor<'_> {
         self.planned.push(&Planned::Read { entry, old })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -124,6 +124,11 @@ impl<'a> Walk<'a> {
 
     fn look(&mut self, path: TreePath, name: &[u8]) -> io::Result<Look> {
         let Some(level) = self.levels.last() else { return Ok(Look::Nothing) };
+        // A list may name a few of a million: the others are not even looked at.
+        if !self.selection.lists(&path) {
+            self.has_passed_over = true;
+            return Ok(Look::Nothing);
+        }
         let stat = match statat(&level.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             // It vanished since its name was read: as if it had never been.
             Err(rustix::io::Errno::NOENT) => return Ok(Look::Nothing),
@@ -141,7 +146,7 @@ impl<'a> Walk<'a> {
                 let target = readlinkat(&level.directory, name, Vec::new())?.into_bytes();
                 EntryKind::Symlink { target }
             }
-            FileType::RegularFile => file(&mut self.first_names, &path, &stat),
+            FileType::RegularFile => file(&self.first_names, &stat),
             other => return Ok(Look::Special(name_of(other))),
         };
         let attributes = match (self.attributes, &kind) {
@@ -151,6 +156,10 @@ impl<'a> Walk<'a> {
             }
             _ => Vec::new(),
         };
+        // A file that could not be looked at up to here is no first name: it gets no entry for others to lead to.
+        if matches!(kind, EntryKind::File { .. }) && stat.st_nlink > 1 {
+            self.first_names.insert(identity(&stat), path.clone());
+        }
         let is_elsewhere = self.device.is_some_and(|device| device != stat.st_dev);
         if file_type == FileType::Directory && !is_elsewhere {
             let directory = open_directory(level.directory.as_fd(), name)?;
@@ -171,15 +180,16 @@ enum Look {
 }
 
 /// A file, or one more name of a file that has been seen.
-fn file(first_names: &mut BTreeMap<(u64, u64), TreePath>, path: &TreePath, stat: &Stat) -> EntryKind {
-    if stat.st_nlink > 1 {
-        let identity = (stat.st_dev, stat.st_ino);
-        if let Some(first) = first_names.get(&identity) {
-            return EntryKind::HardLink { to: first.clone() };
-        }
-        first_names.insert(identity, path.clone());
+fn file(first_names: &BTreeMap<(u64, u64), TreePath>, stat: &Stat) -> EntryKind {
+    match first_names.get(&identity(stat)) {
+        Some(first) => EntryKind::HardLink { to: first.clone() },
+        None => EntryKind::File { size: stat.st_size as u64, pieces: Vec::new() },
     }
-    EntryKind::File { size: stat.st_size as u64, pieces: Vec::new() }
+}
+
+/// What all names of a file have in common: its device and number.
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
 }
 
 impl Iterator for Walk<'_> {

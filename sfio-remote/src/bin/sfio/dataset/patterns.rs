@@ -69,7 +69,7 @@ impl Patterns {
         let mut all = Vec::new();
         for rule in &self.in_order {
             match rule {
-                Rule::Exclude(pattern) => all.push((true, pattern.clone())),
+                Rule::Exclude(pattern) => all.push((true, without_comment(pattern))),
                 Rule::Include(pattern) => all.push((false, pattern.clone())),
                 Rule::From(path) => all.extend(read(path)?.into_iter().map(|line| (true, line))),
             }
@@ -78,6 +78,11 @@ impl Patterns {
         let listed = self.files_from.as_deref().map(listed::read).transpose()?.flatten();
         Ok(if let Some(paths) = listed { filter.only(paths) } else { filter })
     }
+}
+
+/// In a file # begins a comment; somebody who types it as a pattern means the character.
+fn without_comment(pattern: &str) -> String {
+    if pattern.starts_with('#') { format!("\\{pattern}") } else { pattern.to_owned() }
 }
 
 fn placed<T: Clone + Send + Sync + 'static>(

@@ -39,7 +39,7 @@ fn plan(top: &Path, was_there: bool) -> Spool<Planned> {
         let old = was_there.then(|| Entry { kind: was_empty, ..entry.clone() });
         let is_link = matches!(entry.kind, EntryKind::HardLink { .. });
         planned
-            .push(&if is_link { Planned::Keep(entry) } else { Planned::Read { entry, old } })
+            .push(&if is_link { Planned::Link { entry, old: None } } else { Planned::Read { entry, old } })
             .expect("spooled");
     }
     planned.finish().expect("spooled")

@@ -176,8 +176,12 @@ impl Base {
     /// The place in the current generation that a tree is to be sent to.
     ///
     /// # Errors
-    /// If there can be no directory, or the generation cannot be read.
+    /// If there can be no directory, the data set was removed, or the generation cannot be read.
     pub(super) fn place(&self, path: &TreePath) -> Outcome<Place> {
+        // A directory alone would bring the data set back, as if the rest of it had been deleted on purpose.
+        if self.record.as_ref().is_some_and(|record| record.is_removed()) {
+            return Err(ReplicationError::NoDataSet);
+        }
         let current = self.current();
         let unreadable = current.filter(|current| self.unreadable.contains(&current.number));
         if let Some(current) = unreadable {

@@ -335,7 +335,8 @@ impl Sending {
                 }
             };
             let survey = Survey::make(entries, old, tops, rules, &mut tell)?;
-            if options.wants_something && walk.has_found_nothing_that_takes_part() {
+            let finds_nothing = walk.has_found_nothing_that_takes_part() && survey.summary.deleted == 0;
+            if options.wants_something && finds_nothing {
                 return Ok(None);
             }
             Meter::set(&meter.files, survey.summary.files);
