@@ -103,6 +103,11 @@ impl Progress {
         *self.verb.lock().unwrap_or_else(PoisonError::into_inner) = verb;
     }
 
+    /// Takes the bar away while `work` prints.
+    pub fn suspend<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.bar.suspend(work)
+    }
+
     /// Prints lines above the bar on a terminal, also while others use the bar.
     pub fn announcer(&self) -> impl Fn(&str) + Send + Sync + use<> {
         let bar = self.bar.clone();
@@ -204,7 +209,8 @@ impl Recent {
         let Some(rate) = self.rate() else { return Ok(()) };
         match unit {
             Unit::Bytes => write!(line, ", {}/s", BinaryBytes(rate as u64))?,
-            Unit::Things(_) => write!(line, ", {rate:.0}/s")?,
+            Unit::Things(_) if rate >= 1.0 => write!(line, ", {rate:.0}/s")?,
+            Unit::Things(_) => write!(line, ", {:.0}/min", 60.0 * rate)?,
         }
         match left {
             // Less than a byte in a second is nothing; things may be slow and move all the same.
@@ -269,6 +275,13 @@ mod tests {
         }
         let shown = Unit::Things("items").line("measuring", 12_345_678, Some(98_765_432), &recent);
         assert!(shown.chars().count() < COLUMNS && shown.ends_with(" left"), "{shown}");
+        let mut slow = Recent::default();
+        [(0, 0), (10, 3)].into_iter().for_each(|(second, done)| slow.note(Duration::from_secs(second), done));
+        assert!(
+            Unit::Things("seeds")
+                .line("running", 3, Some(6), &slow)
+                .ends_with("3/6 seeds, 18/min, 10 s left")
+        );
         assert_eq!(line("storing", 1, 2, "1 B/2 B"), format!("storing [{:<20}] 1 B/2 B", "=".repeat(10)));
     }
 

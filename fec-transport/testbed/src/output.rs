@@ -18,6 +18,14 @@ pub fn line(text: impl fmt::Display) -> Result<(), Unwritten> {
     program::output::line(text).map_err(Unwritten)
 }
 
+/// Prints a sentence on standard output; on a terminal it goes on below where it does not fit.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn prose(text: impl fmt::Display) -> Result<(), Unwritten> {
+    program::output::prose(text).map_err(Unwritten)
+}
+
 /// Ends the program called `name`: code 0 if everything was as expected, 1 if something was not, and else the failure's own,
 /// which is 3 (a bad file or value, or the run failed) unless it is about standard output.
 pub fn end(name: &str, result: anyhow::Result<bool>) -> ExitCode {

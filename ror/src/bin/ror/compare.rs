@@ -20,7 +20,7 @@ pub(crate) struct Compare {
     source: Source,
     #[command(flatten)]
     coding: Coding,
-    /// The layers to stop capillary routing at, besides the whole
+    /// The layers to stop capillary routing at, besides the whole; those that it does not have are left out
     #[arg(long, value_delimiter = ',', default_value = "1,2,3")]
     layers: Vec<NonZeroU32>,
     /// How many disjoint paths

@@ -23,7 +23,8 @@ pub(crate) struct Rated {
     pub(crate) large: Vec<Option<f64>>,
 }
 
-/// The baselines with `k` disjoint paths, the patterns of `layers` and the whole capillary routing, rated.
+/// The baselines with `k` disjoint paths, the patterns of those of `layers` that there are, and the whole capillary
+/// routing, rated.
 pub(crate) fn rated(
     network: &Network,
     k: u32,
@@ -54,11 +55,13 @@ fn routings(network: &Network, k: u32, layers: &[NonZeroU32]) -> Result<Vec<Name
         (format!("{k} disjoint paths"), None, baseline::disjoint_paths(topology, from, to, k)?),
         ("maximum flow".into(), None, baseline::maximum_flow_split(topology, from, to)?),
     ];
-    for &layer in layers {
+    let whole = solve(topology, from, to)?;
+    let is_there = |layer: &&NonZeroU32| layer.get() as usize <= whole.layers().len();
+    for &layer in layers.iter().filter(is_there) {
         let pattern = solve_layers(topology, from, to, layer)?.routing;
         routings.push((format!("capillary, layer {layer}"), Some(layer), pattern));
     }
-    routings.push(("capillary".into(), None, solve(topology, from, to)?));
+    routings.push(("capillary".into(), None, whole));
     Ok(routings)
 }
 

@@ -49,6 +49,10 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with_all = ["metrics", "grace"])]
     check_config: bool,
 
+    /// With --check-config: print a JSON object instead of a table
+    #[arg(long, requires = "check_config")]
+    json: bool,
+
     /// How lines of the log are written: for people, or as a JSON object each
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, env = "SFIO_LOG_FORMAT")]
     log_format: LogFormat,
@@ -79,7 +83,7 @@ pub(crate) enum LogFormat {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let membership = Membership::load(&options.config).or_exit(Exit::Input);
     if options.check_config {
-        return config_check::run(&options.config, &membership?);
+        return config_check::run(&options.config, &membership?, options.json);
     }
     log_to_stderr(LOG, options.log_format);
     block_on(serve(membership?, options))

@@ -5,21 +5,19 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use program::progress::Progress;
 
 /// Works on the items 0 to `count` − 1 with so many threads, and hands each result to `take` as soon as those before it
 /// have been taken. After a break no further item is begun.
 ///
 /// On a terminal a bar shows how many `what` are done; what `take` prints appears above it.
 pub(crate) fn in_order<R: Send>(
-    (count, what): (usize, &str),
+    (count, what): (usize, &'static str),
     threads: usize,
     work: impl Fn(usize) -> R + Sync,
     take: impl FnMut(usize, R) -> ControlFlow<()> + Send,
 ) {
-    let template = format!("{{bar:30}} {{pos}} of {{len}} {what}, {{per_sec}}, {{eta}} left");
-    let style = ProgressStyle::with_template(&template).expect("a right template");
-    let progress = ProgressBar::new(count as u64).with_style(style);
+    let progress = Progress::of_things("running", what, count as u64, 0);
     let next = AtomicUsize::new(0);
     let queue = Mutex::new(Queue { waiting: BTreeMap::new(), taken: 0, take });
     std::thread::scope(|scope| {
@@ -35,12 +33,12 @@ pub(crate) fn in_order<R: Send>(
                     if progress.suspend(|| queue.push(index, result)).is_break() {
                         next.store(count, Ordering::Relaxed);
                     }
-                    progress.inc(1);
+                    progress.advance(1);
                 }
             });
         }
     });
-    progress.finish_and_clear();
+    progress.clear();
 }
 
 /// Results that wait for those before them.

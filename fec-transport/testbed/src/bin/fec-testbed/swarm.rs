@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use fec_testbed::output::{Unwritten, line};
+use fec_testbed::output::{Unwritten, line, prose};
 use fec_testbed::swarm;
 
 use crate::in_order::in_order;
@@ -103,7 +103,7 @@ fn print(arguments: &Arguments, sum: &Sum, took: Duration) -> Result<(), Unwritt
         });
         return line(object);
     }
-    line(format_args!(
+    prose(format_args!(
         "{} seeds, {} failures; {} parcels, {:.1} MB, {} sessions lost and opened anew; {:.0} s of virtual time in \
          {seconds:.1} s, {:.1} seeds/s",
         sum.seeds,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use program::quantity;
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::address::Address;
@@ -32,6 +33,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     timeout: Option<Duration>,
 
+    /// Print a JSON object instead of the number alone
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     care: Care,
 }
@@ -45,7 +50,11 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
             let current = view.newest.map_or(0, |newest| newest.current);
             let wanted = *wanted.get_or_insert(current + 1);
             if current >= wanted {
-                return program::line!("{current}");
+                let dataset = options.dataset.to_string();
+                return match options.json {
+                    true => program::line!("{}", json!({ "dataset": dataset, "generation": current })),
+                    false => program::line!("{current}"),
+                };
             }
             if options.timeout.is_some_and(|timeout| began.elapsed() >= timeout) {
                 let message =

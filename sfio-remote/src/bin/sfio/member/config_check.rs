@@ -4,6 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 
 use program::output::Results;
+use serde_json::{Value, json};
 use sfio_remote::io::DiskStore;
 use sfio_remote::io::membership::Membership;
 
@@ -16,12 +17,32 @@ const LONGEST_SOCKET_PATH: usize = 107;
 ///
 /// # Errors
 /// If the member could not run with it.
-pub(super) fn run(config: &Path, membership: &Membership) -> Result<(), Failure> {
+pub(super) fn run(config: &Path, membership: &Membership, json: bool) -> Result<(), Failure> {
     check_admin_socket(membership)?;
     check_addresses(membership)?;
     if let Some(export) = &membership.export {
         DiskStore::check(export, &membership.export_identity).or_exit(Exit::Input)?;
     }
+    if json { program::line!("{}", described(config, membership)) } else { tell(config, membership) }
+}
+
+fn described(config: &Path, membership: &Membership) -> Value {
+    let (overlay, export) = (&membership.overlay, membership.export.as_ref());
+    json!({
+        "config": config.display().to_string(),
+        "member": membership.name(),
+        "overlay": {
+            "file": membership.source.path.display().to_string(),
+            "serial": overlay.serial,
+            "members": overlay.members().len(),
+            "is_signed": membership.source.operator.is_some(),
+        },
+        "admin": membership.admin.display().to_string(),
+        "export": export.map(|export| export.display().to_string()),
+    })
+}
+
+fn tell(config: &Path, membership: &Membership) -> Result<(), Failure> {
     let overlay = &membership.overlay;
     let mut results = Results::open(None)?;
     results.line(format_args!("{} can be used", config.display()))?;

@@ -299,9 +299,18 @@ impl Sending {
         let place = base.place(path)?;
         let entries = place.entries().map_err(temporary)?;
         let mut survey = self.compare(base, entries, place.top.clone()).await?;
-        survey.summary.new += u64::from(place.top.is_none());
+        if place.top.is_none() {
+            survey.summary.new += 1;
+            self.tell(Change::New, &TreePath::top());
+        }
         let top = whole_top.unwrap_or_else(|| survey.top.clone());
         Ok(Survey { graft: Some(place.with_top(survey.top)), top, ..survey })
+    }
+
+    fn tell(&self, change: Change, path: &TreePath) {
+        if !self.has_told {
+            (*self.tell.lock().unwrap_or_else(PoisonError::into_inner))(change, path);
+        }
     }
 
     async fn compare(&self, base: &Base, mut old: OldEntries, old_top: Option<Metadata>) -> Outcome<Survey> {

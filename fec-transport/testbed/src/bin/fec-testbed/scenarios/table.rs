@@ -18,12 +18,23 @@ const COLUMNS: [(&str, &str, usize); 7] = [
 
 pub(crate) struct Table {
     name_width: usize,
+    /// The columns of the terminal, if that is where the table goes.
+    columns: Option<usize>,
 }
 
 impl Table {
     pub(crate) fn new(scenarios: &[Scenario]) -> Table {
         let widths = scenarios.iter().map(|scenario| scenario.name().chars().count());
-        Table { name_width: widths.max().unwrap_or(0) }
+        Table { name_width: widths.max().unwrap_or(0), columns: program::output::columns(None) }
+    }
+
+    /// A row; where it does not fit, the name has a line of its own, and words go on below.
+    fn row(&self, verdict: &str, name: &str, numbers: &str, also: &str) -> String {
+        let row = format!("{verdict:4} {name:<0$}{numbers}  {also}", self.name_width);
+        let Some(columns) = self.columns.filter(|columns| row.chars().count() > *columns) else { return row };
+        let folded = |text: &str| program::output::wrapped(text, Some(columns));
+        let also = if also.is_empty() { String::new() } else { folded(&format!("\n     {also}")) };
+        format!("{}\n    {numbers}{also}", folded(&format!("{verdict:4} {name}")))
     }
 
     /// Prints one scenario; the first one brings the headings.
@@ -36,8 +47,7 @@ impl Table {
     ) -> Result<(), Unwritten> {
         if index == 0 {
             let headings: String = COLUMNS.iter().map(|(heading, _, _)| format!(" {heading:>8}")).collect();
-            let width = self.name_width;
-            line(format_args!("{:4} {:<width$}{headings} {:>6}  also", "", "scenario", "took"))?;
+            line(self.row("", "scenario", &format!("{headings} {:>6}", "took"), "also"))?;
         }
         let verdict = if outcome.passes() { "PASS" } else { "FAIL" };
         let cell = |(_, metric, digits): &(&str, &str, usize)| match outcome.metric(metric) {
@@ -47,7 +57,7 @@ impl Table {
         let cells: String = COLUMNS.iter().map(cell).collect();
         let took = took.as_secs_f64();
         let also = Table::also(outcome, mask_overhead);
-        line(format_args!("{verdict} {:<1$}{cells} {took:>5.1}s  {also}", outcome.name, self.name_width))
+        line(self.row(verdict, &outcome.name, &format!("{cells} {took:>5.1}s"), &also))
     }
 
     /// What was expected of metrics without a column, everything that does not hold, what masking costs, and which

@@ -134,8 +134,10 @@ fn time_of_day() -> impl std::fmt::Display {
 
 /// The directory that is sent, and what of it: of a single file, the one that it is in, and nothing else.
 fn single_file(source: &Path, options: &Options, filter: Filter) -> Result<(PathBuf, Filter), Failure> {
-    let is_directory = source.metadata().map_or(true, |metadata| metadata.is_dir());
-    let Some(name) = source.file_name().filter(|_| !is_directory) else {
+    // A link to a directory is that directory; any other link is an entry of its own, also one that leads nowhere.
+    let is_nothing = |_| source.symlink_metadata().is_err();
+    let is_tree = source.metadata().map_or_else(is_nothing, |metadata| metadata.is_dir());
+    let Some(name) = source.file_name().filter(|_| !is_tree) else {
         return Ok((source.to_owned(), filter));
     };
     if !options.patterns.are_none() {
