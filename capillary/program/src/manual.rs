@@ -33,8 +33,8 @@ pub fn check(program: &Command, page: &Path) -> Result<(), String> {
     }
 }
 
-/// Checks that the `--help` of each command fits into [`HELP_WIDTH`] columns and has an example, and that the program's
-/// own lists the exit codes.
+/// Checks that the `--help` of each command fits into [`HELP_WIDTH`] columns, has an example, and shows lists as they are
+/// typed, and that the program's own lists the exit codes.
 ///
 /// # Errors
 /// Names the command, and what its help lacks.
@@ -53,8 +53,21 @@ pub fn check_help(program: &Command) -> Result<(), String> {
         if let Some(line) = prose.find(|line| line.chars().count() > HELP_WIDTH) {
             return Err(format!("{name} --help is wider than {HELP_WIDTH} columns: {line}"));
         }
+        if let Some(list) = command.get_arguments().find(|arg| !is_shown_as_typed(arg)) {
+            return Err(format!(
+                "{name} --help shows {list} in another way than it is typed: give it a value name that ends in \",…\" \
+                 and one default value with commas"
+            ));
+        }
     }
     Ok(())
+}
+
+/// Of a list: whether its name says so, and its default is one text with commas.
+fn is_shown_as_typed(arg: &Arg) -> bool {
+    let has_dots =
+        || arg.get_value_names().is_some_and(|names| names.iter().all(|name| name.ends_with(",…")));
+    arg.get_value_delimiter().is_none() || (has_dots() && arg.get_default_values().len() <= 1)
 }
 
 /// What `--help` prints, as wide as it may be.

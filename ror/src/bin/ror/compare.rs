@@ -21,7 +21,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     coding: Coding,
     /// The layers to stop capillary routing at, besides the whole; those that it does not have are left out
-    #[arg(long, value_delimiter = ',', default_value = "1,2,3")]
+    #[arg(long, value_name = "LAYER,…", value_delimiter = ',', default_value = "1,2,3")]
     layers: Vec<NonZeroU32>,
     /// How many disjoint paths
     #[arg(short, default_value_t = 3)]

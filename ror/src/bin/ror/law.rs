@@ -16,16 +16,21 @@ use program::Table;
                         ror law --m 20 --n 24,32,40        # the largest loss that so many packets bear")]
 pub(crate) struct Law {
     /// M, the source packets of a block; one or several
-    #[arg(long, value_delimiter = ',', default_values_t = [DEFAULT_SOURCE_PACKETS])]
+    #[arg(long, value_name = "M,…", value_delimiter = ',', default_values_t = [DEFAULT_SOURCE_PACKETS])]
     m: Vec<u32>,
     /// The wanted decoding error rate
     #[arg(long, default_value_t = DEFAULT_DECODING_ERROR_RATE)]
     der: f64,
     /// The losses to tell block lengths for, in [0, 1)
-    #[arg(long, value_delimiter = ',', default_value = "0.01,0.02,0.05,0.1,0.15,0.2,0.25,0.3,0.4,0.5")]
+    #[arg(
+        long,
+        value_name = "P,…",
+        value_delimiter = ',',
+        default_value = "0.01,0.02,0.05,0.1,0.15,0.2,0.25,0.3,0.4,0.5"
+    )]
     p: Vec<f64>,
     /// The inverse: the block lengths to tell the largest bearable losses for
-    #[arg(long, value_delimiter = ',', conflicts_with_all = ["p", "plot"])]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', conflicts_with_all = ["p", "plot"])]
     n: Vec<u32>,
     /// Draw FEC(M, p)/M up to the largest loss given, as .svg or .png
     #[arg(long, value_name = "FILE")]

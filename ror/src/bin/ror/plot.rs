@@ -20,7 +20,7 @@ pub(crate) struct Plot {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// The kinds of blocks to draw ROR for
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Blocks::Short, Blocks::Large])]
+    #[arg(long, value_enum, value_name = "KIND,…", value_delimiter = ',', default_value = "short,large")]
     blocks: Vec<Blocks>,
     /// The files to write, .svg or .png; without it plot.svg and plot.png in the folder
     #[arg(short, long, value_name = "FILE")]

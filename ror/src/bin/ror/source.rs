@@ -24,7 +24,7 @@ pub(crate) struct Source {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Coding {
     /// Static tolerances: the losses that the stream bears at all times, in [0, 1)
-    #[arg(long, value_name = "T", value_delimiter = ',', default_value = "0.036,0.057,0.078")]
+    #[arg(long, value_name = "T,…", value_delimiter = ',', default_value = "0.036,0.057,0.078")]
     pub(crate) tolerances: Vec<f64>,
     /// M, the source packets of a block
     #[arg(long, default_value_t = DEFAULT_SOURCE_PACKETS)]

@@ -21,6 +21,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes from which on a session's overhead is shown.
 const LEAST_FOR_OVERHEAD: u64 = 1 << 20;
 
+/// Packets from which on a path's repair is shown: about as many bytes.
+const LEAST_FOR_REPAIR: u64 = LEAST_FOR_OVERHEAD / 1400;
+
 /// Which running member is meant.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
@@ -231,13 +234,15 @@ fn dropped(observation: &Observation) -> Option<String> {
 }
 
 fn io_node(io_node: &operations::IoNode) -> Vec<String> {
-    let errors: u64 = io_node.errors.values().sum();
+    let errors = io_node.errors.iter().filter(|(_, count)| **count > 0);
+    let errors: Vec<String> = errors.map(|(call, count)| format!("{count} {call}")).collect();
+    let errors = match errors.is_empty() {
+        true => String::new(),
+        false => format!(", calls that failed: {}", errors.join(", ")),
+    };
     let limits = &io_node.limits;
     let [memory, whole] = [io_node.memory_bytes, limits.memory_bytes].map(indicatif::BinaryBytes);
-    let head = format!(
-        "I/O node: {} transfers, {memory} of {whole} in memory, {errors} failed system calls",
-        io_node.transfers
-    );
+    let head = format!("I/O node: {} transfers, {memory} of {whole} in memory{errors}", io_node.transfers);
     let of_member = |(name, used): (&String, &operations::Use)| {
         let (memory, most) = (indicatif::BinaryBytes(used.memory_bytes), limits.transfers_per_member);
         format!("{name} has {} of at most {most} transfers, {memory}, {} claims", used.transfers, used.claims)
@@ -304,8 +309,13 @@ fn header() -> [String; 2] {
 /// A path on one line; or, if it has more than so many columns, with its route on the next one.
 fn path(path: &operations::Path, columns: usize) -> Vec<String> {
     let shares = format!("{:.0}/{:.0}", path.share * 100.0, path.planned_share * 100.0);
+    // Beside a few acknowledgements the probes would look like a fault.
+    let repair = match path.packets_sent >= LEAST_FOR_REPAIR {
+        true => format!("{:.1}", path.redundancy * 100.0),
+        false => "–".to_owned(),
+    };
     let numbers = format!(
-        "  {:>4} {:<11} {:>7.1} {:>6.1} {:>6.1} {:>5.1} {:>7} {:>6.1}",
+        "  {:>4} {:<11} {:>7.1} {:>6.1} {:>6.1} {:>5.1} {:>7} {repair:>6}",
         path.id,
         path.state,
         path.rate_mbit,
@@ -313,7 +323,6 @@ fn path(path: &operations::Path, columns: usize) -> Vec<String> {
         path.queue_ms,
         path.loss * 100.0,
         shares,
-        path.redundancy * 100.0,
     );
     let (route, beside) = (path.route.join(" – "), "  ");
     match numbers.chars().count() + beside.len() + route.chars().count() <= columns {
@@ -337,7 +346,7 @@ mod tests {
             share: 1.0,
             planned_share: 1.0,
             redundancy: 1.0,
-            packets_sent: 0,
+            packets_sent: 1_000,
             packets_received: 0,
             packets_lost: 0,
             deaths: 0,

@@ -33,10 +33,10 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 0, value_name = "N")]
     from: u64,
     /// Layers of the capillary routing.
-    #[arg(long, value_delimiter = ',', default_values_t = 1..=10, value_name = "L,…")]
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,5,6,7,8,9,10", value_name = "L,…")]
     layers: Vec<u32>,
     /// Static tolerances.
-    #[arg(long, value_delimiter = ',', default_values_t = [0.057, 0.078], value_name = "P,…")]
+    #[arg(long, value_delimiter = ',', default_value = "0.057,0.078", value_name = "P,…")]
     tolerances: Vec<f64>,
     /// Source symbols of a block: 1 to 32, real-time with a deadline, or 64 to 1024, bulk that is repaired.
     #[arg(long, default_value_t = 20, value_name = "M")]

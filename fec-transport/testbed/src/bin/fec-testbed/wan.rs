@@ -28,7 +28,7 @@ const RATE_MBIT: u64 = 100;
 )]
 pub(crate) struct Arguments {
     /// The loss of every path in the direction of the data, shares.
-    #[arg(long, default_value = "0,0.01,0.02,0.05,0.1", value_delimiter = ',', value_name = "SHARE")]
+    #[arg(long, default_value = "0,0.01,0.02,0.05,0.1", value_delimiter = ',', value_name = "SHARE,…")]
     loss: Vec<f64>,
     /// How long each row is measured.
     #[arg(long, default_value_t = 8.0, value_name = "S")]

@@ -61,12 +61,17 @@ pub(crate) struct Options {
     loss: f64,
 
     /// Access patterns
-    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [Pattern::Contiguous, Pattern::Strided,
-        Pattern::Random, Pattern::Tile, Pattern::Small, Pattern::Scattered])]
+    #[arg(
+        long,
+        value_name = "PATTERN,…",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "contiguous,strided,random,tile,small,scattered"
+    )]
     patterns: Vec<Pattern>,
 
     /// Stripe units
-    #[arg(long, value_delimiter = ',', value_name = "SIZES", default_values_t = default_units())]
+    #[arg(long, value_delimiter = ',', value_name = "SIZE,…", default_value = "75,200,4KiB,64KiB")]
     stripe_units: Vec<StripeUnit>,
 
     /// Bytes to write and read with each pattern and stripe unit; small regions and fragments have fewer
@@ -103,10 +108,6 @@ const CALLS: usize = 4;
 
 /// Bytes that are written and read before anything is measured.
 const WARM_UP_BYTES: usize = 128 << 20;
-
-fn default_units() -> [StripeUnit; 4] {
-    [75, 200, 4 << 10, 64 << 10].map(|bytes| StripeUnit::new(bytes).expect("in range"))
-}
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let Some(io_nodes) = options.here else {
