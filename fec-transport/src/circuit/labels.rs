@@ -222,20 +222,20 @@ mod tests {
     }
 
     fn packet(hop: &Hop, number: u64, body: u8) -> Vec<u8> {
-        let header = HopHeader { packet_type: PacketType::Sealed, epoch: 0, number, label: hop.label };
+        signed(hop.label, &HopKey::to_relay(hop.key, body_hash()), number, body)
+    }
+
+    fn signed(label: Label, key: &HopKey, number: u64, body: u8) -> Vec<u8> {
+        let header = HopHeader { packet_type: PacketType::Sealed, epoch: 0, number, label };
         let mut out = Vec::new();
         header.emit(&mut out);
         out.extend_from_slice(&[body; 60]);
-        hop_tag::sign(&mut out, &key_of(hop));
+        hop_tag::sign(&mut out, key);
         out
     }
 
     fn body_hash() -> Arc<BodyHash> {
         Arc::new(BodyHash::new(&[3; 16]))
-    }
-
-    fn key_of(hop: &Hop) -> HopKey {
-        HopKey::to_relay(hop.key, body_hash())
     }
 
     fn egress() -> Egress {
@@ -290,11 +290,9 @@ mod tests {
     fn a_label_that_was_taken_back_is_unknown() {
         let mut table = table();
         let hop = table.terminate(CircuitId([1; 16]));
-        assert!(matches!(table.decide(Time::ZERO, &mut packet(&hop, 1, 1)), Verdict::Deliver(..)));
+        let packet = |number| signed(hop.label, &HopKey::new(hop.key), number, 1);
+        assert!(matches!(table.decide(Time::ZERO, &mut packet(1)), Verdict::Deliver(..)));
         table.remove(hop.label);
-        assert_eq!(
-            table.decide(Time::ZERO, &mut packet(&hop, 2, 1)),
-            Verdict::Drop(DropReason::UnknownLabel)
-        );
+        assert_eq!(table.decide(Time::ZERO, &mut packet(2)), Verdict::Drop(DropReason::UnknownLabel));
     }
 }

@@ -1,9 +1,12 @@
 //! Circuits of three members in a row, whose messages a test hands on.
 
+use super::labels::DropReason;
 use super::*;
+use crate::crypto::hop_tag;
 use crate::keys::encode_key;
 use crate::overlay::InstanceId;
 use crate::wire::circuit::Hop;
+use crate::wire::hop::{HOP_HEADER, HopHeader, PacketType};
 
 const ORIGINATOR: usize = 0;
 const RELAY: usize = 1;
@@ -114,6 +117,31 @@ fn a_circuit_leaves_nothing_behind_whoever_tears_it_down() {
             let CircuitEvent::Ended { notice, .. } = row.event(other) else { panic!("it has ended") };
             assert_eq!(notice.expect("it was torn down").reason, "a test");
         }
+    }
+}
+
+#[test]
+fn hop_tags_cover_whole_bodies_at_relays_in_both_directions() {
+    let mut row = row(Config::default());
+    let circuit = row.originate();
+    row.settle();
+    let CircuitEvent::Offered { egress: back, .. } = row.event(RESPONDER) else { panic!("it was offered") };
+    row.nodes[RESPONDER].answer(row.now, circuit, Vec::new());
+    row.settle();
+    let CircuitEvent::Answered { egress: forth, .. } = row.event(ORIGINATOR) else { panic!("answered") };
+    for (egress, end) in [(forth, RESPONDER), (back, ORIGINATOR)] {
+        let (now, mut packet) = (row.now, Vec::new());
+        let packet_type = PacketType::Sealed;
+        HopHeader { packet_type, epoch: 0, number: 5, label: egress.label }.emit(&mut packet);
+        packet.extend_from_slice(&[7; 60]);
+        hop_tag::sign(&mut packet, &egress.key);
+        let mut copy = packet.clone();
+        copy[HOP_HEADER] ^= 1;
+        let labels = &mut row.nodes[RELAY].labels;
+        assert_eq!(labels.decide(now, &mut copy), Verdict::Drop(DropReason::BadTag));
+        assert_eq!(labels.decide(now, &mut packet), Verdict::Forward(peer(end)));
+        let verdict = row.nodes[end].labels.decide(now, &mut packet);
+        assert!(matches!(verdict, Verdict::Deliver(..)), "{verdict:?}");
     }
 }
 
