@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::overlay::{MemberId, Overlay};
+use crate::wire::PROTOCOL_VERSION;
 use crate::wire::circuit::{SetUp, SetUpBody};
 
 /// A set-up that passed.
@@ -21,6 +22,8 @@ pub(crate) struct Admitted {
 pub(crate) enum Rejection {
     #[error("{0}")]
     Malformed(#[from] crate::wire::Malformed),
+    #[error("the set-up is of version {0} of the protocol, and I speak version {PROTOCOL_VERSION} only")]
+    Version(u8),
     #[error("the route names \"{0}\", whom my overlay file does not list")]
     UnknownMember(String),
     #[error("the route visits \"{0}\" twice")]
@@ -58,6 +61,9 @@ pub(crate) fn admit(
     set_up: &SetUp,
     clock_s: u64,
 ) -> Result<Admitted, Rejection> {
+    if let Some(version) = SetUpBody::version_of(&set_up.signed).filter(|it| *it != PROTOCOL_VERSION) {
+        return Err(Rejection::Version(version));
+    }
     let body = SetUpBody::parse(&set_up.signed)?;
     let route = resolve(overlay, &body.route, config.limits.max_route)?;
     let originator = route[0];

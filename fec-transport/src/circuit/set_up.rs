@@ -1,11 +1,12 @@
 //! A circuit comes into being: the set-up on its way to the responder, and the answer on its way back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::{Admitted, Rejection, admit};
 use super::labels::Charged;
 use super::{Circuit, CircuitEvent, Circuits, Egress, LEAVING};
-use crate::crypto::hop_tag::HopKey;
+use crate::crypto::body_hash::BodyHash;
 use crate::overlay::{MemberId, Peer};
 use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, SetUp, SetUpBody};
@@ -39,9 +40,10 @@ impl Circuits {
         if let Err(rejection) = self.register(now, from, &admitted, next.flatten()) {
             return self.reject(from, &set_up, &rejection);
         }
-        let egress = egress(from, &set_up.backward);
+        let Some(circuit) = self.circuits.get(&id) else { return };
+        let egress = circuit.egress(from, &set_up.backward);
         match next.flatten() {
-            Some(next) => self.pass_on_set_up(next, admitted.originator, id, egress, set_up),
+            Some(next) => self.pass_on_set_up(next, id, egress, set_up),
             None => self.events.push_back(CircuitEvent::Offered {
                 circuit: id,
                 originator: admitted.originator,
@@ -52,15 +54,10 @@ impl Circuits {
         }
     }
 
-    fn pass_on_set_up(
-        &mut self,
-        next: Peer,
-        originator: MemberId,
-        id: CircuitId,
-        egress: Egress,
-        set_up: SetUp,
-    ) {
-        let backward = self.labels.relay(egress, Charged { originator, neighbour: next.member });
+    fn pass_on_set_up(&mut self, next: Peer, id: CircuitId, egress: Egress, set_up: SetUp) {
+        let Some(circuit) = self.circuits.get(&id) else { return };
+        let charged = Charged { originator: circuit.originator, neighbour: next.member };
+        let backward = self.labels.relay(egress, charged, Arc::clone(&circuit.body_hash));
         self.own_label(id, backward.label);
         self.outbox.push_back((next, CircuitMessage::SetUp(SetUp { backward, ..set_up })));
     }
@@ -101,6 +98,7 @@ impl Circuits {
         let entry = Circuit {
             route: admitted.route.clone(),
             originator: admitted.originator,
+            body_hash: Arc::new(BodyHash::new(&admitted.body.body_key)),
             previous: Some(from),
             next,
             labels: Vec::new(),
@@ -129,15 +127,15 @@ impl Circuits {
         if circuit.answered || !self.is_neighbour_of(id, from, |circuit| circuit.next) {
             return;
         }
-        let egress = egress(from, &forward);
+        let egress = circuit.egress(from, &forward);
         if circuit.previous.is_none() {
             self.prolong(now, id);
             self.events.push_back(CircuitEvent::Answered { circuit: id, payload, egress });
             return;
         }
-        let originator = circuit.originator;
         let neighbour = circuit.previous.map_or(self.me, |peer| peer.member);
-        let forward = self.labels.relay(egress, Charged { originator, neighbour });
+        let charged = Charged { originator: circuit.originator, neighbour };
+        let forward = self.labels.relay(egress, charged, Arc::clone(&circuit.body_hash));
         if let Some(previous) = self.extend(now, id, forward.label) {
             self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
         }
@@ -150,8 +148,4 @@ impl Circuits {
         self.prolong(now, id);
         Some(previous)
     }
-}
-
-fn egress(neighbour: Peer, hop: &Hop) -> Egress {
-    Egress { neighbour, label: hop.label, key: HopKey::new(hop.key) }
 }

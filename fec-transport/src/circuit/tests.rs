@@ -1,9 +1,12 @@
 //! Circuits of three members in a row, whose messages a test hands on.
 
+use super::labels::DropReason;
 use super::*;
+use crate::crypto::hop_tag;
 use crate::keys::encode_key;
 use crate::overlay::InstanceId;
 use crate::wire::circuit::Hop;
+use crate::wire::hop::{HOP_HEADER, HopHeader, PacketType};
 
 const ORIGINATOR: usize = 0;
 const RELAY: usize = 1;
@@ -118,6 +121,31 @@ fn a_circuit_leaves_nothing_behind_whoever_tears_it_down() {
 }
 
 #[test]
+fn hop_tags_cover_whole_bodies_at_relays_in_both_directions() {
+    let mut row = row(Config::default());
+    let circuit = row.originate();
+    row.settle();
+    let CircuitEvent::Offered { egress: back, .. } = row.event(RESPONDER) else { panic!("it was offered") };
+    row.nodes[RESPONDER].answer(row.now, circuit, Vec::new());
+    row.settle();
+    let CircuitEvent::Answered { egress: forth, .. } = row.event(ORIGINATOR) else { panic!("answered") };
+    for (egress, end) in [(forth, RESPONDER), (back, ORIGINATOR)] {
+        let (now, mut packet) = (row.now, Vec::new());
+        let packet_type = PacketType::Sealed;
+        HopHeader { packet_type, epoch: 0, number: 5, label: egress.label }.emit(&mut packet);
+        packet.extend_from_slice(&[7; 60]);
+        hop_tag::sign(&mut packet, &egress.key);
+        let mut copy = packet.clone();
+        copy[HOP_HEADER] ^= 1;
+        let labels = &mut row.nodes[RELAY].labels;
+        assert_eq!(labels.decide(now, &mut copy), Verdict::Drop(DropReason::BadTag));
+        assert_eq!(labels.decide(now, &mut packet), Verdict::Forward(peer(end)));
+        let verdict = row.nodes[end].labels.decide(now, &mut packet);
+        assert!(matches!(verdict, Verdict::Deliver(..)), "{verdict:?}");
+    }
+}
+
+#[test]
 fn each_node_forgets_a_circuit_whose_lifetime_is_over_by_itself() {
     let mut row = row(Config::default());
     row.established();
@@ -163,12 +191,16 @@ fn a_set_up_of_another_version_is_refused_with_the_reason() {
     let circuit = row.originate();
     let (_, message) = row.nodes[ORIGINATOR].poll_message().expect("the set-up");
     let CircuitMessage::SetUp(mut set_up) = message else { panic!("a set-up") };
-    set_up.signed[0] = 9;
+    set_up.signed[0] = 1;
     row.hear(RELAY, ORIGINATOR, CircuitMessage::SetUp(set_up));
     row.settle();
     let CircuitEvent::Refused { circuit: refused, notice } = row.event(ORIGINATOR) else { panic!("refused") };
     assert_eq!((refused, notice.by.as_str()), (circuit, "relay"));
-    assert!(notice.reason.contains("not of protocol version 1"), "{}", notice.reason);
+    assert!(
+        notice.reason.contains("of version 1 of the protocol, and I speak version 2"),
+        "{}",
+        notice.reason
+    );
     assert_eq!(row.sizes(), EMPTY);
 }
 
@@ -252,7 +284,8 @@ fn set_ups_are_policed_when_the_config_says_so() {
 fn forged(route: &[&str], time_s: u64, signer: usize) -> (CircuitId, CircuitMessage) {
     let circuit = CircuitId([9; 16]);
     let route = route.iter().map(|name| (*name).to_owned()).collect();
-    let signed = SetUpBody { circuit, time_s, lifetime_s: 60, route, payload: Vec::new() }.emit();
+    let signed =
+        SetUpBody { circuit, body_key: [1; 16], time_s, lifetime_s: 60, route, payload: Vec::new() }.emit();
     let signature = identity(signer).sign(&signed);
     let backward = Hop { label: Label(1), key: [1; 16] };
     (circuit, CircuitMessage::SetUp(SetUp { signed, signature, backward }))

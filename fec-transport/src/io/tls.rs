@@ -25,7 +25,7 @@ use crate::keys::{Identity, PublicKeys, encode_key};
 use crate::overlay::{MemberId, Overlay};
 
 /// Names the control protocol and its version; two sides without a common one do not talk (ALPN).
-const PROTOCOL: &[u8] = b"fec-transport/1";
+const PROTOCOL: &[u8] = b"fec-transport/2";
 
 /// TLS wants a name for the server; nothing looks at it and it is not sent.
 pub(super) const SERVER_NAME: &str = "member.invalid";
@@ -212,16 +212,20 @@ impl ClientCertVerifier for PinnedKeys {
 
 /// What a dialler brings to a handshake with one of `expected`.
 pub(super) fn client_config(identity: &Identity, expected: PinnedKeys) -> Result<QuicClientConfig, TlsError> {
-    client_config_with(own_key(identity)?, expected)
+    client_config_with(own_key(identity)?, expected, PROTOCOL)
 }
 
-fn client_config_with(key: Arc<CertifiedKey>, expected: PinnedKeys) -> Result<QuicClientConfig, TlsError> {
+fn client_config_with(
+    key: Arc<CertifiedKey>,
+    expected: PinnedKeys,
+    protocol: &[u8],
+) -> Result<QuicClientConfig, TlsError> {
     let mut config = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(expected))
         .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(key)));
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     config.enable_sni = false;
     // A resumed session would skip the check of the key. Without resumption there is no 0-RTT either.
     config.resumption = Resumption::disabled();
@@ -230,15 +234,19 @@ fn client_config_with(key: Arc<CertifiedKey>, expected: PinnedKeys) -> Result<Qu
 
 /// What an acceptor brings to a handshake with any of `expected`.
 pub(super) fn server_config(identity: &Identity, expected: PinnedKeys) -> Result<QuicServerConfig, TlsError> {
-    server_config_with(own_key(identity)?, expected)
+    server_config_with(own_key(identity)?, expected, PROTOCOL)
 }
 
-fn server_config_with(key: Arc<CertifiedKey>, expected: PinnedKeys) -> Result<QuicServerConfig, TlsError> {
+fn server_config_with(
+    key: Arc<CertifiedKey>,
+    expected: PinnedKeys,
+    protocol: &[u8],
+) -> Result<QuicServerConfig, TlsError> {
     let mut config = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(Arc::new(expected))
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.max_early_data_size = 0;
@@ -271,7 +279,7 @@ pub(super) mod impostor {
         owns: &Identity,
         expected: PinnedKeys,
     ) -> Result<QuicClientConfig, TlsError> {
-        client_config_with(key_pair(claims, owns)?, expected)
+        client_config_with(key_pair(claims, owns)?, expected, PROTOCOL)
     }
 
     /// As an acceptor.
@@ -280,6 +288,30 @@ pub(super) mod impostor {
         owns: &Identity,
         expected: PinnedKeys,
     ) -> Result<QuicServerConfig, TlsError> {
-        server_config_with(key_pair(claims, owns)?, expected)
+        server_config_with(key_pair(claims, owns)?, expected, PROTOCOL)
+    }
+}
+
+/// A member that still speaks version 1 of the protocol.
+#[cfg(test)]
+pub(super) mod outdated {
+    use super::*;
+
+    const PROTOCOL: &[u8] = b"fec-transport/1";
+
+    /// As a dialler.
+    pub(in crate::io) fn client(
+        identity: &Identity,
+        expected: PinnedKeys,
+    ) -> Result<QuicClientConfig, TlsError> {
+        client_config_with(own_key(identity)?, expected, PROTOCOL)
+    }
+
+    /// As an acceptor.
+    pub(in crate::io) fn server(
+        identity: &Identity,
+        expected: PinnedKeys,
+    ) -> Result<QuicServerConfig, TlsError> {
+        server_config_with(own_key(identity)?, expected, PROTOCOL)
     }
 }

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Type, epoch and packet number go end to end and are authenticated by the body's seal; label and hop tag are
-//! exchanged at each hop. The tag covers the first 16 bytes and the AEAD tag, so a label with another body is worth
-//! nothing.
+//! exchanged at each hop. The tag covers the first 16 bytes and, on the way to a relay, the whole body by its hash; on
+//! the last hop of a circuit, where the seal tells a genuine body, the AEAD tag only (docs/decisions/hop-tag.md).
 
 use core::ops::Range;
 

@@ -102,19 +102,34 @@ pub(super) enum HandshakeError {
 /// What TLS says to a key that is not listed: the alert access_denied (RFC 8446 §6.2), as an error of QUIC (RFC 9001
 /// §4.8).
 const ACCESS_DENIED: u64 = 0x100 + 49;
+/// What TLS says to a dialler that speaks no version of the control protocol that the acceptor speaks: the alert
+/// no_application_protocol (RFC 7301 §3.2).
+const NO_APPLICATION_PROTOCOL: u64 = 0x100 + 120;
 
 impl HandshakeError {
     /// Whether the other side does not know this member's key.
     pub(super) fn is_for_the_key(&self) -> bool {
-        let of = |error: &ConnectionError| match error {
-            ConnectionError::ConnectionClosed(close) => u64::from(close.error_code) == ACCESS_DENIED,
-            _ => false,
-        };
+        self.code() == Some(ACCESS_DENIED)
+    }
+
+    /// Whether the two sides speak no version of the control protocol in common; both of them notice.
+    pub(super) fn is_for_the_version(&self) -> bool {
+        self.code() == Some(NO_APPLICATION_PROTOCOL)
+    }
+
+    /// The code with which one side ended the connection.
+    fn code(&self) -> Option<u64> {
         match self {
             HandshakeError::Refused(error)
             | HandshakeError::Unsent(WriteError::ConnectionLost(error))
-            | HandshakeError::NoHello(MessageError::Broken(ReadError::ConnectionLost(error))) => of(error),
-            _ => false,
+            | HandshakeError::NoHello(MessageError::Broken(ReadError::ConnectionLost(error))) => {
+                match error {
+                    ConnectionError::ConnectionClosed(close) => Some(close.error_code.into()),
+                    ConnectionError::TransportError(error) => Some(error.code.into()),
+                    _ => None,
+                }
+            }
+            _ => None,
         }
     }
 }

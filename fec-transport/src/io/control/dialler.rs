@@ -11,6 +11,7 @@ use super::back_off::BackOff;
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
 use crate::io::tls::SERVER_NAME;
 use crate::overlay::MemberId;
+use crate::wire::PROTOCOL_VERSION;
 
 /// Dials one neighbour, and again whenever the connection has ended.
 pub(super) struct Dialler {
@@ -84,6 +85,13 @@ impl Dialler {
                 neighbour,
                 %address,
                 "a neighbour does not know this member's key: its overlay file is another one"
+            );
+        } else if error.is_for_the_version() && failures == 0 {
+            tracing::warn!(
+                neighbour,
+                %address,
+                "a neighbour does not speak version {PROTOCOL_VERSION} of the protocol: one of the two members needs \
+                 another version of this program; trying again"
             );
         } else if failures == 0 {
             tracing::warn!(neighbour, %address, cause, "cannot reach a neighbour ({error}); trying again");

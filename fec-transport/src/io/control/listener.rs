@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
 use super::doorstep::Doorstep;
 use crate::io::tls::PinnedKeys;
+use crate::wire::PROTOCOL_VERSION;
 
 /// Addresses of strangers that the log remembers, so that it names each once.
 const MAX_REMEMBERED_STRANGERS: usize = 1024;
@@ -84,6 +85,15 @@ impl Listener {
     fn note(&mut self, ended: Result<Handshake, JoinError>) {
         match ended {
             Ok(Ok(())) => {}
+            Ok(Err((from, error))) if error.is_for_the_version() => {
+                if self.strangers.is_new(from) {
+                    tracing::warn!(
+                        %from,
+                        "refused somebody on the control plane who does not speak version {PROTOCOL_VERSION} of the \
+                         protocol"
+                    );
+                }
+            }
             Ok(Err((from, HandshakeError::Refused(error @ ConnectionError::TransportError(_))))) => {
                 if self.strangers.is_new(from) {
                     tracing::warn!(%from, %error, "refused a stranger on the control plane");

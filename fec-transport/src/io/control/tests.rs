@@ -6,6 +6,7 @@ use quinn::{ConnectionError, TransportErrorCode};
 use rustls::AlertDescription;
 use tokio::time::timeout;
 
+use super::connection::HandshakeError;
 use super::message::{Hello, MAX_MESSAGE, read_message, write_message};
 use super::*;
 use crate::io::testing::{Scene, identity, loopback};
@@ -292,6 +293,34 @@ async fn an_acceptor_that_presents_the_neighbours_public_key_without_owning_it_i
     let incoming = timeout(PATIENCE, impostor.accept()).await.expect("an attempt").expect("open");
     let reason = incoming.await.expect_err("the client refuses");
     assert!(is_alert(&reason, AlertDescription::DecryptError), "{reason}");
+    assert_eq!(client.try_next_event(), None);
+}
+
+#[tokio::test]
+async fn a_member_of_an_older_version_is_refused_and_both_ends_know_why() {
+    let scene = client_and_relay();
+    let mut relay = start(&scene, "relay", 1);
+    let raw = RawClient::new(identity("client"));
+    let pinned = PinnedKeys::of(&scene.overlay, [scene.member("relay")]);
+    let tls = tls::outdated::client(&raw.identity, pinned).expect("a config");
+    let config = quinn::ClientConfig::new(Arc::new(tls));
+    let address = scene.overlay.member(scene.member("relay")).control.expect("it listens");
+    let connecting = raw.endpoint.connect_with(config, address, tls::SERVER_NAME).expect("an attempt");
+    let reason = timeout(PATIENCE, connecting).await.expect("an answer").expect_err("a refusal");
+    assert!(HandshakeError::from(reason).is_for_the_version());
+    expect_first(&mut relay, &scene, "client").await;
+
+    let scene = client_and_relay();
+    let pinned = PinnedKeys::of(&scene.overlay, [scene.member("client")]);
+    let tls = tls::outdated::server(&identity("relay"), pinned).expect("a config");
+    let config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    let (quic, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
+    let outdated = quinn::Endpoint::new(quic, Some(config), scene.control_socket("relay"), runtime);
+    let outdated = outdated.expect("an endpoint");
+    let mut client = start(&scene, "client", 2);
+    let incoming = timeout(PATIENCE, outdated.accept()).await.expect("an attempt").expect("open");
+    let reason = incoming.await.expect_err("there is no common version");
+    assert!(HandshakeError::from(reason).is_for_the_version());
     assert_eq!(client.try_next_event(), None);
 }
 
