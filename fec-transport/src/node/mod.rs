@@ -67,6 +67,8 @@ pub struct Node {
     watched: Time,
     /// Datagrams of others that wait for the socket.
     relayed: Relayed,
+    /// Whether what is relayed went first the last time.
+    relays_next: bool,
     /// The headers of a run that is being completed; empty between two runs.
     headers: Vec<u8>,
 }
@@ -93,7 +95,8 @@ impl Node {
             dialler: Dialler::default(),
             neighbours: Neighbours::default(),
             sessions: Sessions::new(me, Arc::new(identity), Arc::clone(&config), random),
-            relayed: Relayed::new(config.limits.relay_queue),
+            relayed: Relayed::new(config.limits.relay_memory),
+            relays_next: false,
             overlay,
             config,
             me,
@@ -198,8 +201,8 @@ impl Node {
     pub fn handle_marked_datagram(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8]) -> Ingress {
         self.now = now;
         match self.circuits.labels_mut().decide(now, datagram) {
-            Verdict::Forward(next) => {
-                if !self.relayed.push(next, ecn, datagram) {
+            Verdict::Forward { to, originator } => {
+                if !self.relayed.push(originator, to, ecn, datagram) {
                     self.circuits.labels_mut().note_full_queue();
                 }
             }
@@ -231,9 +234,21 @@ impl Node {
     /// another thread: that is most of the work.
     pub fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
         self.now = now;
-        if let Some(transmit) = self.relayed.pop(buffer) {
-            return Some(Run { transmit, seal: None });
+        // A flood of what others send must not keep this node's own sessions from sending.
+        self.relays_next = !self.relays_next;
+        if self.relays_next {
+            return self.poll_relayed(buffer).or_else(|| self.poll_own(now, buffer));
         }
+        self.poll_own(now, buffer).or_else(|| self.poll_relayed(buffer))
+    }
+
+    fn poll_relayed(&mut self, buffer: &mut Vec<u8>) -> Option<Run> {
+        let transmit = self.relayed.pop(buffer)?;
+        Some(Run { transmit, seal: None })
+    }
+
+    /// The next greeting, or the next run of this node's own sessions.
+    fn poll_own(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
         if let Some(to) = self.neighbours.poll_greeting(now, buffer) {
             return Some(Run { transmit: Transmit::unmarked(to, buffer.len()), seal: None });
         }
