@@ -120,6 +120,16 @@ impl LabelTable {
         self.hand_out(Purpose::Greeting { window: ReplayWindow::new(), neighbour })
     }
 
+    /// Appends a challenge to a neighbour that greets us with `label`, and gives its number.
+    pub(crate) fn challenge(&mut self, label: Label, out: &mut Vec<u8>) -> Option<u64> {
+        let entry = self.entries.get(&label)?;
+        // 48 bits, which nobody guesses who does not see the packet.
+        let number = self.random.u64() >> 16;
+        HopHeader { packet_type: PacketType::Challenge, epoch: 0, number, label }.emit(out);
+        hop_tag::sign(out, &entry.key);
+        Some(number)
+    }
+
     pub(crate) fn counters(&self) -> DatagramCounters {
         self.counters
     }

@@ -13,6 +13,7 @@
 //!                                        └────── paths.rs ◀── Dialler ─────────┘
 //! ```
 
+mod alarms;
 mod paths;
 mod relayed;
 mod sessions;
@@ -46,8 +47,9 @@ pub use crate::session::SessionStatus;
 pub enum Ingress {
     /// Taken, or dropped and counted.
     Consumed,
-    /// It was a valid greeting of this neighbour: from now on it is reached at the address that the datagram came from,
-    /// unless the overlay file fixes one.
+    /// It was a valid greeting of this neighbour. Where it came from is where the neighbour says that it is, and may be
+    /// anybody's address: it is [challenged](Node::challenge), unless it is known already, or the overlay file fixes one;
+    /// then the greeting is [confirmed](Node::confirm_greeting).
     Greeted(Peer),
 }
 
@@ -200,6 +202,9 @@ impl Node {
     /// The same for a datagram that bears a mark.
     pub fn handle_marked_datagram(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8]) -> Ingress {
         self.now = now;
+        if self.neighbours.on_challenge(datagram) {
+            return Ingress::Consumed;
+        }
         match self.circuits.labels_mut().decide(now, datagram) {
             Verdict::Forward { to, originator } => {
                 if !self.relayed.push(originator, to, ecn, datagram) {
@@ -210,13 +215,28 @@ impl Node {
                 self.sessions.on_datagram(now, circuit, &header, datagram);
                 self.bury_sessions();
             }
-            Verdict::Greeted(peer) => {
-                self.neighbours.send(peer, vec![control_type::GREETED]);
-                return Ingress::Greeted(peer);
-            }
+            Verdict::Greeted(peer) => return Ingress::Greeted(peer),
             Verdict::Drop(_) => {}
         }
         Ingress::Consumed
+    }
+
+    /// Appends a challenge of 24 bytes to `datagram`, as many as a greeting has, to be sent to the address from which
+    /// `peer` has greeted, and gives its number. The address is the neighbour's once
+    /// [`poll_challenge_answer`](Self::poll_challenge_answer) gives that number. Gives `None` if it does not greet us.
+    pub fn challenge(&mut self, peer: Peer, datagram: &mut Vec<u8>) -> Option<u64> {
+        let label = self.neighbours.greets_with(peer)?;
+        self.circuits.labels_mut().challenge(label, datagram)
+    }
+
+    /// The next number of a challenge that a neighbour has answered; called until it gives nothing.
+    pub fn poll_challenge_answer(&mut self) -> Option<(Peer, u64)> {
+        self.neighbours.poll_answer()
+    }
+
+    /// Tells a neighbour that it is known where it is; until then it greets us again and again.
+    pub fn confirm_greeting(&mut self, peer: Peer) {
+        self.neighbours.send(peer, vec![control_type::GREETED]);
     }
 
     /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.
