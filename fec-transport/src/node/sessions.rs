@@ -1,6 +1,7 @@
 //! The sessions of a process: which there are, how they begin, and which circuits carry them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -205,9 +206,11 @@ impl Sessions {
 
     /// Lets the sessions take turns, one run of datagrams each.
     pub(super) fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
-        let due = self.due(now);
-        for id in due.range(self.turn..).chain(due.range(..self.turn)) {
-            let run = self.with(*id, |session| session.poll_run(now, buffer)).flatten();
+        // Those from the turn on, then those before it; mostly the first one has something to send.
+        let in_turn = self.due(now).into_iter().map(|id| Reverse((id < self.turn, id)));
+        let mut in_turn = BinaryHeap::from_iter(in_turn);
+        while let Some(Reverse((_, id))) = in_turn.pop() {
+            let run = self.with(id, |session| session.poll_run(now, buffer)).flatten();
             if run.is_some() {
                 self.turn = SessionId(id.0 + 1);
                 return run;
@@ -217,7 +220,7 @@ impl Sessions {
     }
 
     /// The sessions that want to act now.
-    fn due(&mut self, now: Time) -> BTreeSet<SessionId> {
+    fn due(&mut self, now: Time) -> Vec<SessionId> {
         let Sessions { alarms, by_id, .. } = self;
         alarms.due(now, |id| by_id.get(&id)?.next_timeout(now))
     }
@@ -243,7 +246,9 @@ impl Sessions {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        for id in self.due(now) {
+        let mut due = self.due(now);
+        due.sort_unstable();
+        for id in due {
             self.with(id, |session| session.handle_timeout(now));
         }
     }
