@@ -206,8 +206,9 @@ pub struct Limits {
     pub circuits_per_neighbour: usize,
     /// Members of a route, both ends included. Default 16, at most 64.
     pub max_route: usize,
-    /// Datagrams that a relay holds for its socket. Default 8,192 (12 MB).
-    pub relay_queue: usize,
+    /// Bytes of others' datagrams that a relay holds for its socket; each member may have as many as it leaves free, and
+    /// their lines take turns. Default 24 MiB, of which a member alone has half: 100 ms of 1 Gbit/s. At least 256 KiB.
+    pub relay_memory: usize,
     /// Neighbours' processes connected at once. Default 1,024.
     pub neighbours: usize,
 }
@@ -338,7 +339,7 @@ impl Default for Limits {
             circuits_per_originator: 1_024,
             circuits_per_neighbour: 8_192,
             max_route: 16,
-            relay_queue: 8_192,
+            relay_memory: 24 << 20,
             neighbours: 1_024,
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::wire::circuit::{CircuitMessage, SetUpBody};
 use crate::wire::hop::HopHeader;
-use crate::wire::link::GreetingKey;
+use crate::wire::link::{ChallengeAnswer, GreetingKey};
 use crate::wire::packet::{Kind, Probe, Renewal, emit_close, parse_close};
 use crate::wire::report::Report;
 use crate::wire::session::{Opening, SetUpPayload, Welcome, emit_join, parse_join};
@@ -16,6 +16,9 @@ pub fn control_message(bytes: &[u8]) {
     if let Ok(message) = CircuitMessage::parse(*message_type, body) {
         let again = message.emit();
         assert_eq!(CircuitMessage::parse(again[0], &again[1..]), Ok(message));
+    }
+    if let Ok(answer) = ChallengeAnswer::parse(body) {
+        assert_eq!(ChallengeAnswer::parse(&answer.emit()[1..]), Ok(answer));
     }
     if let Ok(key) = GreetingKey::parse(body) {
         assert_eq!(GreetingKey::parse(&key.emit()[1..]), Ok(key));

@@ -2,7 +2,9 @@
 //!
 //! The data address of a neighbour without a fixed one is learned: the acceptor of the control connection hands the
 //! dialler a label and a key, and the dialler greets the acceptor with them on the data plane until the greeting is
-//! confirmed, and now and then afterwards, which also keeps address translators on the way awake.
+//! confirmed, and now and then afterwards, which also keeps address translators on the way awake. Nothing is sent to an
+//! address that a greeting came from, but one challenge for each greeting, before the dialler has answered one on the
+//! control plane: a greeting's source address may be anybody's.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,7 +13,7 @@ use crate::crypto::hop_tag::{self, HopKey};
 use crate::overlay::{MemberId, Overlay, Peer};
 use crate::time::Time;
 use crate::wire::hop::{HopHeader, Label, PacketType};
-use crate::wire::link::GreetingKey;
+use crate::wire::link::{ChallengeAnswer, GreetingKey};
 
 /// How often an unconfirmed greeting is repeated, and a confirmed one renewed.
 const GREETING_RETRY: Duration = Duration::from_millis(200);
@@ -29,6 +31,10 @@ pub(crate) struct Neighbours {
     messages: VecDeque<(Peer, Vec<u8>)>,
     /// Control messages that came and were malformed.
     malformed: u64,
+    /// Whom we greet with which label: these may challenge us.
+    greeted_with: BTreeMap<Label, Peer>,
+    /// Challenges that were answered, by whom.
+    answers: VecDeque<(Peer, u64)>,
 }
 
 #[derive(Debug)]
@@ -54,6 +60,8 @@ struct Greeting {
     number: u64,
     due: Time,
     confirmed: bool,
+    /// The number of the last challenge that was answered.
+    answered: Option<u64>,
 }
 
 /// A process that is gone for good: what went over it must be given up.
@@ -101,7 +109,9 @@ impl Neighbours {
     pub(crate) fn down(&mut self, now: Time, peer: Peer) {
         if let Some(process) = self.processes.get_mut(&peer) {
             process.state = Connection::Down { since: now };
-            process.greeting = None;
+            if let Some(greeting) = process.greeting.take() {
+                self.greeted_with.remove(&greeting.label);
+            }
         }
     }
 
@@ -122,6 +132,9 @@ impl Neighbours {
     fn remove(&mut self, peers: Vec<Peer>) -> Vec<Gone> {
         let gone = |peer: Peer| {
             let process = self.processes.remove(&peer)?;
+            if let Some(greeting) = &process.greeting {
+                self.greeted_with.remove(&greeting.label);
+            }
             Some(Gone { peer, label: process.greets_with })
         };
         peers.into_iter().filter_map(gone).collect()
@@ -182,8 +195,44 @@ impl Neighbours {
     pub(crate) fn on_greeting_key(&mut self, now: Time, peer: Peer, key: &GreetingKey) {
         if let Some(process) = self.processes.get_mut(&peer) {
             let (label, key) = (key.label, HopKey::new(key.hop_key));
-            process.greeting = Some(Greeting { label, key, number: 0, due: now, confirmed: false });
+            let greeting = Greeting { label, key, number: 0, due: now, confirmed: false, answered: None };
+            if let Some(old) = process.greeting.replace(greeting) {
+                self.greeted_with.remove(&old.label);
+            }
+            self.greeted_with.insert(label, peer);
         }
+    }
+
+    /// Takes a datagram that may be a challenge: then the neighbour is told on the control plane what it says. Gives
+    /// whether it was one.
+    pub(crate) fn on_challenge(&mut self, datagram: &[u8]) -> bool {
+        let Ok(HopHeader { packet_type: PacketType::Challenge, number, label, .. }) =
+            HopHeader::parse(datagram)
+        else {
+            return false;
+        };
+        let Some(peer) = self.greeted_with.get(&label).copied() else { return false };
+        let process = self.processes.get_mut(&peer);
+        let Some(greeting) = process.and_then(|process| process.greeting.as_mut()) else { return false };
+        if hop_tag::verify(datagram, &greeting.key).is_none() {
+            return false;
+        }
+        if greeting.answered.replace(number) != Some(number) {
+            self.send(peer, ChallengeAnswer { number }.emit());
+        }
+        true
+    }
+
+    /// A neighbour has answered a challenge.
+    pub(crate) fn on_challenge_answer(&mut self, peer: Peer, answer: ChallengeAnswer) {
+        if self.answers.len() < MAX_MESSAGES {
+            self.answers.push_back((peer, answer.number));
+        }
+    }
+
+    /// The next challenge that was answered.
+    pub(crate) fn poll_answer(&mut self) -> Option<(Peer, u64)> {
+        self.answers.pop_front()
     }
 
     /// The acceptor knows where we are.

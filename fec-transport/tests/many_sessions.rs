@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fec_transport::keys::{Identity, encode_key};
 use fec_transport::overlay::{InstanceId, MemberId, Overlay, Peer};
-use fec_transport::{Config, Event, Node, Randomness, Read, SessionId, Time};
+use fec_transport::{Config, Event, Ingress, Node, Randomness, Read, SessionId, Time};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -120,7 +120,11 @@ impl Scene {
         for (from, parcel) in std::mem::take(&mut self.to_server) {
             match parcel {
                 Parcel::Control(message) => self.server.handle_control(now, from, &message),
-                Parcel::Datagram(mut datagram) => drop(self.server.handle_datagram(now, &mut datagram)),
+                Parcel::Datagram(mut datagram) => {
+                    if let Ingress::Greeted(peer) = self.server.handle_datagram(now, &mut datagram) {
+                        self.server.confirm_greeting(peer);
+                    }
+                }
             }
         }
         for (to, parcel) in std::mem::take(&mut self.to_clients) {

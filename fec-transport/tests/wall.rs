@@ -70,6 +70,7 @@ const FOLDERS: [(&str, &[&str]); 19] = [
     (
         "node",
         &[
+            "shares",
             "time",
             "keys",
             "overlay",

@@ -45,8 +45,8 @@ struct Entry {
 /// What becomes of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It was relabelled and goes on to this neighbour.
-    Forward(Peer),
+    /// It was relabelled and goes on to this neighbour, on the account of the member that set its circuit up.
+    Forward { to: Peer, originator: MemberId },
     /// It has arrived at the end of this circuit.
     Deliver(CircuitId, HopHeader),
     /// It is a greeting of this neighbour.
@@ -125,6 +125,16 @@ impl LabelTable {
         self.hand_out(key, Purpose::Greeting { window: ReplayWindow::new(), neighbour })
     }
 
+    /// Appends a challenge to a neighbour that greets us with `label`, and gives its number.
+    pub(crate) fn challenge(&mut self, label: Label, out: &mut Vec<u8>) -> Option<u64> {
+        let entry = self.entries.get(&label)?;
+        // 48 bits, which nobody guesses who does not see the packet.
+        let number = self.random.u64() >> 16;
+        HopHeader { packet_type: PacketType::Challenge, epoch: 0, number, label }.emit(out);
+        hop_tag::sign(out, &entry.key);
+        Some(number)
+    }
+
     pub(crate) fn counters(&self) -> DatagramCounters {
         self.counters
     }
@@ -149,7 +159,7 @@ impl LabelTable {
         let verdict = self.judge(now, datagram);
         let counters = &mut self.counters;
         match &verdict {
-            Verdict::Forward(_) => counters.forwarded += 1,
+            Verdict::Forward { .. } => counters.forwarded += 1,
             Verdict::Deliver(..) => counters.delivered += 1,
             Verdict::Greeted(_) => {}
             Verdict::Drop(DropReason::Malformed) => counters.malformed += 1,
@@ -181,7 +191,7 @@ impl LabelTable {
                     return Verdict::Drop(DropReason::Policed);
                 }
                 hop_tag::relabel(datagram, next.label, &next.key, verified);
-                Verdict::Forward(next.neighbour)
+                Verdict::Forward { to: next.neighbour, originator: charged.originator }
             }
             (Purpose::Terminate(circuit), PacketType::Sealed) => Verdict::Deliver(*circuit, header),
             (Purpose::Greeting { window, neighbour }, PacketType::Greeting) => {
@@ -248,7 +258,8 @@ mod tests {
         let hop = table.relay(egress(), CHARGED, body_hash());
         let mut original = packet(&hop, 7, 1);
         let mut datagram = original.clone();
-        assert_eq!(table.decide(Time::ZERO, &mut datagram), Verdict::Forward(NEXT));
+        let forward = Verdict::Forward { to: NEXT, originator: CHARGED.originator };
+        assert_eq!(table.decide(Time::ZERO, &mut datagram), forward);
         assert_eq!(HopHeader::parse(&datagram).expect("whole").label, Label(5));
         assert!(hop_tag::verify(&datagram, &HopKey::new([5; 16])).is_some());
         assert_eq!(table.decide(Time::ZERO, &mut original), Verdict::Drop(DropReason::Replayed));

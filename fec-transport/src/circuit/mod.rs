@@ -16,6 +16,7 @@ mod admission;
 mod bucket;
 mod calendar;
 mod labels;
+mod past;
 mod set_up;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -37,6 +38,7 @@ use crate::wire::hop::Label;
 use admission::Quotas;
 use bucket::Buckets;
 use calendar::Calendar;
+use past::Past;
 
 /// The words in which a relay that is about to end tears down its circuits.
 const LEAVING: &str = "I am shutting down";
@@ -121,6 +123,7 @@ pub(crate) struct Circuits {
     circuits: BTreeMap<CircuitId, Circuit>,
     expiry: BTreeSet<(Time, CircuitId)>,
     quotas: Quotas,
+    past: Past,
     set_ups_by_originator: Buckets<MemberId>,
     set_ups_by_neighbour: Buckets<MemberId>,
     counters: CircuitCounters,
@@ -189,6 +192,7 @@ impl Circuits {
             circuits: BTreeMap::new(),
             expiry: BTreeSet::new(),
             quotas: Quotas::default(),
+            past: Past::default(),
             events: VecDeque::new(),
             outbox: VecDeque::new(),
             random,

@@ -72,10 +72,15 @@ impl Circuits {
         if !self.set_ups_by_neighbour.take(now, neighbour, 1.0) {
             return too_fast(neighbour, policing.set_ups_per_neighbour);
         }
-        let admitted =
-            admit(&self.overlay, self.me, &self.config, neighbour, set_up, self.calendar.seconds(now))?;
+        let clock_s = self.calendar.seconds(now);
+        let admitted = admit(&self.overlay, self.me, &self.config, neighbour, set_up, clock_s)?;
         if !self.set_ups_by_originator.take(now, admitted.originator, 1.0) {
             return too_fast(admitted.originator, policing.set_ups_per_originator);
+        }
+        let (made_s, circuit) = (admitted.body.time_s, admitted.body.circuit);
+        let validity_s = self.config.routing.clock_skew.as_secs();
+        if !self.past.note(clock_s, validity_s, admitted.originator, made_s, circuit) {
+            return Err(Rejection::Replayed);
         }
         Ok(admitted)
     }
@@ -89,6 +94,7 @@ impl Circuits {
         next: Option<Peer>,
     ) -> Result<(), Rejection> {
         let id = admitted.body.circuit;
+        // Another member may draw the same number, on purpose.
         if self.circuits.contains_key(&id) {
             return Err(Rejection::Replayed);
         }

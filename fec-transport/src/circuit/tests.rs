@@ -139,7 +139,8 @@ fn hop_tags_cover_whole_bodies_at_relays_in_both_directions() {
         copy[HOP_HEADER] ^= 1;
         let labels = &mut row.nodes[RELAY].labels;
         assert_eq!(labels.decide(now, &mut copy), Verdict::Drop(DropReason::BadTag));
-        assert_eq!(labels.decide(now, &mut packet), Verdict::Forward(peer(end)));
+        let forward = Verdict::Forward { to: peer(end), originator: peer(ORIGINATOR).member };
+        assert_eq!(labels.decide(now, &mut packet), forward);
         let verdict = row.nodes[end].labels.decide(now, &mut packet);
         assert!(matches!(verdict, Verdict::Deliver(..)), "{verdict:?}");
     }
@@ -328,4 +329,27 @@ fn a_relay_that_is_about_to_end_tells_both_sides_and_relays_nothing_more() {
     }
     assert!(refusal(&mut row).contains("shutting down"));
     assert_eq!(row.sizes(), EMPTY);
+}
+
+/// A neighbour could pass a set-up on again once its circuit was gone, for four minutes if the originator's clock was two
+/// ahead: the circuit stood again, on the originator's account.
+#[test]
+fn a_set_up_that_was_captured_sets_up_nothing_again_however_its_circuit_ended() {
+    let mut row = row(Config::default());
+    let circuit = row.originate();
+    let (_, captured) = row.nodes[ORIGINATOR].poll_message().expect("the set-up");
+    row.hear(RELAY, ORIGINATOR, captured.clone());
+    row.settle();
+    assert!(matches!(row.event(RESPONDER), CircuitEvent::Offered { .. }));
+    row.nodes[RESPONDER].refuse(circuit, "a test");
+    row.settle();
+    assert_eq!(row.sizes(), EMPTY);
+    for _ in 0..130 {
+        row.hear(RELAY, ORIGINATOR, captured.clone());
+        row.settle();
+        assert_eq!(row.sizes(), EMPTY);
+        row.wait(Duration::from_secs(1));
+    }
+    assert_eq!(row.nodes[RELAY].counters().admitted, 1);
+    assert!(row.nodes[RESPONDER].poll_event().is_none(), "nothing was offered again");
 }

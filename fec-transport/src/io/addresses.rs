@@ -1,8 +1,9 @@
 //! Where the data plane finds each neighbour.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
+use crate::node::Node;
 use crate::overlay::{MemberId, Overlay, Peer};
 use crate::time::Time;
 
@@ -13,14 +14,22 @@ pub(super) struct AddressBook {
     learned: BTreeMap<Peer, Greeting>,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// Where a process that has greeted is.
+#[derive(Debug)]
 struct Greeting {
-    from: SocketAddr,
+    /// Where it has received a challenge.
+    proven: Option<SocketAddr>,
+    /// Challenges that are on their way, by their numbers, and where they went.
+    challenges: VecDeque<(u64, SocketAddr)>,
+    /// When it greeted last.
     at: Time,
 }
 
 /// Twice the processes that may be connected at a time: data may still flow to one whose control connection broke.
 const MAX_LEARNED: usize = 2048;
+/// Challenges of one process that are on their way: it greets five times a second until one is answered, so that a round
+/// trip may take three seconds.
+const MAX_CHALLENGES: usize = 16;
 
 impl AddressBook {
     /// The addresses that the overlay file fixes for the neighbours of `member`.
@@ -44,19 +53,55 @@ impl AddressBook {
 
     /// Where to send what is for `peer`.
     pub(super) fn find(&self, peer: Peer) -> Option<SocketAddr> {
-        let learned = || self.learned.get(&peer).map(|greeting| greeting.from);
+        let learned = || self.learned.get(&peer).and_then(|greeting| greeting.proven);
         self.fixed.get(&peer.member).copied().or_else(learned)
     }
 
-    /// `peer` has greeted from an address. It is forgotten when too many others have greeted since.
-    pub(super) fn learn(&mut self, now: Time, peer: Peer, from: SocketAddr) {
+    /// `peer` has greeted from an address: that is confirmed if the address is known, else it is asked whether it is
+    /// there, by the challenge that this gives, and until it answers nothing else is sent there. It is forgotten when too
+    /// many others have greeted since.
+    pub(super) fn on_greeting(
+        &mut self,
+        now: Time,
+        node: &mut Node,
+        peer: Peer,
+        from: SocketAddr,
+    ) -> Option<Vec<u8>> {
         if self.fixed.contains_key(&peer.member) {
-            return;
+            node.confirm_greeting(peer);
+            return None;
         }
-        self.learned.insert(peer, Greeting { from, at: now });
+        let new = Greeting { proven: None, challenges: VecDeque::new(), at: now };
+        let greeting = self.learned.entry(peer).or_insert(new);
+        greeting.at = now;
+        if greeting.proven == Some(from) {
+            node.confirm_greeting(peer);
+            return None;
+        }
+        let mut challenge = Vec::new();
+        let number = node.challenge(peer, &mut challenge)?;
+        greeting.challenges.push_back((number, from));
+        if greeting.challenges.len() > MAX_CHALLENGES {
+            greeting.challenges.pop_front();
+        }
         if self.learned.len() > MAX_LEARNED {
             let stalest = self.learned.iter().min_by_key(|(_, greeting)| greeting.at).map(|(peer, _)| *peer);
             stalest.and_then(|peer| self.learned.remove(&peer));
+        }
+        Some(challenge)
+    }
+
+    /// Neighbours are where the challenges went that they have answered.
+    pub(super) fn take_answers(&mut self, node: &mut Node) {
+        while let Some((peer, number)) = node.poll_challenge_answer() {
+            let Some(greeting) = self.learned.get_mut(&peer) else { continue };
+            let Some(place) = greeting.challenges.iter().position(|(sent, _)| *sent == number) else {
+                continue;
+            };
+            greeting.proven = Some(greeting.challenges[place].1);
+            // Those from before may come from where it was, and must not lead back there.
+            greeting.challenges.drain(..=place);
+            node.confirm_greeting(peer);
         }
     }
 }
@@ -71,47 +116,186 @@ pub(super) fn mapped(address: SocketAddr, socket_is_ipv6: bool) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
-    use crate::io::testing::Scene;
+    use crate::config::Config;
+    use crate::crypto::random::Randomness;
+    use crate::io::testing::{Scene, identity};
+    use crate::node::Ingress;
     use crate::overlay::InstanceId;
+
+    /// Two nodes whose control messages and datagrams a test hands on, and the relay's address book.
+    struct Pair {
+        scene: Scene,
+        now: Time,
+        relay: Node,
+        clients: Vec<(Node, Peer)>,
+        book: AddressBook,
+    }
+
+    fn node(scene: &Scene, name: &str, instance: InstanceId) -> Node {
+        let (overlay, member) = (Arc::clone(&scene.overlay), scene.member(name));
+        let randomness = Randomness::Seed([instance.0 as u8; 32]);
+        Node::new(overlay, identity(name), member, instance, Config::default(), randomness, Time::ZERO)
+            .expect("a right config")
+    }
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().expect("an address")
+    }
+
+    impl Pair {
+        fn new() -> Pair {
+            let scene = Scene::new(&["relay"], &["client"], &[("client", "relay")]);
+            let relay = node(&scene, "relay", InstanceId(100));
+            let book = AddressBook::of(&scene.overlay, scene.member("relay"));
+            Pair { scene, now: Time::ZERO, relay, clients: Vec::new(), book }
+        }
+
+        /// A further process of the client connects.
+        fn connect(&mut self) -> Peer {
+            let instance = InstanceId(self.clients.len() as u64);
+            let peer = Peer { member: self.scene.member("client"), instance };
+            self.clients.push((node(&self.scene, "client", instance), peer));
+            let relay = Peer { member: self.scene.member("relay"), instance: InstanceId(100) };
+            self.relay.neighbour_up(self.now, peer);
+            self.clients[instance.0 as usize].0.neighbour_up(self.now, relay);
+            self.talk();
+            peer
+        }
+
+        /// Hands on what is said on the control plane.
+        fn talk(&mut self) {
+            let relay = Peer { member: self.scene.member("relay"), instance: InstanceId(100) };
+            while let Some((to, message)) = self.relay.poll_control() {
+                self.clients[to.instance.0 as usize].0.handle_control(self.now, relay, &message);
+            }
+            for (client, peer) in &mut self.clients {
+                while let Some((_, message)) = client.poll_control() {
+                    self.relay.handle_control(self.now, *peer, &message);
+                }
+            }
+            self.book.take_answers(&mut self.relay);
+        }
+
+        /// The client's next greeting, if it is due.
+        fn greeting(&mut self, peer: Peer) -> Option<Vec<u8>> {
+            let mut datagram = Vec::new();
+            self.clients[peer.instance.0 as usize].0.poll_transmit(self.now, &mut datagram)?;
+            Some(datagram)
+        }
+
+        /// The relay takes a greeting that comes from an address; gives what it sends there.
+        fn hear(&mut self, mut greeting: Vec<u8>, from: SocketAddr) -> Option<Vec<u8>> {
+            let Ingress::Greeted(peer) = self.relay.handle_datagram(self.now, &mut greeting) else {
+                panic!("it is a greeting")
+            };
+            self.book.on_greeting(self.now, &mut self.relay, peer, from)
+        }
+
+        /// The client greets from an address, and receives what is sent there.
+        fn settle_at(&mut self, peer: Peer, from: SocketAddr) {
+            let greeting = self.greeting(peer).expect("a greeting is due");
+            let mut challenge = self.hear(greeting, from).expect("the address is new");
+            self.clients[peer.instance.0 as usize].0.handle_datagram(self.now, &mut challenge);
+            self.talk();
+        }
+    }
 
     #[test]
     fn a_fixed_address_holds_for_all_processes_and_a_learned_one_for_one() {
-        let scene = Scene::new(&["relay"], &["client"], &[("client", "relay")]);
-        let (relay, client) = (scene.member("relay"), scene.member("client"));
-        let [first, second] = [1, 2].map(|instance| Peer { member: client, instance: InstanceId(instance) });
-        let somewhere = "192.0.2.1:9".parse().expect("an address");
+        let mut pair = Pair::new();
+        let [first, second] = [(); 2].map(|()| pair.connect());
+        let somewhere = address("192.0.2.1:9");
+        assert_eq!(pair.book.find(first), None);
+        pair.settle_at(first, somewhere);
+        assert_eq!((pair.book.find(first), pair.book.find(second)), (Some(somewhere), None));
+        pair.talk();
+        assert_eq!(pair.greeting(first), None, "it is confirmed");
+        let scene = &pair.scene;
+        let at_client = AddressBook::of(&scene.overlay, scene.member("client"));
+        let any = Peer { member: scene.member("relay"), instance: InstanceId(9) };
+        assert_eq!(at_client.find(any), scene.overlay.member(any.member).data);
+    }
 
-        let mut at_relay = AddressBook::of(&scene.overlay, relay);
-        assert_eq!(at_relay.find(first), None);
-        at_relay.learn(Time::ZERO, first, somewhere);
-        assert_eq!((at_relay.find(first), at_relay.find(second)), (Some(somewhere), None));
+    /// A member once had its relays send all that was for it to any address: the source of its greeting was believed.
+    #[test]
+    fn an_address_that_does_not_answer_gets_no_more_than_it_seemed_to_send() {
+        let mut pair = Pair::new();
+        let peer = pair.connect();
+        let (home, victim) = (address("192.0.2.1:9"), address("203.0.113.7:53"));
+        pair.settle_at(peer, home);
+        let (mut sent, mut got, mut seen) = (0, 0, 0);
+        // The member greets from there for an hour of virtual time, and answers what it may guess.
+        for _ in 0..3_600 {
+            pair.now += Duration::from_secs(1);
+            let Some(greeting) = pair.greeting(peer) else { continue };
+            sent += greeting.len();
+            got += pair.hear(greeting, victim).map_or(0, |challenge| challenge.len());
+            pair.relay.handle_control(pair.now, peer, &[7, 0, 0, 0, 0, 0, 1]);
+            pair.talk();
+            assert_eq!(pair.book.find(peer), Some(home), "what is for the member goes where it was seen");
+            seen += 1;
+        }
+        assert!(seen >= 240, "it greeted {seen} times");
+        assert!(got <= sent, "{got} bytes for {sent}");
+        assert!(pair.book.learned[&peer].challenges.len() <= MAX_CHALLENGES);
+    }
 
-        let mut at_client = AddressBook::of(&scene.overlay, client);
-        let any = Peer { member: relay, instance: InstanceId(9) };
-        at_client.learn(Time::ZERO, any, somewhere);
-        assert_eq!(at_client.find(any), scene.overlay.member(relay).data);
+    #[test]
+    fn a_neighbour_that_moves_is_found_and_an_answer_from_before_does_not_lead_back() {
+        let mut pair = Pair::new();
+        let peer = pair.connect();
+        let (old, new) = (address("192.0.2.1:9"), address("192.0.2.2:9"));
+        let greeting = pair.greeting(peer).expect("it is due");
+        let mut late = pair.hear(greeting, old).expect("the address is new");
+        pair.now += Duration::from_secs(1);
+        pair.settle_at(peer, new);
+        assert_eq!(pair.book.find(peer), Some(new));
+        pair.clients[0].0.handle_datagram(pair.now, &mut late);
+        pair.talk();
+        assert_eq!(pair.book.find(peer), Some(new));
+    }
+
+    #[test]
+    fn a_challenge_counts_under_its_own_key_only_and_is_answered_once() {
+        let mut pair = Pair::new();
+        let peer = pair.connect();
+        let greeting = pair.greeting(peer).expect("it is due");
+        let challenge = pair.hear(greeting, address("192.0.2.1:9")).expect("the address is new");
+        let client = &mut pair.clients[0].0;
+        let mut forged = challenge.clone();
+        forged[7] ^= 1;
+        client.handle_datagram(pair.now, &mut forged);
+        assert_eq!(client.poll_control(), None);
+        for _ in 0..5 {
+            client.handle_datagram(pair.now, &mut challenge.clone());
+        }
+        assert_eq!(std::iter::from_fn(|| client.poll_control()).count(), 1);
     }
 
     #[test]
     fn the_stalest_address_makes_room_for_a_new_one() {
-        let scene = Scene::new(&["relay"], &["client"], &[("client", "relay")]);
-        let process = |number| Peer { member: scene.member("client"), instance: InstanceId(number) };
-        let mut book = AddressBook::of(&scene.overlay, scene.member("relay"));
-        let mut now = Time::ZERO;
-        for number in (0..MAX_LEARNED as u64).chain([0, MAX_LEARNED as u64]) {
-            now += Duration::from_secs(1);
-            book.learn(now, process(number), "192.0.2.1:9".parse().expect("an address"));
+        let mut pair = Pair::new();
+        let peer = pair.connect();
+        let old = |at| Greeting { proven: Some(address("192.0.2.1:9")), challenges: VecDeque::new(), at };
+        for number in 1..=MAX_LEARNED as u64 {
+            let other = Peer { instance: InstanceId(1_000 + number), ..peer };
+            pair.book.learned.insert(other, old(Time::ZERO + Duration::from_secs(number)));
         }
-        let known = [0, 1, 2, MAX_LEARNED as u64].map(|number| book.find(process(number)).is_some());
-        assert_eq!(known, [true, false, true, true]);
+        pair.now += Duration::from_secs(1 << 20);
+        let greeting = pair.greeting(peer).expect("it is due");
+        pair.hear(greeting, address("192.0.2.3:9")).expect("the address is new");
+        let known = [1, 2].map(|number| {
+            pair.book.learned.contains_key(&Peer { instance: InstanceId(1_000 + number), ..peer })
+        });
+        assert_eq!((known, pair.book.learned.len()), ([false, true], MAX_LEARNED));
     }
 
     #[test]
     fn only_ipv4_addresses_on_an_ipv6_socket_are_mapped() {
-        let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
         assert_eq!(mapped(address("192.0.2.1:9"), true), address("[::ffff:192.0.2.1]:9"));
         assert_eq!(mapped(address("192.0.2.1:9"), false), address("192.0.2.1:9"));
         assert_eq!(mapped(address("[2001:db8::1]:9"), true), address("[2001:db8::1]:9"));

@@ -32,6 +32,7 @@ use crate::event::SessionId;
 use crate::node::{Ingress, Node};
 use crate::overlay::{Overlay, OverlayChange, Peer, Reach};
 use crate::routes::job::Plan;
+use crate::run::{Run, Transmit};
 use crate::session::JobResult;
 use crate::time::Time;
 
@@ -233,7 +234,10 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
                 self.log(peer, "a neighbour is connected");
                 self.node.neighbour_up(now, peer);
             }
-            ControlEvent::Message(peer, message) => self.node.handle_control(now, peer, &message),
+            ControlEvent::Message(peer, message) => {
+                self.node.handle_control(now, peer, &message);
+                self.addresses.take_answers(&mut self.node);
+            }
             ControlEvent::Down(peer) => {
                 self.log(peer, "a neighbour is no longer connected");
                 self.node.neighbour_down(now, peer);
@@ -250,13 +254,18 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     /// from running would otherwise look like a queue on the way. But its time never goes back.
     fn feed_datagrams(&mut self) {
         let Driver { clock, data, node, addresses, .. } = self;
-        let mut batch = None;
+        let (mut batch, mut challenges) = (None, Vec::new());
         data.receive(|Received { from, ecn, noted, datagram }| {
             let arrival = batch.get_or_insert_with(|| clock.batch()).arrival(noted).max(node.now());
-            if let Ingress::Greeted(peer) = node.handle_marked_datagram(arrival, ecn, datagram) {
-                addresses.learn(arrival, peer, from);
+            if let Ingress::Greeted(peer) = node.handle_marked_datagram(arrival, ecn, datagram)
+                && let Some(challenge) = addresses.on_greeting(arrival, node, peer, from)
+            {
+                challenges.push((Transmit::unmarked(peer, challenge.len()), from, challenge));
             }
         });
+        for (transmit, from, mut challenge) in challenges {
+            self.data.queue(Some(from), Run { transmit, seal: None }, &mut challenge, false);
+        }
     }
 
     fn feed_requests(&mut self, now: Time, first: Request<A>) {

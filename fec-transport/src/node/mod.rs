@@ -13,6 +13,7 @@
 //!                                        └────── paths.rs ◀── Dialler ─────────┘
 //! ```
 
+mod alarms;
 mod paths;
 mod relayed;
 mod sessions;
@@ -46,8 +47,9 @@ pub use crate::session::SessionStatus;
 pub enum Ingress {
     /// Taken, or dropped and counted.
     Consumed,
-    /// It was a valid greeting of this neighbour: from now on it is reached at the address that the datagram came from,
-    /// unless the overlay file fixes one.
+    /// It was a valid greeting of this neighbour. Where it came from is where the neighbour says that it is, and may be
+    /// anybody's address: it is [challenged](Node::challenge), unless it is known already, or the overlay file fixes one;
+    /// then the greeting is [confirmed](Node::confirm_greeting).
     Greeted(Peer),
 }
 
@@ -67,6 +69,8 @@ pub struct Node {
     watched: Time,
     /// Datagrams of others that wait for the socket.
     relayed: Relayed,
+    /// Whether what is relayed went first the last time.
+    relays_next: bool,
     /// The headers of a run that is being completed; empty between two runs.
     headers: Vec<u8>,
 }
@@ -93,7 +97,8 @@ impl Node {
             dialler: Dialler::default(),
             neighbours: Neighbours::default(),
             sessions: Sessions::new(me, Arc::new(identity), Arc::clone(&config), random),
-            relayed: Relayed::new(config.limits.relay_queue),
+            relayed: Relayed::new(config.limits.relay_memory),
+            relays_next: false,
             overlay,
             config,
             me,
@@ -197,9 +202,12 @@ impl Node {
     /// The same for a datagram that bears a mark.
     pub fn handle_marked_datagram(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8]) -> Ingress {
         self.now = now;
+        if self.neighbours.on_challenge(datagram) {
+            return Ingress::Consumed;
+        }
         match self.circuits.labels_mut().decide(now, datagram) {
-            Verdict::Forward(next) => {
-                if !self.relayed.push(next, ecn, datagram) {
+            Verdict::Forward { to, originator } => {
+                if !self.relayed.push(originator, to, ecn, datagram) {
                     self.circuits.labels_mut().note_full_queue();
                 }
             }
@@ -207,13 +215,28 @@ impl Node {
                 self.sessions.on_datagram(now, circuit, &header, datagram);
                 self.bury_sessions();
             }
-            Verdict::Greeted(peer) => {
-                self.neighbours.send(peer, vec![control_type::GREETED]);
-                return Ingress::Greeted(peer);
-            }
+            Verdict::Greeted(peer) => return Ingress::Greeted(peer),
             Verdict::Drop(_) => {}
         }
         Ingress::Consumed
+    }
+
+    /// Appends a challenge of 24 bytes to `datagram`, as many as a greeting has, to be sent to the address from which
+    /// `peer` has greeted, and gives its number. The address is the neighbour's once
+    /// [`poll_challenge_answer`](Self::poll_challenge_answer) gives that number. Gives `None` if it does not greet us.
+    pub fn challenge(&mut self, peer: Peer, datagram: &mut Vec<u8>) -> Option<u64> {
+        let label = self.neighbours.greets_with(peer)?;
+        self.circuits.labels_mut().challenge(label, datagram)
+    }
+
+    /// The next number of a challenge that a neighbour has answered; called until it gives nothing.
+    pub fn poll_challenge_answer(&mut self) -> Option<(Peer, u64)> {
+        self.neighbours.poll_answer()
+    }
+
+    /// Tells a neighbour that it is known where it is; until then it greets us again and again.
+    pub fn confirm_greeting(&mut self, peer: Peer) {
+        self.neighbours.send(peer, vec![control_type::GREETED]);
     }
 
     /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.
@@ -231,9 +254,21 @@ impl Node {
     /// another thread: that is most of the work.
     pub fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
         self.now = now;
-        if let Some(transmit) = self.relayed.pop(buffer) {
-            return Some(Run { transmit, seal: None });
+        // A flood of what others send must not keep this node's own sessions from sending.
+        self.relays_next = !self.relays_next;
+        if self.relays_next {
+            return self.poll_relayed(buffer).or_else(|| self.poll_own(now, buffer));
         }
+        self.poll_own(now, buffer).or_else(|| self.poll_relayed(buffer))
+    }
+
+    fn poll_relayed(&mut self, buffer: &mut Vec<u8>) -> Option<Run> {
+        let transmit = self.relayed.pop(buffer)?;
+        Some(Run { transmit, seal: None })
+    }
+
+    /// The next greeting, or the next run of this node's own sessions.
+    fn poll_own(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
         if let Some(to) = self.neighbours.poll_greeting(now, buffer) {
             return Some(Run { transmit: Transmit::unmarked(to, buffer.len()), seal: None });
         }

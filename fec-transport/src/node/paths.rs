@@ -17,7 +17,7 @@ use crate::routes::job::Purpose;
 use crate::routes::plan::PlannedRoute;
 use crate::session::{Path, PathId, Session};
 use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Notice};
-use crate::wire::link::GreetingKey;
+use crate::wire::link::{ChallengeAnswer, GreetingKey};
 use crate::wire::{Malformed, control_type};
 
 /// How often the paths are looked at. A path's death is noticed by its session within a probe or two anyway.
@@ -319,6 +319,9 @@ impl Node {
                 self.neighbours.on_greeting_key(self.now, from, &key);
             }
             control_type::GREETED => self.neighbours.on_greeted(self.now, from),
+            control_type::CHALLENGE_ANSWER => {
+                self.neighbours.on_challenge_answer(from, ChallengeAnswer::parse(body)?);
+            }
             other => {
                 let message = CircuitMessage::parse(other, body)?;
                 let neighbours = &self.neighbours;

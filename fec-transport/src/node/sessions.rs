@@ -1,9 +1,11 @@
 //! The sessions of a process: which there are, how they begin, and which circuits carry them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::alarms::Alarms;
 use crate::config::Config;
 use crate::crypto::handshake::{Initiator, Occasion, Responder, SessionKeys};
 use crate::crypto::random::Random;
@@ -44,6 +46,9 @@ pub(super) struct Sessions {
     config: Arc<Config>,
     random: Random,
     by_id: BTreeMap<SessionId, Session>,
+    alarms: Alarms,
+    /// Sessions with which something was done since they had no work for other threads.
+    may_have_jobs: BTreeSet<SessionId>,
     /// Sessions that peers opened, by the member that opened them and the token that it gave.
     by_token: BTreeMap<(MemberId, u64), SessionId>,
     /// Which path of which session a circuit that ends here carries.
@@ -72,6 +77,8 @@ impl Sessions {
             config,
             random,
             by_id: BTreeMap::new(),
+            alarms: Alarms::default(),
+            may_have_jobs: BTreeSet::new(),
             by_token: BTreeMap::new(),
             carried: BTreeMap::new(),
             last_id: 0,
@@ -127,6 +134,7 @@ impl Sessions {
     }
 
     fn settle(&mut self, id: SessionId) {
+        self.touch(id);
         let Some(session) = self.by_id.get_mut(&id) else { return };
         while let Some(event) = session.poll_event() {
             self.events.push_back(event);
@@ -136,8 +144,16 @@ impl Sessions {
         }
     }
 
+    /// Something was done with a session, so that it may want to act at another time.
+    fn touch(&mut self, id: SessionId) {
+        self.alarms.touch(id);
+        self.may_have_jobs.insert(id);
+    }
+
     fn remove(&mut self, id: SessionId) {
         let Some(session) = self.by_id.remove(&id) else { return };
+        self.alarms.forget(id);
+        self.may_have_jobs.remove(&id);
         self.bottlenecks.forget(id);
         let name = session.name();
         self.by_token.remove(&(name.peer.member, name.token));
@@ -181,6 +197,7 @@ impl Sessions {
     fn pass_news_on(&mut self, now: Time) {
         while let Some(news) = self.bottlenecks.poll_news() {
             let concerned = self.bottlenecks.concerned_by(&news);
+            concerned.iter().for_each(|id| self.alarms.touch(*id));
             let sessions = self.by_id.iter_mut().filter(|(id, _)| concerned.contains(id));
             let mut paths: Vec<_> = sessions.map(|(_, session)| session.paths_mut().coupled()).collect();
             news.tell(now, &mut paths);
@@ -189,22 +206,34 @@ impl Sessions {
 
     /// Lets the sessions take turns, one run of datagrams each.
     pub(super) fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
-        let mut next = self.turn;
-        for _ in 0..self.by_id.len() {
-            let after = self.by_id.range(next..).next().or_else(|| self.by_id.first_key_value());
-            let id = *after?.0;
-            next = SessionId(id.0 + 1);
+        // Those from the turn on, then those before it; mostly the first one has something to send.
+        let in_turn = self.due(now).into_iter().map(|id| Reverse((id < self.turn, id)));
+        let mut in_turn = BinaryHeap::from_iter(in_turn);
+        while let Some(Reverse((_, id))) = in_turn.pop() {
             let run = self.with(id, |session| session.poll_run(now, buffer)).flatten();
             if run.is_some() {
-                self.turn = next;
+                self.turn = SessionId(id.0 + 1);
                 return run;
             }
         }
         None
     }
 
+    /// The sessions that want to act now.
+    fn due(&mut self, now: Time) -> Vec<SessionId> {
+        let Sessions { alarms, by_id, .. } = self;
+        alarms.due(now, |id| by_id.get(&id)?.next_timeout(now))
+    }
+
     pub(super) fn poll_job(&mut self) -> Option<Job> {
-        self.by_id.values_mut().find_map(Session::poll_job)
+        while let Some(id) = self.may_have_jobs.first().copied() {
+            let job = self.by_id.get_mut(&id).and_then(Session::poll_job);
+            if job.is_some() {
+                return job;
+            }
+            self.may_have_jobs.remove(&id);
+        }
+        None
     }
 
     pub(super) fn on_job_done(&mut self, now: Time, result: JobResult) {
@@ -213,12 +242,13 @@ impl Sessions {
     }
 
     pub(super) fn next_timeout(&self, now: Time) -> Option<Time> {
-        self.by_id.values().filter_map(|session| session.next_timeout(now)).min()
+        self.alarms.next(|id| self.by_id.get(&id)?.next_timeout(now))
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        let ids: Vec<SessionId> = self.ids().collect();
-        for id in ids {
+        let mut due = self.due(now);
+        due.sort_unstable();
+        for id in due {
             self.with(id, |session| session.handle_timeout(now));
         }
     }
@@ -238,6 +268,7 @@ impl Sessions {
     /// Takes the path that a circuit carries out of use. Returns whether there is one with something still on the way.
     pub(super) fn retire(&mut self, circuit: CircuitId) -> bool {
         let Some((session, path)) = self.carried.get(&circuit) else { return false };
+        self.alarms.touch(*session);
         self.by_id.get_mut(session).is_some_and(|session| session.paths_mut().retire(*path))
     }
 
@@ -250,7 +281,10 @@ impl Sessions {
 
     /// The overlay has changed, and with it which links the paths cross.
     pub(super) fn recount_links(&mut self, overlay: &Overlay) {
-        self.by_id.values_mut().for_each(|session| session.paths_mut().recount_links(overlay));
+        for (id, session) in &mut self.by_id {
+            self.alarms.touch(*id);
+            session.paths_mut().recount_links(overlay);
+        }
     }
 
     /// The circuits whose paths have been dead for so long that they are given up.
@@ -416,5 +450,6 @@ impl Sessions {
         let pool = self.window_pool.clone();
         let set_up = SessionSetUp { name, keys, identity, peer_key, peer_limits, random, span, pool };
         self.by_id.insert(id, Session::new(set_up, Arc::clone(&self.config), now));
+        self.touch(id);
     }
 }

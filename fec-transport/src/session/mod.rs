@@ -224,9 +224,14 @@ impl Session {
         match done {
             Done::Encoded { block, stock } => self.sender.on_encoded(block, stock),
             Done::Decoded { block, bytes } => {
-                let progress = self.receiver.on_decoded(now, block, bytes);
-                // The control stream has no blocks that large.
-                self.streams().tell_reader(progress);
+                match self.receiver.on_decoded(now, block, bytes) {
+                    // The control stream has no blocks that large.
+                    Ok(progress) => self.streams().tell_reader(progress),
+                    Err(_) if !self.is_open() => {}
+                    Err(bad) => {
+                        self.events.extend(self.lifecycle.end_misbehaved(&bad.to_string(), &self.paths));
+                    }
+                }
                 self.reporting.hurry(now);
             }
         }

@@ -42,6 +42,8 @@ pub(crate) struct Receiver {
 #[derive(Debug)]
 struct Decoding {
     header: BlockHeader,
+    /// Bytes of memory beyond its length.
+    excess: u64,
     /// Whether the sender has given it up meanwhile: no more symbols will come if these do not suffice.
     is_abandoned: bool,
 }
@@ -106,10 +108,25 @@ impl Receiver {
     }
 
     pub(crate) fn close(&mut self, stream: u32) {
-        if let Some(stream) = self.streams.remove(&stream) {
-            self.windows.release(stream.window());
-            self.windows.was_read(stream.held());
-            self.holes -= stream.holes();
+        if let Some(closed) = self.streams.remove(&stream) {
+            self.windows.release(closed.window());
+            self.windows.was_read(closed.held());
+            self.holes -= closed.holes();
+        }
+        self.forget_blocks_of(stream);
+    }
+
+    /// Nobody will read these blocks: they are complete, and their symbols take no more memory.
+    fn forget_blocks_of(&mut self, stream: u32) {
+        let open = self.blocks.values().map(ReceiveBlock::header);
+        let all = open.chain(self.decoding.values().map(|decoding| decoding.header));
+        let ids: Vec<u32> = all.filter(|header| header.stream == stream).map(|header| header.id).collect();
+        self.to_decode.retain(|block| block.header().stream != stream);
+        for id in ids {
+            if let Some(decoding) = self.decoding.remove(&id) {
+                self.windows.was_read(decoding.excess);
+            }
+            self.mark_complete(id);
         }
     }
 
@@ -156,9 +173,11 @@ impl Receiver {
             self.begin(&header.block, symbol.len())?;
         }
         let Some(block) = self.blocks.get_mut(&id) else { return Ok(Progress::Redundant) };
+        let before = block.excess();
         if !block.insert(&header.block, header.encoding_id, symbol)? {
             return Ok(Progress::Redundant);
         }
+        self.windows.arrived(block.excess() - before);
         if !block.may_decode() {
             return Ok(Progress::Closer);
         }
@@ -168,17 +187,20 @@ impl Receiver {
     /// A block has enough symbols: it is delivered, or decoded first, a large one elsewhere.
     fn finish(&mut self, now: Time, id: u32) -> Progress {
         let Some(block) = self.blocks.remove(&id) else { return Progress::Redundant };
-        let header = block.header();
+        let (header, excess) = (block.header(), block.excess());
         if !block.is_whole() {
             self.counters.decoded_blocks += 1;
         }
         if !block.is_whole() && block.header().codec == Codec::RaptorQ {
-            self.decoding.insert(id, Decoding { header, is_abandoned: false });
+            self.decoding.insert(id, Decoding { header, excess, is_abandoned: false });
             self.to_decode.push_back(block);
             return Progress::Closer;
         }
         match block.decode() {
-            Ok(bytes) => self.deliver(now, &header, bytes),
+            Ok(bytes) => {
+                self.windows.was_read(excess);
+                self.deliver(now, &header, bytes)
+            }
             Err(block) => {
                 self.blocks.insert(id, *block);
                 Progress::Closer
@@ -192,21 +214,27 @@ impl Receiver {
     }
 
     /// A block comes back from decoding.
+    ///
+    /// # Errors
+    /// [`BadData`] if the peer has sent symbols that it chose so that they do not determine it.
     pub(crate) fn on_decoded(
         &mut self,
         now: Time,
         id: u32,
         bytes: Result<Vec<u8>, Box<ReceiveBlock>>,
-    ) -> Progress {
-        let Some(Decoding { header, is_abandoned }) = self.decoding.remove(&id) else {
-            return Progress::Redundant;
+    ) -> Result<Progress, BadData> {
+        let Some(Decoding { header, excess, is_abandoned }) = self.decoding.remove(&id) else {
+            return Ok(Progress::Redundant);
         };
+        self.windows.was_read(excess);
         match bytes {
-            Ok(bytes) => self.deliver(now, &header, bytes),
-            Err(_) if is_abandoned => self.lose(&header),
+            Ok(bytes) => Ok(self.deliver(now, &header, bytes)),
+            Err(_) if is_abandoned => Ok(self.lose(&header)),
+            Err(block) if block.is_hopeless() => Err(BadSymbol::Undetermined(id).into()),
             Err(block) => {
+                self.windows.arrived(block.excess());
                 self.blocks.insert(id, *block);
-                Progress::Closer
+                Ok(Progress::Closer)
             }
         }
     }
@@ -314,6 +342,7 @@ impl Receiver {
     fn begin(&mut self, header: &BlockHeader, symbol_size: usize) -> Result<(), BadData> {
         let block = ReceiveBlock::new(*header, symbol_size)?;
         self.claim(header)?;
+        self.windows.arrived(block.excess());
         self.blocks.insert(header.id, block);
         Ok(())
     }
@@ -348,7 +377,9 @@ impl Receiver {
     }
 
     fn mark_complete(&mut self, id: u32) {
-        self.blocks.remove(&id);
+        if let Some(block) = self.blocks.remove(&id) {
+            self.windows.was_read(block.excess());
+        }
         self.complete.insert(id);
         self.end = self.end.max(id + 1);
         while self.complete.remove(&self.floor) {
@@ -360,6 +391,7 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::code::code;
 
     const STREAM: u32 = 2;
 
@@ -423,7 +455,7 @@ mod tests {
         let block = receiver.poll_job().expect("there are as many symbols as source symbols");
         assert_eq!(receiver.abandon(&header), Ok(Progress::Redundant));
         let undecodable = Err(Box::new(block));
-        assert_eq!(receiver.on_decoded(Time::ZERO, 0, undecodable), Progress::Complete(STREAM));
+        assert_eq!(receiver.on_decoded(Time::ZERO, 0, undecodable), Ok(Progress::Complete(STREAM)));
         let lost = Read::Lost { offset: 0, length: u64::from(length) };
         assert_eq!(receiver.read(STREAM, usize::MAX), Some(lost));
         assert!(!receiver.is_waiting(), "no hole stays in the numbering");
@@ -491,5 +523,93 @@ mod tests {
         hog.read(STREAM, 900);
         assert_eq!(take(&mut hog, &single(1, 1_200, 10)), Ok(Progress::Complete(STREAM)));
         assert_eq!(hog.report(), (2, blocks(&[])));
+    }
+
+    /// Encoding ids of repair symbols to which the first of `source_symbols` contributes nothing.
+    fn ids_that_say_nothing_of_the_first(source_symbols: usize) -> Vec<u16> {
+        let mut source = vec![0; source_symbols * 8];
+        source[0] = 1;
+        let repairs = code(Codec::RaptorQ, source_symbols).prepare(&source);
+        let says_nothing = |id: &u16| {
+            let mut symbol = Vec::new();
+            repairs.append(*id, &source, &mut symbol);
+            symbol[0] == 0
+        };
+        (source_symbols as u16..u16::MAX).filter(says_nothing).take(60).collect()
+    }
+
+    /// A sender that left one source symbol out and chose its repair symbols so that they say nothing of it had each of
+    /// them stored, and the block decoded anew: 60 symbols of 1,408 bytes, and 60 attempts.
+    #[test]
+    fn symbols_that_never_determine_a_block_cost_five_decodings_and_eight_symbols_and_end_the_session() {
+        const SYMBOLS: u16 = 64;
+        let (mut receiver, shared) = (receiver(), SharedPool::new(1 << 30));
+        receiver.windows = Windows::new(&Limits::default(), shared.clone(), MemberId(0));
+        let length = u32::from(SYMBOLS) * 1408;
+        let block =
+            BlockHeader { id: 0, stream: STREAM, offset: 0, length, last: false, codec: Codec::RaptorQ };
+        let hostile = ids_that_say_nothing_of_the_first(usize::from(SYMBOLS));
+        assert_eq!(hostile.len(), 60);
+        let (mut attempts, mut most) = (0, 0);
+        let mut end = Ok(Progress::Closer);
+        for encoding_id in (1..SYMBOLS).chain(hostile) {
+            let header = SymbolHeader { encoding_id, block };
+            receiver.on_symbol(Time::ZERO, &header, &[0; 1408]).expect("each symbol for itself is right");
+            most = most.max(shared.unread());
+            if let Some(block) = receiver.poll_job() {
+                attempts += 1;
+                end = receiver.on_decoded(Time::ZERO, 0, block.decode());
+            }
+            if end.is_err() {
+                break;
+            }
+        }
+        assert_eq!((attempts, end), (5, Err(BadSymbol::Undetermined(0).into())));
+        // The block, nine symbols in a vector that doubles, and what is kept of each symbol.
+        let bound = u64::from(length) + 16 * 1408 + 1_000;
+        assert!((u64::from(length)..bound).contains(&most), "{most} bytes, where {bound} are enough");
+        assert_eq!(shared.unread(), u64::from(length), "what was announced, until the session is gone");
+    }
+
+    /// Blocks of streams that were reset kept their symbols: 8,192 blocks a session, whatever credit allows.
+    #[test]
+    fn blocks_of_a_stream_that_is_closed_take_no_memory_and_leave_no_hole() {
+        let (mut receiver, shared) = (receiver(), SharedPool::new(1 << 30));
+        receiver.windows = Windows::new(&Limits::default(), shared.clone(), MemberId(0));
+        let length = 64 * 1408;
+        for id in 0..100 {
+            let stream = STREAM + 2 * id;
+            receiver.open(stream);
+            let block = BlockHeader { id, stream, offset: 0, length, last: false, codec: Codec::RaptorQ };
+            // Of each second block there are enough symbols, and it waits to be decoded.
+            for encoding_id in 1..64 + (id % 2) as u16 {
+                let header = SymbolHeader { encoding_id, block };
+                receiver.on_symbol(Time::ZERO, &header, &[1; 1408]).expect("right");
+            }
+            receiver.close(stream);
+        }
+        assert_eq!((receiver.memory(), shared.unread()), (0, 0));
+        assert_eq!((receiver.report(), receiver.poll_job().is_none()), ((100, blocks(&[])), true));
+    }
+
+    #[test]
+    fn repair_symbols_count_against_what_a_node_has_until_their_block_is_whole() {
+        let (mut receiver, shared) = (receiver(), SharedPool::new(1 << 30));
+        receiver.windows = Windows::new(&Limits::default(), shared.clone(), MemberId(0));
+        let length = 64 * 1408;
+        let block =
+            BlockHeader { id: 0, stream: STREAM, offset: 0, length, last: false, codec: Codec::RaptorQ };
+        for encoding_id in 64..127 {
+            receiver.on_symbol(Time::ZERO, &SymbolHeader { encoding_id, block }, &[0; 1408]).expect("right");
+        }
+        assert_eq!(shared.unread(), receiver.memory() as u64);
+        assert!(shared.unread() > u64::from(length) * 19 / 10, "{}", shared.unread());
+        for encoding_id in 0..64 {
+            receiver.on_symbol(Time::ZERO, &SymbolHeader { encoding_id, block }, &[0; 1408]).expect("right");
+            if let Some(block) = receiver.poll_job() {
+                receiver.on_decoded(Time::ZERO, 0, block.decode()).expect("it may need some more");
+            }
+        }
+        assert_eq!(shared.unread(), u64::from(length), "the block is whole, and nobody has read it");
     }
 }

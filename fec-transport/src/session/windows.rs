@@ -40,6 +40,12 @@ impl SharedPool {
         SharedPool(Arc::new(Mutex::new(Memory { growth: all(), unread: all() })))
     }
 
+    /// Bytes that nobody has read, in all sessions.
+    #[cfg(test)]
+    pub(super) fn unread(&self) -> u64 {
+        self.memory().unread.used()
+    }
+
     fn memory(&self) -> MutexGuard<'_, Memory> {
         // One thread drives all sessions of a node, so nobody waits; and no statement leaves a sum half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

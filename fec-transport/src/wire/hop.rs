@@ -41,6 +41,8 @@ pub(crate) enum PacketType {
     Sealed,
     /// No body: tells a neighbour from which address we send.
     Greeting,
+    /// No body: asks whoever receives at the address that a greeting came from for the number.
+    Challenge,
 }
 
 /// The header's fields but for the tag.
@@ -59,6 +61,7 @@ impl HopHeader {
         let packet_type = match reader.u8("packet type")? {
             1 => PacketType::Sealed,
             2 => PacketType::Greeting,
+            3 => PacketType::Challenge,
             _ => return Err(Malformed::new("packet type")),
         };
         let epoch = reader.u8("epoch")?;
@@ -66,7 +69,7 @@ impl HopHeader {
         let label = Label(reader.u64("label")?);
         let fits = match packet_type {
             PacketType::Sealed => datagram.len() > HOP_HEADER + AEAD_TAG,
-            PacketType::Greeting => datagram.len() == HOP_HEADER,
+            PacketType::Greeting | PacketType::Challenge => datagram.len() == HOP_HEADER,
         };
         if fits {
             Ok(HopHeader { packet_type, epoch, number, label })
@@ -81,6 +84,7 @@ impl HopHeader {
         out.put_u8(match self.packet_type {
             PacketType::Sealed => 1,
             PacketType::Greeting => 2,
+            PacketType::Challenge => 3,
         });
         out.put_u8(self.epoch);
         out.put_u48(self.number);

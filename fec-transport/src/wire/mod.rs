@@ -33,4 +33,5 @@ pub(crate) mod control_type {
     pub(crate) const TEAR_DOWN: u8 = 4;
     pub(crate) const GREETING_KEY: u8 = 5;
     pub(crate) const GREETED: u8 = 6;
+    pub(crate) const CHALLENGE_ANSWER: u8 = 7;
 }

@@ -3,13 +3,17 @@
 use crate::session::code::{ReceivedSymbols, allows, code};
 use crate::wire::symbol::{BlockHeader, source_symbols};
 
+/// So many symbols beyond K determine a RaptorQ block, but for one in 10¹⁸: each symbol, from the K-th on, leaves about
+/// one in a hundred of those undetermined that were. Only a peer that chooses its symbols to that end gets here.
+const MOST_BEYOND: usize = 8;
+
 /// A block on its way from the peer.
 #[derive(Debug)]
 pub(crate) struct ReceiveBlock {
     header: BlockHeader,
     encoding_ids: usize,
     symbols: ReceivedSymbols,
-    /// With how many symbols to try to decode: K, and after each failure one more than there were.
+    /// With how many symbols to try to decode: K, then 1, 2, 4 and 8 more.
     enough: usize,
 }
 
@@ -24,6 +28,10 @@ pub(crate) enum BadSymbol {
     EncodingId(u16),
     #[error("two symbols of block {0} that contradict each other")]
     Contradiction(u32),
+    #[error(
+        "symbols of block {0} that do not determine it, though there are {MOST_BEYOND} more than it takes"
+    )]
+    Undetermined(u32),
 }
 
 impl ReceiveBlock {
@@ -87,10 +95,20 @@ impl ReceiveBlock {
         self.symbols.memory()
     }
 
+    /// Bytes of memory beyond the length that credit counts.
+    pub(crate) fn excess(&self) -> u64 {
+        (self.memory() as u64).saturating_sub(u64::from(self.header.length))
+    }
+
+    /// Whether it was tried as often as it ever is, and failed: no honest sender's block comes to that.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.enough > self.symbols.source_symbols() + MOST_BEYOND
+    }
+
     /// The block's bytes. Computes only what was lost.
     ///
     /// # Errors
-    /// The block itself, if its symbols do not determine it: it needs one more.
+    /// The block itself, if its symbols do not determine it: it needs more, or [is hopeless](Self::is_hopeless).
     pub(crate) fn decode(mut self) -> Result<Vec<u8>, Box<ReceiveBlock>> {
         match code(self.header.codec, self.symbols.source_symbols()).decode(&mut self.symbols) {
             Ok(()) => {
@@ -99,7 +117,8 @@ impl ReceiveBlock {
                 Ok(bytes)
             }
             Err(_) => {
-                self.enough = self.symbols.count() + 1;
+                let beyond = self.enough - self.symbols.source_symbols();
+                self.enough += beyond.max(1);
                 Err(Box::new(self))
             }
         }

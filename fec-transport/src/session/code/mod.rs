@@ -48,8 +48,9 @@ pub(crate) struct ReceivedSymbols {
     /// is there may be left out.
     source: Vec<u8>,
     present: Vec<bool>,
-    /// Repair symbols by their distinct encoding ids.
-    repair: Vec<(u16, Vec<u8>)>,
+    /// The distinct encoding ids of the repair symbols that are there, and these one behind the other.
+    repair_ids: Vec<u16>,
+    repair: Vec<u8>,
     missing: usize,
 }
 
@@ -59,6 +60,7 @@ impl ReceivedSymbols {
             symbol_size,
             source: Vec::with_capacity(source_symbols * symbol_size),
             present: vec![false; source_symbols],
+            repair_ids: Vec::new(),
             repair: Vec::new(),
             missing: source_symbols,
         }
@@ -91,9 +93,10 @@ impl ReceivedSymbols {
             }
             return new;
         }
-        let new = self.repair.iter().all(|(other, _)| *other != encoding_id);
+        let new = !self.repair_ids.contains(&encoding_id);
         if new {
-            self.repair.push((encoding_id, symbol.to_vec()));
+            self.repair_ids.push(encoding_id);
+            self.repair.extend_from_slice(symbol);
         }
         new
     }
@@ -113,7 +116,7 @@ impl ReceivedSymbols {
 
     /// How many distinct symbols are here.
     pub(crate) fn count(&self) -> usize {
-        self.present.len() - self.missing + self.repair.len()
+        self.present.len() - self.missing + self.repair_ids.len()
     }
 
     /// The source symbols that are not here; their bytes are zero.
@@ -127,8 +130,8 @@ impl ReceivedSymbols {
     }
 
     /// The repair symbols that are here, with their encoding ids.
-    fn repair(&self) -> &[(u16, Vec<u8>)] {
-        &self.repair
+    fn repair(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        self.repair_ids.iter().copied().zip(self.repair.chunks_exact(self.symbol_size))
     }
 
     /// Writes a source symbol that was computed to its place.
@@ -148,7 +151,8 @@ impl ReceivedSymbols {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        (self.present.len() + self.repair.len()) * self.symbol_size
+        let ids = self.repair_ids.capacity() * size_of::<u16>();
+        self.source.capacity() + self.present.capacity() + ids + self.repair.capacity()
     }
 }
 

@@ -74,9 +74,9 @@ impl RaptorQ {
         let mut used = Vec::with_capacity(absent.len());
         for (id, symbol) in symbols.repair() {
             let mut row = Vec::with_capacity(absent.len());
-            factors.append(*id, &[], &mut row);
+            factors.append(id, &[], &mut row);
             if !system.is_determined() && system.add(row) {
-                used.push((*id, symbol));
+                used.push((id, symbol));
             }
         }
         if !system.is_determined() {
@@ -101,7 +101,7 @@ impl RaptorQ {
             |id: usize, symbol: &[u8]| EncodingPacket::new(PayloadId::new(BLOCK, id as u32), symbol.to_vec());
         let source = bytes.chunks_exact(symbols.symbol_size()).zip(present).enumerate();
         let source = source.filter(|(_, (_, present))| **present).map(|(id, (symbol, _))| packet(id, symbol));
-        let repair = symbols.repair().iter().map(|(id, symbol)| packet(usize::from(*id), symbol));
+        let repair = symbols.repair().map(|(id, symbol)| packet(usize::from(id), symbol));
         let decoded = decoder.decode(source.chain(repair)).ok_or(NeedsMore)?;
         symbols.fill_in_all(decoded);
         Ok(())

@@ -76,7 +76,7 @@ impl ErasureCode for ReedSolomon {
         let mut system = DenseSystem::new(absent.len(), size);
         let mut sides = Vec::with_capacity(absent.len() * size);
         for (id, symbol) in symbols.repair() {
-            let row = &self.0.rows[usize::from(*id) - self.0.source_symbols];
+            let row = &self.0.rows[usize::from(id) - self.0.source_symbols];
             if !system.is_determined() && system.add(absent.iter().map(|index| row[*index]).collect()) {
                 let start = sides.len();
                 sides.extend_from_slice(symbol);

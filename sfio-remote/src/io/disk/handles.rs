@@ -3,6 +3,10 @@
 //! A subfile stays open for more than speed: the operating system reports a failed write-back to whoever syncs a file
 //! that was open at the time, and may forget it otherwise. So a subfile with writes that were not synced is closed only
 //! after a sync.
+//!
+//! A sync that failed is remembered on the subfile itself, as an extended attribute, so that it goes where the subfile
+//! goes and ends with it: an I/O node that was restarted would otherwise find that all has been synced. Where a file system
+//! has no extended attributes, only the process remembers.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use rustix::fs::{fstat, fsync, ftruncate};
-use rustix::io::retry_on_intr;
+use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat, fsync, ftruncate};
+use rustix::io::{Errno, retry_on_intr};
 
 use super::errors::at;
 use super::extents;
@@ -19,10 +23,14 @@ use super::quota::{Account, Accounts};
 use super::root::Access;
 use crate::distribution::Extent;
 use crate::name::SubfilePath;
+use crate::remote_error::ErrorKind;
 use crate::store::{DiskError, SystemCall, too_large};
 
 /// The most subfiles that are kept open; half of the usual limit of a process.
 const MAX_OPEN: usize = 512;
+
+/// The attribute of a subfile of which a sync has failed since it was made, or made anew.
+const LOST: &str = "user.sfio.lost";
 
 /// An open subfile.
 #[derive(Debug)]
@@ -121,6 +129,10 @@ impl Handle {
             self.account.iter().for_each(|account| account.settle(size_after));
             resized.map_err(at(SystemCall::Truncate, path))?;
         }
+        if size == 0 {
+            // What was written before is gone by the caller's will. Mostly there is no such attribute.
+            let _ = fremovexattr(&self.file, LOST);
+        }
         Ok(size_before)
     }
 
@@ -133,9 +145,32 @@ impl Handle {
     }
 
     pub(super) fn sync(&self, path: &SubfilePath) -> Result<(), DiskError> {
+        self.sync_by(path, |file| retry_on_intr(|| fsync(file)))
+    }
+
+    /// Syncs by `fsync`, a call of the operating system or of a test.
+    fn sync_by(
+        &self,
+        path: &SubfilePath,
+        fsync: impl Fn(&File) -> Result<(), Errno>,
+    ) -> Result<(), DiskError> {
         // Cleared before: a write that comes meanwhile must set it again.
         self.unsynced.store(false, Ordering::Relaxed);
-        retry_on_intr(|| fsync(&self.file)).map_err(at(SystemCall::Write, path))
+        fsync(&self.file).map_err(|error| {
+            // A disk that fails may take neither the attribute nor the sync that makes it last; then a process that is
+            // killed now is forgotten, too, and the caller has its error all the same.
+            let _ = fsetxattr(&self.file, LOST, b"1", XattrFlags::empty());
+            let _ = fsync(&self.file);
+            at(SystemCall::Write, path)(error)
+        })
+    }
+
+    /// Refuses to sync what may be lost since a sync failed, in this process or one before it.
+    pub(super) fn refuse_lost(&self, path: &SubfilePath) -> Result<(), DiskError> {
+        match fgetxattr(&self.file, LOST, &mut [0_u8; 8][..]) {
+            Ok(_) => Err(DiskError::new(SystemCall::Write, ErrorKind::SyncLost, path.to_string())),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Whether it serves for `access`, and its file still has a name: somebody may have removed it on the disk itself.
@@ -211,5 +246,87 @@ impl Handles {
             evicted.extend(entry.filter(|e| e.handle.is_unsynced()).map(|entry| (path, entry.handle)));
         }
         evicted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::io::disk::DiskStore;
+    use crate::store::{DiskAction, DiskOperation, DiskReply, Ticket};
+
+    fn path(text: &str) -> SubfilePath {
+        SubfilePath::new(text).expect("a right path")
+    }
+
+    fn perform(store: &DiskStore, text: &str, action: DiskAction) -> Result<DiskReply, ErrorKind> {
+        let operation = DiskOperation { ticket: Ticket(1), path: path(text), action };
+        store.perform(&operation).outcome.map_err(|error| error.error.kind)
+    }
+
+    fn create(truncate: bool) -> DiskAction {
+        DiskAction::Create { truncate, exclusive: false, durable: false, owner: None }
+    }
+
+    /// The store of a process that comes after the one that had `root`; none on a file system without attributes.
+    fn restarted(root: &Path) -> DiskStore {
+        DiskStore::open(root).expect("a right export root")
+    }
+
+    /// A store with a subfile of which a sync failed, as a process has left it that was killed after `steps` of the three
+    /// that follow the failure: nothing, the attribute, the sync of it.
+    fn killed_after(steps: usize, root: &Path) {
+        let file = File::create(root.join("a")).expect("possible");
+        let handle = Handle::new(file, Access::Write, &Arc::default());
+        let calls = std::cell::Cell::new(0);
+        match steps {
+            0 => {}
+            _ => drop(handle.sync_by(&path("a"), |file| {
+                calls.set(calls.get() + 1);
+                match calls.get() {
+                    1 => Err(Errno::IO),
+                    _ if steps == 1 => Err(Errno::IO),
+                    _ => fsync(file),
+                }
+            })),
+        }
+    }
+
+    /// An I/O node that was restarted once said that a subfile was synced of which a sync had failed before.
+    #[test]
+    fn a_failed_sync_is_remembered_by_the_process_that_comes_next_wherever_this_one_was_killed() {
+        for (steps, expected) in [(0, None), (1, Some(ErrorKind::SyncLost)), (2, Some(ErrorKind::SyncLost))] {
+            let root = tempfile::tempdir().expect("a temporary directory");
+            killed_after(steps, root.path());
+            for _ in 0..2 {
+                let store = restarted(root.path());
+                assert_eq!(perform(&store, "a", DiskAction::Sync).err(), expected, "{steps} steps");
+            }
+        }
+    }
+
+    #[test]
+    fn a_failed_sync_is_forgotten_when_the_subfile_is_made_anew_and_follows_its_name_till_then() {
+        let anew: [fn(&DiskStore); 3] = [
+            |store| drop(perform(store, "b", create(true)).expect("possible")),
+            |store| drop(perform(store, "b", DiskAction::SetLength { length: 0 }).expect("possible")),
+            |store| {
+                perform(store, "b", DiskAction::Remove { durable: false }).expect("possible");
+                perform(store, "b", create(false)).expect("possible");
+            },
+        ];
+        for anew in anew {
+            let root = tempfile::tempdir().expect("a temporary directory");
+            killed_after(2, root.path());
+            let store = restarted(root.path());
+            perform(&store, "a", DiskAction::SetLength { length: 7 }).expect("possible");
+            let rename = DiskAction::Rename { target: path("b"), replace: true, durable: false };
+            perform(&store, "a", rename).expect("possible");
+            assert_eq!(perform(&store, "b", DiskAction::Sync).err(), Some(ErrorKind::SyncLost));
+            anew(&store);
+            assert_eq!(perform(&restarted(root.path()), "b", DiskAction::Sync).err(), None);
+        }
     }
 }

@@ -139,7 +139,10 @@ impl DiskStore {
             DiskAction::Grow { length } => {
                 self.handle(path, Access::Write, incidents)?.resize(path, |size| size.max(*length))?
             }
-            DiskAction::Sync => self.sync(path, incidents)?,
+            DiskAction::Sync => {
+                self.handle(path, Access::Read, incidents)?.refuse_lost(path)?;
+                self.sync(path, incidents)?
+            }
             DiskAction::Remove { durable } => {
                 self.remove(path, *durable, incidents)?;
                 0
