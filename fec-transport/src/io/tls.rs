@@ -25,7 +25,7 @@ use crate::keys::{Identity, PublicKeys, encode_key};
 use crate::overlay::{MemberId, Overlay};
 
 /// Names the control protocol and its version; two sides without a common one do not talk (ALPN).
-const PROTOCOL: &[u8] = b"fec-transport/2";
+pub(super) const PROTOCOL: &str = "fec-transport/2";
 
 /// TLS wants a name for the server; nothing looks at it and it is not sent.
 pub(super) const SERVER_NAME: &str = "member.invalid";
@@ -218,14 +218,14 @@ pub(super) fn client_config(identity: &Identity, expected: PinnedKeys) -> Result
 fn client_config_with(
     key: Arc<CertifiedKey>,
     expected: PinnedKeys,
-    protocol: &[u8],
+    protocol: &str,
 ) -> Result<QuicClientConfig, TlsError> {
     let mut config = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(expected))
         .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(key)));
-    config.alpn_protocols = vec![protocol.to_vec()];
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
     config.enable_sni = false;
     // A resumed session would skip the check of the key. Without resumption there is no 0-RTT either.
     config.resumption = Resumption::disabled();
@@ -240,13 +240,13 @@ pub(super) fn server_config(identity: &Identity, expected: PinnedKeys) -> Result
 fn server_config_with(
     key: Arc<CertifiedKey>,
     expected: PinnedKeys,
-    protocol: &[u8],
+    protocol: &str,
 ) -> Result<QuicServerConfig, TlsError> {
     let mut config = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(Arc::new(expected))
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
-    config.alpn_protocols = vec![protocol.to_vec()];
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.max_early_data_size = 0;
@@ -297,7 +297,7 @@ pub(super) mod impostor {
 pub(super) mod outdated {
     use super::*;
 
-    const PROTOCOL: &[u8] = b"fec-transport/1";
+    const PROTOCOL: &str = "fec-transport/1";
 
     /// As a dialler.
     pub(in crate::io) fn client(

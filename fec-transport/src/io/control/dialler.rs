@@ -9,9 +9,8 @@ use tokio::time::{sleep, timeout};
 
 use super::back_off::BackOff;
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
-use crate::io::tls::SERVER_NAME;
+use crate::io::tls::{PROTOCOL, SERVER_NAME};
 use crate::overlay::MemberId;
-use crate::wire::PROTOCOL_VERSION;
 
 /// Dials one neighbour, and again whenever the connection has ended.
 pub(super) struct Dialler {
@@ -90,7 +89,7 @@ impl Dialler {
             tracing::warn!(
                 neighbour,
                 %address,
-                "a neighbour does not speak version {PROTOCOL_VERSION} of the protocol: one of the two members needs \
+                "a neighbour does not speak the protocol {PROTOCOL}: one of the two members needs \
                  another version of this program; trying again"
             );
         } else if failures == 0 {

@@ -11,8 +11,7 @@ use tokio::time::timeout;
 
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
 use super::doorstep::Doorstep;
-use crate::io::tls::PinnedKeys;
-use crate::wire::PROTOCOL_VERSION;
+use crate::io::tls::{PROTOCOL, PinnedKeys};
 
 /// Addresses of strangers that the log remembers, so that it names each once.
 const MAX_REMEMBERED_STRANGERS: usize = 1024;
@@ -89,8 +88,7 @@ impl Listener {
                 if self.strangers.is_new(from) {
                     tracing::warn!(
                         %from,
-                        "refused somebody on the control plane who does not speak version {PROTOCOL_VERSION} of the \
-                         protocol"
+                        "refused somebody on the control plane who does not speak the protocol {PROTOCOL}"
                     );
                 }
             }
