@@ -147,6 +147,11 @@ pub struct ReadOptions {
     pub capacity: Option<String>,
     /// The capacity of links whose attribute is missing, or zero or less; `None`: such a link is an error.
     pub default_capacity: Option<f64>,
+    /// The attribute that holds the metric of a link in an interior gateway protocol; `None`: 1 each.
+    pub metric: Option<String>,
+    /// The attribute that holds the delay of a link, in milliseconds or with a unit; `None`: `delay_ms`, where a link
+    /// has it.
+    pub delay: Option<String>,
     /// How to read the links; `None`: as the file says.
     pub orientation: Option<Orientation>,
 }
@@ -222,6 +227,16 @@ pub enum Problem {
         attribute: String,
         /// What stands there.
         text: String,
+    },
+    /// An attribute that was asked for, and is no value of that kind or not there at all.
+    #[error("its {attribute} is {text}; expected {expected}")]
+    BadAttribute {
+        /// The attribute.
+        attribute: String,
+        /// What stands there, or that it is missing.
+        text: String,
+        /// What would be right.
+        expected: &'static str,
     },
     /// A link that is directed in an undirected network, or the other way round.
     #[error("it differs from the others in being directed; expected all links of one kind")]

@@ -172,6 +172,39 @@ fn truncated_files_are_errors_with_a_line() {
     }
 }
 
+#[test]
+fn metrics_and_delays_are_read_from_the_attributes_that_are_named() {
+    let table = "from,to,cost,latency,delay_ms\na,b,10,5us,1\nb,c,2.5,0.1 s,2\nc,d,1,7,3\n";
+    let named =
+        ReadOptions { metric: Some("cost".into()), delay: Some("latency".into()), ..ReadOptions::default() };
+    let links = |options: &ReadOptions| -> Vec<(f64, Option<Duration>)> {
+        let topology = read(table.as_bytes(), options).unwrap().topology;
+        topology.links().map(|(.., link)| (link.length(), link.delay)).collect()
+    };
+    let delays = [5, 100_000, 7_000].map(|us| Some(Duration::from_micros(us)));
+    assert_eq!(links(&named), [(10.0, delays[0]), (2.5, delays[1]), (1.0, delays[2])]);
+    let plain = [1, 2, 3].map(|ms| (1.0, Some(Duration::from_millis(ms))));
+    assert_eq!(links(&ReadOptions::default()), plain);
+    for (table, message) in [
+        (
+            "from,to,cost,latency\na,b,0,1\n",
+            "line 2, link 0 (a to b): its cost is 0; expected a metric, a number above 0",
+        ),
+        (
+            "from,to,cost,latency\na,b,1,2 weeks\n",
+            "line 2, link 0 (a to b): its latency is 2 weeks; expected a delay in milliseconds, or with a unit as 5us, \
+             3ms or 0.1s",
+        ),
+        (
+            "from,to,cost\na,b,1\n",
+            "line 2, link 0 (a to b): its latency is missing (it has: cost, from, to); expected a delay in \
+             milliseconds, or with a unit as 5us, 3ms or 0.1s",
+        ),
+    ] {
+        assert_eq!(read(table.as_bytes(), &named).unwrap_err().to_string(), message);
+    }
+}
+
 fn name() -> impl Strategy<Value = String> {
     prop_oneof!["[a-zA-Z0-9]{1,6}", "[ -~äß→]{1,8}".prop_map(|text| format!("n{}", text.trim()))]
 }
@@ -185,15 +218,16 @@ fn topology() -> impl Strategy<Value = Topology> {
     let orientation = prop_oneof![Just(Orientation::Directed), Just(Orientation::Undirected)];
     (orientation, prop::collection::vec(node(), 1..6)).prop_flat_map(|(orientation, nodes)| {
         let count = nodes.len() as u32;
-        let attributes = (0.001..1e9f64, prop::option::of(0..10_000u64), prop::option::of(0.0..=1.0f64));
+        let delay_and_loss = (prop::option::of(0..10_000u64), prop::option::of(0.0..=1.0f64));
+        let attributes = (0.001..1e9f64, delay_and_loss, 0.001..1e3f64);
         prop::collection::vec((0..count, 0..count, attributes), 0..12).prop_map(move |links| {
             let mut topology = Topology::new(orientation);
             for (index, node) in nodes.iter().enumerate() {
                 topology.add_node(Node { id: index.to_string(), ..node.clone() }).unwrap();
             }
-            for (from, to, (capacity, delay, loss)) in links {
-                let delay = delay.map(Duration::from_millis);
-                let link = Link { id: None, capacity, delay, loss };
+            for (from, to, (capacity, (delay, loss), metric)) in links {
+                let (delay, metric) = (delay.map(Duration::from_millis), Some(metric));
+                let link = Link { id: None, capacity, delay, loss, metric };
                 topology.add_link(NodeId(from), NodeId(to), link).unwrap();
             }
             topology
@@ -213,14 +247,15 @@ proptest! {
         for format in [Format::Gml, Format::GraphMl, Format::NodeLink, Format::Dot] {
             let text = write(&topology, format);
             prop_assert_eq!(Format::detect(&text), Some(format), "{}", text);
-            let back = read(text.as_bytes(), &with_capacity("capacity")).unwrap().topology;
+            let options = ReadOptions { metric: Some("metric".into()), ..with_capacity("capacity") };
+            let back = read(text.as_bytes(), &options).unwrap().topology;
             prop_assert_eq!(skeleton(&back), skeleton(&topology));
             prop_assert_eq!(back.orientation(), topology.orientation());
             for ((_, node), (_, was)) in back.nodes().zip(topology.nodes()) {
                 prop_assert_eq!((node.name(), node.position), (was.name(), was.position), "{}", text);
             }
             for ((.., link), (.., was)) in back.links().zip(topology.links()) {
-                prop_assert_eq!((link.delay, link.loss), (was.delay, was.loss));
+                prop_assert_eq!((link.delay, link.loss, link.metric), (was.delay, was.loss, was.metric));
             }
         }
         for format in [Format::SndlibXml, Format::SndlibNative] {

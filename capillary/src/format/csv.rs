@@ -58,14 +58,14 @@ fn refused(error: ::csv::Error) -> Fault {
 }
 
 pub(super) fn write(topology: &Topology) -> String {
-    let mut out = String::from("from,to,id,capacity,delay_ms,loss\n");
+    let mut out = String::from("from,to,id,capacity,delay_ms,loss,metric\n");
     for (_, from, to, link) in topology.links() {
         let name = |node| quoted(&topology.node_weight(node).id);
         let known: BTreeMap<&str, f64> = attributes(link).into_iter().collect();
         let number = |name: &str| known.get(name).map_or(String::new(), f64::to_string);
         let id = link.id.as_deref().map_or(String::new(), quoted);
-        let (capacity, delay, loss) = (number("capacity"), number("delay_ms"), number("loss"));
-        out += &format!("{},{},{id},{capacity},{delay},{loss}\n", name(from), name(to));
+        let values = ["capacity", "delay_ms", "loss", "metric"].map(number).join(",");
+        out += &format!("{},{},{id},{values}\n", name(from), name(to));
     }
     out
 }

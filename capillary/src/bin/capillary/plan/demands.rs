@@ -50,7 +50,9 @@ pub(super) fn run(request: &Request<'_>) -> Result<(), Failure> {
     let unsolvable = |error: MatrixError| network.unroutable(&error);
     let (routing, time) = super::timed(|| solve(topology, &request.traffic, request.layers));
     let routing = routing.map_err(unsolvable)?;
-    let baseline = equal_cost_multipath(topology, &request.traffic, |_| 1.0).map_err(unsolvable)?;
+    let baseline =
+        equal_cost_multipath(topology, &request.traffic, |link| topology.link_weight(link).length())
+            .map_err(unsolvable)?;
     let answer = Answer { network, routing, baseline, seconds: time.as_secs_f64() };
     let text = match request.printing.format() {
         Print::Table => answer.table(),
