@@ -136,10 +136,11 @@ impl Simplex<'_> {
     fn stops_by_slacks(&self, change: &Change, stops: &mut Vec<Stop>) {
         let level = if self.basis.level.is_none() { self.height() } else { self.level() };
         // What a settled arc carries is fixed, by its row or by the other rows together.
-        let is_loose = |arc: u32| self.row_of[arc as usize].is_none() && self.settled[arc as usize].is_none();
+        let is_loose = |arc: u32| self.row_of[arc as usize].is_none() && !self.is_fixed(arc);
         for (arc, content) in self.arcs.iter().filter(|(arc, _)| is_loose(*arc)) {
-            let limit = level * content.capacity + self.leeway[arc as usize];
-            let growth = change.level * content.capacity;
+            let settled = self.settled[arc as usize];
+            let limit = settled.unwrap_or(level * content.capacity + self.leeway[arc as usize]);
+            let growth = if settled.is_some() { 0.0 } else { change.level * content.capacity };
             let rate = change.load[arc as usize] - growth;
             if rate > ROUND_OFF * content.capacity.min(1.0) {
                 let room = (limit - self.load[arc as usize]).max(0.0);
