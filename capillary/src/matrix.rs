@@ -15,6 +15,7 @@ mod basis;
 mod bounds;
 mod certificate;
 mod simplex;
+mod split;
 mod traffic;
 pub(crate) mod tree;
 
@@ -27,9 +28,10 @@ use arcs::Arcs;
 use bounds::Budgets;
 use simplex::Simplex;
 
-pub use baseline::equal_cost_multipath;
+pub use baseline::{equal_cost_multipath, random_multipath, shortest_paths};
 pub use bounds::PathBounds;
 pub use certificate::{Bound, MatrixCertificate, MatrixCertificateError};
+pub use split::{TargetSplit, TargetSplits};
 pub use traffic::{Demand, TrafficMatrix};
 
 /// Utilisations that differ by less, relative, are one level.
