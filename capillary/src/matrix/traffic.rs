@@ -71,7 +71,7 @@ impl TrafficMatrix {
     /// The sum of all demands between two different nodes.
     pub fn total(&self) -> f64 {
         let between = self.demands.iter().filter(|demand| demand.source != demand.target);
-        between.map(|demand| demand.amount).sum()
+        between.map(|demand| demand.amount).fold(0.0, |sum, amount| sum + amount)
     }
 
     /// The demands by target and source, those between the same two nodes as one, those of a node to itself left out.
