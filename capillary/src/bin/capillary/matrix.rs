@@ -5,7 +5,6 @@ pub(crate) mod curves;
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use capillary::format::read_traffic;
 use capillary::matrix::{
@@ -166,9 +165,8 @@ impl Compared {
         let topology = &network.topology;
         let length = |link| topology.link_weight(link).length();
         let unsolvable = |error: MatrixError| network.unroutable(&error);
-        let begin = Instant::now();
-        let capillary = solve_within(topology, traffic, levels, bounds).map_err(unsolvable)?;
-        let seconds = begin.elapsed().as_secs_f64();
+        let (capillary, time) = crate::plan::timed(|| solve_within(topology, traffic, levels, bounds));
+        let (capillary, seconds) = (capillary.map_err(unsolvable)?, time.as_secs_f64());
         let loads = [
             ("shortest path", shortest_paths(topology, traffic, length)),
             ("equal-cost multipath", equal_cost_multipath(topology, traffic, length)),

@@ -242,7 +242,7 @@ fn by_rationals(network: &Network, from: NodeId, to: NodeId) -> Result<Solved, F
 }
 
 #[allow(clippy::disallowed_methods, reason = "the program tells how long it took")]
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = work();
     (result, start.elapsed())

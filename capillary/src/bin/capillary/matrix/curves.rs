@@ -7,6 +7,9 @@ use program::chart::{Chart, Curve, Panel, Scale, distinct, draw};
 
 use super::{Compared, Loads};
 
+/// The points of a curve with its name.
+type Named<'a> = (&'a str, Vec<(f64, f64)>);
+
 /// The curves of one matrix: for each routing the utilisations of all arcs, from the largest down.
 pub(crate) fn sorted(compared: &Compared, title: &str, path: &Path) -> Result<(), Failure> {
     let points = |loads: &Loads| {
@@ -14,8 +17,7 @@ pub(crate) fn sorted(compared: &Compared, title: &str, path: &Path) -> Result<()
         utilisations.sort_by(|a, b| b.total_cmp(a));
         (1..).map(f64::from).zip(utilisations).collect()
     };
-    let curves: Vec<(&str, Vec<(f64, f64)>)> =
-        compared.loads.iter().map(|loads| (loads.routing, points(loads))).collect();
+    let curves: Vec<Named<'_>> = compared.loads.iter().map(|loads| (loads.routing, points(loads))).collect();
     put(title, "arcs, from the fullest down", "utilisation", curves, path)
 }
 
@@ -29,16 +31,10 @@ pub(crate) fn over_time(rows: &[Vec<(&'static str, f64)>], title: &str, path: &P
     put(title, "matrix", "largest utilisation", (0..names).map(curve).collect(), path)
 }
 
-fn put(
-    title: &str,
-    x: &str,
-    y: &str,
-    curves: Vec<(&str, Vec<(f64, f64)>)>,
-    path: &Path,
-) -> Result<(), Failure> {
+fn put(title: &str, x: &str, y: &str, curves: Vec<Named<'_>>, path: &Path) -> Result<(), Failure> {
     let legend = curves.iter().enumerate().map(|(index, (name, _))| ((*name).to_string(), distinct(index)));
     let legend = legend.collect();
-    let curve = |(index, (_, points)): (usize, (&str, Vec<(f64, f64)>))| Curve {
+    let curve = |(index, (_, points)): (usize, Named<'_>)| Curve {
         points,
         colour: distinct(index),
         dashed: false,
