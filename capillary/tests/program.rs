@@ -280,7 +280,7 @@ fn a_traffic_matrix_is_planned_with_its_proof() {
 }
 
 /// Two ways from a to d, the shorter one of which is narrow, with places, delays and metrics.
-fn diamond() -> String {
+fn diamond(name: &str) -> String {
     let node = |(id, x, y): (&str, f64, f64)| {
         format!("node [ id {id} label \"{id}\" Longitude {x} Latitude {y} ]\n")
     };
@@ -292,12 +292,12 @@ fn diamond() -> String {
     let links = [(0, 1, 10, 5, 1), (1, 3, 10, 5, 1), (0, 2, 10, 20, 1), (2, 3, 10, 20, 1), (0, 3, 5, 1, 3)]
         .map(link)
         .concat();
-    file("diamond.gml", &format!("graph [\n{nodes}{links}]\n"))
+    file(name, &format!("graph [\n{nodes}{links}]\n"))
 }
 
 #[test]
 fn bounds_and_metrics_of_a_matrix_mean_what_they_say() {
-    let network = diamond();
+    let network = diamond("bounded.gml");
     let demands = file("diamond.csv", "from,to,demand\n0,3,10\n");
     let plan = |more: &[&str]| {
         let always = ["plan", &network, "--capacity", "capacity", "--demands", &demands, "--json"];
@@ -337,7 +337,7 @@ fn bounds_and_metrics_of_a_matrix_mean_what_they_say() {
 
 #[test]
 fn failures_of_a_matrix_are_planned_anew_whatever_the_threads() {
-    let network = diamond();
+    let network = diamond("failing.gml");
     let demands = file("failing.csv", "from,to,demand\n0,3,10\n1,3,1\n");
     let what_if = |more: &[&str]| {
         let always = ["what-if", &network, "--capacity", "capacity", "--demands", &demands, "--json"];
@@ -366,7 +366,7 @@ fn failures_of_a_matrix_are_planned_anew_whatever_the_threads() {
 
 #[test]
 fn matrices_over_time_are_a_row_each_and_pictures_show_utilisations() {
-    let network = diamond();
+    let network = diamond("timed.gml");
     let first = file("monday.csv", "from,to,demand\n0,3,10\n");
     let second = file("tuesday.csv", "from,to,demand\n0,3,20\n");
     let always = ["plan", &network, "--capacity", "capacity", "--demands", &first, "--demands", &second];
