@@ -9,7 +9,8 @@ use crate::format::{Format, Loaded, ReadError, ReadOptions, read};
 /// A topology file on the command line.
 #[derive(Debug, clap::Args)]
 pub struct TopologyFile {
-    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV; - for standard input
+    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV, Repetita, CAIDA relationships,
+    /// Rocketfuel maps, lists of links; - for standard input
     #[arg(value_name = "FILE")]
     path: PathBuf,
     /// The format of the topology file, if its content does not tell

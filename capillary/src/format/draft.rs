@@ -51,6 +51,15 @@ impl Draft {
         }
     }
 
+    /// The same with a node for each link end, for lists of links: one without any is a file that was cut off.
+    pub(super) fn with_links(mut self, text: &str) -> Result<Self, Fault> {
+        if self.links.is_empty() {
+            return Err(Fault::expected(text.trim_end().len(), "end of file", "a link"));
+        }
+        self.add_missing_nodes();
+        Ok(self)
+    }
+
     /// The topology, and what is odd about it.
     pub(super) fn build(self, options: &ReadOptions) -> Result<(Topology, Vec<String>), Fault> {
         let own = if self.directed { Orientation::Directed } else { Orientation::Undirected };
