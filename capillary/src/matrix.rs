@@ -23,6 +23,7 @@ use std::num::NonZeroU32;
 
 use thiserror::Error;
 
+use crate::routing::{Routing, RoutingError};
 use crate::topology::{LinkId, NodeId, Topology, TopologyError};
 use arcs::Arcs;
 use bounds::Budgets;
@@ -195,6 +196,28 @@ impl MatrixRouting {
     /// The paths of the demands. Few demands have more than one: no more than there are arcs at their levels.
     pub fn paths(&self) -> &[DemandPath] {
         &self.paths
+    }
+
+    /// How the routing carries one demand (its position in [`demands`](Self::demands)), as a unit flow. Where its paths
+    /// use both directions of an undirected link, what is left is their difference.
+    ///
+    /// # Errors
+    /// [`RoutingError`] if the topology is not the one that was routed in.
+    ///
+    /// # Panics
+    /// If there is no such demand.
+    pub fn share(&self, topology: &Topology, demand: usize) -> Result<Routing, RoutingError> {
+        let Demand { source, target, amount } = self.demands[demand];
+        let mut flows = vec![0.0; topology.link_count()];
+        for path in self.paths.iter().filter(|path| path.demand == demand) {
+            for &arc in &path.arcs {
+                let arc = &self.arcs[arc as usize];
+                let Some(flow) = flows.get_mut(arc.link.index()) else { continue };
+                let is_forward = topology.ends(arc.link).0 == arc.from;
+                *flow += if is_forward { path.amount } else { -path.amount } / amount;
+            }
+        }
+        Routing::new(topology, source, target, &flows)
     }
 
     /// The bounds that every path keeps.

@@ -74,6 +74,24 @@ proptest! {
     }
 
     #[test]
+    fn the_shares_of_the_demands_are_routings_and_add_up((topology, demands) in instance()) {
+        if let Some(routing) = routed(&topology, &demands) {
+            let mut load = vec![0.0; topology.link_count()];
+            for (index, demand) in routing.demands().iter().enumerate() {
+                let share = routing.share(&topology, index).unwrap();
+                prop_assert_eq!((share.source(), share.target()), (demand.source, demand.target));
+                share.links().iter().zip(&mut load).for_each(|(link, load)| *load += link.flow * demand.amount);
+            }
+            let largest = routing.arcs().iter().map(|arc| arc.load).fold(0.0, f64::max);
+            for arc in routing.arcs() {
+                let sign = if topology.ends(arc.link).0 == arc.from { 1.0 } else { -1.0 };
+                load[arc.link.index()] -= sign * arc.load;
+            }
+            prop_assert!(load.iter().all(|rest| rest.abs() < 1e-9 * largest), "{load:?}");
+        }
+    }
+
+    #[test]
     fn levels_fall_and_are_proved((topology, demands) in instance()) {
         if let Some(routing) = routed(&topology, &demands) {
             prop_assert!(routing.levels().windows(2).all(|pair| pair[1].utilisation < pair[0].utilisation));
