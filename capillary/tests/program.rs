@@ -76,6 +76,18 @@ fn a_plan_may_stop_at_a_layer_and_count_in_sixteenths() {
 }
 
 #[test]
+fn compact_json_is_one_line_of_the_same() {
+    let plan = ["plan", ABILENE, "--gravity", "10", "--json"];
+    let compact = printed(&[&plan[..], &["--compact"]].concat());
+    assert_eq!(compact.lines().count(), 1);
+    let (mut short, mut long): (Value, Value) = (serde_json::from_str(&compact).unwrap(), json(&plan));
+    for plan in [&mut short, &mut long] {
+        plan["solver"]["seconds"] = Value::Null;
+    }
+    assert_eq!(short, long);
+}
+
+#[test]
 fn the_table_reads_like_a_report() {
     let table = printed(&["plan", ABILENE, "--from", "Seattle", "--to", "New York"]);
     assert!(table.starts_with(

@@ -73,12 +73,20 @@ struct Printing {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// JSON without line breaks and blanks
+    #[arg(long)]
+    compact: bool,
     /// The file to write; standard output without it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 impl Printing {
+    /// An object as it is to be printed.
+    fn json(&self, object: &serde_json::Value) -> String {
+        if self.compact { format!("{object}\n") } else { format!("{object:#}\n") }
+    }
+
     fn format(&self) -> Print {
         if self.json { Print::Json } else { self.format }
     }

@@ -129,7 +129,7 @@ impl Plan {
         let answer = self.answer(&network, network.find(from)?, network.find(to)?)?;
         let text = match self.printing.format() {
             Print::Table => answer.table(output::columns(self.printing.path())),
-            Print::Json => format!("{:#}\n", answer.json()),
+            Print::Json => self.printing.json(&answer.json()),
             Print::Csv => answer.links().csv(),
             Print::Dot => answer.dot(),
         };

@@ -100,7 +100,7 @@ impl WhatIf {
                     format!("{}\n\n{table}", cases.before())
                 }
                 Print::Csv => cases.table().csv(),
-                Print::Json => format!("{:#}\n", cases.json()),
+                Print::Json => self.printing.json(&cases.json()),
                 Print::Dot => return Err(Failure::usage("what-if has no --format dot")),
             };
             return output::put(self.printing.path(), &text);
@@ -128,7 +128,7 @@ impl WhatIf {
                 format!("before: largest load {}\n\n{table}", number(before.largest_load()))
             }
             Print::Csv => table(&cases).csv(),
-            Print::Json => format!("{:#}\n", json(&before, &cases)),
+            Print::Json => self.printing.json(&json(&before, &cases)),
             Print::Dot => return Err(Failure::usage("what-if has no --format dot")),
         };
         output::put(self.printing.path(), &text)

@@ -67,7 +67,7 @@ impl Request<'_> {
         let text = match self.printing.format() {
             Print::Table => answer.table(self.title(matrix), output::columns(self.printing.path())),
             Print::Csv => answer.arcs().csv(),
-            Print::Json => format!("{:#}\n", answer.json()),
+            Print::Json => self.printing.json(&answer.json()),
             Print::Dot => return Err(Failure::usage("plan --demands has no --format dot")),
         };
         output::put(self.printing.path(), &text)
