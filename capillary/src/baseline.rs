@@ -1,8 +1,7 @@
 //! The routings that capillary routing is compared with.
 
-use std::collections::VecDeque;
-
 use crate::cut::minimum_cut;
+use crate::matrix::{self, Demand, TrafficMatrix};
 use crate::minimum_cost::MinimumCostFlow;
 use crate::routing::Routing;
 use crate::solver::{SolveError, check_pair, unreachable};
@@ -11,7 +10,8 @@ use crate::topology::{Link, LinkId, NodeId, Orientation, Topology};
 /// Amounts below this, of a unit, are round-off.
 const ROUND_OFF: f64 = 1e-12;
 
-/// All of the demand on one path of fewest links; of several, the first by the order of the links.
+/// All of the demand on one shortest path by the metrics of the links, without metrics one of fewest links; of several,
+/// the first by the order of the links.
 ///
 /// ```
 /// use capillary::{NodeId, Orientation, Topology, baseline};
@@ -26,8 +26,8 @@ pub fn shortest_path(topology: &Topology, source: NodeId, target: NodeId) -> Res
     disjoint_paths(topology, source, target, 1)
 }
 
-/// Equal shares on `k` paths that have no link in common and as few links as possible in all; on fewer if there are no
-/// more, and none if `k` is 0 is taken for 1.
+/// Equal shares on `k` paths that have no link in common and are as short as possible in all, by the metrics of the links;
+/// on fewer if there are no more. A `k` of 0 is taken for 1.
 pub fn disjoint_paths(
     topology: &Topology,
     source: NodeId,
@@ -46,7 +46,7 @@ pub fn disjoint_paths(
     cheapest(topology, source, target, paths, |_| 1.0)
 }
 
-/// A largest flow, of the fewest links that one can have, scaled to the demand.
+/// A largest flow, of the shortest paths by the metrics of the links that one can have, scaled to the demand.
 pub fn maximum_flow_split(
     topology: &Topology,
     source: NodeId,
@@ -56,7 +56,7 @@ pub fn maximum_flow_split(
     cheapest(topology, source, target, amount, |link| topology.link_weight(link).capacity)
 }
 
-/// The flow of `amount` over the fewest links, scaled to 1.
+/// The flow of `amount` on the shortest paths, scaled to 1.
 fn cheapest(
     topology: &Topology,
     source: NodeId,
@@ -72,11 +72,11 @@ fn cheapest(
     supply[target.index()] = -amount;
     let mut problem = MinimumCostFlow::new(supply, ROUND_OFF * amount);
     let mut arcs = Vec::new();
-    for (link, from, to, _) in topology.links().filter(|(_, from, to, _)| from != to) {
-        problem.add(from.0, to.0, capacity(link), 1.0);
+    for (link, from, to, weight) in topology.links().filter(|(_, from, to, _)| from != to) {
+        problem.add(from.0, to.0, capacity(link), weight.length());
         arcs.push((link, 1.0));
         if topology.orientation() == Orientation::Undirected {
-            problem.add(to.0, from.0, capacity(link), 1.0);
+            problem.add(to.0, from.0, capacity(link), weight.length());
             arcs.push((link, -1.0));
         }
     }
@@ -87,77 +87,24 @@ fn cheapest(
     Ok(Routing::new(topology, source, target, &flows)?)
 }
 
-/// Equal-cost multipath as routers do it: at each node equal shares on all links that are on a way of fewest links.
+/// Equal-cost multipath as routers do it: at each node equal shares on all links that are on a shortest way, by the
+/// metrics of the links; without metrics on a way of fewest links.
 pub fn equal_cost_multipath(
     topology: &Topology,
     source: NodeId,
     target: NodeId,
 ) -> Result<Routing, SolveError> {
     check_pair(topology, source, target)?;
-    let links = Incidence::new(topology);
-    let distance = links.distances_to(target);
-    let Some(farthest) = distance[source.index()] else { return Err(unreachable(topology, source, target)) };
-    let mut share = vec![0.0; topology.node_count()];
-    share[source.index()] = 1.0;
+    let traffic = TrafficMatrix::new(vec![Demand { source, target, amount: 1.0 }]);
+    let length = |link| topology.link_weight(link).length();
+    let arcs = matrix::equal_cost_multipath(topology, &traffic, length)
+        .map_err(|_| unreachable(topology, source, target))?;
     let mut flows = vec![0.0; topology.link_count()];
-    let mut ring = vec![source];
-    for left in (0..farthest).rev() {
-        let mut next_ring = Vec::new();
-        for node in ring {
-            let nearer: Vec<_> = links.leaving[node.index()]
-                .iter()
-                .filter(|(_, head, _)| distance[head.index()] == Some(left))
-                .collect();
-            let each = share[node.index()] / nearer.len() as f64;
-            for &&(link, head, sign) in &nearer {
-                flows[link.index()] += sign * each;
-                if share[head.index()] == 0.0 {
-                    next_ring.push(head);
-                }
-                share[head.index()] += each;
-            }
-        }
-        ring = next_ring;
+    for arc in arcs {
+        let is_forward = topology.ends(arc.link).0 == arc.from;
+        flows[arc.link.index()] += if is_forward { arc.load } else { -arc.load };
     }
     Ok(Routing::new(topology, source, target, &flows)?)
-}
-
-/// The links by the node that they leave: link, other end, sign of a flow that way.
-struct Incidence {
-    leaving: Vec<Vec<(LinkId, NodeId, f64)>>,
-    entering: Vec<Vec<NodeId>>,
-}
-
-impl Incidence {
-    fn new(topology: &Topology) -> Self {
-        let mut leaving = vec![Vec::new(); topology.node_count()];
-        let mut entering = vec![Vec::new(); topology.node_count()];
-        for (link, from, to, _) in topology.links().filter(|(_, from, to, _)| from != to) {
-            leaving[from.index()].push((link, to, 1.0));
-            entering[to.index()].push(from);
-            if topology.orientation() == Orientation::Undirected {
-                leaving[to.index()].push((link, from, -1.0));
-                entering[from.index()].push(to);
-            }
-        }
-        Self { leaving, entering }
-    }
-
-    /// Fewest links from each node to the target.
-    fn distances_to(&self, target: NodeId) -> Vec<Option<u32>> {
-        let mut distance = vec![None; self.leaving.len()];
-        distance[target.index()] = Some(0);
-        let mut queue = VecDeque::from([target]);
-        while let Some(node) = queue.pop_front() {
-            for &tail in &self.entering[node.index()] {
-                if distance[tail.index()].is_none() {
-                    distance[tail.index()] = distance[node.index()].map(|links: u32| links + 1);
-                    queue.push_back(tail);
-                }
-            }
-        }
-        distance
-    }
 }
 
 #[cfg(test)]
@@ -189,6 +136,22 @@ mod tests {
         let third = 1.0 / 3.0;
         assert_eq!(flows(&disjoint_paths(&network, s, t, 9).unwrap()), [third; 7]);
         assert_eq!(flows(&maximum_flow_split(&network, s, t).unwrap()), [third; 7]);
+    }
+
+    #[test]
+    fn metrics_say_which_path_is_shortest() {
+        let mut network = Topology::new(Orientation::Undirected);
+        for name in ["s", "a", "b", "t"] {
+            network.add_node(crate::Node::new(name)).unwrap();
+        }
+        for (from, to, metric) in [(0, 3, 9.0), (0, 1, 2.0), (1, 3, 2.0), (0, 2, 1.5), (2, 3, 2.5)] {
+            let link = Link { metric: Some(metric), ..Link::default() };
+            network.add_link(NodeId(from), NodeId(to), link).unwrap();
+        }
+        let (s, t) = (NodeId(0), NodeId(3));
+        assert_eq!(flows(&shortest_path(&network, s, t).unwrap())[0], 0.0);
+        assert_eq!(flows(&equal_cost_multipath(&network, s, t).unwrap()), [0.0, 0.5, 0.5, 0.5, 0.5]);
+        assert_eq!(flows(&disjoint_paths(&network, s, t, 2).unwrap()), [0.0, 0.5, 0.5, 0.5, 0.5]);
     }
 
     #[test]

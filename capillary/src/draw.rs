@@ -3,10 +3,12 @@
 mod labels;
 mod layout;
 mod legend;
+mod utilisation;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::matrix::ArcUse;
 use crate::routing::Routing;
 use crate::topology::{LinkId, NodeId, Topology};
 use labels::{Area, Label};
@@ -81,6 +83,8 @@ pub fn svg(topology: &Topology, routing: Option<&Routing>) -> String {
 pub struct Drawing<'a> {
     topology: &'a Topology,
     routing: Option<&'a Routing>,
+    /// What the arcs of a matrix carry, instead of a routing.
+    arcs: Option<&'a [ArcUse]>,
     notes: Vec<String>,
     /// What positions are measured in, if they are lengths.
     unit: Option<String>,
@@ -89,13 +93,20 @@ pub struct Drawing<'a> {
 impl<'a> Drawing<'a> {
     /// A picture of a network, and nothing else.
     pub fn of(topology: &'a Topology) -> Self {
-        Self { topology, routing: None, notes: Vec::new(), unit: None }
+        Self { topology, routing: None, arcs: None, notes: Vec::new(), unit: None }
     }
 
     /// The same with a routing of the same topology.
     #[must_use]
     pub fn with_routing(self, routing: &'a Routing) -> Self {
         Self { routing: Some(routing), ..self }
+    }
+
+    /// The same with what a matrix puts on the arcs, in the place of a routing: each direction of a link is the half of its
+    /// line that begins at the sender, line width and colour are its utilisation.
+    #[must_use]
+    pub fn with_utilisations(self, arcs: &'a [ArcUse]) -> Self {
+        Self { routing: None, arcs: Some(arcs), ..self }
     }
 
     /// The same with a line of text beside it; the first such line is below the network's name.
@@ -130,7 +141,10 @@ impl<'a> Drawing<'a> {
              font-size=\"{FONT_SIZE}\">\n\
              <rect x=\"{left:.0}\" y=\"{top:.0}\" width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
         );
-        draw_links(&mut out, topology, routing, &layout);
+        match self.arcs {
+            Some(arcs) => utilisation::draw(&mut out, topology, arcs, &layout),
+            None => draw_links(&mut out, topology, routing, &layout),
+        }
         draw_nodes(&mut out, topology, routing, &layout);
         labels.iter().for_each(|label| label.draw(&mut out));
         legend.draw(&mut out, Point { x: legend_left, y: network.top });

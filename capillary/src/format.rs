@@ -8,15 +8,24 @@
 //! | SNDlib native | `?SNDlib native` | in the node's parentheses | the same |
 //! | node-link JSON (networkx) | `{` | `pos: [x, y]` | any number of a link |
 //! | DOT | `graph {`, `digraph {` | `pos="x,y"` | any attribute of an edge |
-//! | CSV | a first line with `from,to` or `source,target` | – | any column |
+//! | CSV, with commas, semicolons, tabs or bars | a first line that names both ends: `from`, `source`, `src`, … | – | any column |
+//! | Repetita | `NODES n` | `x`, `y` | `bw` |
+//! | CAIDA's AS relationships | `1\|2\|-1` | – | – |
+//! | Rocketfuel (`.cch`) | `1 @City … ->` | – | – |
+//! | list of links | two nodes a line, then numbers | – | `weight`, `column_4`, …, or names as networkx writes them |
 
+mod caida;
 mod csv;
 mod dot;
 mod draft;
+mod edge_list;
 mod fault;
 mod gml;
 mod graphml;
+mod lines;
 mod node_link;
+mod repetita;
+mod rocketfuel;
 mod sndlib_native;
 mod sndlib_xml;
 mod traffic;
@@ -49,12 +58,31 @@ pub enum Format {
     Dot,
     /// A table with one link per line.
     Csv,
+    /// Repetita's graphs.
+    Repetita,
+    /// CAIDA's relationships of autonomous systems.
+    Caida,
+    /// Rocketfuel's maps of providers.
+    Rocketfuel,
+    /// Two nodes a line, and perhaps numbers.
+    EdgeList,
 }
 
 impl Format {
     /// All formats, in the order in which error messages list them.
-    pub const ALL: [Self; 7] =
-        [Self::Gml, Self::GraphMl, Self::SndlibXml, Self::SndlibNative, Self::NodeLink, Self::Dot, Self::Csv];
+    pub const ALL: [Self; 11] = [
+        Self::Gml,
+        Self::GraphMl,
+        Self::SndlibXml,
+        Self::SndlibNative,
+        Self::NodeLink,
+        Self::Dot,
+        Self::Csv,
+        Self::Repetita,
+        Self::Caida,
+        Self::Rocketfuel,
+        Self::EdgeList,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -66,6 +94,10 @@ impl Format {
             Self::NodeLink => "json",
             Self::Dot => "dot",
             Self::Csv => "csv",
+            Self::Repetita => "repetita",
+            Self::Caida => "caida",
+            Self::Rocketfuel => "rocketfuel",
+            Self::EdgeList => "edges",
         }
     }
 
@@ -98,6 +130,15 @@ impl Format {
         if csv::is_header(&line) {
             return Some(Self::Csv);
         }
+        if repetita::is_one(text) {
+            return Some(Self::Repetita);
+        }
+        if caida::is_one(text) {
+            return Some(Self::Caida);
+        }
+        if rocketfuel::is_one(text) {
+            return Some(Self::Rocketfuel);
+        }
         let is_dot = ["graph", "digraph", "strict", "/*"].iter().any(|word| line.starts_with(word));
         let (brace, bracket) = (text.find('{'), text.find('['));
         match (brace, bracket) {
@@ -106,7 +147,7 @@ impl Format {
             // GML may begin with Creator, Version or another key.
             (_, Some(_)) if text.contains("graph") => Some(Self::Gml),
             _ if line == "graph" || line.starts_with("creator ") => Some(Self::Gml),
-            _ => None,
+            _ => edge_list::is_one(text).then_some(Self::EdgeList),
         }
     }
 }
@@ -147,6 +188,11 @@ pub struct ReadOptions {
     pub capacity: Option<String>,
     /// The capacity of links whose attribute is missing, or zero or less; `None`: such a link is an error.
     pub default_capacity: Option<f64>,
+    /// The attribute that holds the metric of a link in an interior gateway protocol; `None`: 1 each.
+    pub metric: Option<String>,
+    /// The attribute that holds the delay of a link, in milliseconds or with a unit; `None`: `delay_ms`, where a link
+    /// has it.
+    pub delay: Option<String>,
     /// How to read the links; `None`: as the file says.
     pub orientation: Option<Orientation>,
 }
@@ -223,6 +269,16 @@ pub enum Problem {
         /// What stands there.
         text: String,
     },
+    /// An attribute that was asked for, and is no value of that kind or not there at all.
+    #[error("its {attribute} is {text}; expected {expected}")]
+    BadAttribute {
+        /// The attribute.
+        attribute: String,
+        /// What stands there, or that it is missing.
+        text: String,
+        /// What would be right.
+        expected: &'static str,
+    },
     /// A link that is directed in an undirected network, or the other way round.
     #[error("it differs from the others in being directed; expected all links of one kind")]
     MixedOrientation,
@@ -268,6 +324,10 @@ fn read_as(format: Format, text: &str) -> Result<Draft, Fault> {
         Format::NodeLink => node_link::read(text),
         Format::Dot => dot::read(text),
         Format::Csv => csv::read(text),
+        Format::Repetita => repetita::read(text),
+        Format::Caida => caida::read(text),
+        Format::Rocketfuel => rocketfuel::read(text),
+        Format::EdgeList => edge_list::read(text),
     }
 }
 
@@ -292,5 +352,9 @@ pub fn write(topology: &Topology, format: Format) -> String {
         Format::NodeLink => node_link::write(topology),
         Format::Dot => dot::write(topology),
         Format::Csv => csv::write(topology),
+        Format::Repetita => repetita::write(topology),
+        Format::Caida => caida::write(topology),
+        Format::Rocketfuel => rocketfuel::write(topology),
+        Format::EdgeList => edge_list::write(topology),
     }
 }

@@ -12,8 +12,10 @@
 pub(crate) mod arcs;
 mod baseline;
 mod basis;
+mod bounds;
 mod certificate;
 mod simplex;
+mod split;
 mod traffic;
 pub(crate) mod tree;
 
@@ -21,12 +23,16 @@ use std::num::NonZeroU32;
 
 use thiserror::Error;
 
+use crate::routing::{Routing, RoutingError};
 use crate::topology::{LinkId, NodeId, Topology, TopologyError};
 use arcs::Arcs;
+use bounds::Budgets;
 use simplex::Simplex;
 
-pub use baseline::equal_cost_multipath;
+pub use baseline::{equal_cost_multipath, random_multipath, shortest_paths};
+pub use bounds::PathBounds;
 pub use certificate::{Bound, MatrixCertificate, MatrixCertificateError};
+pub use split::{TargetSplit, TargetSplits};
 pub use traffic::{Demand, TrafficMatrix};
 
 /// Utilisations that differ by less, relative, are one level.
@@ -51,6 +57,20 @@ pub enum MatrixError {
         source_name: String,
         /// The name of the target.
         target: String,
+    },
+    /// A demand that has a path, and none within the bounds.
+    #[error("the demand from {source_name:?} to {target:?} has no path within the bounds")]
+    OutOfBounds {
+        /// The name of the source.
+        source_name: String,
+        /// The name of the target.
+        target: String,
+    },
+    /// A link without a delay, where delays are bounded.
+    #[error("{link} has no delay; a bound on the delay takes one for each link")]
+    NoDelay {
+        /// The link, by its position.
+        link: LinkId,
     },
     /// A demand that is no amount.
     #[error("the demand from {source_name:?} to {target:?} is {amount}; expected a number above 0")]
@@ -147,6 +167,7 @@ pub struct MatrixRouting {
     levels: Vec<Level>,
     targets: Vec<TargetFlow>,
     paths: Vec<DemandPath>,
+    bounds: PathBounds,
     certificate: MatrixCertificate,
     effort: MatrixEffort,
 }
@@ -167,7 +188,7 @@ impl MatrixRouting {
         &self.levels
     }
 
-    /// The flows by target: what a router needs, which looks at the destination alone.
+    /// The flows by target: what a router needs, which looks at the destination alone. It does not keep bounds on paths.
     pub fn targets(&self) -> &[TargetFlow] {
         &self.targets
     }
@@ -175,6 +196,33 @@ impl MatrixRouting {
     /// The paths of the demands. Few demands have more than one: no more than there are arcs at their levels.
     pub fn paths(&self) -> &[DemandPath] {
         &self.paths
+    }
+
+    /// How the routing carries one demand (its position in [`demands`](Self::demands)), as a unit flow. Where its paths
+    /// use both directions of an undirected link, what is left is their difference.
+    ///
+    /// # Errors
+    /// [`RoutingError`] if the topology is not the one that was routed in.
+    ///
+    /// # Panics
+    /// If there is no such demand.
+    pub fn share(&self, topology: &Topology, demand: usize) -> Result<Routing, RoutingError> {
+        let Demand { source, target, amount } = self.demands[demand];
+        let mut flows = vec![0.0; topology.link_count()];
+        for path in self.paths.iter().filter(|path| path.demand == demand) {
+            for &arc in &path.arcs {
+                let arc = &self.arcs[arc as usize];
+                let Some(flow) = flows.get_mut(arc.link.index()) else { continue };
+                let is_forward = topology.ends(arc.link).0 == arc.from;
+                *flow += if is_forward { path.amount } else { -path.amount } / amount;
+            }
+        }
+        Routing::new(topology, source, target, &flows)
+    }
+
+    /// The bounds that every path keeps.
+    pub fn bounds(&self) -> &PathBounds {
+        &self.bounds
     }
 
     /// The proof of the levels.
@@ -220,18 +268,62 @@ pub fn solve(
     traffic: &TrafficMatrix,
     levels: Option<NonZeroU32>,
 ) -> Result<MatrixRouting, MatrixError> {
+    solve_within(topology, traffic, levels, &PathBounds::default())
+}
+
+/// Like [`solve`], of all routings whose every path keeps bounds. The levels are those of these routings, and so is
+/// their proof: each demand pays at least for its cheapest path within the bounds.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use capillary::matrix::{Demand, PathBounds, TrafficMatrix, solve_within};
+/// use capillary::{NodeId, Orientation, Topology};
+///
+/// let links = [("a", "b", 1.0), ("a", "c", 1.0), ("c", "b", 1.0)];
+/// let topology = Topology::from_links(Orientation::Directed, links)?;
+/// let traffic = TrafficMatrix::new(vec![Demand { source: NodeId(0), target: NodeId(1), amount: 1.0 }]);
+/// let level = |hops| -> Result<f64, Box<dyn std::error::Error>> {
+///     let bounds = PathBounds { hops: NonZeroU32::new(hops), ..PathBounds::default() };
+///     Ok(solve_within(&topology, &traffic, None, &bounds)?.levels()[0].utilisation)
+/// };
+/// assert!((level(2)? - 0.5).abs() < 1e-9 && (level(1)? - 1.0).abs() < 1e-9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`MatrixError`] as of [`solve`], and for a demand that has no path within the bounds, or a delay that is missing.
+pub fn solve_within(
+    topology: &Topology,
+    traffic: &TrafficMatrix,
+    levels: Option<NonZeroU32>,
+    bounds: &PathBounds,
+) -> Result<MatrixRouting, MatrixError> {
     let demands = traffic.checked(topology)?;
     let arcs = Arcs::new(topology);
     let plain: Vec<(u32, u32, f64)> =
         demands.iter().map(|demand| (demand.source.0, demand.target.0, demand.amount)).collect();
-    let simplex = Simplex::new(&arcs, &plain).map_err(|index| unreachable(topology, &demands[index]))?;
+    let budgets = Budgets::new(topology, &arcs, &demands, bounds)?;
+    let simplex = Simplex::new(&arcs, &plain, budgets)
+        .map_err(|index| without_path(topology, &arcs, &demands[index]))?;
     let mut chain =
         Chain { simplex, levels: Vec::new(), level_of: vec![None; arcs.len()], bounds: Vec::new() };
     chain.run(&arcs, levels)?;
     chain.tighten();
-    let routing = chain.into_routing(&arcs, demands);
+    let routing = chain.into_routing(&arcs, demands, *bounds);
     routing.certificate.verify(topology, &routing)?;
     Ok(routing)
+}
+
+/// Why a demand has no path: there is none at all, or none within the bounds.
+fn without_path(topology: &Topology, arcs: &Arcs, demand: &Demand) -> MatrixError {
+    let mut tree = tree::Tree::new(arcs.nodes());
+    tree.search(arcs, demand.target.0, |_| Some(1.0), |_| 1.0);
+    match unreachable(topology, demand) {
+        MatrixError::Unreachable { source_name, target } if tree.distance(demand.source.0).is_finite() => {
+            MatrixError::OutOfBounds { source_name, target }
+        }
+        error => error,
+    }
 }
 
 fn unreachable(topology: &Topology, demand: &Demand) -> MatrixError {
@@ -306,7 +398,7 @@ impl Chain<'_> {
         true
     }
 
-    fn into_routing(self, arcs: &Arcs, demands: Vec<Demand>) -> MatrixRouting {
+    fn into_routing(self, arcs: &Arcs, demands: Vec<Demand>, bounds: PathBounds) -> MatrixRouting {
         let targets: Vec<TargetFlow> = self
             .simplex
             .by_target()
@@ -338,6 +430,7 @@ impl Chain<'_> {
             levels: self.levels,
             certificate: MatrixCertificate { bounds: self.bounds },
             targets,
+            bounds,
             effort,
         }
     }

@@ -75,17 +75,9 @@ impl Splits {
     /// up.
     pub fn quantized(&self, parts: u32) -> Self {
         let quantize = |split: &Split| {
-            let scaled: Vec<f64> = split.shares.iter().map(|(_, share)| share * f64::from(parts)).collect();
-            // A share that is a whole number but for round-off stays it.
-            let mut whole: Vec<f64> = scaled.iter().map(|share| (share + 1e-9).floor()).collect();
-            let missing = f64::from(parts) - whole.iter().sum::<f64>();
-            let mut order: Vec<usize> = (0..scaled.len()).collect();
-            order.sort_by(|&a, &b| (scaled[b] - whole[b]).total_cmp(&(scaled[a] - whole[a])).then(a.cmp(&b)));
-            for &index in order.iter().take(missing.max(0.0) as usize) {
-                whole[index] += 1.0;
-            }
-            let links =
-                split.shares.iter().zip(whole).map(|((link, _), part)| (*link, part / f64::from(parts)));
+            let shares: Vec<f64> = split.shares.iter().map(|(_, share)| *share).collect();
+            let whole = split.shares.iter().zip(whole_parts(&shares, parts));
+            let links = whole.map(|((link, _), part)| (*link, f64::from(part) / f64::from(parts)));
             Split { node: split.node, shares: links.collect() }
         };
         Self { splits: self.splits.iter().map(quantize).collect() }
@@ -113,4 +105,19 @@ impl Splits {
         }
         Routing::new(topology, source, target, &flows)
     }
+}
+
+/// Shares, which sum to 1, in whole parts, which sum to `parts`: by largest remainder.
+pub(crate) fn whole_parts(shares: &[f64], parts: u32) -> Vec<u32> {
+    let scaled: Vec<f64> = shares.iter().map(|share| share * f64::from(parts)).collect();
+    // A share that is a whole number but for round-off stays it.
+    let mut whole: Vec<u32> = scaled.iter().map(|share| (share + 1e-9).floor() as u32).collect();
+    let remainder = |index: usize| scaled[index] - f64::from(whole[index]);
+    let mut order: Vec<usize> = (0..scaled.len()).collect();
+    order.sort_by(|&a, &b| remainder(b).total_cmp(&remainder(a)).then(a.cmp(&b)));
+    let missing = parts.saturating_sub(whole.iter().sum());
+    for &index in order.iter().take(missing as usize) {
+        whole[index] += 1;
+    }
+    whole
 }

@@ -43,6 +43,14 @@ pub enum TopologyError {
         /// The loss that was given.
         loss: f64,
     },
+    /// A metric that is zero, negative, infinite or not a number.
+    #[error("{link} has metric {metric}; a metric must be positive and finite")]
+    BadMetric {
+        /// The link, by its position.
+        link: LinkId,
+        /// The metric that was given.
+        metric: f64,
+    },
     /// More nodes or links than ids.
     #[error("a topology has at most {} nodes and as many links", u32::MAX / 4)]
     TooLarge,

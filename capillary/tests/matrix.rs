@@ -1,7 +1,10 @@
 //! Whole traffic matrices against the solver for one demand, against a chain of linear programs, and against
 //! themselves.
 
-use capillary::matrix::{Demand, MatrixRouting, TrafficMatrix, solve};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use capillary::matrix::{Demand, MatrixRouting, PathBounds, TrafficMatrix, solve, solve_within};
 use capillary::{Link, Node, NodeId, Orientation, Topology};
 use proptest::prelude::*;
 
@@ -71,6 +74,24 @@ proptest! {
     }
 
     #[test]
+    fn the_shares_of_the_demands_are_routings_and_add_up((topology, demands) in instance()) {
+        if let Some(routing) = routed(&topology, &demands) {
+            let mut load = vec![0.0; topology.link_count()];
+            for (index, demand) in routing.demands().iter().enumerate() {
+                let share = routing.share(&topology, index).unwrap();
+                prop_assert_eq!((share.source(), share.target()), (demand.source, demand.target));
+                share.links().iter().zip(&mut load).for_each(|(link, load)| *load += link.flow * demand.amount);
+            }
+            let largest = routing.arcs().iter().map(|arc| arc.load).fold(0.0, f64::max);
+            for arc in routing.arcs() {
+                let sign = if topology.ends(arc.link).0 == arc.from { 1.0 } else { -1.0 };
+                load[arc.link.index()] -= sign * arc.load;
+            }
+            prop_assert!(load.iter().all(|rest| rest.abs() < 1e-9 * largest), "{load:?}");
+        }
+    }
+
+    #[test]
     fn levels_fall_and_are_proved((topology, demands) in instance()) {
         if let Some(routing) = routed(&topology, &demands) {
             prop_assert!(routing.levels().windows(2).all(|pair| pair[1].utilisation < pair[0].utilisation));
@@ -81,6 +102,135 @@ proptest! {
             }
         }
     }
+}
+
+/// Every path without a circle from a node to the target within the bounds, as positions of arcs, by trying all.
+fn all_paths(
+    routing: &MatrixRouting,
+    topology: &Topology,
+    demand: Demand,
+    bounds: &PathBounds,
+) -> Vec<Vec<usize>> {
+    let mut shortest = f64::INFINITY;
+    let mut found: Vec<(f64, Vec<usize>)> = Vec::new();
+    let mut stack = vec![(demand.source, vec![demand.source], Vec::new(), Duration::ZERO, 0.0)];
+    while let Some((here, seen, path, delay, length)) = stack.pop() {
+        if here == demand.target {
+            shortest = shortest.min(length);
+            let hops = bounds.hops.is_none_or(|hops| path.len() <= hops.get() as usize);
+            if hops && bounds.delay.is_none_or(|longest| delay <= longest) {
+                found.push((length, path));
+            }
+            continue;
+        }
+        for (index, arc) in routing.arcs().iter().enumerate() {
+            if arc.from == here && !seen.contains(&arc.to) {
+                let link = topology.link_weight(arc.link);
+                let (seen, path) = ([&seen[..], &[arc.to]].concat(), [&path[..], &[index]].concat());
+                let delay = delay + link.delay.unwrap_or_default();
+                stack.push((arc.to, seen, path, delay, length + link.length()));
+            }
+        }
+    }
+    let longest = bounds.stretch.map_or(f64::INFINITY, |stretch| stretch * shortest * (1.0 + 1e-9));
+    found.into_iter().filter(|(length, _)| *length <= longest).map(|(_, path)| path).collect()
+}
+
+fn bounded_instance() -> impl Strategy<Value = (Topology, Vec<Demand>, PathBounds)> {
+    let link = (0..7u32, 0..7u32, 1..1000u32, 1..20u64, 1..6u32);
+    let demands = prop::collection::vec((0..7u32, 0..7u32, 1..100u32), 1..8);
+    let bounds = (prop::option::of(1..3u32), prop::option::of(1.0..1.6f64), prop::option::of(1.0..2.0f64));
+    (prop::collection::vec(link, 4..14), orientation(), demands, bounds).prop_map(
+        |(links, orientation, demands, (more_hops, more_delay, stretch))| {
+            let mut topology = Topology::new(orientation);
+            for node in 0..7 {
+                topology.add_node(Node::new(node.to_string())).unwrap();
+            }
+            let ring = (0..7).map(|node| (node, (node + 1) % 7, 50, 9, 2));
+            for (from, to, capacity, delay, metric) in ring.chain(links) {
+                let (delay, metric) = (Some(Duration::from_millis(delay)), Some(f64::from(metric)));
+                let link = Link { delay, metric, ..Link::with_capacity(f64::from(capacity)) };
+                topology.add_link(NodeId(from), NodeId(to), link).unwrap();
+            }
+            // Wide enough for the ring, so that each demand has a path.
+            let bounds = PathBounds {
+                hops: more_hops.and_then(|more| NonZeroU32::new(5 + more)),
+                delay: more_delay.map(|more| Duration::from_secs_f64(0.054 * more)),
+                stretch: stretch.filter(|_| more_hops.is_none() && more_delay.is_none()),
+            };
+            let demand = |(from, to, amount): (u32, u32, u32)| Demand {
+                source: NodeId(from),
+                target: NodeId(to),
+                amount: f64::from(amount),
+            };
+            (topology, demands.into_iter().map(demand).collect(), bounds)
+        },
+    )
+}
+
+proptest! {
+    /// The proof once more, with the cheapest of all paths there are, found without the search by labels.
+    #[test]
+    fn bounds_hold_and_the_levels_are_the_least_within_them((topology, demands, bounds) in bounded_instance()) {
+        prop_assume!(demands.iter().any(|demand| demand.source != demand.target));
+        let routing = solve_within(&topology, &TrafficMatrix::new(demands), None, &bounds).unwrap();
+        let paths: Vec<Vec<Vec<usize>>> =
+            routing.demands().iter().map(|&demand| all_paths(&routing, &topology, demand, &bounds)).collect();
+        for path in routing.paths() {
+            let arcs: Vec<usize> = path.arcs.iter().map(|&arc| arc as usize).collect();
+            prop_assert!(paths[path.demand].contains(&arcs), "{path:?}");
+        }
+        let mut level_of = vec![None; routing.arcs().len()];
+        for bound in routing.certificate().bounds() {
+            let mut price = vec![0.0; routing.arcs().len()];
+            bound.prices.iter().for_each(|&(arc, value)| price[arc as usize] = value);
+            let cost = |path: &Vec<usize>| path.iter().map(|&arc| price[arc]).sum::<f64>();
+            let cheapest = |paths: &Vec<Vec<usize>>| paths.iter().map(cost).fold(f64::INFINITY, f64::min);
+            let paid: f64 =
+                paths.iter().zip(routing.demands()).map(|(paths, demand)| demand.amount * cheapest(paths)).sum();
+            let (mut free, mut held) = (0.0, 0.0);
+            for (arc, price) in price.iter().enumerate() {
+                let worth = price * routing.arcs()[arc].capacity;
+                match level_of[arc] {
+                    None => free += worth,
+                    Some(level) => held += worth * level,
+                }
+            }
+            let level = routing.levels()[bound.level as usize - 1].utilisation;
+            let proved = (paid - held) / free;
+            prop_assert!(proved >= level - ROUND_OFF * (paid / free).max(level), "{bound:?}: {proved} < {level}");
+            bound.settled.iter().for_each(|&arc| level_of[arc as usize] = Some(level));
+        }
+        for (arc, level) in routing.arcs().iter().zip(level_of) {
+            let difference = (arc.utilisation - level.unwrap_or(0.0)).abs();
+            prop_assert!(difference < ROUND_OFF * routing.largest_utilisation(), "{arc:?} {level:?}");
+        }
+    }
+
+    /// Bounds that bind nobody change nothing, though the method is another one.
+    #[test]
+    fn wide_bounds_give_the_same_levels((topology, demands) in instance()) {
+        if let Some(routing) = routed(&topology, &demands) {
+            let bounds = PathBounds { hops: NonZeroU32::new(50), ..PathBounds::default() };
+            let bounded = solve_within(&topology, &TrafficMatrix::new(demands), None, &bounds).unwrap();
+            for (arc, other) in routing.arcs().iter().zip(bounded.arcs()) {
+                let difference = (arc.utilisation - other.utilisation).abs();
+                prop_assert!(difference < 4.0 * ROUND_OFF * routing.largest_utilisation(), "{arc:?} {other:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_demand_without_a_path_within_the_bounds_is_refused_by_name() {
+    let topology = Topology::from_links(Orientation::Directed, [("a", "b", 1.0), ("b", "c", 1.0)]).unwrap();
+    let traffic = TrafficMatrix::new(vec![Demand { source: NodeId(0), target: NodeId(2), amount: 1.0 }]);
+    let refused =
+        |bounds: PathBounds| solve_within(&topology, &traffic, None, &bounds).unwrap_err().to_string();
+    let one = PathBounds { hops: NonZeroU32::new(1), ..PathBounds::default() };
+    assert_eq!(refused(one), "the demand from \"a\" to \"c\" has no path within the bounds");
+    let soon = PathBounds { delay: Some(Duration::from_millis(1)), ..PathBounds::default() };
+    assert_eq!(refused(soon), "link 0 has no delay; a bound on the delay takes one for each link");
 }
 
 /// On the third level, prices of 1e-3 cancel on one path to −5e-19, which looked cheaper than the 0 of another one: the two

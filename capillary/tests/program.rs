@@ -76,6 +76,18 @@ fn a_plan_may_stop_at_a_layer_and_count_in_sixteenths() {
 }
 
 #[test]
+fn compact_json_is_one_line_of_the_same() {
+    let plan = ["plan", ABILENE, "--gravity", "10", "--json"];
+    let compact = printed(&[&plan[..], &["--compact"]].concat());
+    assert_eq!(compact.lines().count(), 1);
+    let (mut short, mut long): (Value, Value) = (serde_json::from_str(&compact).unwrap(), json(&plan));
+    for plan in [&mut short, &mut long] {
+        plan["solver"]["seconds"] = Value::Null;
+    }
+    assert_eq!(short, long);
+}
+
+#[test]
 fn the_table_reads_like_a_report() {
     let table = printed(&["plan", ABILENE, "--from", "Seattle", "--to", "New York"]);
     assert!(table.starts_with(
@@ -277,6 +289,113 @@ fn a_traffic_matrix_is_planned_with_its_proof() {
     assert_eq!(output.status.code(), Some(3));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("line 2, demand 0: there is no node \"Newyork\""), "{text}");
+}
+
+/// Two ways from a to d, the shorter one of which is narrow, with places, delays and metrics.
+fn diamond(name: &str) -> String {
+    let node = |(id, x, y): (&str, f64, f64)| {
+        format!("node [ id {id} label \"{id}\" Longitude {x} Latitude {y} ]\n")
+    };
+    let link = |(from, to, capacity, delay, cost): (u32, u32, u32, u32, u32)| {
+        format!("edge [ source {from} target {to} capacity {capacity} delay_ms {delay} cost {cost} ]\n")
+    };
+    let nodes: String =
+        [("0", 0.0, 0.0), ("1", 1.0, 1.0), ("2", 1.0, -1.0), ("3", 2.0, 0.0)].map(node).concat();
+    let links = [(0, 1, 10, 5, 1), (1, 3, 10, 5, 1), (0, 2, 10, 20, 1), (2, 3, 10, 20, 1), (0, 3, 5, 1, 3)]
+        .map(link)
+        .concat();
+    file(name, &format!("graph [\n{nodes}{links}]\n"))
+}
+
+#[test]
+fn bounds_and_metrics_of_a_matrix_mean_what_they_say() {
+    let network = diamond("bounded.gml");
+    let demands = file("diamond.csv", "from,to,demand\n0,3,10\n");
+    let plan = |more: &[&str]| {
+        let always = ["plan", &network, "--capacity", "capacity", "--demands", &demands, "--json"];
+        json(&[&always[..], more].concat())
+    };
+    let largest = |plan: &Value| plan["levels"][0]["utilisation"].as_f64().unwrap();
+    let routing =
+        |plan: &Value, place: usize| plan["routings"][place]["largest_utilisation"].as_f64().unwrap();
+    let free = plan(&["--quantize", "16"]);
+    assert!((largest(&free) - 0.4).abs() < 1e-9, "{free}");
+    // On fewest links all of it is on the narrow link; by cost it is on the other two ways.
+    assert_eq!((routing(&free, 0), routing(&free, 1)), (2.0, 2.0));
+    let by_cost = plan(&["--metric", "cost"]);
+    assert_eq!((routing(&by_cost, 0), routing(&by_cost, 1)), (1.0, 0.5));
+    // 6.4, 6.4 and 3.2 sixteenths.
+    assert_eq!(free["quantized"]["parts"], 16);
+    let counts = free["quantized"]["splits"][0]["arcs"].as_array().unwrap();
+    assert_eq!(counts.iter().map(|arc| arc[1].as_u64().unwrap()).sum::<u64>(), 16);
+    assert_eq!(free["routings"].as_array().unwrap().len(), 5);
+    for (bound, level) in [
+        (["--max-hops", "1"], 2.0),
+        (["--max-delay", "10ms"], 2.0 / 3.0),
+        (["--max-stretch", "2"], 0.4),
+        (["--max-stretch", "1.5"], 2.0),
+    ] {
+        let bounded = plan(&bound);
+        assert!((largest(&bounded) - level).abs() < 1e-9, "{bound:?}: {bounded}");
+    }
+    let slow = plan(&["--max-delay", "10ms"]);
+    for path in slow["paths"].as_array().unwrap() {
+        assert!(path["delay_ms"].as_f64().unwrap() <= 10.0, "{path}");
+    }
+    let always = ["plan", &network, "--capacity", "capacity", "--demands", &demands, "--max-hops", "3"];
+    let refused = capillary(&[&always[..], &["--quantize", "16"]].concat());
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn failures_of_a_matrix_are_planned_anew_whatever_the_threads() {
+    let network = diamond("failing.gml");
+    let demands = file("failing.csv", "from,to,demand\n0,3,10\n1,3,1\n");
+    let what_if = |more: &[&str]| {
+        let always = ["what-if", &network, "--capacity", "capacity", "--demands", &demands, "--json"];
+        json(&[&always[..], more].concat())
+    };
+    let each = what_if(&["--each", "--threads", "2"]);
+    assert_eq!(each, what_if(&["--each", "--threads", "1"]));
+    assert_eq!(each["failures"].as_array().unwrap().len(), 5);
+    // Without the narrow link 11 are on two ways of 10.
+    let narrow = &each["failures"][4];
+    assert!((narrow["largest_utilisation"].as_f64().unwrap() - 0.55).abs() < 1e-9, "{narrow}");
+    assert_eq!((&narrow["cut_off"], &narrow["demands_cut_off"]), (&0.0.into(), &0.into()));
+    let nodes = what_if(&["--each-node"]);
+    let last = &nodes["failures"][3];
+    assert_eq!((&last["cut_off"], &last["largest_utilisation"]), (&1.0.into(), &Value::Null));
+    // Nodes 1 and 2 are 157 km from 0, node 3 is 222 km away.
+    let region = what_if(&["--fail-region", "0:160km"]);
+    assert_eq!(region["failures"][0]["failed"], "region 0:160km (0, 1, 2)");
+    let groups = file("duct.txt", "north: 0, 1\nsouth: 2--3\n");
+    let groups = what_if(&["--groups", &groups, "--each-group"]);
+    assert_eq!(
+        (&groups["failures"][0]["failed"], &groups["failures"][1]["failed"]),
+        (&"north".into(), &"south".into())
+    );
+}
+
+#[test]
+fn matrices_over_time_are_a_row_each_and_pictures_show_utilisations() {
+    let network = diamond("timed.gml");
+    let first = file("monday.csv", "from,to,demand\n0,3,10\n");
+    let second = file("tuesday.csv", "from,to,demand\n0,3,20\n");
+    let always = ["plan", &network, "--capacity", "capacity", "--demands", &first, "--demands", &second];
+    let curves = file("curves.svg", "");
+    let rows = printed(&[&always[..], &["--json", "--plot", &curves]].concat());
+    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let largest = |row: &Value| row["routings"][3]["largest_utilisation"].as_f64().unwrap();
+    assert_eq!((&rows[0]["matrix"], &rows[1]["matrix"]), (&"monday".into(), &"tuesday".into()));
+    assert!((largest(&rows[1]) - 2.0 * largest(&rows[0])).abs() < 1e-9);
+    assert!(std::fs::read_to_string(&curves).unwrap().starts_with("<svg"));
+    let map = printed(&["draw", &network, "--capacity", "capacity", "--demands", &first]);
+    // A half of a line for each direction.
+    assert_eq!(map.matches("<title>link").count(), 10);
+    assert!(map.contains("0 to 1: utilisation 0.4000, 4.0000 of 10"), "{map}");
+    let several = capillary(&["draw", &network, "--demands", &first, "--demands", &second]);
+    let complaint = String::from_utf8_lossy(&several.stderr);
+    assert!(several.status.code() == Some(2) && complaint.contains("draw takes one matrix"), "{complaint}");
 }
 
 #[test]

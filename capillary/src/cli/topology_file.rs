@@ -9,7 +9,8 @@ use crate::format::{Format, Loaded, ReadError, ReadOptions, read};
 /// A topology file on the command line.
 #[derive(Debug, clap::Args)]
 pub struct TopologyFile {
-    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV; - for standard input
+    /// The topology file: GML, GraphML, SNDlib XML or native, node-link JSON, DOT, CSV, Repetita, CAIDA relationships,
+    /// Rocketfuel maps, lists of links; - for standard input
     #[arg(value_name = "FILE")]
     path: PathBuf,
     /// The format of the topology file, if its content does not tell
@@ -21,6 +22,13 @@ pub struct TopologyFile {
     /// The capacity of links that have none, or one of 0 or less
     #[arg(long, value_name = "X", requires = "capacity", value_parser = positive)]
     default_capacity: Option<f64>,
+    /// The attribute that holds the links' metric (IGP weight), in which the shortest paths of the baselines are measured;
+    /// without it 1 each
+    #[arg(long, value_name = "ATTR")]
+    metric: Option<String>,
+    /// The attribute that holds the links' delay, in ms or with a unit (5us, 0.1s); without it delay_ms, where links have it
+    #[arg(long, value_name = "ATTR")]
+    delay: Option<String>,
     /// Read links as one-way, whatever the file says
     #[arg(long, conflicts_with = "undirected")]
     directed: bool,
@@ -57,8 +65,14 @@ impl TopologyFile {
             (_, true) => Some(Orientation::Undirected),
             _ => None,
         };
-        let (format, capacity) = (self.input_format, self.capacity.clone());
-        let options = ReadOptions { format, capacity, default_capacity: self.default_capacity, orientation };
+        let options = ReadOptions {
+            format: self.input_format,
+            capacity: self.capacity.clone(),
+            default_capacity: self.default_capacity,
+            metric: self.metric.clone(),
+            delay: self.delay.clone(),
+            orientation,
+        };
         Ok(read(&bytes, &options)?)
     }
 }

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use super::labels::width;
 use super::layout::Point;
-use super::{BORDER, Drawing, INK, LAYER_COLOURS, NO_LAYER, THICKEST, THINNEST, UNUSED, colour, escape};
+use super::{
+    BORDER, Drawing, INK, LAYER_COLOURS, NO_LAYER, THICKEST, THINNEST, UNUSED, colour, escape, utilisation,
+};
 use crate::routing::Routing;
 use crate::topology::Topology;
 
@@ -42,6 +44,9 @@ impl Legend {
         rows.extend(drawing.notes.iter().cloned().map(Row::Note));
         if let Some(routing) = drawing.routing {
             rows.extend(lines(drawing.topology, routing));
+        }
+        for (colour, width, text) in drawing.arcs.map(utilisation::legend).unwrap_or_default() {
+            rows.push(Row::Line { colour, width, has_border: false, text });
         }
         rows.extend(drawing.unit.as_ref().map(|unit| bar(unit, scale)));
         let width = rows.iter().map(Row::width).fold(0.0, f64::max);

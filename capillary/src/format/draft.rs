@@ -51,6 +51,15 @@ impl Draft {
         }
     }
 
+    /// The same with a node for each link end, for lists of links: one without any is a file that was cut off.
+    pub(super) fn with_links(mut self, text: &str) -> Result<Self, Fault> {
+        if self.links.is_empty() {
+            return Err(Fault::expected(text.trim_end().len(), "end of file", "a link"));
+        }
+        self.add_missing_nodes();
+        Ok(self)
+    }
+
     /// The topology, and what is odd about it.
     pub(super) fn build(self, options: &ReadOptions) -> Result<(Topology, Vec<String>), Fault> {
         let own = if self.directed { Orientation::Directed } else { Orientation::Undirected };
@@ -112,9 +121,35 @@ impl DraftLink {
             None => 1.0,
         };
         let number = |name: &str| self.attributes.get(name).and_then(|text| text.parse::<f64>().ok());
-        let delay = number("delay_ms").and_then(|delay| Duration::try_from_secs_f64(delay / 1e3).ok());
+        let delay = match &options.delay {
+            Some(attribute) => {
+                let expected = "a delay in milliseconds, or with a unit as 5us, 3ms or 0.1s";
+                Some(self.attribute(index, attribute, expected, delay)?)
+            }
+            None => number("delay_ms").and_then(|delay| Duration::try_from_secs_f64(delay / 1e3).ok()),
+        };
+        let metric = options.metric.as_ref().map(|attribute| {
+            let value = |text: &str| text.trim().parse().ok().filter(|&m: &f64| m.is_finite() && m > 0.0);
+            self.attribute(index, attribute, "a metric, a number above 0", value)
+        });
         let loss = number("loss").filter(|loss| (0.0..=1.0).contains(loss));
-        Ok(Link { id: self.id, capacity, delay, loss })
+        Ok(Link { capacity, delay, loss, metric: metric.transpose()?, id: self.id })
+    }
+
+    /// An attribute that was asked for.
+    fn attribute<T>(
+        &self,
+        index: usize,
+        attribute: &str,
+        expected: &'static str,
+        value: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, Fault> {
+        let text = self.attributes.get(attribute);
+        text.and_then(|text| value(text)).ok_or_else(|| {
+            let text = text.cloned().unwrap_or_else(|| format!("missing (it has: {})", self.present()));
+            let problem = Problem::BadAttribute { attribute: attribute.to_string(), text, expected };
+            Fault::at(self.place, self.name(index), problem)
+        })
     }
 
     fn capacity(&self, index: usize, attribute: &str, default: Option<f64>) -> Result<f64, Fault> {
@@ -139,10 +174,24 @@ impl DraftLink {
     }
 }
 
+/// A delay in milliseconds, or with a unit: s, ms, us (µs).
+fn delay(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let number = text.trim_end_matches(|c: char| c.is_alphabetic() || c.is_whitespace());
+    let per_second = match text[number.len()..].trim() {
+        "" | "ms" => 1e3,
+        "s" => 1.0,
+        "us" | "µs" | "μs" => 1e6,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(number.parse::<f64>().ok()? / per_second).ok()
+}
+
 /// What writers say of a link besides its ends, in every format by these names.
 pub(super) fn attributes(link: &Link) -> Vec<(&'static str, f64)> {
     let mut attributes = vec![("capacity", link.capacity)];
     attributes.extend(link.delay.map(|delay| ("delay_ms", delay.as_secs_f64() * 1e3)));
     attributes.extend(link.loss.map(|loss| ("loss", loss)));
+    attributes.extend(link.metric.map(|metric| ("metric", metric)));
     attributes
 }

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
+use crate::format::csv::{FROM, TO, header, is_named, separator};
 use crate::format::fault::{Fault, Place, offset_in};
-use crate::format::{Format, ReadError, graphml, sndlib_native};
+use crate::format::{Format, ReadError, edge_list, graphml, repetita, sndlib_native};
 use crate::lookup::find_node;
 use crate::matrix::{Demand, TrafficMatrix};
 use crate::topology::Topology;
 
-const FROM: [&str; 4] = ["from", "source", "src", "origin"];
-const TO: [&str; 5] = ["to", "target", "dst", "dest", "destination"];
-const AMOUNT: [&str; 6] = ["demand", "amount", "value", "traffic", "volume", "bandwidth"];
+const AMOUNT: [&str; 9] =
+    ["demand", "amount", "value", "traffic", "volume", "bandwidth", "bw", "load", "demandvalue"];
 
 /// A demand as it stands in a file.
 pub(super) struct Entry {
@@ -21,8 +21,8 @@ pub(super) struct Entry {
 }
 
 /// Reads the demands of a file whose nodes are those of `topology`: SNDlib XML or native (the network's own file or
-/// another), node-link JSON with `demands` in its graph, or a table with the columns from, to and demand, separated by
-/// commas, semicolons or tabs. Amounts may have a unit, as `2.5G`: see [`amount`].
+/// another), node-link JSON with `demands` in its graph, Repetita's demands, or a table with the columns from, to and
+/// demand, separated by commas, semicolons, tabs or bars. Amounts may have a unit, as `2.5G`: see [`amount`].
 ///
 /// ```
 /// use capillary::format::{ReadOptions, read, read_traffic};
@@ -55,6 +55,8 @@ fn entries(text: &str) -> Result<Vec<Entry>, Fault> {
         Some(Format::SndlibNative) => sndlib_native::demands(text),
         Some(Format::SndlibXml) => xml(text),
         Some(Format::NodeLink) => json(text),
+        Some(Format::EdgeList) => edge_list::demands(text),
+        Some(Format::Repetita) => repetita::demands(text),
         _ => table(text),
     }
 }
@@ -113,22 +115,19 @@ pub fn amount(text: &str) -> Option<f64> {
 }
 
 fn table(text: &str) -> Result<Vec<Entry>, Fault> {
-    let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
-    let header = text.lines().find(|line| !is_comment(line)).unwrap_or("");
-    let separator =
-        [b'\t', b';', b','].into_iter().find(|&mark| header.as_bytes().contains(&mark)).unwrap_or(b',');
+    let header = header(text);
     let mut reader = ::csv::ReaderBuilder::new()
         .comment(Some(b'#'))
         .flexible(true)
-        .delimiter(separator)
+        .delimiter(separator(header))
         .trim(::csv::Trim::All)
         .from_reader(text.as_bytes());
     let refused = |error: ::csv::Error| {
         let line = error.position().map_or(1, |position| position.line() as usize);
         Fault::at(Place::Line(line), "table", crate::format::Problem::Syntax(error.to_string()))
     };
-    let names: Vec<String> = reader.headers().map_err(refused)?.iter().map(str::to_ascii_lowercase).collect();
-    let column = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
+    let names: Vec<String> = reader.headers().map_err(refused)?.iter().map(str::to_string).collect();
+    let column = |known: &[&str]| names.iter().position(|name| is_named(name, known));
     let (Some(from), Some(to), Some(amount)) = (column(&FROM), column(&TO), column(&AMOUNT)) else {
         let place = offset_in(text, header);
         return Err(Fault::expected(place, "header", "columns \"from\", \"to\" and \"demand\""));

@@ -20,6 +20,8 @@ pub(crate) struct Arcs {
     /// The arcs into node v: `entering[first[v]..first[v + 1]]`.
     first: Vec<u32>,
     entering: Vec<u32>,
+    /// The arcs out of each node. Index: node.
+    leaving: Vec<Vec<u32>>,
 }
 
 impl Arcs {
@@ -46,7 +48,11 @@ impl Arcs {
             entering[*place as usize] = index as u32;
             *place += 1;
         }
-        Self { arcs, first, entering }
+        let mut leaving = vec![Vec::new(); topology.node_count()];
+        for (index, arc) in arcs.iter().enumerate() {
+            leaving[arc.tail as usize].push(index as u32);
+        }
+        Self { arcs, first, entering, leaving }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -63,6 +69,11 @@ impl Arcs {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Arc)> {
         (0..).zip(&self.arcs)
+    }
+
+    /// The arcs out of a node.
+    pub(crate) fn leaving(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        self.leaving[node as usize].iter().copied()
     }
 
     /// The arcs into a node.

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::matrix::MatrixRouting;
 use crate::matrix::arcs::Arcs;
-use crate::matrix::tree::Tree;
+use crate::matrix::bounds::{Budgets, Ways};
 use crate::topology::Topology;
 
 /// How far a bound may stay below its level, relative to the two sums whose difference the bound is.
@@ -66,6 +66,22 @@ pub enum MatrixCertificateError {
         /// What it may have.
         limit: f64,
     },
+    /// A path that is none of its demand.
+    #[error("path {path} is none of its demand: {what}")]
+    BadPath {
+        /// The path, as a position in [`MatrixRouting::paths`].
+        path: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Paths that do not carry their demand.
+    #[error("{missing} of demand {demand} is on no path")]
+    NotCarried {
+        /// The demand, as a position in [`MatrixRouting::demands`].
+        demand: usize,
+        /// What is missing; below 0: what is too much.
+        missing: f64,
+    },
     /// Flows to a target that do not carry its demands.
     #[error("at node {node} the flow to node {target} is {actual}; its demand makes it {expected}")]
     NotConserved {
@@ -94,11 +110,14 @@ impl MatrixCertificate {
     /// [`MatrixCertificateError`] tells the first thing that is not as it must be.
     pub fn verify(&self, topology: &Topology, routing: &MatrixRouting) -> Result<(), MatrixCertificateError> {
         let arcs = Arcs::new(topology);
+        let budgets = Budgets::new(topology, &arcs, routing.demands(), routing.bounds())
+            .map_err(|_| MatrixCertificateError::Malformed { bound: 0, what: "a delay is missing" })?;
+        let mut ways = Ways::new(arcs.nodes(), budgets);
         check_flows(&arcs, routing)?;
+        check_paths(&arcs, routing, ways.budgets())?;
         let mut level_of = vec![None; arcs.len()];
-        let mut tree = Tree::new(arcs.nodes());
         for (index, bound) in self.bounds.iter().enumerate() {
-            self.check_bound(index, &arcs, routing, &level_of, &mut tree)?;
+            self.check_bound(index, &arcs, routing, &level_of, &mut ways)?;
             let utilisation = routing.levels()[bound.level as usize - 1].utilisation;
             bound.settled.iter().for_each(|&arc| level_of[arc as usize] = Some(utilisation));
         }
@@ -111,7 +130,7 @@ impl MatrixCertificate {
         arcs: &Arcs,
         routing: &MatrixRouting,
         level_of: &[Option<f64>],
-        tree: &mut Tree,
+        ways: &mut Ways,
     ) -> Result<(), MatrixCertificateError> {
         let malformed = |what| Err(MatrixCertificateError::Malformed { bound: index, what });
         let bound = &self.bounds[index];
@@ -134,7 +153,7 @@ impl MatrixCertificate {
         if free <= 0.0 || bound.settled.is_empty() || !bound.settled.iter().all(is_priced) {
             return malformed("an arc is settled that is settled already or has no price");
         }
-        let paid = paid(arcs, routing, &price, tree);
+        let paid = paid(arcs, routing, &price, ways);
         let proved = (paid - settled) / free;
         if proved < level.utilisation - TOLERANCE * (paid / free).max(level.utilisation) {
             let (level, claimed) = (bound.level, level.utilisation);
@@ -145,18 +164,52 @@ impl MatrixCertificate {
 }
 
 /// What all demands pay together on their shortest ways.
-fn paid(arcs: &Arcs, routing: &MatrixRouting, price: &[f64], tree: &mut Tree) -> f64 {
+fn paid(arcs: &Arcs, routing: &MatrixRouting, price: &[f64], ways: &mut Ways) -> f64 {
     let mut paid = 0.0;
-    let mut searched = None;
+    let mut begin = 0;
     // Demands are sorted by target.
-    for demand in routing.demands() {
-        if searched != Some(demand.target) {
-            tree.search(arcs, demand.target.0, |arc| Some(price[arc as usize]), |_| 1.0);
-            searched = Some(demand.target);
+    for same_target in routing.demands().chunk_by(|a, b| a.target == b.target) {
+        let demands = begin..begin + same_target.len();
+        let length = |arc: u32| Some(price[arc as usize]);
+        ways.search(arcs, same_target[0].target.0, demands.clone(), length, |_| 1.0);
+        for (index, demand) in demands.clone().zip(same_target) {
+            paid += demand.amount * ways.distance(index, demand.source.0);
         }
-        paid += demand.amount * tree.distance(demand.source.0);
+        begin = demands.end;
     }
     paid
+}
+
+/// Whether the paths lead from source to target within the bounds, and carry each demand.
+fn check_paths(
+    arcs: &Arcs,
+    routing: &MatrixRouting,
+    budgets: Option<&Budgets>,
+) -> Result<(), MatrixCertificateError> {
+    let mut rest: Vec<f64> = routing.demands().iter().map(|demand| demand.amount).collect();
+    for (index, path) in routing.paths().iter().enumerate() {
+        let wrong = |what| Err(MatrixCertificateError::BadPath { path: index, what });
+        let demand = routing.demands()[path.demand];
+        let mut here = demand.source.0;
+        for &arc in &path.arcs {
+            if arcs.arc(arc).tail != here {
+                return wrong("it is broken");
+            }
+            here = arcs.arc(arc).head;
+        }
+        if here != demand.target.0 {
+            return wrong("it ends elsewhere");
+        }
+        if budgets.is_some_and(|budgets| !budgets.allows(path.demand, &path.arcs)) {
+            return wrong("it exceeds a bound");
+        }
+        rest[path.demand] -= path.amount;
+    }
+    let carries = |(rest, demand): (&f64, &crate::matrix::Demand)| rest.abs() <= 1e-9 * demand.amount;
+    match rest.iter().zip(routing.demands()).position(|pair| !carries(pair)) {
+        Some(demand) => Err(MatrixCertificateError::NotCarried { demand, missing: rest[demand] }),
+        None => Ok(()),
+    }
 }
 
 /// Whether the flows to each target leave each node as its demand says, and are what the arcs carry.

@@ -8,7 +8,7 @@ mod tight;
 
 use crate::matrix::arcs::Arcs;
 use crate::matrix::basis::Inverse;
-use crate::matrix::tree::Tree;
+use crate::matrix::bounds::{Budgets, Ways};
 use tight::OpenArcs;
 
 /// A way counts as cheaper only if it is so by this much, relative to the prices on it and on the way of now, and if
@@ -107,7 +107,7 @@ pub(super) struct Simplex<'n> {
     paid: f64,
     /// The arcs that demands to each target of `by_target` may still use.
     open: OpenArcs,
-    tree: Tree,
+    ways: Ways,
     pub(super) count: Count,
     /// Pivots since the inverse was last found anew.
     since: usize,
@@ -116,9 +116,13 @@ pub(super) struct Simplex<'n> {
 }
 
 impl<'n> Simplex<'n> {
-    /// Every demand on a path of its own; `None` for one that has no path: its index among `demands` (source, target,
-    /// amount), which must be sorted by target.
-    pub(super) fn new(arcs: &'n Arcs, demands: &[(u32, u32, f64)]) -> Result<Self, usize> {
+    /// Every demand on a path of its own, within budgets if there are any; an error for one that has no path: its index
+    /// among `demands` (source, target, amount), which must be sorted by target.
+    pub(super) fn new(
+        arcs: &'n Arcs,
+        demands: &[(u32, u32, f64)],
+        budgets: Option<Budgets>,
+    ) -> Result<Self, usize> {
         let flow = |&(source, _, amount): &(u32, u32, f64)| Flow {
             source,
             amount,
@@ -146,7 +150,7 @@ impl<'n> Simplex<'n> {
             price: vec![0.0; arcs.len()],
             paid: 0.0,
             open,
-            tree: Tree::new(arcs.nodes()),
+            ways: Ways::new(arcs.nodes(), budgets),
             count: Count::default(),
             since: 0,
             idle: 0,
@@ -168,7 +172,8 @@ impl<'n> Simplex<'n> {
                 })
                 .collect();
             for (target, range) in self.by_target.clone() {
-                self.tree.search(self.arcs, target, |arc| Some(lengths[arc as usize]), |_| 1.0);
+                let length = |arc: u32| Some(lengths[arc as usize]);
+                self.ways.search(self.arcs, target, range.clone(), length, |_| 1.0);
                 for index in range {
                     self.respread(index, pass, &lengths)?;
                 }
@@ -180,16 +185,17 @@ impl<'n> Simplex<'n> {
     /// Moves a demand to the shortest path of the tree, if it is shorter than its own by what its move would change.
     fn respread(&mut self, index: usize, pass: usize, lengths: &[f64]) -> Result<(), usize> {
         let (source, amount) = (self.flows[index].source, self.flows[index].amount);
-        if self.tree.distance(source).is_infinite() {
+        let distance = self.ways.distance(index, source);
+        if distance.is_infinite() {
             return Err(index);
         }
         let now: f64 = self.flows[index].key.iter().map(|&arc| lengths[arc as usize]).sum();
         // From pass to pass fewer demands move, so that they do not all jump to and fro together.
         let stays = !(index + pass).is_multiple_of(pass + 1);
-        if pass > 0 && (stays || self.tree.distance(source) > 0.9 * now) {
+        if pass > 0 && (stays || distance > 0.9 * now) {
             return Ok(());
         }
-        let path = self.tree.path(self.arcs, source);
+        let path = self.ways.path(self.arcs, index, source);
         for &arc in &self.flows[index].key {
             self.load[arc as usize] -= amount;
         }
@@ -318,7 +324,13 @@ impl<'n> Simplex<'n> {
 
     /// Closes for each target the arcs that are on no shortest path by the prices of now, which settle some arcs. Returns
     /// prices that prove the level over all arcs, none below 0; `None` if round-off made a circle below 0.
+    ///
+    /// Within bounds nothing is closed, and the prices are a proof as they are.
     pub(super) fn close_detours(&mut self, settled: &[u32]) -> Option<Vec<(u32, f64)>> {
+        if self.ways.are_bounded() {
+            let prices = (0..).zip(self.price.iter().copied());
+            return Some(prices.filter(|&(_, price)| price > 0.0).collect());
+        }
         let distance: Option<Vec<Vec<f64>>> =
             (0..self.by_target.len()).map(|place| self.distances(place)).collect();
         Some(self.open.close_detours(self.arcs, &self.price, distance?, settled))
@@ -328,8 +340,9 @@ impl<'n> Simplex<'n> {
     fn distances(&mut self, place: usize) -> Option<Vec<f64>> {
         let (price, open) = (&self.price, self.open.of(place));
         let length = |arc: u32| open[arc as usize].then(|| price[arc as usize]);
-        let found = self.tree.search(self.arcs, self.by_target[place].0, length, |_| 1.0);
-        found.then(|| (0..self.arcs.nodes() as u32).map(|node| self.tree.distance(node)).collect())
+        let tree = &mut self.ways.tree;
+        let found = tree.search(self.arcs, self.by_target[place].0, length, |_| 1.0);
+        found.then(|| (0..self.arcs.nodes() as u32).map(|node| tree.distance(node)).collect())
     }
 
     /// Lets tight arcs go whose price is below 0.
@@ -343,6 +356,12 @@ impl<'n> Simplex<'n> {
         }
     }
 
+    /// Whether the load of an arc is fixed: it is settled, and each demand has only ways left that keep it where it is.
+    /// Within bounds ways are not closed, and what a settled arc may carry is only its limit.
+    fn is_fixed(&self, arc: u32) -> bool {
+        self.settled[arc as usize].is_some() && !self.ways.are_bounded()
+    }
+
     fn has_negative_price(&self) -> bool {
         self.most_negative_price().is_some()
     }
@@ -350,7 +369,7 @@ impl<'n> Simplex<'n> {
     fn most_negative_price(&self) -> Option<usize> {
         let prices = self.basis.inverse.row(self.basis.level?);
         let weight = |row: usize| prices[row] * self.arcs.arc(self.basis.rows[row]).capacity;
-        let is_free = |&row: &usize| self.settled[self.basis.rows[row] as usize].is_none();
+        let is_free = |&row: &usize| !self.is_fixed(self.basis.rows[row]);
         let lowest = (0..prices.len()).filter(is_free).min_by(|&a, &b| weight(a).total_cmp(&weight(b)))?;
         (weight(lowest) < -ROUND_OFF).then_some(lowest)
     }
@@ -392,16 +411,16 @@ impl<'n> Simplex<'n> {
         let length = |arc: u32| open[arc as usize].then(|| price[arc as usize]);
         let detour = |arc: u32| 1.0 + 4.0 * (load[arc as usize] / arcs.arc(arc).capacity / worst).powi(2);
         self.count.trees += 1;
-        if !self.tree.search(arcs, target, length, detour) {
+        if !self.ways.search(arcs, target, range.clone(), length, detour) {
             return false;
         }
         let mut candidates: Vec<(f64, usize, Vec<u32>)> = range
             .filter_map(|index| {
                 let Flow { source, key, amount, .. } = &self.flows[index];
-                if self.cost(key) <= self.tree.distance(*source) {
+                if self.cost(key) <= self.ways.distance(index, *source) {
                     return None;
                 }
-                let path = self.tree.path(self.arcs, *source);
+                let path = self.ways.path(self.arcs, index, *source);
                 Some((self.gain(key, &path, *amount)?, index, path))
             })
             .collect();
@@ -416,96 +435,6 @@ impl<'n> Simplex<'n> {
             }
         }
         moved
-    }
-
-    /// Removes a row and a column of the basis; the last ones take their places.
-    fn remove(&mut self, row: usize, column: usize) {
-        let Basis { rows, columns, values, inverse, level } = &mut self.basis;
-        inverse.remove(row, column);
-        self.row_of[rows.swap_remove(row) as usize] = None;
-        if let Some(&arc) = rows.get(row) {
-            self.row_of[arc as usize] = Some(row as u32);
-        }
-        columns.swap_remove(column);
-        values.swap_remove(column);
-        let last = columns.len();
-        match columns.get(column) {
-            Some(Column::Level) => *level = Some(column),
-            Some(Column::Path { flow, .. }) => {
-                let places = &mut self.flows[*flow].columns;
-                places.iter_mut().filter(|place| **place == last).for_each(|place| *place = column);
-            }
-            None => {}
-        }
-    }
-
-    fn level_entries(&self) -> Vec<(usize, f64)> {
-        let entry = |(row, &arc): (usize, &u32)| (row, self.level_entry(arc));
-        self.basis.rows.iter().enumerate().map(entry).filter(|(_, entry)| *entry != 0.0).collect()
-    }
-
-    fn level_entry(&self, arc: u32) -> f64 {
-        if self.settled[arc as usize].is_none() { self.arcs.arc(arc).capacity } else { 0.0 }
-    }
-
-    /// A path's arcs less those of the key, in the rows of the tight arcs.
-    fn path_entries(&self, path: &[u32], key: &[u32]) -> Vec<(usize, f64)> {
-        let signed = path.iter().map(|arc| (arc, 1.0)).chain(key.iter().map(|arc| (arc, -1.0)));
-        let entry = |(&arc, sign): (&u32, f64)| Some((self.row_of[arc as usize]? as usize, sign));
-        signed.filter_map(entry).collect()
-    }
-
-    /// The entry of a column in the row of an arc, if it is not zero.
-    fn entry(&self, arc: u32, column: usize) -> Option<f64> {
-        let entry = match &self.basis.columns[column] {
-            Column::Level => self.level_entry(arc),
-            Column::Path { flow, arcs } => pivot::path_entry(arc, arcs, &self.flows[*flow].key),
-        };
-        (entry != 0.0).then_some(entry)
-    }
-
-    /// Finds the inverse, what each column carries and the loads anew after many pivots, from the columns themselves.
-    fn renew_if_worn(&mut self, worn: usize) {
-        if self.since < worn {
-            return;
-        }
-        self.since = 0;
-        let entries = |column: &Column| match column {
-            Column::Level => self.level_entries(),
-            Column::Path { flow, arcs } => self.path_entries(arcs, &self.flows[*flow].key),
-        };
-        let columns: Vec<Vec<(usize, f64)>> = self.basis.columns.iter().map(entries).collect();
-        if let Some(inverse) = Inverse::of(&columns) {
-            self.basis.inverse = inverse;
-            self.revalue();
-            self.reprice();
-        }
-    }
-
-    /// What every column carries, from what the tight arcs carry.
-    fn revalue(&mut self) {
-        // A free arc may carry what the level says, which is a column; without a level it carries what it does.
-        let has_level = self.basis.level.is_some();
-        let free = |arc: u32| if has_level { self.leeway[arc as usize] } else { self.load[arc as usize] };
-        let limit = |&arc: &u32| self.settled[arc as usize].unwrap_or(free(arc));
-        let mut missing: Vec<(usize, f64)> = self.basis.rows.iter().map(limit).enumerate().collect();
-        self.load.fill(0.0);
-        for flow in &mut self.flows {
-            flow.key_flow = flow.amount;
-            flow.key.iter().for_each(|&arc| self.load[arc as usize] += flow.amount);
-        }
-        for ((_, missing), &arc) in missing.iter_mut().zip(&self.basis.rows) {
-            *missing -= self.load[arc as usize];
-        }
-        let Basis { columns, values, inverse, .. } = &mut self.basis;
-        *values = inverse.times(&missing);
-        for (column, value) in columns.iter().zip(values.iter()) {
-            let Column::Path { flow, arcs } = column else { continue };
-            let flow = &mut self.flows[*flow];
-            flow.key_flow -= value;
-            arcs.iter().for_each(|&arc| self.load[arc as usize] += value);
-            flow.key.iter().for_each(|&arc| self.load[arc as usize] -= value);
-        }
     }
 
     /// The flow on each arc (index: arc) to each target, with the target.

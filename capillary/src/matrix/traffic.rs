@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::matrix::MatrixError;
+use crate::matrix::arcs::Arcs;
+use crate::matrix::tree::Tree;
 use crate::topology::{NodeId, Topology};
 
 /// What one node has to send to another, in the unit of the capacities.
@@ -42,6 +44,34 @@ impl TrafficMatrix {
         let sum: f64 = pairs().map(|(from, to)| from.1 * to.1).sum();
         let demand = |((source, a), (target, b))| Demand { source, target, amount: total * a * b / sum };
         Self { demands: pairs().map(demand).filter(|demand| demand.amount > 0.0).collect() }
+    }
+
+    /// The demands whose targets can be reached, and those whose cannot, as after a failure.
+    ///
+    /// # Errors
+    /// [`MatrixError`] names a node that the topology does not have.
+    pub fn by_reach(&self, topology: &Topology) -> Result<(Self, Self), MatrixError> {
+        let arcs = Arcs::new(topology);
+        let mut tree = Tree::new(arcs.nodes());
+        let mut demands = self.demands.clone();
+        demands.sort_by_key(|demand| (demand.target, demand.source));
+        let (mut reached, mut cut) = (Self::default(), Self::default());
+        for same_target in demands.chunk_by(|a, b| a.target == b.target) {
+            topology.check_node(same_target[0].target)?;
+            tree.search(&arcs, same_target[0].target.0, |_| Some(1.0), |_| 1.0);
+            for demand in same_target {
+                topology.check_node(demand.source)?;
+                let part = if tree.distance(demand.source.0).is_finite() { &mut reached } else { &mut cut };
+                part.demands.push(*demand);
+            }
+        }
+        Ok((reached, cut))
+    }
+
+    /// The sum of all demands between two different nodes.
+    pub fn total(&self) -> f64 {
+        let between = self.demands.iter().filter(|demand| demand.source != demand.target);
+        between.map(|demand| demand.amount).fold(0.0, |sum, amount| sum + amount)
     }
 
     /// The demands by target and source, those between the same two nodes as one, those of a node to itself left out.

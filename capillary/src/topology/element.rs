@@ -92,12 +92,15 @@ pub struct Link {
     pub delay: Option<Duration>,
     /// Share of the packets that the link loses, in [0, 1]. Planning does not look at it [design §2].
     pub loss: Option<f64>,
+    /// Its metric (weight, cost) in an interior gateway protocol: what shortest paths are measured in, above 0. `None`:
+    /// 1. Capillary routing does not look at it.
+    pub metric: Option<f64>,
 }
 
 impl Default for Link {
     /// A link of capacity 1, as everywhere in the thesis.
     fn default() -> Self {
-        Self { id: None, capacity: 1.0, delay: None, loss: None }
+        Self { id: None, capacity: 1.0, delay: None, loss: None, metric: None }
     }
 }
 
@@ -107,12 +110,20 @@ impl Link {
         Self { capacity, ..Self::default() }
     }
 
+    /// How much the link adds to the length of a path: its metric, or 1.
+    pub fn length(&self) -> f64 {
+        self.metric.unwrap_or(1.0)
+    }
+
     pub(super) fn check(&self, link: LinkId) -> Result<(), TopologyError> {
         if !(self.capacity.is_finite() && self.capacity > 0.0) {
             return Err(TopologyError::BadCapacity { link, capacity: self.capacity });
         }
-        match self.loss {
-            Some(loss) if !(0.0..=1.0).contains(&loss) => Err(TopologyError::BadLoss { link, loss }),
+        match (self.loss, self.metric) {
+            (Some(loss), _) if !(0.0..=1.0).contains(&loss) => Err(TopologyError::BadLoss { link, loss }),
+            (_, Some(metric)) if !(metric.is_finite() && metric > 0.0) => {
+                Err(TopologyError::BadMetric { link, metric })
+            }
             _ => Ok(()),
         }
     }

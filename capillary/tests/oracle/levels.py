@@ -14,6 +14,10 @@ import json
 import sys
 from collections import defaultdict
 
+# How far HiGHS may be off, and how much of the smallest arc's capacity a settled arc may carry beyond its level: the
+# first that HiGHS comes to an end with, for amounts may be too large for the others.
+PRECISION = [1e-10, 1e-9, 1e-8, 1e-7]
+
 
 def demands_of(plan):
     demands = {(path["from"], path["to"]): path["demand"] for path in plan["paths"]}
@@ -82,8 +86,12 @@ def chain(plan):
     nodes = {name: i for i, name in enumerate(sorted({a["from"] for a in arcs} | {a["to"] for a in arcs}))}
     targets = {name: i for i, name in enumerate(sorted({target for _, target in demands}))}
     n, m, k = len(nodes), len(arcs), len(targets)
-    scale = max(demands.values())
-    capacity = numpy.array([arc["capacity"] for arc in arcs]) / scale
+    # The smallest capacity is 1 and so is the largest utilisation: what is round-off on a large arc is no more on a
+    # small one. The levels are the plan's only in their unit.
+    capacity = numpy.array([arc["capacity"] for arc in arcs])
+    unit, smallest = plan["levels"][0]["utilisation"], capacity.min()
+    capacity = capacity / smallest
+    scale = unit * smallest
     rows, columns, values = [], [], []
     for t in range(k):
         for a, arc in enumerate(arcs):
@@ -101,20 +109,24 @@ def chain(plan):
     while numpy.isnan(level).any():
         rows = [a for t in range(k) for a in range(m)] + [a for a in range(m) if numpy.isnan(level[a])]
         columns = list(range(k * m)) + [k * m] * int(numpy.isnan(level).sum())
-        values = [1.0 / capacity[a] for t in range(k) for a in range(m)] + [-1.0] * int(numpy.isnan(level).sum())
+        values = [1.0] * (k * m) + [-capacity[a] for a in range(m) if numpy.isnan(level[a])]
         load = coo_matrix((values, (rows, columns)), shape=(m, k * m + 1)).tocsr()
-        limit = numpy.nan_to_num(level, nan=0.0)
-        solved = linprog(cost, A_ub=load, b_ub=limit + 1e-10 * (limit > 0), A_eq=balance, b_eq=supply, method="highs")
+        for precision in PRECISION:
+            limit = numpy.nan_to_num(level * capacity + precision, nan=0.0)
+            options = {"primal_feasibility_tolerance": precision, "dual_feasibility_tolerance": precision}
+            solved = linprog(cost, A_ub=load, b_ub=limit, A_eq=balance, b_eq=supply, method="highs", options=options)
+            if solved.status == 0:
+                break
         assert solved.status == 0, solved.message
         t = solved.x[-1]
         if t <= 1e-9:
             level[numpy.isnan(level)] = 0.0
             break
         price = -solved.ineqlin.marginals
-        held = numpy.isnan(level) & (price > 1e-6)
+        held = numpy.isnan(level) & (price * capacity > 1e-6)
         assert held.any()
         level[held] = t
-    return level
+    return level * unit
 
 
 def main():

@@ -42,7 +42,7 @@ impl Compare {
         let text = match self.printing.format() {
             Print::Table => table(&routings).to_string(),
             Print::Csv => table(&routings).csv(),
-            Print::Json => format!("{:#}\n", json(&network, &routings)),
+            Print::Json => self.printing.json(&json(&network, &routings)),
             Print::Dot => {
                 return Err(Failure::usage("compare has no --format dot; use plan or draw"));
             }

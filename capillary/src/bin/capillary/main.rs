@@ -4,6 +4,7 @@
 mod batch;
 mod compare;
 mod inspect;
+mod matrix;
 mod plan;
 mod schedule;
 mod source;
@@ -12,8 +13,10 @@ mod what_if;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use capillary::draw::Drawing;
 use capillary::format::{self, Format};
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use matrix::MatrixSource;
 use program::{EXIT_CODES, Failure, install, output, picture};
 use source::Source;
 
@@ -70,12 +73,20 @@ struct Printing {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// JSON without line breaks and blanks
+    #[arg(long)]
+    compact: bool,
     /// The file to write; standard output without it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 impl Printing {
+    /// An object as it is to be printed.
+    fn json(&self, object: &serde_json::Value) -> String {
+        if self.compact { format!("{object}\n") } else { format!("{object:#}\n") }
+    }
+
     fn format(&self) -> Print {
         if self.json { Print::Json } else { self.format }
     }
@@ -87,23 +98,45 @@ impl Printing {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  capillary draw Abilene.gml --from Seattle --to \"New York\" -o abilene.svg"
+    after_help = "Examples:\n  capillary draw Abilene.gml --from Seattle --to \"New York\" -o abilene.svg\n  \
+                        capillary draw abilene.xml --capacity module_capacity --demands abilene.xml -o load.png"
 )]
+#[command(group = clap::ArgGroup::new("what").args(["from", "demands", "gravity"]))]
 struct Draw {
     #[command(flatten)]
     source: Source,
     /// Where the demand comes from; with --to: draw the routing
-    #[arg(long, requires = "to")]
+    #[arg(long, requires = "to", conflicts_with = "MatrixSource")]
     from: Option<String>,
     /// Where the demand goes
     #[arg(long, requires = "from")]
     to: Option<String>,
+    #[command(flatten)]
+    matrix: MatrixSource,
+    #[command(flatten)]
+    bounds: matrix::Bounds,
+    /// With --demands or --gravity: what is drawn
+    #[arg(long, value_enum, default_value_t = Drawn::Capillary, requires = "MatrixSource")]
+    routing: Drawn,
     /// Stop at this layer
-    #[arg(long, requires = "from")]
+    #[arg(long, requires = "what")]
     layers: Option<std::num::NonZeroU32>,
     /// The file to write; standard output without it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// The routings of a matrix that can be drawn, in the order of [`matrix::Compared::loads`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Drawn {
+    /// Every demand on one shortest path
+    ShortestPath,
+    /// Equal-cost multipath
+    Multipath,
+    /// Random multipath
+    Random,
+    /// Capillary routing
+    Capillary,
 }
 
 #[derive(Debug, clap::Args)]
@@ -136,6 +169,9 @@ fn main() -> ExitCode {
 impl Draw {
     fn run(&self) -> Result<(), Failure> {
         let network = self.source.load()?;
+        if self.matrix.is_there() {
+            return self.draw_matrix(&network);
+        }
         let routing = match (&self.from, &self.to) {
             (Some(from), Some(to)) => {
                 let (from, to) = (network.find(from)?, network.find(to)?);
@@ -149,6 +185,23 @@ impl Draw {
             _ => None,
         };
         picture::put(self.output.as_deref(), &capillary::draw::svg(&network.topology, routing.as_ref()))
+    }
+
+    /// What all demands together do to every arc, under one routing.
+    fn draw_matrix(&self, network: &source::Network) -> Result<(), Failure> {
+        let matrix = self.matrix.load_one(network, "draw")?;
+        let compared = matrix::Compared::of(network, &matrix.traffic, self.layers, &self.bounds.paths())?;
+        let loads = &compared.loads[self.routing as usize];
+        let note = format!(
+            "{}, {} demands, {} in all: largest utilisation {:.4}",
+            loads.routing,
+            compared.capillary.demands().len(),
+            matrix::amount(matrix.traffic.total()),
+            loads.largest()
+        );
+        let drawing = Drawing::of(&network.topology).with_utilisations(&loads.arcs).with_note(note);
+        let drawing = drawing.with_note("half a line is what the node at its end sends");
+        picture::put(self.output.as_deref(), &drawing.svg())
     }
 }
 

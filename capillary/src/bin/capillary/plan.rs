@@ -7,13 +7,13 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use capillary::matrix::TrafficMatrix;
 use capillary::{
     Arithmetic, Certificate, CertificateError, NodeId, Routing, Solution, SolveError, Splits, Topology,
     exact, lp, solve_certified, solve_layers,
 };
 use serde_json::{Value, json};
 
+use crate::matrix::{Bounds, MatrixSource};
 use crate::source::{Network, Source};
 use crate::{Print, Printing, batch};
 use answer::Answer;
@@ -46,13 +46,14 @@ pub(crate) struct Plan {
     /// Many pairs: a file with two names a line (separated by a comma or a tab), or all
     #[arg(long, value_name = "FILE|all")]
     pub(crate) pairs: Option<PathBuf>,
-    /// All demands of a traffic matrix at once: SNDlib (the network's own file or another), TopoHub's JSON, or a table
-    /// with the columns from, to and demand
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "solver", "quantize"])]
-    demands: Option<PathBuf>,
-    /// The same for demands that follow the capacities of the nodes' links (gravity) and are X in all
-    #[arg(long, value_name = "X", conflicts_with_all = ["exact", "solver", "quantize"])]
-    gravity: Option<f64>,
+    #[command(flatten)]
+    matrix: MatrixSource,
+    #[command(flatten)]
+    bounds: Bounds,
+    /// With --demands or --gravity: draw the utilisations of all arcs, sorted, beside those of the baselines (with several
+    /// matrices the largest by matrix), as .svg or .png
+    #[arg(long, value_name = "FILE", requires = "MatrixSource")]
+    plot: Option<PathBuf>,
     /// Threads for many pairs; without it, as many as there are processors
     #[arg(long, requires = "pairs")]
     pub(crate) threads: Option<NonZeroU32>,
@@ -60,10 +61,10 @@ pub(crate) struct Plan {
     #[arg(long, conflicts_with = "exact")]
     pub(crate) layers: Option<NonZeroU32>,
     /// Rational arithmetic: for small networks, flows and loads as p/q in JSON
-    #[arg(long, conflicts_with = "pairs")]
+    #[arg(long, conflicts_with_all = ["pairs", "MatrixSource"])]
     exact: bool,
     /// How to solve
-    #[arg(long, value_enum, default_value_t = Solver::MaxFlow, conflicts_with_all = ["pairs", "exact"])]
+    #[arg(long, value_enum, default_value_t = Solver::MaxFlow, conflicts_with_all = ["pairs", "exact", "MatrixSource"])]
     solver: Solver,
     /// At most so many paths
     #[arg(long, default_value_t = 16)]
@@ -71,8 +72,9 @@ pub(crate) struct Plan {
     /// Enough paths to carry this share of the demand
     #[arg(long, default_value_t = 1.0, value_parser = share)]
     cover: f64,
-    /// Split ratios in multiples of 1/N, and the load error that this costs
-    #[arg(long, value_name = "N", value_parser = ["16", "32", "64"], conflicts_with = "pairs")]
+    /// Split ratios in multiples of 1/N, and the load error that this costs; of a matrix for each node and destination
+    #[arg(long, value_name = "N", value_parser = ["16", "32", "64"])]
+    #[arg(conflicts_with_all = ["pairs", "max_hops", "max_delay", "max_stretch"])]
     quantize: Option<String>,
     #[command(flatten)]
     pub(crate) printing: Printing,
@@ -117,9 +119,9 @@ impl Plan {
         if let Some(pairs) = &self.pairs {
             return batch::run(self, &network, pairs);
         }
-        if let Some(traffic) = self.traffic(&network)? {
-            let (layers, printing) = (self.layers, &self.printing);
-            return demands::run(&demands::Request { traffic, layers, printing, network: &network });
+        if self.matrix.is_there() {
+            let matrices = self.matrix.load(&network)?;
+            return self.request(&network).run(&matrices);
         }
         let (Some(from), Some(to)) = (&self.from, &self.to) else {
             return Err(Failure::usage("--from and --to are needed"));
@@ -127,19 +129,22 @@ impl Plan {
         let answer = self.answer(&network, network.find(from)?, network.find(to)?)?;
         let text = match self.printing.format() {
             Print::Table => answer.table(output::columns(self.printing.path())),
-            Print::Json => format!("{:#}\n", answer.json()),
+            Print::Json => self.printing.json(&answer.json()),
             Print::Csv => answer.links().csv(),
             Print::Dot => answer.dot(),
         };
         output::put(self.printing.path(), &text)
     }
 
-    /// The traffic matrix, if one is asked for.
-    fn traffic(&self, network: &Network) -> Result<Option<TrafficMatrix>, Failure> {
-        match (&self.demands, self.gravity) {
-            (Some(path), _) => demands::read(network, path).map(Some),
-            (None, Some(total)) => Ok(Some(demands::gravity(network, total))),
-            (None, None) => Ok(None),
+    /// What is asked for of matrices.
+    fn request<'a>(&'a self, network: &'a Network) -> demands::Request<'a> {
+        demands::Request {
+            network,
+            levels: self.layers,
+            bounds: self.bounds.paths(),
+            parts: self.quantize.as_ref().and_then(|parts| parts.parse().ok()),
+            plot: self.plot.as_deref(),
+            printing: &self.printing,
         }
     }
 
@@ -237,7 +242,7 @@ fn by_rationals(network: &Network, from: NodeId, to: NodeId) -> Result<Solved, F
 }
 
 #[allow(clippy::disallowed_methods, reason = "the program tells how long it took")]
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = work();
     (result, start.elapsed())

@@ -1,12 +1,15 @@
 //! `capillary what-if`.
 
+mod matrix;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use capillary::{LinkId, NodeId, Routing, SolveError, Splits, solve};
+use capillary::{LinkId, NodeId, Position, Routing, SolveError, Splits, solve};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::matrix::MatrixSource;
 use crate::source::{Network, Source};
 use crate::{Print, Printing};
 use program::table::number;
@@ -17,39 +20,59 @@ const USAGE: &str = "\
 capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --each
        capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --fail <LINK>...
        capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --fail-node <NODE>...
-       capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --groups <FILE> --fail-group <NAME>...";
+       capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --groups <FILE> --fail-group <NAME>...
+       capillary what-if [OPTIONS] <FILE> --demands <FILE> --each
+       capillary what-if [OPTIONS] <FILE> --gravity <X> --each";
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = USAGE)]
-#[command(group = clap::ArgGroup::new("failing").required(true).multiple(true).args(["fail", "fail_node", "fail_group", "each"]))]
+#[command(group = clap::ArgGroup::new("failing").required(true).multiple(true).args(["fail", "fail_node", "fail_region", "fail_group", "each", "each_node", "each_group"]))]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["from", "demands", "gravity"]))]
 #[command(
     after_help = "Examples:\n  capillary what-if Abilene.gml --from Seattle --to \"New York\" --each --format csv\n  \
-                        capillary what-if Abilene.gml --from Seattle --to \"New York\" --fail Denver--Seattle"
+                        capillary what-if Abilene.gml --from Seattle --to \"New York\" --fail Denver--Seattle\n  \
+                        capillary what-if abilene.xml --capacity module_capacity --demands abilene.xml --each"
 )]
 pub(crate) struct WhatIf {
     #[command(flatten)]
     source: Source,
     /// Where the demand comes from
-    #[arg(long)]
-    from: String,
+    #[arg(long, requires = "to")]
+    from: Option<String>,
     /// Where the demand goes
+    #[arg(long, requires = "from")]
+    to: Option<String>,
+    #[command(flatten)]
+    matrix: MatrixSource,
+    /// Threads for --each, --each-node and --each-group; without it, as many as there are processors
     #[arg(long)]
-    to: String,
+    threads: Option<std::num::NonZeroU32>,
     /// Links that fail together: a position, an id, or the ends as A--B
     #[arg(long, num_args = 1.., value_name = "LINK")]
     fail: Vec<String>,
     /// Nodes that fail, with all of their links
     #[arg(long, num_args = 1.., value_name = "NODE")]
     fail_node: Vec<String>,
-    /// Groups that fail, each with all of its links (see --groups)
+    /// A region that fails: all nodes within a radius around a node, with all of their links, as Denver:300km (on a map of
+    /// longitudes and latitudes) or Denver:2.5 (in the unit of the positions)
+    #[arg(long, num_args = 1.., value_name = "NODE:RADIUS")]
+    fail_region: Vec<String>,
+    /// Shared-risk groups that fail, each with all of its links (see --groups)
     #[arg(long, num_args = 1.., value_name = "NAME", requires = "groups")]
     fail_group: Vec<String>,
-    /// A file of groups: on each line a name, a colon, and links separated by commas
+    /// A file of shared-risk groups: on each line a name, a colon, and links separated by commas
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
-    /// Every single failure of a link that the routing uses, one row each
-    #[arg(long, conflicts_with_all = ["fail", "fail_node", "fail_group"])]
+    /// Every single failure of a link that the routing uses (of a matrix: of any link), one row each
+    #[arg(long, conflicts_with_all = ["fail", "fail_node", "fail_region", "fail_group"])]
     each: bool,
+    /// Every single failure of a node, one row each
+    #[arg(long, conflicts_with_all = ["fail", "fail_node", "fail_region", "fail_group", "each"])]
+    each_node: bool,
+    /// Every failure of a shared-risk group of --groups, one row each
+    #[arg(long, requires = "groups")]
+    #[arg(conflicts_with_all = ["fail", "fail_node", "fail_region", "fail_group", "each", "each_node"])]
+    each_group: bool,
     #[command(flatten)]
     printing: Printing,
 }
@@ -66,47 +89,145 @@ struct Case {
 impl WhatIf {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let network = self.source.load()?;
-        let pair = (network.find(&self.from)?, network.find(&self.to)?);
-        let before = solve(&network.topology, pair.0, pair.1).map_err(|error| network.unsolvable(error))?;
-        let cases = if self.each {
-            let used: Vec<LinkId> = before.used_links().map(|(link, _)| link).collect();
-            let each = used.par_iter().map(|&link| case(&network, pair, &before, &BTreeSet::from([link])));
-            each.collect::<Result<Vec<Case>, Failure>>()?
-        } else {
-            vec![case(&network, pair, &before, &self.failed(&network)?)?]
+        let threads = self.threads.map_or(0, |threads| threads.get() as usize);
+        if self.matrix.is_there() {
+            let traffic = self.matrix.load_one(&network, "what-if")?.traffic;
+            let every: Vec<LinkId> = network.topology.links().map(|(link, ..)| link).collect();
+            let cases = matrix::Cases::of(&network, &traffic, &self.failures(&network, &every)?, threads)?;
+            let text = match self.printing.format() {
+                Print::Table => {
+                    let table = cases.table().folded(output::columns(self.printing.path()));
+                    format!("{}\n\n{table}", cases.before())
+                }
+                Print::Csv => cases.table().csv(),
+                Print::Json => self.printing.json(&cases.json()),
+                Print::Dot => return Err(Failure::usage("what-if has no --format dot")),
+            };
+            return output::put(self.printing.path(), &text);
+        }
+        self.one_demand(&network, threads)
+    }
+
+    fn one_demand(&self, network: &Network, threads: usize) -> Result<(), Failure> {
+        let (Some(from), Some(to)) = (&self.from, &self.to) else {
+            return Err(Failure::usage("--from and --to are needed"));
         };
+        let pair = (network.find(from)?, network.find(to)?);
+        let before = solve(&network.topology, pair.0, pair.1).map_err(|error| network.unsolvable(error))?;
+        let used: Vec<LinkId> = before.used_links().map(|(link, _)| link).collect();
+        let failures = self.failures(network, &used)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| Failure::usage(format!("--threads: {error}")))?;
+        let cases = pool.install(|| {
+            let each = failures.par_iter().map(|failed| case(network, pair, &before, failed));
+            each.collect::<Result<Vec<Case>, Failure>>()
+        })?;
         let text = match self.printing.format() {
             Print::Table => {
                 let table = table(&cases).folded(output::columns(self.printing.path()));
                 format!("before: largest load {}\n\n{table}", number(before.largest_load()))
             }
             Print::Csv => table(&cases).csv(),
-            Print::Json => format!("{:#}\n", json(&before, &cases)),
+            Print::Json => self.printing.json(&json(&before, &cases)),
             Print::Dot => return Err(Failure::usage("what-if has no --format dot")),
         };
         output::put(self.printing.path(), &text)
     }
 
-    fn failed(&self, network: &Network) -> Result<BTreeSet<LinkId>, Failure> {
-        let mut failed = BTreeSet::new();
+    /// The failures to look at, of which those of single links are those of `links`.
+    fn failures(&self, network: &Network, links: &[LinkId]) -> Result<Vec<Failed>, Failure> {
+        if self.each {
+            let one =
+                |&link: &LinkId| Failed { name: network.link_name(link), links: BTreeSet::from([link]) };
+            return Ok(links.iter().map(one).collect());
+        }
+        if self.each_node {
+            let nodes = network.topology.nodes().map(|(node, _)| node);
+            let one = |node| Failed { name: network.name(node).into(), links: links_of(network, &[node]) };
+            return Ok(nodes.map(one).collect());
+        }
+        let groups = self.groups.as_ref().map_or(Ok(BTreeMap::new()), |path| read_groups(network, path))?;
+        if self.each_group {
+            let one =
+                |(name, links): (String, Vec<LinkId>)| Failed { name, links: links.into_iter().collect() };
+            return Ok(groups.into_iter().map(one).collect());
+        }
+        Ok(vec![self.failed(network, &groups)?])
+    }
+
+    /// All that fails together, by the names that the user gave it.
+    fn failed(&self, network: &Network, groups: &BTreeMap<String, Vec<LinkId>>) -> Result<Failed, Failure> {
+        let (mut links, mut names) = (BTreeSet::new(), Vec::new());
         for name in &self.fail {
-            failed.extend(network.find_links(name)?);
+            let found = network.find_links(name)?;
+            names.extend(found.iter().map(|&link| network.link_name(link)));
+            links.extend(found);
         }
         for name in &self.fail_node {
             let node = network.find(name)?;
-            let touches = |&(_, from, to, _): &(LinkId, NodeId, NodeId, _)| from == node || to == node;
-            failed.extend(network.topology.links().filter(touches).map(|(link, ..)| link));
+            names.push(format!("node {}", network.name(node)));
+            links.extend(links_of(network, &[node]));
         }
-        let groups = self.groups.as_ref().map_or(Ok(BTreeMap::new()), |path| read_groups(network, path))?;
+        for name in &self.fail_region {
+            let nodes = region(network, name)?;
+            let inside: Vec<&str> = nodes.iter().map(|&node| network.name(node)).collect();
+            names.push(format!("region {name} ({})", inside.join(", ")));
+            links.extend(links_of(network, &nodes));
+        }
         for name in &self.fail_group {
-            let links = groups.get(name).ok_or_else(|| {
+            let members = groups.get(name).ok_or_else(|| {
                 let known: Vec<&str> = groups.keys().map(String::as_str).collect();
                 Failure::usage(format!("there is no group {name:?}; the file has {}", known.join(", ")))
             })?;
-            failed.extend(links);
+            names.push(format!("group {name}"));
+            links.extend(members);
         }
-        Ok(failed)
+        Ok(Failed { name: names.join(", "), links })
     }
+}
+
+/// Links that fail together, and what they are called.
+struct Failed {
+    name: String,
+    links: BTreeSet<LinkId>,
+}
+
+/// All links that end at any of these nodes.
+fn links_of(network: &Network, nodes: &[NodeId]) -> BTreeSet<LinkId> {
+    let touches =
+        |&(_, from, to, _): &(LinkId, NodeId, NodeId, _)| nodes.contains(&from) || nodes.contains(&to);
+    network.topology.links().filter(touches).map(|(link, ..)| link).collect()
+}
+
+/// The nodes of `NODE:RADIUS`.
+fn region(network: &Network, text: &str) -> Result<Vec<NodeId>, Failure> {
+    let expected = || Failure::usage(format!("{text:?} is no region; expected NODE:RADIUS, as Denver:300km"));
+    let (name, radius) = text.rsplit_once(':').ok_or_else(expected)?;
+    let (number, on_earth) = match radius.trim().strip_suffix("km") {
+        Some(number) => (number, true),
+        None => (radius, false),
+    };
+    let radius = number.trim().parse::<f64>().ok().filter(|radius| *radius >= 0.0).ok_or_else(expected)?;
+    let centre = network.find(name)?;
+    let position = |node| network.topology.node_weight(node).position;
+    let place = position(centre).ok_or_else(|| {
+        Failure::usage(format!(
+            "{} has no position in the topology file; a region takes one",
+            network.name(centre)
+        ))
+    })?;
+    let distance =
+        |a: Position, b: Position| if on_earth { kilometres(a, b) } else { (a.x - b.x).hypot(a.y - b.y) };
+    let nodes = network.topology.nodes().map(|(node, _)| node);
+    Ok(nodes.filter(|&node| position(node).is_some_and(|other| distance(place, other) <= radius)).collect())
+}
+
+/// The length of the great circle between two places given in degrees (haversine formula).
+fn kilometres(a: Position, b: Position) -> f64 {
+    const EARTH_RADIUS_KM: f64 = 6371.0;
+    let half = |degrees: f64| (degrees.to_radians() / 2.0).sin().powi(2);
+    let along = a.y.to_radians().cos() * b.y.to_radians().cos() * half(b.x - a.x);
+    2.0 * EARTH_RADIUS_KM * (half(b.y - a.y) + along).sqrt().min(1.0).asin()
 }
 
 fn read_groups(network: &Network, path: &Path) -> Result<BTreeMap<String, Vec<LinkId>>, Failure> {
@@ -130,9 +251,9 @@ fn case(
     network: &Network,
     (from, to): (NodeId, NodeId),
     before: &Routing,
-    failed: &BTreeSet<LinkId>,
+    failed: &Failed,
 ) -> Result<Case, Failure> {
-    let (rest, _) = network.topology.filter_links(|link| !failed.contains(&link));
+    let (rest, _) = network.topology.filter_links(|link| !failed.links.contains(&link));
     // The smallest capacity may have failed; loads go on to be counted in the same unit.
     let unit = |topology: &capillary::Topology| topology.smallest_capacity().unwrap_or(1.0);
     let ratio = unit(&network.topology) / unit(&rest);
@@ -141,8 +262,7 @@ fn case(
         Err(SolveError::Unreachable { .. }) => None,
         Err(error) => return Err(network.unsolvable(error)),
     };
-    let names: Vec<String> = failed.iter().map(|&link| network.link_name(link)).collect();
-    Ok(Case { name: names.join(", "), lost: lost(before, failed), after })
+    Ok(Case { name: failed.name.clone(), lost: lost(before, &failed.links), after })
 }
 
 /// The share of the demand that meets a failed link, when each node splits what it gets without regard to where it came

@@ -1,6 +1,7 @@
-//! One step of the method: what enters, how far it goes, what leaves.
+//! One step of the method: what enters, how far it goes, what leaves; and the basis that it leaves behind.
 
-use super::{Column, Entering, Flow, ROUND_OFF, Simplex};
+use super::{Basis, Column, Entering, Flow, ROUND_OFF, Simplex};
+use crate::matrix::basis::Inverse;
 
 /// A share of a demand or of what an arc may carry that is round-off.
 const SLOP: f64 = 1e-12;
@@ -136,10 +137,11 @@ impl Simplex<'_> {
     fn stops_by_slacks(&self, change: &Change, stops: &mut Vec<Stop>) {
         let level = if self.basis.level.is_none() { self.height() } else { self.level() };
         // What a settled arc carries is fixed, by its row or by the other rows together.
-        let is_loose = |arc: u32| self.row_of[arc as usize].is_none() && self.settled[arc as usize].is_none();
+        let is_loose = |arc: u32| self.row_of[arc as usize].is_none() && !self.is_fixed(arc);
         for (arc, content) in self.arcs.iter().filter(|(arc, _)| is_loose(*arc)) {
-            let limit = level * content.capacity + self.leeway[arc as usize];
-            let growth = change.level * content.capacity;
+            let settled = self.settled[arc as usize];
+            let limit = settled.unwrap_or(level * content.capacity + self.leeway[arc as usize]);
+            let growth = if settled.is_some() { 0.0 } else { change.level * content.capacity };
             let rate = change.load[arc as usize] - growth;
             if rate > ROUND_OFF * content.capacity.min(1.0) {
                 let room = (limit - self.load[arc as usize]).max(0.0);
@@ -239,10 +241,100 @@ impl Simplex<'_> {
         std::mem::swap(&mut self.flows[flow].key_flow, &mut self.basis.values[column]);
         self.replace_column(column, entering, &solved, value);
     }
+
+    /// Removes a row and a column of the basis; the last ones take their places.
+    pub(super) fn remove(&mut self, row: usize, column: usize) {
+        let Basis { rows, columns, values, inverse, level } = &mut self.basis;
+        inverse.remove(row, column);
+        self.row_of[rows.swap_remove(row) as usize] = None;
+        if let Some(&arc) = rows.get(row) {
+            self.row_of[arc as usize] = Some(row as u32);
+        }
+        columns.swap_remove(column);
+        values.swap_remove(column);
+        let last = columns.len();
+        match columns.get(column) {
+            Some(Column::Level) => *level = Some(column),
+            Some(Column::Path { flow, .. }) => {
+                let places = &mut self.flows[*flow].columns;
+                places.iter_mut().filter(|place| **place == last).for_each(|place| *place = column);
+            }
+            None => {}
+        }
+    }
+
+    fn level_entries(&self) -> Vec<(usize, f64)> {
+        let entry = |(row, &arc): (usize, &u32)| (row, self.level_entry(arc));
+        self.basis.rows.iter().enumerate().map(entry).filter(|(_, entry)| *entry != 0.0).collect()
+    }
+
+    fn level_entry(&self, arc: u32) -> f64 {
+        if self.settled[arc as usize].is_none() { self.arcs.arc(arc).capacity } else { 0.0 }
+    }
+
+    /// A path's arcs less those of the key, in the rows of the tight arcs.
+    fn path_entries(&self, path: &[u32], key: &[u32]) -> Vec<(usize, f64)> {
+        let signed = path.iter().map(|arc| (arc, 1.0)).chain(key.iter().map(|arc| (arc, -1.0)));
+        let entry = |(&arc, sign): (&u32, f64)| Some((self.row_of[arc as usize]? as usize, sign));
+        signed.filter_map(entry).collect()
+    }
+
+    /// The entry of a column in the row of an arc, if it is not zero.
+    fn entry(&self, arc: u32, column: usize) -> Option<f64> {
+        let entry = match &self.basis.columns[column] {
+            Column::Level => self.level_entry(arc),
+            Column::Path { flow, arcs } => path_entry(arc, arcs, &self.flows[*flow].key),
+        };
+        (entry != 0.0).then_some(entry)
+    }
+
+    /// Finds the inverse, what each column carries and the loads anew after many pivots, from the columns themselves.
+    pub(super) fn renew_if_worn(&mut self, worn: usize) {
+        if self.since < worn {
+            return;
+        }
+        self.since = 0;
+        let entries = |column: &Column| match column {
+            Column::Level => self.level_entries(),
+            Column::Path { flow, arcs } => self.path_entries(arcs, &self.flows[*flow].key),
+        };
+        let columns: Vec<Vec<(usize, f64)>> = self.basis.columns.iter().map(entries).collect();
+        if let Some(inverse) = Inverse::of(&columns) {
+            self.basis.inverse = inverse;
+            self.revalue();
+            self.reprice();
+        }
+    }
+
+    /// What every column carries, from what the tight arcs carry.
+    fn revalue(&mut self) {
+        // A free arc may carry what the level says, which is a column; without a level it carries what it does.
+        let has_level = self.basis.level.is_some();
+        let free = |arc: u32| if has_level { self.leeway[arc as usize] } else { self.load[arc as usize] };
+        let limit = |&arc: &u32| self.settled[arc as usize].unwrap_or(free(arc));
+        let mut missing: Vec<(usize, f64)> = self.basis.rows.iter().map(limit).enumerate().collect();
+        self.load.fill(0.0);
+        for flow in &mut self.flows {
+            flow.key_flow = flow.amount;
+            flow.key.iter().for_each(|&arc| self.load[arc as usize] += flow.amount);
+        }
+        for ((_, missing), &arc) in missing.iter_mut().zip(&self.basis.rows) {
+            *missing -= self.load[arc as usize];
+        }
+        let Basis { columns, values, inverse, .. } = &mut self.basis;
+        *values = inverse.times(&missing);
+        for (column, value) in columns.iter().zip(values.iter()) {
+            let Column::Path { flow, arcs } = column else { continue };
+            let flow = &mut self.flows[*flow];
+            flow.key_flow -= value;
+            arcs.iter().for_each(|&arc| self.load[arc as usize] += value);
+            flow.key.iter().for_each(|&arc| self.load[arc as usize] -= value);
+        }
+    }
 }
 
 /// A path's entry less the key's in the row of an arc.
-pub(super) fn path_entry(arc: u32, path: &[u32], key: &[u32]) -> f64 {
+fn path_entry(arc: u32, path: &[u32], key: &[u32]) -> f64 {
     f64::from(u8::from(path.contains(&arc))) - f64::from(u8::from(key.contains(&arc)))
 }
 

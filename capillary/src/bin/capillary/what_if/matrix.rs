@@ -1,0 +1,128 @@
+//! `capillary what-if --demands`: what failures do to all demands of a matrix.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+
+use capillary::matrix::{ArcUse, MatrixError, TrafficMatrix, equal_cost_multipath, solve};
+use capillary::{LinkId, Topology};
+use program::table::number;
+use program::{Failure, Table};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use super::Failed;
+use crate::source::Network;
+
+/// The largest utilisations of a network.
+struct Utilisation {
+    capillary: f64,
+    multipath: f64,
+}
+
+/// One failure and what is left.
+struct Case {
+    name: String,
+    /// The share of all demands that was on the failed links before anybody moved.
+    lost: f64,
+    /// The share of all demands whose targets cannot be reached any more, and how many these are.
+    cut: (f64, usize),
+    /// What the other demands make of the links that are left; `None` if there are none.
+    after: Option<Utilisation>,
+}
+
+/// All failures of a matrix.
+pub(super) struct Cases {
+    before: Utilisation,
+    cases: Vec<Case>,
+}
+
+impl Cases {
+    /// Every failure, each planned anew for all demands, on so many threads (0: as many as there are processors).
+    pub(super) fn of(
+        network: &Network,
+        traffic: &TrafficMatrix,
+        failures: &[Failed],
+        threads: usize,
+    ) -> Result<Self, Failure> {
+        let unroutable = |error: MatrixError| network.unroutable(&error);
+        let routing = solve(&network.topology, traffic, None).map_err(unroutable)?;
+        let before = utilisation(&network.topology, traffic).map_err(unroutable)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| Failure::usage(format!("--threads: {error}")))?;
+        let case = |failed: &Failed| {
+            let on_failed = lost(routing.paths(), routing.arcs(), &failed.links);
+            Case::of(network, traffic, failed, on_failed / traffic.total())
+        };
+        // Failures differ in how long they take, so that no thread gets a fixed part of them.
+        let cases = pool.install(|| failures.par_iter().with_max_len(1).map(case).collect::<Result<_, _>>());
+        Ok(Self { before, cases: cases.map_err(unroutable)? })
+    }
+
+    pub(super) fn before(&self) -> String {
+        let Utilisation { capillary, multipath } = self.before;
+        format!("before: largest utilisation {}, multipath {}", number(capillary), number(multipath))
+    }
+
+    pub(super) fn table(&self) -> Table {
+        let mut table =
+            Table::new(["lost", "cut off", "largest utilisation after", "multipath after", "failed"]);
+        for case in &self.cases {
+            let after = match &case.after {
+                Some(after) => [after.capillary, after.multipath].map(number),
+                None => ["-", "-"].map(String::from),
+            };
+            let [capillary, multipath] = after;
+            table.push(vec![number(case.lost), number(case.cut.0), capillary, multipath, case.name.clone()]);
+        }
+        table
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let cases: Vec<Value> = self
+            .cases
+            .iter()
+            .map(|case| {
+                let after = case.after.as_ref();
+                json!({
+                    "failed": case.name, "lost": case.lost, "cut_off": case.cut.0,
+                    "demands_cut_off": case.cut.1,
+                    "largest_utilisation": after.map(|after| after.capillary),
+                    "multipath": after.map(|after| after.multipath),
+                })
+            })
+            .collect();
+        let Utilisation { capillary, multipath } = self.before;
+        let before = json!({ "largest_utilisation": capillary, "multipath": multipath });
+        json!({ "before": before, "failures": cases })
+    }
+}
+
+impl Case {
+    fn of(
+        network: &Network,
+        traffic: &TrafficMatrix,
+        failed: &Failed,
+        lost: f64,
+    ) -> Result<Self, MatrixError> {
+        let (rest, _) = network.topology.filter_links(|link| !failed.links.contains(&link));
+        let (reached, cut) = traffic.by_reach(&rest)?;
+        let after = if reached.total() > 0.0 { Some(utilisation(&rest, &reached)?) } else { None };
+        let cut = (cut.total() / traffic.total(), cut.demands().len());
+        Ok(Self { name: failed.name.clone(), lost, cut, after })
+    }
+}
+
+fn utilisation(topology: &Topology, traffic: &TrafficMatrix) -> Result<Utilisation, MatrixError> {
+    let capillary = solve(topology, traffic, Some(NonZeroU32::MIN))?.largest_utilisation();
+    let multipath = equal_cost_multipath(topology, traffic, |link| topology.link_weight(link).length())?;
+    let multipath = multipath.iter().map(|arc| arc.utilisation).fold(0.0, f64::max);
+    Ok(Utilisation { capillary, multipath })
+}
+
+/// What is on paths that cross a failed link.
+fn lost(paths: &[capillary::matrix::DemandPath], arcs: &[ArcUse], failed: &BTreeSet<LinkId>) -> f64 {
+    let crosses = |path: &&capillary::matrix::DemandPath| {
+        path.arcs.iter().any(|&arc| failed.contains(&arcs[arc as usize].link))
+    };
+    paths.iter().filter(crosses).map(|path| path.amount).sum()
+}
