@@ -229,7 +229,7 @@ mod tests {
                 relayed.push(B, peer(1), MARK, &[2; 1_400]);
             }
             // It has the lower number, and is never there twice.
-            if relayed.lines.get(&A).is_none() {
+            if !relayed.lines.contains_key(&A) {
                 relayed.push(A, peer(1), MARK, &[1; 28_000]);
             }
             relayed.pop(&mut buffer).expect("there is something");
