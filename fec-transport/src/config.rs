@@ -206,7 +206,8 @@ pub struct Limits {
     pub circuits_per_neighbour: usize,
     /// Members of a route, both ends included. Default 16, at most 64.
     pub max_route: usize,
-    /// Datagrams that a relay holds for its socket. Default 8,192 (12 MB).
+    /// Bytes of datagrams that a relay holds for its socket. Members share them, however many circuits each has: one
+    /// may hold as much as it leaves free for others. Default 16 MiB: one member alone has half, 64 ms at 1 Gbit/s.
     pub relay_queue: usize,
     /// Neighbours' processes connected at once. Default 1,024.
     pub neighbours: usize,
@@ -338,7 +339,7 @@ impl Default for Limits {
             circuits_per_originator: 1_024,
             circuits_per_neighbour: 8_192,
             max_route: 16,
-            relay_queue: 8_192,
+            relay_queue: 16 << 20,
             neighbours: 1_024,
         }
     }

@@ -43,8 +43,8 @@ struct Entry {
 /// What becomes of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It was relabelled and goes on to this neighbour.
-    Forward(Peer),
+    /// It was relabelled and goes on to this neighbour, on account of that member.
+    Forward(Peer, MemberId),
     /// It has arrived at the end of this circuit.
     Deliver(CircuitId, HopHeader),
     /// It is a greeting of this neighbour.
@@ -144,7 +144,7 @@ impl LabelTable {
         let verdict = self.judge(now, datagram);
         let counters = &mut self.counters;
         match &verdict {
-            Verdict::Forward(_) => counters.forwarded += 1,
+            Verdict::Forward(..) => counters.forwarded += 1,
             Verdict::Deliver(..) => counters.delivered += 1,
             Verdict::Greeted(_) => {}
             Verdict::Drop(DropReason::Malformed) => counters.malformed += 1,
@@ -176,7 +176,7 @@ impl LabelTable {
                     return Verdict::Drop(DropReason::Policed);
                 }
                 hop_tag::relabel(datagram, next.label, &next.key);
-                Verdict::Forward(next.neighbour)
+                Verdict::Forward(next.neighbour, charged.originator)
             }
             (Purpose::Terminate(circuit), PacketType::Sealed) => Verdict::Deliver(*circuit, header),
             (Purpose::Greeting { window, neighbour }, PacketType::Greeting) => {
@@ -236,7 +236,7 @@ mod tests {
         let hop = table.relay(egress(), CHARGED);
         let mut original = packet(&hop, 7, 1);
         let mut datagram = original.clone();
-        assert_eq!(table.decide(Time::ZERO, &mut datagram), Verdict::Forward(NEXT));
+        assert_eq!(table.decide(Time::ZERO, &mut datagram), Verdict::Forward(NEXT, CHARGED.originator));
         assert_eq!(HopHeader::parse(&datagram).expect("whole").label, Label(5));
         assert!(hop_tag::is_signed(&datagram, &HopKey::new([5; 16])));
         assert_eq!(table.decide(Time::ZERO, &mut original), Verdict::Drop(DropReason::Replayed));

@@ -117,7 +117,7 @@ impl Limits {
         within("limits.paths", self.paths, 1, MAX_REPORTED_PATHS)?;
         within("limits.sessions", self.sessions, 1, usize::MAX)?;
         within("limits.max_route", self.max_route, 2, MAX_ROUTE)?;
-        within("limits.relay_queue", self.relay_queue, 1, usize::MAX)?;
+        within("limits.relay_queue", self.relay_queue, 256 << 10, usize::MAX)?;
         within("limits.neighbours", self.neighbours, 1, usize::MAX)
     }
 }

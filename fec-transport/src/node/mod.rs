@@ -198,8 +198,8 @@ impl Node {
     pub fn handle_marked_datagram(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8]) -> Ingress {
         self.now = now;
         match self.circuits.labels_mut().decide(now, datagram) {
-            Verdict::Forward(next) => {
-                if !self.relayed.push(next, ecn, datagram) {
+            Verdict::Forward(next, originator) => {
+                if !self.relayed.push(originator, next, ecn, datagram) {
                     self.circuits.labels_mut().note_full_queue();
                 }
             }

@@ -224,9 +224,11 @@ impl Session {
         match done {
             Done::Encoded { block, stock } => self.sender.on_encoded(block, stock),
             Done::Decoded { block, bytes } => {
-                let progress = self.receiver.on_decoded(now, block, bytes);
-                // The control stream has no blocks that large.
-                self.streams().tell_reader(progress);
+                match self.receiver.on_decoded(now, block, bytes) {
+                    // The control stream has no blocks that large.
+                    Ok(progress) => self.streams().tell_reader(progress),
+                    Err(bad) => self.end_misbehaved(&bad.into()),
+                }
                 self.reporting.hurry(now);
             }
         }

@@ -47,9 +47,14 @@ impl Session {
         let opened = self.lifecycle.heard(now);
         self.events.extend(opened);
         if let Err(misbehaviour) = self.on_body(now, path, body, bottlenecks) {
-            let ended = self.lifecycle.end_misbehaved(&misbehaviour.to_string(), &self.paths);
-            self.events.extend(ended);
+            self.end_misbehaved(&misbehaviour);
         }
+    }
+
+    /// The peer has broken the rules of the session.
+    pub(super) fn end_misbehaved(&mut self, misbehaviour: &Misbehaviour) {
+        let ended = self.lifecycle.end_misbehaved(&misbehaviour.to_string(), &self.paths);
+        self.events.extend(ended);
     }
 
     fn on_body(

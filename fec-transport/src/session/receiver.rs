@@ -79,6 +79,8 @@ pub(crate) enum BadData {
     Block(#[from] BadBlock),
     #[error("block {0} is too far ahead of the oldest open one")]
     BeyondSpan(u32),
+    #[error("block {0} is not determined by more symbols than an honest sender ever needs")]
+    Undetermined(u32),
     #[error("block {block} leaves a gap in stream {stream} that no block on its way can fill")]
     Hole { block: u32, stream: u32 },
 }
@@ -106,11 +108,14 @@ impl Receiver {
     }
 
     pub(crate) fn close(&mut self, stream: u32) {
-        if let Some(stream) = self.streams.remove(&stream) {
-            self.windows.release(stream.window());
-            self.windows.was_read(stream.held());
-            self.holes -= stream.holes();
-        }
+        let Some(closed) = self.streams.remove(&stream) else { return };
+        self.windows.release(closed.window());
+        self.windows.was_read(closed.held());
+        self.holes -= closed.holes();
+        // What is left of its blocks is memory that nobody has promised any more.
+        let blocks = self.blocks.iter().filter(|(_, block)| block.header().stream == stream);
+        let blocks: Vec<u32> = blocks.map(|(id, _)| *id).collect();
+        blocks.into_iter().for_each(|id| self.mark_complete(id));
     }
 
     pub(crate) fn delivery(&self) -> &Delivery {
@@ -162,12 +167,12 @@ impl Receiver {
         if !block.may_decode() {
             return Ok(Progress::Closer);
         }
-        Ok(self.finish(now, id))
+        self.finish(now, id)
     }
 
     /// A block has enough symbols: it is delivered, or decoded first, a large one elsewhere.
-    fn finish(&mut self, now: Time, id: u32) -> Progress {
-        let Some(block) = self.blocks.remove(&id) else { return Progress::Redundant };
+    fn finish(&mut self, now: Time, id: u32) -> Result<Progress, BadData> {
+        let Some(block) = self.blocks.remove(&id) else { return Ok(Progress::Redundant) };
         let header = block.header();
         if !block.is_whole() {
             self.counters.decoded_blocks += 1;
@@ -175,15 +180,25 @@ impl Receiver {
         if !block.is_whole() && block.header().codec == Codec::RaptorQ {
             self.decoding.insert(id, Decoding { header, is_abandoned: false });
             self.to_decode.push_back(block);
-            return Progress::Closer;
+            return Ok(Progress::Closer);
         }
         match block.decode() {
-            Ok(bytes) => self.deliver(now, &header, bytes),
-            Err(block) => {
-                self.blocks.insert(id, *block);
-                Progress::Closer
-            }
+            Ok(bytes) => Ok(self.deliver(now, &header, bytes)),
+            Err(block) => self.wait_for_more(*block),
         }
+    }
+
+    /// The symbols of a block do not determine it yet.
+    fn wait_for_more(&mut self, block: ReceiveBlock) -> Result<Progress, BadData> {
+        let BlockHeader { id, stream, .. } = block.header();
+        if block.is_hopeless() {
+            return Err(BadData::Undetermined(id));
+        }
+        match self.streams.contains_key(&stream) {
+            true => drop(self.blocks.insert(id, block)),
+            false => self.mark_complete(id),
+        }
+        Ok(Progress::Closer)
     }
 
     /// The next block to be decoded elsewhere; [`on_decoded`](Self::on_decoded) must follow.
@@ -192,22 +207,22 @@ impl Receiver {
     }
 
     /// A block comes back from decoding.
+    ///
+    /// # Errors
+    /// [`BadData`] if its sender has chosen symbols that do not determine it.
     pub(crate) fn on_decoded(
         &mut self,
         now: Time,
         id: u32,
         bytes: Result<Vec<u8>, Box<ReceiveBlock>>,
-    ) -> Progress {
+    ) -> Result<Progress, BadData> {
         let Some(Decoding { header, is_abandoned }) = self.decoding.remove(&id) else {
-            return Progress::Redundant;
+            return Ok(Progress::Redundant);
         };
         match bytes {
-            Ok(bytes) => self.deliver(now, &header, bytes),
-            Err(_) if is_abandoned => self.lose(&header),
-            Err(block) => {
-                self.blocks.insert(id, *block);
-                Progress::Closer
-            }
+            Ok(bytes) => Ok(self.deliver(now, &header, bytes)),
+            Err(_) if is_abandoned => Ok(self.lose(&header)),
+            Err(block) => self.wait_for_more(*block),
         }
     }
 
@@ -423,10 +438,76 @@ mod tests {
         let block = receiver.poll_job().expect("there are as many symbols as source symbols");
         assert_eq!(receiver.abandon(&header), Ok(Progress::Redundant));
         let undecodable = Err(Box::new(block));
-        assert_eq!(receiver.on_decoded(Time::ZERO, 0, undecodable), Progress::Complete(STREAM));
+        assert_eq!(receiver.on_decoded(Time::ZERO, 0, undecodable), Ok(Progress::Complete(STREAM)));
         let lost = Read::Lost { offset: 0, length: u64::from(length) };
         assert_eq!(receiver.read(STREAM, usize::MAX), Some(lost));
         assert!(!receiver.is_waiting(), "no hole stays in the numbering");
+    }
+
+    /// Encoding ids of a RaptorQ block whose repair symbols are all orthogonal to one block: they never determine any.
+    fn ids_that_never_suffice(source_symbols: usize) -> Vec<u16> {
+        let code = crate::session::code::code(Codec::RaptorQ, source_symbols);
+        let one_block: Vec<u8> = (0..source_symbols * 8).map(|at| (at * at % 251) as u8 + 1).collect();
+        let prepared = code.prepare(&one_block);
+        let is_orthogonal = |id: &u16| {
+            let mut symbol = Vec::new();
+            prepared.append(*id, &one_block, &mut symbol);
+            symbol[0] == 0
+        };
+        (source_symbols as u16..=u16::MAX).filter(is_orthogonal).collect()
+    }
+
+    /// A decoding for each further symbol, and memory for all of them, was what such a block once cost.
+    #[test]
+    fn symbols_that_never_determine_their_block_cost_few_decodings_and_end_the_session() {
+        let (mut receiver, source_symbols, size) = (receiver(), 64, 1_408);
+        let ids = ids_that_never_suffice(source_symbols);
+        assert!(ids.len() > 3 * source_symbols, "{}", ids.len());
+        let length = (source_symbols * size) as u32;
+        let block =
+            BlockHeader { id: 0, stream: STREAM, offset: 0, length, last: false, codec: Codec::RaptorQ };
+        let (mut decodings, mut most_memory, mut outcome) = (0, 0, Ok(Progress::Closer));
+        for (sent, encoding_id) in ids.into_iter().enumerate() {
+            outcome = receiver.on_symbol(Time::ZERO, &SymbolHeader { encoding_id, block }, &[0; 1_408]);
+            if let Some(job) = receiver.poll_job() {
+                decodings += 1;
+                outcome = receiver.on_decoded(Time::ZERO, 0, job.decode());
+            }
+            most_memory = most_memory.max(receiver.memory());
+            if outcome.is_err() {
+                assert_eq!(sent + 1, source_symbols + 7);
+                break;
+            }
+        }
+        assert_eq!(outcome, Err(BadData::Undetermined(0)));
+        assert_eq!(decodings, super::super::block::MAX_FAILURES);
+        let credit = Limits::default().initial_window as usize;
+        assert!(most_memory <= 2 * credit, "{most_memory} bytes where {credit} were granted");
+    }
+
+    /// Blocks of closed streams once stayed until another symbol of them came, up to 8,192 in a session.
+    #[test]
+    fn a_stream_that_is_closed_leaves_no_piece_of_a_block_behind() {
+        let mut receiver = receiver();
+        let block = |id| BlockHeader {
+            id,
+            stream: STREAM,
+            offset: 0,
+            length: 64 * 1_408,
+            last: true,
+            codec: Codec::RaptorQ,
+        };
+        for id in 0..100 {
+            receiver.open(STREAM);
+            for encoding_id in 0..63 {
+                let header = SymbolHeader { encoding_id, block: block(id) };
+                receiver.on_symbol(Time::ZERO, &header, &[1; 1_408]).expect("right");
+            }
+            assert!(receiver.memory() > 0);
+            receiver.close(STREAM);
+            assert_eq!(receiver.memory(), 0);
+        }
+        assert_eq!(receiver.report(), (100, blocks(&[])));
     }
 
     #[test]

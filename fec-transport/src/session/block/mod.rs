@@ -4,6 +4,8 @@ mod receive;
 mod send;
 mod stock;
 
+#[cfg(test)]
+pub(crate) use receive::MAX_FAILURES;
 pub(crate) use receive::{BadSymbol, ReceiveBlock};
 pub(crate) use send::{FlightFate, SendBlock};
 pub(crate) use stock::Stock;

@@ -193,7 +193,7 @@ fn config(draw: &mut Draw) -> Config {
     config.limits.receive_memory = aside + draw.pick(&[256 << 10, 4 << 20, 64 << 20]);
     config.limits.max_window = draw.pick(&[256 << 10, 1 << 20, 8 << 20]);
     config.limits.open_blocks = draw.pick(&[32, 256, 2_048]);
-    config.limits.relay_queue = draw.pick(&[64, 8_192]);
+    config.limits.relay_queue = draw.pick(&[256 << 10, 16 << 20]);
     config.routing.max_paths = draw.pick(&[1, 2, 4, 8]);
     config
 }
