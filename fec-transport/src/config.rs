@@ -196,9 +196,11 @@ pub struct Limits {
     pub streams: u32,
     /// Paths of a session at once, at most 32: what a report can describe. Default 16.
     pub paths: usize,
-    /// Sessions of a node at once. Default 1,024.
+    /// Sessions of a node at once. Members that open them share the places: one may hold as many as it leaves free for
+    /// others. Default 2,048, of which one member alone has half.
     pub sessions: usize,
-    /// Circuits of others that a node keeps, relayed or ending here. Default 16,384.
+    /// Circuits of others that a node keeps, relayed or ending here; originators share them like sessions. Default
+    /// 16,384.
     pub circuits: usize,
     /// Circuits of one originator that a node keeps. Default 1,024.
     pub circuits_per_originator: usize,
@@ -209,7 +211,7 @@ pub struct Limits {
     /// Bytes of datagrams that a relay holds for its socket. Members share them, however many circuits each has: one
     /// may hold as much as it leaves free for others. Default 16 MiB: one member alone has half, 64 ms at 1 Gbit/s.
     pub relay_queue: usize,
-    /// Neighbours' processes connected at once. Default 1,024.
+    /// Neighbours' processes connected at once, shared by members like sessions. Default 2,048.
     pub neighbours: usize,
 }
 
@@ -334,13 +336,13 @@ impl Default for Limits {
             node_receive_memory: 1 << 30,
             streams: 128,
             paths: 16,
-            sessions: 1_024,
+            sessions: 2_048,
             circuits: 16_384,
             circuits_per_originator: 1_024,
             circuits_per_neighbour: 8_192,
             max_route: 16,
             relay_queue: 16 << 20,
-            neighbours: 1_024,
+            neighbours: 2_048,
         }
     }
 }

@@ -17,8 +17,8 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 const AT_ONCE: usize = 1_000;
 const WAVES: usize = 10;
 const STEP: Duration = Duration::from_millis(5);
-/// Longer than a neighbour's process that has gone is remembered.
-const FORGOTTEN: Duration = Duration::from_secs(40);
+/// Longer than a neighbour's process that has gone is remembered, and than a set-up is.
+const FORGOTTEN: Duration = Duration::from_secs(300);
 /// What the allocator's own tables may differ by; a session takes more than 10 kB.
 const SLACK_BYTES: usize = 200_000;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::overlay::{MemberId, Overlay};
+use crate::shares::has_place;
 use crate::wire::circuit::{SetUp, SetUpBody};
 
 /// A set-up that passed.
@@ -39,6 +40,8 @@ pub(crate) enum Rejection {
     Quota(String, usize),
     #[error("\"{0}\" sends more than {1} set-ups per second")]
     TooFast(String, f64),
+    #[error("\"{0}\" has sent {1} set-ups within the time in which one counts, and I remember no more")]
+    TooMany(String, usize),
     #[error("my table of circuits is full")]
     Full,
     #[error("this circuit was set up before")]
@@ -113,7 +116,8 @@ impl Quotas {
         let limits = &config.limits;
         refuse_full(&self.by_originator, overlay, originator, limits.circuits_per_originator)?;
         refuse_full(&self.by_neighbour, overlay, neighbour, limits.circuits_per_neighbour)?;
-        if self.total >= limits.circuits {
+        let of_originator = self.by_originator.get(&originator).copied().unwrap_or(0);
+        if !has_place(limits.circuits, self.total, of_originator) {
             return Err(Rejection::Full);
         }
         *self.by_originator.entry(originator).or_default() += 1;

@@ -16,6 +16,7 @@ mod admission;
 mod bucket;
 mod calendar;
 mod labels;
+mod replays;
 mod set_up;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,6 +37,7 @@ use crate::wire::hop::Label;
 use admission::Quotas;
 use bucket::Buckets;
 use calendar::Calendar;
+use replays::Replays;
 
 /// The words in which a relay that is about to end tears down its circuits.
 const LEAVING: &str = "I am shutting down";
@@ -120,6 +122,7 @@ pub(crate) struct Circuits {
     circuits: BTreeMap<CircuitId, Circuit>,
     expiry: BTreeSet<(Time, CircuitId)>,
     quotas: Quotas,
+    replays: Replays,
     set_ups_by_originator: Buckets<MemberId>,
     set_ups_by_neighbour: Buckets<MemberId>,
     counters: CircuitCounters,
@@ -175,6 +178,7 @@ impl Circuits {
             circuits: BTreeMap::new(),
             expiry: BTreeSet::new(),
             quotas: Quotas::default(),
+            replays: Replays::default(),
             events: VecDeque::new(),
             outbox: VecDeque::new(),
             random,
@@ -360,6 +364,8 @@ impl Circuits {
 
     /// Ends the circuits whose time is up.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
+        let oldest = self.calendar.seconds(now).saturating_sub(self.config.routing.clock_skew.as_secs());
+        self.replays.forget_before(oldest);
         while let Some((at, id)) = self.expiry.first().copied() {
             if at > now {
                 break;

@@ -80,6 +80,8 @@ impl Circuits {
         if !self.set_ups_by_originator.take(now, admitted.originator, 1.0) {
             return too_fast(admitted.originator, policing.set_ups_per_originator);
         }
+        let SetUpBody { time_s, circuit, .. } = &admitted.body;
+        self.replays.note(&self.overlay, admitted.originator, *time_s, *circuit)?;
         Ok(admitted)
     }
 

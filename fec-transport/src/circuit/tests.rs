@@ -101,6 +101,50 @@ impl Row {
 
 const EMPTY: [(usize, usize); 3] = [(0, 0); 3];
 
+/// A circuit that was torn down could be set up again by whoever had seen its set-up, for up to four minutes.
+#[test]
+fn a_set_up_that_is_repeated_is_refused_as_long_as_it_counts_and_then_for_its_time() {
+    let mut row = row(Config::default());
+    let circuit = row.originate();
+    let (_, captured) = row.nodes[ORIGINATOR].poll_message().expect("the set-up");
+    let repeat = |row: &mut Row| {
+        let bytes = captured.emit();
+        row.hear(RELAY, ORIGINATOR, CircuitMessage::parse(bytes[0], &bytes[1..]).expect("its own message"));
+        row.nodes[RELAY].poll_message().expect("an answer").1
+    };
+    assert!(matches!(repeat(&mut row), CircuitMessage::SetUp(_)), "the first time it goes on");
+    row.nodes[RELAY].tear_down(circuit, "a test");
+    while row.nodes[RELAY].poll_message().is_some() {}
+    for passed in 0..300 {
+        let CircuitMessage::Refusal { notice, .. } = repeat(&mut row) else {
+            panic!("taken after {passed} s")
+        };
+        let expected = if passed <= 120 { "set up before" } else { "clock" };
+        assert!(notice.reason.contains(expected), "{passed} s: {}", notice.reason);
+        assert_eq!(row.nodes[RELAY].len(), 0);
+        row.wait(Duration::from_secs(1));
+    }
+    assert_eq!(row.nodes[RELAY].replays.len(), 0, "what its time refuses need not be remembered");
+}
+
+#[test]
+fn set_ups_are_remembered_up_to_a_bound_for_each_originator() {
+    let overlay = row(Config::default()).overlay;
+    let mut replays = Replays::default();
+    let circuit = |number: u32| {
+        let mut id = [0; 16];
+        id[..4].copy_from_slice(&number.to_be_bytes());
+        CircuitId(id)
+    };
+    let taken =
+        (0..20_000).take_while(|number| replays.note(&overlay, MemberId(0), 5, circuit(*number)).is_ok());
+    assert_eq!(taken.count(), 16_384);
+    assert!(replays.note(&overlay, MemberId(1), 5, circuit(0)).is_ok(), "another one's are remembered");
+    replays.forget_before(6);
+    assert_eq!(replays.len(), 0);
+    assert!(replays.note(&overlay, MemberId(0), 6, circuit(1)).is_ok());
+}
+
 #[test]
 fn a_circuit_leaves_nothing_behind_whoever_tears_it_down() {
     for end in [ORIGINATOR, RELAY, RESPONDER] {

@@ -20,7 +20,7 @@ struct Greeting {
 }
 
 /// Twice the processes that may be connected at a time: data may still flow to one whose control connection broke.
-const MAX_LEARNED: usize = 2048;
+const MAX_LEARNED: usize = 4_096;
 
 impl AddressBook {
     /// The addresses that the overlay file fixes for the neighbours of `member`.

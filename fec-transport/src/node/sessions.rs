@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::awake::Awake;
 use crate::config::Config;
 use crate::crypto::handshake::{Initiator, Occasion, Responder, SessionKeys};
 use crate::crypto::random::Random;
@@ -17,6 +18,7 @@ use crate::session::{
     Bottlenecks, Job, JobResult, Name, Path, PathId, PathState, PeerLimits, Role, Session, SessionSetUp,
     SharedPool,
 };
+use crate::shares::has_place;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use crate::wire::hop::HopHeader;
@@ -50,8 +52,8 @@ pub(super) struct Sessions {
     carried: BTreeMap<CircuitId, (SessionId, PathId)>,
     /// The last id that was given away.
     last_id: u64,
-    /// The session whose turn it is to send.
-    turn: SessionId,
+    /// Which of them may have something to do.
+    awake: Awake,
     window_pool: SharedPool,
     /// The links that the paths of all sessions cross.
     bottlenecks: Bottlenecks,
@@ -75,7 +77,7 @@ impl Sessions {
             by_token: BTreeMap::new(),
             carried: BTreeMap::new(),
             last_id: 0,
-            turn: SessionId(0),
+            awake: Awake::default(),
             bottlenecks: Bottlenecks::default(),
             events: VecDeque::new(),
             over: VecDeque::new(),
@@ -128,6 +130,7 @@ impl Sessions {
 
     fn settle(&mut self, id: SessionId) {
         let Some(session) = self.by_id.get_mut(&id) else { return };
+        self.awake.touch(id);
         while let Some(event) = session.poll_event() {
             self.events.push_back(event);
         }
@@ -138,6 +141,7 @@ impl Sessions {
 
     fn remove(&mut self, id: SessionId) {
         let Some(session) = self.by_id.remove(&id) else { return };
+        self.awake.remove(id);
         self.bottlenecks.forget(id);
         let name = session.name();
         self.by_token.remove(&(name.peer.member, name.token));
@@ -181,6 +185,7 @@ impl Sessions {
     fn pass_news_on(&mut self, now: Time) {
         while let Some(news) = self.bottlenecks.poll_news() {
             let concerned = self.bottlenecks.concerned_by(&news);
+            concerned.iter().for_each(|id| self.awake.touch(*id));
             let sessions = self.by_id.iter_mut().filter(|(id, _)| concerned.contains(id));
             let mut paths: Vec<_> = sessions.map(|(_, session)| session.paths_mut().coupled()).collect();
             news.tell(now, &mut paths);
@@ -189,22 +194,27 @@ impl Sessions {
 
     /// Lets the sessions take turns, one run of datagrams each.
     pub(super) fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
-        let mut next = self.turn;
-        for _ in 0..self.by_id.len() {
-            let after = self.by_id.range(next..).next().or_else(|| self.by_id.first_key_value());
-            let id = *after?.0;
-            next = SessionId(id.0 + 1);
+        self.awake.wake(now);
+        for _ in 0..self.awake.count() {
+            let id = self.awake.take_turn()?;
             let run = self.with(id, |session| session.poll_run(now, buffer)).flatten();
             if run.is_some() {
-                self.turn = next;
                 return run;
             }
+            let until = self.by_id.get(&id).and_then(|session| session.next_timeout(now));
+            self.awake.sleep(id, until);
         }
         None
     }
 
     pub(super) fn poll_job(&mut self) -> Option<Job> {
-        self.by_id.values_mut().find_map(Session::poll_job)
+        loop {
+            let id = self.awake.working()?;
+            if let Some(job) = self.by_id.get_mut(&id).and_then(Session::poll_job) {
+                return Some(job);
+            }
+            self.awake.has_no_work(id);
+        }
     }
 
     pub(super) fn on_job_done(&mut self, now: Time, result: JobResult) {
@@ -213,12 +223,14 @@ impl Sessions {
     }
 
     pub(super) fn next_timeout(&self, now: Time) -> Option<Time> {
-        self.by_id.values().filter_map(|session| session.next_timeout(now)).min()
+        let awake = self.awake.awake().filter_map(|id| self.by_id.get(&id)?.next_timeout(now));
+        awake.chain(self.awake.next()).min()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        let ids: Vec<SessionId> = self.ids().collect();
-        for id in ids {
+        self.awake.wake(now);
+        let awake: Vec<SessionId> = self.awake.awake().collect();
+        for id in awake {
             self.with(id, |session| session.handle_timeout(now));
         }
     }
@@ -238,6 +250,7 @@ impl Sessions {
     /// Takes the path that a circuit carries out of use. Returns whether there is one with something still on the way.
     pub(super) fn retire(&mut self, circuit: CircuitId) -> bool {
         let Some((session, path)) = self.carried.get(&circuit) else { return false };
+        self.awake.touch(*session);
         self.by_id.get_mut(session).is_some_and(|session| session.paths_mut().retire(*path))
     }
 
@@ -250,7 +263,10 @@ impl Sessions {
 
     /// The overlay has changed, and with it which links the paths cross.
     pub(super) fn recount_links(&mut self, overlay: &Overlay) {
-        self.by_id.values_mut().for_each(|session| session.paths_mut().recount_links(overlay));
+        for (id, session) in &mut self.by_id {
+            session.paths_mut().recount_links(overlay);
+            self.awake.touch(*id);
+        }
     }
 
     /// The circuits whose paths have been dead for so long that they are given up.
@@ -356,7 +372,8 @@ impl Sessions {
         if self.is_draining {
             return Err("it is shutting down");
         }
-        if self.by_id.len() >= self.config.limits.sessions {
+        let of_originator = self.by_token.range((originator, 0)..=(originator, u64::MAX)).count();
+        if !has_place(self.config.limits.sessions, self.by_id.len(), of_originator) {
             return Err("too many sessions are open here");
         }
         let random = self.random.fork();
@@ -416,5 +433,6 @@ impl Sessions {
         let pool = self.window_pool.clone();
         let set_up = SessionSetUp { name, keys, identity, peer_key, peer_limits, random, span, pool };
         self.by_id.insert(id, Session::new(set_up, Arc::clone(&self.config), now));
+        self.awake.touch(id);
     }
 }

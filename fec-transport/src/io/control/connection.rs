@@ -92,7 +92,7 @@ pub(super) enum HandshakeError {
     #[error("no answer")]
     Silent,
     /// Everything together took too long.
-    #[error("the handshake took longer than {HANDSHAKE_LIMIT:?}")]
+    #[error("the handshake, or its first message, took longer than it may")]
     TooSlow,
     /// The key belongs to no neighbour; the check within TLS makes this impossible.
     #[error("the key at the other end belongs to no neighbour")]

@@ -245,6 +245,61 @@ async fn a_member_without_a_link_to_this_one_is_a_stranger_too() {
     expect_first(&mut relay, &scene, "client").await;
 }
 
+/// Dials the relay from another network of this machine and lets the handshake hang: after the Retry one more datagram
+/// of it arrives. Returns when the relay has answered that.
+#[cfg(target_os = "linux")]
+async fn hang(scene: &Scene) -> (quinn::Endpoint, quinn::Connecting) {
+    let relay = scene.overlay.member(scene.member("relay")).control.expect("it listens");
+    let way = tokio::net::UdpSocket::bind("127.0.1.1:0").await.expect("all of 127.0.0.0/8 is this machine");
+    let client = RawClient::new(identity("stranger"));
+    let pinned = PinnedKeys::of(&scene.overlay, [scene.member("relay")]);
+    let tls = tls::client_config(&client.identity, pinned).expect("a configuration");
+    let config = quinn::ClientConfig::new(Arc::new(tls));
+    let address = way.local_addr().expect("bound");
+    let connecting = client.endpoint.connect_with(config, address, tls::SERVER_NAME).expect("an attempt");
+    let back = client.endpoint.local_addr().expect("bound");
+    let (mut buffer, mut was_sent_back, mut is_begun) = ([0; 2_048], false, false);
+    loop {
+        let (length, from) =
+            timeout(PATIENCE, way.recv_from(&mut buffer)).await.expect("in time").expect("open");
+        let to = match from == relay {
+            true if is_begun => return (client.endpoint, connecting),
+            true => back,
+            false if is_begun => continue,
+            false => relay,
+        };
+        was_sent_back |= to == back;
+        is_begun = was_sent_back && to == relay;
+        way.send_to(&buffer[..length], to).await.expect("loopback takes it");
+    }
+}
+
+/// 64 handshakes that hang once took all places, and members waited for seconds or did not get in.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn members_connect_while_somebody_lets_more_handshakes_hang_than_there_are_places() {
+    let scene = Arc::new(client_and_relay());
+    let mut relay = start(&scene, "relay", 1);
+    let mut hanging = Vec::new();
+    for _ in 0..super::doorstep::MAX_HANDSHAKES {
+        hanging.push(hang(&scene).await);
+    }
+    let of_attacker = Arc::clone(&scene);
+    let attack = tokio::spawn(async move {
+        loop {
+            hanging.push(hang(&of_attacker).await);
+            hanging.remove(0);
+        }
+    });
+    for instance in 1..=8 {
+        let _client = start(&scene, "client", instance);
+        let up = ControlEvent::Up(peer(&scene, "client", instance));
+        while next(&mut relay).await != up {}
+        assert!(!attack.is_finished(), "the attack goes on");
+    }
+    attack.abort();
+}
+
 #[tokio::test]
 async fn a_dialler_refuses_whoever_has_another_key_than_the_neighbour() {
     let scene = client_and_relay();

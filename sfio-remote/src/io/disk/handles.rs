@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use rustix::fs::{fstat, fsync, ftruncate};
+use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat, fsync, ftruncate};
 use rustix::io::retry_on_intr;
 
 use super::errors::at;
@@ -19,10 +19,14 @@ use super::quota::{Account, Accounts};
 use super::root::Access;
 use crate::distribution::Extent;
 use crate::name::SubfilePath;
+use crate::remote_error::ErrorKind;
 use crate::store::{DiskError, SystemCall, too_large};
 
 /// The most subfiles that are kept open; half of the usual limit of a process.
 const MAX_OPEN: usize = 512;
+
+/// The extended attribute of a subfile whose sync has failed.
+const LOST: &str = "user.sfio.lost";
 
 /// An open subfile.
 #[derive(Debug)]
@@ -121,6 +125,10 @@ impl Handle {
             self.account.iter().for_each(|account| account.settle(size_after));
             resized.map_err(at(SystemCall::Truncate, path))?;
         }
+        if size == 0 {
+            // There is nothing left that could be lost. Mostly there is no mark.
+            let _ = fremovexattr(&self.file, LOST);
+        }
         Ok(size_before)
     }
 
@@ -133,9 +141,29 @@ impl Handle {
     }
 
     pub(super) fn sync(&self, path: &SubfilePath) -> Result<(), DiskError> {
+        self.sync_with(path, |file| retry_on_intr(|| fsync(file)))
+    }
+
+    /// Syncs by means of `sync`. After one that fails the file bears a mark, so that no later one succeeds, of a later
+    /// process neither, until the file is cut to nothing.
+    pub(super) fn sync_with(
+        &self,
+        path: &SubfilePath,
+        sync: impl Fn(&File) -> rustix::io::Result<()>,
+    ) -> Result<(), DiskError> {
+        if fgetxattr(&self.file, LOST, &mut [0; 8][..]).is_ok() {
+            return Err(DiskError::new(SystemCall::Write, ErrorKind::SyncLost, path.to_string()));
+        }
         // Cleared before: a write that comes meanwhile must set it again.
         self.unsynced.store(false, Ordering::Relaxed);
-        retry_on_intr(|| fsync(&self.file)).map_err(at(SystemCall::Write, path))
+        sync(&self.file).map_err(|error| {
+            // A disk that does not even take the mark, or a file system without attributes, leaves no more than the
+            // error itself; this process remembers it in any case.
+            if fsetxattr(&self.file, LOST, b"1", XattrFlags::empty()).is_ok() {
+                let _ = sync(&self.file);
+            }
+            at(SystemCall::Write, path)(error)
+        })
     }
 
     /// Whether it serves for `access`, and its file still has a name: somebody may have removed it on the disk itself.

@@ -546,3 +546,37 @@ fn sums_that_were_left_behind_do_not_belong_to_a_new_subfile() {
     assert!(!has_sums(&store_again, "x"));
     drop(store);
 }
+
+/// The operating system may have dropped what a failed sync was to write, and the next sync succeeds: once it did after
+/// a restart of the I/O node.
+#[test]
+fn a_sync_that_failed_is_remembered_through_restarts_until_the_subfile_is_made_anew() {
+    let (folder, store) = store();
+    let restarted = || DiskStore::open(&folder.path().join("export")).expect("a right export root");
+    let sync = |store: &DiskStore, text: &str| perform(store, text, DiskAction::Sync).map(drop);
+    for text in ["lost", "other"] {
+        create(&store, text).expect("possible");
+        perform(&store, text, DiskAction::SetLength { length: 5 }).expect("possible");
+    }
+    let handle = store.handle(&path("lost"), Access::Read, &mut Vec::new()).expect("it is there");
+    // A crash at any of these calls loses the answer, and the second one makes the mark durable before there is one.
+    let marked = std::cell::RefCell::new(Vec::new());
+    let failed = handle.sync_with(&path("lost"), |file| {
+        let is_marked = rustix::fs::fgetxattr(file, "user.sfio.lost", &mut [0; 8][..]).is_ok();
+        marked.borrow_mut().push(is_marked);
+        if is_marked { Ok(()) } else { Err(rustix::io::Errno::IO) }
+    });
+    assert_eq!(failed.expect_err("it failed").error.kind, ErrorKind::Disk);
+    assert_eq!(*marked.borrow(), [false, true]);
+    drop((handle, store));
+    let store = restarted();
+    assert_eq!(sync(&store, "lost"), Err(ErrorKind::SyncLost));
+    assert_eq!(sync(&store, "other"), Ok(()));
+    let rename = DiskAction::Rename { target: path("moved"), replace: false, durable: false };
+    perform(&store, "lost", rename).expect("possible");
+    assert_eq!(sync(&restarted(), "moved"), Err(ErrorKind::SyncLost), "it follows the subfile");
+    let anew = DiskAction::Create { truncate: true, exclusive: false, durable: false, owner: None };
+    perform(&store, "moved", anew).expect("possible");
+    assert_eq!(sync(&store, "moved"), Ok(()), "what is cut to nothing has lost nothing");
+    assert_eq!(sync(&restarted(), "moved"), Ok(()));
+}
