@@ -2,7 +2,9 @@
 //!
 //! The data address of a neighbour without a fixed one is learned: the acceptor of the control connection hands the
 //! dialler a label and a key, and the dialler greets the acceptor with them on the data plane until the greeting is
-//! confirmed, and now and then afterwards, which also keeps address translators on the way awake.
+//! confirmed, and now and then afterwards, which also keeps address translators on the way awake. Anybody can write any
+//! address above a datagram, so one that is new is challenged: the acceptor sends a greeting back to it with a number
+//! that cannot be guessed, and the dialler's next greeting must have that number.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -27,6 +29,8 @@ pub(crate) struct Neighbours {
     processes: BTreeMap<Peer, Process>,
     /// Control messages that wait for their connections.
     messages: VecDeque<(Peer, Vec<u8>)>,
+    /// Whom we greet with which label.
+    greeted: BTreeMap<Label, Peer>,
     /// Control messages that came and were malformed.
     malformed: u64,
 }
@@ -35,8 +39,8 @@ pub(crate) struct Neighbours {
 struct Process {
     /// Since when the control connection is up or down.
     state: Connection,
-    /// The label with which it greets us, if it is the dialler.
-    greets_with: Option<Label>,
+    /// With what it greets us, if it is the dialler.
+    greets_with: Option<(Label, HopKey)>,
     /// With what we greet it, if we are the dialler.
     greeting: Option<Greeting>,
 }
@@ -101,7 +105,7 @@ impl Neighbours {
     pub(crate) fn down(&mut self, now: Time, peer: Peer) {
         if let Some(process) = self.processes.get_mut(&peer) {
             process.state = Connection::Down { since: now };
-            process.greeting = None;
+            process.greeting.take().map(|greeting| self.greeted.remove(&greeting.label));
         }
     }
 
@@ -122,7 +126,8 @@ impl Neighbours {
     fn remove(&mut self, peers: Vec<Peer>) -> Vec<Gone> {
         let gone = |peer: Peer| {
             let process = self.processes.remove(&peer)?;
-            Some(Gone { peer, label: process.greets_with })
+            process.greeting.map(|greeting| self.greeted.remove(&greeting.label));
+            Some(Gone { peer, label: process.greets_with.map(|(label, _)| label) })
         };
         peers.into_iter().filter_map(gone).collect()
     }
@@ -174,20 +179,46 @@ impl Neighbours {
 
     /// The label with which `peer` greets us, if it has one.
     pub(crate) fn greets_with(&self, peer: Peer) -> Option<Label> {
-        self.processes.get(&peer)?.greets_with
+        Some(self.processes.get(&peer)?.greets_with.as_ref()?.0)
     }
 
-    pub(crate) fn set_greets_with(&mut self, peer: Peer, label: Label) {
+    pub(crate) fn set_greets_with(&mut self, peer: Peer, label: Label, key: HopKey) {
         if let Some(process) = self.processes.get_mut(&peer) {
-            process.greets_with = Some(label);
+            process.greets_with = Some((label, key));
         }
+    }
+
+    /// Writes a challenge with that number into `out`, which is empty, for an address from which `peer` greets.
+    pub(crate) fn emit_challenge(&self, peer: Peer, number: u64, out: &mut Vec<u8>) {
+        let greets_with = self.processes.get(&peer).and_then(|process| process.greets_with.as_ref());
+        if let Some((label, key)) = greets_with {
+            HopHeader { packet_type: PacketType::Greeting, epoch: 0, number, label: *label }.emit(out);
+            hop_tag::sign(out, key);
+        }
+    }
+
+    /// Takes a challenge to the address from which we greet; false if it is none. An old one, or a greeting of our own
+    /// that somebody sends back, has a number that was used.
+    pub(crate) fn on_challenge(&mut self, now: Time, datagram: &[u8]) -> bool {
+        let Ok(header) = HopHeader::parse(datagram) else { return false };
+        let Some(peer) = self.greeted.get(&header.label) else { return false };
+        let greeting = self.processes.get_mut(peer).and_then(|process| process.greeting.as_mut());
+        if let Some(greeting) = greeting
+            && header.number >= greeting.number
+            && hop_tag::is_signed(datagram, &greeting.key)
+        {
+            (greeting.number, greeting.due, greeting.confirmed) = (header.number, now, false);
+        }
+        true
     }
 
     /// The acceptor told us with what to greet it.
     pub(crate) fn on_greeting_key(&mut self, now: Time, peer: Peer, key: &GreetingKey) {
         if let Some(process) = self.processes.get_mut(&peer) {
             let (label, key) = (key.label, HopKey::new(key.hop_key));
-            process.greeting = Some(Greeting { label, key, number: 0, due: now, confirmed: false });
+            let greeting = Greeting { label, key, number: 0, due: now, confirmed: false };
+            process.greeting.replace(greeting).map(|old| self.greeted.remove(&old.label));
+            self.greeted.insert(label, peer);
         }
     }
 
@@ -227,5 +258,48 @@ impl Neighbours {
     fn of_member(&self, member: MemberId) -> impl Iterator<Item = Peer> + '_ {
         let process = move |instance| Peer { member, instance: InstanceId(instance) };
         self.processes.range(process(0)..=process(u64::MAX)).map(|(peer, _)| *peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(number: u16) -> Peer {
+        Peer { member: MemberId(number), instance: InstanceId(1) }
+    }
+
+    fn process() -> Process {
+        Process { state: Connection::Up { since: Time::ZERO }, greets_with: None, greeting: None }
+    }
+
+    #[test]
+    fn a_challenge_is_answered_once_and_by_nobody_who_has_not_seen_it() {
+        let (mut acceptor, mut dialler) = (Neighbours::default(), Neighbours::default());
+        let key = GreetingKey { label: Label(5), hop_key: [7; 16] };
+        acceptor.processes.insert(peer(1), process());
+        acceptor.set_greets_with(peer(1), key.label, HopKey::new(key.hop_key));
+        dialler.processes.insert(peer(2), process());
+        dialler.on_greeting_key(Time::ZERO, peer(2), &key);
+        let greet = |dialler: &mut Neighbours| {
+            let mut out = Vec::new();
+            dialler.poll_greeting(Time::ZERO, &mut out).map(|_| out)
+        };
+        let number = |greeting: &[u8]| HopHeader::parse(greeting).expect("a greeting").number;
+        let first = greet(&mut dialler).expect("a greeting");
+        assert_eq!((number(&first), greet(&mut dialler)), (0, None));
+        // Its own greeting, sent back, and a challenge under another key are none.
+        let mut challenge = Vec::new();
+        acceptor.emit_challenge(peer(1), 1 << 40, &mut challenge);
+        let mut forged = challenge.clone();
+        forged[23] ^= 1;
+        assert!(dialler.on_challenge(Time::ZERO, &first) && dialler.on_challenge(Time::ZERO, &forged));
+        assert_eq!(greet(&mut dialler), None);
+        for answered in [true, false] {
+            assert!(dialler.on_challenge(Time::ZERO, &challenge));
+            assert_eq!(greet(&mut dialler).map(|greeting| number(&greeting)), answered.then_some(1 << 40));
+        }
+        dialler.down(Time::ZERO, peer(2));
+        assert!(!dialler.on_challenge(Time::ZERO, &challenge));
     }
 }

@@ -47,8 +47,8 @@ pub(crate) enum Verdict {
     Forward(Peer, MemberId),
     /// It has arrived at the end of this circuit.
     Deliver(CircuitId, HopHeader),
-    /// It is a greeting of this neighbour.
-    Greeted(Peer),
+    /// It is a greeting of this neighbour, with that number.
+    Greeted(Peer, u64),
     /// It is dropped.
     Drop(DropReason),
 }
@@ -146,7 +146,7 @@ impl LabelTable {
         match &verdict {
             Verdict::Forward(..) => counters.forwarded += 1,
             Verdict::Deliver(..) => counters.delivered += 1,
-            Verdict::Greeted(_) => {}
+            Verdict::Greeted(..) => {}
             Verdict::Drop(DropReason::Malformed) => counters.malformed += 1,
             Verdict::Drop(DropReason::UnknownLabel) => counters.unknown_label += 1,
             Verdict::Drop(DropReason::BadTag) => counters.bad_tag += 1,
@@ -181,7 +181,7 @@ impl LabelTable {
             (Purpose::Terminate(circuit), PacketType::Sealed) => Verdict::Deliver(*circuit, header),
             (Purpose::Greeting { window, neighbour }, PacketType::Greeting) => {
                 if window.mark(header.number) {
-                    Verdict::Greeted(*neighbour)
+                    Verdict::Greeted(*neighbour, header.number)
                 } else {
                     Verdict::Drop(DropReason::Replayed)
                 }

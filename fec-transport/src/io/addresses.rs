@@ -11,6 +11,27 @@ use crate::time::Time;
 pub(super) struct AddressBook {
     fixed: BTreeMap<MemberId, SocketAddr>,
     learned: BTreeMap<Peer, Greeting>,
+    /// Addresses that have been challenged and have not answered yet.
+    challenged: BTreeMap<Peer, Challenge>,
+}
+
+/// What follows from a greeting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Greeted {
+    /// Its address is the neighbour's.
+    Confirmed,
+    /// A challenge with this number is to be sent to its address.
+    Challenged(u64),
+    /// It has no consequence.
+    Ignored,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Challenge {
+    from: SocketAddr,
+    number: u64,
+    /// Greetings that came from there meanwhile.
+    tries: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -19,13 +40,18 @@ struct Greeting {
     at: Time,
 }
 
+/// Greetings from an address that may answer one challenge. They come each 200 ms, and round trips may be longer; but
+/// nobody is to try numbers for long.
+const MAX_TRIES: u32 = 64;
+
 /// Twice the processes that may be connected at a time: data may still flow to one whose control connection broke.
 const MAX_LEARNED: usize = 4_096;
 
 impl AddressBook {
     /// The addresses that the overlay file fixes for the neighbours of `member`.
     pub(super) fn of(overlay: &Overlay, member: MemberId) -> AddressBook {
-        let mut book = AddressBook { fixed: BTreeMap::new(), learned: BTreeMap::new() };
+        let (fixed, learned, challenged) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut book = AddressBook { fixed, learned, challenged };
         book.reload(overlay, member);
         book
     }
@@ -36,7 +62,8 @@ impl AddressBook {
             .links_of(member)
             .filter_map(|(link, neighbour)| Some((neighbour, overlay.reach(link, member).1?)));
         self.fixed = fixed.collect();
-        let Self { fixed, learned } = self;
+        let Self { fixed, learned, challenged } = self;
+        challenged.clear();
         learned.retain(|peer, _| {
             overlay.link_between(member, peer.member).is_some() && !fixed.contains_key(&peer.member)
         });
@@ -48,8 +75,37 @@ impl AddressBook {
         self.fixed.get(&peer.member).copied().or_else(learned)
     }
 
-    /// `peer` has greeted from an address. It is forgotten when too many others have greeted since.
-    pub(super) fn learn(&mut self, now: Time, peer: Peer, from: SocketAddr) {
+    /// `peer` has greeted with that number, by a datagram that bears the address `from`. Before data goes to a new
+    /// address it must answer a challenge, whose number `draw` makes to follow a given one: whoever reads it is there.
+    /// So a member draws no flood upon somebody else, and a forged address gets no more bytes than were sent in its name.
+    pub(super) fn greeted(
+        &mut self,
+        now: Time,
+        (peer, from): (Peer, SocketAddr),
+        number: u64,
+        draw: impl FnOnce(u64) -> Option<u64>,
+    ) -> Greeted {
+        let is_known = self.fixed.contains_key(&peer.member) || self.find(peer) == Some(from);
+        let pending = self.challenged.get_mut(&peer).filter(|challenge| challenge.from == from);
+        if is_known || pending.as_ref().is_some_and(|challenge| challenge.number == number) {
+            self.challenged.remove(&peer);
+            self.learn(now, peer, from);
+            return Greeted::Confirmed;
+        }
+        if let Some(challenge) = pending.filter(|open| open.number > number && open.tries < MAX_TRIES) {
+            challenge.tries += 1;
+            return Greeted::Challenged(challenge.number);
+        }
+        let Some(number) = draw(number) else { return Greeted::Ignored };
+        self.challenged.insert(peer, Challenge { from, number, tries: 0 });
+        if self.challenged.len() > MAX_LEARNED {
+            self.challenged.pop_first();
+        }
+        Greeted::Challenged(number)
+    }
+
+    /// The address of `peer` is known. It is forgotten when too many others have greeted since.
+    fn learn(&mut self, now: Time, peer: Peer, from: SocketAddr) {
         if self.fixed.contains_key(&peer.member) {
             return;
         }
@@ -93,6 +149,42 @@ mod tests {
         let any = Peer { member: relay, instance: InstanceId(9) };
         at_client.learn(Time::ZERO, any, somewhere);
         assert_eq!(at_client.find(any), scene.overlay.member(relay).data);
+    }
+
+    /// A member once drew all that was sent to it, at any rate, upon whatever address it wrote above one greeting.
+    #[test]
+    fn an_address_gets_no_more_bytes_than_were_sent_in_its_name_before_it_has_answered() {
+        const GREETING: usize = crate::wire::hop::HOP_HEADER;
+        let scene = Scene::new(&["relay"], &["client"], &[("client", "relay")]);
+        let mut book = AddressBook::of(&scene.overlay, scene.member("relay"));
+        let client = Peer { member: scene.member("client"), instance: InstanceId(1) };
+        let [own, victim] =
+            ["192.0.2.1:9", "198.51.100.1:53"].map(|text| text.parse::<SocketAddr>().expect("an address"));
+        let mut drawn = 0;
+        let mut draw = |after: u64| {
+            drawn += 1;
+            Some(after + 1_000 * drawn)
+        };
+        let Greeted::Challenged(number) = book.greeted(Time::ZERO, (client, own), 0, &mut draw) else {
+            panic!("nobody has been there")
+        };
+        assert_eq!(book.find(client), None);
+        // A later greeting that crosses the challenge does not make it void.
+        assert_eq!(book.greeted(Time::ZERO, (client, own), 1, &mut draw), Greeted::Challenged(number));
+        assert_eq!(book.greeted(Time::ZERO, (client, victim), number - 1, |_| None), Greeted::Ignored);
+        assert_eq!(book.greeted(Time::ZERO, (client, own), number, &mut draw), Greeted::Confirmed);
+        assert_eq!(book.greeted(Time::ZERO, (client, own), number + 1, &mut draw), Greeted::Confirmed);
+        let (mut in_its_name, mut to_it) = (0, 0);
+        for number in number + 2..number + 10_000 {
+            in_its_name += GREETING;
+            match book.greeted(Time::ZERO, (client, victim), number, |after| Some(after + (1 << 40))) {
+                Greeted::Challenged(_) => to_it += GREETING,
+                Greeted::Ignored => {}
+                Greeted::Confirmed => panic!("nobody has answered from there"),
+            }
+            assert_eq!(book.find(client), Some(own), "what is for the member goes where it is");
+        }
+        assert!(to_it <= 3 * in_its_name, "{to_it} bytes for {in_its_name}");
     }
 
     #[test]

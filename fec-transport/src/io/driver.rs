@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep_until;
 
-use super::addresses::AddressBook;
+use super::addresses::{AddressBook, Greeted};
 use super::clock::Clock;
 use super::codec_pool::CodecPool;
 use super::control::{ControlConfig, ControlEvent, ControlPlane};
@@ -32,6 +32,7 @@ use crate::event::SessionId;
 use crate::node::{Ingress, Node};
 use crate::overlay::{Overlay, OverlayChange, Peer, Reach};
 use crate::routes::job::Plan;
+use crate::run::{Run, Transmit};
 use crate::session::JobResult;
 use crate::time::Time;
 
@@ -249,14 +250,25 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     /// The node hears when each datagram came, not when this task came to it: what arrives while the process is kept
     /// from running would otherwise look like a queue on the way. But its time never goes back.
     fn feed_datagrams(&mut self) {
-        let Driver { clock, data, node, addresses, .. } = self;
-        let mut batch = None;
+        let Driver { clock, data, node, addresses, buffer, .. } = self;
+        let (mut batch, mut challenges) = (None, Vec::new());
         data.receive(|Received { from, ecn, noted, datagram }| {
             let arrival = batch.get_or_insert_with(|| clock.batch()).arrival(noted).max(node.now());
-            if let Ingress::Greeted(peer) = node.handle_marked_datagram(arrival, ecn, datagram) {
-                addresses.learn(arrival, peer, from);
+            if let Ingress::Greeted { peer, number } = node.handle_marked_datagram(arrival, ecn, datagram) {
+                let draw = |after| node.draw_challenge(peer, after);
+                match addresses.greeted(arrival, (peer, from), number, draw) {
+                    Greeted::Confirmed => node.confirm_greeting(peer),
+                    Greeted::Challenged(number) => challenges.push((peer, from, number)),
+                    Greeted::Ignored => {}
+                }
             }
         });
+        for (peer, from, number) in challenges {
+            node.emit_challenge(peer, number, buffer);
+            let run = Run { transmit: Transmit::unmarked(peer, buffer.len()), seal: None };
+            data.queue(Some(from), run, buffer, false);
+        }
+        data.flush();
     }
 
     fn feed_requests(&mut self, now: Time, first: Request<A>) {

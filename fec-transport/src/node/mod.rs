@@ -38,6 +38,7 @@ use crate::session::{Class, Job, JobResult, Read, Session};
 use crate::shares::has_place;
 use crate::time::Time;
 use crate::wire::control_type;
+use crate::wire::hop::HOP_HEADER;
 use relayed::Relayed;
 use sessions::Sessions;
 
@@ -48,9 +49,15 @@ pub use crate::session::SessionStatus;
 pub enum Ingress {
     /// Taken, or dropped and counted.
     Consumed,
-    /// It was a valid greeting of this neighbour: from now on it is reached at the address that the datagram came from,
-    /// unless the overlay file fixes one.
-    Greeted(Peer),
+    /// It was a valid greeting of a neighbour that is to be reached at the address from which it came, unless the
+    /// overlay file fixes one. A new address is [challenged](Node::emit_challenge) before anything else goes there; then
+    /// the greeting is [confirmed](Node::confirm_greeting).
+    Greeted {
+        /// Which neighbour.
+        peer: Peer,
+        /// The greeting's number: that of the challenge, if it answers one.
+        number: u64,
+    },
 }
 
 /// A node; see the [module](self).
@@ -200,6 +207,9 @@ impl Node {
     /// The same for a datagram that bears a mark.
     pub fn handle_marked_datagram(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8]) -> Ingress {
         self.now = now;
+        if datagram.len() == HOP_HEADER && self.neighbours.on_challenge(now, datagram) {
+            return Ingress::Consumed;
+        }
         match self.circuits.labels_mut().decide(now, datagram) {
             Verdict::Forward(next, originator) => {
                 if !self.relayed.push(originator, next, ecn, datagram) {
@@ -210,13 +220,31 @@ impl Node {
                 self.sessions.on_datagram(now, circuit, &header, datagram);
                 self.bury_sessions();
             }
-            Verdict::Greeted(peer) => {
-                self.neighbours.send(peer, vec![control_type::GREETED]);
-                return Ingress::Greeted(peer);
-            }
+            Verdict::Greeted(peer, number) => return Ingress::Greeted { peer, number },
             Verdict::Drop(_) => {}
         }
         Ingress::Consumed
+    }
+
+    /// Tells a neighbour that it is reached at the address from which its greeting came.
+    pub fn confirm_greeting(&mut self, peer: Peer) {
+        self.neighbours.send(peer, vec![control_type::GREETED]);
+    }
+
+    /// A number for a challenge to the address from which a greeting with the number `after` came: nobody guesses it.
+    /// None if the greeting's key has no more such numbers; then the neighbour gets another key.
+    pub fn draw_challenge(&mut self, peer: Peer, after: u64) -> Option<u64> {
+        let number = after + 1 + self.sessions.draw_challenge();
+        if number < 1 << 48 {
+            return Some(number);
+        }
+        self.offer_greeting(peer);
+        None
+    }
+
+    /// Writes the challenge with that number, as long as a greeting, into `out`, which is empty.
+    pub fn emit_challenge(&self, peer: Peer, number: u64, out: &mut Vec<u8>) {
+        self.neighbours.emit_challenge(peer, number, out);
     }
 
     /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::Node;
 use super::sessions::{Acceptance, HOPELESS};
 use crate::circuit::{CircuitEvent, Egress};
+use crate::crypto::hop_tag::HopKey;
 use crate::event::{CloseReason, Event, SessionId};
 use crate::neighbour::Gone;
 use crate::overlay::{LinkId, MemberId, Peer};
@@ -338,7 +339,7 @@ impl Node {
             self.circuits.labels_mut().remove(old);
         }
         let hop = self.circuits.labels_mut().greeting(peer);
-        self.neighbours.set_greets_with(peer, hop.label);
+        self.neighbours.set_greets_with(peer, hop.label, HopKey::new(hop.key));
         self.neighbours.send(peer, GreetingKey { label: hop.label, hop_key: hop.key }.emit());
     }
 

@@ -119,6 +119,11 @@ impl Sessions {
         SessionId(self.last_id)
     }
 
+    /// 40 bits that cannot be guessed.
+    pub(super) fn draw_challenge(&mut self) -> u64 {
+        self.random.u64() >> 24
+    }
+
     // --- acting ------------------------------------------------------------------------------------------------
 
     /// Lets a session act, and notes what happened and whether it is over.

@@ -18,7 +18,7 @@ use crate::application::Application;
 use crate::config::Config;
 use crate::crypto::random::Randomness;
 use crate::keys::Identity;
-use crate::node::Node;
+use crate::node::{Ingress, Node};
 use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, OverlayChange, Peer, SuccessionError};
 use crate::time::Time;
 use competitor::{CompetitorSpec, Competitors};
@@ -311,7 +311,10 @@ impl<A: Application> World<A> {
         let now = self.now();
         match event {
             netsim::Event::Packet { node, mut packet, .. } => self.on_process(node, |process| {
-                process.node.handle_datagram(now, &mut packet);
+                // Links have no addresses that could be forged.
+                if let Ingress::Greeted { peer, .. } = process.node.handle_datagram(now, &mut packet) {
+                    process.node.confirm_greeting(peer);
+                }
             }),
             netsim::Event::Wake { node } => self.on_process(node, |process| process.wake(now)),
             netsim::Event::ControlUp { node, link } => {
