@@ -2,11 +2,15 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::*;
 use fec_transport::sim::LinkSpec;
 use fec_transport::{DatagramCounters, Ingress};
 
 const MIB: u64 = 1 << 20;
+/// Bytes of the hop header; the sealed body begins behind it.
+const HEADER: usize = 24;
 
 /// A world in which a transfer is under way, and the datagrams that the client has just sent to the relay.
 fn captured() -> (fec_transport::sim::World<Transfer>, Vec<Vec<u8>>) {
@@ -74,6 +78,54 @@ fn replays_and_captured_labels_with_other_bodies_are_not_forwarded() {
     assert_eq!(after.forwarded, before.forwarded);
     assert_eq!(after.replayed - before.replayed, datagrams.len() as u64);
     assert_eq!(after.bad_tag - before.bad_tag, 2 * datagrams.len() as u64);
+}
+
+/// A copy of a datagram whose body was changed where the hop tag once did not look.
+fn with_another_body(datagram: &[u8]) -> Vec<u8> {
+    let mut copy = datagram.to_vec();
+    copy[HEADER] ^= 1;
+    copy
+}
+
+#[test]
+fn copies_with_another_body_that_come_first_displace_no_genuine_packet() {
+    // The relay's window once moved for them, so that the genuine packets counted as repeated.
+    let (mut world, _) = captured();
+    let (client, relay) = (world.member("client"), world.member("r1"));
+    // The link is cut, so that the copies come before what they are copies of.
+    world.cut(Duration::ZERO, client, relay);
+    world.run_for(MS);
+    world.tap(client, relay);
+    world.run_for(50 * MS);
+    let genuine = world.take_tapped();
+    let (before, sent) = (relay_counters(&world), genuine.len() as u64);
+    assert!(sent > 20, "{sent} packets were on the way");
+    world.act(relay, |now, node, _| {
+        for mut copy in genuine.iter().map(|datagram| with_another_body(datagram)) {
+            node.handle_datagram(now, &mut copy);
+        }
+        for datagram in &genuine {
+            node.handle_datagram(now, &mut datagram.clone());
+        }
+    });
+    let after = relay_counters(&world);
+    assert_eq!((after.forwarded - before.forwarded, after.replayed - before.replayed), (sent, 0));
+    assert_eq!(after.bad_tag - before.bad_tag, sent);
+}
+
+#[test]
+fn a_bystander_who_is_always_first_does_not_end_a_session() {
+    let link = LinkSpec::new(20, 10 * MS);
+    let mut world = world(&parallel_paths(1, &link), 3);
+    let (client, server, relay) = (world.member("client"), world.member("server"), world.member("r1"));
+    world.command(client, Send { to: server, length: 4 * MIB });
+    world.run_for(SECOND);
+    for (from, to) in [(client, relay), (server, relay)] {
+        world.precede(from, to, with_another_body);
+    }
+    world.run_until(60 * SECOND, |world| !world.application(client).confirmed.is_empty());
+    assert_eq!(world.application(client).closed, []);
+    assert_eq!(world.application(client).confirmed, [4 * MIB]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::overlay::{MemberId, Overlay};
+use crate::wire::PROTOCOL_VERSION;
 use crate::wire::circuit::{SetUp, SetUpBody};
 
 /// A set-up that passed.
@@ -19,6 +20,10 @@ pub(crate) struct Admitted {
 /// Why a set-up is refused; the words go back to the originator.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum Rejection {
+    #[error(
+        "the set-up is of version {0} of the protocol, and I speak version {PROTOCOL_VERSION}: update the older member"
+    )]
+    Version(u8),
     #[error("{0}")]
     Malformed(#[from] crate::wire::Malformed),
     #[error("the route names \"{0}\", whom my overlay file does not list")]
@@ -58,6 +63,9 @@ pub(crate) fn admit(
     set_up: &SetUp,
     clock_s: u64,
 ) -> Result<Admitted, Rejection> {
+    if let Some(version) = SetUpBody::version_of(&set_up.signed).filter(|it| *it != PROTOCOL_VERSION) {
+        return Err(Rejection::Version(version));
+    }
     let body = SetUpBody::parse(&set_up.signed)?;
     let route = resolve(overlay, &body.route, config.limits.max_route)?;
     let originator = route[0];

@@ -1,10 +1,12 @@
 //! The label table: what becomes of a datagram by the label that it carries.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Egress;
 use super::bucket::Buckets;
 use crate::config::Policing;
+use crate::crypto::body_hash::BodyHash;
 use crate::crypto::hop_tag::{self, HopKey};
 use crate::crypto::random::Random;
 use crate::crypto::replay::ReplayWindow;
@@ -105,19 +107,20 @@ impl LabelTable {
         }
     }
 
-    /// A label whose packets go on to `next`.
-    pub(super) fn relay(&mut self, next: Egress, charged: Charged) -> Hop {
-        self.hand_out(Purpose::Relay { window: ReplayWindow::new(), next, charged })
+    /// A label whose packets go on to `next`, along a circuit whose bodies have this hash.
+    pub(super) fn relay(&mut self, next: Egress, charged: Charged, body_hash: Arc<BodyHash>) -> Hop {
+        let purpose = Purpose::Relay { window: ReplayWindow::new(), next, charged };
+        self.hand_out(purpose, |key| HopKey::to_relay(key, body_hash))
     }
 
     /// A label whose packets end here.
     pub(crate) fn terminate(&mut self, circuit: CircuitId) -> Hop {
-        self.hand_out(Purpose::Terminate(circuit))
+        self.hand_out(Purpose::Terminate(circuit), HopKey::new)
     }
 
     /// A label with which a neighbour greets us.
     pub(crate) fn greeting(&mut self, neighbour: Peer) -> Hop {
-        self.hand_out(Purpose::Greeting { window: ReplayWindow::new(), neighbour })
+        self.hand_out(Purpose::Greeting { window: ReplayWindow::new(), neighbour }, HopKey::new)
     }
 
     pub(crate) fn counters(&self) -> DatagramCounters {
@@ -161,9 +164,9 @@ impl LabelTable {
         let Some(entry) = self.entries.get_mut(&header.label) else {
             return Verdict::Drop(DropReason::UnknownLabel);
         };
-        if !hop_tag::is_signed(datagram, &entry.key) {
+        let Some(verified) = hop_tag::verify(datagram, &entry.key) else {
             return Verdict::Drop(DropReason::BadTag);
-        }
+        };
         match (&mut entry.purpose, header.packet_type) {
             (Purpose::Relay { window, next, charged }, PacketType::Sealed) => {
                 if !window.mark(header.number) {
@@ -175,7 +178,7 @@ impl LabelTable {
                 {
                     return Verdict::Drop(DropReason::Policed);
                 }
-                hop_tag::relabel(datagram, next.label, &next.key);
+                hop_tag::relabel(datagram, next.label, &next.key, verified);
                 Verdict::Forward(next.neighbour)
             }
             (Purpose::Terminate(circuit), PacketType::Sealed) => Verdict::Deliver(*circuit, header),
@@ -190,14 +193,14 @@ impl LabelTable {
         }
     }
 
-    fn hand_out(&mut self, purpose: Purpose) -> Hop {
+    fn hand_out(&mut self, purpose: Purpose, key_of: impl FnOnce([u8; 16]) -> HopKey) -> Hop {
         let label = loop {
             let label = Label(self.random.u64());
             if !self.entries.contains_key(&label) {
                 break label;
             }
         };
-        let key = HopKey::new(self.random.bytes());
+        let key = key_of(self.random.bytes());
         let hop = Hop { label, key: key.to_bytes() };
         self.entries.insert(label, Entry { key, purpose });
         hop
@@ -217,12 +220,21 @@ mod tests {
         LabelTable::new(Random::from_seed([1; 32]), &Policing::default())
     }
 
+    fn body_hash() -> Arc<BodyHash> {
+        Arc::new(BodyHash::new(&[7; 16]))
+    }
+
+    /// A packet to a relay.
     fn packet(hop: &Hop, number: u64, body: u8) -> Vec<u8> {
+        signed(hop, number, body, &HopKey::to_relay(hop.key, body_hash()))
+    }
+
+    fn signed(hop: &Hop, number: u64, body: u8, key: &HopKey) -> Vec<u8> {
         let header = HopHeader { packet_type: PacketType::Sealed, epoch: 0, number, label: hop.label };
         let mut out = Vec::new();
         header.emit(&mut out);
         out.extend_from_slice(&[body; 60]);
-        hop_tag::sign(&mut out, &HopKey::new(hop.key));
+        hop_tag::sign(&mut out, key);
         out
     }
 
@@ -233,28 +245,47 @@ mod tests {
     #[test]
     fn a_relay_exchanges_label_and_tag_once_for_each_number() {
         let mut table = table();
-        let hop = table.relay(egress(), CHARGED);
+        let hop = table.relay(egress(), CHARGED, body_hash());
         let mut original = packet(&hop, 7, 1);
         let mut datagram = original.clone();
         assert_eq!(table.decide(Time::ZERO, &mut datagram), Verdict::Forward(NEXT));
         assert_eq!(HopHeader::parse(&datagram).expect("whole").label, Label(5));
-        assert!(hop_tag::is_signed(&datagram, &HopKey::new([5; 16])));
+        assert!(hop_tag::verify(&datagram, &HopKey::new([5; 16])).is_some());
         assert_eq!(table.decide(Time::ZERO, &mut original), Verdict::Drop(DropReason::Replayed));
     }
 
     #[test]
     fn a_captured_label_with_another_body_is_not_forwarded() {
         let mut table = table();
-        let hop = table.relay(egress(), CHARGED);
-        let mut captured = packet(&hop, 7, 1);
-        let end = captured.len();
-        captured[end - 30..].fill(2);
-        assert_eq!(table.decide(Time::ZERO, &mut captured), Verdict::Drop(DropReason::BadTag));
+        let hop = table.relay(egress(), CHARGED, body_hash());
+        let captured = packet(&hop, 7, 1);
+        for place in [24, 40, captured.len() - 1] {
+            let mut copy = captured.clone();
+            copy[place] ^= 1;
+            assert_eq!(
+                table.decide(Time::ZERO, &mut copy),
+                Verdict::Drop(DropReason::BadTag),
+                "byte {place}"
+            );
+        }
         let mut garbage = vec![0; 100];
         assert_eq!(table.decide(Time::ZERO, &mut garbage), Verdict::Drop(DropReason::Malformed));
         let mut unknown = packet(&Hop { label: Label(1), key: hop.key }, 1, 1);
         assert_eq!(table.decide(Time::ZERO, &mut unknown), Verdict::Drop(DropReason::UnknownLabel));
         assert_eq!(table.counters.forwarded, 0);
+        // The copies came first and displace nothing: the number is still fresh.
+        assert_eq!(table.decide(Time::ZERO, &mut captured.clone()), Verdict::Forward(NEXT));
+    }
+
+    #[test]
+    fn who_lacks_the_circuits_body_key_cannot_send_to_its_relay() {
+        let mut table = table();
+        let hop = table.relay(egress(), CHARGED, body_hash());
+        let others = Arc::new(BodyHash::new(&[8; 16]));
+        for key in [HopKey::new(hop.key), HopKey::to_relay(hop.key, others)] {
+            let mut datagram = signed(&hop, 7, 1, &key);
+            assert_eq!(table.decide(Time::ZERO, &mut datagram), Verdict::Drop(DropReason::BadTag));
+        }
     }
 
     #[test]
@@ -266,7 +297,7 @@ mod tests {
             Policing { relayed_bps_per_neighbour: Some(10.0 * packet_bits), ..Policing::default() };
         for policing in [per_originator, per_neighbour] {
             let mut table = LabelTable::new(Random::from_seed([1; 32]), &policing);
-            let hop = table.relay(egress(), CHARGED);
+            let hop = table.relay(egress(), CHARGED, body_hash());
             for number in 0..30 {
                 table.decide(Time::ZERO, &mut packet(&hop, number, 1));
             }
@@ -278,11 +309,9 @@ mod tests {
     fn a_label_that_was_taken_back_is_unknown() {
         let mut table = table();
         let hop = table.terminate(CircuitId([1; 16]));
-        assert!(matches!(table.decide(Time::ZERO, &mut packet(&hop, 1, 1)), Verdict::Deliver(..)));
+        let packet = |number| signed(&hop, number, 1, &HopKey::new(hop.key));
+        assert!(matches!(table.decide(Time::ZERO, &mut packet(1)), Verdict::Deliver(..)));
         table.remove(hop.label);
-        assert_eq!(
-            table.decide(Time::ZERO, &mut packet(&hop, 2, 1)),
-            Verdict::Drop(DropReason::UnknownLabel)
-        );
+        assert_eq!(table.decide(Time::ZERO, &mut packet(2)), Verdict::Drop(DropReason::UnknownLabel));
     }
 }

@@ -26,12 +26,13 @@ pub use labels::DatagramCounters;
 pub(crate) use labels::{LabelTable, Verdict};
 
 use crate::config::Config;
+use crate::crypto::body_hash::BodyHash;
 use crate::crypto::hop_tag::HopKey;
 use crate::crypto::random::Random;
 use crate::keys::Identity;
 use crate::overlay::{MemberId, Overlay, Peer};
 use crate::time::Time;
-use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Notice, SetUp, SetUpBody};
+use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, Notice, SetUp, SetUpBody};
 use crate::wire::hop::Label;
 use admission::Quotas;
 use bucket::Buckets;
@@ -136,6 +137,8 @@ struct Circuit {
     /// All of its members, the originator first.
     route: Vec<MemberId>,
     originator: MemberId,
+    /// What hop tags cover of bodies on their way to relays.
+    body_hash: Arc<BodyHash>,
     /// The neighbour towards the originator, and the one towards the responder.
     previous: Option<Peer>,
     next: Option<Peer>,
@@ -153,6 +156,17 @@ impl Circuit {
             (Some(_), Some(_)) => CircuitPart::Relay,
             (Some(_), None) => CircuitPart::Responder,
         }
+    }
+
+    /// What is needed to send to `neighbour`, who handed out `hop`: tags cover whole bodies if it is a relay.
+    fn egress(&self, neighbour: Peer, hop: &Hop) -> Egress {
+        let ends = [self.route.first(), self.route.last()];
+        let key = if ends.contains(&Some(&neighbour.member)) {
+            HopKey::new(hop.key)
+        } else {
+            HopKey::to_relay(hop.key, Arc::clone(&self.body_hash))
+        };
+        Egress { neighbour, label: hop.label, key }
     }
 }
 
@@ -238,8 +252,10 @@ impl Circuits {
         payload: Vec<u8>,
     ) {
         let lifetime = self.config.routing.circuit_lifetime;
+        let body_key = self.random.bytes();
         let body = SetUpBody {
             circuit,
+            body_key,
             time_s: self.calendar.seconds(now),
             lifetime_s: u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX),
             route: route.iter().map(|member| self.overlay.name(*member)).collect(),
@@ -250,6 +266,7 @@ impl Circuits {
         let backward = self.labels.terminate(circuit);
         let entry = Circuit {
             route: route.to_vec(),
+            body_hash: Arc::new(BodyHash::new(&body_key)),
             originator: self.me,
             previous: None,
             next: Some(first_hop),

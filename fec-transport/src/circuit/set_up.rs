@@ -1,11 +1,12 @@
 //! A circuit comes into being: the set-up on its way to the responder, and the answer on its way back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::{Admitted, Rejection, admit};
 use super::labels::Charged;
 use super::{Circuit, CircuitEvent, Circuits, Egress, LEAVING};
-use crate::crypto::hop_tag::HopKey;
+use crate::crypto::body_hash::BodyHash;
 use crate::overlay::{MemberId, Peer};
 use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, SetUp, SetUpBody};
@@ -36,12 +37,13 @@ impl Circuits {
         if self.is_draining && next.is_some() {
             return self.send_refusal(Some(from), id, self.notice(Cause::LinkDown, LEAVING));
         }
-        if let Err(rejection) = self.register(now, from, &admitted, next.flatten()) {
-            return self.reject(from, &set_up, &rejection);
-        }
-        let egress = egress(from, &set_up.backward);
-        match next.flatten() {
-            Some(next) => self.pass_on_set_up(next, admitted.originator, id, egress, set_up),
+        let next = next.flatten();
+        let egress = match self.register(now, from, &admitted, next, &set_up.backward) {
+            Ok(egress) => egress,
+            Err(rejection) => return self.reject(from, &set_up, &rejection),
+        };
+        match next {
+            Some(next) => self.pass_on_set_up(next, id, egress, set_up),
             None => self.events.push_back(CircuitEvent::Offered {
                 circuit: id,
                 originator: admitted.originator,
@@ -52,15 +54,10 @@ impl Circuits {
         }
     }
 
-    fn pass_on_set_up(
-        &mut self,
-        next: Peer,
-        originator: MemberId,
-        id: CircuitId,
-        egress: Egress,
-        set_up: SetUp,
-    ) {
-        let backward = self.labels.relay(egress, Charged { originator, neighbour: next.member });
+    fn pass_on_set_up(&mut self, next: Peer, id: CircuitId, egress: Egress, set_up: SetUp) {
+        let Some(circuit) = self.circuits.get(&id) else { return };
+        let charged = Charged { originator: circuit.originator, neighbour: next.member };
+        let backward = self.labels.relay(egress, charged, Arc::clone(&circuit.body_hash));
         self.own_label(id, backward.label);
         self.outbox.push_back((next, CircuitMessage::SetUp(SetUp { backward, ..set_up })));
     }
@@ -83,14 +80,15 @@ impl Circuits {
         Ok(admitted)
     }
 
-    /// Enters a set-up into the table until it is answered.
+    /// Enters a set-up into the table until it is answered; gives what is needed to send back to `from`.
     fn register(
         &mut self,
         now: Time,
         from: Peer,
         admitted: &Admitted,
         next: Option<Peer>,
-    ) -> Result<(), Rejection> {
+        backward: &Hop,
+    ) -> Result<Egress, Rejection> {
         let id = admitted.body.circuit;
         if self.circuits.contains_key(&id) {
             return Err(Rejection::Replayed);
@@ -99,6 +97,7 @@ impl Circuits {
         self.counters.admitted += 1;
         let asked = Duration::from_secs(admitted.body.lifetime_s.into());
         let entry = Circuit {
+            body_hash: Arc::new(BodyHash::new(&admitted.body.body_key)),
             route: admitted.route.clone(),
             originator: admitted.originator,
             previous: Some(from),
@@ -108,8 +107,9 @@ impl Circuits {
             expires: now + ANSWER_PATIENCE,
             answered: false,
         };
+        let egress = entry.egress(from, backward);
         self.insert(id, entry);
-        Ok(())
+        Ok(egress)
     }
 
     fn reject(&mut self, from: Peer, set_up: &SetUp, rejection: &Rejection) {
@@ -129,7 +129,7 @@ impl Circuits {
         if circuit.answered || !self.is_neighbour_of(id, from, |circuit| circuit.next) {
             return;
         }
-        let egress = egress(from, &forward);
+        let egress = circuit.egress(from, &forward);
         if circuit.previous.is_none() {
             self.prolong(now, id);
             self.events.push_back(CircuitEvent::Answered { circuit: id, payload, egress });
@@ -137,7 +137,8 @@ impl Circuits {
         }
         let originator = circuit.originator;
         let neighbour = circuit.previous.map_or(self.me, |peer| peer.member);
-        let forward = self.labels.relay(egress, Charged { originator, neighbour });
+        let forward =
+            self.labels.relay(egress, Charged { originator, neighbour }, Arc::clone(&circuit.body_hash));
         if let Some(previous) = self.extend(now, id, forward.label) {
             self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
         }
@@ -150,8 +151,4 @@ impl Circuits {
         self.prolong(now, id);
         Some(previous)
     }
-}
-
-fn egress(neighbour: Peer, hop: &Hop) -> Egress {
-    Egress { neighbour, label: hop.label, key: HopKey::new(hop.key) }
 }

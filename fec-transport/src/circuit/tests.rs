@@ -163,12 +163,12 @@ fn a_set_up_of_another_version_is_refused_with_the_reason() {
     let circuit = row.originate();
     let (_, message) = row.nodes[ORIGINATOR].poll_message().expect("the set-up");
     let CircuitMessage::SetUp(mut set_up) = message else { panic!("a set-up") };
-    set_up.signed[0] = 9;
+    set_up.signed[0] = 1;
     row.hear(RELAY, ORIGINATOR, CircuitMessage::SetUp(set_up));
     row.settle();
     let CircuitEvent::Refused { circuit: refused, notice } = row.event(ORIGINATOR) else { panic!("refused") };
     assert_eq!((refused, notice.by.as_str()), (circuit, "relay"));
-    assert!(notice.reason.contains("not of protocol version 1"), "{}", notice.reason);
+    assert!(notice.reason.contains("version 1 of the protocol, and I speak version 2"), "{}", notice.reason);
     assert_eq!(row.sizes(), EMPTY);
 }
 
@@ -252,7 +252,8 @@ fn set_ups_are_policed_when_the_config_says_so() {
 fn forged(route: &[&str], time_s: u64, signer: usize) -> (CircuitId, CircuitMessage) {
     let circuit = CircuitId([9; 16]);
     let route = route.iter().map(|name| (*name).to_owned()).collect();
-    let signed = SetUpBody { circuit, time_s, lifetime_s: 60, route, payload: Vec::new() }.emit();
+    let signed =
+        SetUpBody { circuit, body_key: [7; 16], time_s, lifetime_s: 60, route, payload: Vec::new() }.emit();
     let signature = identity(signer).sign(&signed);
     let backward = Hop { label: Label(1), key: [1; 16] };
     (circuit, CircuitMessage::SetUp(SetUp { signed, signature, backward }))

@@ -1,5 +1,6 @@
-//! Keys and what they do: hop tags, seals, the Noise handshake, randomness.
+//! Keys and what they do: hop tags and the hash of bodies that they cover, seals, the Noise handshake, randomness.
 
+pub(crate) mod body_hash;
 pub(crate) mod handshake;
 pub(crate) mod hop_tag;
 pub(crate) mod random;

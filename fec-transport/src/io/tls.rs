@@ -25,7 +25,7 @@ use crate::keys::{Identity, PublicKeys, encode_key};
 use crate::overlay::{MemberId, Overlay};
 
 /// Names the control protocol and its version; two sides without a common one do not talk (ALPN).
-const PROTOCOL: &[u8] = b"fec-transport/1";
+const PROTOCOL: &[u8] = b"fec-transport/2";
 
 /// TLS wants a name for the server; nothing looks at it and it is not sent.
 pub(super) const SERVER_NAME: &str = "member.invalid";

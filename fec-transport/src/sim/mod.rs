@@ -47,8 +47,16 @@ pub struct World<A: Application> {
     pausing: Pausing,
     /// Datagrams that were recorded on their way from one member to another.
     tap: Option<(MemberId, MemberId, Vec<Vec<u8>>)>,
+    bystanders: Vec<Bystander>,
     events_at_once: (Duration, u32),
     seed: u64,
+}
+
+/// Somebody on a link who sends a copy of each datagram ahead of it.
+struct Bystander {
+    from: MemberId,
+    to: MemberId,
+    forge: fn(&[u8]) -> Vec<u8>,
 }
 
 struct Process<A> {
@@ -92,6 +100,7 @@ impl<A: Application> World<A> {
             competitors: Competitors::default(),
             pausing: Pausing::default(),
             tap: None,
+            bystanders: Vec::new(),
             events_at_once: (Duration::ZERO, 0),
             seed,
         };
@@ -241,6 +250,11 @@ impl<A: Application> World<A> {
     /// Stops recording and gives the datagrams.
     pub fn take_tapped(&mut self) -> Vec<Vec<u8>> {
         self.tap.take().map(|(_, _, datagrams)| datagrams).unwrap_or_default()
+    }
+
+    /// From now on what `forge` makes of each datagram from `from` to its neighbour `to` comes ahead of it.
+    pub fn precede(&mut self, from: MemberId, to: MemberId, forge: fn(&[u8]) -> Vec<u8>) {
+        self.bystanders.push(Bystander { from, to, forge });
     }
 
     /// Runs until `done` holds or `limit` has passed; gives whether it held.
@@ -393,6 +407,9 @@ impl<A: Application> World<A> {
         {
             datagrams.push(datagram.clone());
         }
+        let bystanders = self.bystanders.iter().filter(|it| (it.from, it.to) == (from, to));
+        let forged: Vec<Vec<u8>> = bystanders.map(|bystander| (bystander.forge)(&datagram)).collect();
+        forged.into_iter().for_each(|copy| self.inject(from, to, copy));
         self.inject(from, to, datagram);
     }
 

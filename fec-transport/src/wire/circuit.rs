@@ -44,6 +44,8 @@ pub(crate) struct Hop {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SetUpBody {
     pub(crate) circuit: CircuitId,
+    /// From which the hash of bodies follows that hop tags cover; known to the circuit's members.
+    pub(crate) body_key: [u8; 16],
     /// When it was made, in seconds since the epoch of [`Time`](crate::Time).
     pub(crate) time_s: u64,
     pub(crate) lifetime_s: u32,
@@ -95,12 +97,18 @@ impl SetUpBody {
     pub(crate) fn emit(&self) -> Vec<u8> {
         let mut out = vec![PROTOCOL_VERSION];
         out.put_bytes(&self.circuit.0);
+        out.put_bytes(&self.body_key);
         out.put_u64(self.time_s);
         out.put_u32(self.lifetime_s);
         out.put_u8(u8::try_from(self.route.len()).expect("a route has at most MAX_ROUTE members"));
         self.route.iter().for_each(|name| out.put_string(name.as_bytes()));
         out.put_string(&self.payload);
         out
+    }
+
+    /// The protocol version of a set-up.
+    pub(crate) fn version_of(signed: &[u8]) -> Option<u8> {
+        signed.first().copied()
     }
 
     /// The circuit of a set-up of any version.
@@ -113,9 +121,10 @@ impl SetUpBody {
     pub(crate) fn parse(signed: &[u8]) -> Result<SetUpBody, Malformed> {
         let mut reader = Reader::new(signed);
         if reader.u8("version")? != PROTOCOL_VERSION {
-            return Err(Malformed::new("set-up: it is not of protocol version 1"));
+            return Err(Malformed::new("version"));
         }
         let circuit = CircuitId(reader.array("circuit")?);
+        let body_key = reader.array("body key")?;
         let time_s = reader.u64("time")?;
         let lifetime_s = reader.u32("lifetime")?;
         let members = usize::from(reader.u8("length of the route")?);
@@ -126,7 +135,7 @@ impl SetUpBody {
         let route = names.collect::<Result<_, _>>()?;
         let payload = reader.string(MAX_PAYLOAD, "payload")?.to_vec();
         reader.finish("set-up")?;
-        Ok(SetUpBody { circuit, time_s, lifetime_s, route, payload })
+        Ok(SetUpBody { circuit, body_key, time_s, lifetime_s, route, payload })
     }
 }
 
@@ -263,10 +272,10 @@ mod tests {
 
         #[test]
         fn the_signed_part_comes_back(
-            circuit in circuits(), time_s: u64, lifetime_s: u32, route in vec("[a-z0-9]{1,64}", 2..=MAX_ROUTE),
+            circuit in circuits(), body_key: [u8; 16], time_s: u64, lifetime_s: u32, route in vec("[a-z0-9]{1,64}", 2..=MAX_ROUTE),
             payload in vec(any::<u8>(), 0..MAX_PAYLOAD),
         ) {
-            let body = SetUpBody { circuit, time_s, lifetime_s, route, payload };
+            let body = SetUpBody { circuit, body_key, time_s, lifetime_s, route, payload };
             let signed = body.emit();
             prop_assert!(signed.len() <= MAX_SIGNED);
             prop_assert_eq!(SetUpBody::circuit_of(&signed), Some(circuit));
