@@ -11,12 +11,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, WriteError};
+use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, VarInt, WriteError};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::message::{Hello, MessageError, read_message, write_message};
+use crate::io::tls::version_of;
 use crate::overlay::{InstanceId, MemberId, Peer};
+use crate::wire::PROTOCOL_VERSION;
 
 /// Messages that may wait for one neighbour's connection. The node sends a handful per second and circuit; a
 /// neighbour that lets so many pile up within the 3 s after which a dead link breaks is as good as gone.
@@ -68,6 +70,8 @@ pub(super) enum Farewell {
     Crowded = 4,
     /// A newer overlay file joins the two by no link.
     Revoked = 5,
+    /// The peer speaks an older version of the protocol.
+    Outdated = 6,
 }
 
 /// Why a connection was not established.
@@ -79,6 +83,11 @@ pub(super) enum HandshakeError {
     /// The other side refused, or was refused, or did not answer.
     #[error("no connection")]
     Refused(#[from] ConnectionError),
+    /// The other side speaks an older version of the protocol.
+    #[error(
+        "it speaks version {0} of the protocol and this member version {PROTOCOL_VERSION}: update the older member"
+    )]
+    Outdated(u8),
     /// The Hello could not be sent.
     #[error("no Hello could be sent")]
     Unsent(#[from] WriteError),
@@ -106,15 +115,28 @@ const ACCESS_DENIED: u64 = 0x100 + 49;
 impl HandshakeError {
     /// Whether the other side does not know this member's key.
     pub(super) fn is_for_the_key(&self) -> bool {
-        let of = |error: &ConnectionError| match error {
-            ConnectionError::ConnectionClosed(close) => u64::from(close.error_code) == ACCESS_DENIED,
+        match self.end_of_connection() {
+            Some(ConnectionError::ConnectionClosed(close)) => u64::from(close.error_code) == ACCESS_DENIED,
             _ => false,
-        };
+        }
+    }
+
+    /// Whether one side speaks an older version than the other, whichever of them found out.
+    pub(super) fn is_for_the_version(&self) -> bool {
+        let outdated = VarInt::from_u32(Farewell::Outdated as u32);
+        match (self, self.end_of_connection()) {
+            (HandshakeError::Outdated(_), _) => true,
+            (_, Some(ConnectionError::ApplicationClosed(close))) => close.error_code == outdated,
+            _ => false,
+        }
+    }
+
+    fn end_of_connection(&self) -> Option<&ConnectionError> {
         match self {
             HandshakeError::Refused(error)
             | HandshakeError::Unsent(WriteError::ConnectionLost(error))
-            | HandshakeError::NoHello(MessageError::Broken(ReadError::ConnectionLost(error))) => of(error),
-            _ => false,
+            | HandshakeError::NoHello(MessageError::Broken(ReadError::ConnectionLost(error))) => Some(error),
+            _ => None,
         }
     }
 }
@@ -145,6 +167,7 @@ impl Established {
         member: MemberId,
         shared: &Shared,
     ) -> Result<Established, HandshakeError> {
+        check_version(&connection)?;
         let streams = connection.open_bi().await?;
         Self::greet(connection, streams, member, shared).await
     }
@@ -155,6 +178,7 @@ impl Established {
         member: MemberId,
         shared: &Shared,
     ) -> Result<Established, HandshakeError> {
+        check_version(&connection)?;
         let streams = connection.accept_bi().await?;
         Self::greet(connection, streams, member, shared).await
     }
@@ -191,6 +215,19 @@ impl Established {
         // If nobody listens any more, nobody needs to know.
         let _ = shared.signals.send(Signal::Down(id)).await;
     }
+}
+
+/// Refuses a peer of an older version, and tells it why: of the two sides only the newer one knows both versions.
+fn check_version(connection: &Connection) -> Result<(), HandshakeError> {
+    let version = version_of(connection).unwrap_or_default();
+    if version == PROTOCOL_VERSION {
+        return Ok(());
+    }
+    let reason = format!(
+        "I speak version {PROTOCOL_VERSION} of the protocol and you version {version}: update the older member"
+    );
+    connection.close(VarInt::from_u32(Farewell::Outdated as u32), reason.as_bytes());
+    Err(HandshakeError::Outdated(version))
 }
 
 async fn deliver(mut stream: RecvStream, id: ConnectionId, signals: &mpsc::Sender<Signal>) -> Farewell {
@@ -230,8 +267,9 @@ fn say_farewell(connection: &Connection, farewell: Farewell) {
         Farewell::BadMessage => b"not a message",
         Farewell::Crowded => b"too many neighbours",
         Farewell::Revoked => b"my overlay file does not list you as a neighbour",
+        Farewell::Outdated => b"you speak an older version of the protocol",
     };
-    connection.close(quinn::VarInt::from_u32(farewell as u32), reason);
+    connection.close(VarInt::from_u32(farewell as u32), reason);
 }
 
 /// Where messages to a neighbour go. When it is dropped, the connection sends what is queued and ends.

@@ -89,6 +89,11 @@ impl Listener {
                     tracing::warn!(%from, %error, "refused a stranger on the control plane");
                 }
             }
+            Ok(Err((from, error))) if error.is_for_the_version() => {
+                if self.strangers.is_new(from) {
+                    tracing::warn!(%from, cause = error.source(), "a neighbour cannot connect ({error})");
+                }
+            }
             Ok(Err((from, error))) => {
                 tracing::debug!(%from, cause = error.source(), "a control connection failed ({error})");
             }

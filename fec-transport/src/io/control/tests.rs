@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use netsim::emulator::{EmulatedLink, Emulator};
 use netsim::{LinkModel, Rate};
+use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ConnectionError, TransportErrorCode};
 use rustls::AlertDescription;
 use tokio::time::timeout;
@@ -190,6 +191,11 @@ impl RawClient {
         let member = scene.member(to);
         let pinned = PinnedKeys::of(&scene.overlay, [member]);
         let tls = tls::client_config(&self.identity, pinned).expect("a configuration");
+        self.connect_with(scene, to, tls).await
+    }
+
+    async fn connect_with(&self, scene: &Scene, to: &str, tls: QuicClientConfig) -> quinn::Connection {
+        let member = scene.member(to);
         let address = scene.overlay.member(member).control.expect("it listens");
         let connecting =
             self.endpoint.connect_with(quinn::ClientConfig::new(Arc::new(tls)), address, tls::SERVER_NAME);
@@ -233,6 +239,46 @@ async fn a_stranger_is_told_that_access_is_denied_and_nothing_else() {
     let reason = timeout(PATIENCE, connection.closed()).await.expect("a close");
     assert!(is_alert(&reason, AlertDescription::AccessDenied), "{reason}");
     expect_first(&mut relay, &scene, "client").await;
+}
+
+/// The words with which a connection was refused because of its version.
+fn words_about_versions(reason: &ConnectionError) -> String {
+    assert!(is_farewell(reason, Farewell::Outdated), "{reason}");
+    let ConnectionError::ApplicationClosed(close) = reason else { panic!("{reason}") };
+    String::from_utf8(close.reason.to_vec()).expect("words")
+}
+
+const BOTH_VERSIONS: &str = "I speak version 2 of the protocol and you version 1: update the older member";
+
+#[tokio::test]
+async fn a_dialler_of_an_older_version_is_told_both_versions() {
+    let scene = client_and_relay();
+    let mut relay = start(&scene, "relay", 1);
+    let pinned = PinnedKeys::of(&scene.overlay, [scene.member("relay")]);
+    let tls = tls::older::client(&identity("client"), pinned).expect("a configuration");
+    let raw = RawClient::new(identity("client"));
+    let connection = raw.connect_with(&scene, "relay", tls).await;
+    let reason = timeout(PATIENCE, connection.closed()).await.expect("a close");
+    assert_eq!(words_about_versions(&reason), BOTH_VERSIONS);
+    expect_first(&mut relay, &scene, "client").await;
+}
+
+#[tokio::test]
+async fn an_acceptor_of_an_older_version_is_told_both_versions() {
+    let scene = client_and_relay();
+    let pinned = PinnedKeys::of(&scene.overlay, [scene.member("client")]);
+    let tls = tls::older::server(&identity("relay"), pinned).expect("a configuration");
+    let (quic, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
+    let config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    let older = quinn::Endpoint::new(quic, Some(config), scene.control_socket("relay"), runtime);
+    let older = older.expect("an endpoint");
+    let _client = start(&scene, "client", 2);
+    let incoming = timeout(PATIENCE, older.accept()).await.expect("an attempt").expect("open");
+    let reason = match incoming.await {
+        Ok(connection) => timeout(PATIENCE, connection.closed()).await.expect("a close"),
+        Err(reason) => reason,
+    };
+    assert_eq!(words_about_versions(&reason), BOTH_VERSIONS);
 }
 
 #[tokio::test]
