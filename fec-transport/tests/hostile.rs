@@ -5,7 +5,8 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use fec_transport::sim::LinkSpec;
+use fec_transport::overlay::MemberId;
+use fec_transport::sim::{LinkSpec, World};
 use fec_transport::{DatagramCounters, Ingress};
 
 const MIB: u64 = 1 << 20;
@@ -13,7 +14,7 @@ const MIB: u64 = 1 << 20;
 const HEADER: usize = 24;
 
 /// A world in which a transfer is under way, and the datagrams that the client has just sent to the relay.
-fn captured() -> (fec_transport::sim::World<Transfer>, Vec<Vec<u8>>) {
+fn captured() -> (World<Transfer>, Vec<Vec<u8>>) {
     let link = LinkSpec::new(20, 10 * MS);
     let mut world = world(&parallel_paths(1, &link), 1);
     let (client, server, relay) = (world.member("client"), world.member("server"), world.member("r1"));
@@ -27,7 +28,7 @@ fn captured() -> (fec_transport::sim::World<Transfer>, Vec<Vec<u8>>) {
     (world, datagrams)
 }
 
-fn relay_counters(world: &fec_transport::sim::World<Transfer>) -> DatagramCounters {
+fn relay_counters(world: &World<Transfer>) -> DatagramCounters {
     world.node(world.member("r1")).datagram_counters()
 }
 
@@ -80,52 +81,81 @@ fn replays_and_captured_labels_with_other_bodies_are_not_forwarded() {
     assert_eq!(after.bad_tag - before.bad_tag, 2 * datagrams.len() as u64);
 }
 
-/// A copy of a datagram whose body was changed where the hop tag once did not look.
+/// A copy of a datagram with another body and the same AEAD tag: where hop tags once did not look.
 fn with_another_body(datagram: &[u8]) -> Vec<u8> {
     let mut copy = datagram.to_vec();
     copy[HEADER] ^= 1;
     copy
 }
 
-#[test]
-fn copies_with_another_body_that_come_first_displace_no_genuine_packet() {
-    // The relay's window once moved for them, so that the genuine packets counted as repeated.
-    let (mut world, _) = captured();
-    let (client, relay) = (world.member("client"), world.member("r1"));
-    // The link is cut, so that the copies come before what they are copies of.
-    world.cut(Duration::ZERO, client, relay);
+/// Packets that `from` has sent to its neighbour `to` and that have not arrived there.
+fn held_up(world: &mut World<Transfer>, from: MemberId, to: MemberId) -> Vec<Vec<u8>> {
+    world.cut(Duration::ZERO, from, to);
     world.run_for(MS);
-    world.tap(client, relay);
+    world.tap(from, to);
     world.run_for(50 * MS);
-    let genuine = world.take_tapped();
-    let (before, sent) = (relay_counters(&world), genuine.len() as u64);
-    assert!(sent > 20, "{sent} packets were on the way");
-    world.act(relay, |now, node, _| {
-        for mut copy in genuine.iter().map(|datagram| with_another_body(datagram)) {
-            node.handle_datagram(now, &mut copy);
-        }
-        for datagram in &genuine {
-            node.handle_datagram(now, &mut datagram.clone());
+    let packets = world.take_tapped();
+    assert!(packets.len() > 20, "{} packets were on the way", packets.len());
+    packets
+}
+
+/// Gives a member copies of all packets, each with another body, before the packets themselves.
+fn copies_come_first(world: &mut World<Transfer>, to: MemberId, packets: &[Vec<u8>]) {
+    world.act(to, |now, node, _| {
+        let copies = packets.iter().map(|packet| with_another_body(packet));
+        for mut datagram in copies.chain(packets.iter().cloned()) {
+            node.handle_datagram(now, &mut datagram);
         }
     });
+}
+
+#[test]
+fn copies_with_another_body_that_come_first_displace_no_packet_at_a_relay() {
+    // The relay's window once moved for the copies, so that the packets themselves counted as repeated: of 84 copies 84
+    // were forwarded, and of 84 packets none.
+    let (mut world, _) = captured();
+    let (client, relay) = (world.member("client"), world.member("r1"));
+    let packets = held_up(&mut world, client, relay);
+    let (before, sent) = (relay_counters(&world), packets.len() as u64);
+    copies_come_first(&mut world, relay, &packets);
     let after = relay_counters(&world);
     assert_eq!((after.forwarded - before.forwarded, after.replayed - before.replayed), (sent, 0));
     assert_eq!(after.bad_tag - before.bad_tag, sent);
 }
 
 #[test]
-fn a_bystander_who_is_always_first_does_not_end_a_session() {
+fn copies_with_another_body_that_come_first_displace_no_packet_at_the_end() {
+    let (mut world, _) = captured();
+    let (relay, server) = (world.member("r1"), world.member("server"));
+    let packets = held_up(&mut world, relay, server);
+    let dropped = |world: &World<Transfer>| {
+        let node = world.node(server);
+        let session = node.sessions().next().expect("one is open");
+        node.session_status(session).expect("it is open").dropped
+    };
+    let before = dropped(&world);
+    copies_come_first(&mut world, server, &packets);
+    // The copies do not open, and every packet itself does, which it would not if they had moved the window.
+    assert_eq!(dropped(&world) - before, packets.len() as u64);
+}
+
+#[test]
+fn a_bystander_who_is_first_on_every_link_does_not_end_a_session() {
     let link = LinkSpec::new(20, 10 * MS);
     let mut world = world(&parallel_paths(1, &link), 3);
     let (client, server, relay) = (world.member("client"), world.member("server"), world.member("r1"));
     world.command(client, Send { to: server, length: 4 * MIB });
     world.run_for(SECOND);
-    for (from, to) in [(client, relay), (server, relay)] {
-        world.precede(from, to, with_another_body);
+    for end in [client, server] {
+        world.precede(end, relay, with_another_body);
+        world.precede(relay, end, with_another_body);
     }
     world.run_until(60 * SECOND, |world| !world.application(client).confirmed.is_empty());
     assert_eq!(world.application(client).closed, []);
     assert_eq!(world.application(client).confirmed, [4 * MIB]);
+    let relay = relay_counters(&world);
+    assert!(relay.bad_tag > 1_000, "the bystander was there: {relay:?}");
+    assert_eq!(relay.replayed, 0);
 }
 
 #[test]

@@ -255,6 +255,21 @@ mod tests {
     }
 
     #[test]
+    fn a_relayed_packet_is_what_the_protocol_document_says() {
+        // The values are those of a program in another language, made from docs/protocol/fec-transport.md.
+        let mut table = table();
+        let to_relay = Egress { key: HopKey::to_relay([5; 16], body_hash()), ..egress() };
+        let to_the_end = egress();
+        for (next, tag) in [(to_relay, 0xb39a_a9df_6868_d373_u64), (to_the_end, 0x7b36_06b4_abaf_0a9c)] {
+            let hop = table.relay(next, CHARGED, body_hash());
+            let mut datagram = packet(&hop, 7, 1);
+            assert_eq!(table.decide(Time::ZERO, &mut datagram), Verdict::Forward(NEXT));
+            let header = [[1, 0, 0, 0, 0, 0, 0, 7], 5_u64.to_be_bytes(), tag.to_be_bytes()].concat();
+            assert_eq!(datagram, [header, vec![1; 60]].concat());
+        }
+    }
+
+    #[test]
     fn a_captured_label_with_another_body_is_not_forwarded() {
         let mut table = table();
         let hop = table.relay(egress(), CHARGED, body_hash());

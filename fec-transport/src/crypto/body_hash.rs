@@ -110,6 +110,26 @@ mod tests {
         SipHasher24::new_with_key(&hash.last).hash(&hashed).to_be_bytes()
     }
 
+    #[test]
+    fn it_is_what_the_protocol_document_says() {
+        // The values are those of a program in another language, made from docs/protocol/fec-transport.md.
+        let hash = BodyHash::new(&std::array::from_fn(|place| place as u8));
+        let vectors = [
+            (0, 0x5b7f_f8f4_83b9_f48a),
+            (1, 0x3666_1c40_2753_d910),
+            (16, 0xd73c_209f_fcfa_f4cb),
+            (41, 0xe97f_adb3_514e_f2a4),
+            (1_444, 0x7110_c237_ebf8_6f2a),
+            (1_536, 0x5c3e_eef4_69fd_c5f3),
+            (1_537, 0x49ce_f1c4_e323_7a49),
+            (9_000, 0x4b41_c639_50a5_1f64_u64),
+        ];
+        for (length, digest) in vectors {
+            let body: Vec<u8> = (0..length).map(|place| (place * 7) as u8).collect();
+            assert_eq!(u64::from_be_bytes(hash.digest(&body)), digest, "{length} bytes");
+        }
+    }
+
     proptest! {
         #[test]
         fn it_agrees_with_the_definition(key: [u8; 16], body in vec(any::<u8>(), 0..2 * CHUNK + 40)) {

@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn on_the_way_to_a_relay_a_change_of_any_byte_breaks_the_hop_tag() {
-        // It once covered header and AEAD tag only, so that a bystander's copy with another body passed for genuine.
+        // Such tags once covered header and AEAD tag only, so that a bystander's copy with another body passed.
         let key = HopKey::to_relay([5; 16], Arc::new(BodyHash::new(&[7; 16])));
         let mut packet = datagram(9, &[1; 40]);
         sign(&mut packet, &key);
@@ -137,6 +137,26 @@ mod tests {
         }
         packet.push(0);
         assert_eq!(verify(&packet, &key), None, "a byte was appended");
+    }
+
+    #[test]
+    fn tags_are_what_the_protocol_document_says() {
+        // The values are those of a program in another language, made from docs/protocol/fec-transport.md.
+        let body_hash = BodyHash::new(&std::array::from_fn(|place| place as u8));
+        let to_relay = HopKey::to_relay([5; 16], Arc::new(body_hash));
+        let body: Vec<u8> = (0..60).map(|place| (place * 7) as u8).collect();
+        let mut greeting = datagram(9, &[]);
+        greeting[..2].copy_from_slice(&[2, 0]);
+        let vectors = [
+            (datagram(9, &body), to_relay, "cb8d8b17bba07f12"),
+            (datagram(9, &body), HopKey::new([5; 16]), "44012c4cea785b5d"),
+            (greeting, HopKey::new([5; 16]), "980fc8706448a17f"),
+        ];
+        for (mut packet, key, tag) in vectors {
+            sign(&mut packet, &key);
+            let written: String = packet[HOP_TAG].iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(written, tag);
+        }
     }
 
     #[test]
