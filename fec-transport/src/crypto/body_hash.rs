@@ -53,8 +53,8 @@ impl BodyHash {
     fn sum(&self, chunk: &[u8]) -> u128 {
         let pairs = chunk.chunks_exact(PAIR);
         let (rest, whole) = (pairs.remainder(), pairs.len());
-        let mut keys = self.words.chunks_exact(2);
-        let sum = pairs.zip(&mut keys).fold(0u128, |sum, (pair, keys)| sum.wrapping_add(product(pair, keys)));
+        let products = pairs.zip(self.words.chunks_exact(2)).map(|(pair, keys)| product(pair, keys));
+        let sum = products.fold(0, u128::wrapping_add);
         if rest.is_empty() {
             return sum;
         }
