@@ -273,7 +273,7 @@ mod tests {
     fn a_captured_label_with_another_body_is_not_forwarded() {
         let mut table = table();
         let hop = table.relay(egress(), CHARGED, body_hash());
-        let captured = packet(&hop, 7, 1);
+        let mut captured = packet(&hop, 7, 1);
         for place in [24, 40, captured.len() - 1] {
             let mut copy = captured.clone();
             copy[place] ^= 1;
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(table.decide(Time::ZERO, &mut unknown), Verdict::Drop(DropReason::UnknownLabel));
         assert_eq!(table.counters.forwarded, 0);
         // The copies came first and displace nothing: the number is still fresh.
-        assert_eq!(table.decide(Time::ZERO, &mut captured.clone()), Verdict::Forward(NEXT));
+        assert_eq!(table.decide(Time::ZERO, &mut captured), Verdict::Forward(NEXT));
     }
 
     #[test]
