@@ -89,6 +89,7 @@ const FOLDERS: [(&str, &[&str]); 19] = [
         "io",
         &[
             "time",
+            "wire",
             "keys",
             "overlay",
             "event",
