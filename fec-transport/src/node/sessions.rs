@@ -1,7 +1,7 @@
 //! The sessions of a process: which there are, how they begin, and which circuits carry them.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -206,23 +206,29 @@ impl Sessions {
 
     /// Lets the sessions take turns, one run of datagrams each.
     pub(super) fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
-        // Those from the turn on, then those before it; mostly the first one has something to send.
-        let in_turn = self.due(now).into_iter().map(|id| Reverse((id < self.turn, id)));
-        let mut in_turn = BinaryHeap::from_iter(in_turn);
-        while let Some(Reverse((_, id))) = in_turn.pop() {
+        let turn = self.turn;
+        let run = self.run_of_one(now, turn..SessionId(u64::MAX), buffer);
+        run.or_else(|| self.run_of_one(now, SessionId(0)..turn, buffer))
+    }
+
+    /// The run of the first of these sessions that has something to send.
+    fn run_of_one(&mut self, now: Time, ids: Range<SessionId>, buffer: &mut Vec<u8>) -> Option<Run> {
+        let mut from = ids.start;
+        while let Some(id) = self.due_from(now, from).filter(|id| *id < ids.end) {
             let run = self.with(id, |session| session.poll_run(now, buffer)).flatten();
+            from = SessionId(id.0 + 1);
             if run.is_some() {
-                self.turn = SessionId(id.0 + 1);
+                self.turn = from;
                 return run;
             }
         }
         None
     }
 
-    /// The sessions that want to act now.
-    fn due(&mut self, now: Time) -> Vec<SessionId> {
+    /// The first session, from `from` on, that wants to act now.
+    fn due_from(&mut self, now: Time, from: SessionId) -> Option<SessionId> {
         let Sessions { alarms, by_id, .. } = self;
-        alarms.due(now, |id| by_id.get(&id)?.next_timeout(now))
+        alarms.due_from(now, from, |id| by_id.get(&id)?.next_timeout(now))
     }
 
     pub(super) fn poll_job(&mut self) -> Option<Job> {
@@ -246,10 +252,10 @@ impl Sessions {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        let mut due = self.due(now);
-        due.sort_unstable();
-        for id in due {
+        let mut from = SessionId(0);
+        while let Some(id) = self.due_from(now, from) {
             self.with(id, |session| session.handle_timeout(now));
+            from = SessionId(id.0 + 1);
         }
     }
 
