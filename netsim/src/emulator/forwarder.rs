@@ -8,7 +8,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::port::{Exit, Port};
 use super::shaper::Shaper;
-use super::socket::{Burst, FREE_PORT, Inbox};
+use super::socket::{Burst, FREE_PORT, Inbox, present};
 use super::traffic::{Departure, SharedTraffic};
 use super::{Direction, EmulatedLink, EmulatorError, Endpoint, LinkHandle, LinkPorts};
 use crate::stream::random_stream;
@@ -61,12 +61,13 @@ impl Forwarder {
     /// clock says.
     fn turn(&mut self, inbox: &mut Inbox, burst: &mut Burst) {
         let mut traffic = self.traffic.lock();
-        let now = present().duration_since(self.started);
+        let started = self.started;
+        let now = present().duration_since(started);
         let last_turn = traffic.begin_turn(now);
         for port in &mut self.ports {
             port.receive(now, inbox, |direction, packet, exit| {
                 let departure = Departure { exit, ecn: packet.ecn };
-                let came = now.saturating_sub(packet.age).max(last_turn);
+                let came = packet.came.saturating_duration_since(started).max(last_turn);
                 traffic.shapers[direction as usize].offer(came, packet.payload, || departure);
             });
         }
@@ -128,10 +129,4 @@ fn check_loopback(link: &str, address: SocketAddr) -> Result<(), EmulatorError> 
     } else {
         Err(EmulatorError::NotLoopback { link: link.into(), address })
     }
-}
-
-/// The real time, which the emulator is about.
-#[allow(clippy::disallowed_methods, reason = "it emulates links in real time")]
-fn present() -> Instant {
-    Instant::now()
 }

@@ -6,7 +6,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 #[cfg(target_os = "linux")]
 use nix::sys::socket::{setsockopt, sockopt};
@@ -33,8 +33,8 @@ pub(super) struct Received<'a> {
     pub(super) payload: &'a [u8],
     pub(super) source: SocketAddr,
     pub(super) ecn: Option<EcnCodepoint>,
-    /// How long it has waited for the emulator, as far as the kernel tells.
-    pub(super) age: Duration,
+    /// When it came, as far as the kernel tells, and never before that.
+    pub(super) came: Instant,
 }
 
 /// Where packets are received: buffers for one system call.
@@ -144,15 +144,17 @@ impl Socket {
         let mut slices = [(); BATCH_SIZE].map(|()| IoSliceMut::new(rest.next().unwrap_or_default()));
         let receive = || self.state.recv((&self.io).into(), &mut slices, metas);
         let filled = self.io.try_io(Interest::READABLE, receive)?;
-        let taken = since_epoch();
+        // In this order: whatever time passes between the two makes packets come later, and never earlier.
+        let (taken, present) = (since_epoch(), present());
         let mut packets = 0;
         for (buffer, meta) in buffers.chunks_exact(BUFFER_BYTES).zip(&*metas).take(filled) {
             // A packet may be empty, and then has no stride.
             let payloads = buffer[..meta.len].chunks(meta.stride.max(1));
             let empty: Option<&[u8]> = (meta.len == 0).then_some(&[]);
             let age = meta.timestamp.map_or(Duration::ZERO, |noted| taken.saturating_sub(noted));
+            let came = present.checked_sub(age).unwrap_or(present);
             for payload in payloads.chain(empty) {
-                take(Received { payload, source: meta.addr, ecn: meta.ecn, age });
+                take(Received { payload, source: meta.addr, ecn: meta.ecn, came });
                 packets += 1;
             }
         }
@@ -185,6 +187,12 @@ impl Socket {
 #[cfg(target_os = "linux")]
 fn forgo_destinations(socket: &RawSocket) -> io::Result<()> {
     setsockopt(socket, sockopt::Ipv4PacketInfo, &false).map_err(io::Error::from)
+}
+
+/// The real time, which the emulator is about.
+#[allow(clippy::disallowed_methods, reason = "it emulates links in real time")]
+pub(super) fn present() -> Instant {
+    Instant::now()
 }
 
 /// The time by which the kernel notes arrivals.
