@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::crypto::hop_tag::{self, HopKey};
 use crate::overlay::{MemberId, Overlay, Peer};
 use crate::time::Time;
-use crate::wire::hop::{HopHeader, Label, PacketType};
+use crate::wire::hop::{HOP_HEADER, HopHeader, Label, PacketType};
 use crate::wire::link::{ChallengeAnswer, GreetingKey};
 
 /// How often an unconfirmed greeting is repeated, and a confirmed one renewed.
@@ -206,6 +206,10 @@ impl Neighbours {
     /// Takes a datagram that may be a challenge: then the neighbour is told on the control plane what it says. Gives
     /// whether it was one.
     pub(crate) fn on_challenge(&mut self, datagram: &[u8]) -> bool {
+        // It has no body, so that packets of sessions, which have one, need not be looked at twice.
+        if datagram.len() != HOP_HEADER {
+            return false;
+        }
         let Ok(HopHeader { packet_type: PacketType::Challenge, number, label, .. }) =
             HopHeader::parse(datagram)
         else {
