@@ -1,9 +1,11 @@
 //! `capillary plan --pairs`: many pairs at once, one row each, in the order of the pairs whatever the threads.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use capillary::{NodeId, cli};
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::json;
 
 use crate::Print;
@@ -21,9 +23,7 @@ type Pair = (NodeId, NodeId);
 
 pub(crate) fn run(plan: &Plan, network: &Network, pairs: &Path) -> Result<(), Failure> {
     let pairs = if pairs.as_os_str() == "all" { all_pairs(network) } else { read_pairs(network, pairs)? };
-    let threads = plan.threads.map_or(0, |threads| threads.get() as usize);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| Failure::usage(format!("--threads: {error}")))?;
+    let pool = pool(plan.threads)?;
     let progress = Progress::of_things("planning", "pairs", pairs.len() as u64, 0);
     let mut results = Results::open(plan.printing.path())?;
     let csv = plan.printing.format() != Print::Json;
@@ -38,6 +38,13 @@ pub(crate) fn run(plan: &Plan, network: &Network, pairs: &Path) -> Result<(), Fa
     }
     progress.clear();
     results.close()
+}
+
+/// So many threads, or as many as there are processors.
+pub(crate) fn pool(threads: Option<NonZeroU32>) -> Result<ThreadPool, Failure> {
+    let threads = threads.map_or(0, |threads| threads.get() as usize);
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| Failure::usage(format!("--threads: {error}")))
 }
 
 fn all_pairs(network: &Network) -> Vec<Pair> {

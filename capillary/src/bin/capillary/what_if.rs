@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use capillary::{LinkId, NodeId, Position, Routing, SolveError, Splits, solve};
+use rayon::ThreadPool;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::batch::pool;
 use crate::matrix::MatrixSource;
 use crate::source::{Network, Source};
 use crate::{Print, Printing};
@@ -53,8 +55,8 @@ pub(crate) struct WhatIf {
     /// Nodes that fail, with all of their links
     #[arg(long, num_args = 1.., value_name = "NODE")]
     fail_node: Vec<String>,
-    /// A region that fails: all nodes within a radius around a node, with all of their links, as Denver:300km (on a map of
-    /// longitudes and latitudes) or Denver:2.5 (in the unit of the positions)
+    /// A region that fails: all nodes within a radius around a node, with all of their links, as Denver:300km (on a map
+    /// of longitudes and latitudes) or Denver:2.5 (in the unit of the positions)
     #[arg(long, num_args = 1.., value_name = "NODE:RADIUS")]
     fail_region: Vec<String>,
     /// Shared-risk groups that fail, each with all of its links (see --groups)
@@ -89,26 +91,29 @@ struct Case {
 impl WhatIf {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let network = self.source.load()?;
-        let threads = self.threads.map_or(0, |threads| threads.get() as usize);
+        let pool = pool(self.threads)?;
         if self.matrix.is_there() {
             let traffic = self.matrix.load_one(&network, "what-if")?.traffic;
             let every: Vec<LinkId> = network.topology.links().map(|(link, ..)| link).collect();
-            let cases = matrix::Cases::of(&network, &traffic, &self.failures(&network, &every)?, threads)?;
-            let text = match self.printing.format() {
-                Print::Table => {
-                    let table = cases.table().folded(output::columns(self.printing.path()));
-                    format!("{}\n\n{table}", cases.before())
-                }
-                Print::Csv => cases.table().csv(),
-                Print::Json => self.printing.json(&cases.json()),
-                Print::Dot => return Err(Failure::usage("what-if has no --format dot")),
-            };
-            return output::put(self.printing.path(), &text);
+            let cases = matrix::Cases::of(&network, &traffic, &self.failures(&network, &every)?, &pool)?;
+            return self.put(&cases.before(), &cases.table(), &cases.json());
         }
-        self.one_demand(&network, threads)
+        self.one_demand(&network, &pool)
     }
 
-    fn one_demand(&self, network: &Network, threads: usize) -> Result<(), Failure> {
+    fn put(&self, before: &str, table: &Table, json: &Value) -> Result<(), Failure> {
+        let text = match self.printing.format() {
+            Print::Table => {
+                format!("before: {before}\n\n{}", table.folded(output::columns(self.printing.path())))
+            }
+            Print::Csv => table.csv(),
+            Print::Json => self.printing.json(json),
+            Print::Dot => return Err(Failure::usage("what-if has no --format dot")),
+        };
+        output::put(self.printing.path(), &text)
+    }
+
+    fn one_demand(&self, network: &Network, pool: &ThreadPool) -> Result<(), Failure> {
         let (Some(from), Some(to)) = (&self.from, &self.to) else {
             return Err(Failure::usage("--from and --to are needed"));
         };
@@ -116,22 +121,12 @@ impl WhatIf {
         let before = solve(&network.topology, pair.0, pair.1).map_err(|error| network.unsolvable(error))?;
         let used: Vec<LinkId> = before.used_links().map(|(link, _)| link).collect();
         let failures = self.failures(network, &used)?;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| Failure::usage(format!("--threads: {error}")))?;
         let cases = pool.install(|| {
             let each = failures.par_iter().map(|failed| case(network, pair, &before, failed));
             each.collect::<Result<Vec<Case>, Failure>>()
         })?;
-        let text = match self.printing.format() {
-            Print::Table => {
-                let table = table(&cases).folded(output::columns(self.printing.path()));
-                format!("before: largest load {}\n\n{table}", number(before.largest_load()))
-            }
-            Print::Csv => table(&cases).csv(),
-            Print::Json => self.printing.json(&json(&before, &cases)),
-            Print::Dot => return Err(Failure::usage("what-if has no --format dot")),
-        };
-        output::put(self.printing.path(), &text)
+        let largest = format!("largest load {}", number(before.largest_load()));
+        self.put(&largest, &table(&cases), &json(&before, &cases))
     }
 
     /// The failures to look at, of which those of single links are those of `links`.

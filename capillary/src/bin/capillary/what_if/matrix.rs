@@ -7,6 +7,7 @@ use capillary::matrix::{ArcUse, MatrixError, TrafficMatrix, equal_cost_multipath
 use capillary::{LinkId, Topology};
 use program::table::number;
 use program::{Failure, Table};
+use rayon::ThreadPool;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -37,18 +38,17 @@ pub(super) struct Cases {
 }
 
 impl Cases {
-    /// Every failure, each planned anew for all demands, on so many threads (0: as many as there are processors).
+    /// Every failure, each planned anew for all demands.
     pub(super) fn of(
         network: &Network,
         traffic: &TrafficMatrix,
         failures: &[Failed],
-        threads: usize,
+        pool: &ThreadPool,
     ) -> Result<Self, Failure> {
         let unroutable = |error: MatrixError| network.unroutable(&error);
         let routing = solve(&network.topology, traffic, None).map_err(unroutable)?;
-        let before = utilisation(&network.topology, traffic).map_err(unroutable)?;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| Failure::usage(format!("--threads: {error}")))?;
+        let multipath = multipath(&network.topology, traffic).map_err(unroutable)?;
+        let before = Utilisation { capillary: routing.largest_utilisation(), multipath };
         let case = |failed: &Failed| {
             let on_failed = lost(routing.paths(), routing.arcs(), &failed.links);
             Case::of(network, traffic, failed, on_failed / traffic.total())
@@ -60,7 +60,7 @@ impl Cases {
 
     pub(super) fn before(&self) -> String {
         let Utilisation { capillary, multipath } = self.before;
-        format!("before: largest utilisation {}, multipath {}", number(capillary), number(multipath))
+        format!("largest utilisation {}, multipath {}", number(capillary), number(multipath))
     }
 
     pub(super) fn table(&self) -> Table {
@@ -114,9 +114,13 @@ impl Case {
 
 fn utilisation(topology: &Topology, traffic: &TrafficMatrix) -> Result<Utilisation, MatrixError> {
     let capillary = solve(topology, traffic, Some(NonZeroU32::MIN))?.largest_utilisation();
+    Ok(Utilisation { capillary, multipath: multipath(topology, traffic)? })
+}
+
+/// The largest utilisation under equal-cost multipath.
+fn multipath(topology: &Topology, traffic: &TrafficMatrix) -> Result<f64, MatrixError> {
     let multipath = equal_cost_multipath(topology, traffic, |link| topology.link_weight(link).length())?;
-    let multipath = multipath.iter().map(|arc| arc.utilisation).fold(0.0, f64::max);
-    Ok(Utilisation { capillary, multipath })
+    Ok(multipath.iter().map(|arc| arc.utilisation).fold(0.0, f64::max))
 }
 
 /// What is on paths that cross a failed link.
