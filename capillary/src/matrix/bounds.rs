@@ -93,8 +93,20 @@ impl Budgets {
     /// Whether a path keeps the bounds of a demand.
     pub(super) fn allows(&self, demand: usize, path: &[u32]) -> bool {
         let total = |kind: usize| path.iter().map(|&arc| self.needs[arc as usize][kind]).sum::<f64>();
-        (0..KINDS).all(|kind| total(kind) <= self.limits[demand][kind])
+        fit(&std::array::from_fn(total), &self.limits[demand])
     }
+
+    /// What the demand may take that may take most, of each bound.
+    fn widest(&self, demands: std::ops::Range<usize>) -> Amounts {
+        let most =
+            |kind: usize| self.limits[demands.clone()].iter().map(|limit| limit[kind]).fold(0.0, f64::max);
+        std::array::from_fn(most)
+    }
+}
+
+/// Whether amounts are within limits.
+fn fit(amounts: &Amounts, limits: &Amounts) -> bool {
+    amounts.iter().zip(limits).all(|(amount, limit)| amount <= limit)
 }
 
 /// A path from a node to the target: its price, what it needs, and how it goes on.
@@ -176,26 +188,8 @@ impl Ways {
         first: impl Fn(u32) -> Option<f64>,
         second: impl Fn(u32) -> f64,
     ) -> bool {
-        if self.budgets.is_none() {
-            return self.tree.search(arcs, target, first, second);
-        }
-        self.label(arcs, target, demands, first, second);
-        true
-    }
-
-    fn label(
-        &mut self,
-        arcs: &Arcs,
-        target: u32,
-        demands: std::ops::Range<usize>,
-        first: impl Fn(u32) -> Option<f64>,
-        second: impl Fn(u32) -> f64,
-    ) {
-        let Some(budgets) = &self.budgets else { return };
-        let mut limit: Amounts = [0.0; KINDS];
-        for demand in demands {
-            (0..KINDS).for_each(|kind| limit[kind] = limit[kind].max(budgets.limits[demand][kind]));
-        }
+        let Some(budgets) = &self.budgets else { return self.tree.search(arcs, target, first, second) };
+        let limit = budgets.widest(demands);
         self.labels.clear();
         self.at.iter_mut().for_each(Vec::clear);
         self.queue.clear();
@@ -210,29 +204,28 @@ impl Ways {
             self.at[label.node as usize].push(index);
             for &arc in arcs.entering(label.node) {
                 let Some(price) = first(arc) else { continue };
-                let mut needs = label.needs;
-                let own = budgets.needs[arc as usize];
-                (0..KINDS).for_each(|kind| needs[kind] += own[kind]);
+                let own = &budgets.needs[arc as usize];
                 let longer = Label {
                     price: label.price + price.max(0.0),
                     second: label.second + second(arc),
-                    needs,
+                    needs: std::array::from_fn(|kind| label.needs[kind] + own[kind]),
                     node: arcs.arc(arc).tail,
                     next: Some((arc, index)),
                 };
-                let fits = (0..KINDS).all(|kind| needs[kind] <= limit[kind]);
-                if fits && !is_beaten(&self.labels, &self.at[longer.node as usize], &longer) {
+                if fit(&longer.needs, &limit)
+                    && !is_beaten(&self.labels, &self.at[longer.node as usize], &longer)
+                {
                     self.queue.push(Entry(longer));
                 }
             }
         }
+        true
     }
 
     /// The label of a demand from a node: the cheapest that keeps its bounds.
     fn label_of(&self, budgets: &Budgets, demand: usize, source: u32) -> Option<&Label> {
         let mut labels = self.at[source as usize].iter().map(|&index| &self.labels[index as usize]);
-        let limits = &budgets.limits[demand];
-        labels.find(|label| (0..KINDS).all(|kind| label.needs[kind] <= limits[kind]))
+        labels.find(|label| fit(&label.needs, &budgets.limits[demand]))
     }
 
     /// The price of a demand's way from its source; infinite if there is none.
@@ -260,10 +253,7 @@ impl Ways {
 
 /// Whether a label that is no dearer, as all that are known already, needs as little of each bound.
 fn is_beaten(labels: &[Label], known: &[u32], label: &Label) -> bool {
-    known.iter().any(|&index| {
-        let other = &labels[index as usize];
-        (0..KINDS).all(|kind| other.needs[kind] <= label.needs[kind])
-    })
+    known.iter().any(|&index| fit(&labels[index as usize].needs, &label.needs))
 }
 
 #[cfg(test)]
