@@ -279,18 +279,23 @@ async fn a_dialler_that_presents_a_members_public_key_without_owning_it_is_refus
     expect_first(&mut relay, &scene, "client").await;
 }
 
+/// Somebody accepts in the relay's place, with what `tls` brings, and is dialled.
+async fn dialled(scene: &Scene, tls: quinn::crypto::rustls::QuicServerConfig) -> quinn::Incoming {
+    let config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    let (quic, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
+    let acceptor = quinn::Endpoint::new(quic, Some(config), scene.control_socket("relay"), runtime);
+    let acceptor = acceptor.expect("an endpoint");
+    timeout(PATIENCE, acceptor.accept()).await.expect("an attempt").expect("open")
+}
+
 #[tokio::test]
 async fn an_acceptor_that_presents_the_neighbours_public_key_without_owning_it_is_refused() {
     let scene = client_and_relay();
     let pinned = PinnedKeys::of(&scene.overlay, [scene.member("client")]);
     let claims = identity("relay").public();
     let tls = tls::impostor::server(claims, &identity("impostor"), pinned).expect("a config");
-    let config = quinn::ServerConfig::with_crypto(Arc::new(tls));
-    let (quic, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
-    let impostor = quinn::Endpoint::new(quic, Some(config), scene.control_socket("relay"), runtime);
-    let impostor = impostor.expect("an endpoint");
     let mut client = start(&scene, "client", 2);
-    let incoming = timeout(PATIENCE, impostor.accept()).await.expect("an attempt").expect("open");
+    let incoming = dialled(&scene, tls).await;
     let reason = incoming.await.expect_err("the client refuses");
     assert!(is_alert(&reason, AlertDescription::DecryptError), "{reason}");
     assert_eq!(client.try_next_event(), None);
@@ -313,12 +318,8 @@ async fn a_member_of_an_older_version_is_refused_and_both_ends_know_why() {
     let scene = client_and_relay();
     let pinned = PinnedKeys::of(&scene.overlay, [scene.member("client")]);
     let tls = tls::outdated::server(&identity("relay"), pinned).expect("a config");
-    let config = quinn::ServerConfig::with_crypto(Arc::new(tls));
-    let (quic, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
-    let outdated = quinn::Endpoint::new(quic, Some(config), scene.control_socket("relay"), runtime);
-    let outdated = outdated.expect("an endpoint");
     let mut client = start(&scene, "client", 2);
-    let incoming = timeout(PATIENCE, outdated.accept()).await.expect("an attempt").expect("open");
+    let incoming = dialled(&scene, tls).await;
     let reason = incoming.await.expect_err("there is no common version");
     assert!(HandshakeError::from(reason).is_for_the_version());
     assert_eq!(client.try_next_event(), None);

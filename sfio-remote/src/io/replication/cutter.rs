@@ -397,4 +397,4 @@ impl Iterator for Segments<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

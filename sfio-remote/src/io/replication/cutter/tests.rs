@@ -51,13 +51,9 @@ fn cut(top: &Path, mut meddle: impl FnMut(&Path, usize)) -> (Cutting, Vec<u8>) {
     cut_as_planned(top, plan(top, true), &mut meddle)
 }
 
-fn cut_as_planned(
-    top: &Path,
-    planned: Spool<Planned>,
-    meddle: &mut dyn FnMut(&Path, usize),
-) -> (Cutting, Vec<u8>) {
-    let (to, mut chunks) = tokio::sync::mpsc::channel(1);
-    let cutter = Cutter {
+/// What cuts files of a tree that no data set has anything of.
+pub(in super::super) fn cutter_of(top: &Path, to: tokio::sync::mpsc::Sender<NewChunk>) -> Cutter {
+    Cutter {
         tree: Tree::open(top).expect("a folder"),
         graft: None,
         index: ChunkIndex::default(),
@@ -68,7 +64,16 @@ fn cut_as_planned(
         wounds: Wounds::default(),
         to: Output::Task(to),
         meter: Arc::default(),
-    };
+    }
+}
+
+fn cut_as_planned(
+    top: &Path,
+    planned: Spool<Planned>,
+    meddle: &mut dyn FnMut(&Path, usize),
+) -> (Cutting, Vec<u8>) {
+    let (to, mut chunks) = tokio::sync::mpsc::channel(1);
+    let cutter = cutter_of(top, to);
     let prefetch = Prefetch::start(0, top, &planned).expect("no threads");
     let cutting = std::thread::spawn(move || cutter.run(&planned, None, &prefetch));
     let (mut stored, mut taken) = (Vec::new(), 0);

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use proptest::collection::btree_set;
@@ -15,15 +14,12 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::{Config, TestRunner};
 
-use super::super::cutter::Cutter;
+use super::super::cutter::tests::cutter_of;
 use super::super::filter::Filter;
 use super::super::prefetch::Prefetch;
-use super::super::send::Wounds;
-use super::super::tree::Tree;
 use super::super::walk::{Attributes, Walk};
 use super::*;
-use crate::io::threads::Output;
-use crate::replication::{ChunkIndex, Compression, Owner, Piece, Timestamp};
+use crate::replication::{Owner, Piece, Timestamp};
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d/a", "d/b", "d/e/a", "d/e/b", "f"];
 
@@ -87,18 +83,7 @@ fn next(old: Vec<Entry>, top: &Path, filter: &Filter, deletes: bool, vanished: &
         fs::remove_file(top.join(name)).expect("it was there");
     }
     let (to, _chunks) = tokio::sync::mpsc::channel(9);
-    let cutter = Cutter {
-        tree: Tree::open(top).expect("a folder"),
-        graft: None,
-        index: ChunkIndex::default(),
-        compression: Compression::None,
-        object: 0,
-        offset: 0,
-        record: None,
-        wounds: Wounds::default(),
-        to: Output::Task(to),
-        meter: Arc::default(),
-    };
+    let cutter = cutter_of(top, to);
     let prefetch = Prefetch::start(0, top, &survey.planned).expect("no threads");
     let cutting = cutter.run(&survey.planned, None, &prefetch).expect("readable").expect("nobody stops it");
     let mut entries = cutting.manifest.entries().expect("readable");
