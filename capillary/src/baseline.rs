@@ -26,8 +26,8 @@ pub fn shortest_path(topology: &Topology, source: NodeId, target: NodeId) -> Res
     disjoint_paths(topology, source, target, 1)
 }
 
-/// Equal shares on `k` paths that have no link in common and are as short as possible in all, by the metrics of the links;
-/// on fewer if there are no more. A `k` of 0 is taken for 1.
+/// Equal shares on `k` paths that have no link in common and are as short as possible in all, by the metrics of the
+/// links; on fewer if there are no more. A `k` of 0 is taken for 1.
 pub fn disjoint_paths(
     topology: &Topology,
     source: NodeId,

@@ -102,8 +102,8 @@ impl<'a> Drawing<'a> {
         Self { routing: Some(routing), ..self }
     }
 
-    /// The same with what a matrix puts on the arcs, in the place of a routing: each direction of a link is the half of its
-    /// line that begins at the sender, line width and colour are its utilisation.
+    /// The same with what a matrix puts on the arcs, in the place of a routing: each direction of a link is the half of
+    /// its line that begins at the sender, line width and colour are its utilisation.
     #[must_use]
     pub fn with_utilisations(self, arcs: &'a [ArcUse]) -> Self {
         Self { routing: None, arcs: Some(arcs), ..self }

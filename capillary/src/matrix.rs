@@ -188,7 +188,8 @@ impl MatrixRouting {
         &self.levels
     }
 
-    /// The flows by target: what a router needs, which looks at the destination alone. It does not keep bounds on paths.
+    /// The flows by target: what a router needs, which looks at the destination alone. It does not keep bounds on
+    /// paths.
     pub fn targets(&self) -> &[TargetFlow] {
         &self.targets
     }

@@ -155,7 +155,8 @@ fn the_reader_may_overrule_the_file_s_direction() {
     assert_eq!(read(ABILENE_GML.as_bytes(), &options).unwrap().topology.orientation(), Orientation::Directed);
 }
 
-/// Every prefix of a file is an error with a line, until what is cut off is blank. (Tables and lists have no end to miss.)
+/// Every prefix of a file is an error with a line, until what is cut off is blank. (Tables and lists have no end to
+/// miss.)
 #[test]
 fn truncated_files_are_errors_with_a_line() {
     let topology = load(ABILENE_GML);

@@ -233,8 +233,8 @@ fn a_demand_without_a_path_within_the_bounds_is_refused_by_name() {
     assert_eq!(refused(soon), "link 0 has no delay; a bound on the delay takes one for each link");
 }
 
-/// On the third level, prices of 1e-3 cancel on one path to −5e-19, which looked cheaper than the 0 of another one: the two
-/// took turns for ever, and the levels behind were left out without a word.
+/// On the third level, prices of 1e-3 cancel on one path to −5e-19, which looked cheaper than the 0 of another one: the
+/// two took turns for ever, and the levels behind were left out without a word.
 #[test]
 fn prices_that_cancel_are_no_gain() {
     let chords = [

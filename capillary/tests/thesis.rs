@@ -1,5 +1,5 @@
-//! The worked examples of the thesis's chapter 4, on networks that show what its figures show: their drawings are not in
-//! the text, and what the text says of them fixes the numbers.
+//! The worked examples of the thesis's chapter 4, on networks that show what its figures show: their drawings are not
+//! in the text, and what the text says of them fixes the numbers.
 
 use capillary::{Orientation, Topology, solve_certified};
 
@@ -49,8 +49,8 @@ fn figures_27_to_29_have_layers_of_two_three_and_two_bottlenecks() {
     }
 }
 
-/// The same by linear programs as in the thesis: as many bottlenecks are left at the end of each hunt, and the growth of
-/// the flow is what the loads are divided by: 2, 3/2 and 4/3.
+/// The same by linear programs as in the thesis: as many bottlenecks are left at the end of each hunt, and the growth
+/// of the flow is what the loads are divided by: 2, 3/2 and 4/3.
 #[cfg(feature = "lp")]
 #[test]
 fn the_hunting_loop_finds_the_bottlenecks_of_figures_27_to_29() {
@@ -64,9 +64,9 @@ fn the_hunting_loop_finds_the_bottlenecks_of_figures_27_to_29() {
 }
 
 /// Figures 37 to 40: a layer of which the flow "can be proportionally increased at most by a factor of 4/3", with four
-/// suspects, of which the loop drops one in each of two iterations; "the two bottlenecks are found in two iterations". It
-/// is the third layer of this network. (Which suspects there are depends on the flow that the linear program finds, and
-/// is the same in every run.)
+/// suspects, of which the loop drops one in each of two iterations; "the two bottlenecks are found in two iterations".
+/// It is the third layer of this network. (Which suspects there are depends on the flow that the linear program finds,
+/// and is the same in every run.)
 #[cfg(feature = "lp")]
 #[test]
 fn a_layer_as_that_of_figures_37_to_40_drops_one_suspect_in_each_iteration() {

@@ -206,8 +206,9 @@ pub struct Limits {
     pub circuits_per_neighbour: usize,
     /// Members of a route, both ends included. Default 16, at most 64.
     pub max_route: usize,
-    /// Bytes of others' datagrams that a relay holds for its socket; each member may have as many as it leaves free, and
-    /// their lines take turns. Default 24 MiB, of which a member alone has half: 100 ms of 1 Gbit/s. At least 256 KiB.
+    /// Bytes of others' datagrams that a relay holds for its socket; each member may have as many as it leaves free,
+    /// and their lines take turns. Default 24 MiB, of which a member alone has half: 100 ms of 1 Gbit/s. At least 256
+    /// KiB.
     pub relay_memory: usize,
     /// Neighbours' processes connected at once. Default 1,024.
     pub neighbours: usize,

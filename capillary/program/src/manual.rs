@@ -33,8 +33,8 @@ pub fn check(program: &Command, page: &Path) -> Result<(), String> {
     }
 }
 
-/// Checks that the `--help` of each command fits into [`HELP_WIDTH`] columns, has an example, and shows lists as they are
-/// typed, and that the program's own lists the exit codes.
+/// Checks that the `--help` of each command fits into [`HELP_WIDTH`] columns, has an example, and shows lists as they
+/// are typed, and that the program's own lists the exit codes.
 ///
 /// # Errors
 /// Names the command, and what its help lacks.

@@ -22,11 +22,12 @@ pub struct TopologyFile {
     /// The capacity of links that have none, or one of 0 or less
     #[arg(long, value_name = "X", requires = "capacity", value_parser = positive)]
     default_capacity: Option<f64>,
-    /// The attribute that holds the links' metric (IGP weight), in which the shortest paths of the baselines are measured;
-    /// without it 1 each
+    /// The attribute that holds the links' metric (IGP weight), in which the shortest paths of the baselines are
+    /// measured; without it 1 each
     #[arg(long, value_name = "ATTR")]
     metric: Option<String>,
-    /// The attribute that holds the links' delay, in ms or with a unit (5us, 0.1s); without it delay_ms, where links have it
+    /// The attribute that holds the links' delay, in ms or with a unit (5us, 0.1s); without it delay_ms, where links
+    /// have it
     #[arg(long, value_name = "ATTR")]
     delay: Option<String>,
     /// Read links as one-way, whatever the file says

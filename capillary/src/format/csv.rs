@@ -1,5 +1,5 @@
-//! A table with a header, separated by commas, semicolons, tabs or bars: `from` and `to` (or what else ends of links are
-//! called), and any attributes. `id` names the link. Undirected unless the reader knows better.
+//! A table with a header, separated by commas, semicolons, tabs or bars: `from` and `to` (or what else ends of links
+//! are called), and any attributes. `id` names the link. Undirected unless the reader knows better.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,8 @@ pub(super) fn header(text: &str) -> &str {
     text.lines().find(|line| !is_comment(line)).unwrap_or("")
 }
 
-/// Whether a line names both ends of a link. A single letter may as well be the name of a node in a list without a header.
+/// Whether a line names both ends of a link. A single letter may as well be the name of a node in a list without a
+/// header.
 pub(super) fn is_header(line: &str) -> bool {
     let mark = char::from(separator(line));
     let named = |names: &[&str]| line.split(mark).any(|cell| cell.trim().len() > 1 && is_named(cell, names));

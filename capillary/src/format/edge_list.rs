@@ -1,6 +1,7 @@
-//! A link a line, without a header: two nodes, and perhaps numbers or networkx's `{'capacity': 5}`, separated by blanks,
-//! tabs, commas or semicolons. The third column is called `weight`, further ones `column_4` and so on. Undirected unless a
-//! comment says "Directed graph", as in SNAP's files. Rocketfuel's `weights.intra` are such lists, too.
+//! A link a line, without a header: two nodes, and perhaps numbers or networkx's `{'capacity': 5}`, separated by
+//! blanks, tabs, commas or semicolons. The third column is called `weight`, further ones `column_4` and so on.
+//! Undirected unless a comment says "Directed graph", as in SNAP's files. Rocketfuel's `weights.intra` are such lists,
+//! too.
 
 use std::collections::BTreeMap;
 

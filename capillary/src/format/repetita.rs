@@ -1,6 +1,6 @@
-//! Repetita's graphs and demands: `NODES n`, a header, `label x y` a line; `EDGES m`, a header, `label src dest weight bw
-//! delay`; `DEMANDS k`, a header, `label src dest bw`. Nodes are called by their positions from 0; bw is in kbit/s, the
-//! delay in microseconds. Every direction of a link is an edge of its own.
+//! Repetita's graphs and demands: `NODES n`, a header, `label x y` a line; `EDGES m`, a header, `label src dest weight
+//! bw delay`; `DEMANDS k`, a header, `label src dest bw`. Nodes are called by their positions from 0; bw is in kbit/s,
+//! the delay in microseconds. Every direction of a link is an edge of its own.
 
 use std::collections::BTreeMap;
 

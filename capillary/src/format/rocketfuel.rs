@@ -1,6 +1,7 @@
 //! Rocketfuel's maps of providers (`.cch`): a router a line,
-//! `uid @location [+] [bb] (neighbours) [&external] -> <uid> … {-external} … =name rn`. Links between routers of the map
-//! stand at both ends and count once; lines of external addresses, which begin with `-`, and links to them are left out.
+//! `uid @location [+] [bb] (neighbours) [&external] -> <uid> … {-external} … =name rn`. Links between routers of the
+//! map stand at both ends and count once; lines of external addresses, which begin with `-`, and links to them are left
+//! out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

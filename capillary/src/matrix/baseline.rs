@@ -70,9 +70,9 @@ pub fn shortest_paths(
     Ok(uses(&arcs, &load))
 }
 
-/// Each demand in equal parts on `paths` paths, each of them the shortest by lengths of the links that are drawn anew from
-/// an exponential distribution: what multipath gains that knows nothing of the demands. The same `seed` gives the same
-/// paths on every machine.
+/// Each demand in equal parts on `paths` paths, each of them the shortest by lengths of the links that are drawn anew
+/// from an exponential distribution: what multipath gains that knows nothing of the demands. The same `seed` gives the
+/// same paths on every machine.
 ///
 /// # Errors
 /// [`MatrixError`] names the demand that cannot be routed.

@@ -322,8 +322,8 @@ impl<'n> Simplex<'n> {
         false
     }
 
-    /// Closes for each target the arcs that are on no shortest path by the prices of now, which settle some arcs. Returns
-    /// prices that prove the level over all arcs, none below 0; `None` if round-off made a circle below 0.
+    /// Closes for each target the arcs that are on no shortest path by the prices of now, which settle some arcs.
+    /// Returns prices that prove the level over all arcs, none below 0; `None` if round-off made a circle below 0.
     ///
     /// Within bounds nothing is closed, and the prices are a proof as they are.
     pub(super) fn close_detours(&mut self, settled: &[u32]) -> Option<Vec<(u32, f64)>> {

@@ -30,8 +30,9 @@ pub struct TargetSplits {
 }
 
 impl TargetSplits {
-    /// The ratios of a routing in multiples of 1/`parts`, by largest remainder; of equal remainders the earlier arc's is
-    /// rounded up. Circles in the flow to a target, which a routing of all levels does not have, are taken out before.
+    /// The ratios of a routing in multiples of 1/`parts`, by largest remainder; of equal remainders the earlier arc's
+    /// is rounded up. Circles in the flow to a target, which a routing of all levels does not have, are taken out
+    /// before.
     ///
     /// Paths that keep bounds do not keep them any more when nodes look at the target alone.
     pub fn of(topology: &Topology, routing: &MatrixRouting, parts: u32) -> Self {

@@ -331,8 +331,8 @@ fn a_relay_that_is_about_to_end_tells_both_sides_and_relays_nothing_more() {
     assert_eq!(row.sizes(), EMPTY);
 }
 
-/// A neighbour could pass a set-up on again once its circuit was gone, for four minutes if the originator's clock was two
-/// ahead: the circuit stood again, on the originator's account.
+/// A neighbour could pass a set-up on again once its circuit was gone, for four minutes if the originator's clock was
+/// two ahead: the circuit stood again, on the originator's account.
 #[test]
 fn a_set_up_that_was_captured_sets_up_nothing_again_however_its_circuit_ended() {
     let mut row = row(Config::default());

@@ -27,8 +27,8 @@ struct Greeting {
 
 /// Twice the processes that may be connected at a time: data may still flow to one whose control connection broke.
 const MAX_LEARNED: usize = 2048;
-/// Challenges of one process that are on their way: it greets five times a second until one is answered, so that a round
-/// trip may take three seconds.
+/// Challenges of one process that are on their way: it greets five times a second until one is answered, so that a
+/// round trip may take three seconds.
 const MAX_CHALLENGES: usize = 16;
 
 impl AddressBook {
@@ -58,8 +58,8 @@ impl AddressBook {
     }
 
     /// `peer` has greeted from an address: that is confirmed if the address is known, else it is asked whether it is
-    /// there, by the challenge that this gives, and until it answers nothing else is sent there. It is forgotten when too
-    /// many others have greeted since.
+    /// there, by the challenge that this gives, and until it answers nothing else is sent there. It is forgotten when
+    /// too many others have greeted since.
     pub(super) fn on_greeting(
         &mut self,
         now: Time,

@@ -2,8 +2,8 @@
 //!
 //! It gets the time, control messages and datagrams, and gives back what to send, when to be woken, and what happened.
 //! Each part owns its state: `Neighbours` knows which processes are connected, `Circuits` what is forwarded, `Dialler`
-//! the routes of the sessions that we open, and `Sessions` the sessions with their streams. The node passes news between
-//! them and holds no protocol of its own: what its drivers call stands here, how the parts meet in `paths.rs`.
+//! the routes of the sessions that we open, and `Sessions` the sessions with their streams. The node passes news
+//! between them and holds no protocol of its own: what its drivers call stands here, how the parts meet in `paths.rs`.
 //!
 //! ```text
 //!            handle_control / poll_control        handle_datagram / poll_transmit
@@ -48,8 +48,8 @@ pub enum Ingress {
     /// Taken, or dropped and counted.
     Consumed,
     /// It was a valid greeting of this neighbour. Where it came from is where the neighbour says that it is, and may be
-    /// anybody's address: it is [challenged](Node::challenge), unless it is known already, or the overlay file fixes one;
-    /// then the greeting is [confirmed](Node::confirm_greeting).
+    /// anybody's address: it is [challenged](Node::challenge), unless it is known already, or the overlay file fixes
+    /// one; then the greeting is [confirmed](Node::confirm_greeting).
     Greeted(Peer),
 }
 

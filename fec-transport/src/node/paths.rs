@@ -1,7 +1,7 @@
 //! How circuits become paths of sessions, are gone around when their links are dead, and end.
 //!
-//! This is where the parts of the node meet: the dialler says which route is due, the circuits set it up, a session takes
-//! it as a path; and backwards when it ends.
+//! This is where the parts of the node meet: the dialler says which route is due, the circuits set it up, a session
+//! takes it as a path; and backwards when it ends.
 
 use std::time::Duration;
 

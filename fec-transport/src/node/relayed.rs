@@ -2,8 +2,8 @@
 //!
 //! Members share the memory ([`Shares`]) and the socket. Whose line has been served the fewest bytes goes
 //! next; a line that was empty begins at what others have been served, so that nobody saves up turns (after S. J.
-//! Golestani, *A self-clocked fair queueing scheme for broadband applications*, INFOCOM 1994). So a member that floods a
-//! relay fills its own line, and others wait for one run of its.
+//! Golestani, *A self-clocked fair queueing scheme for broadband applications*, INFOCOM 1994). So a member that floods
+//! a relay fills its own line, and others wait for one run of its.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -175,8 +175,9 @@ mod tests {
         }
     }
 
-    /// What of its datagrams a member gets through that offers `offered` of what the socket takes, beside one that sends
-    /// ten times that much, over three circuits; and how many bytes others had before each of its datagrams at most.
+    /// What of its datagrams a member gets through that offers `offered` of what the socket takes, beside one that
+    /// sends ten times that much, over three circuits; and how many bytes others had before each of its datagrams at
+    /// most.
     fn beside_a_flood(offered: f64) -> (f64, usize) {
         let (mut relayed, mut buffer) = (Relayed::new(12 << 20), Vec::new());
         let (mut sent, mut through, mut longest_wait, mut ahead) = (0.0, 0.0, 0, 0);

@@ -312,8 +312,8 @@ impl Sessions {
         let Some((state, last_heard)) = state else { return Health::Unknown };
         let silence = now.since(last_heard);
         match state {
-            // Two probes have brought no reply. If all paths are like this no report can tell that they are dead, and the
-            // session has a few seconds left.
+            // Two probes have brought no reply. If all paths are like this no report can tell that they are dead, and
+            // the session has a few seconds left.
             PathState::Live if silence >= liveness.keep_alive + 2 * liveness.probe_interval => Health::Dead,
             PathState::Live => Health::Live,
             PathState::Dead { since } if now.since(since) >= routing.replan_after => Health::Dead,

@@ -26,8 +26,8 @@ pub fn prose(text: impl fmt::Display) -> Result<(), Unwritten> {
     program::output::prose(text).map_err(Unwritten)
 }
 
-/// Ends the program called `name`: code 0 if everything was as expected, 1 if something was not, and else the failure's own,
-/// which is 3 (a bad file or value, or the run failed) unless it is about standard output.
+/// Ends the program called `name`: code 0 if everything was as expected, 1 if something was not, and else the failure's
+/// own, which is 3 (a bad file or value, or the run failed) unless it is about standard output.
 pub fn end(name: &str, result: anyhow::Result<bool>) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -2,8 +2,8 @@
 //!
 //! After a failed fsync the operating system may have dropped the data and calls the pages clean, so that the next
 //! fsync succeeds and says nothing about it. Therefore syncs of one subfile run one after the other, and after one has
-//! failed all later ones fail, too, until the subfile is made anew: removed, or cut to nothing. Disks remember that for the
-//! processes to come (`io::disk`).
+//! failed all later ones fail, too, until the subfile is made anew: removed, or cut to nothing. Disks remember that for
+//! the processes to come (`io::disk`).
 //!
 //! The syncs that are asked for while one runs are all served by the next one: everything that they are to make durable
 //! has been written before it begins. So the durable writes of many clients to one subfile cost two syncs at a time,
@@ -96,8 +96,8 @@ impl Syncs {
         self.running.insert(operation.path.clone(), running);
     }
 
-    /// Nobody waits for this sync of `path` any more, which the disk has not begun. Says whether it is not needed: it is
-    /// if it serves others.
+    /// Nobody waits for this sync of `path` any more, which the disk has not begun. Says whether it is not needed: it
+    /// is if it serves others.
     pub(super) fn cancel(&mut self, path: &SubfilePath, ticket: Ticket) -> bool {
         let Some(running) = self.running.get_mut(path) else { return true };
         if running.ticket != ticket {

@@ -22,8 +22,8 @@ const RANDOM_SEED: u64 = 1;
 /// Where demands come from.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MatrixSource {
-    /// All demands of a traffic matrix at once: SNDlib (the network's own file or another), TopoHub's JSON, Repetita, or a
-    /// table with the columns from, to and demand. Several times, or with a folder: a matrix for each file
+    /// All demands of a traffic matrix at once: SNDlib (the network's own file or another), TopoHub's JSON, Repetita,
+    /// or a table with the columns from, to and demand. Several times, or with a folder: a matrix for each file
     #[arg(long, value_name = "FILE")]
     demands: Vec<PathBuf>,
     /// The same for demands that follow the capacities of the nodes' links (gravity) and are X in all
@@ -34,8 +34,8 @@ pub(crate) struct MatrixSource {
 /// What every path of every demand must keep.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bounds {
-    /// With --demands or --gravity: no path of any demand has more links. Bounds hold path by path, so that routers must
-    /// pin paths; split ratios by destination do not keep them
+    /// With --demands or --gravity: no path of any demand has more links. Bounds hold path by path, so that routers
+    /// must pin paths; split ratios by destination do not keep them
     #[arg(long, value_name = "N", requires = "MatrixSource")]
     max_hops: Option<NonZeroU32>,
     /// The same for the propagation delay of a path, as 30ms: each link must have a delay (see --delay)

@@ -50,8 +50,8 @@ pub(crate) struct Plan {
     matrix: MatrixSource,
     #[command(flatten)]
     bounds: Bounds,
-    /// With --demands or --gravity: draw the utilisations of all arcs, sorted, beside those of the baselines (with several
-    /// matrices the largest by matrix), as .svg or .png
+    /// With --demands or --gravity: draw the utilisations of all arcs, sorted, beside those of the baselines (with
+    /// several matrices the largest by matrix), as .svg or .png
     #[arg(long, value_name = "FILE", requires = "MatrixSource")]
     plot: Option<PathBuf>,
     /// Threads for many pairs; without it, as many as there are processors

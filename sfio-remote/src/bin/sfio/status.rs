@@ -41,8 +41,8 @@ struct Target {
 ///
 /// On a terminal it shows a new picture every second until Ctrl-C; in a pipe, with --once or --json it looks once. For
 /// each path: the rate at which it is paced, its round trip, how long packets stand in queues, the share of packets
-/// that it loses, the share of the session's symbols that it carries and should by the plan, in per cent, and its repair
-/// symbols over its source symbols. A route that does not fit beside stands below.
+/// that it loses, the share of the session's symbols that it carries and should by the plan, in per cent, and its
+/// repair symbols over its source symbols. A route that does not fit beside stands below.
 ///
 /// With --web it serves a page that shows the same with a map of the overlay and the last minutes as curves, and prints
 /// its address, until Ctrl-C (exit code 0), in a pipe, too. Only who knows that address sees anything.

@@ -5,8 +5,8 @@
 //! after a sync.
 //!
 //! A sync that failed is remembered on the subfile itself, as an extended attribute, so that it goes where the subfile
-//! goes and ends with it: an I/O node that was restarted would otherwise find that all has been synced. Where a file system
-//! has no extended attributes, only the process remembers.
+//! goes and ends with it: an I/O node that was restarted would otherwise find that all has been synced. Where a file
+//! system has no extended attributes, only the process remembers.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -275,8 +275,8 @@ mod tests {
         DiskStore::open(root).expect("a right export root")
     }
 
-    /// A store with a subfile of which a sync failed, as a process has left it that was killed after `steps` of the three
-    /// that follow the failure: nothing, the attribute, the sync of it.
+    /// A store with a subfile of which a sync failed, as a process has left it that was killed after `steps` of the
+    /// three that follow the failure: nothing, the attribute, the sync of it.
     fn killed_after(steps: usize, root: &Path) {
         let file = File::create(root.join("a")).expect("possible");
         let handle = Handle::new(file, Access::Write, &Arc::default());

@@ -1,9 +1,9 @@
 //! Further names of files whose first name goes its own way.
 //!
 //! In a manifest a file with several names is a file under the first of them, and the others are hard links to it. An
-//! entry that the walk does not meet stays in the data set as it was: because nothing is deleted, or because it does not
-//! take part. If such an entry is a hard link, and the walk has changed or deleted the name that it leads to, then it
-//! would lead to something else, or to nothing. So it becomes the file that it was.
+//! entry that the walk does not meet stays in the data set as it was: because nothing is deleted, or because it does
+//! not take part. If such an entry is a hard link, and the walk has changed or deleted the name that it leads to, then
+//! it would lead to something else, or to nothing. So it becomes the file that it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

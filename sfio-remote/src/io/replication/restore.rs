@@ -77,7 +77,8 @@ pub(super) fn is_privileged(name: &[u8]) -> bool {
 
 /// Makes the tree below `target` what the manifest says; `tell` hears of each change.
 ///
-/// Each file appears as a whole, and only once it is safe on the disk. A run that is interrupted leaves files `.sfio-part-…`, whose content the next one uses.
+/// Each file appears as a whole, and only once it is safe on the disk. A run that is interrupted leaves files
+/// `.sfio-part-…`, whose content the next one uses.
 ///
 /// # Errors
 /// If the site fails, or the target as a whole. What fails for single entries is in the summary.
@@ -229,8 +230,8 @@ struct Planning<'a, F> {
     removed: Option<TreePath>,
     /// Files that are made anew in the place of others: their other names lead to the old ones.
     remade: BTreeSet<TreePath>,
-    /// Parts that an interrupted run has left, in directories that the walk has not left yet. A file that comes later may
-    /// use its part, so the others are removed only when the walk leaves their directory.
+    /// Parts that an interrupted run has left, in directories that the walk has not left yet. A file that comes later
+    /// may use its part, so the others are removed only when the walk leaves their directory.
     parts: BTreeSet<TreePath>,
     meter: &'a Meter,
     tell: F,

@@ -8,8 +8,8 @@ use super::filter::Filter;
 use super::ignore_files::IgnoreFiles;
 use crate::replication::TreePath;
 
-/// A filter, and the ignore files of the tree, if they count. The filter's patterns count more than the files: a file is
-/// asked only about what no pattern matches.
+/// A filter, and the ignore files of the tree, if they count. The filter's patterns count more than the files: a file
+/// is asked only about what no pattern matches.
 #[derive(Debug)]
 pub(super) struct Selection<'a> {
     filter: &'a Filter,

@@ -17,8 +17,8 @@ pub struct Subtree {
 }
 
 impl Subtree {
-    /// What is at `path`: the content of a directory, or a single file, link, or whatever it is. A file that has another
-    /// name outside is a file here.
+    /// What is at `path`: the content of a directory, or a single file, link, or whatever it is. A file that has
+    /// another name outside is a file here.
     ///
     /// Gives none if nothing is at that path.
     ///

@@ -26,9 +26,9 @@ use report::{Report, Row};
 
 /// Measure how fast striped files are written and read
 ///
-/// Every pattern is written and read with every stripe unit, through the list calls; beside it a local file is written the
-/// same way. A write counts as done when the I/O nodes have it; nothing is synced. What is read is compared with what
-/// was written. With --repeat the rows take turns, and the medians count.
+/// Every pattern is written and read with every stripe unit, through the list calls; beside it a local file is written
+/// the same way. A write counts as done when the I/O nodes have it; nothing is synced. What is read is compared with
+/// what was written. With --repeat the rows take turns, and the medians count.
 ///
 /// Examples, on this machine alone, directly and through emulated links:
 ///   sfio bench --here 3 --stripe-units 75,200,64KiB --repeat 5 --plot bench.svg
@@ -82,8 +82,8 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1)]
     repeat: u32,
 
-    /// Bytes of the contiguous pattern that are written again without optimisation, each stripe by a request of its own,
-    /// 64 at a time
+    /// Bytes of the contiguous pattern that are written again without optimisation, each stripe by a request of its
+    /// own, 64 at a time
     #[arg(long, value_name = "SIZE")]
     unoptimised: Option<StripeUnit>,
 
