@@ -47,6 +47,7 @@ pub(crate) use windows::SharedPool;
 use crate::config::Config;
 use crate::crypto::handshake::SessionKeys;
 use crate::crypto::random::Random;
+use crate::crypto::receipt::Receipts;
 use crate::crypto::seal::SealKey;
 use crate::event::{CloseReason, Event, StreamError, StreamId};
 use crate::keys::Identity;
@@ -138,10 +139,11 @@ impl Session {
         let SessionSetUp { name, identity, peer_key, peer_limits, .. } = set_up;
         let ends = Ends { identity, peer_key, token: name.token, role: name.role };
         let random = set_up.random.fork();
+        let receipts = Receipts::new(set_up.random.bytes());
         let (at_once, send_buffer) = (config.limits.streams, config.limits.send_buffer);
         Session {
             lifecycle: Lifecycle::new(now, name, set_up.span),
-            paths: Paths::new(name.id, Arc::clone(&config)),
+            paths: Paths::new(name.id, Arc::clone(&config), receipts),
             streams: StreamsState::new(name.id, name.role, at_once, peer_limits, send_buffer),
             reporting: Reporting::new(now),
             sender: Sender::new(&config, now),

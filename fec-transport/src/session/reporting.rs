@@ -27,6 +27,9 @@ pub(crate) struct Reporting {
     bytes: usize,
     /// A report that was made, and the paths on which it is still to be sent.
     pending: Option<Pending>,
+    /// What a peer that breaks the rules makes of its reports.
+    #[cfg(test)]
+    pub(super) lie: Option<fn(&mut Report)>,
 }
 
 #[derive(Debug)]
@@ -37,7 +40,16 @@ struct Pending {
 
 impl Reporting {
     pub(crate) fn new(now: Time) -> Reporting {
-        Reporting { sequence: 0, last: now, due: None, pause: LONGEST_INTERVAL, bytes: 0, pending: None }
+        Reporting {
+            sequence: 0,
+            last: now,
+            due: None,
+            pause: LONGEST_INTERVAL,
+            bytes: 0,
+            pending: None,
+            #[cfg(test)]
+            lie: None,
+        }
     }
 
     /// Data has arrived.
@@ -70,6 +82,12 @@ impl Reporting {
 
     /// The report is to be sent on these paths, once on each.
     pub(crate) fn send(&mut self, report: Report, paths: VecDeque<PathId>) {
+        #[cfg(test)]
+        let report = {
+            let mut report = report;
+            self.lie.inspect(|lie| lie(&mut report));
+            report
+        };
         self.pending = Some(Pending { report, paths });
     }
 

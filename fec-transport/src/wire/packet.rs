@@ -1,4 +1,4 @@
-//! What a sealed body can be, and the small bodies: probes, handshakes of later epochs, and the close of a session.
+//! What a sealed body can be behind its receipt, and the small bodies: probes, handshakes of later epochs, and the close of a session.
 
 use super::{Malformed, Reader, Writer};
 
@@ -28,6 +28,12 @@ impl Kind {
             _ => Err(Malformed::new("kind")),
         }
     }
+}
+
+/// Takes the receipt off the front of an opened body, and gives what is behind it.
+pub(crate) fn split_receipt(opened: &[u8]) -> Result<(u32, &[u8]), Malformed> {
+    let mut reader = Reader::new(opened);
+    Ok((reader.u32("receipt")?, reader.rest()))
 }
 
 /// The longest reason that a close carries, in bytes.
