@@ -9,10 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::crypto::hop_tag::{self, HopKey};
-use crate::crypto::receipt::RECEIPT;
 use crate::crypto::seal::SealKey;
 use crate::overlay::Peer;
 use crate::wire::hop::{self, AEAD_TAG, HOP_HEADER};
+use crate::wire::packet::RECEIPT;
 use crate::wire::symbol::SYMBOL_HEADER;
 
 /// Bytes that come before the symbol in a packet.

@@ -6,9 +6,6 @@
 
 use siphasher::sip::SipHasher24;
 
-/// Bytes of a receipt.
-pub(crate) const RECEIPT: usize = 4;
-
 /// What makes the receipts of one end of a session; nothing of them need be remembered.
 #[derive(Clone, Copy)]
 pub(crate) struct Receipts {

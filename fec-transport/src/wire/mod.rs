@@ -15,8 +15,6 @@ pub(crate) mod symbol;
 
 pub(crate) use reader::{Malformed, Reader, Writer};
 
-use crate::crypto::receipt::RECEIPT;
-
 /// The version of both planes; a set-up of another version is dropped.
 pub(crate) const PROTOCOL_VERSION: u8 = 2;
 
@@ -25,7 +23,7 @@ pub(crate) const IP_UDP_HEADERS: usize = 28;
 
 /// Bytes of a datagram with a symbol beside the symbol itself: what every hop reads, what proves that it arrived, what
 /// says which symbol it is, and what sealing adds.
-pub const SYMBOL_OVERHEAD: usize = hop::HOP_HEADER + RECEIPT + symbol::SYMBOL_HEADER + hop::AEAD_TAG;
+pub const SYMBOL_OVERHEAD: usize = hop::HOP_HEADER + packet::RECEIPT + symbol::SYMBOL_HEADER + hop::AEAD_TAG;
 
 /// Type bytes of the control plane.
 pub(crate) mod control_type {

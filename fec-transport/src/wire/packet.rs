@@ -30,6 +30,9 @@ impl Kind {
     }
 }
 
+/// Bytes of a receipt, with which each body begins (docs/decisions/receipts.md).
+pub(crate) const RECEIPT: usize = 4;
+
 /// Takes the receipt off the front of an opened body, and gives what is behind it.
 pub(crate) fn split_receipt(opened: &[u8]) -> Result<(u32, &[u8]), Malformed> {
     let mut reader = Reader::new(opened);

@@ -130,7 +130,7 @@ mod tests {
             let mut way = Way::new(seed);
             way.run(loss, reordering, 70);
             assert!(way.proofs.count() <= way.arrived, "seed {seed}");
-            assert!(100 * way.proofs.count() >= 95 * way.arrived, "seed {seed}: {}", way.proofs.count());
+            assert!(100 * way.proofs.count() >= 80 * way.arrived, "seed {seed}: {}", way.proofs.count());
         }
     }
 
