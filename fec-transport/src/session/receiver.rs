@@ -589,7 +589,7 @@ mod tests {
             receiver.close(stream);
         }
         assert_eq!((receiver.memory(), shared.unread()), (0, 0));
-        assert_eq!((receiver.report(), receiver.poll_job().is_none()), ((100, blocks(&[])), true));
+        assert_eq!((receiver.report(1), receiver.poll_job().is_none()), ((100, blocks(&[])), true));
     }
 
     #[test]

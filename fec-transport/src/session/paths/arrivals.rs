@@ -12,6 +12,9 @@ const NAMED_IN: usize = 16;
 /// The most words of a path that a report names: those of the replay window.
 pub(super) const MAX_WORDS: usize = (REPLAY_WINDOW / WORD) as usize;
 
+/// Above every word: no packet has come.
+const NONE: u64 = u64::MAX;
+
 /// What has arrived over a path.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
@@ -19,8 +22,10 @@ pub(crate) struct Arrivals {
     /// The packet with the highest number.
     highest: Option<Arrival>,
     tally: Tally,
-    /// In which word the highest number was at each of the latest reports.
+    /// The lowest word that packets came in before each of the latest reports, since the one before it.
     reported: VecDeque<u64>,
+    /// The lowest word that packets have come in since the latest report.
+    unreported: u64,
     last_heard: Time,
 }
 
@@ -38,6 +43,7 @@ impl Arrivals {
             highest: None,
             tally: Tally::new(MAX_WORDS),
             reported: VecDeque::new(),
+            unreported: NONE,
             last_heard: now,
         }
     }
@@ -57,6 +63,7 @@ impl Arrivals {
         if let Some(word) = self.tally.word_mut(number / WORD) {
             word.bits |= 1 << (number % WORD);
             word.receipts ^= receipt;
+            self.unreported = self.unreported.min(number / WORD);
         }
     }
 
@@ -73,8 +80,9 @@ impl Arrivals {
     /// How many words the next report had better name; none before anything has arrived.
     pub(super) fn words_to_report(&self) -> usize {
         let Some(highest) = self.highest else { return 0 };
-        let since = self.reported.front().copied().unwrap_or(0).max(self.tally.first());
-        (highest.number / WORD - since + 1) as usize
+        let last = highest.number / WORD;
+        let changed = self.reported.iter().copied().fold(self.unreported, u64::min);
+        (last - changed.clamp(self.tally.first(), last) + 1) as usize
     }
 
     /// What a report says that has `words` words for this path, at least one.
@@ -83,7 +91,7 @@ impl Arrivals {
         if self.reported.len() == NAMED_IN {
             self.reported.pop_front();
         }
-        self.reported.push_back(last);
+        self.reported.push_back(std::mem::replace(&mut self.unreported, NONE));
         let first = (last + 1).saturating_sub(words as u64).max(self.tally.first());
         let named = (first..=last).map(|word| self.tally.word(word));
         let proof = named.clone().fold(0, |proof, word| proof ^ word.receipts);
