@@ -398,7 +398,8 @@ fn closing_tells_the_peer_why() {
     assert!(pair.ends[CLIENT].is_over());
 }
 
-/// Bytes of a packet that asks for new keys, and of the answer: hop header, receipt, kind and epoch, Noise message, AEAD tag.
+/// Bytes of a packet that asks for new keys, and of the answer: hop header, receipt, kind and epoch, Noise message,
+/// AEAD tag.
 const QUESTION: usize = 24 + 4 + 5 + 96 + 16;
 const ANSWER: usize = 24 + 4 + 5 + 48 + 16;
 

@@ -1,4 +1,5 @@
-//! What a sealed body can be behind its receipt, and the small bodies: probes, handshakes of later epochs, and the close of a session.
+//! What a sealed body can be behind its receipt, and the small bodies: probes, handshakes of later epochs, and the
+//! close of a session.
 
 use super::{Malformed, Reader, Writer};
 

@@ -7,9 +7,9 @@
 //! | floor (32) | cut (1), span (15) | ⌈span / 8⌉ bytes, bit i: block floor + i is complete
 //! | for each incomplete block of the span in turn: its rank, one byte below 128, else two: 128 + high byte, low byte
 //! ```
-//! The bits of a word say which of 64 packets arrived, the lowest number in the lowest bit; the proof is the exclusive or
-//! of all their receipts (docs/decisions/receipts.md). All blocks below `floor` are complete. Of blocks from `floor + span` on nothing has arrived, unless the report was
-//! `cut` short: then nothing is said of them.
+//! The bits of a word say which of 64 packets arrived, the lowest number in the lowest bit; the proof is the exclusive
+//! or of all their receipts (docs/decisions/receipts.md). All blocks below `floor` are complete. Of blocks from `floor
+//! + span` on nothing has arrived, unless the report was `cut` short: then nothing is said of them.
 
 use super::packet::Kind;
 use super::{Malformed, Reader, Writer};

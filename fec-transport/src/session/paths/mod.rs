@@ -6,7 +6,6 @@
 mod arrivals;
 mod departures;
 pub(super) mod loss;
-mod numbering;
 pub(super) mod pacer;
 mod path;
 mod probing;

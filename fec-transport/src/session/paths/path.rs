@@ -8,7 +8,6 @@ use tracing::Span;
 use super::arrivals::Arrivals;
 use super::departures::Departures;
 use super::loss::{LossEstimate, PRIOR_LOSS};
-use super::numbering::Numbering;
 use super::pacer::Pacer;
 use super::probing::{Probing, UNANSWERED_PROBES};
 use super::proofs::Proofs;
@@ -16,7 +15,6 @@ use super::round_trip::RoundTrip;
 use super::suspicion::{Evidence, Suspicion};
 use crate::circuit::Egress;
 use crate::config::Liveness;
-use crate::crypto::random::Random;
 use crate::crypto::receipt::Receipts;
 use crate::overlay::{MemberId, RouteLink};
 use crate::session::block::FlightFate;
@@ -103,7 +101,6 @@ pub(crate) struct Path {
     rate: RateController,
     round_trip: RoundTrip,
     loss: LossEstimate,
-    numbering: Numbering,
     departures: Departures,
     pacer: Pacer,
     silence: Silence,
@@ -172,7 +169,6 @@ impl Path {
             rate: RateController::new(now),
             round_trip: RoundTrip::default(),
             loss: LossEstimate::default(),
-            numbering: Numbering::default(),
             departures: Departures::default(),
             pacer: Pacer::new(now),
             silence: Silence::default(),
@@ -345,22 +341,10 @@ impl Path {
         self.carries_on() && self.suspicion == Suspicion::None
     }
 
-    /// Gives the next packet its number. Now and then one is skipped: a peer that acknowledges it has not received
-    /// anything.
+    /// Gives the next packet its number.
     pub(crate) fn take_number(&mut self, now: Time) -> u64 {
-        let number = self.numbering.take();
-        self.departures.push(Some(now));
         self.counters.packets_sent += 1;
-        number
-    }
-
-    /// Gives the next symbol its number. Now and then one is skipped before it, and the peer cannot know when.
-    pub(crate) fn take_symbol_number(&mut self, now: Time, random: &mut Random) -> u64 {
-        if self.numbering.is_to_skip(random) {
-            self.numbering.take();
-            self.departures.push(None);
-        }
-        self.take_number(now)
+        self.departures.push(now)
     }
 
     /// The pacer's tokens, in bytes; the last packet of a run may go ahead of them.
@@ -419,17 +403,14 @@ impl Path {
         receipts: &Receipts,
     ) -> Result<(), FalseClaim> {
         let highest = report.highest;
-        if highest >= self.numbering.next() {
+        if highest >= self.departures.next() {
             return Err(FalseClaim::NeverSent(highest));
         }
         if !self.heard.proofs.take(report, receipts) {
             return Err(FalseClaim::NotReceived { path: self.id.0, highest });
         }
-        if highest < self.departures.first() {
-            return Ok(());
-        }
-        let acknowledged = self.departures.acknowledge(highest);
-        let departed = acknowledged.departure.ok_or(FalseClaim::NeverSent(highest))?;
+        let Some(acknowledged) = self.departures.acknowledge(highest) else { return Ok(()) };
+        let departed = acknowledged.departed;
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
         // Nobody holds a packet for longer than it has been away; whoever says so tells nothing of the round trip.
         if let Some(round_trip) = now.since(departed).checked_sub(held) {

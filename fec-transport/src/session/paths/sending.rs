@@ -146,7 +146,7 @@ impl Paths {
             let packet = packet_size(batch.symbol_size());
             segment_size = segment_size.max(packet);
             for _ in 0..batch.count() {
-                let number = path.take_symbol_number(now, random);
+                let number = path.take_number(now);
                 header(path, epochs.seal(), number).emit(out);
                 out.put_u32(receipts.of(path.id().0, number));
                 let is_repair = batch.emit(out);
