@@ -29,7 +29,7 @@ pub(crate) struct Reporting {
     pending: Option<Pending>,
     /// What a peer that breaks the rules makes of its reports.
     #[cfg(test)]
-    pub(super) lie: Option<fn(&mut Report)>,
+    lie: Option<fn(&mut Report)>,
 }
 
 #[derive(Debug)]
@@ -105,6 +105,12 @@ impl Reporting {
     /// Whether all sequence numbers were given: after 41 days at 1,200 a second.
     pub(crate) fn is_used_up(&self) -> bool {
         self.sequence == u32::MAX
+    }
+
+    /// From now on what is reported is what `lie` makes of it.
+    #[cfg(test)]
+    pub(super) fn falsify(&mut self, lie: fn(&mut Report)) {
+        self.lie = Some(lie);
     }
 
     #[cfg(test)]

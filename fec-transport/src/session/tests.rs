@@ -291,7 +291,9 @@ fn narrow_transfer(lie: Option<fn(&mut Report)>) -> (Vec<Event>, f64) {
     let mut config = Config::default();
     config.limits.initial_window = 64 << 20;
     let mut pair = Pair::opened(config);
-    pair.ends[SERVER].reporting.lie = lie;
+    if let Some(lie) = lie {
+        pair.ends[SERVER].reporting.falsify(lie);
+    }
     let stream = pair.ends[CLIENT].open_stream().expect("there is room").number;
     let (mut room, mut sent) = (0, 0);
     for _ in 0..2_000 {
