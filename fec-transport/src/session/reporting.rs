@@ -29,8 +29,11 @@ pub(crate) struct Reporting {
     pending: Option<Pending>,
     /// What a peer that breaks the rules makes of its reports.
     #[cfg(test)]
-    lie: Option<fn(&mut Report)>,
+    lie: Option<Lie>,
 }
+
+#[cfg(test)]
+type Lie = fn(&mut Report);
 
 #[derive(Debug)]
 struct Pending {
@@ -109,7 +112,7 @@ impl Reporting {
 
     /// From now on what is reported is what `lie` makes of it.
     #[cfg(test)]
-    pub(super) fn falsify(&mut self, lie: fn(&mut Report)) {
+    pub(super) fn falsify(&mut self, lie: Lie) {
         self.lie = Some(lie);
     }
 
