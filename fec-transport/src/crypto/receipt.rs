@@ -23,6 +23,11 @@ impl Receipts {
         half(self.pair(path, number / 2), number)
     }
 
+    /// The receipts of packets of a path that leave one behind the other.
+    pub(crate) fn of_run(self, path: u32) -> OfRun {
+        OfRun { receipts: self, path, latest: None }
+    }
+
     /// The exclusive or of the receipts of those packets among the 64 from number 64 × `word` on whose bits are set.
     pub(crate) fn sum(&self, path: u32, word: u64, bits: u64) -> u32 {
         let pairs = (0..32).filter(|place| bits >> (2 * place) & 3 != 0);
@@ -52,6 +57,25 @@ fn half(pair: u64, number: u64) -> u32 {
     (pair >> (32 * (number % 2))) as u32
 }
 
+/// The receipts of packets of a path that leave one behind the other: half of them were computed with the one before.
+pub(crate) struct OfRun {
+    receipts: Receipts,
+    path: u32,
+    /// Which pair was computed last, and what it is.
+    latest: Option<(u64, u64)>,
+}
+
+impl OfRun {
+    /// The receipt of a packet.
+    pub(crate) fn of(&mut self, number: u64) -> u32 {
+        let which = number / 2;
+        let known = self.latest.filter(|(latest, _)| *latest == which);
+        let pair = known.map_or_else(|| self.receipts.pair(self.path, which), |(_, pair)| pair);
+        self.latest = Some((which, pair));
+        half(pair, number)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +88,15 @@ mod tests {
             let numbers = (0..64).filter(|place| bits >> place & 1 == 1).map(|place| 64 * word + place);
             let sum = numbers.fold(0, |sum, number| sum ^ receipts.of(path, number));
             prop_assert_eq!(receipts.sum(path, word, bits), sum);
+        }
+
+        #[test]
+        fn those_of_a_run_are_those_of_its_packets(key: [u8; 16], path: u32, first in 0u64..1 << 48) {
+            let receipts = Receipts::new(key);
+            let mut run = receipts.of_run(path);
+            for number in first..first + 5 {
+                prop_assert_eq!(run.of(number), receipts.of(path, number));
+            }
         }
     }
 

@@ -139,6 +139,7 @@ impl Paths {
         let Paths { paths, living, receipts, .. } = self;
         let path = &mut paths[place];
         let (tokens, rate) = (path.tokens(now), path.mean_rate());
+        let mut receipts = receipts.of_run(path.id().0);
         let (mut segment_size, mut packets, mut symbols) = (0, 0, Vec::new());
         loop {
             let room = |symbol_size| room(packet_size(symbol_size), segment_size, packets, tokens, rate);
@@ -148,7 +149,7 @@ impl Paths {
             for _ in 0..batch.count() {
                 let number = path.take_number(now);
                 header(path, epochs.seal(), number).emit(out);
-                out.put_u32(receipts.of(path.id().0, number));
+                out.put_u32(receipts.of(number));
                 let is_repair = batch.emit(out);
                 batch.sent(path.id(), number, now);
                 path.weigh(packet);
