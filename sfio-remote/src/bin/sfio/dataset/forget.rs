@@ -60,8 +60,8 @@ async fn forget(job: &Job, options: &Options) -> Result<(), Failure> {
     match options.json {
         true => output::json(&json!({ "forgotten": numbers })),
         false => output::prose(format_args!(
-            "{dataset} has forgotten {} generations; later runs remove what only they needed",
-            numbers.len()
+            "{dataset} has forgotten {}; later runs remove what nothing else needs",
+            super::generations_of(numbers)
         )),
     }
 }

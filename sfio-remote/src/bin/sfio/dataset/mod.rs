@@ -118,6 +118,14 @@ fn warn(disagreements: &[String], address: &Address) {
     }
 }
 
+/// Generations, in the words of a sentence.
+fn generations_of(numbers: &[u64]) -> String {
+    match numbers {
+        [one] => format!("generation {one}"),
+        several => format!("{} generations", several.len()),
+    }
+}
+
 /// What the user is told of a failed run; `place` is the data set or the site.
 fn failure(place: &impl fmt::Display, error: &ReplicationError) -> Failure {
     let exit = match error.kind() {

@@ -59,10 +59,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
 
 fn report(verified: &Verified, telling: &Telling, options: &Options) -> Result<(), Failure> {
     let Verified { generations, entries, bytes, resumed_bytes, findings, recorded } = verified;
-    let place = match generations.as_slice() {
-        [one] => format!("generation {one}"),
-        several => format!("{} generations", several.len()),
-    };
+    let place = super::generations_of(generations);
     if options.json {
         let summary = serde_json::json!({
             "event": "summary", "generations": generations, "entries": entries, "bytes": bytes,
