@@ -28,7 +28,7 @@ impl Stock {
         let count = (count + spare).min(code.encoding_ids() - first);
         let mut bytes = Vec::with_capacity(count * symbol_size);
         let repair = code.prepare(source);
-        (first..first + count).for_each(|id| repair.append(id as u16, source, &mut bytes));
+        repair.append(first, count, source, &mut bytes);
         Stock { first, count, bytes: bytes.into() }
     }
 
