@@ -115,9 +115,8 @@ pub enum Policy {
 pub struct Protection {
     /// The loss, a share, that every first sending bears, whatever was measured (thesis §4.1). Default 0.
     pub tolerance: f64,
-    /// The share of blocks that may need a repair after their first sending. Default 0.25 for bulk (at most 0.1 where blocks have
-    /// fewer than 64 symbols), because repair is
-    /// cheap (theory §3); 1e-6 for interactive.
+    /// The share of blocks that may need a repair after their first sending. Default 0.35 for bulk (at most 0.1 where
+    /// blocks have fewer than 64 symbols), because repair is cheap (theory §3); 1e-6 for interactive.
     pub residual: f64,
     /// Loss is taken to be at least this. Default 0 for bulk, 0.01 for interactive.
     pub prior_loss: f64,
@@ -294,7 +293,7 @@ impl Default for Coding {
             mask_limit: 0.5,
             bulk: Protection {
                 tolerance: 0.0,
-                residual: 0.25,
+                residual: 0.35,
                 prior_loss: 0.0,
                 mask: 0,
                 policy: Policy::Throughput,

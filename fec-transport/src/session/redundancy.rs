@@ -18,8 +18,8 @@ use shortfall::shortfall_probability;
 /// `SMALL_RESIDUAL`.
 const SMALL_BLOCK: usize = 8;
 const SMALL_RESIDUAL: f64 = 1e-3;
-/// A shorter block is the end of a stream, which somebody waits for more than for what is in its middle, or belongs to a
-/// slow link: its residual is no larger than `SHORT_RESIDUAL`.
+/// A shorter block is the end of a stream, which somebody waits for more than for what is in its middle, or belongs to
+/// a slow link: its residual is no larger than `SHORT_RESIDUAL`.
 const SHORT_BLOCK: usize = 64;
 const SHORT_RESIDUAL: f64 = 0.1;
 /// A mask is there to spare repairs: with a link dead, no larger share of blocks than this needs one.

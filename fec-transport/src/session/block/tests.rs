@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::run::Symbols;
 use crate::session::paths::PathId;
 use crate::session::stream::Class;
 use crate::time::Time;
@@ -22,13 +23,17 @@ fn send_block(data: &[u8]) -> SendBlock {
     SendBlock::new(header(data.len()), geometry, source.into(), Class::Bulk, Time::ZERO)
 }
 
+fn bytes_of(symbols: &[Symbols]) -> Vec<u8> {
+    symbols.iter().flat_map(|symbols| symbols.bytes(&mut Vec::new()).to_vec()).collect()
+}
+
 fn symbols_of(data: &[u8], count: usize) -> Vec<(u16, Vec<u8>)> {
     let mut block = send_block(data);
     let mut next = || {
         let (id, _) = block.encode_next();
         let mut symbols = Vec::new();
         block.encode(id, 1, &mut symbols);
-        (id, symbols[0].bytes.to_vec())
+        (id, bytes_of(&symbols))
     };
     (0..count).map(|_| next()).collect()
 }
@@ -41,10 +46,7 @@ fn symbols_of_a_batch_are_those_that_come_one_by_one() {
     block.encode(0, 300, &mut batch);
     // Source symbols, repair symbols, and after 256 the source symbols again.
     assert_eq!(batch.iter().map(|symbols| symbols.count).collect::<Vec<_>>(), [20, 236, 20, 24]);
-    assert_eq!(
-        batch.iter().flat_map(|symbols| symbols.bytes.to_vec()).collect::<Vec<_>>(),
-        one_by_one.concat()
-    );
+    assert_eq!(bytes_of(&batch), one_by_one.concat());
 }
 
 #[test]
@@ -60,8 +62,7 @@ fn repair_symbols_are_the_same_from_the_stock_and_beyond_it() {
     block.encode(68, 39, &mut symbols);
     assert_eq!(block.memory(), supplied, "the spare ones are enough");
     block.encode(107, 93, &mut symbols);
-    let bytes: Vec<u8> = symbols.iter().flat_map(|symbols| symbols.bytes.to_vec()).collect();
-    assert_eq!(bytes, one_by_one[68..].concat());
+    assert_eq!(bytes_of(&symbols), one_by_one[68..].concat());
 }
 
 fn arrives(data: &[u8], order: &[usize]) -> Result<(), TestCaseError> {

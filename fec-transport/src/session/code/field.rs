@@ -1,5 +1,5 @@
-//! GF(2⁸), the field of both codes: polynomials over bits modulo x⁸ + x⁴ + x³ + x² + 1 (0x11d), of which x generates all
-//! elements but 0.
+//! GF(2⁸), the field of both codes: polynomials over bits modulo x⁸ + x⁴ + x³ + x² + 1 (0x11d), of which x generates
+//! all elements but 0.
 
 /// Elements other than 0: their logarithms count modulo this.
 const ORDER: usize = 255;

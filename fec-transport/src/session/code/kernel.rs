@@ -4,8 +4,8 @@
 //! sums[row] += Σ coefficients[row][n] · sources[n]          for each byte of a symbol
 //! ```
 //! Several rows are computed in one pass: a piece of a source symbol is loaded once and multiplied for all of them, and
-//! the sums stay in registers until all sources are through. The crates' kernels take one coefficient at a time, and load
-//! and store the sum for each ([why that is too slow](../../../../docs/decisions/reed-solomon-kernels.md)).
+//! the sums stay in registers until all sources are through. The crates' kernels take one coefficient at a time, and
+//! load and store the sum for each (docs/decisions/reed-solomon-kernels.md has what that costs).
 //!
 //! Which instructions are used is decided once, when the process first needs them, by what the processor has:
 //!
@@ -100,12 +100,12 @@ impl Kernel {
         }
     }
 
-    /// Adds to each of the sums, which lie one behind the other, the products of its row of `coefficients`, one for each
-    /// source, and the sources.
+    /// Adds to each of the sums, which lie one behind the other, the products of its row of `coefficients`, one for
+    /// each source, and the sources.
     ///
     /// # Panics
-    /// If the sources differ in size, or `sums` is not as long as so many rows are; that the processor has the kernel was
-    /// checked when it was chosen.
+    /// If the sources differ in size, or `sums` is not as long as so many rows are; that the processor has the kernel
+    /// was checked when it was chosen.
     fn add_products(self, coefficients: &[u8], sources: &[&[u8]], sums: &mut [u8]) {
         let Some(size) = sources.first().map(|source| source.len()) else { return };
         assert!(sources.iter().all(|source| source.len() == size), "sources of different sizes");
@@ -329,7 +329,8 @@ mod tests {
         /// On each machine this tries the kernels that its processor has; `Plain` is among them everywhere.
         #[test]
         fn every_kernel_computes_the_sums_by_definition(
-            rows in 0usize..15, size in 1usize..300, number in 1usize..20, bytes in proptest::collection::vec(any::<u8>(), 1000),
+            rows in 0usize..15, size in 1usize..300, number in 1usize..20,
+            bytes in proptest::collection::vec(any::<u8>(), 1000),
         ) {
             let mut bytes = bytes.into_iter().cycle();
             let mut draw = |count: usize| bytes.by_ref().take(count).collect::<Vec<u8>>();

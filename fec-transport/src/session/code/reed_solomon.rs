@@ -5,8 +5,8 @@
 //! symbols are the block.
 //!
 //! Only what is missing is solved for. Where L source symbols are missing, L repair symbols without the parts of the
-//! source symbols that are there are L equations for them, whose matrix is a Cauchy matrix too; its inverse has a closed
-//! form, of L² products.
+//! source symbols that are there are L equations for them. Their matrix is a Cauchy matrix too, and its inverse has a
+//! closed form, of L² products.
 
 use super::field::{inverse, logarithm, power};
 use super::kernel::add_products;
@@ -61,8 +61,8 @@ impl ErasureCode for ReedSolomon {
     }
 }
 
-/// The ids of the first `count` repair symbols that are here, and what these symbols are without the parts of the source
-/// symbols that are here.
+/// The ids of the first `count` repair symbols that are here, and what these symbols are without the parts of the
+/// source symbols that are here.
 fn right_hand_sides(symbols: &ReceivedSymbols, count: usize) -> (Vec<u8>, Vec<u8>) {
     let mut repairs = Vec::with_capacity(count);
     let mut sides = Vec::with_capacity(count * symbols.symbol_size());

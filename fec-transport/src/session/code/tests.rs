@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// Every K, with the losses that real links have: a few source symbols, made up for by the first repair symbols or by any.
+/// Every K, with one source symbol lost, some, and as many as can be.
 #[test]
 fn reed_solomon_blocks_of_every_length_bear_the_loss_of_any_symbols() {
     let mut random = 1u64;

@@ -19,13 +19,13 @@ const WORTH: f64 = 0.02;
 /// has, the repairs included: one block in 30,000 needs more, and is repaired with symbols that it may have already.
 const MARGIN: f64 = 4.0;
 /// What a first sending has more than what is lost in the mean, in standard deviations, with what is repaired: the
-/// residual of a bulk block is a quarter.
-const FIRST_SENDING: f64 = 0.9;
+/// residual of a bulk block is 0.35.
+const FIRST_SENDING: f64 = 0.7;
 /// The part of a block's time for which a masked block may keep its reader waiting; the rest is for queues, which vary
 /// by 10 ms.
 const MASKED_TIME: f64 = 0.8;
-/// Source symbols of the smallest block that is cut short by what it must bear: with fewer, rounding to whole symbols on
-/// each path costs more than a mask.
+/// Source symbols of the smallest block that is cut short by what it must bear: with fewer, rounding to whole symbols
+/// on each path costs more than a mask.
 const SMALLEST: usize = 16;
 /// No more than this is made up for by redundancy.
 const MAX_LOSS: f64 = 0.5;

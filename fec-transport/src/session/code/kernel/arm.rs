@@ -15,8 +15,8 @@ pub(super) unsafe fn neon(task: Task<'_>) {
 #[derive(Clone, Copy)]
 struct Shuffle128(uint8x16_t);
 
-// SAFETY of all blocks below: the callers see to it that the processor has the instructions and that what pointers point
-// to is there; none of the loads and stores needs an alignment.
+// SAFETY of all blocks below: the callers see to it that the processor has the instructions and that what pointers
+// point to is there; none of the loads and stores needs an alignment.
 impl Vector for Shuffle128 {
     const BYTES: usize = 16;
     type Halves = (uint8x16_t, uint8x16_t);

@@ -37,8 +37,8 @@ pub(super) unsafe fn ssse3(task: Task<'_>) {
     unsafe { task.run::<Shuffle128>() }
 }
 
-/// Multiplication by each element as a matrix of bits, in the order of `gf2p8affineqb`: byte 7 − i has the coefficients of
-/// bit i of the product.
+/// Multiplication by each element as a matrix of bits, in the order of `gf2p8affineqb`: byte 7 − i has the coefficients
+/// of bit i of the product.
 static MATRICES: [i64; 256] = matrices();
 
 const fn matrices() -> [i64; 256] {
