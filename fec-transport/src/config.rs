@@ -58,9 +58,10 @@ pub struct Coding {
     /// their data waits longer for its first repair.
     #[serde(deserialize_with = "time")]
     pub block_time: Duration,
-    /// Source symbols of a bulk block, whatever the rate; from 64 to 1,024. Default 64 to 1,024.
+    /// Source symbols of a bulk block, whatever the rate; from 64 to 1,024. Default 64 to 1,024, of which Reed–Solomon
+    /// uses up to 224.
     pub bulk_symbols: RangeInclusive<usize>,
-    /// Source symbols of an interactive block at most, from 1 to 32. Default 32.
+    /// Source symbols of an interactive block at most, from 1 to 224. Default 32.
     pub interactive_symbols: usize,
     /// How symbols are spread over the paths. Default [`Spreading::Quotas`].
     pub spread: Spreading,
@@ -79,9 +80,10 @@ pub struct Coding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Codec {
-    /// RaptorQ, but Reed–Solomon blocks of 32 where the rate is beyond what RaptorQ decodes (2 Gbit/s).
+    /// Reed–Solomon wherever its 255 symbols suffice; RaptorQ where losses are so large, or come in so long bursts, that
+    /// its longer blocks save much redundancy, and the rate is not beyond what it decodes (2 Gbit/s).
     Auto,
-    /// Blocks of 32 symbols.
+    /// Blocks of up to 224 symbols.
     ReedSolomon,
     /// Blocks of 64 to 1,024 symbols.
     RaptorQ,
@@ -113,8 +115,8 @@ pub enum Policy {
 pub struct Protection {
     /// The loss, a share, that every first sending bears, whatever was measured (thesis §4.1). Default 0.
     pub tolerance: f64,
-    /// The share of blocks that may need a repair after their first sending. Default 0.1 for bulk, because repair is
-    /// cheap (theory §3); 1e-6 for interactive.
+    /// The share of blocks that may need a repair after their first sending. Default 0.35 for bulk (at most 0.1 where
+    /// blocks have fewer than 64 symbols), because repair is cheap (theory §3); 1e-6 for interactive.
     pub residual: f64,
     /// Loss is taken to be at least this. Default 0 for bulk, 0.01 for interactive.
     pub prior_loss: f64,
@@ -291,7 +293,7 @@ impl Default for Coding {
             mask_limit: 0.5,
             bulk: Protection {
                 tolerance: 0.0,
-                residual: 0.1,
+                residual: 0.35,
                 prior_loss: 0.0,
                 mask: 0,
                 policy: Policy::Throughput,

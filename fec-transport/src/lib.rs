@@ -88,7 +88,7 @@ pub use circuit::{CircuitCounters, CircuitPart, CircuitStatus, DatagramCounters}
 pub use config::{Config, ConfigError};
 pub use crypto::random::{RandomSource, Randomness};
 pub use event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
-pub use limits::MAX_REED_SOLOMON;
+
 pub use neighbour::NeighbourStatus;
 pub use node::{Ingress, Node, SessionStatus};
 pub use routes::job::{Plan, PlanJob};

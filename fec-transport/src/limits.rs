@@ -11,8 +11,8 @@ pub(crate) const MAX_ROUTE: usize = 64;
 /// The most paths that one report describes.
 pub(crate) const MAX_REPORTED_PATHS: usize = 32;
 
-/// The most source symbols of a Reed–Solomon block: where its decoding still runs at several GB/s (theory §3).
-pub const MAX_REED_SOLOMON: usize = 32;
+/// The most source symbols of a Reed–Solomon block: of 256 symbols at least 32 are left for repair.
+pub(crate) const MAX_REED_SOLOMON: usize = 224;
 /// The fewest source symbols of a RaptorQ block (design §6).
 pub(crate) const MIN_RAPTORQ: usize = 64;
 /// The most source symbols of a RaptorQ block (design §6).

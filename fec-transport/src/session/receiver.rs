@@ -532,7 +532,7 @@ mod tests {
         let repairs = code(Codec::RaptorQ, source_symbols).prepare(&source);
         let says_nothing = |id: &u16| {
             let mut symbol = Vec::new();
-            repairs.append(*id, &source, &mut symbol);
+            repairs.append(usize::from(*id), 1, &source, &mut symbol);
             symbol[0] == 0
         };
         (source_symbols as u16..u16::MAX).filter(says_nothing).take(60).collect()

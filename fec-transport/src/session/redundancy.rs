@@ -6,15 +6,22 @@ use std::collections::BTreeMap;
 
 use ror::BlockLaw;
 
+use super::block::Geometry;
+use super::code::REED_SOLOMON_SYMBOLS;
 use super::paths::PathId;
 use crate::config::{Coding, Protection, Spreading};
 use crate::overlay::{Crossings, LinkId};
+use crate::wire::symbol::Codec;
 use shortfall::shortfall_probability;
 
 /// A block of fewer symbols is a message that somebody waits for, even on a bulk stream; its residual is no larger than
 /// `SMALL_RESIDUAL`.
 const SMALL_BLOCK: usize = 8;
 const SMALL_RESIDUAL: f64 = 1e-3;
+/// A shorter block is the end of a stream, which somebody waits for more than for what is in its middle, or belongs to
+/// a slow link: its residual is no larger than `SHORT_RESIDUAL`.
+const SHORT_BLOCK: usize = 64;
+const SHORT_RESIDUAL: f64 = 0.1;
 /// A mask is there to spare repairs: with a link dead, no larger share of blocks than this needs one.
 const MASKED_RESIDUAL: f64 = 1e-3;
 /// Blocks from so many symbols on are made longer where losses come in bursts; smaller ones are spread over the paths.
@@ -57,7 +64,7 @@ pub(crate) struct Redundancy {
 /// Everything that the number of symbols depends on, rounded.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Situation {
-    source_symbols: usize,
+    size: BlockSize,
     urgent: bool,
     masked: bool,
     /// For each path the share and the loss in steps, the dispersion in quarters, and its links.
@@ -75,21 +82,22 @@ impl Redundancy {
     /// again for the static tolerance on all paths; with random spreading it is the thesis's FEC(K, mean loss).
     pub(crate) fn first_sending(
         &mut self,
-        source_symbols: usize,
+        block: Geometry,
         urgent: bool,
         protection: &Protection,
         paths: &[PathOutlook],
     ) -> u16 {
+        let size = BlockSize::of(block);
         if self.spread == Spreading::Random {
-            return self.by_law(source_symbols, urgent, protection, paths);
+            return self.by_law(size, urgent, protection, paths);
         }
         let rounded: Vec<PathOutlook> =
             paths.iter().map(|path| rounded(path, protection.prior_loss)).collect();
-        let situation = Situation::of(source_symbols, urgent, protection.mask > 0, &rounded);
+        let situation = Situation::of(size, urgent, protection.mask > 0, &rounded);
         let symbols = match self.cache.get(&situation) {
             Some(symbols) => *symbols,
             None => {
-                let symbols = self.symbols(source_symbols, urgent, protection, &rounded);
+                let symbols = self.symbols(size, urgent, protection, &rounded);
                 if self.cache.len() >= CACHED {
                     self.cache.clear();
                 }
@@ -98,47 +106,48 @@ impl Redundancy {
             }
         };
         if protection.mask > 0 {
-            return self.masked(source_symbols, symbols, paths);
+            return self.masked(size, symbols, paths);
         }
         symbols
     }
 
     /// The thesis's rule [theory §2]: FEC(K, p), p what the paths lose in the mean or the static tolerance. Every
     /// symbol draws its path, so that no more than the mean matters; it is taken as it is, because FEC rises in steps.
-    fn by_law(&self, k: usize, urgent: bool, protection: &Protection, paths: &[PathOutlook]) -> u16 {
+    fn by_law(&self, size: BlockSize, urgent: bool, protection: &Protection, paths: &[PathOutlook]) -> u16 {
         let loss = |path: &PathOutlook| path.share * path.loss.max(protection.prior_loss);
         let mean: f64 = paths.iter().map(loss).sum();
-        let symbols = law(k, residual(k, urgent, protection), mean.max(protection.tolerance));
+        let symbols = law(size, residual(size.k, urgent, protection), mean.max(protection.tolerance));
         u16::try_from(symbols).unwrap_or(u16::MAX)
     }
 
     /// The fewest symbols from `n` on of which enough are left whichever maskable link dies: by the exact shares. Of
     /// all but messages one more than K, so that the last symbol of the slowest path is not waited for, and K symbols
     /// that do not determine a RaptorQ block need no repair.
-    fn masked(&self, k: usize, n: u16, paths: &[PathOutlook]) -> u16 {
+    fn masked(&self, size: BlockSize, n: u16, paths: &[PathOutlook]) -> u16 {
         let crossings = crossings(paths);
         let links = maskable_links(paths, self.mask_limit);
-        let enough = k + usize::from(k >= SMALL_BLOCK);
+        let enough = size.k + usize::from(size.k >= SMALL_BLOCK);
         let survives = |n: usize| {
             let taken = |path: usize| (n as f64 * paths[path].share - 1e-9).ceil() as usize;
             links.iter().all(|link| n.saturating_sub(crossings.sum(*link, taken)) >= enough)
         };
-        let mut all = usize::from(n)..most(k);
+        let mut all = usize::from(n)..size.most;
         all.find(|n| survives(*n)).and_then(|n| u16::try_from(n).ok()).unwrap_or(n)
     }
 
-    fn symbols(&self, k: usize, urgent: bool, protection: &Protection, paths: &[PathOutlook]) -> u16 {
-        let residual = residual(k, urgent, protection);
+    fn symbols(&self, size: BlockSize, urgent: bool, protection: &Protection, paths: &[PathOutlook]) -> u16 {
+        let residual = residual(size.k, urgent, protection);
         let masked = protection.mask > 0;
         let tolerated = |path: &PathOutlook| PathOutlook { loss: protection.tolerance, ..path.clone() };
         let tolerated: Vec<PathOutlook> = paths.iter().map(tolerated).collect();
-        let measured = self.by_quotas(k, residual, masked, paths);
-        let symbols = measured.max(self.by_quotas(k, residual, masked, &tolerated));
+        let measured = self.by_quotas(size, residual, masked, paths);
+        let symbols = measured.max(self.by_quotas(size, residual, masked, &tolerated));
         u16::try_from(symbols).unwrap_or(u16::MAX)
     }
 
     /// The smallest N with which the block survives the paths' losses, and with `masked` also any one link.
-    fn by_quotas(&self, k: usize, residual: f64, masked: bool, paths: &[PathOutlook]) -> usize {
+    fn by_quotas(&self, size: BlockSize, residual: f64, masked: bool, paths: &[PathOutlook]) -> usize {
+        let BlockSize { k, most } = size;
         let links = if masked { maskable_links(paths, self.mask_limit) } else { Vec::new() };
         if links.is_empty() && bursts_met(k, paths) <= residual {
             return k;
@@ -151,21 +160,34 @@ impl Redundancy {
         let crossings = crossings(paths);
         let largest = links.iter().map(|link| share_over(&crossings, paths, *link)).fold(0.0, f64::max);
         let mean: f64 = paths.iter().map(|path| path.share * path.loss).sum();
-        let least = (k as f64 / (1.0 - mean) / (1.0 - largest)).min(most(k) as f64);
-        let n = smallest(k.max(least.floor() as usize), most(k), survives);
+        let least = (k as f64 / (1.0 - mean) / (1.0 - largest)).min(most as f64);
+        let n = smallest(k.max(least.floor() as usize), most, survives);
         if k < BURST_BLOCK {
             return n;
         }
         // The margin above the mean grows with the standard deviation of the losses.
         let dispersion: f64 = paths.iter().map(|path| path.share * path.dispersion).sum();
         let margin = (n as f64 - least).max(0.0) * dispersion.sqrt();
-        n.max((least + margin).ceil() as usize).min(most(k))
+        n.max((least + margin).ceil() as usize).min(most)
     }
 }
 
-/// More than this is never sent at once.
-fn most(k: usize) -> usize {
-    (4 * k + 16).min(if k <= crate::limits::MAX_REED_SOLOMON { 256 } else { 8 * k })
+/// How many source symbols a block has, and how many symbols are sent at once at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct BlockSize {
+    k: usize,
+    most: usize,
+}
+
+impl BlockSize {
+    fn of(block: Geometry) -> BlockSize {
+        let k = block.source_symbols;
+        let different = match block.codec {
+            Codec::ReedSolomon => REED_SOLOMON_SYMBOLS,
+            Codec::RaptorQ => 8 * k,
+        };
+        BlockSize { k, most: (4 * k + 16).min(different) }
+    }
 }
 
 /// The smallest number in `from..=to` for which `holds`, which is monotonous; `to` if none.
@@ -262,15 +284,20 @@ fn share_over(crossings: &Crossings, paths: &[PathOutlook], link: LinkId) -> f64
 }
 
 /// FEC(K, loss) of `ror` [theory §2].
-fn law(k: usize, residual: f64, loss: f64) -> usize {
+fn law(size: BlockSize, residual: f64, loss: f64) -> usize {
+    let BlockSize { k, most } = size;
     let length = BlockLaw::new(k as u32, residual).and_then(|law| law.block_length(loss.min(MAX_LOSS)));
-    length.map_or(most(k), |length| (length as usize).min(most(k)))
+    length.map_or(most, |length| (length as usize).min(most))
 }
 
-/// The residual of a block: small bulk blocks are messages that somebody waits for.
+/// The residual of a block: short bulk blocks are waited for.
 fn residual(k: usize, urgent: bool, protection: &Protection) -> f64 {
-    let is_small = !urgent && k < SMALL_BLOCK;
-    if is_small { protection.residual.min(SMALL_RESIDUAL) } else { protection.residual }
+    match k {
+        _ if urgent => protection.residual,
+        ..SMALL_BLOCK => protection.residual.min(SMALL_RESIDUAL),
+        ..SHORT_BLOCK => protection.residual.min(SHORT_RESIDUAL),
+        _ => protection.residual,
+    }
 }
 
 /// The path as the cache sees it.
@@ -290,13 +317,13 @@ fn loss_step(loss: f64) -> i32 {
 }
 
 impl Situation {
-    fn of(source_symbols: usize, urgent: bool, masked: bool, paths: &[PathOutlook]) -> Situation {
+    fn of(size: BlockSize, urgent: bool, masked: bool, paths: &[PathOutlook]) -> Situation {
         let path = |path: &PathOutlook| {
             let loss = if path.loss == 0.0 { i32::MIN } else { loss_step(path.loss) };
             let share = (path.share * SHARE_STEPS).round() as u16;
             (share, loss, (path.dispersion * 4.0).round() as u16, path.links.clone())
         };
-        Situation { source_symbols, urgent, masked, paths: paths.iter().map(path).collect() }
+        Situation { size, urgent, masked, paths: paths.iter().map(path).collect() }
     }
 }
 

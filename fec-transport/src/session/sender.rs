@@ -10,6 +10,7 @@
 //! Urgent blocks (interactive, real-time, control) and bulk blocks wait in a lane each; urgent ones always go first.
 
 mod batch;
+mod choice;
 mod demand;
 mod forming;
 mod lane;
@@ -258,7 +259,8 @@ impl Sender {
             return None;
         }
         let can_form = |(_, stream): &(&u32, &SendStream)| {
-            let full = self.forming.full_block(stream.class(), rate) * self.forming.symbol_size();
+            let full =
+                self.forming.full_block(stream.class(), rate).source_symbols * self.forming.symbol_size();
             let timer = self.forming.protection(stream.class()).block_timer;
             stream.class().is_urgent() == urgent && stream.can_form(now, full, timer)
         };
@@ -273,9 +275,9 @@ impl Sender {
         let rate = forming::total_rate(paths);
         let Some(number) = self.next_stream(now, rate, urgent) else { return false };
         let Some(class) = self.streams.get(&number).map(SendStream::class) else { return false };
-        let (symbols, largest) = (self.forming.full_block(class, rate), self.forming.symbol_size());
+        let (full, largest) = (self.forming.full_block(class, rate), self.forming.symbol_size());
         let Some(stream) = self.streams.get_mut(&number) else { return false };
-        let formed = stream.form(now, symbols, largest);
+        let formed = stream.form(now, full, largest);
         let header = BlockHeader {
             id: self.next_block,
             stream: number,

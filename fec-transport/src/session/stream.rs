@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::backlog::Backlog;
-use super::block::{Geometry, block_length};
+use super::block::{FullBlock, Geometry};
 use crate::time::Time;
 use crate::wire::symbol::MAX_STREAM_OFFSET;
 use unread::Unread;
@@ -205,10 +205,10 @@ impl SendStream {
         if self.sendable() == 0 { None } else { self.waiting_since.map(|since| since + timer) }
     }
 
-    /// Cuts the next block of at most `symbols` source symbols of `largest` bytes.
-    pub(crate) fn form(&mut self, now: Time, symbols: usize, largest: usize) -> Formed {
-        let length = block_length(self.sendable(), symbols, largest);
-        let geometry = Geometry::of(length, largest);
+    /// Cuts the next block, a full one if there is as much, of symbols of at most `largest` bytes.
+    pub(crate) fn form(&mut self, now: Time, full: FullBlock, largest: usize) -> Formed {
+        let length = self.sendable().min(full.source_symbols * largest);
+        let geometry = Geometry::of(length, largest, full);
         let source = self.buffer.take(length, geometry.source_symbols * geometry.symbol_size);
         let offset = self.formed;
         self.formed += length as u64;
@@ -447,6 +447,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const FULL: FullBlock = FullBlock { codec: crate::wire::symbol::Codec::ReedSolomon, source_symbols: 1 };
     const TIMER: Duration = Duration::from_millis(2);
 
     #[test]
@@ -458,10 +459,10 @@ mod tests {
         assert!(stream.can_form(Time::ZERO, 60, TIMER));
         stream.flush();
         assert!(stream.can_form(Time::ZERO, 100, TIMER));
-        let formed = stream.form(Time::ZERO, 1, 100);
+        let formed = stream.form(Time::ZERO, FULL, 100);
         assert_eq!((formed.offset, formed.source, formed.last), (0, Bytes::from(vec![1; 60]), false));
         stream.finish();
-        let formed = stream.form(Time::ZERO, 1, 100);
+        let formed = stream.form(Time::ZERO, FULL, 100);
         assert_eq!((formed.offset, formed.source, formed.last), (60, Bytes::new(), true));
         assert!(!stream.can_form(Time::ZERO, 100, TIMER));
     }
@@ -472,10 +473,10 @@ mod tests {
         assert_eq!(stream.write(Time::ZERO, &[1; 600], 500), 500);
         assert!(stream.writer_waits);
         assert!(stream.can_form(Time::ZERO, 100, TIMER), "all that credit allows is here");
-        assert_eq!(stream.form(Time::ZERO, 1, 100).length, 30);
+        assert_eq!(stream.form(Time::ZERO, FULL, 100).length, 30);
         assert!(!stream.can_form(Time::ZERO + TIMER, 100, TIMER));
         stream.grant(40);
-        assert_eq!(stream.form(Time::ZERO, 1, 100).length, 10);
+        assert_eq!(stream.form(Time::ZERO, FULL, 100).length, 10);
     }
 
     #[test]

@@ -10,8 +10,8 @@
 //! | length of the block (24) | symbol of T bytes ...                      |
 //! +--------------------------+--------------------------------------------+
 //! ```
-//! The first byte is `last block (1 bit) | codec (3 bits) | kind (4 bits)`; codec 1 is Reed–Solomon, 2 RaptorQ. The
-//! symbol size T is the length of what follows the header; the seal authenticates it, so it needs no field. The number
+//! The first byte is `last block (1 bit) | codec (3 bits) | kind (4 bits)`; codec 2 is RaptorQ, 3 Reed–Solomon (1 was
+//! another matrix of it, for up to 32 symbols). The symbol size T is the length of what follows the header; the seal authenticates it, so it needs no field. The number
 //! of source symbols is K = ⌈length / T⌉, at least 1.
 
 use super::packet::Kind;
@@ -29,17 +29,17 @@ const CODEC_SHIFT: u8 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Codec {
-    /// Over GF(2⁸), up to 32 source symbols.
-    ReedSolomon = 1,
     /// RFC 6330, 64 to 1,024 source symbols.
     RaptorQ = 2,
+    /// A Cauchy matrix over GF(2⁸), up to 224 source symbols.
+    ReedSolomon = 3,
 }
 
 impl Codec {
     fn of(first: u8) -> Result<Codec, Malformed> {
         match (first & !LAST_BLOCK) >> CODEC_SHIFT {
-            1 => Ok(Codec::ReedSolomon),
             2 => Ok(Codec::RaptorQ),
+            3 => Ok(Codec::ReedSolomon),
             _ => Err(Malformed::new("codec")),
         }
     }

@@ -8,8 +8,15 @@ pub(crate) use receive::{BadSymbol, ReceiveBlock};
 pub(crate) use send::{FlightFate, SendBlock};
 pub(crate) use stock::Stock;
 
-use crate::limits::{MAX_REED_SOLOMON, MIN_RAPTORQ};
+use crate::limits::MIN_RAPTORQ;
 use crate::wire::symbol::{Codec, source_symbols};
+
+/// What a full block of a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FullBlock {
+    pub(crate) codec: Codec,
+    pub(crate) source_symbols: usize,
+}
 
 /// How a block is cut into symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,25 +29,16 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The geometry of a block of `length` bytes: one symbol if it fits, else as few as `largest` allows, and these as
-    /// small as their number allows, in multiples of 8 bytes.
-    ///
-    /// No codec takes 33 to 63 symbols: [`block_length`] cuts blocks so that there are none such.
-    pub(crate) fn of(length: usize, largest: usize) -> Geometry {
+    /// The geometry of a block of `length` bytes, no longer than a full one: one symbol if it fits, else as few as
+    /// `largest` allows, and these as small as their number allows, in multiples of 8 bytes. What is too short for
+    /// RaptorQ gets Reed–Solomon.
+    pub(crate) fn of(length: usize, largest: usize, full: FullBlock) -> Geometry {
         let symbols = source_symbols(length, largest);
         let symbol_size =
             if length <= largest { length } else { length.div_ceil(symbols).next_multiple_of(8) };
-        let codec = if symbols <= MAX_REED_SOLOMON { Codec::ReedSolomon } else { Codec::RaptorQ };
+        let codec = if symbols < MIN_RAPTORQ { Codec::ReedSolomon } else { full.codec };
         Geometry { codec, symbol_size, source_symbols: symbols }
     }
-}
-
-/// How many of `available` bytes the next block takes, if it may have up to `most` source symbols of `largest` bytes.
-/// What would make 33 to 63 symbols makes two Reed–Solomon blocks.
-pub(crate) fn block_length(available: usize, most: usize, largest: usize) -> usize {
-    let length = available.min(most * largest);
-    let symbols = source_symbols(length, largest);
-    if symbols > MAX_REED_SOLOMON && symbols < MIN_RAPTORQ { symbols.div_ceil(2) * largest } else { length }
 }
 
 #[cfg(test)]

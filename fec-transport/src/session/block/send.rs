@@ -1,14 +1,16 @@
 //! A block on its way to the peer.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::{Geometry, Stock};
-use crate::run::Symbols;
-use crate::session::code::code;
+use crate::run::{Content, LateSymbols, Symbols};
+use crate::session::code::{ErasureCode as _, ReedSolomon, code};
 use crate::session::paths::PathId;
 use crate::session::stream::Class;
 use crate::time::Time;
-use crate::wire::symbol::BlockHeader;
+use crate::wire::symbol::{BlockHeader, Codec};
 
 /// A symbol that follows another one of the block on its path joins that one's flight if the flight is among the last
 /// so many.
@@ -38,6 +40,22 @@ pub(crate) struct SendBlock {
     rank: usize,
     /// How often the block was repaired.
     repairs: u8,
+}
+
+/// Repair symbols of a block, from the encoding id `first` on.
+#[derive(Debug)]
+struct ReedSolomonRepair {
+    source: Bytes,
+    source_symbols: usize,
+    first: usize,
+    count: usize,
+}
+
+impl LateSymbols for ReedSolomonRepair {
+    fn append(&self, out: &mut Vec<u8>) {
+        let code = ReedSolomon::of(self.source_symbols).prepare(&self.source);
+        code.append(self.first, self.count, &self.source, out);
+    }
 }
 
 /// Symbols of one block with consecutive packet numbers on one path.
@@ -176,21 +194,33 @@ impl SendBlock {
         (id as u16, id >= self.geometry.source_symbols || self.repairs > 0)
     }
 
-    /// Appends the `count` symbols of the encoding ids from `first` on. Repair symbols are made now unless
-    /// [`supplied`](Self::supplied) brought them.
+    /// Appends the `count` symbols of the encoding ids from `first` on. Repair symbols of Reed–Solomon are made by
+    /// whoever sends them; those of RaptorQ now, unless [`supplied`](Self::supplied) brought them.
     pub(crate) fn encode(&mut self, first: u16, count: usize, symbols: &mut Vec<Symbols>) {
         let Geometry { symbol_size: size, source_symbols, .. } = self.geometry;
         let (mut id, mut left) = (usize::from(first), count);
         while left > 0 {
-            let (count, bytes) = if id < source_symbols {
+            let (count, content) = if id < source_symbols {
                 let count = left.min(source_symbols - id);
-                (count, self.source.slice(id * size..(id + count) * size))
+                (count, Content::Here(self.source.slice(id * size..(id + count) * size)))
             } else {
-                let count = left.min(self.encoding_ids - id);
-                (count, self.repair_symbols(id, count))
+                self.repair_content(id, left.min(self.encoding_ids - id))
             };
-            symbols.push(Symbols { count, size, bytes });
+            symbols.push(Symbols { count, size, content });
             (id, left) = ((id + count) % self.encoding_ids, left - count);
+        }
+    }
+
+    /// Repair symbols from the encoding id `first` on: up to `count`, and how many they are.
+    fn repair_content(&mut self, first: usize, count: usize) -> (usize, Content) {
+        match (self.geometry.codec, self.geometry.source_symbols) {
+            // Each is the block itself.
+            (Codec::ReedSolomon, 1) => (1, Content::Here(self.source.clone())),
+            (Codec::ReedSolomon, source_symbols) => {
+                let source = self.source.clone();
+                (count, Content::Later(Arc::new(ReedSolomonRepair { source, source_symbols, first, count })))
+            }
+            (Codec::RaptorQ, _) => (count, Content::Here(self.repair_symbols(first, count))),
         }
     }
 

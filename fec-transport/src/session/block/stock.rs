@@ -4,14 +4,13 @@ use bytes::Bytes;
 
 use super::Geometry;
 use crate::session::code::code;
-use crate::wire::symbol::Codec;
 
 /// What all repair symbols of a RaptorQ block have in common takes a thousand times as long to compute as one of them.
 /// So this many more are made than are asked for, and most blocks whose first sending falls short need no second
 /// encoding.
 const SPARE: usize = 32;
 
-/// Repair symbols of consecutive encoding ids.
+/// Repair symbols of consecutive encoding ids, of a RaptorQ block.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stock {
     first: usize,
@@ -24,11 +23,10 @@ impl Stock {
     pub(crate) fn make(geometry: Geometry, source: &[u8], first: usize, count: usize) -> Stock {
         let Geometry { codec, symbol_size, source_symbols } = geometry;
         let code = code(codec, source_symbols);
-        let spare = if codec == Codec::RaptorQ { SPARE } else { 0 };
-        let count = (count + spare).min(code.encoding_ids() - first);
+        let count = (count + SPARE).min(code.encoding_ids() - first);
         let mut bytes = Vec::with_capacity(count * symbol_size);
         let repair = code.prepare(source);
-        (first..first + count).for_each(|id| repair.append(id as u16, source, &mut bytes));
+        repair.append(first, count, source, &mut bytes);
         Stock { first, count, bytes: bytes.into() }
     }
 

@@ -1,23 +1,30 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::run::Symbols;
 use crate::session::paths::PathId;
 use crate::session::stream::Class;
 use crate::time::Time;
 use crate::wire::symbol::BlockHeader;
 
 const LARGEST: usize = 64;
+/// What is too short for RaptorQ gets Reed–Solomon.
+const FULL: FullBlock = FullBlock { codec: Codec::RaptorQ, source_symbols: 1_024 };
 
 fn header(length: usize) -> BlockHeader {
-    let codec = Geometry::of(length, LARGEST).codec;
+    let codec = Geometry::of(length, LARGEST, FULL).codec;
     BlockHeader { id: 5, stream: 2, offset: 0, length: length as u32, last: false, codec }
 }
 
 fn send_block(data: &[u8]) -> SendBlock {
-    let geometry = Geometry::of(data.len(), LARGEST);
+    let geometry = Geometry::of(data.len(), LARGEST, FULL);
     let mut source = data.to_vec();
     source.resize(geometry.source_symbols * geometry.symbol_size, 0);
     SendBlock::new(header(data.len()), geometry, source.into(), Class::Bulk, Time::ZERO)
+}
+
+fn bytes_of(symbols: &[Symbols]) -> Vec<u8> {
+    symbols.iter().flat_map(|symbols| symbols.bytes(&mut Vec::new()).to_vec()).collect()
 }
 
 fn symbols_of(data: &[u8], count: usize) -> Vec<(u16, Vec<u8>)> {
@@ -26,7 +33,7 @@ fn symbols_of(data: &[u8], count: usize) -> Vec<(u16, Vec<u8>)> {
         let (id, _) = block.encode_next();
         let mut symbols = Vec::new();
         block.encode(id, 1, &mut symbols);
-        (id, symbols[0].bytes.to_vec())
+        (id, bytes_of(&symbols))
     };
     (0..count).map(|_| next()).collect()
 }
@@ -39,10 +46,7 @@ fn symbols_of_a_batch_are_those_that_come_one_by_one() {
     block.encode(0, 300, &mut batch);
     // Source symbols, repair symbols, and after 256 the source symbols again.
     assert_eq!(batch.iter().map(|symbols| symbols.count).collect::<Vec<_>>(), [20, 236, 20, 24]);
-    assert_eq!(
-        batch.iter().flat_map(|symbols| symbols.bytes.to_vec()).collect::<Vec<_>>(),
-        one_by_one.concat()
-    );
+    assert_eq!(bytes_of(&batch), one_by_one.concat());
 }
 
 #[test]
@@ -58,8 +62,7 @@ fn repair_symbols_are_the_same_from_the_stock_and_beyond_it() {
     block.encode(68, 39, &mut symbols);
     assert_eq!(block.memory(), supplied, "the spare ones are enough");
     block.encode(107, 93, &mut symbols);
-    let bytes: Vec<u8> = symbols.iter().flat_map(|symbols| symbols.bytes.to_vec()).collect();
-    assert_eq!(bytes, one_by_one[68..].concat());
+    assert_eq!(bytes_of(&symbols), one_by_one[68..].concat());
 }
 
 fn arrives(data: &[u8], order: &[usize]) -> Result<(), TestCaseError> {
@@ -76,7 +79,7 @@ fn arrives(data: &[u8], order: &[usize]) -> Result<(), TestCaseError> {
                     return Ok(());
                 }
                 Err(more) => {
-                    prop_assert_eq!(more.rank() + 1, Geometry::of(data.len(), LARGEST).source_symbols);
+                    prop_assert_eq!(more.rank() + 1, Geometry::of(data.len(), LARGEST, FULL).source_symbols);
                     received = *more;
                 }
             }
@@ -114,18 +117,17 @@ proptest! {
     }
 
     #[test]
-    fn every_length_has_a_geometry_that_its_codec_allows(available in 0usize..2 << 20, most in 1usize..=1024) {
-        let length = block_length(available, most, 1408);
-        let geometry = Geometry::of(length, 1408);
+    fn every_length_has_a_geometry_that_its_codec_allows(length in 0usize..=224 * 1408, raptorq: bool) {
+        let codec = if raptorq { Codec::RaptorQ } else { Codec::ReedSolomon };
+        let geometry = Geometry::of(length, 1408, FullBlock { codec, source_symbols: 224 });
         prop_assert!(crate::session::code::allows(geometry.codec, geometry.source_symbols), "{geometry:?}");
         prop_assert_eq!(source_symbols(length, geometry.symbol_size), geometry.source_symbols);
-        prop_assert!(length > 0 || available == 0);
     }
 }
 
 #[test]
 fn symbols_are_as_small_as_their_number_allows() {
-    let size = |length| Geometry::of(length, 1408).symbol_size;
+    let size = |length| Geometry::of(length, 1408, FULL).symbol_size;
     assert_eq!((size(100), size(1500), size(1408 * 32)), (100, 752, 1408));
 }
 

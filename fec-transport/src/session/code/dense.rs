@@ -1,7 +1,8 @@
 //! Small dense systems over GF(2⁸) whose unknowns are symbols: what remains of decoding when only what was lost is
 //! computed.
 
-use reed_solomon_erasure::galois_8;
+use super::field::{inverse, product};
+use super::kernel::add_products;
 
 /// Equations for `unknowns` symbols of `symbol_size` bytes each, added one by one; one that says nothing new is
 /// dropped.
@@ -46,7 +47,7 @@ impl DenseSystem {
         }
         let Some(pivot) = coefficients.iter().position(|coefficient| *coefficient != 0) else { return false };
         combination[self.equations.len()] = 1;
-        let inverse = galois_8::div(1, coefficients[pivot]);
+        let inverse = inverse(coefficients[pivot]);
         scale(inverse, &mut coefficients);
         scale(inverse, &mut combination);
         for equation in &mut self.equations {
@@ -64,24 +65,23 @@ impl DenseSystem {
     /// after the other; calls `take` with the number and the value of each.
     pub(super) fn solve(&self, right_hand_sides: &[u8], mut take: impl FnMut(usize, &[u8])) {
         debug_assert!(self.is_determined());
-        let mut value = vec![0; self.symbol_size];
-        for equation in &self.equations {
-            value.fill(0);
-            let sides = right_hand_sides.chunks_exact(self.symbol_size);
-            for (factor, side) in equation.combination.iter().zip(sides).filter(|(factor, _)| **factor != 0) {
-                galois_8::mul_slice_xor(*factor, side, &mut value);
-            }
-            take(equation.pivot, &value);
+        let sides: Vec<&[u8]> = right_hand_sides.chunks_exact(self.symbol_size).collect();
+        let factors: Vec<u8> =
+            self.equations.iter().flat_map(|equation| &equation.combination).copied().collect();
+        let mut values = vec![0; self.equations.len() * self.symbol_size];
+        add_products(&factors, &sides, &mut values);
+        for (equation, value) in self.equations.iter().zip(values.chunks_exact(self.symbol_size)) {
+            take(equation.pivot, value);
         }
     }
 }
 
 fn add_multiple(factor: u8, from: &[u8], to: &mut [u8]) {
-    galois_8::mul_slice_xor(factor, from, to);
+    add_products(&[factor], &[from], to);
 }
 
 fn scale(factor: u8, row: &mut [u8]) {
-    row.iter_mut().for_each(|byte| *byte = galois_8::mul(factor, *byte));
+    row.iter_mut().for_each(|byte| *byte = product(factor, *byte));
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
-//! The erasure codes of blocks: systematic, any number of repair symbols, one of them at a time.
+//! The erasure codes of blocks: systematic, with any number of repair symbols, made as they are wanted.
 //!
-//! Two geometries (design §6): [`ReedSolomon`] for small blocks, where any K symbols are enough, and [`RaptorQ`] for
-//! large ones, where K symbols are enough but for about one block in a hundred. Both stand behind [`ErasureCode`]; the
-//! tests hold them to a naive elimination over GF(2⁸).
+//! [`ReedSolomon`] for blocks that 255 symbols suffice for, of which any K are enough, and [`RaptorQ`] for larger ones,
+//! where K symbols are enough but for about one block in a hundred. Both stand behind [`ErasureCode`]; the tests hold
+//! them to a naive elimination over GF(2⁸).
 
 mod dense;
+mod field;
+mod kernel;
 mod raptorq;
 mod reed_solomon;
 
 pub(crate) use raptorq::RaptorQ;
-pub(crate) use reed_solomon::ReedSolomon;
+pub(crate) use reed_solomon::{ENCODING_IDS as REED_SOLOMON_SYMBOLS, ReedSolomon};
 
 use crate::limits::{MAX_RAPTORQ, MAX_REED_SOLOMON, MIN_RAPTORQ};
 use crate::wire::symbol::Codec;
@@ -32,8 +34,9 @@ pub(crate) trait ErasureCode {
 
 /// The repair symbols of one block.
 pub(crate) trait RepairSymbols {
-    /// Appends the repair symbol `encoding_id`, at least K; `source` is the block that was prepared.
-    fn append(&self, encoding_id: u16, source: &[u8], out: &mut Vec<u8>);
+    /// Appends `count` repair symbols from the encoding id `first` on, at least K; `source` is the block that was
+    /// prepared.
+    fn append(&self, first: usize, count: usize, source: &[u8], out: &mut Vec<u8>);
 }
 
 /// What has arrived does not determine the block.

@@ -74,7 +74,7 @@ impl RaptorQ {
         let mut used = Vec::with_capacity(absent.len());
         for (id, symbol) in symbols.repair() {
             let mut row = Vec::with_capacity(absent.len());
-            factors.append(id, &[], &mut row);
+            factors.append(usize::from(id), 1, &[], &mut row);
             if !system.is_determined() && system.add(row) {
                 used.push((id, symbol));
             }
@@ -86,7 +86,7 @@ impl RaptorQ {
         let mut sides = Vec::with_capacity(absent.len() * size);
         for (id, symbol) in used {
             let start = sides.len();
-            known.append(id, &[], &mut sides);
+            known.append(usize::from(id), 1, &[], &mut sides);
             sides[start..].iter_mut().zip(symbol).for_each(|(side, byte)| *side ^= byte);
         }
         system.solve(&sides, |number, value| symbols.fill_in(absent[number], value));
@@ -125,9 +125,9 @@ struct Prepared {
 }
 
 impl RepairSymbols for Prepared {
-    fn append(&self, encoding_id: u16, _: &[u8], out: &mut Vec<u8>) {
-        let number = u32::from(encoding_id) - self.source_symbols as u32;
-        for packet in self.encoder.repair_packets(number, 1) {
+    fn append(&self, first: usize, count: usize, _: &[u8], out: &mut Vec<u8>) {
+        let number = (first - self.source_symbols) as u32;
+        for packet in self.encoder.repair_packets(number, count as u32) {
             out.extend_from_slice(packet.data());
         }
     }

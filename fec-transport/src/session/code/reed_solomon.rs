@@ -1,58 +1,35 @@
-//! Systematic Reed–Solomon over GF(2⁸) for small blocks: K = 1..=32 source symbols.
+//! Systematic Reed–Solomon over GF(2⁸): K = 1 to 224 source symbols, and up to 256 symbols in all.
 //!
-//! The arithmetic is reed-solomon-erasure's. Its encoder makes all repair symbols at once; a stream needs one at a time
-//! and any number of them, so the rows of its matrix are read out once and applied one by one with its own kernels. Its
-//! decoder inverts a K×K matrix for each pattern of losses; here only what is missing is solved for.
+//! The encoding symbol ids are the elements of the field, and the coefficient of source symbol j in repair symbol i is
+//! 1 / (i + j): a Cauchy matrix, of which every square part has an inverse, so any K symbols are enough. With K = 1 all
+//! symbols are the block.
+//!
+//! Only what is missing is solved for. Where L source symbols are missing, L repair symbols without the parts of the
+//! source symbols that are there are L equations for them. Their matrix is a Cauchy matrix too, and its inverse has a
+//! closed form, of L² products.
 
-use std::sync::OnceLock;
-
-use reed_solomon_erasure::galois_8;
-
-use super::dense::DenseSystem;
+use super::field::{inverse, logarithm, power};
+use super::kernel::add_products;
 use super::{ErasureCode, NeedsMore, ReceivedSymbols, RepairSymbols};
-use crate::limits::MAX_REED_SOLOMON;
 
-/// GF(2⁸) has no more evaluation points.
-const ENCODING_IDS: usize = 256;
+/// Each encoding symbol id is an element of GF(2⁸).
+pub(crate) const ENCODING_IDS: usize = 256;
 
 /// Reed–Solomon with a given number of source symbols.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ReedSolomon(&'static Matrix);
-
-/// What all blocks with the same K share.
-struct Matrix {
+pub(crate) struct ReedSolomon {
     source_symbols: usize,
-    /// For the repair symbol K + i, its K coefficients; none for K = 1, whose repair symbols are copies.
-    rows: Vec<Vec<u8>>,
 }
 
 impl ReedSolomon {
-    /// The code for `source_symbols`, which must be in 1..=32; its matrix is made once per process.
     pub(crate) fn of(source_symbols: usize) -> ReedSolomon {
-        static MATRICES: [OnceLock<Matrix>; MAX_REED_SOLOMON] = [const { OnceLock::new() }; MAX_REED_SOLOMON];
-        ReedSolomon(MATRICES[source_symbols - 1].get_or_init(|| Matrix::new(source_symbols)))
+        ReedSolomon { source_symbols }
     }
 }
 
-impl Matrix {
-    fn new(k: usize) -> Matrix {
-        if k == 1 {
-            return Matrix { source_symbols: 1, rows: Vec::new() };
-        }
-        let encoder = galois_8::ReedSolomon::new(k, ENCODING_IDS - k).expect("K and 256 − K fit the field");
-        // Unit vectors as source symbols make each repair symbol spell out its row of the matrix.
-        let unit = |index: usize| (0..k).map(|place| u8::from(place == index)).collect::<Vec<u8>>();
-        let mut shards: Vec<Vec<u8>> = (0..k).map(unit).collect();
-        shards.resize(ENCODING_IDS, vec![0; k]);
-        encoder.encode(&mut shards).expect("all shards have K bytes");
-        Matrix { source_symbols: k, rows: shards.split_off(k) }
-    }
-}
-
-impl std::fmt::Debug for Matrix {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Matrix({} source symbols)", self.source_symbols)
-    }
+/// The coefficient of the source symbol in the repair symbol: their ids differ.
+fn coefficient(repair: u8, source: u8) -> u8 {
+    inverse(repair ^ source)
 }
 
 impl ErasureCode for ReedSolomon {
@@ -68,50 +45,122 @@ impl ErasureCode for ReedSolomon {
         if symbols.missing() == 0 {
             return Ok(());
         }
-        if self.0.source_symbols == 1 || symbols.count() < self.0.source_symbols {
+        if self.source_symbols == 1 || symbols.count() < self.source_symbols {
             return Err(NeedsMore);
         }
         symbols.complete();
-        let (absent, size) = (symbols.absent(), symbols.symbol_size());
-        let mut system = DenseSystem::new(absent.len(), size);
-        let mut sides = Vec::with_capacity(absent.len() * size);
-        for (id, symbol) in symbols.repair() {
-            let row = &self.0.rows[usize::from(id) - self.0.source_symbols];
-            if !system.is_determined() && system.add(absent.iter().map(|index| row[*index]).collect()) {
-                let start = sides.len();
-                sides.extend_from_slice(symbol);
-                let (source, present) = symbols.source();
-                add_row(row, present, source, &mut sides[start..]);
-            }
+        let absent: Vec<u8> = symbols.absent().into_iter().map(|index| index as u8).collect();
+        let (repairs, sides) = right_hand_sides(symbols, absent.len());
+        let sides: Vec<&[u8]> = sides.chunks_exact(symbols.symbol_size()).collect();
+        let mut values = vec![0; absent.len() * symbols.symbol_size()];
+        add_products(&inverse_of_cauchy(&repairs, &absent), &sides, &mut values);
+        for (index, value) in absent.iter().zip(values.chunks_exact(symbols.symbol_size())) {
+            symbols.fill_in(usize::from(*index), value);
         }
-        if !system.is_determined() {
-            return Err(NeedsMore);
-        }
-        system.solve(&sides, |number, value| symbols.fill_in(absent[number], value));
         Ok(())
     }
 }
 
-/// Adds the source symbols that are there, times their coefficients, to `sum`.
-fn add_row(row: &[u8], present: &[bool], source: &[u8], sum: &mut [u8]) {
-    let symbols = row.iter().zip(source.chunks_exact(sum.len())).zip(present);
-    for ((coefficient, symbol), _) in symbols.filter(|(_, present)| **present) {
-        galois_8::mul_slice_xor(*coefficient, symbol, sum);
+/// The ids of the first `count` repair symbols that are here, and what these symbols are without the parts of the
+/// source symbols that are here.
+fn right_hand_sides(symbols: &ReceivedSymbols, count: usize) -> (Vec<u8>, Vec<u8>) {
+    let mut repairs = Vec::with_capacity(count);
+    let mut sides = Vec::with_capacity(count * symbols.symbol_size());
+    for (id, symbol) in symbols.repair().take(count) {
+        repairs.push(id as u8);
+        sides.extend_from_slice(symbol);
     }
+    let (source, present) = symbols.source();
+    let known = source.chunks_exact(symbols.symbol_size()).zip(0u8..).zip(present);
+    let (known, ids): (Vec<&[u8]>, Vec<u8>) =
+        known.filter(|(_, present)| **present).map(|(known, _)| known).unzip();
+    add_products(&cauchy(&repairs, &ids), &known, &mut sides);
+    (repairs, sides)
+}
+
+/// The rows of the repair symbols, with a column for each of the source symbols.
+fn cauchy(repairs: &[u8], sources: &[u8]) -> Vec<u8> {
+    repairs.iter().flat_map(|repair| sources.iter().map(|source| coefficient(*repair, *source))).collect()
+}
+
+/// The inverse of the matrix of as many repair symbols as source symbols: a row for each source symbol.
+///
+/// With x the repair symbols and y the source symbols it is
+/// Π_k (x_j + y_k)(x_k + y_i) / ((x_j + y_i) · Π_{k≠j} (x_j + x_k) · Π_{k≠i} (y_i + y_k)) in row i and column j: a
+/// factor that only depends on the row, one that only depends on the column, and 1 / (x_j + y_i).
+fn inverse_of_cauchy(repairs: &[u8], sources: &[u8]) -> Vec<u8> {
+    let columns = factors(repairs, sources);
+    let rows = factors(sources, repairs);
+    let mut inverse = Vec::with_capacity(repairs.len() * sources.len());
+    for (source, row) in sources.iter().zip(&rows) {
+        let entry = |(repair, column): (&u8, &usize)| power(row + column + 255 - logarithm(repair ^ source));
+        inverse.extend(repairs.iter().zip(&columns).map(entry));
+    }
+    inverse
+}
+
+/// For each of `these` the logarithm of the product of its sums with the `others` over the product of its sums with the
+/// rest of `these`.
+fn factors(these: &[u8], others: &[u8]) -> Vec<usize> {
+    let factor = |this: &u8| {
+        let above: usize = others.iter().map(|other| logarithm(this ^ other)).sum();
+        let rest = these.iter().filter(|other| *other != this);
+        let below: usize = rest.map(|other| 255 - logarithm(this ^ other)).sum();
+        (above + below) % 255
+    };
+    these.iter().map(factor).collect()
 }
 
 impl RepairSymbols for ReedSolomon {
-    fn append(&self, encoding_id: u16, source: &[u8], out: &mut Vec<u8>) {
-        let Matrix { source_symbols, rows, .. } = self.0;
-        if *source_symbols == 1 {
-            return out.extend_from_slice(source);
+    fn append(&self, first: usize, count: usize, source: &[u8], out: &mut Vec<u8>) {
+        if self.source_symbols == 1 {
+            return (0..count).for_each(|_| out.extend_from_slice(source));
         }
-        let size = source.len() / source_symbols;
+        let size = source.len() / self.source_symbols;
+        let (repairs, ids): (Vec<u8>, Vec<u8>) = (
+            (first..first + count).map(|id| id as u8).collect(),
+            (0..self.source_symbols).map(|id| id as u8).collect(),
+        );
+        let sources: Vec<&[u8]> = source.chunks_exact(size).collect();
         let start = out.len();
-        out.resize(start + size, 0);
-        let row = &rows[usize::from(encoding_id) - source_symbols];
-        for (coefficient, symbol) in row.iter().zip(source.chunks_exact(size)) {
-            galois_8::mul_slice_xor(*coefficient, symbol, &mut out[start..]);
+        out.resize(start + count * size, 0);
+        add_products(&cauchy(&repairs, &ids), &sources, &mut out[start..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What docs/protocol/fec-transport.md gives for another implementation to compare itself with.
+    #[test]
+    fn the_symbols_are_those_of_the_protocols_document() {
+        assert_eq!(cauchy(&[3, 4, 5], &[0, 1, 2]), [0xf4, 0x8e, 0x01, 0x47, 0xa7, 0x7a, 0xa7, 0x47, 0xba]);
+        let repair = |k: usize, source: &[u8], id: usize| {
+            let mut out = Vec::new();
+            ReedSolomon::of(k).append(id, 1, source, &mut out);
+            out
+        };
+        let text = b"Cauchy's rows of 24 byte";
+        assert_eq!(repair(3, text, 3), [0xfa, 0xdf, 0x55, 0xb4, 0x06, 0xb5, 0xd0, 0x8c]);
+        assert_eq!(repair(3, text, 4), [0x7b, 0xb9, 0x4f, 0x31, 0x43, 0x6e, 0x3e, 0x54]);
+        assert_eq!(repair(1, b"one", 9), b"one");
+        let source: Vec<u8> = (0..224 * 8).map(|at| (at % 251) as u8).collect();
+        assert_eq!(repair(224, &source, 224), [0xb3, 0x15, 0x81, 0x4c, 0xff, 0x23, 0xe6, 0xde]);
+        assert_eq!(repair(224, &source, 255), [0x7c, 0x36, 0x19, 0xdb, 0xb4, 0x3a, 0xfc, 0xe9]);
+    }
+
+    #[test]
+    fn the_inverse_times_the_matrix_is_the_identity() {
+        use crate::session::code::field::product;
+        let (repairs, sources) = ([255u8, 100, 200, 99, 7], [0u8, 3, 98, 5, 50]);
+        let (matrix, inverse) = (cauchy(&repairs, &sources), inverse_of_cauchy(&repairs, &sources));
+        for row in 0..5 {
+            for column in 0..5 {
+                let entry =
+                    (0..5).fold(0, |sum, k| sum ^ product(inverse[row * 5 + k], matrix[k * 5 + column]));
+                assert_eq!(entry, u8::from(row == column), "row {row}, column {column}");
+            }
         }
     }
 }

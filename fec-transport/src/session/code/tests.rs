@@ -1,25 +1,9 @@
-//! Both codes against naive linear algebra over GF(2⁸).
+//! Both codes against naive linear algebra over GF(2⁸), whose arithmetic is held to its definition in `field`.
 
 use proptest::prelude::*;
 
+use super::field::{inverse, product};
 use super::*;
-
-/// The field's product by definition (polynomial 0x11d, the one of both codes).
-fn product(mut a: u8, mut b: u8) -> u8 {
-    let mut sum = 0;
-    while b != 0 {
-        if b & 1 == 1 {
-            sum ^= a;
-        }
-        a = (a << 1) ^ if a & 0x80 != 0 { 0x1d } else { 0 };
-        b >>= 1;
-    }
-    sum
-}
-
-fn inverse(a: u8) -> u8 {
-    (1..=255).find(|b| product(a, *b) == 1).expect("a is not zero")
-}
 
 /// The generator matrix of a code: row `id` has the K coefficients of the encoding symbol `id`.
 struct Oracle {
@@ -36,7 +20,7 @@ impl Oracle {
             true => unit(id).collect(),
             false => {
                 let mut row = Vec::new();
-                prepared.append(id as u16, &identity, &mut row);
+                prepared.append(id, 1, &identity, &mut row);
                 if k == 1 { vec![1] } else { row }
             }
         };
@@ -54,7 +38,7 @@ impl Oracle {
     /// Whether the symbols with these ids determine the block.
     fn determines(&self, ids: &[usize]) -> bool {
         let mut rows: Vec<Vec<u8>> = ids.iter().map(|id| self.rows[*id].clone()).collect();
-        let k = rows[0].len();
+        let Some(k) = rows.first().map(Vec::len) else { return false };
         for column in 0..k {
             let Some(pivot) = (column..rows.len()).find(|row| rows[*row][column] != 0) else { return false };
             rows.swap(column, pivot);
@@ -81,15 +65,19 @@ fn symbol(code: &dyn ErasureCode, k: usize, source: &[u8], id: usize) -> Vec<u8>
         return source[id * size..][..size].to_vec();
     }
     let mut symbol = Vec::new();
-    code.prepare(source).append(id as u16, source, &mut symbol);
+    code.prepare(source).append(id, 1, source, &mut symbol);
     symbol
 }
 
 #[test]
 fn repair_symbols_are_their_row_of_the_generator_times_the_source() {
-    for (codec, k) in
-        [(Codec::ReedSolomon, 1), (Codec::ReedSolomon, 5), (Codec::ReedSolomon, 32), (Codec::RaptorQ, 64)]
-    {
+    for (codec, k) in [
+        (Codec::ReedSolomon, 1),
+        (Codec::ReedSolomon, 5),
+        (Codec::ReedSolomon, 32),
+        (Codec::ReedSolomon, 224),
+        (Codec::RaptorQ, 64),
+    ] {
         let code = code(codec, k);
         let (size, ids) = (16, (k + 40).min(code.encoding_ids()));
         let (oracle, source) = (Oracle::of(&*code, k, ids), block(k, size, 7));
@@ -112,7 +100,7 @@ fn decode_against_oracle(codec: Codec, k: usize, size: usize, ids: &[usize], ora
         let mut symbol = Vec::new();
         match *id < k {
             true => symbol.extend_from_slice(&source[id * size..][..size]),
-            false => prepared.append(*id as u16, &source, &mut symbol),
+            false => prepared.append(*id, 1, &source, &mut symbol),
         }
         assert!(received.insert(*id as u16, &symbol) || k == 1);
     }
@@ -127,11 +115,13 @@ proptest! {
 
     #[test]
     fn any_k_symbols_decode_a_reed_solomon_block(
-        k in 1usize..=32, order in Just((0usize..256).collect::<Vec<_>>()).prop_shuffle(), eighths in 1usize..4,
+        k in 1usize..=MAX_REED_SOLOMON, order in Just((0usize..256).collect::<Vec<_>>()).prop_shuffle(),
+        eighths in 1usize..4, more in 0usize..3,
     ) {
         let oracle = Oracle::of(&*code(Codec::ReedSolomon, k), k, 256);
         prop_assert!(oracle.determines(&order[..k]));
-        decode_against_oracle(Codec::ReedSolomon, k, 8 * eighths, &order[..k], &oracle);
+        decode_against_oracle(Codec::ReedSolomon, k, 8 * eighths, &order[..k + more], &oracle);
+        decode_against_oracle(Codec::ReedSolomon, k, 8, &order[..k - 1], &oracle);
     }
 
     #[test]
@@ -140,6 +130,34 @@ proptest! {
     ) {
         let oracle = Oracle::of(&*code(Codec::RaptorQ, k), k, 140);
         decode_against_oracle(Codec::RaptorQ, k, 8, &order[..k + more], &oracle);
+    }
+}
+
+/// Every K, with one source symbol lost, some, and as many as can be.
+#[test]
+fn reed_solomon_blocks_of_every_length_bear_the_loss_of_any_symbols() {
+    let mut random = 1u64;
+    let mut below = |bound: usize| {
+        random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (random >> 33) as usize % bound
+    };
+    for k in 2..=MAX_REED_SOLOMON {
+        let (code, source) = (code(Codec::ReedSolomon, k), block(k, 8, k as u64));
+        for lost in [1, 1 + below(k.min(256 - k)), k.min(256 - k)] {
+            let mut gone = vec![false; 256];
+            while gone.iter().filter(|gone| **gone).count() < 256 - k {
+                // So many source symbols, and then repair symbols, until K are left.
+                let so_far = gone[..k].iter().filter(|gone| **gone).count();
+                gone[if so_far < lost { below(k) } else { k + below(256 - k) }] = true;
+            }
+            let mut received = ReceivedSymbols::new(k, 8);
+            for id in (0..256).filter(|id| !gone[*id]) {
+                received.insert(id as u16, &symbol(&*code, k, &source, id));
+            }
+            assert_eq!((received.count(), received.missing()), (k, lost), "K = {k}");
+            assert_eq!(code.decode(&mut received), Ok(()), "K = {k}");
+            assert_eq!(received.source, source, "K = {k}, {lost} lost");
+        }
     }
 }
 
@@ -154,7 +172,7 @@ fn the_largest_raptorq_block_survives_the_loss_of_a_tenth() {
         let mut symbol = Vec::new();
         match id < k {
             true => symbol.extend_from_slice(&source[id * size..][..size]),
-            false => prepared.append(id as u16, &source, &mut symbol),
+            false => prepared.append(id, 1, &source, &mut symbol),
         }
         received.insert(id as u16, &symbol);
     }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::LivingPath;
+use super::choice::{self, Circumstances};
 use super::demand::Demand;
-use crate::config::{Codec, Coding, Policy, Protection, Spreading};
+use crate::config::{Coding, Policy, Protection, Spreading};
 use crate::crypto::random::Random;
-use crate::limits::MAX_REED_SOLOMON;
 use crate::overlay::LinkId;
-use crate::session::block::{Geometry, SendBlock};
+use crate::session::block::{FullBlock, Geometry, SendBlock};
 use crate::session::paths::PathId;
 use crate::session::rate::BUSY;
 use crate::session::redundancy::{PathOutlook, Redundancy, hold_back, unmaskable_links};
@@ -17,18 +17,10 @@ use crate::session::stream::Class;
 use crate::time::Time;
 use crate::wire::{IP_UDP_HEADERS, SYMBOL_OVERHEAD};
 
-/// Beyond this rate, in bit/s, RaptorQ's decoding would be the limit: half of what one core decodes (theory §3).
-const RAPTORQ_RATE: f64 = 2e9;
-/// The part of a block's time for which a masked block may keep its reader waiting; the rest is for queues, which vary
-/// by 10 ms.
-const MASKED_TIME: f64 = 0.8;
-/// Source symbols of the smallest masked block: with fewer, rounding to whole symbols on each path costs more than the
-/// mask.
-const SMALLEST_MASKED: usize = 16;
 /// The part of its share in a masked block that a path may get more or less, to fall into step with the others.
 const STEP: f64 = 0.1;
 /// Bytes that headers add to a symbol on the link: 64 of ours and 28 of IPv4 and UDP (design §8).
-const HEADERS: usize = SYMBOL_OVERHEAD + IP_UDP_HEADERS;
+pub(super) const HEADERS: usize = SYMBOL_OVERHEAD + IP_UDP_HEADERS;
 
 /// What decides on blocks: how large they are, and how many of their symbols each path carries.
 #[derive(Debug)]
@@ -36,11 +28,8 @@ pub(super) struct Forming {
     coding: Coding,
     redundancy: Redundancy,
     spread: Spread,
-    /// Symbols of the first sending of the latest bulk block over its source symbols.
-    expansion: f64,
-    /// The share of the paths' rate that the latest bulk block's quotas can use: the slowest path for its share sets
-    /// the pace.
-    usable: f64,
+    /// Under which the latest bulk block was formed.
+    circumstances: Circumstances,
     demand: Demand,
     /// Links that the latest masked block does not mask, of urgent blocks (true) and of bulk.
     unmaskable: BTreeMap<bool, Vec<LinkId>>,
@@ -52,8 +41,7 @@ impl Forming {
             coding: coding.clone(),
             redundancy: Redundancy::new(coding),
             spread: Spread::default(),
-            expansion: 1.0,
-            usable: 1.0,
+            circumstances: Circumstances::default(),
             demand: Demand::default(),
             unmaskable: BTreeMap::new(),
         }
@@ -79,39 +67,9 @@ impl Forming {
         bulk.policy == Policy::Throughput && bulk.mask == 0 && self.coding.spread == Spreading::Quotas
     }
 
-    /// Source symbols of a full block of that class, if the paths have `rate` bit/s together.
-    pub(super) fn full_block(&self, class: Class, rate: f64) -> usize {
-        if class.is_urgent() {
-            return self.coding.interactive_symbols;
-        }
-        let raptorq = match self.coding.codec {
-            Codec::Auto => rate <= RAPTORQ_RATE,
-            Codec::RaptorQ => true,
-            Codec::ReedSolomon => false,
-        };
-        if !raptorq {
-            return MAX_REED_SOLOMON;
-        }
-        // The time of a block is that of all its symbols.
-        let packet = (self.coding.symbol_size + HEADERS) as f64 * 8.0 * self.expansion;
-        let symbols = rate * self.usable * self.block_time() / packet;
-        let symbols = (symbols as usize).min(*self.coding.bulk_symbols.end());
-        match symbols.max(*self.coding.bulk_symbols.start()) {
-            // The smallest block would take too long for the mask to hide a dead link.
-            least if least > symbols && self.coding.bulk.mask > 0 => {
-                symbols.clamp(SMALLEST_MASKED, MAX_REED_SOLOMON)
-            }
-            symbols => symbols,
-        }
-    }
-
-    /// For how long a bulk block fills the session's rate, in seconds.
-    ///
-    /// While all links live, a masked block is whole before its redundancy has been sent; once one is dead, only at its
-    /// end. So that this pause, too, is no longer than the time of a block, masked blocks are shorter.
-    fn block_time(&self) -> f64 {
-        let time = self.coding.block_time.as_secs_f64();
-        if self.coding.bulk.mask == 0 { time } else { MASKED_TIME * time / (2.0 - 1.0 / self.expansion) }
+    /// A full block of that class, if the paths have `rate` bit/s together.
+    pub(super) fn full_block(&self, class: Class, rate: f64) -> FullBlock {
+        choice::full_block(&self.coding, class, rate, &self.circumstances)
     }
 
     /// Takes note of an urgent block with so many source symbols of so many bytes.
@@ -122,7 +80,7 @@ impl Forming {
 
     /// Takes note of what a bulk block's first sending has more than its source symbols.
     pub(super) fn note_expansion(&mut self, block: &SendBlock) {
-        self.expansion = (block.unsent() as f64 / block.source_symbols() as f64).max(1.0);
+        self.circumstances.expansion = (block.unsent() as f64 / block.source_symbols() as f64).max(1.0);
     }
 
     /// How many symbols of a block each path carries. `backlog` tells how many symbols of older bulk blocks a path
@@ -146,14 +104,15 @@ impl Forming {
             self.unmaskable.insert(block.class().is_urgent(), unmaskable);
         }
         if block.class() == Class::Bulk {
-            self.usable = usable(&outlook, paths);
+            self.circumstances.look(&outlook, &protection);
+            self.circumstances.usable = usable(&outlook, paths);
             if masks_by_quotas {
                 self.fall_into_step(&mut outlook, block.source_symbols(), backlog);
                 hold_back(&mut outlook, self.coding.mask_limit);
             }
         }
-        let (source_symbols, urgent) = (block.source_symbols(), block.class().is_urgent());
-        let symbols = self.redundancy.first_sending(source_symbols, urgent, &protection, &outlook);
+        let urgent = block.class().is_urgent();
+        let symbols = self.redundancy.first_sending(block.geometry(), urgent, &protection, &outlook);
         let mut quotas = match self.coding.spread {
             Spreading::Quotas => self.spread.quotas(symbols, &outlook),
             Spreading::Random => random_quotas(symbols, &outlook, random),
@@ -179,7 +138,7 @@ impl Forming {
             return;
         }
         let unmasked = Protection { mask: 0, ..self.protection(block.class()).clone() };
-        let needed = self.redundancy.first_sending(block.source_symbols(), true, &unmasked, outlook);
+        let needed = self.redundancy.first_sending(block.geometry(), true, &unmasked, outlook);
         for ((id, quota), path) in quotas.iter_mut().zip(outlook) {
             let needed = f64::from(needed) * path.share;
             *quota = (*quota).min(room(*id).max(needed.ceil()) as u16);
@@ -195,7 +154,7 @@ impl Forming {
         source_symbols: usize,
         backlog: impl Fn(PathId) -> usize,
     ) {
-        let symbols = source_symbols as f64 * self.expansion;
+        let symbols = source_symbols as f64 * self.circumstances.expansion;
         let backlog = |id| backlog(id) as f64;
         let all: f64 = outlook.iter().map(|path| backlog(path.id)).sum();
         for path in outlook.iter_mut() {

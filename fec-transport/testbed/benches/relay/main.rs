@@ -101,7 +101,7 @@ fn run(
             config: config.to_owned(),
             arrival_loss: if name == "server" { loss } else { 0.0 },
             gro: relay_gro || !relays.iter().any(|relay| relay == name),
-            bytes: None,
+            ..MemberJob::default()
         }))
     };
     let mut children = vec![start("server", &[])?];

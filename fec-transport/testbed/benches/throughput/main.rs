@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use serde_json::{Map, Value, json};
 
@@ -49,7 +49,7 @@ struct Arguments {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const COLUMNS: &[Column] = &[
-    column("row", "row", 38, 0),
+    column("row", "row", 46, 0),
     column("Gbit/s", "goodput_gbps", 7, 2),
     column("slowest", "slowest_gbps", 7, 2),
     column("fastest", "fastest_gbps", 7, 2),
@@ -61,6 +61,7 @@ const COLUMNS: &[Column] = &[
     column("received/call", "received_per_call", 13, 1),
     column("GB", "gigabytes", 5, 1),
     column("peak MiB", "peak_mib", 8, 0),
+    column("sender's MiB", "sender_mib", 12, 1),
 ];
 
 /// What a row measures.
@@ -72,6 +73,18 @@ struct Row {
 enum SetUp {
     Competitor(Payload),
     Ours { sessions: usize, loss: f64, code: &'static str },
+    Node(Crowd),
+}
+
+/// The clients of an I/O node.
+#[derive(Debug, Clone, Copy)]
+struct Crowd {
+    /// They are connected, and nothing else.
+    neighbours: usize,
+    /// Of these so many have sessions with it.
+    sessions: usize,
+    /// And to so many of those it sends without end.
+    busy: usize,
 }
 
 fn main() -> Result<()> {
@@ -125,13 +138,31 @@ fn rows() -> Vec<Row> {
         let name = if sessions == 1 { "1 session".into() } else { format!("{sessions} sessions") };
         rows.push(Row { name, set_up: SetUp::Ours { sessions, loss: 0.0, code: "auto" } });
     }
-    for code in ["raptor-q", "reed-solomon"] {
+    for code in ["raptor-q", "auto"] {
         for percent in [0, 1, 5, 10] {
             let set_up = SetUp::Ours { sessions: 1, loss: f64::from(percent) / 100.0, code };
             rows.push(Row { name: format!("1 session, {code}, {percent} % loss"), set_up });
         }
     }
+    rows.extend(crowds());
     rows
+}
+
+/// An I/O node with many clients, of which a tenth have something to fetch: the memory of the rows tells what a client
+/// costs that is connected, and what its session adds.
+fn crowds() -> Vec<Row> {
+    let crowd = |neighbours, sessions, busy| Row {
+        name: format!("I/O node: {neighbours} clients, {sessions} sessions, {busy} busy"),
+        set_up: SetUp::Node(Crowd { neighbours, sessions, busy }),
+    };
+    vec![
+        crowd(1, 1, 1),
+        crowd(10, 10, 10),
+        crowd(100, 100, 100),
+        crowd(1_000, 0, 0),
+        crowd(1_000, 1_000, 0),
+        crowd(1_000, 1_000, 100),
+    ]
 }
 
 /// Measures a row.
@@ -139,7 +170,11 @@ fn run(set_up: &SetUp, arguments: &Arguments) -> Result<Run> {
     let mut children = match *set_up {
         SetUp::Competitor(payload) => competitor(payload)?,
         SetUp::Ours { sessions, loss, code } => ours(sessions, loss, code)?,
+        SetUp::Node(crowd) => node(crowd)?,
     };
+    if let SetUp::Node(crowd) = set_up {
+        gather(&mut children, crowd)?;
+    }
     let [warm_up, span] = [arguments.warm_up, arguments.seconds].map(Duration::from_secs_f64);
     let mut receivers = measure(&mut children, warm_up, span)?;
     let sender = receivers.pop().context("a sender")?;
@@ -169,13 +204,44 @@ fn ours(sessions: usize, loss: f64, code: &str) -> Result<Vec<Child>> {
             arrival_loss: if sends_to.is_empty() { loss } else { 0.0 },
             sends_to,
             gro: true,
-            bytes: None,
+            ..MemberJob::default()
         })
     };
     let mut children =
         servers.iter().map(|name| Child::start(&job(name, Vec::new()))).collect::<Result<Vec<_>>>()?;
     children.push(Child::start(&job("client", servers))?);
     Ok(children)
+}
+
+/// An I/O node, and all its clients in another process.
+fn node(crowd: Crowd) -> Result<Vec<Child>> {
+    let clients: Vec<String> = (1..=crowd.neighbours).map(|number| format!("client{number}")).collect();
+    let mut overlay = OverlayText::default();
+    overlay.listener("node")?;
+    clients.iter().for_each(|name| overlay.client(name));
+    clients.iter().for_each(|name| overlay.link("node", name, ""));
+    let (busy, others) = clients.split_at(crowd.busy);
+    let job = MemberJob { overlay: overlay.0, gro: true, ..MemberJob::default() };
+    let crowded = MemberJob { name: "client1".into(), beside: clients[1..].to_vec(), ..job.clone() };
+    let serving = MemberJob {
+        name: "node".into(),
+        sends_to: busy.to_vec(),
+        idles_with: others[..crowd.sessions - crowd.busy].to_vec(),
+        ..job
+    };
+    Ok(vec![Child::start(&Job::Member(crowded))?, Child::start(&Job::Member(serving))?])
+}
+
+/// Waits until all sessions are there.
+fn gather(children: &mut [Child], crowd: &Crowd) -> Result<()> {
+    let node = children.last_mut().context("the I/O node")?;
+    for _ in 0..120 {
+        if node.snapshot()?.sessions as usize >= crowd.sessions {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    bail!("of {} sessions {} were opened in a minute", crowd.sessions, node.snapshot()?.sessions)
 }
 
 /// The median run of a row, and the goodputs of its slowest and its fastest.
@@ -203,5 +269,6 @@ fn cells(name: &str, runs: &[Run], quinn_bps: f64) -> Map<String, Value> {
         "received_per_call": per_call(received, receive_calls),
         "gigabytes": receivers.iter().map(|it| it.bytes).sum::<u64>() as f64 / 1e9,
         "peak_mib": peak,
+        "sender_mib": sender.resident_mib,
     }))
 }

@@ -33,11 +33,11 @@ use capillary::Routing;
 use serde::{Deserialize, Serialize};
 
 use fec_transport::Time;
-use fec_transport::config::{Config, Policy, Protection, Spreading};
+use fec_transport::config::{Codec, Config, Policy, Protection, Spreading};
 use fec_transport::overlay::{MemberId, Overlay};
 use fec_transport::plan::{PlannedRoute, plan};
 use fec_transport::sim::{LinkSpec, World};
-use fec_transport::{Class, MAX_REED_SOLOMON, PathState};
+use fec_transport::{Class, PathState};
 use prediction::{Failure, failures, rate_flows};
 pub use sample::Sample;
 pub use summary::{Summary, correlation, median, summarise};
@@ -48,6 +48,8 @@ const LINK_MBIT: u64 = 100;
 const LINK_DELAY: Duration = Duration::from_millis(2);
 /// Bytes of a symbol: small, because only their number matters.
 const SYMBOL_SIZE: usize = 64;
+/// The most source symbols of the blocks of a real-time stream; longer ones are those of a bulk stream.
+pub const MAX_REAL_TIME: usize = 32;
 /// How long it may take until all planned paths carry data.
 const SET_UP: Duration = Duration::from_secs(10);
 /// How long nothing is counted at first, and then for how long the usual rate is counted.
@@ -106,7 +108,7 @@ impl Default for Settings {
 
 impl Settings {
     fn class(&self) -> Class {
-        if self.source_symbols <= MAX_REED_SOLOMON {
+        if self.source_symbols <= MAX_REAL_TIME {
             Class::RealTime { deadline: self.deadline }
         } else {
             Class::Bulk
@@ -251,6 +253,8 @@ fn config(layer: NonZeroU32, settings: &Settings) -> Config {
     coding.symbol_size = SYMBOL_SIZE;
     coding.spread = settings.spread;
     let protection = if settings.class() == Class::Bulk {
+        // Reed–Solomon has too few symbols for what a static tolerance may ask.
+        coding.codec = Codec::RaptorQ;
         coding.bulk_symbols = settings.source_symbols..=settings.source_symbols;
         &mut coding.bulk
     } else {

@@ -28,6 +28,12 @@ pub(crate) struct Bulk {
     outcomes: VecDeque<CloseReason>,
 }
 
+/// Whom to open a session to, and whether to send on it.
+pub(crate) struct Call {
+    pub(crate) whom: MemberId,
+    pub(crate) sends: bool,
+}
+
 struct Sending {
     offset: u64,
     left: Option<u64>,
@@ -78,7 +84,7 @@ impl Bulk {
 }
 
 impl Application for Bulk {
-    type Command = MemberId;
+    type Command = Call;
     type Outcome = CloseReason;
 
     fn handle_event(&mut self, now: Time, node: &mut Node, event: Event) {
@@ -96,9 +102,11 @@ impl Application for Bulk {
         }
     }
 
-    fn handle_command(&mut self, now: Time, node: &mut Node, whom: MemberId) {
-        if let Ok(session) = node.connect(now, whom) {
-            self.opening.push(session);
+    fn handle_command(&mut self, now: Time, node: &mut Node, call: Call) {
+        match (node.connect(now, call.whom), call.sends) {
+            (Ok(session), true) => self.opening.push(session),
+            // Who asked for it sees in the snapshots that there are fewer.
+            (Ok(_), false) | (Err(_), _) => {}
         }
     }
 

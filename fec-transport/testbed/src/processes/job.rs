@@ -32,6 +32,10 @@ pub struct MemberJob {
     pub overlay: String,
     /// Which member of it this process is.
     pub name: String,
+    /// Further members that live in this process.
+    pub beside: Vec<String>,
+    /// The members to have a session with on which nothing is sent.
+    pub idles_with: Vec<String>,
     /// The members to send to without end; for each a session with one stream.
     pub sends_to: Vec<String>,
     /// The config as TOML.

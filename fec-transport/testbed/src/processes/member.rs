@@ -7,7 +7,7 @@ use fec_transport::io::{Endpoint, EndpointConfig, Sockets};
 use fec_transport::overlay::Overlay;
 use fec_transport::{Node, PathStatus, SessionStatus};
 
-use super::bulk::Bulk;
+use super::bulk::{Bulk, Call};
 use super::child::{is_asked, say, say_ready};
 use super::job::MemberJob;
 use super::overlay::identity;
@@ -15,31 +15,50 @@ use super::snapshot::Snapshot;
 
 /// Does the job until the parent has heard enough.
 pub(crate) async fn run(job: MemberJob) -> Result<()> {
-    let endpoint = start(&job).await?;
-    say_ready();
-    for name in &job.sends_to {
-        let overlay = Overlay::parse(&job.overlay)?;
-        let member = overlay.find(name).with_context(|| format!("no member \"{name}\""))?;
-        endpoint.handle().command(member).await?;
+    let overlay = Arc::new(Overlay::parse(&job.overlay)?);
+    let endpoint = start(&job, &job.name, &overlay).await?;
+    let mut beside = Vec::new();
+    for name in &job.beside {
+        beside.push(start(&job, name, &overlay).await?);
     }
+    say_ready();
+    call(&job, &overlay, &endpoint).await?;
     while is_asked().await? {
-        say(&snapshot(&endpoint).await?)?;
+        let mut sum = snapshot(&endpoint).await?;
+        if (sum.sessions as usize) < job.sends_to.len() + job.idles_with.len() {
+            // Some were not there yet.
+            call(&job, &overlay, &endpoint).await?;
+        }
+        for endpoint in &beside {
+            sum.bytes += snapshot(endpoint).await?.bytes;
+        }
+        say(&sum)?;
     }
     Ok(())
 }
 
-async fn start(job: &MemberJob) -> Result<Endpoint<Bulk>> {
-    let overlay = Arc::new(Overlay::parse(&job.overlay)?);
-    let member = overlay.find(&job.name).with_context(|| format!("no member \"{}\"", job.name))?;
+/// Opens the sessions that the job asks for, unless they are open.
+async fn call(job: &MemberJob, overlay: &Overlay, endpoint: &Endpoint<Bulk>) -> Result<()> {
+    let calls = job.sends_to.iter().map(|name| (name, true));
+    for (name, sends) in calls.chain(job.idles_with.iter().map(|name| (name, false))) {
+        let whom = overlay.find(name).with_context(|| format!("no member \"{name}\""))?;
+        endpoint.handle().command(Call { whom, sends }).await?;
+    }
+    Ok(())
+}
+
+async fn start(job: &MemberJob, name: &str, overlay: &Arc<Overlay>) -> Result<Endpoint<Bulk>> {
+    let overlay = Arc::clone(overlay);
+    let member = overlay.find(name).with_context(|| format!("no member \"{name}\""))?;
     let sockets = Sockets::for_member(&overlay, member)?;
     let data = sockets.data.try_clone()?;
     let config = EndpointConfig {
         config: toml::from_str(&job.config)?,
         sockets: Some(sockets),
         arrival_loss: job.arrival_loss,
-        ..EndpointConfig::new(overlay, identity(&job.name))
+        ..EndpointConfig::new(overlay, identity(name))
     };
-    let name = job.name.clone();
+    let name = name.to_owned();
     let host = move |reason| eprintln!("{name}: a session ended: {reason}");
     let endpoint = Endpoint::start(config, Bulk::new(job.bytes), host).await?;
     if !job.gro {
@@ -68,6 +87,7 @@ async fn snapshot(endpoint: &Endpoint<Bulk>) -> Result<Snapshot> {
             .iter()
             .map(|session| session.sent.redundancy_symbols + session.sent.repair_symbols)
             .sum(),
+        sessions: sessions.len() as u64,
         decoded_blocks: sessions.iter().map(|session| session.received.decoded_blocks).sum(),
         held_mib: sessions.iter().map(|session| session.memory as f64).sum::<f64>() / 1048576.0,
         rate_gbps: paths.iter().map(|path| path.rate_bps).sum::<f64>() / 1e9,

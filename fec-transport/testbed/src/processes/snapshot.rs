@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub resident_mib: f64,
     /// What the sessions hold, by their own account.
     pub held_mib: f64,
+    /// How many sessions there are now.
+    pub sessions: u64,
     /// Application bytes received.
     pub bytes: u64,
     /// UDP datagrams sent.

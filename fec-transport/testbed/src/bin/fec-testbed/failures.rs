@@ -10,9 +10,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
-use fec_testbed::failures::{Row, Sample, Settings, run, summarise};
+use fec_testbed::failures::{MAX_REAL_TIME, Row, Sample, Settings, run, summarise};
 use fec_testbed::output::line;
-use fec_transport::MAX_REED_SOLOMON;
 use fec_transport::config::Spreading;
 
 use crate::in_order::in_order;
@@ -188,7 +187,7 @@ fn tasks(arguments: &Arguments) -> anyhow::Result<Vec<Task>> {
 /// Names the first value that is out of its range.
 fn check(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { source_symbols, decoding_error_rate, paths, blocks_per_s, .. } = arguments;
-    let fits = matches!(source_symbols, 1..=MAX_REED_SOLOMON | 64..=1024);
+    let fits = matches!(source_symbols, 1..=MAX_REAL_TIME | 64..=1024);
     ensure!(fits, "--source-symbols is {source_symbols}; expected 1 to 32 or 64 to 1024");
     let fits = (1e-12..1.0).contains(decoding_error_rate);
     ensure!(fits, "--decoding-error-rate is {decoding_error_rate}; expected 1e-12 to below 1");

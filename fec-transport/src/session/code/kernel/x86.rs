@@ -1,0 +1,255 @@
+//! The vectors of x86-64 processors.
+
+use std::arch::x86_64::*;
+
+use super::{HIGH, LOW, Task, Vector};
+use crate::session::code::field::product;
+
+/// # Safety
+/// The processor has AVX-512 and GFNI.
+#[target_feature(enable = "avx512f,gfni")]
+pub(super) unsafe fn avx512_gfni(task: Task<'_>) {
+    // SAFETY: passed on to the caller.
+    unsafe { task.run::<Matrix512>() }
+}
+
+/// # Safety
+/// The processor has AVX2 and GFNI.
+#[target_feature(enable = "avx2,gfni")]
+pub(super) unsafe fn avx2_gfni(task: Task<'_>) {
+    // SAFETY: passed on to the caller.
+    unsafe { task.run::<Matrix256>() }
+}
+
+/// # Safety
+/// The processor has AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn avx2(task: Task<'_>) {
+    // SAFETY: passed on to the caller.
+    unsafe { task.run::<Shuffle256>() }
+}
+
+/// # Safety
+/// The processor has SSSE3.
+#[target_feature(enable = "ssse3")]
+pub(super) unsafe fn ssse3(task: Task<'_>) {
+    // SAFETY: passed on to the caller.
+    unsafe { task.run::<Shuffle128>() }
+}
+
+/// Multiplication by each element as a matrix of bits, in the order of `gf2p8affineqb`: byte 7 − i has the coefficients
+/// of bit i of the product.
+static MATRICES: [i64; 256] = matrices();
+
+const fn matrices() -> [i64; 256] {
+    let (mut matrices, mut element) = ([0; 256], 0);
+    while element < 256 {
+        let (mut matrix, mut place) = (0u64, 0);
+        while place < 64 {
+            let (row, column) = (place / 8, place % 8);
+            let bit = product(element as u8, 1 << column) >> row & 1;
+            matrix |= (bit as u64) << ((7 - row) * 8 + column);
+            place += 1;
+        }
+        matrices[element] = matrix as i64;
+        element += 1;
+    }
+    matrices
+}
+
+#[derive(Clone, Copy)]
+struct Matrix512(__m512i);
+
+// SAFETY of all blocks below, here and in the other vectors: the callers see to it that the processor has the
+// instructions and that what pointers point to is there; none of the loads and stores needs an alignment.
+impl Vector for Matrix512 {
+    const BYTES: usize = 64;
+    type Halves = __m512i;
+    type Factor = __m512i;
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        Matrix512(unsafe { _mm512_loadu_si512(from.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Matrix512(unsafe { _mm512_setzero_si512() })
+    }
+
+    #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Matrix512(unsafe { _mm512_xor_si512(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn halves(self) -> __m512i {
+        self.0
+    }
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> __m512i {
+        unsafe { _mm512_set1_epi64(MATRICES[usize::from(coefficient)]) }
+    }
+
+    #[inline(always)]
+    unsafe fn times(bytes: __m512i, factor: __m512i) -> Self {
+        Matrix512(unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(bytes, factor) })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Matrix256(__m256i);
+
+impl Vector for Matrix256 {
+    const BYTES: usize = 32;
+    type Halves = __m256i;
+    type Factor = __m256i;
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        Matrix256(unsafe { _mm256_loadu_si256(from.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Matrix256(unsafe { _mm256_setzero_si256() })
+    }
+
+    #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Matrix256(unsafe { _mm256_xor_si256(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn halves(self) -> __m256i {
+        self.0
+    }
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> __m256i {
+        unsafe { _mm256_set1_epi64x(MATRICES[usize::from(coefficient)]) }
+    }
+
+    #[inline(always)]
+    unsafe fn times(bytes: __m256i, factor: __m256i) -> Self {
+        Matrix256(unsafe { _mm256_gf2p8affine_epi64_epi8::<0>(bytes, factor) })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shuffle256(__m256i);
+
+impl Vector for Shuffle256 {
+    const BYTES: usize = 32;
+    type Halves = (__m256i, __m256i);
+    type Factor = (__m256i, __m256i);
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        Shuffle256(unsafe { _mm256_loadu_si256(from.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Shuffle256(unsafe { _mm256_setzero_si256() })
+    }
+
+    #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Shuffle256(unsafe { _mm256_xor_si256(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn halves(self) -> Self::Halves {
+        unsafe {
+            let mask = _mm256_set1_epi8(15);
+            (_mm256_and_si256(self.0, mask), _mm256_and_si256(_mm256_srli_epi64::<4>(self.0), mask))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        let (low, high) = (&LOW[usize::from(coefficient)], &HIGH[usize::from(coefficient)]);
+        unsafe {
+            let [low, high] = [low, high].map(|half| _mm_loadu_si128(half.as_ptr().cast()));
+            (_mm256_broadcastsi128_si256(low), _mm256_broadcastsi128_si256(high))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn times(halves: Self::Halves, factor: Self::Factor) -> Self {
+        let (low, high) = factor;
+        unsafe {
+            let (low, high) = (_mm256_shuffle_epi8(low, halves.0), _mm256_shuffle_epi8(high, halves.1));
+            Shuffle256(_mm256_xor_si256(low, high))
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shuffle128(__m128i);
+
+impl Vector for Shuffle128 {
+    const BYTES: usize = 16;
+    type Halves = (__m128i, __m128i);
+    type Factor = (__m128i, __m128i);
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        Shuffle128(unsafe { _mm_loadu_si128(from.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        unsafe { _mm_storeu_si128(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Shuffle128(unsafe { _mm_setzero_si128() })
+    }
+
+    #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Shuffle128(unsafe { _mm_xor_si128(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn halves(self) -> Self::Halves {
+        unsafe {
+            let mask = _mm_set1_epi8(15);
+            (_mm_and_si128(self.0, mask), _mm_and_si128(_mm_srli_epi64::<4>(self.0), mask))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        let (low, high) = (&LOW[usize::from(coefficient)], &HIGH[usize::from(coefficient)]);
+        unsafe { (_mm_loadu_si128(low.as_ptr().cast()), _mm_loadu_si128(high.as_ptr().cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn times(halves: Self::Halves, factor: Self::Factor) -> Self {
+        let (low, high) = factor;
+        unsafe {
+            let (low, high) = (_mm_shuffle_epi8(low, halves.0), _mm_shuffle_epi8(high, halves.1));
+            Shuffle128(_mm_xor_si128(low, high))
+        }
+    }
+}
