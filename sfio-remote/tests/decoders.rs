@@ -48,6 +48,7 @@ fn is_asked(name: &str) -> bool {
 }
 
 /// Gives a decoder inputs; it must not panic, nor take or keep more memory than an input of that length may.
+#[expect(clippy::disallowed_methods, reason = "whoever asks for a time gets it")]
 fn try_decoder(name: &str, seeds: Vec<Vec<u8>>, mut decode: impl FnMut(&[u8])) {
     if !is_asked(name) {
         return;

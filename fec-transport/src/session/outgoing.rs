@@ -104,7 +104,7 @@ mod tests {
         let pool = SendPool::new(MIB);
         let mut hog = Outgoing::new(pool.clone(), MemberId(1));
         hog.settle(10 * MIB);
-        let mut other = Outgoing::new(pool.clone(), MemberId(1));
+        let mut other = Outgoing::new(pool, MemberId(1));
         assert_eq!(other.available(0), LEAST as usize);
         assert_eq!(other.available(LEAST as usize), 0);
         hog.settle(0);
