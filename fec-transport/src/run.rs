@@ -12,10 +12,11 @@ use crate::crypto::hop_tag::{self, HopKey};
 use crate::crypto::seal::SealKey;
 use crate::overlay::Peer;
 use crate::wire::hop::{self, AEAD_TAG, HOP_HEADER};
+use crate::wire::packet::RECEIPT;
 use crate::wire::symbol::SYMBOL_HEADER;
 
 /// Bytes that come before the symbol in a packet.
-pub(crate) const HEADERS: usize = HOP_HEADER + SYMBOL_HEADER;
+pub(crate) const HEADERS: usize = HOP_HEADER + RECEIPT + SYMBOL_HEADER;
 
 /// One or more datagrams of equal size, of which the last may be shorter, to one neighbour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +139,7 @@ mod tests {
             let start = alone.len();
             let header = HopHeader { packet_type: PacketType::Sealed, epoch: 1, number, label: Label(5) };
             header.emit(&mut alone);
-            alone.extend_from_slice(&[number as u8; SYMBOL_HEADER]);
+            alone.extend_from_slice(&[number as u8; RECEIPT + SYMBOL_HEADER]);
             headers.extend_from_slice(&alone[start..]);
             alone.extend_from_slice(symbol);
             key.seal(6, number, &mut alone, start);

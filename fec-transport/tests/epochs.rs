@@ -35,8 +35,10 @@ fn new_keys_do_not_interrupt_the_flow_whatever_is_lost() {
             let [client, server] = epochs(&world);
             let expected = (took.as_secs_f64() / epoch.as_secs_f64()) as u32;
             assert!(client.abs_diff(server) <= 1, "{client} and {server}");
-            // A handshake takes a round trip or two, and the next epoch waits until the one before is forgotten.
-            assert!(client <= expected && client >= expected / 2, "{client} epochs, {expected} expected");
+            // A handshake takes a round trip or two, more where its packets are lost, and the next epoch waits until
+            // the one before is forgotten.
+            let least = if loss < 0.1 { expected / 2 } else { expected / 3 };
+            assert!(client <= expected && client >= least, "{client} epochs, {expected} expected");
             took
         });
         let ratio = took[1].as_secs_f64() / took[0].as_secs_f64();

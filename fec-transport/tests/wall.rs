@@ -329,6 +329,8 @@ fn comments_literals_and_tests_are_no_code() {
     ] {
         assert_eq!(found(text), [], "{text}");
     }
+    let field = "struct S {\n    #[cfg(test)]\n    a: Option<fs::File>,\n}\nuse std::fs;\n";
+    assert_eq!(scan::without_tests(field).0.matches("fs").count(), 1, "a field of tests ends with its line");
     let behind = "#[cfg(test)]\nmod tests { fn f() {} }\nuse std::fs;\n";
     assert_eq!(found(behind), [(3, "std::fs".to_owned())]);
     let (_, modules) = scan::without_tests("#[cfg(test)]\nmod testing;\n#[cfg(test)] pub(crate) mod more;");

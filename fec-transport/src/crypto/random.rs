@@ -9,8 +9,8 @@ use rand_core::{RngCore as _, SeedableRng as _};
 
 /// Something that gives random bytes, as the operating system does.
 ///
-/// Nothing of what it gave may follow from what its process keeps in memory: else a core dump would open what was sealed
-/// before, and a machine that was cloned would draw the same keys as the other one.
+/// Nothing of what it gave may follow from what its process keeps in memory: else a core dump would open what was
+/// sealed before, and a machine that was cloned would draw the same keys as the other one.
 pub trait RandomSource: Send + Sync {
     /// Fills `bytes`. It cannot fail: whoever makes the source finds out beforehand that it works.
     fn fill(&self, bytes: &mut [u8]);
@@ -90,6 +90,7 @@ impl Random {
     }
 
     /// A number below `bound`, which must not be 0; the bias is below 2⁻³² for the small bounds in use.
+    #[cfg(test)]
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         (self.u64() % u64::from(bound)) as u32
     }
@@ -118,8 +119,8 @@ mod tests {
         }
     }
 
-    /// A process once drew everything from one seed in its memory: a copy of it, as of a machine that is cloned, drew the
-    /// same keys, and whoever read the memory knew all earlier ones.
+    /// A process once drew everything from one seed in its memory: a copy of it, as of a machine that is cloned, drew
+    /// the same keys, and whoever read the memory knew all earlier ones.
     #[test]
     fn a_copy_of_a_stream_does_not_draw_the_same_numbers() {
         let mut original = Random::from(Randomness::Source(Arc::new(Counting::default())));

@@ -49,6 +49,7 @@ pub(crate) use windows::SharedPool;
 use crate::config::Config;
 use crate::crypto::handshake::SessionKeys;
 use crate::crypto::random::Random;
+use crate::crypto::receipt::Receipts;
 use crate::crypto::seal::SealKey;
 use crate::event::{CloseReason, Event, StreamError, StreamId};
 use crate::keys::Identity;
@@ -143,10 +144,11 @@ impl Session {
         let SessionSetUp { name, identity, peer_key, peer_limits, .. } = set_up;
         let ends = Ends { identity, peer_key, token: name.token, role: name.role };
         let random = set_up.random.fork();
+        let receipts = Receipts::new(set_up.random.bytes());
         let outgoing = Outgoing::new(set_up.send_pool, name.peer.member);
         Session {
             lifecycle: Lifecycle::new(now, name, set_up.span),
-            paths: Paths::new(name.id, Arc::clone(&config)),
+            paths: Paths::new(name.id, Arc::clone(&config), receipts),
             streams: StreamsState::new(name.id, name.role, &config.limits, peer_limits, outgoing),
             reporting: Reporting::new(now),
             sender: Sender::new(&config, now),

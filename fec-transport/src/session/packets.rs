@@ -10,7 +10,7 @@ use crate::overlay::Peer;
 use crate::run::{Run, Transmit};
 use crate::time::Time;
 use crate::wire::hop::HopHeader;
-use crate::wire::packet::{Kind, Probe, Renewal, emit_close, parse_close};
+use crate::wire::packet::{Kind, Probe, Renewal, emit_close, parse_close, split_receipt};
 use crate::wire::report::Report;
 use crate::wire::stream_control::CONTROL_STREAM;
 use crate::wire::symbol::SymbolHeader;
@@ -43,10 +43,13 @@ impl Session {
             return;
         };
         let body = &*body;
-        self.paths.note_arrival(now, path, header.number);
         let opened = self.lifecycle.heard(now);
         self.events.extend(opened);
-        if let Err(misbehaviour) = self.on_body(now, path, body, bottlenecks) {
+        let done = split_receipt(body).map_err(Misbehaviour::from).and_then(|(receipt, body)| {
+            self.paths.note_arrival(now, path, header.number, receipt);
+            self.on_body(now, path, body, bottlenecks)
+        });
+        if let Err(misbehaviour) = done {
             let ended = self.lifecycle.end_misbehaved(&misbehaviour.to_string(), &self.paths);
             self.events.extend(ended);
         }
@@ -192,9 +195,9 @@ impl Session {
 
     fn poll_report(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
         if self.reporting.is_due(now) {
-            let (floor, blocks) = self.receiver.report();
+            let (floor, blocks) = self.receiver.report(self.paths.reported());
             let sequence = self.reporting.next(now, self.receiver.is_waiting());
-            let paths = self.paths.arrivals();
+            let paths = self.paths.report_arrivals(|paths| blocks.room_for_words(paths));
             let report = Report { sequence, sent_us: now.as_micros(), paths, floor, blocks };
             self.reporting.send(report, self.paths.for_report(now).collect());
         }

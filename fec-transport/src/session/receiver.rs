@@ -321,8 +321,8 @@ impl Receiver {
         open.next_credit(self.windows.grow(open.window()))
     }
 
-    /// The block part of a report: the floor, and what arrived of the blocks from there on.
-    pub(crate) fn report(&self) -> (u32, BlockReport) {
+    /// The block part of a report on so many paths: the floor, and what arrived of the blocks from there on.
+    pub(crate) fn report(&self, paths: usize) -> (u32, BlockReport) {
         let rank = |id: u32| {
             // What is being decoded has K symbols, whatever K is.
             let being_decoded = self.decoding.get(&id).map(|_| usize::MAX);
@@ -330,7 +330,7 @@ impl Receiver {
             rank.min(MAX_RAPTORQ) as u16
         };
         let describe = |id: u32| if self.complete.contains(&id) { None } else { Some(rank(id)) };
-        (self.floor, BlockReport::fit((self.floor..self.end.max(self.floor)).map(describe)))
+        (self.floor, BlockReport::fit(paths, (self.floor..self.end.max(self.floor)).map(describe)))
     }
 
     /// Whether a block lacks symbols.
@@ -425,11 +425,11 @@ mod tests {
     fn blocks_are_reported_and_delivered_in_any_order() {
         let mut receiver = receiver();
         assert_eq!(take(&mut receiver, &single(2, 20, 10)), Ok(Progress::Complete(STREAM)));
-        assert_eq!(receiver.report(), (0, blocks(&[Some(0), Some(0), None])));
+        assert_eq!(receiver.report(1), (0, blocks(&[Some(0), Some(0), None])));
         assert_eq!(receiver.read(STREAM, 100), Some(Read::Blocked));
         take(&mut receiver, &single(0, 0, 10)).expect("right");
         take(&mut receiver, &single(1, 10, 10)).expect("right");
-        assert_eq!(receiver.report(), (3, blocks(&[])));
+        assert_eq!(receiver.report(1), (3, blocks(&[])));
         assert_eq!(take(&mut receiver, &single(1, 10, 10)), Ok(Progress::Redundant));
         assert!(matches!(receiver.read(STREAM, 100), Some(Read::Data { offset: 0, .. })));
     }
@@ -439,7 +439,7 @@ mod tests {
         let mut receiver = receiver();
         receiver.close(STREAM);
         assert_eq!(take(&mut receiver, &single(0, 0, 10)), Ok(Progress::Redundant));
-        assert_eq!(receiver.report(), (1, blocks(&[])));
+        assert_eq!(receiver.report(1), (1, blocks(&[])));
     }
 
     #[test]
@@ -467,7 +467,7 @@ mod tests {
         let window = u64::from(Limits::default().initial_window);
         assert!(matches!(take(&mut receiver, &single(0, window, 10)), Err(BadData::Block(_))));
         assert!(matches!(take(&mut receiver, &single(MAX_BLOCK_SPAN, 0, 10)), Err(BadData::BeyondSpan(_))));
-        assert_eq!(receiver.report(), (0, blocks(&[])), "nothing of it was stored");
+        assert_eq!(receiver.report(1), (0, blocks(&[])), "nothing of it was stored");
     }
 
     /// One byte at each second offset once kept 121 bytes, of which credit counted one: 965 MiB for a session's 16 MiB.
@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(take(&mut hog, &single(1, 1_200, 10)), Ok(Progress::Redundant));
         hog.read(STREAM, 900);
         assert_eq!(take(&mut hog, &single(1, 1_200, 10)), Ok(Progress::Complete(STREAM)));
-        assert_eq!(hog.report(), (2, blocks(&[])));
+        assert_eq!(hog.report(1), (2, blocks(&[])));
     }
 
     /// Encoding ids of repair symbols to which the first of `source_symbols` contributes nothing.
@@ -589,7 +589,7 @@ mod tests {
             receiver.close(stream);
         }
         assert_eq!((receiver.memory(), shared.unread()), (0, 0));
-        assert_eq!((receiver.report(), receiver.poll_job().is_none()), ((100, blocks(&[])), true));
+        assert_eq!((receiver.report(1), receiver.poll_job().is_none()), ((100, blocks(&[])), true));
     }
 
     #[test]

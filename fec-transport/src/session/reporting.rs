@@ -27,7 +27,13 @@ pub(crate) struct Reporting {
     bytes: usize,
     /// A report that was made, and the paths on which it is still to be sent.
     pending: Option<Pending>,
+    /// What a peer that breaks the rules makes of its reports.
+    #[cfg(test)]
+    lie: Option<Lie>,
 }
+
+#[cfg(test)]
+type Lie = fn(&mut Report);
 
 #[derive(Debug)]
 struct Pending {
@@ -37,7 +43,16 @@ struct Pending {
 
 impl Reporting {
     pub(crate) fn new(now: Time) -> Reporting {
-        Reporting { sequence: 0, last: now, due: None, pause: LONGEST_INTERVAL, bytes: 0, pending: None }
+        Reporting {
+            sequence: 0,
+            last: now,
+            due: None,
+            pause: LONGEST_INTERVAL,
+            bytes: 0,
+            pending: None,
+            #[cfg(test)]
+            lie: None,
+        }
     }
 
     /// Data has arrived.
@@ -70,6 +85,12 @@ impl Reporting {
 
     /// The report is to be sent on these paths, once on each.
     pub(crate) fn send(&mut self, report: Report, paths: VecDeque<PathId>) {
+        #[cfg(test)]
+        let report = {
+            let mut report = report;
+            self.lie.inspect(|lie| lie(&mut report));
+            report
+        };
         self.pending = Some(Pending { report, paths });
     }
 
@@ -87,6 +108,12 @@ impl Reporting {
     /// Whether all sequence numbers were given: after 41 days at 1,200 a second.
     pub(crate) fn is_used_up(&self) -> bool {
         self.sequence == u32::MAX
+    }
+
+    /// From now on what is reported is what `lie` makes of it.
+    #[cfg(test)]
+    pub(super) fn falsify(&mut self, lie: Lie) {
+        self.lie = Some(lie);
     }
 
     #[cfg(test)]

@@ -21,9 +21,9 @@ pub(crate) const PROTOCOL_VERSION: u8 = 2;
 /// Bytes of IPv4 and UDP headers: pacing and policing count what the link carries.
 pub(crate) const IP_UDP_HEADERS: usize = 28;
 
-/// Bytes of a datagram with a symbol beside the symbol itself: what every hop reads, what says which symbol it is, and
-/// what sealing adds.
-pub const SYMBOL_OVERHEAD: usize = hop::HOP_HEADER + symbol::SYMBOL_HEADER + hop::AEAD_TAG;
+/// Bytes of a datagram with a symbol beside the symbol itself: what every hop reads, what proves that it arrived, what
+/// says which symbol it is, and what sealing adds.
+pub const SYMBOL_OVERHEAD: usize = hop::HOP_HEADER + packet::RECEIPT + symbol::SYMBOL_HEADER + hop::AEAD_TAG;
 
 /// Type bytes of the control plane.
 pub(crate) mod control_type {

@@ -1,4 +1,5 @@
-//! What a sealed body can be, and the small bodies: probes, handshakes of later epochs, and the close of a session.
+//! What a sealed body can be behind its receipt, and the small bodies: probes, handshakes of later epochs, and the
+//! close of a session.
 
 use super::{Malformed, Reader, Writer};
 
@@ -28,6 +29,15 @@ impl Kind {
             _ => Err(Malformed::new("kind")),
         }
     }
+}
+
+/// Bytes of a receipt, with which each body begins (docs/decisions/receipts.md).
+pub(crate) const RECEIPT: usize = 4;
+
+/// Takes the receipt off the front of an opened body, and gives what is behind it.
+pub(crate) fn split_receipt(opened: &[u8]) -> Result<(u32, &[u8]), Malformed> {
+    let mut reader = Reader::new(opened);
+    Ok((reader.u32("receipt")?, reader.rest()))
 }
 
 /// The longest reason that a close carries, in bytes.

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! kind (8) | sequence number (32) | time of sending (64, µs of the receiver's clock)
-//! | number of paths (8) | per path: id (32), highest number (48), its arrival (64, µs), packets received (48)
+//! | number of paths (8) | per path: id (32), highest number (48), its arrival (64, µs), proof (32),
+//!                         number of words (8), per word 64 packets, the last word that of the highest number
 //! | floor (32) | cut (1), span (15) | ⌈span / 8⌉ bytes, bit i: block floor + i is complete
 //! | for each incomplete block of the span in turn: its rank, one byte below 128, else two: 128 + high byte, low byte
 //! ```
-//! All blocks below `floor` are complete. Of blocks from `floor + span` on nothing has arrived, unless the report was
-//! `cut` short: then nothing is said of them.
+//! The bits of a word say which of 64 packets arrived, the lowest number in the lowest bit; the proof is the exclusive
+//! or of all their receipts (docs/decisions/receipts.md). All blocks below `floor` are complete. Of blocks from `floor
+//! + span` on nothing has arrived, unless the report was `cut` short: then nothing is said of them.
 
 use super::packet::Kind;
 use super::{Malformed, Reader, Writer};
@@ -15,7 +17,13 @@ use crate::limits::MAX_REPORTED_PATHS;
 
 /// The most blocks that one report describes.
 pub(crate) const MAX_REPORTED_BLOCKS: usize = 480;
-/// Bytes for the ranks of one report: with all its paths and blocks it has 1,200 bytes.
+/// Bytes of a report, at most.
+const MAX_REPORT: usize = 1_200;
+/// Bytes of a report without paths and blocks, and of a path without words.
+const FIXED: usize = 20;
+const PER_PATH: usize = 23;
+const WORD_BYTES: usize = 8;
+/// Bytes for the ranks of one report, if its paths leave so much with one word each.
 const MAX_RANK_BYTES: usize = 352;
 const CUT: u16 = 0x8000;
 /// Times are below this, in µs: differences of two fit in 63 bits.
@@ -46,10 +54,11 @@ pub(crate) struct BlockReport {
 }
 
 impl BlockReport {
-    /// Takes as many blocks as a report has room for.
-    pub(crate) fn fit(ranks: impl Iterator<Item = Option<u16>>) -> BlockReport {
+    /// Takes as many blocks as a report on so many paths has room for.
+    pub(crate) fn fit(paths: usize, ranks: impl Iterator<Item = Option<u16>>) -> BlockReport {
         let mut blocks = BlockReport::default();
-        let mut room = MAX_RANK_BYTES;
+        let others = FIXED + MAX_REPORTED_BLOCKS / 8 + paths * (PER_PATH + WORD_BYTES);
+        let mut room = MAX_RANK_BYTES.min(MAX_REPORT - others);
         for rank in ranks {
             let length = rank.map_or(0, rank_length);
             if length > room || blocks.ranks.len() == MAX_REPORTED_BLOCKS {
@@ -61,6 +70,12 @@ impl BlockReport {
         }
         blocks
     }
+
+    /// How many words a report with these blocks has room for, on so many paths together: one each at least.
+    pub(crate) fn room_for_words(&self, paths: usize) -> usize {
+        let ranks: usize = self.ranks.iter().flatten().map(|rank| rank_length(*rank)).sum();
+        (MAX_REPORT - FIXED - self.ranks.len().div_ceil(8) - ranks - paths * PER_PATH) / WORD_BYTES
+    }
 }
 
 fn rank_length(rank: u16) -> usize {
@@ -68,15 +83,31 @@ fn rank_length(rank: u16) -> usize {
 }
 
 /// What arrived on one path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathReport {
     pub(crate) path: u32,
     /// The highest packet number received.
     pub(crate) highest: u64,
     /// When that packet arrived, in µs of the receiver's clock.
     pub(crate) arrival_us: u64,
-    /// How many packets were received in all.
-    pub(crate) received: u64,
+    pub(crate) arrived: Arrived,
+}
+
+/// Which of the latest packets of a path arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Arrived {
+    /// 64 packets each, the lowest number in the lowest bit; the last word is that of the highest number.
+    pub(crate) words: Vec<u64>,
+    /// The exclusive or of the receipts of all packets whose bits are set.
+    pub(crate) proof: u32,
+}
+
+impl PathReport {
+    /// The words with their places: word w begins with number 64 w.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let first = self.highest / 64 + 1 - self.arrived.words.len() as u64;
+        (first..).zip(self.arrived.words.iter().copied())
+    }
 }
 
 impl Report {
@@ -91,7 +122,9 @@ impl Report {
             out.put_u32(path.path);
             out.put_u48(path.highest);
             out.put_u64(path.arrival_us);
-            out.put_u48(path.received);
+            out.put_u32(path.arrived.proof);
+            out.put_u8(path.arrived.words.len() as u8);
+            path.arrived.words.iter().for_each(|word| out.put_u64(*word));
         }
         out.put_u32(self.floor);
         out.put_u16(ranks.len() as u16 | if *cut { CUT } else { 0 });
@@ -127,14 +160,25 @@ fn parse_paths(reader: &mut Reader<'_>) -> Result<Vec<PathReport>, Malformed> {
     }
     (0..count)
         .map(|_| {
-            Ok(PathReport {
-                path: reader.u32("path id")?,
-                highest: reader.u48("highest number")?,
-                arrival_us: time_us(reader, "arrival")?,
-                received: reader.u48("packets received")?,
-            })
+            let path = reader.u32("path id")?;
+            let highest = reader.u48("highest number")?;
+            let arrival_us = time_us(reader, "arrival")?;
+            Ok(PathReport { path, highest, arrival_us, arrived: parse_arrived(reader, highest)? })
         })
         .collect()
+}
+
+/// Reads which packets arrived, of which `highest` is the last.
+fn parse_arrived(reader: &mut Reader<'_>, highest: u64) -> Result<Arrived, Malformed> {
+    let proof = reader.u32("proof of arrivals")?;
+    let count = usize::from(reader.u8("words of arrivals")?);
+    if count as u64 > highest / 64 + 1 {
+        return Err(Malformed::new("words of arrivals"));
+    }
+    let words: Vec<u64> = (0..count).map(|_| reader.u64("arrivals")).collect::<Result<_, _>>()?;
+    let ends_with_highest =
+        words.last().is_some_and(|last| last.checked_ilog2() == Some((highest % 64) as u32));
+    if ends_with_highest { Ok(Arrived { words, proof }) } else { Err(Malformed::new("arrivals")) }
 }
 
 fn time_us(reader: &mut Reader<'_>, what: &'static str) -> Result<u64, Malformed> {
@@ -170,19 +214,31 @@ mod tests {
     use proptest::prelude::*;
 
     fn path_report() -> impl Strategy<Value = PathReport> {
-        (any::<u32>(), 0u64..1 << 48, 0..MAX_TIME_US, 0u64..1 << 48).prop_map(
-            |(path, highest, arrival_us, received)| PathReport { path, highest, arrival_us, received },
+        let words = proptest::collection::vec(any::<u64>(), 1..=1);
+        (any::<u32>(), 0u64..1 << 48, 0..MAX_TIME_US, words, any::<u32>()).prop_map(
+            |(path, highest, arrival_us, mut words, proof)| {
+                let last = words.last_mut().expect("one at least");
+                *last = *last & (u64::MAX >> (63 - highest % 64)) | 1 << (highest % 64);
+                PathReport { path, highest, arrival_us, arrived: Arrived { words, proof } }
+            },
         )
     }
 
     proptest! {
         #[test]
         fn parse_of_emit_is_identity(
-            sequence: u32, sent_us in 0..MAX_TIME_US, floor: u32,
+            sequence: u32, sent_us in 0..MAX_TIME_US, floor: u32, more in 0usize..130,
             paths in proptest::collection::vec(path_report(), 0..=MAX_REPORTED_PATHS),
             ranks in proptest::collection::vec(proptest::option::of(0u16..=1024), 0..=MAX_REPORTED_BLOCKS),
         ) {
-            let blocks = BlockReport::fit(ranks.into_iter());
+            let blocks = BlockReport::fit(paths.len(), ranks.into_iter());
+            let mut paths = paths;
+            let mut room = blocks.room_for_words(paths.len()) - paths.len();
+            for path in &mut paths {
+                let more = room.min(more).min((path.highest / 64) as usize);
+                path.arrived.words.splice(0..0, std::iter::repeat_n(u64::MAX, more));
+                room -= more;
+            }
             let report = Report { sequence, sent_us, paths, floor, blocks };
             let mut out = Vec::new();
             report.emit(&mut out);
@@ -192,11 +248,12 @@ mod tests {
 
         #[test]
         fn times_whose_differences_do_not_fit_are_refused(sent_us in MAX_TIME_US.., arrival_us in MAX_TIME_US..) {
-            let path = PathReport { path: 0, highest: 0, arrival_us: 0, received: 0 };
+            let arrived = Arrived { words: vec![1], proof: 0 };
+            let path = PathReport { path: 0, highest: 0, arrival_us: 0, arrived };
             let report = |sent_us, arrival_us| {
-                let paths = vec![PathReport { arrival_us, ..path }];
+                let paths = vec![PathReport { arrival_us, ..path.clone() }];
                 let mut out = Vec::new();
-                Report { sequence: 1, sent_us, paths, floor: 0, blocks: BlockReport::fit([].into_iter()) }.emit(&mut out);
+                Report { sequence: 1, sent_us, paths, floor: 0, blocks: BlockReport::default() }.emit(&mut out);
                 Report::parse(&out)
             };
             prop_assert!(report(1, 1).is_ok());

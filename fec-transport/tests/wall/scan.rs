@@ -250,8 +250,12 @@ pub(crate) fn without_tests(code: &str) -> (String, Vec<String>) {
     (out, modules)
 }
 
-/// Up to the item's `;` or closing brace.
+/// Up to the item's `;` or closing brace, or to the end of the line of a field.
 fn item_length(item: &str) -> usize {
+    let name = item.split_whitespace().find(|word| !word.starts_with("pub"));
+    if name.is_some_and(|name| name.ends_with(':')) {
+        return item.find(",\n").map_or(item.len(), |comma| comma + 1);
+    }
     let mut depth = 0_usize;
     for (at, character) in item.char_indices() {
         match character {

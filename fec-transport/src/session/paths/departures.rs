@@ -13,8 +13,7 @@ const MAX_REMEMBERED: usize = 1 << 18;
 #[derive(Debug, Default)]
 pub(crate) struct Departures {
     first: u64,
-    /// `None` marks a number that was skipped.
-    departures: VecDeque<Option<Departure>>,
+    departures: VecDeque<Departure>,
     /// The bytes of all of them.
     bytes: u64,
     /// Packets that had to be forgotten before anything was known of them; the next acknowledgement covers them too.
@@ -30,8 +29,8 @@ struct Departure {
 /// What an acknowledgement covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Acknowledged {
-    /// When the acknowledged packet left; `None` if its number was skipped.
-    pub(crate) departure: Option<Time>,
+    /// When the acknowledged packet left.
+    pub(crate) departed: Time,
     /// How many packets left since the last acknowledged one, this one included.
     pub(crate) packets: u64,
     /// The bytes of these packets, IP headers included.
@@ -41,22 +40,29 @@ pub(crate) struct Acknowledged {
 }
 
 impl Departures {
-    /// The next packet left at that time, or its number was skipped.
-    pub(crate) fn push(&mut self, time: Option<Time>) {
-        if self.departures.len() == MAX_REMEMBERED {
-            if let Some(departure) = self.departures.pop_front().flatten() {
-                self.forgotten.0 += 1;
-                self.forgotten.1 += u64::from(departure.bytes);
-                self.bytes -= u64::from(departure.bytes);
-            }
+    /// The number of the next packet.
+    pub(crate) fn next(&self) -> u64 {
+        self.first + self.departures.len() as u64
+    }
+
+    /// The next packet leaves at that time; gives its number.
+    pub(crate) fn push(&mut self, time: Time) -> u64 {
+        let number = self.next();
+        if self.departures.len() == MAX_REMEMBERED
+            && let Some(departure) = self.departures.pop_front()
+        {
+            self.forgotten.0 += 1;
+            self.forgotten.1 += u64::from(departure.bytes);
+            self.bytes -= u64::from(departure.bytes);
             self.first += 1;
         }
-        self.departures.push_back(time.map(|time| Departure { time, bytes: 0 }));
+        self.departures.push_back(Departure { time, bytes: 0 });
+        number
     }
 
     /// Notes how many bytes the last packet had, IP header included.
     pub(crate) fn weigh_last(&mut self, bytes: usize) {
-        if let Some(Some(last)) = self.departures.back_mut() {
+        if let Some(last) = self.departures.back_mut() {
             last.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
             self.bytes += u64::from(last.bytes);
         }
@@ -72,38 +78,34 @@ impl Departures {
         self.first
     }
 
-    /// Forgets everything up to `highest`, which is at least [`first`](Self::first) and was pushed.
-    pub(crate) fn acknowledge(&mut self, highest: u64) -> Acknowledged {
-        let count = (highest - self.first + 1) as usize;
-        let (mut packets, forgotten) = std::mem::take(&mut self.forgotten);
-        let (mut bytes, mut last) = (0, None);
-        for departure in self.departures.drain(..count) {
-            packets += u64::from(departure.is_some());
-            bytes += departure.map_or(0, |departure| u64::from(departure.bytes));
-            last = departure;
-        }
+    /// Forgets everything up to `highest`, which was pushed; none if that happened before.
+    pub(crate) fn acknowledge(&mut self, highest: u64) -> Option<Acknowledged> {
+        let last = *self.departures.get(highest.checked_sub(self.first)? as usize)?;
+        let (packets, forgotten) = std::mem::take(&mut self.forgotten);
+        let known = self.departures.drain(..=(highest - self.first) as usize);
+        let (packets, bytes) = known.fold((packets, 0), |(packets, bytes), departure| {
+            (packets + 1, bytes + u64::from(departure.bytes))
+        });
         self.bytes -= bytes;
         self.first = highest + 1;
-        let (departure, size) = last.map_or((None, 0), |last| (Some(last.time), last.bytes));
-        Acknowledged { departure, packets, bytes: bytes + forgotten, size }
+        Some(Acknowledged { departed: last.time, packets, bytes: bytes + forgotten, size: last.bytes })
     }
 
     /// How many unacknowledged packets left longer ago than `age`, but not before `since`.
     pub(crate) fn older_than(&self, now: Time, age: Duration, since: Time) -> usize {
         let is_older = |departure: &&Departure| now.since(departure.time) >= age;
-        let older = self.departures.iter().flatten().take_while(is_older);
+        let older = self.departures.iter().take_while(is_older);
         older.filter(|departure| departure.time >= since).count()
     }
 
     /// When the last packet left, if it is not known to have arrived or to be lost.
     pub(crate) fn latest(&self) -> Option<Time> {
-        self.departures.iter().rev().flatten().next().map(|departure| departure.time)
+        self.departures.back().map(|departure| departure.time)
     }
 
     /// When the first packet left that is not known to have arrived or to be lost, of those from `since` on.
     pub(crate) fn unheard_since(&self, since: Time) -> Option<Time> {
-        let times = self.departures.iter().flatten().map(|departure| departure.time);
-        times.into_iter().find(|time| *time >= since)
+        self.departures.iter().map(|departure| departure.time).find(|time| *time >= since)
     }
 }
 
@@ -116,16 +118,16 @@ mod tests {
         // They once did not, so that a direction that is seldom reported on showed no loss at all.
         let mut departures = Departures::default();
         let sent = MAX_REMEMBERED as u64 + 1_000;
-        let departure = Some(Time::ZERO);
-        for _ in 0..sent {
-            departures.push(departure);
+        let departed = Time::ZERO;
+        for number in 0..sent {
+            assert_eq!(departures.push(departed), number);
             departures.weigh_last(100);
         }
-        let all = Acknowledged { departure, packets: sent, bytes: 100 * sent, size: 100 };
-        assert_eq!(departures.acknowledge(sent - 1), all);
-        departures.push(None);
-        departures.push(departure);
-        let last = Acknowledged { departure, packets: 1, bytes: 0, size: 0 };
-        assert_eq!(departures.acknowledge(sent + 1), last);
+        let all = Acknowledged { departed, packets: sent, bytes: 100 * sent, size: 100 };
+        assert_eq!(departures.acknowledge(sent - 1), Some(all));
+        assert_eq!(departures.acknowledge(sent - 1), None, "it was acknowledged before");
+        departures.push(departed);
+        let last = Acknowledged { departed, packets: 1, bytes: 0, size: 0 };
+        assert_eq!(departures.acknowledge(sent), Some(last));
     }
 }

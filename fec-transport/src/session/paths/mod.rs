@@ -6,13 +6,14 @@
 mod arrivals;
 mod departures;
 pub(super) mod loss;
-mod numbering;
 pub(super) mod pacer;
 mod path;
 mod probing;
+mod proofs;
 mod round_trip;
 mod sending;
 mod suspicion;
+mod tally;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use super::block::FlightFate;
 use super::rate::bottlenecks::{Bottlenecks, CoupledPath};
 use super::sender::{LivingPath, Sender};
 use crate::config::Config;
+use crate::crypto::receipt::Receipts;
 use crate::crypto::replay::ReplayWindow;
 use crate::event::SessionId;
 use crate::limits::MAX_REPORTED_PATHS;
@@ -56,6 +58,8 @@ pub(crate) struct Paths {
     /// Path ids that were used: with a nonce in them, none may come again. The initiator counts them up, so those that
     /// are far behind count as used.
     used: ReplayWindow,
+    /// What makes the receipts of packets that leave.
+    receipts: Receipts,
     /// The place of the path whose turn it is to send.
     turn: usize,
     /// What the sender knows of the paths in the schedule.
@@ -65,13 +69,14 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    pub(crate) fn new(session: SessionId, config: Arc<Config>) -> Paths {
+    pub(crate) fn new(session: SessionId, config: Arc<Config>, receipts: Receipts) -> Paths {
         Paths {
             session,
             config,
             paths: Vec::new(),
             crossings: Crossings::default(),
             used: ReplayWindow::new(),
+            receipts,
             turn: 0,
             living: Vec::new(),
             living_at: None,
@@ -151,9 +156,9 @@ impl Paths {
     // --- what they are told -------------------------------------------------------------------------------------
 
     /// A packet has arrived on a path, and its seal was right.
-    pub(crate) fn note_arrival(&mut self, now: Time, id: PathId, number: u64) {
+    pub(crate) fn note_arrival(&mut self, now: Time, id: PathId, number: u64, receipt: u32) {
         if let Some(path) = self.get_mut(id) {
-            path.note_arrival(now, number);
+            path.note_arrival(now, number, receipt);
         }
     }
 
@@ -188,7 +193,7 @@ impl Paths {
     /// Takes the paths' part of a report.
     ///
     /// # Errors
-    /// [`FalseClaim`] if the peer acknowledges what was never sent.
+    /// [`FalseClaim`] if the peer acknowledges what was never sent, or what has not arrived.
     pub(crate) fn on_report(
         &mut self,
         now: Time,
@@ -196,9 +201,10 @@ impl Paths {
         sender: &mut Sender,
         bottlenecks: &mut Bottlenecks,
     ) -> Result<(), FalseClaim> {
+        let receipts = self.receipts;
         for entry in &report.paths {
             if let Some(path) = self.get_mut(PathId(entry.path)) {
-                path.on_report(now, entry, report.sent_us)?;
+                path.on_report(now, entry, report.sent_us, &receipts)?;
             }
         }
         let (session, limit) = (self.session, self.config.pace.limit.map(|limit| limit as f64 * 8.0));
@@ -270,18 +276,19 @@ impl Paths {
         self.paths.iter().map(Path::round_trip).max().unwrap_or_default()
     }
 
-    /// What has arrived on each path, for a report.
-    pub(crate) fn arrivals(&self) -> Vec<PathReport> {
-        let arrivals = self.paths.iter().filter_map(|path| {
-            let highest = path.arrivals().highest()?;
-            Some(PathReport {
-                path: path.id().0,
-                highest: highest.number,
-                arrival_us: highest.at.as_micros(),
-                received: path.arrivals().count(),
-            })
-        });
-        arrivals.take(MAX_REPORTED_PATHS).collect()
+    /// Of how many paths a report tells.
+    pub(crate) fn reported(&self) -> usize {
+        self.paths.iter().filter(|path| path.arrivals().highest().is_some()).count().min(MAX_REPORTED_PATHS)
+    }
+
+    /// What a report says of the paths; `room` tells how many words it has for so many of them.
+    pub(crate) fn report_arrivals(&mut self, room: impl Fn(usize) -> usize) -> Vec<PathReport> {
+        let count = self.reported();
+        let heard = || self.paths.iter().filter(|path| path.arrivals().highest().is_some()).take(count);
+        let wanted: Vec<usize> = heard().map(|path| path.arrivals().words_to_report()).collect();
+        let words = share_out(&wanted, room(count));
+        let heard = self.paths.iter_mut().filter(|path| path.arrivals().highest().is_some());
+        heard.zip(words).filter_map(|(path, words)| path.report_arrivals(words)).collect()
     }
 
     /// The two best paths for a report: those heard lately, the faster first, and the second one over other links than
@@ -358,5 +365,30 @@ impl Paths {
     /// The living paths, for what they do together with others over their links.
     pub(crate) fn coupled(&mut self) -> Vec<CoupledPath<'_>> {
         self.changed().iter_mut().filter(|path| path.carries_on()).map(Path::coupled).collect()
+    }
+}
+
+/// Shares `room` words out to those who want so many: who wants less than an equal part gets all of it. Each gets one
+/// at least, if there is one for each.
+fn share_out(wanted: &[usize], room: usize) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..wanted.len()).collect();
+    places.sort_by_key(|place| wanted[*place]);
+    let (mut granted, mut left) = (vec![0; wanted.len()], room);
+    for (done, place) in places.into_iter().enumerate() {
+        granted[place] = wanted[place].min(left / (wanted.len() - done));
+        left -= granted[place];
+    }
+    granted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_wants_little_gets_it_and_the_others_share_the_rest() {
+        assert_eq!(share_out(&[1, 100, 5, 100], 46), [1, 20, 5, 20]);
+        assert_eq!(share_out(&[1, 2], 46), [1, 2]);
+        assert_eq!(share_out(&[9; 3], 3), [1; 3]);
     }
 }

@@ -8,14 +8,14 @@ use tracing::Span;
 use super::arrivals::Arrivals;
 use super::departures::Departures;
 use super::loss::{LossEstimate, PRIOR_LOSS};
-use super::numbering::Numbering;
 use super::pacer::Pacer;
 use super::probing::{Probing, UNANSWERED_PROBES};
+use super::proofs::Proofs;
 use super::round_trip::RoundTrip;
 use super::suspicion::{Evidence, Suspicion};
 use crate::circuit::Egress;
 use crate::config::Liveness;
-use crate::crypto::random::Random;
+use crate::crypto::receipt::Receipts;
 use crate::overlay::{MemberId, RouteLink};
 use crate::session::block::FlightFate;
 use crate::session::rate::bottlenecks::CoupledPath;
@@ -101,7 +101,6 @@ pub(crate) struct Path {
     rate: RateController,
     round_trip: RoundTrip,
     loss: LossEstimate,
-    numbering: Numbering,
     departures: Departures,
     pacer: Pacer,
     silence: Silence,
@@ -127,10 +126,12 @@ struct Silence {
     ended: Option<Time>,
 }
 
-/// The latest packet of a path that is known to have arrived.
+/// What is known to have arrived.
 #[derive(Debug, Default)]
 struct Heard {
-    /// When it left.
+    /// The packets that the peer has proved to have received.
+    proofs: Proofs,
+    /// When the latest one left.
     departed: Option<Time>,
     /// The peer's clock at its arrival less our clock at its departure, in µs: its time on the way, and what the peer's
     /// clock is ahead.
@@ -139,8 +140,14 @@ struct Heard {
 
 /// A report that claims what cannot be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it acknowledged packet {0}, which was never sent")]
-pub(crate) struct FalseClaim(u64);
+pub(crate) enum FalseClaim {
+    #[error("it acknowledged packet {0}, which was never sent")]
+    NeverSent(u64),
+    #[error(
+        "it claims packets up to number {highest} of path {path} that did not arrive: their receipts are wrong"
+    )]
+    NotReceived { path: u32, highest: u64 },
+}
 
 impl Path {
     pub(crate) fn new(
@@ -162,7 +169,6 @@ impl Path {
             rate: RateController::new(now),
             round_trip: RoundTrip::default(),
             loss: LossEstimate::default(),
-            numbering: Numbering::default(),
             departures: Departures::default(),
             pacer: Pacer::new(now),
             silence: Silence::default(),
@@ -292,9 +298,17 @@ impl Path {
     }
 
     /// A packet has arrived whose seal was right.
-    pub(super) fn note_arrival(&mut self, now: Time, number: u64) {
-        self.arrivals.note(now, number);
+    pub(super) fn note_arrival(&mut self, now: Time, number: u64, receipt: u32) {
+        self.arrivals.note(now, number, receipt);
         self.counters.packets_received += 1;
+    }
+
+    /// What a report says of it that has `words` words for it; nothing before anything has arrived.
+    pub(super) fn report_arrivals(&mut self, words: usize) -> Option<PathReport> {
+        let highest = self.arrivals.highest()?;
+        let arrived = self.arrivals.report(words);
+        let arrival_us = highest.at.as_micros();
+        Some(PathReport { path: self.id.0, highest: highest.number, arrival_us, arrived })
     }
 
     /// A symbol left.
@@ -327,22 +341,10 @@ impl Path {
         self.carries_on() && self.suspicion == Suspicion::None
     }
 
-    /// Gives the next packet its number. Now and then one is skipped: a peer that acknowledges it has not received
-    /// anything.
+    /// Gives the next packet its number.
     pub(crate) fn take_number(&mut self, now: Time) -> u64 {
-        let number = self.numbering.take();
-        self.departures.push(Some(now));
         self.counters.packets_sent += 1;
-        number
-    }
-
-    /// Gives the next symbol its number. Now and then one is skipped before it, and the peer cannot know when.
-    pub(crate) fn take_symbol_number(&mut self, now: Time, random: &mut Random) -> u64 {
-        if self.numbering.is_to_skip(random) {
-            self.numbering.take();
-            self.departures.push(None);
-        }
-        self.take_number(now)
+        self.departures.push(now)
     }
 
     /// The pacer's tokens, in bytes; the last packet of a run may go ahead of them.
@@ -392,35 +394,40 @@ impl Path {
     /// Takes the path's part of a report that the peer sent at `sent_us` of its clock.
     ///
     /// # Errors
-    /// [`FalseClaim`] if the peer acknowledges what was never sent.
+    /// [`FalseClaim`] if the peer acknowledges what was never sent, or what has not arrived.
     pub(crate) fn on_report(
         &mut self,
         now: Time,
         report: &PathReport,
         sent_us: u64,
+        receipts: &Receipts,
     ) -> Result<(), FalseClaim> {
-        if report.highest >= self.numbering.next() || report.received > self.counters.packets_sent {
-            return Err(FalseClaim(report.highest));
+        let highest = report.highest;
+        if highest >= self.departures.next() {
+            return Err(FalseClaim::NeverSent(highest));
         }
-        if report.highest < self.departures.first() {
-            return Ok(());
+        if !self.heard.proofs.take(report, receipts) {
+            return Err(FalseClaim::NotReceived { path: self.id.0, highest });
         }
-        let acknowledged = self.departures.acknowledge(report.highest);
-        let departed = acknowledged.departure.ok_or(FalseClaim(report.highest))?;
+        let Some(acknowledged) = self.departures.acknowledge(highest) else { return Ok(()) };
+        let departed = acknowledged.departed;
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
-        self.round_trip.observe(now, now.since(departed).saturating_sub(held));
+        // Nobody holds a packet for longer than it has been away; whoever says so tells nothing of the round trip.
+        if let Some(round_trip) = now.since(departed).checked_sub(held) {
+            self.round_trip.observe(now, round_trip);
+        }
         self.heard.departed = self.heard.departed.max(Some(departed));
         self.heard.transit_us = Some(report.arrival_us as i64 - departed.as_micros() as i64);
         let is_over = self.silence.ended.is_some_and(|returned| departed >= returned);
         let was_silent = std::mem::take(&mut self.silence.is_kept);
         if was_silent || self.silence.ended.is_some() || matches!(self.state, PathState::Dead { .. }) {
             // What went down with the path says nothing of what it can carry.
-            self.loss.pass_over(acknowledged.packets, report.received);
+            self.loss.pass_over(acknowledged.packets, self.heard.proofs.count());
             self.silence.ended = self.silence.ended.filter(|_| !is_over);
             return Ok(());
         }
         let lost_before = self.loss.lost() as f64;
-        self.loss.observe(now, acknowledged.packets, report.received);
+        self.loss.observe(now, acknowledged.packets, self.heard.proofs.count());
         self.counters.packets_lost = self.loss.lost();
         let feedback = Feedback {
             departed,

@@ -8,12 +8,14 @@ use super::{Paths, pacer};
 use crate::circuit::Egress;
 use crate::crypto::hop_tag;
 use crate::crypto::random::Random;
+use crate::crypto::receipt::Receipts;
 use crate::overlay::Peer;
 use crate::run::{HEADERS, Run, RunSeal, Transmit};
 use crate::session::epochs::{Epochs, Seal};
 use crate::session::sender::Sender;
 use crate::time::Time;
 use crate::wire::IP_UDP_HEADERS;
+use crate::wire::Writer as _;
 use crate::wire::hop::{AEAD_TAG, HopHeader, PacketType};
 use crate::wire::packet::{Kind, Probe};
 
@@ -29,7 +31,7 @@ impl Paths {
     ) -> Option<Peer> {
         // What leaves changes nothing that the sender knows of a path.
         let path = self.paths.iter_mut().find(|path| path.id() == id)?;
-        Some(seal(now, path, with, out, body))
+        Some(seal(now, path, with, self.receipts, out, body))
     }
 
     /// When the next probe is sent.
@@ -46,7 +48,8 @@ impl Paths {
     pub(crate) fn poll_probe_reply(&mut self, now: Time, with: Seal<'_>, out: &mut Vec<u8>) -> Option<Peer> {
         let path = self.paths.iter_mut().find(|path| path.probing().owes_reply())?;
         let token = path.probing_mut().take_reply()?;
-        Some(seal(now, path, with, out, |out| Probe { token }.emit(Kind::ProbeReply, out)))
+        let emit = |out: &mut Vec<u8>| Probe { token }.emit(Kind::ProbeReply, out);
+        Some(seal(now, path, with, self.receipts, out, emit))
     }
 
     /// Writes the next probe that is due. Paths that turn out to be dead leave the schedule.
@@ -70,7 +73,8 @@ impl Paths {
                 let token = random.u64();
                 let path = self.paths.iter_mut().find(|path| path.id() == id)?;
                 path.probing_mut().sent(now, token);
-                return Some(seal(now, path, with, out, |out| Probe { token }.emit(Kind::Probe, out)));
+                let emit = |out: &mut Vec<u8>| Probe { token }.emit(Kind::Probe, out);
+                return Some(seal(now, path, with, self.receipts, out, emit));
             }
         }
         None
@@ -132,7 +136,7 @@ impl Paths {
         random: &mut Random,
         out: &mut Vec<u8>,
     ) -> Option<Run> {
-        let Paths { paths, living, .. } = self;
+        let Paths { paths, living, receipts, .. } = self;
         let path = &mut paths[place];
         let (tokens, rate) = (path.tokens(now), path.mean_rate());
         let (mut segment_size, mut packets, mut symbols) = (0, 0, Vec::new());
@@ -142,8 +146,9 @@ impl Paths {
             let packet = packet_size(batch.symbol_size());
             segment_size = segment_size.max(packet);
             for _ in 0..batch.count() {
-                let number = path.take_symbol_number(now, random);
+                let number = path.take_number(now);
                 header(path, epochs.seal(), number).emit(out);
+                out.put_u32(receipts.of(path.id().0, number));
                 let is_repair = batch.emit(out);
                 batch.sent(path.id(), number, now);
                 path.weigh(packet);
@@ -204,12 +209,14 @@ fn seal(
     now: Time,
     path: &mut Path,
     seal: Seal<'_>,
+    receipts: Receipts,
     out: &mut Vec<u8>,
     body: impl FnOnce(&mut Vec<u8>),
 ) -> Peer {
     let start = out.len();
     let number = path.take_number(now);
     header(path, seal, number).emit(out);
+    out.put_u32(receipts.of(path.id().0, number));
     body(out);
     seal.key.seal(path.id().0, number, out, start);
     hop_tag::sign(&mut out[start..], &path.egress().key);

@@ -15,6 +15,7 @@ use crate::session::redundancy::{PathOutlook, Redundancy, hold_back, unmaskable_
 use crate::session::spread::{Spread, random_quotas};
 use crate::session::stream::Class;
 use crate::time::Time;
+use crate::wire::{IP_UDP_HEADERS, SYMBOL_OVERHEAD};
 
 /// Beyond this rate, in bit/s, RaptorQ's decoding would be the limit: half of what one core decodes (theory §3).
 const RAPTORQ_RATE: f64 = 2e9;
@@ -26,8 +27,8 @@ const MASKED_TIME: f64 = 0.8;
 const SMALLEST_MASKED: usize = 16;
 /// The part of its share in a masked block that a path may get more or less, to fall into step with the others.
 const STEP: f64 = 0.1;
-/// Bytes that headers add to a symbol on the link: 60 of ours and 28 of IPv4 and UDP (design §8).
-const HEADERS: usize = 88;
+/// Bytes that headers add to a symbol on the link: 64 of ours and 28 of IPv4 and UDP (design §8).
+const HEADERS: usize = SYMBOL_OVERHEAD + IP_UDP_HEADERS;
 
 /// What decides on blocks: how large they are, and how many of their symbols each path carries.
 #[derive(Debug)]

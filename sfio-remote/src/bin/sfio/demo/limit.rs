@@ -6,7 +6,7 @@ use super::scene::Scene;
 
 /// Bytes of a full symbol, and of all headers around it: IP, UDP, hop, block, AEAD tag.
 const SYMBOL: f64 = 1_408.0;
-const HEADERS: f64 = 28.0 + 24.0 + 20.0 + 16.0;
+const HEADERS: f64 = 28.0 + 24.0 + 4.0 + 20.0 + 16.0;
 
 /// Application bit/s from the client to all I/O nodes together when each gets the same rate; `None` if one of them is
 /// out of reach.
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn the_limit_of_two_nodes_behind_one_link_is_that_link_shared() {
         let links = vec![link("c", "r", 10.0, 0.1), link("r", "x", 50.0, 0.2), link("r", "y", 50.0, 0.2)];
-        let expected = 10e6 * 0.9 * 0.8 * 1408.0 / 1496.0;
+        let expected = 10e6 * 0.9 * 0.8 * 1408.0 / 1500.0;
         let limit = limit_bps(&scene(links)).expect("both are in reach");
         assert!((limit - expected).abs() < 1.0, "{limit}");
     }
@@ -89,7 +89,7 @@ mod tests {
     fn the_slower_node_sets_the_pace() {
         let links = vec![link("c", "r", 100.0, 0.0), link("r", "x", 3.0, 0.0), link("r", "y", 50.0, 0.0)];
         let limit = limit_bps(&scene(links)).expect("both are in reach");
-        assert!((limit - 6e6 * 1408.0 / 1496.0).abs() < 1.0, "{limit}");
+        assert!((limit - 6e6 * 1408.0 / 1500.0).abs() < 1.0, "{limit}");
     }
 
     #[test]
