@@ -194,13 +194,19 @@ pub struct Limits {
     /// member that holds more than an equal part gets no more. Default 1 GiB: many sessions share it, and few do not
     /// notice.
     pub node_receive_memory: usize,
+    /// Bytes that all sessions of a node together may hold of what was written and is not acknowledged. Members share
+    /// it like `node_receive_memory`; a session may hold 256 KiB in any case. Blocks that are being repaired take up to
+    /// three times their size. Default 1 GiB.
+    pub node_send_memory: usize,
     /// Streams that the peer may have open at once. Default 128: so many small requests share a round trip.
     pub streams: u32,
     /// Paths of a session at once, at most 32: what a report can describe. Default 16.
     pub paths: usize,
-    /// Sessions of a node at once. Default 1,024.
+    /// Sessions of a node at once. Members that open them share the places: one may hold as many as it leaves free for
+    /// others. Default 2,048, of which one member alone has half.
     pub sessions: usize,
-    /// Circuits of others that a node keeps, relayed or ending here. Default 16,384.
+    /// Circuits of others that a node keeps, relayed or ending here; originators share them like sessions. Default
+    /// 16,384.
     pub circuits: usize,
     /// Circuits of one originator that a node keeps. Default 1,024.
     pub circuits_per_originator: usize,
@@ -212,7 +218,7 @@ pub struct Limits {
     /// and their lines take turns. Default 24 MiB, of which a member alone has half: 100 ms of 1 Gbit/s. At least 256
     /// KiB.
     pub relay_memory: usize,
-    /// Neighbours' processes connected at once. Default 1,024.
+    /// Neighbours' processes connected at once, shared by members like sessions. Default 2,048.
     pub neighbours: usize,
 }
 
@@ -335,15 +341,16 @@ impl Default for Limits {
             max_window: 32 << 20,
             receive_memory: 96 << 20,
             node_receive_memory: 1 << 30,
+            node_send_memory: 1 << 30,
             streams: 128,
             paths: 16,
-            sessions: 1_024,
+            sessions: 2_048,
             circuits: 16_384,
             circuits_per_originator: 1_024,
             circuits_per_neighbour: 8_192,
             max_route: 16,
             relay_memory: 24 << 20,
-            neighbours: 1_024,
+            neighbours: 2_048,
         }
     }
 }

@@ -116,6 +116,78 @@ pub fn overlay(bytes: &[u8]) {
     }
 }
 
+/// Changes known inputs at random, as a fuzzer without a compiler's help does.
+#[derive(Debug)]
+pub struct Mutator {
+    seeds: Vec<Vec<u8>>,
+    state: u64,
+    input: Vec<u8>,
+}
+
+/// Values at which lengths and counts often go wrong.
+const EDGES: [u64; 8] = [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0xffff_ffff, u64::MAX];
+/// No input becomes longer than this.
+const LONGEST: usize = 6_000;
+
+impl Mutator {
+    /// Inputs out of `seeds`, by a sequence of numbers that `state` decides.
+    pub fn new(seeds: Vec<Vec<u8>>, state: u64) -> Mutator {
+        Mutator { seeds, state, input: Vec::with_capacity(4 * LONGEST) }
+    }
+
+    /// The next input.
+    pub fn next_input(&mut self) -> &[u8] {
+        self.input.clear();
+        match self.seeds.is_empty() || self.below(16) == 0 {
+            true => (0..self.below(200)).for_each(|_| {
+                let byte = self.below(256) as u8;
+                self.input.push(byte);
+            }),
+            false => {
+                let seed = self.below(self.seeds.len());
+                self.input.extend_from_slice(&self.seeds[seed]);
+            }
+        }
+        for _ in 0..=self.below(6) {
+            self.change();
+        }
+        self.input.truncate(LONGEST);
+        &self.input
+    }
+
+    fn change(&mut self) {
+        let length = self.input.len();
+        let (at, other) = (self.below(length + 1), self.below(length + 1));
+        let (start, end) = (at.min(other), at.max(other));
+        match self.below(7) {
+            0 if at < length => self.input[at] ^= 1 << self.below(8),
+            1 if at < length => self.input[at] = self.below(256) as u8,
+            2 => self.input.truncate(at),
+            3 => drop(self.input.drain(start..end)),
+            4 => self.input.extend_from_within(start..end),
+            5 if !self.seeds.is_empty() => {
+                let seed = self.below(self.seeds.len());
+                let from = self.below(self.seeds[seed].len() + 1);
+                self.input.truncate(at);
+                self.input.extend_from_slice(&self.seeds[seed][from..]);
+            }
+            _ => {
+                let (edge, width) = (EDGES[self.below(EDGES.len())].to_be_bytes(), 1 << self.below(4));
+                let width = width.min(length - at);
+                self.input[at..at + width].copy_from_slice(&edge[8 - width..]);
+            }
+        }
+    }
+
+    /// S. Vigna's splitmix64.
+    fn below(&mut self, end: usize) -> usize {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % end.max(1) as u64) as usize
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::crypto::hop_tag::{self, HopKey};
-use crate::overlay::{MemberId, Overlay, Peer};
+use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
 use crate::time::Time;
 use crate::wire::hop::{HOP_HEADER, HopHeader, Label, PacketType};
 use crate::wire::link::{ChallengeAnswer, GreetingKey};
@@ -157,6 +157,11 @@ impl Neighbours {
         self.processes.len()
     }
 
+    /// How many processes of a member there are.
+    pub(crate) fn count_of(&self, member: MemberId) -> usize {
+        self.of_member(member).count()
+    }
+
     /// A control message for a process, if its connection is up.
     pub(crate) fn send(&mut self, to: Peer, message: Vec<u8>) {
         if self.is_up(to) && self.messages.len() < MAX_MESSAGES {
@@ -273,6 +278,7 @@ impl Neighbours {
     }
 
     fn of_member(&self, member: MemberId) -> impl Iterator<Item = Peer> + '_ {
-        self.processes.keys().copied().filter(move |peer| peer.member == member)
+        let process = move |instance| Peer { member, instance: InstanceId(instance) };
+        self.processes.range(process(0)..=process(u64::MAX)).map(|(peer, _)| *peer)
     }
 }

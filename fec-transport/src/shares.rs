@@ -9,6 +9,15 @@
 
 use std::collections::BTreeMap;
 
+/// What a member may hold in a table whatever others hold there, as long as there is a place at all.
+const LEAST: usize = 4;
+
+/// Whether a member that holds so many of the `limit` places of a table, of which all together hold `used`, may take one
+/// more: it leaves as many free as it then holds.
+pub fn has_place(limit: usize, used: usize, held: usize) -> bool {
+    used < limit && (held < LEAST || held + 1 < limit - used)
+}
+
 /// So much of something, and how much of it each holder has.
 #[derive(Debug, Clone)]
 pub struct Shares<K> {
@@ -99,6 +108,29 @@ mod tests {
             }
             assert!(shares.available(99) >= part / 2 - 1_000, "the next one");
         }
+    }
+
+    /// One member once had all 1,024 sessions, connected processes or circuits of a node if it liked.
+    #[test]
+    fn members_that_take_all_places_they_can_get_leave_some_to_the_next_one() {
+        let limit = 2_048;
+        for members in [1, 2, 7, 100] {
+            let mut held = vec![0; members + 1];
+            for _ in 0..limit {
+                for member in 0..members {
+                    let used = held.iter().sum();
+                    held[member] += usize::from(has_place(limit, used, held[member]));
+                }
+            }
+            let part = limit / (members + 1);
+            assert!(held[..members].iter().all(|held| held.abs_diff(part) <= 1), "{held:?}");
+            let mut used: usize = held.iter().sum();
+            while has_place(limit, used, held[members]) {
+                (used, held[members]) = (used + 1, held[members] + 1);
+            }
+            assert!(held[members] >= (part / 2 - 1).max(LEAST), "{} of {part}", held[members]);
+        }
+        assert!(has_place(1, 0, 0) && !has_place(1, 1, 0));
     }
 
     #[test]

@@ -198,3 +198,22 @@ fn garbage_on_the_control_plane_is_dropped() {
     world.run_for(SECOND);
     assert_eq!(world.application(client).closed, []);
 }
+
+/// All 1,024 places for connected processes could once be taken under one key, and nobody else connected.
+#[test]
+fn a_member_that_connects_as_many_processes_as_it_can_leaves_places_to_others() {
+    use fec_transport::overlay::{InstanceId, Peer};
+    let (mut world, _) = captured();
+    let (client, server, relay) = (world.member("client"), world.member("server"), world.member("r1"));
+    let connected = |node: &fec_transport::Node, member| {
+        node.neighbours().filter(|neighbour| neighbour.is_up && neighbour.peer.member == member).count()
+    };
+    world.act(relay, |now, node, _| {
+        for instance in 1_000..5_000 {
+            node.neighbour_up(now, Peer { member: client, instance: InstanceId(instance) });
+        }
+        assert!((1_000..=1_024).contains(&connected(node, client)), "{}", connected(node, client));
+        node.neighbour_up(now, Peer { member: server, instance: InstanceId(9_999) });
+        assert!(node.neighbours().any(|one| one.is_up && one.peer.instance == InstanceId(9_999)));
+    });
+}

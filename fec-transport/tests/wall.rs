@@ -57,7 +57,7 @@ const FOLDERS: [(&str, &[&str]); 19] = [
     ("fuzzing", &["overlay", "wire"]),
     ("crypto", &["keys", "wire"]),
     ("run", &["overlay", "wire", "crypto"]),
-    ("circuit", &["time", "keys", "overlay", "config", "wire", "crypto"]),
+    ("circuit", &["shares", "time", "keys", "overlay", "config", "wire", "crypto"]),
     ("neighbour", &["time", "overlay", "wire", "crypto"]),
     (
         "session",
@@ -89,6 +89,7 @@ const FOLDERS: [(&str, &[&str]); 19] = [
     (
         "io",
         &[
+            "shares",
             "time",
             "keys",
             "overlay",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::overlay::{MemberId, Overlay};
+use crate::shares::has_place;
 use crate::wire::PROTOCOL_VERSION;
 use crate::wire::circuit::{SetUp, SetUpBody};
 
@@ -119,7 +120,8 @@ impl Quotas {
         let limits = &config.limits;
         refuse_full(&self.by_originator, overlay, originator, limits.circuits_per_originator)?;
         refuse_full(&self.by_neighbour, overlay, neighbour, limits.circuits_per_neighbour)?;
-        if self.total >= limits.circuits {
+        let of_originator = self.by_originator.get(&originator).copied().unwrap_or(0);
+        if !has_place(limits.circuits, self.total, of_originator) {
             return Err(Rejection::Full);
         }
         *self.by_originator.entry(originator).or_default() += 1;

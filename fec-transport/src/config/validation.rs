@@ -107,6 +107,7 @@ impl Limits {
         within("limits.send_buffer", self.send_buffer, 1, usize::MAX)?;
         within("limits.open_blocks", self.open_blocks, 1, MAX_BLOCK_SPAN as usize)?;
         within("limits.send_memory", self.send_memory, 1, usize::MAX)?;
+        within("limits.node_send_memory", self.node_send_memory, 1 << 20, usize::MAX)?;
         within("limits.initial_window", self.initial_window, 1, u32::MAX)?;
         within("limits.max_window", self.max_window, self.initial_window, u32::MAX)?;
         within("limits.streams", self.streams, 1, 1 << 20)?;

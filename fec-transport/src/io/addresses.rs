@@ -26,7 +26,7 @@ struct Greeting {
 }
 
 /// Twice the processes that may be connected at a time: data may still flow to one whose control connection broke.
-const MAX_LEARNED: usize = 2048;
+const MAX_LEARNED: usize = 4_096;
 /// Challenges of one process that are on their way: it greets five times a second until one is answered, so that a
 /// round trip may take three seconds.
 const MAX_CHALLENGES: usize = 16;

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
+use quinn::crypto::rustls::{HandshakeData, NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
@@ -21,11 +21,13 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme,
 };
 
+use crate::circuit::PROTOCOL_VERSION;
 use crate::keys::{Identity, PublicKeys, encode_key};
 use crate::overlay::{MemberId, Overlay};
 
-/// Names the control protocol and its version; two sides without a common one do not talk (ALPN).
-pub(super) const PROTOCOL: &str = "fec-transport/2";
+/// Names the control protocol in ALPN; the version follows. Each side offers its own and all earlier ones, so that the
+/// two agree on the older one's and the newer one can say whom it refuses and why.
+pub(super) const PROTOCOL: &str = "fec-transport/";
 
 /// TLS wants a name for the server; nothing looks at it and it is not sent.
 pub(super) const SERVER_NAME: &str = "member.invalid";
@@ -212,20 +214,20 @@ impl ClientCertVerifier for PinnedKeys {
 
 /// What a dialler brings to a handshake with one of `expected`.
 pub(super) fn client_config(identity: &Identity, expected: PinnedKeys) -> Result<QuicClientConfig, TlsError> {
-    client_config_with(own_key(identity)?, expected, PROTOCOL)
+    client_config_with(own_key(identity)?, expected, PROTOCOL_VERSION)
 }
 
 fn client_config_with(
     key: Arc<CertifiedKey>,
     expected: PinnedKeys,
-    protocol: &str,
+    version: u8,
 ) -> Result<QuicClientConfig, TlsError> {
     let mut config = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(expected))
         .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(key)));
-    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    config.alpn_protocols = protocols(version);
     config.enable_sni = false;
     // A resumed session would skip the check of the key. Without resumption there is no 0-RTT either.
     config.resumption = Resumption::disabled();
@@ -234,23 +236,34 @@ fn client_config_with(
 
 /// What an acceptor brings to a handshake with any of `expected`.
 pub(super) fn server_config(identity: &Identity, expected: PinnedKeys) -> Result<QuicServerConfig, TlsError> {
-    server_config_with(own_key(identity)?, expected, PROTOCOL)
+    server_config_with(own_key(identity)?, expected, PROTOCOL_VERSION)
 }
 
 fn server_config_with(
     key: Arc<CertifiedKey>,
     expected: PinnedKeys,
-    protocol: &str,
+    version: u8,
 ) -> Result<QuicServerConfig, TlsError> {
     let mut config = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(Arc::new(expected))
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
-    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    config.alpn_protocols = protocols(version);
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.max_early_data_size = 0;
     Ok(QuicServerConfig::try_from(config)?)
+}
+
+/// What a side of `version` offers, its own first.
+fn protocols(version: u8) -> Vec<Vec<u8>> {
+    (1..=version).rev().map(|version| format!("{PROTOCOL}{version}").into_bytes()).collect()
+}
+
+/// The version of the older side of a connection whose TLS handshake is done.
+pub(super) fn version_of(connection: &quinn::Connection) -> Option<u8> {
+    let agreed = connection.handshake_data()?.downcast::<HandshakeData>().ok()?.protocol?;
+    std::str::from_utf8(&agreed).ok()?.strip_prefix(PROTOCOL)?.parse().ok()
 }
 
 fn provider() -> Arc<CryptoProvider> {
@@ -279,7 +292,7 @@ pub(super) mod impostor {
         owns: &Identity,
         expected: PinnedKeys,
     ) -> Result<QuicClientConfig, TlsError> {
-        client_config_with(key_pair(claims, owns)?, expected, PROTOCOL)
+        client_config_with(key_pair(claims, owns)?, expected, PROTOCOL_VERSION)
     }
 
     /// As an acceptor.
@@ -288,23 +301,21 @@ pub(super) mod impostor {
         owns: &Identity,
         expected: PinnedKeys,
     ) -> Result<QuicServerConfig, TlsError> {
-        server_config_with(key_pair(claims, owns)?, expected, PROTOCOL)
+        server_config_with(key_pair(claims, owns)?, expected, PROTOCOL_VERSION)
     }
 }
 
-/// A member that still speaks version 1 of the protocol.
+/// A member that speaks the version before this one.
 #[cfg(test)]
 pub(super) mod outdated {
     use super::*;
-
-    const PROTOCOL: &str = "fec-transport/1";
 
     /// As a dialler.
     pub(in crate::io) fn client(
         identity: &Identity,
         expected: PinnedKeys,
     ) -> Result<QuicClientConfig, TlsError> {
-        client_config_with(own_key(identity)?, expected, PROTOCOL)
+        client_config_with(own_key(identity)?, expected, PROTOCOL_VERSION - 1)
     }
 
     /// As an acceptor.
@@ -312,6 +323,6 @@ pub(super) mod outdated {
         identity: &Identity,
         expected: PinnedKeys,
     ) -> Result<QuicServerConfig, TlsError> {
-        server_config_with(own_key(identity)?, expected, PROTOCOL)
+        server_config_with(own_key(identity)?, expected, PROTOCOL_VERSION - 1)
     }
 }

@@ -35,6 +35,7 @@ use crate::routes::job::{Plan, PlanJob, Purpose};
 use crate::routes::plan::is_reachable;
 use crate::run::{Ecn, Run, Transmit};
 use crate::session::{Class, Job, JobResult, Read, Session};
+use crate::shares::has_place;
 use crate::time::Time;
 use crate::wire::control_type;
 use relayed::Relayed;
@@ -147,7 +148,8 @@ impl Node {
             return;
         }
         let is_known = self.neighbours.greets_with(peer).is_some();
-        if !is_known && self.neighbours.count() >= self.config.limits.neighbours {
+        let (all, of_member) = (self.neighbours.count(), self.neighbours.count_of(peer.member));
+        if !is_known && !has_place(self.config.limits.neighbours, all, of_member) {
             tracing::warn!(member = %self.overlay.name(peer.member), "too many neighbours are connected");
             return;
         }

@@ -16,9 +16,10 @@ use crate::routes::detour::Health;
 use crate::routes::dialler::Attempt;
 use crate::run::Run;
 use crate::session::{
-    Bottlenecks, Job, JobResult, Name, Path, PathId, PathState, PeerLimits, Role, Session, SessionSetUp,
-    SharedPool,
+    Bottlenecks, Job, JobResult, Name, Path, PathId, PathState, PeerLimits, Role, SendPool, Session,
+    SessionSetUp, SharedPool,
 };
+use crate::shares::has_place;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 use crate::wire::hop::HopHeader;
@@ -58,6 +59,7 @@ pub(super) struct Sessions {
     /// The session whose turn it is to send.
     turn: SessionId,
     window_pool: SharedPool,
+    send_pool: SendPool,
     /// The links that the paths of all sessions cross.
     bottlenecks: Bottlenecks,
     events: VecDeque<Event>,
@@ -72,6 +74,7 @@ impl Sessions {
     pub(super) fn new(me: Peer, identity: Arc<Identity>, config: Arc<Config>, random: Random) -> Sessions {
         Sessions {
             window_pool: SharedPool::new(config.limits.node_receive_memory),
+            send_pool: SendPool::new(config.limits.node_send_memory),
             me,
             identity,
             config,
@@ -295,14 +298,20 @@ impl Sessions {
 
     /// The circuits whose paths have been dead for so long that they are given up.
     pub(super) fn hopeless(&self, now: Time) -> Vec<CircuitId> {
-        let is_hopeless = |(session, path): &(SessionId, PathId)| {
-            self.by_id.get(session).is_some_and(|session| {
+        // Each session is asked once; hardly any has such a path, and only then are the circuits looked at.
+        let hopeless: BTreeSet<(SessionId, PathId)> = self
+            .by_id
+            .iter()
+            .flat_map(|(id, session)| {
                 let patience = if session.is_initiator() { HOPELESS } else { HOPELESS_AT_RESPONDER };
-                session.paths().hopeless(now, patience).contains(path)
+                session.paths().hopeless(now, patience).into_iter().map(|path| (*id, path))
             })
-        };
-        let hopeless = self.carried.iter().filter(|(_, carried)| is_hopeless(carried));
-        hopeless.map(|(circuit, _)| *circuit).collect()
+            .collect();
+        if hopeless.is_empty() {
+            return Vec::new();
+        }
+        let carriers = self.carried.iter().filter(|(_, carried)| hopeless.contains(carried));
+        carriers.map(|(circuit, _)| *circuit).collect()
     }
 
     /// What a path of a session tells of its links.
@@ -396,7 +405,8 @@ impl Sessions {
         if self.is_draining {
             return Err("it is shutting down");
         }
-        if self.by_id.len() >= self.config.limits.sessions {
+        let of_originator = self.by_token.range((originator, 0)..=(originator, u64::MAX)).count();
+        if !has_place(self.config.limits.sessions, self.by_id.len(), of_originator) {
             return Err("too many sessions are open here");
         }
         let random = self.random.fork();
@@ -453,8 +463,9 @@ impl Sessions {
         let member = overlay.name(peer.member);
         let span =
             tracing::info_span!("session", id = id.0, peer = member, incoming = role == Role::Responder);
-        let pool = self.window_pool.clone();
-        let set_up = SessionSetUp { name, keys, identity, peer_key, peer_limits, random, span, pool };
+        let (pool, send_pool) = (self.window_pool.clone(), self.send_pool.clone());
+        let set_up =
+            SessionSetUp { name, keys, identity, peer_key, peer_limits, random, span, pool, send_pool };
         self.by_id.insert(id, Session::new(set_up, Arc::clone(&self.config), now));
         self.touch(id);
     }

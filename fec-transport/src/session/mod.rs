@@ -12,6 +12,7 @@ pub(crate) mod epochs;
 mod job;
 mod lifecycle;
 mod misbehaviour;
+mod outgoing;
 mod packets;
 mod paths;
 mod rate;
@@ -34,6 +35,7 @@ use tracing::Span;
 pub use delivery::{Delivery, Gap};
 pub use job::{Job, JobResult};
 pub(crate) use lifecycle::Name;
+pub(crate) use outgoing::SendPool;
 pub(crate) use paths::{Path, Paths};
 pub use paths::{PathCounters, PathId, PathState, PathStatus};
 pub(crate) use rate::bottlenecks::Bottlenecks;
@@ -55,6 +57,7 @@ use crate::time::Time;
 use epochs::{Ends, Epochs};
 use job::{Done, Work};
 use lifecycle::Lifecycle;
+use outgoing::Outgoing;
 use receiver::Receiver;
 use reporting::Reporting;
 use sender::Sender;
@@ -74,6 +77,8 @@ pub(crate) struct SessionSetUp {
     pub(crate) span: Span,
     /// The bytes by which windows may grow, which all sessions of the node share.
     pub(crate) pool: SharedPool,
+    /// The memory for what was written and is not acknowledged, which they share as well.
+    pub(crate) send_pool: SendPool,
 }
 
 /// A session.
@@ -140,11 +145,11 @@ impl Session {
         let ends = Ends { identity, peer_key, token: name.token, role: name.role };
         let random = set_up.random.fork();
         let receipts = Receipts::new(set_up.random.bytes());
-        let (at_once, send_buffer) = (config.limits.streams, config.limits.send_buffer);
+        let outgoing = Outgoing::new(set_up.send_pool, name.peer.member);
         Session {
             lifecycle: Lifecycle::new(now, name, set_up.span),
             paths: Paths::new(name.id, Arc::clone(&config), receipts),
-            streams: StreamsState::new(name.id, name.role, at_once, peer_limits, send_buffer),
+            streams: StreamsState::new(name.id, name.role, &config.limits, peer_limits, outgoing),
             reporting: Reporting::new(now),
             sender: Sender::new(&config, now),
             receiver: Receiver::new(&config.limits, set_up.pool, name.peer.member),

@@ -78,6 +78,8 @@ impl Session {
             Kind::ProbeReply => {
                 let Probe { token } = Probe::parse(body)?;
                 self.paths.on_probe_reply(now, path, token, bottlenecks);
+                // Sessions that are idle, too, learn that others have given memory back.
+                self.streams().offer_room();
             }
             Kind::Renewal => self.epochs.on_question(path, &Renewal::parse(body)?)?,
             Kind::RenewalAnswer => self.epochs.on_answer(now, &Renewal::parse(body)?)?,
@@ -123,6 +125,7 @@ impl Session {
             self.streams().sending_over(now, number);
         }
         self.streams().write_control(now);
+        self.streams().offer_room();
         Ok(())
     }
 

@@ -150,6 +150,11 @@ impl Sender {
         self.streams.values().map(SendStream::buffered).sum()
     }
 
+    /// The same and those that became blocks and are on their way: what was written and is not acknowledged.
+    pub(crate) fn held(&self) -> usize {
+        self.buffered() + self.source_bytes
+    }
+
     pub(crate) fn open(&mut self, stream: u32, credit: u64) {
         self.streams.insert(stream, SendStream::new(credit, Class::Bulk));
     }
@@ -194,6 +199,11 @@ impl Sender {
         }
         let timer = |stream: &SendStream| self.forming.protection(stream.class()).block_timer;
         self.streams.values().filter_map(|stream| stream.forms_at(timer(stream))).min()
+    }
+
+    /// Whether any writer was told to wait.
+    pub(crate) fn has_waiting_writers(&self) -> bool {
+        self.streams.values().any(SendStream::is_waited_for)
     }
 
     /// The streams whose writers wait although their buffers are filled to less than `level`; they wait no more.

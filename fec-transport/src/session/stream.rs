@@ -124,6 +124,11 @@ impl SendStream {
         self.buffered() <= level && std::mem::take(&mut self.writer_waits)
     }
 
+    /// Whether its writer was told to wait.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.writer_waits
+    }
+
     /// A block of the stream has been delivered or given up.
     pub(crate) fn block_over(&mut self) {
         self.open_blocks -= 1;

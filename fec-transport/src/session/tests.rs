@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::circuit::Egress;
+use crate::config::Limits;
 use crate::crypto::handshake::{Initiator, Occasion, Responder};
 use crate::crypto::hop_tag::HopKey;
 use crate::event::SessionId;
@@ -49,6 +52,7 @@ fn pair(config: Config) -> Pair {
             random: random(5 + number as u8),
             span: Span::none(),
             pool: SharedPool::new(1 << 30),
+            send_pool: SendPool::new(config.limits.node_send_memory),
         };
         let mut session = Session::new(set_up, Arc::clone(&config), Time::ZERO);
         for id in [1, 2] {
@@ -468,4 +472,30 @@ fn handshakes_from_the_wrong_side_or_before_their_time_end_the_session() {
     assert_eq!(server.epochs.on_question(PathId(1), &renewal(2)), Err(BadRenewal::Early(2)));
     assert_eq!(server.epochs.on_question(PathId(1), &renewal(1)), Err(BadRenewal::Broken(1)));
     assert_eq!(server.epochs.on_question(PathId(1), &renewal(0)), Ok(()), "an old one comes late");
+}
+
+/// What a peer that reads nothing had written to it stayed within each session's bounds only: 32 MiB for each of them.
+#[test]
+fn what_peers_do_not_read_is_bounded_by_member_and_writers_go_on_when_it_is_read() {
+    let config =
+        Config { limits: Limits { node_send_memory: 4 << 20, ..Limits::default() }, ..Config::default() };
+    let mut pair = pair(config);
+    pair.run(Duration::from_millis(200), |_, _| true);
+    let piece = Bytes::from(vec![7; 1 << 20]);
+    let now = pair.now;
+    let streams: Vec<StreamId> =
+        (0..100).map(|_| pair.ends[CLIENT].open_stream().expect("a stream")).collect();
+    let mut written: u64 = 0;
+    for stream in streams.iter().cycle().take(300) {
+        written += pair.ends[CLIENT].streams().write_bytes(now, stream.number, &piece).expect("open") as u64;
+    }
+    assert!((2 << 20..(2 << 20) + (512 << 10)).contains(&written), "half of it: {written}");
+    while pair.ends[CLIENT].poll_event().is_some() {}
+    // The peer takes what its credit allows, and the writers of the streams go on.
+    pair.run(Duration::from_secs(1), |_, _| true);
+    let is_writable = |event| matches!(event, Event::Writable { .. });
+    assert!(std::iter::from_fn(|| pair.ends[CLIENT].poll_event()).any(is_writable));
+    pair.ends[CLIENT].streams().reset(pair.now, streams[0].number, 1);
+    let status = pair.ends[CLIENT].status();
+    assert!(status.memory <= 3 << 20, "{}", status.memory);
 }

@@ -11,11 +11,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, WriteError};
+use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, VarInt, WriteError};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::message::{Hello, MessageError, read_message, write_message};
+use crate::circuit::PROTOCOL_VERSION as VERSION;
+use crate::io::tls;
 use crate::overlay::{InstanceId, MemberId, Peer};
 
 /// Messages that may wait for one neighbour's connection. The node sends a handful per second and circuit; a
@@ -68,6 +70,15 @@ pub(super) enum Farewell {
     Crowded = 4,
     /// A newer overlay file joins the two by no link.
     Revoked = 5,
+    /// The peer speaks an older version of the protocol.
+    Outdated = 6,
+}
+
+impl Farewell {
+    /// The code with which it closes the connection.
+    fn code(self) -> VarInt {
+        VarInt::from_u32(self as u32)
+    }
 }
 
 /// Why a connection was not established.
@@ -79,6 +90,9 @@ pub(super) enum HandshakeError {
     /// The other side refused, or was refused, or did not answer.
     #[error("no connection")]
     Refused(#[from] ConnectionError),
+    /// The other side speaks an older version of the protocol.
+    #[error("it speaks version {0} of the protocol and this member version {VERSION}: update the older one")]
+    Outdated(u8),
     /// The Hello could not be sent.
     #[error("no Hello could be sent")]
     Unsent(#[from] WriteError),
@@ -92,7 +106,7 @@ pub(super) enum HandshakeError {
     #[error("no answer")]
     Silent,
     /// Everything together took too long.
-    #[error("the handshake took longer than {HANDSHAKE_LIMIT:?}")]
+    #[error("the handshake, or its first message, took longer than it may")]
     TooSlow,
     /// The key belongs to no neighbour; the check within TLS makes this impossible.
     #[error("the key at the other end belongs to no neighbour")]
@@ -112,23 +126,34 @@ impl HandshakeError {
         self.code() == Some(ACCESS_DENIED)
     }
 
-    /// Whether the two sides speak no version of the control protocol in common; both of them notice.
-    pub(super) fn is_for_the_version(&self) -> bool {
+    /// Whether the two sides have no name of the control protocol in common; both of them notice.
+    pub(super) fn is_for_the_protocol(&self) -> bool {
         self.code() == Some(NO_APPLICATION_PROTOCOL)
+    }
+
+    /// Whether one side speaks an older version than the other, whichever of them found out; the error, or what it
+    /// comes from, names both.
+    pub(super) fn is_for_the_version(&self) -> bool {
+        match self.end_of_connection() {
+            Some(ConnectionError::ApplicationClosed(close)) => close.error_code == Farewell::Outdated.code(),
+            _ => matches!(self, HandshakeError::Outdated(_)),
+        }
     }
 
     /// The code with which one side ended the connection.
     fn code(&self) -> Option<u64> {
+        match self.end_of_connection()? {
+            ConnectionError::ConnectionClosed(close) => Some(close.error_code.into()),
+            ConnectionError::TransportError(error) => Some(error.code.into()),
+            _ => None,
+        }
+    }
+
+    fn end_of_connection(&self) -> Option<&ConnectionError> {
         match self {
             HandshakeError::Refused(error)
             | HandshakeError::Unsent(WriteError::ConnectionLost(error))
-            | HandshakeError::NoHello(MessageError::Broken(ReadError::ConnectionLost(error))) => {
-                match error {
-                    ConnectionError::ConnectionClosed(close) => Some(close.error_code.into()),
-                    ConnectionError::TransportError(error) => Some(error.code.into()),
-                    _ => None,
-                }
-            }
+            | HandshakeError::NoHello(MessageError::Broken(ReadError::ConnectionLost(error))) => Some(error),
             _ => None,
         }
     }
@@ -160,6 +185,7 @@ impl Established {
         member: MemberId,
         shared: &Shared,
     ) -> Result<Established, HandshakeError> {
+        check_version(&connection)?;
         let streams = connection.open_bi().await?;
         Self::greet(connection, streams, member, shared).await
     }
@@ -170,6 +196,7 @@ impl Established {
         member: MemberId,
         shared: &Shared,
     ) -> Result<Established, HandshakeError> {
+        check_version(&connection)?;
         let streams = connection.accept_bi().await?;
         Self::greet(connection, streams, member, shared).await
     }
@@ -206,6 +233,18 @@ impl Established {
         // If nobody listens any more, nobody needs to know.
         let _ = shared.signals.send(Signal::Down(id)).await;
     }
+}
+
+/// Refuses a peer of an older version, and tells it why: of the two sides only the newer one knows both versions.
+fn check_version(connection: &Connection) -> Result<(), HandshakeError> {
+    let version = tls::version_of(connection).unwrap_or_default();
+    if version == VERSION {
+        return Ok(());
+    }
+    let reason =
+        format!("I speak version {VERSION} of the protocol and you version {version}: update the older one");
+    connection.close(Farewell::Outdated.code(), reason.as_bytes());
+    Err(HandshakeError::Outdated(version))
 }
 
 async fn deliver(mut stream: RecvStream, id: ConnectionId, signals: &mpsc::Sender<Signal>) -> Farewell {
@@ -245,8 +284,9 @@ fn say_farewell(connection: &Connection, farewell: Farewell) {
         Farewell::BadMessage => b"not a message",
         Farewell::Crowded => b"too many neighbours",
         Farewell::Revoked => b"my overlay file does not list you as a neighbour",
+        Farewell::Outdated => b"you speak an older version of the protocol",
     };
-    connection.close(quinn::VarInt::from_u32(farewell as u32), reason);
+    connection.close(farewell.code(), reason);
 }
 
 /// Where messages to a neighbour go. When it is dropped, the connection sends what is queued and ends.

@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use super::back_off::BackOff;
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
+use crate::circuit::PROTOCOL_VERSION as VERSION;
 use crate::io::tls::{PROTOCOL, SERVER_NAME};
 use crate::overlay::MemberId;
 
@@ -85,11 +86,11 @@ impl Dialler {
                 %address,
                 "a neighbour does not know this member's key: its overlay file is another one"
             );
-        } else if error.is_for_the_version() && failures == 0 {
+        } else if error.is_for_the_protocol() && failures == 0 {
             tracing::warn!(
                 neighbour,
                 %address,
-                "a neighbour does not speak the protocol {PROTOCOL}: one of the two members needs \
+                "a neighbour does not speak {PROTOCOL}{VERSION} or older: one of the two members needs \
                  another version of this program; trying again"
             );
         } else if failures == 0 {

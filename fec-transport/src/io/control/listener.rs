@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::error::Error as _;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quinn::{ConnectionError, Incoming};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -11,7 +12,12 @@ use tokio::time::timeout;
 
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
 use super::doorstep::Doorstep;
+use crate::circuit::PROTOCOL_VERSION as VERSION;
 use crate::io::tls::{PROTOCOL, PinnedKeys};
+
+/// How long a ClientHello may take to be whole: a second part that was lost is sent again after one second (RFC 9002
+/// §6.2.2). Whoever sends half of one has shown no more than an address.
+const CLIENT_HELLO_LIMIT: Duration = Duration::from_secs(2);
 
 /// Addresses of strangers that the log remembers, so that it names each once.
 const MAX_REMEMBERED_STRANGERS: usize = 1024;
@@ -86,9 +92,14 @@ impl Listener {
             Ok(Ok(())) => {}
             Ok(Err((from, error))) if error.is_for_the_version() => {
                 if self.strangers.is_new(from) {
+                    tracing::warn!(%from, cause = error.source(), "a neighbour cannot connect ({error})");
+                }
+            }
+            Ok(Err((from, error))) if error.is_for_the_protocol() => {
+                if self.strangers.is_new(from) {
                     tracing::warn!(
                         %from,
-                        "refused somebody on the control plane who does not speak the protocol {PROTOCOL}"
+                        "refused somebody on the control plane who does not speak {PROTOCOL}{VERSION} or older"
                     );
                 }
             }
@@ -112,7 +123,9 @@ async fn welcome(
     neighbours: PinnedKeys,
     shared: Arc<Shared>,
 ) -> Result<(), HandshakeError> {
-    let connection = incoming.accept()?.await?;
+    let mut connecting = incoming.accept()?;
+    timeout(CLIENT_HELLO_LIMIT, connecting.handshake_data()).await.map_err(|_| HandshakeError::TooSlow)??;
+    let connection = connecting.await?;
     let member = neighbours.member_at(&connection).ok_or(HandshakeError::Stranger)?;
     let established = Established::accept(connection, member, &shared).await?;
     tokio::spawn(async move { established.run(&shared).await });

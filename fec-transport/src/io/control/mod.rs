@@ -32,7 +32,8 @@ use self::dialler::Dialler;
 use self::listener::Listener;
 use super::tls::{self, PinnedKeys, TlsError};
 use crate::keys::Identity;
-use crate::overlay::{LinkId, MemberId, Overlay, Peer};
+use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
+use crate::shares::has_place;
 
 /// A connection over which nothing came for so long is broken, and with it the link (design §6).
 const IDLE_LIMIT_MS: u32 = 3_000;
@@ -56,8 +57,8 @@ const INITIAL_BUFFER: u64 = 4 * 1024;
 /// Messages of all neighbours that wait for the node.
 const MAX_WAITING_SIGNALS: usize = 256;
 
-/// Processes that may be connected at a time.
-const MAX_NEIGHBOURS: usize = 1024;
+/// Processes that may be connected at a time; members share the places.
+const MAX_NEIGHBOURS: usize = 2_048;
 
 /// How long all connections may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1_500);
@@ -271,7 +272,9 @@ impl ControlPlane {
             self.peers.remove(&old.id);
             self.ready.push_back(ControlEvent::Down(peer));
         }
-        if self.outlets.len() >= MAX_NEIGHBOURS {
+        let process = |instance| Peer { member: peer.member, instance: InstanceId(instance) };
+        let of_member = self.outlets.range(process(0)..=process(u64::MAX)).count();
+        if !has_place(MAX_NEIGHBOURS, self.outlets.len(), of_member) {
             return outlet.close(Farewell::Crowded);
         }
         self.peers.insert(outlet.id, peer);

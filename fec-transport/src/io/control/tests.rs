@@ -9,8 +9,9 @@ use tokio::time::timeout;
 use super::connection::HandshakeError;
 use super::message::{Hello, MAX_MESSAGE, read_message, write_message};
 use super::*;
+use crate::circuit::PROTOCOL_VERSION;
 use crate::io::testing::{Scene, identity, loopback};
-use crate::overlay::{InstanceId, Reach};
+use crate::overlay::Reach;
 
 /// Longer than anything here takes on a busy machine; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -246,6 +247,61 @@ async fn a_member_without_a_link_to_this_one_is_a_stranger_too() {
     expect_first(&mut relay, &scene, "client").await;
 }
 
+/// Dials the relay from another network of this machine and lets the handshake hang: after the Retry one more datagram
+/// of it arrives. Returns when the relay has answered that.
+#[cfg(target_os = "linux")]
+async fn hang(scene: &Scene) -> (quinn::Endpoint, quinn::Connecting) {
+    let relay = scene.overlay.member(scene.member("relay")).control.expect("it listens");
+    let way = tokio::net::UdpSocket::bind("127.0.1.1:0").await.expect("all of 127.0.0.0/8 is this machine");
+    let client = RawClient::new(identity("stranger"));
+    let pinned = PinnedKeys::of(&scene.overlay, [scene.member("relay")]);
+    let tls = tls::client_config(&client.identity, pinned).expect("a configuration");
+    let config = quinn::ClientConfig::new(Arc::new(tls));
+    let address = way.local_addr().expect("bound");
+    let connecting = client.endpoint.connect_with(config, address, tls::SERVER_NAME).expect("an attempt");
+    let back = client.endpoint.local_addr().expect("bound");
+    let (mut buffer, mut was_sent_back, mut is_begun) = ([0; 2_048], false, false);
+    loop {
+        let (length, from) =
+            timeout(PATIENCE, way.recv_from(&mut buffer)).await.expect("in time").expect("open");
+        let to = match from == relay {
+            true if is_begun => return (client.endpoint, connecting),
+            true => back,
+            false if is_begun => continue,
+            false => relay,
+        };
+        was_sent_back |= to == back;
+        is_begun = was_sent_back && to == relay;
+        way.send_to(&buffer[..length], to).await.expect("loopback takes it");
+    }
+}
+
+/// 64 handshakes that hang once took all places, and members waited for seconds or did not get in.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn members_connect_while_somebody_lets_more_handshakes_hang_than_there_are_places() {
+    let scene = Arc::new(client_and_relay());
+    let mut relay = start(&scene, "relay", 1);
+    let mut hanging = Vec::new();
+    for _ in 0..super::doorstep::MAX_HANDSHAKES {
+        hanging.push(hang(&scene).await);
+    }
+    let of_attacker = Arc::clone(&scene);
+    let attack = tokio::spawn(async move {
+        loop {
+            hanging.push(hang(&of_attacker).await);
+            hanging.remove(0);
+        }
+    });
+    for instance in 1..=8 {
+        let _client = start(&scene, "client", instance);
+        let up = ControlEvent::Up(peer(&scene, "client", instance));
+        while next(&mut relay).await != up {}
+        assert!(!attack.is_finished(), "the attack goes on");
+    }
+    attack.abort();
+}
+
 #[tokio::test]
 async fn a_dialler_refuses_whoever_has_another_key_than_the_neighbour() {
     let scene = client_and_relay();
@@ -301,8 +357,21 @@ async fn an_acceptor_that_presents_the_neighbours_public_key_without_owning_it_i
     assert_eq!(client.try_next_event(), None);
 }
 
+/// The words with which a connection was refused because of its version.
+fn words_about_versions(reason: &ConnectionError) -> String {
+    assert!(is_farewell(reason, Farewell::Outdated), "{reason}");
+    let ConnectionError::ApplicationClosed(close) = reason else { panic!("{reason}") };
+    String::from_utf8(close.reason.to_vec()).expect("words")
+}
+
+fn both_versions() -> String {
+    let (ours, older) = (PROTOCOL_VERSION, PROTOCOL_VERSION - 1);
+    format!("I speak version {ours} of the protocol and you version {older}: update the older one")
+}
+
+/// Once TLS only said that there was no common protocol.
 #[tokio::test]
-async fn a_member_of_an_older_version_is_refused_and_both_ends_know_why() {
+async fn a_dialler_of_an_older_version_is_told_both_versions() {
     let scene = client_and_relay();
     let mut relay = start(&scene, "relay", 1);
     let raw = RawClient::new(identity("client"));
@@ -311,17 +380,24 @@ async fn a_member_of_an_older_version_is_refused_and_both_ends_know_why() {
     let config = quinn::ClientConfig::new(Arc::new(tls));
     let address = scene.overlay.member(scene.member("relay")).control.expect("it listens");
     let connecting = raw.endpoint.connect_with(config, address, tls::SERVER_NAME).expect("an attempt");
-    let reason = timeout(PATIENCE, connecting).await.expect("an answer").expect_err("a refusal");
+    let connection = timeout(PATIENCE, connecting).await.expect("an answer").expect("a common protocol");
+    let reason = timeout(PATIENCE, connection.closed()).await.expect("a close");
+    assert_eq!(words_about_versions(&reason), both_versions());
     assert!(HandshakeError::from(reason).is_for_the_version());
     expect_first(&mut relay, &scene, "client").await;
+}
 
+#[tokio::test]
+async fn an_acceptor_of_an_older_version_is_told_both_versions() {
     let scene = client_and_relay();
     let pinned = PinnedKeys::of(&scene.overlay, [scene.member("client")]);
     let tls = tls::outdated::server(&identity("relay"), pinned).expect("a config");
     let mut client = start(&scene, "client", 2);
-    let incoming = dialled(&scene, tls).await;
-    let reason = incoming.await.expect_err("there is no common version");
-    assert!(HandshakeError::from(reason).is_for_the_version());
+    let reason = match dialled(&scene, tls).await.await {
+        Ok(connection) => timeout(PATIENCE, connection.closed()).await.expect("a close"),
+        Err(reason) => reason,
+    };
+    assert_eq!(words_about_versions(&reason), both_versions());
     assert_eq!(client.try_next_event(), None);
 }
 

@@ -10,9 +10,11 @@ use bytes::Bytes;
 pub(crate) use numbers::{Role, TooManyStreams};
 
 use super::misbehaviour::Misbehaviour;
+use super::outgoing::Outgoing;
 use super::receiver::{Progress, Receiver};
 use super::sender::Sender;
 use super::stream::{Class, Read, SendStream};
+use crate::config::Limits;
 use crate::event::{Event, SessionId, StreamError, StreamId};
 use crate::time::Time;
 use crate::wire::stream_control::{CONTROL_STREAM, StreamControl};
@@ -44,27 +46,31 @@ pub(crate) struct StreamsState {
     initial_window: u32,
     /// Bytes that a stream takes from its writer.
     send_buffer: usize,
+    /// What the node has for what was written.
+    outgoing: Outgoing,
     /// Whether an open was refused for the peer's limit.
     opener_waits: bool,
 }
 
 impl StreamsState {
-    /// The streams of a session whose peer has told its limits, and may have `at_once` streams open itself.
+    /// The streams of a session whose peer has told its limits; `ours` are this node's, `outgoing` is the memory for
+    /// what is written.
     pub(crate) fn new(
         session: SessionId,
         role: Role,
-        at_once: u32,
+        ours: &Limits,
         peer: PeerLimits,
-        send_buffer: usize,
+        outgoing: Outgoing,
     ) -> StreamsState {
-        let mut numbers = Numbers::new(role, at_once);
+        let mut numbers = Numbers::new(role, ours.streams);
         numbers.allow(peer.streams);
         StreamsState {
             session,
             numbers,
             control: Control::default(),
             initial_window: peer.initial_window,
-            send_buffer,
+            send_buffer: ours.send_buffer,
+            outgoing,
             opener_waits: false,
         }
     }
@@ -107,12 +113,12 @@ impl Streams<'_> {
     }
 
     pub(crate) fn write(&mut self, now: Time, number: u32, data: &[u8]) -> Result<usize, StreamError> {
-        let limit = self.buffer_limit();
+        let limit = self.buffer_limit(number);
         Ok(self.writable(number)?.write(now, data, limit))
     }
 
     pub(crate) fn write_bytes(&mut self, now: Time, number: u32, data: &Bytes) -> Result<usize, StreamError> {
-        let limit = self.buffer_limit();
+        let limit = self.buffer_limit(number);
         Ok(self.writable(number)?.write_bytes(now, data, limit))
     }
 
@@ -149,7 +155,14 @@ impl Streams<'_> {
 
     /// Bytes that a stream may have in its buffer now. A peer that reads none of many streams fills the buffers of all
     /// of them, so a stream may have as much as all together leave free, and [`LEAST_BUFFER`] in any case.
-    fn buffer_limit(&self) -> usize {
+    /// What the node has for the peer's sessions bounds it in turn.
+    fn buffer_limit(&mut self, number: u32) -> usize {
+        let own = self.sender.stream(number).map_or(0, |stream| stream.buffered());
+        let held = self.sender.held();
+        self.session_limit().min(own + self.state.outgoing.available(held))
+    }
+
+    fn session_limit(&self) -> usize {
         let whole = self.state.send_buffer.saturating_mul(FULL_BUFFERS);
         let left = whole.saturating_sub(self.sender.buffered());
         left.max(LEAST_BUFFER).min(self.state.send_buffer)
@@ -236,6 +249,7 @@ impl Streams<'_> {
         self.sender.close(number);
         self.receiver.close(number);
         self.state.control.forget(number);
+        self.state.outgoing.settle(self.sender.held());
         self.write_control(now);
     }
 
@@ -264,9 +278,14 @@ impl Streams<'_> {
         }
     }
 
-    /// Tells waiting writers that there is room, once half of their buffer is free.
+    /// Tells waiting writers that there is room, once half of their buffer is free, and the node has memory.
     pub(super) fn offer_room(&mut self) {
-        for number in self.sender.take_relieved(self.buffer_limit() / 2) {
+        let held = self.sender.held();
+        self.state.outgoing.settle(held);
+        if !self.sender.has_waiting_writers() || self.state.outgoing.available(held) < LEAST_BUFFER {
+            return;
+        }
+        for number in self.sender.take_relieved(self.session_limit() / 2) {
             let stream = self.id(number);
             self.events.push_back(Event::Writable { stream });
         }
