@@ -105,7 +105,8 @@ impl Balance {
             } else {
                 self.reach_from_near(begin..end, tolerance);
             }
-            let found = self.queue[end..].iter().filter(|&&node| self.excess[node as usize] > tolerance).count();
+            let found =
+                self.queue[end..].iter().filter(|&&node| self.excess[node as usize] > tolerance).count();
             (missing, level, begin) = (missing - found, level + 1, end);
         }
         (excesses, missing)
