@@ -184,11 +184,14 @@ fn demands() -> Vec<(&'static str, Vec<u8>)> {
     names.into_iter().zip(texts.map(String::into_bytes)).collect()
 }
 
+/// Reads bytes, whatever they are.
+type Reader = Box<dyn Fn(&[u8])>;
+
 /// Something that reads bytes, with whole files for it.
 struct Target {
     name: String,
     files: Vec<Vec<u8>>,
-    read: Box<dyn Fn(&[u8])>,
+    read: Reader,
 }
 
 fn targets() -> Vec<Target> {
