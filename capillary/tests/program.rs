@@ -268,6 +268,14 @@ fn one_file_may_be_standard_input() {
 }
 
 #[test]
+fn a_map_of_a_network_without_a_name_is_called_after_its_file() {
+    let nameless = file("backbone.csv", "from,to\na,b\nb,c\n");
+    let map = printed(&["draw", &nameless, "--gravity", "2"]);
+    assert!(map.contains(">backbone<") && !map.contains(">Network<"), "{map}");
+    assert!(printed(&["draw", ABILENE, "--gravity", "2"]).contains(">Abilene<"));
+}
+
+#[test]
 fn a_drawing_shows_every_link_and_the_legend() {
     let svg = printed(&["draw", ABILENE, "--from", "4", "--to", "7"]);
     assert_eq!(svg.matches("<title>link").count(), 14);
