@@ -1,11 +1,18 @@
 //! The routings that capillary routing is compared with.
 
+use std::num::NonZeroU32;
+
 use crate::cut::minimum_cut;
-use crate::matrix::{self, Demand, TrafficMatrix};
+use crate::matrix::{self, ArcUse, Demand, MatrixError, TrafficMatrix};
 use crate::minimum_cost::MinimumCostFlow;
 use crate::routing::Routing;
 use crate::solver::{SolveError, check_pair, unreachable};
 use crate::topology::{Link, LinkId, NodeId, Orientation, Topology};
+
+/// Random multipath as the programs show it: so many paths for each demand, and always the same.
+pub const RANDOM_PATHS: NonZeroU32 = NonZeroU32::new(8).unwrap();
+/// Where the dice of [`RANDOM_PATHS`] begin.
+pub const RANDOM_SEED: u64 = 1;
 
 /// Amounts below this, of a unit, are round-off.
 const ROUND_OFF: f64 = 1e-12;
@@ -94,11 +101,42 @@ pub fn equal_cost_multipath(
     source: NodeId,
     target: NodeId,
 ) -> Result<Routing, SolveError> {
-    check_pair(topology, source, target)?;
-    let traffic = TrafficMatrix::new(vec![Demand { source, target, amount: 1.0 }]);
     let length = |link| topology.link_weight(link).length();
-    let arcs = matrix::equal_cost_multipath(topology, &traffic, length)
-        .map_err(|_| unreachable(topology, source, target))?;
+    of_unit(topology, source, target, |unit| matrix::equal_cost_multipath(topology, unit, length))
+}
+
+/// Equal shares on `paths` paths, each the shortest by lengths of the links that are drawn anew from an exponential
+/// distribution: see [`matrix::random_multipath`]. The same `seed` gives the same paths on every machine.
+///
+/// ```
+/// use capillary::baseline::{RANDOM_PATHS, RANDOM_SEED, random_multipath};
+/// use capillary::{NodeId, Orientation, Topology};
+///
+/// let topology = Topology::from_links(Orientation::Directed, [("s", "t", 1.0); 3])?;
+/// let routing = random_multipath(&topology, NodeId(0), NodeId(1), RANDOM_PATHS, RANDOM_SEED)?;
+/// assert_eq!(routing.links().iter().map(|link| link.flow * 8.0).sum::<f64>(), 8.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn random_multipath(
+    topology: &Topology,
+    source: NodeId,
+    target: NodeId,
+    paths: NonZeroU32,
+    seed: u64,
+) -> Result<Routing, SolveError> {
+    of_unit(topology, source, target, |unit| matrix::random_multipath(topology, unit, paths, seed))
+}
+
+/// How a matrix of one demand of 1 is routed.
+fn of_unit(
+    topology: &Topology,
+    source: NodeId,
+    target: NodeId,
+    route: impl FnOnce(&TrafficMatrix) -> Result<Vec<ArcUse>, MatrixError>,
+) -> Result<Routing, SolveError> {
+    check_pair(topology, source, target)?;
+    let unit = TrafficMatrix::new(vec![Demand { source, target, amount: 1.0 }]);
+    let arcs = route(&unit).map_err(|_| unreachable(topology, source, target))?;
     let mut flows = vec![0.0; topology.link_count()];
     for arc in arcs {
         let is_forward = topology.ends(arc.link).0 == arc.from;

@@ -1,5 +1,9 @@
 //! The capillary routing in exact arithmetic, for small networks: feature `exact`.
 
+mod rest;
+
+use std::num::NonZeroU32;
+
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
@@ -54,7 +58,7 @@ impl ExactRouting {
     /// The cuts that hold the loads, found by comparing them exactly.
     ///
     /// # Errors
-    /// [`CertificateError`] if there are none: then this is not the capillary routing.
+    /// [`CertificateError`] if there are none: then this is not the whole capillary routing.
     pub fn certificate(&self, topology: &Topology) -> Result<Certificate, CertificateError> {
         let rank = |(flow, load): (&BigRational, &BigRational)| {
             let rank = (self.layers.len() - self.layers.partition_point(|layer| layer > load)) as f64;
@@ -62,6 +66,43 @@ impl ExactRouting {
         };
         let ranks = self.flows.iter().zip(&self.loads).map(rank).collect();
         Certificate::prove_by_ranks(topology, &self.routing, ranks)
+    }
+
+    /// The exact pattern of layer `layers`, as [`solve_layers`](crate::solve_layers) finds it in floating point: the
+    /// loads of the first layers, and for the rest the cheapest flow, of least Σ flow/capacity, that keeps all other
+    /// loads within that of the last layer. Of equally cheap ways it may take others than floating point does.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use capillary::{NodeId, Orientation, Topology, exact};
+    ///
+    /// let ends = [("s", "a"), ("s", "b"), ("a", "t"), ("b", "c"), ("c", "t"), ("b", "t")];
+    /// let topology = Topology::from_links(Orientation::Directed, ends.map(|(from, to)| (from, to, 1.0)))?;
+    /// let (source, target) = (topology.node("s").unwrap(), topology.node("t").unwrap());
+    /// let pattern = exact::solve(&topology, source, target)?.stopped_at(&topology, NonZeroU32::MIN)?;
+    /// let loads: Vec<String> = pattern.loads.iter().map(|load| load.to_string()).collect();
+    /// assert_eq!(loads, ["1/2", "1/2", "1/2", "0", "0", "1/2"]); // b goes straight to t
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SolveError`] if this is no routing of `topology`.
+    pub fn stopped_at(mut self, topology: &Topology, layers: NonZeroU32) -> Result<Self, SolveError> {
+        let count = usize::try_from(layers.get()).unwrap_or(usize::MAX);
+        let Some(last) = self.layers.get(count - 1).filter(|_| count < self.layers.len()).cloned() else {
+            return Ok(self);
+        };
+        let unit = decimal(topology.smallest_capacity().unwrap_or(1.0));
+        let is_fixed: Vec<bool> = self.loads.iter().map(|load| *load >= last).collect();
+        rest::fill(topology, &is_fixed, &(&last / &unit), &mut self.flows);
+        let capacities = topology.links().map(|(.., link)| decimal(link.capacity));
+        self.loads = self.flows.iter().zip(capacities).map(|(flow, c)| flow.abs() * &unit / c).collect();
+        self.layers.truncate(count);
+        let rounded: Vec<f64> = self.flows.iter().map(to_f64).collect();
+        let (source, target) = (self.routing.source(), self.routing.target());
+        let is_fixed = |link: LinkId| is_fixed[link.index()];
+        self.routing = Routing::with_layers(topology, source, target, &rounded, is_fixed)?;
+        Ok(self)
     }
 }
 

@@ -365,6 +365,39 @@ proptest! {
     }
 
     #[test]
+    fn an_exact_pattern_has_the_exact_layers_and_costs_as_much_as_that_in_floating_point(
+        scene in scene(),
+        layers in 1..4u32,
+    ) {
+        let (topology, layers) = (scene.topology(), NonZeroU32::new(layers).unwrap());
+        let (source, target) = (NodeId(0), NodeId(scene.nodes - 1));
+        let Ok(pattern) = solve_layers(&topology, source, target, layers) else { return Ok(()) };
+        let whole = exact::solve(&topology, source, target).unwrap();
+        let exact = whole.clone().stopped_at(&topology, layers).unwrap();
+        let count = whole.layers.len().min(layers.get() as usize);
+        prop_assert_eq!(&exact.layers, &whole.layers[..count]);
+        let last = &whole.layers[count - 1];
+        for ((load, before), link) in exact.loads.iter().zip(&whole.loads).zip(exact.routing.links()) {
+            prop_assert_eq!(link.layer.is_some(), before >= last);
+            if before >= last {
+                prop_assert_eq!(load, before);
+            } else {
+                prop_assert!(load <= last);
+            }
+        }
+        // Every node sends on exactly what it gets.
+        let zero = || exact.flows[0].clone() - exact.flows[0].clone();
+        let mut net = vec![zero(); topology.node_count()];
+        for ((_, from, to, _), flow) in topology.links().zip(&exact.flows) {
+            net[from.index()] += flow;
+            net[to.index()] -= flow;
+        }
+        let is_other = |index: &usize| *index != source.index() && *index != target.index();
+        prop_assert!((0..net.len()).filter(is_other).all(|index| net[index] == zero()));
+        prop_assert!((cost(&topology, &exact.routing) - cost(&topology, &pattern.routing)).abs() < 1e-9);
+    }
+
+    #[test]
     fn no_detour_makes_the_rest_of_a_pattern_cheaper(scene in scene_of(Just(1.0))) {
         // Oracle: the linear program of the rest is at its optimum if and only if no residual cycle has a negative
         // cost (Bellman–Ford on the few nodes there are).

@@ -93,7 +93,7 @@ fn five_links_of_a_fifth_each_need_a_quarter_more_five_times() {
     let compared = json(&[&["compare"], &pair[..], &["--tolerances", "0", "--json"]].concat());
     let routings = compared["routings"].as_array().unwrap();
     let layers = routings.iter().filter(|routing| routing["routing"].as_str().unwrap().contains("layer"));
-    assert_eq!((layers.count(), routings.len()), (1, 6), "layers that there are not are left out");
+    assert_eq!((layers.count(), routings.len()), (1, 7), "layers that there are not are left out");
     let shortest = &routings[0];
     assert_eq!(
         (shortest["critical_links"].as_u64(), &shortest["ror"][0]["short"]),
@@ -103,6 +103,39 @@ fn five_links_of_a_fifth_each_need_a_quarter_more_five_times() {
     let (code, line) = refused(&["rate", &links, "--from", "s", "--to", "tt"]);
     assert_eq!(code, 2);
     assert!(line.contains("there is no node \"tt\"; did you mean \"t\"?"), "{line}");
+}
+
+/// Two demands that share a network: one has two equal ways of its own, the other one way only.
+#[test]
+fn every_demand_of_a_matrix_is_rated_by_its_share_of_the_routing() {
+    let folder = Folder::new();
+    let links = folder.file("net.csv", "from,to\ns,a\ns,b\na,t\nb,t\nt,u\n");
+    let demands = folder.file("demands.csv", "from,to,demand\ns,t,3\nt,u,1\n");
+    let matrix =
+        ["matrix", &links, "--directed", "--demands", &demands, "--tolerances", "0,0.036"].map(String::from);
+    let arguments: Vec<&str> = matrix.iter().map(String::as_str).chain(["--json"]).collect();
+    let rated = json(&arguments);
+    assert_eq!((&rated["demands"], &rated["total"]), (&2.into(), &4.0.into()));
+    let rows = rated["rows"].as_array().unwrap();
+    let row = |to: &str| rows.iter().find(|row| row["to"] == to).unwrap();
+    let own = |row: &Value| row["routings"].as_array().unwrap().last().unwrap().clone();
+    let halves = own(row("t"));
+    assert!((row("t")["largest_share"].as_f64().unwrap() - 0.5).abs() < 1e-12);
+    assert_eq!(halves["critical_links"], serde_json::json!([]));
+    // Four links of a half each, and with large blocks twice as much while one of them is down.
+    assert!((halves["ratings"][0]["ror_large"].as_f64().unwrap() - 4.0).abs() < 1e-12);
+    let law = json(&["law", "--m", "20", "--der", "1e-5", "--p", "0.5", "--json"]);
+    assert_eq!(row("t")["block"], law[0]["n"]);
+    let alone = own(row("u"));
+    assert_eq!((&row("u")["block"], &alone["ratings"][0]["ror_short"]), (&Value::Null, &Value::Null));
+    assert_eq!(alone["critical_links"], serde_json::json!([4]));
+    // The means leave out what has no rating, and say so.
+    let routing = rated["routings"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&routing["with_critical_links"], &routing["not_rated"]), (&1.into(), &1.into()));
+    assert!((routing["means"][0]["ror_large"].as_f64().unwrap() - 4.0).abs() < 1e-12);
+    let csv: Vec<&str> = matrix.iter().map(String::as_str).chain(["--format", "csv"]).collect();
+    let (code, line) = refused(&["matrix", &links, "--gravity", "0"]);
+    assert_eq!((printed(&csv).lines().count(), code), (3, 2), "{line}");
 }
 
 #[test]

@@ -73,6 +73,8 @@ enum Naive {
     Runs,
     /// The naive solver runs only with `--long`.
     TakesLong,
+    /// The naive solver is not run.
+    TakesHours,
     /// The naive solver is not run, and ours solves the first ten layers only.
     TooLarge,
 }
@@ -81,6 +83,7 @@ const LP: Rivals = Rivals { naive: Naive::Runs, lp: (true, true) };
 const LP_OF_TEN: Rivals = Rivals { naive: Naive::Runs, lp: (false, true) };
 const FAST: Rivals = Rivals { naive: Naive::Runs, lp: (false, false) };
 const LONG: Rivals = Rivals { naive: Naive::TakesLong, lp: (false, false) };
+const NEVER: Rivals = Rivals { naive: Naive::TakesHours, lp: (false, false) };
 const HUGE: Rivals = Rivals { naive: Naive::TooLarge, lp: (false, false) };
 
 type Row = (fn() -> Scene, Rivals);
@@ -94,7 +97,9 @@ const SCENES: &[Row] = &[
     (|| geometric(10_000, 8.5, 1), FAST),
     (|| barabasi_albert(3_000, 3, 1), FAST),
     (|| barabasi_albert(10_000, 3, 1), LONG),
+    (|| barabasi_albert(30_000, 5, 1), NEVER),
     (|| barabasi_albert(40_000, 3, 1), HUGE),
+    (|| geometric(70_000, 8.5, 1), NEVER),
 ];
 
 fn row(scene: &Scene, rivals: Rivals, long: bool) {

@@ -2,6 +2,7 @@
 //!
 //! Each function suits clap's `value_parser`. Each error names the text, and what would be right.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Units of sizes, in bytes.
@@ -36,6 +37,14 @@ const RATES: [(&str, f64); 11] = [
 /// Units of durations, in seconds.
 const DURATIONS: [(&str, f64); 7] =
     [("ms", 1e-3), ("min", 60.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0), ("s", 1.0), ("", 1.0)];
+
+/// How many of something, at least one: layers, links, threads.
+///
+/// # Errors
+/// If `text` is no whole number from 1 to 4294967295.
+pub fn count(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("\"{text}\" is no number of at least 1; expected 1, 2, 3, …"))
+}
 
 /// A number of bytes: `64MiB`, `1.5GB`, `4096`.
 ///

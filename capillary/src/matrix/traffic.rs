@@ -35,6 +35,16 @@ impl TrafficMatrix {
         &self.demands
     }
 
+    /// A gravity matrix in which each node weighs the capacities of its links: see [`TrafficMatrix::gravity`].
+    pub fn gravity_of(topology: &Topology, total: f64) -> Self {
+        let mut weights = vec![0.0; topology.node_count()];
+        for (_, from, to, link) in topology.links().filter(|(_, from, to, _)| from != to) {
+            weights[from.index()] += link.capacity;
+            weights[to.index()] += link.capacity;
+        }
+        Self::gravity(&weights, total)
+    }
+
     /// A gravity matrix: the demand of each two nodes is in proportion to the product of their weights (one a node),
     /// and all together are `total`.
     pub fn gravity(weights: &[f64], total: f64) -> Self {

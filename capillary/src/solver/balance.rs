@@ -4,7 +4,7 @@
 //! The flow to start from is arbitrary within the capacities. That is what makes warm starts cheap: a change of the
 //! supplies is a change of a few excesses, not a new flow.
 
-use crate::network::Network;
+use crate::network::{Network, Slot};
 
 /// The distance of nodes from which no deficit can be reached.
 const UNREACHED: u32 = u32::MAX;
@@ -32,6 +32,8 @@ pub(crate) struct Balance {
     path: Vec<usize>,
     /// Nodes by increasing distance.
     queue: Vec<u32>,
+    /// Nodes that may be farther than those of the queue.
+    unreached: Vec<u32>,
     /// How many times distances were found anew, in all.
     pub(crate) rounds: usize,
 }
@@ -45,6 +47,7 @@ impl Balance {
             next: vec![0; nodes],
             path: Vec::new(),
             queue: Vec::with_capacity(nodes),
+            unreached: Vec::with_capacity(nodes),
             rounds: 0,
         }
     }
@@ -72,28 +75,47 @@ impl Balance {
         self.distance[node as usize] == UNREACHED
     }
 
-    /// Finds how far each node is from a deficit. Returns how many nodes have an excess, and how many of them cannot
-    /// reach a deficit.
+    /// Finds how far each node is from a deficit, up to the farthest with an excess. Returns how many nodes have an
+    /// excess, and how many of them cannot reach a deficit.
     fn find_distances(&mut self, part: &[u32], tolerance: f64) -> (usize, usize) {
         self.rounds += 1;
         self.queue.clear();
-        let mut excesses = 0;
+        self.unreached.clear();
+        let mut missing = 0;
         for &node in part {
             self.next[node as usize] = self.network.range(node).start as u32;
             let excess = self.excess[node as usize];
-            excesses += usize::from(excess > tolerance);
+            missing += usize::from(excess > tolerance);
             if excess < -tolerance {
                 self.distance[node as usize] = 0;
                 self.queue.push(node);
             } else {
                 self.distance[node as usize] = UNREACHED;
+                self.unreached.push(node);
             }
         }
-        let mut reached = 0;
-        let mut next = 0;
-        while let Some(&node) = self.queue.get(next) {
-            next += 1;
-            reached += usize::from(self.excess[node as usize] > tolerance);
+        let excesses = missing;
+        let (mut level, mut begin) = (0, 0);
+        while missing > 0 && begin < self.queue.len() {
+            let end = self.queue.len();
+            // Where most nodes are near, it is quicker to ask those that are left whether they are, too: the first arc
+            // that leads to the last level is enough (Beamer, Asanović, Patterson 2012).
+            if end - begin > self.unreached.len() / 4 {
+                self.reach_from_far(level, tolerance);
+            } else {
+                self.reach_from_near(begin..end, tolerance);
+            }
+            let found =
+                self.queue[end..].iter().filter(|&&node| self.excess[node as usize] > tolerance).count();
+            (missing, level, begin) = (missing - found, level + 1, end);
+        }
+        (excesses, missing)
+    }
+
+    /// Puts the nodes into the queue that the places `near` of it can be reached from, one arc farther.
+    fn reach_from_near(&mut self, near: std::ops::Range<usize>, tolerance: f64) {
+        for place in near {
+            let node = self.queue[place];
             let beyond = self.distance[node as usize] + 1;
             for slot in self.network.slots(node) {
                 if slot.reverse > tolerance && self.distance[slot.head as usize] == UNREACHED {
@@ -102,7 +124,21 @@ impl Balance {
                 }
             }
         }
-        (excesses, excesses - reached)
+    }
+
+    /// Puts the nodes into the queue that reach a node of distance `level`, and have not been reached before.
+    fn reach_from_far(&mut self, level: u32, tolerance: f64) {
+        let Self { network, distance, queue, unreached, .. } = self;
+        unreached.retain(|&node| {
+            let is_far = distance[node as usize] == UNREACHED;
+            let is_next = |slot: &Slot| slot.residual > tolerance && distance[slot.head as usize] == level;
+            let is_reached = is_far && network.slots(node).iter().any(is_next);
+            if is_reached {
+                distance[node as usize] = level + 1;
+                queue.push(node);
+            }
+            is_far && !is_reached
+        });
     }
 
     /// Carries the excess of a node along shortest residual paths to deficits, as far as there are any left.

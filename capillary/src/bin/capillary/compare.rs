@@ -2,11 +2,13 @@
 
 use std::num::NonZeroU32;
 
+use capillary::baseline::{RANDOM_PATHS, RANDOM_SEED, random_multipath};
 use capillary::{NodeId, Routing, SolveError, Topology, baseline, solve, solve_layers};
 use serde_json::json;
 
 use crate::source::{Network, Source};
 use crate::{Print, Printing};
+use program::quantity::count;
 use program::table::number;
 use program::{Failure, Table, output};
 
@@ -24,7 +26,7 @@ pub(crate) struct Compare {
     #[arg(long)]
     to: String,
     /// The layers to stop capillary routing at, besides the whole
-    #[arg(long, value_name = "LAYER,…", value_delimiter = ',', default_value = "1,2,3")]
+    #[arg(long, value_name = "LAYER,…", value_delimiter = ',', default_value = "1,2,3", value_parser = count)]
     layers: Vec<NonZeroU32>,
     /// How many disjoint paths
     #[arg(short, default_value_t = 3)]
@@ -60,6 +62,7 @@ impl Compare {
         let mut routings = vec![
             ("shortest path".to_string(), baseline::shortest_path(topology, from, to)?),
             ("equal-cost multipath".into(), baseline::equal_cost_multipath(topology, from, to)?),
+            ("random multipath".into(), random_multipath(topology, from, to, RANDOM_PATHS, RANDOM_SEED)?),
             (format!("{k} disjoint paths"), baseline::disjoint_paths(topology, from, to, k)?),
             ("maximum flow".into(), baseline::maximum_flow_split(topology, from, to)?),
         ];

@@ -17,6 +17,7 @@ use capillary::draw::Drawing;
 use capillary::format::{self, Format};
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use matrix::MatrixSource;
+use program::quantity::count;
 use program::{EXIT_CODES, Failure, install, output, picture};
 use source::Source;
 
@@ -119,7 +120,7 @@ struct Draw {
     #[arg(long, value_enum, default_value_t = Drawn::Capillary, requires = "MatrixSource")]
     routing: Drawn,
     /// Stop at this layer
-    #[arg(long, requires = "what")]
+    #[arg(long, requires = "what", value_parser = count)]
     layers: Option<std::num::NonZeroU32>,
     /// The file to write; standard output without it
     #[arg(short, long, value_name = "FILE")]
@@ -168,7 +169,7 @@ fn main() -> ExitCode {
 
 impl Draw {
     fn run(&self) -> Result<(), Failure> {
-        let network = self.source.load()?;
+        let network = self.source.load()?.named();
         if self.matrix.is_there() {
             return self.draw_matrix(&network);
         }

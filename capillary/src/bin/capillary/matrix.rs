@@ -6,6 +6,7 @@ pub(crate) mod curves;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use capillary::baseline::{RANDOM_PATHS, RANDOM_SEED};
 use capillary::format::read_traffic;
 use capillary::matrix::{
     ArcUse, MatrixError, MatrixRouting, PathBounds, TrafficMatrix, equal_cost_multipath, random_multipath,
@@ -14,10 +15,6 @@ use capillary::matrix::{
 use program::Failure;
 
 use crate::source::Network;
-
-/// Random multipath has so many paths for each demand, and always the same.
-const RANDOM_PATHS: NonZeroU32 = NonZeroU32::new(8).unwrap();
-const RANDOM_SEED: u64 = 1;
 
 /// Where demands come from.
 #[derive(Debug, clap::Args)]
@@ -36,7 +33,7 @@ pub(crate) struct MatrixSource {
 pub(crate) struct Bounds {
     /// With --demands or --gravity: no path of any demand has more links. Bounds hold path by path, so that routers
     /// must pin paths; split ratios by destination do not keep them
-    #[arg(long, value_name = "N", requires = "MatrixSource")]
+    #[arg(long, value_name = "N", value_parser = program::quantity::count, requires = "MatrixSource")]
     max_hops: Option<NonZeroU32>,
     /// The same for the propagation delay of a path, as 30ms: each link must have a delay (see --delay)
     #[arg(long, value_name = "TIME", value_parser = program::quantity::duration, requires = "MatrixSource")]
@@ -71,7 +68,10 @@ impl MatrixSource {
     /// The matrices by the order of their files.
     pub(crate) fn load(&self, network: &Network) -> Result<Vec<Matrix>, Failure> {
         if let Some(total) = self.gravity {
-            return Ok(vec![Matrix { name: "gravity".into(), traffic: gravity(network, total) }]);
+            return Ok(vec![Matrix {
+                name: "gravity".into(),
+                traffic: TrafficMatrix::gravity_of(&network.topology, total),
+            }]);
         }
         let mut files = Vec::new();
         for path in &self.demands {
@@ -122,16 +122,6 @@ fn read(network: &Network, path: &Path) -> Result<Matrix, Failure> {
     let traffic = read_traffic(&bytes, &network.topology).map_err(|error| Failure::input(path, error))?;
     let name = path.file_stem().map_or("-".into(), |stem| stem.to_string_lossy().into_owned());
     Ok(Matrix { name, traffic })
-}
-
-/// A gravity matrix: each node sends and gets in proportion to the capacity of its links.
-fn gravity(network: &Network, total: f64) -> TrafficMatrix {
-    let mut weights = vec![0.0; network.topology.node_count()];
-    for (_, from, to, link) in network.topology.links().filter(|(_, from, to, _)| from != to) {
-        weights[from.index()] += link.capacity;
-        weights[to.index()] += link.capacity;
-    }
-    TrafficMatrix::gravity(&weights, total)
 }
 
 /// An amount to read: what is round-off of a sum is not shown.

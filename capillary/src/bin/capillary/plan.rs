@@ -17,6 +17,7 @@ use crate::matrix::{Bounds, MatrixSource};
 use crate::source::{Network, Source};
 use crate::{Print, Printing, batch};
 use answer::Answer;
+use program::quantity::count;
 use program::{Exit, Failure, OrFail as _, output};
 
 /// Four kinds of plans; in one line it would be too wide.
@@ -55,10 +56,10 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "FILE", requires = "MatrixSource")]
     plot: Option<PathBuf>,
     /// Threads for many pairs; without it, as many as there are processors
-    #[arg(long, requires = "pairs")]
+    #[arg(long, requires = "pairs", value_parser = count)]
     pub(crate) threads: Option<NonZeroU32>,
     /// Stop at this layer; the rest of the flow takes the cheapest way
-    #[arg(long, conflicts_with = "exact")]
+    #[arg(long, value_parser = count)]
     pub(crate) layers: Option<NonZeroU32>,
     /// Rational arithmetic: for small networks, flows and loads as p/q in JSON
     #[arg(long, conflicts_with_all = ["pairs", "MatrixSource"])]
@@ -150,7 +151,7 @@ impl Plan {
 
     fn answer<'n>(&self, network: &'n Network, from: NodeId, to: NodeId) -> Result<Answer<'n>, Failure> {
         let (routing, fractions, solver) = match self.solver {
-            Solver::MaxFlow if self.exact => by_rationals(network, from, to)?,
+            Solver::MaxFlow if self.exact => by_rationals(network, from, to, self.layers)?,
             Solver::MaxFlow => self.by_maximum_flow(network, from, to)?,
             Solver::Lp => self.by_linear_program(lp::Simplex::Microlp, network, from, to)?,
             #[cfg(feature = "highs")]
@@ -229,10 +230,19 @@ fn unproven(error: CertificateError) -> Failure {
 /// A routing; flow and load of each link as p/q, if they are known exactly; what is told of the solver.
 type Solved = (Routing, Option<Vec<(String, String)>>, Value);
 
-fn by_rationals(network: &Network, from: NodeId, to: NodeId) -> Result<Solved, Failure> {
-    let (exact, time) = timed(|| exact::solve(&network.topology, from, to));
-    let exact = exact.map_err(|error| network.unsolvable(error))?;
-    exact.certificate(&network.topology).map_err(unproven)?;
+fn by_rationals(
+    network: &Network,
+    from: NodeId,
+    to: NodeId,
+    layers: Option<NonZeroU32>,
+) -> Result<Solved, Failure> {
+    let topology = &network.topology;
+    let (exact, time) = timed(|| exact::solve(topology, from, to));
+    let mut exact = exact.map_err(|error| network.unsolvable(error))?;
+    exact.certificate(topology).map_err(unproven)?;
+    if let Some(layers) = layers {
+        exact = exact.stopped_at(topology, layers).map_err(|error| network.unsolvable(error))?;
+    }
     let fractions =
         exact.flows.iter().zip(&exact.loads).map(|(flow, load)| (flow.to_string(), load.to_string()));
     let seconds = time.as_secs_f64();

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use capillary::NodeId;
 use capillary::schedule::{Outcome, Schedule as Frames, Traffic};
+use capillary::{LinkId, NodeId};
 use program::{Exit, Failure, Table, output};
 use serde_json::{Value, json};
 
@@ -135,6 +135,15 @@ impl Answer<'_> {
         chart
     }
 
+    /// One direction of a link.
+    fn arc_json(&self, (link, is_forward): (LinkId, bool)) -> Value {
+        let (first, second) = self.network.topology.ends(link);
+        let ends = if is_forward { [first, second] } else { [second, first] };
+        let [from, to] = ends.map(|node| self.network.topology.node_weight(node).id.as_str());
+        let [from_name, to_name] = ends.map(|node| self.network.name(node));
+        json!({ "link": link.0, "from": from, "to": to, "from_name": from_name, "to_name": to_name })
+    }
+
     fn json(&self) -> Value {
         let id = |node: NodeId| self.network.topology.node_weight(node).id.as_str();
         let transfers = self.traffic.transfers();
@@ -143,10 +152,19 @@ impl Answer<'_> {
             schedule.frames.iter().map(|frame| frame.iter().map(ends).collect()).collect()
         };
         let bottlenecks: Vec<u32> = self.traffic.bottlenecks().map(|((link, _), _)| link.0).collect();
+        let arcs: Vec<Value> = self.traffic.bottlenecks().map(|(arc, _)| self.arc_json(arc)).collect();
+        let mut ends: Vec<NodeId> =
+            transfers.iter().flat_map(|transfer| [transfer.source, transfer.target]).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let names: serde_json::Map<String, Value> =
+            ends.into_iter().map(|node| (id(node).to_string(), self.network.name(node).into())).collect();
         json!({
             "transfers": transfers.len(),
+            "names": names,
             "bound": self.traffic.bound(),
             "bottlenecks": bottlenecks,
+            "bottleneck_arcs": arcs,
             "liquid": { "verdict": self.verdict(), "frames": self.liquid().map(frames) },
             "greedy": frames(&self.greedy),
             "round_robin": frames(&self.round_robin),

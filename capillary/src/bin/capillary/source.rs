@@ -40,6 +40,15 @@ impl Source {
 }
 
 impl Network {
+    /// The network, called after its file if it has no name of its own.
+    pub(crate) fn named(mut self) -> Self {
+        let stem = self.path.file_stem().filter(|stem| *stem != "-");
+        if let Some(stem) = stem.filter(|_| self.topology.name().is_empty()) {
+            self.topology.set_name(stem.to_string_lossy());
+        }
+        self
+    }
+
     pub(crate) fn find(&self, name: &str) -> Result<NodeId, Failure> {
         find_node(&self.topology, name)
             .map_err(|error| Failure::usage(format!("{}: {error}", self.path.display())))

@@ -47,7 +47,7 @@ pub(crate) struct WhatIf {
     #[command(flatten)]
     matrix: MatrixSource,
     /// Threads for --each, --each-node and --each-group; without it, as many as there are processors
-    #[arg(long)]
+    #[arg(long, value_parser = program::quantity::count)]
     threads: Option<std::num::NonZeroU32>,
     /// Links that fail together: a position, an id, or the ends as A--B
     #[arg(long, num_args = 1.., value_name = "LINK")]

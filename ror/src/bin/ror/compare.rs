@@ -9,6 +9,7 @@ use crate::rated::{Rated, mean_path_length, rated};
 use crate::source::{Coding, Network, Source};
 use crate::{Format, Printing};
 use program::Table;
+use program::quantity::count;
 use program::table::number;
 
 #[derive(Debug, clap::Args)]
@@ -21,7 +22,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     coding: Coding,
     /// The layers to stop capillary routing at, besides the whole; those that it does not have are left out
-    #[arg(long, value_name = "LAYER,…", value_delimiter = ',', default_value = "1,2,3")]
+    #[arg(long, value_name = "LAYER,…", value_delimiter = ',', default_value = "1,2,3", value_parser = count)]
     layers: Vec<NonZeroU32>,
     /// How many disjoint paths
     #[arg(short, default_value_t = 3)]

@@ -9,6 +9,7 @@ mod hunts;
 mod item;
 mod journal;
 mod law;
+mod matrix;
 mod merge;
 mod pair;
 mod plan;
@@ -46,6 +47,8 @@ struct Arguments {
 enum Command {
     /// ROR of a pair by layer of capillary routing, with the baselines beside
     Rate(rate::Rate),
+    /// ROR of every demand of a traffic matrix under the routing that `capillary plan` finds for all of them
+    Matrix(matrix::Matrix),
     /// The table of `capillary compare` with ROR
     Compare(compare::Compare),
     /// FEC(M, p): how many packets a block needs; as table, JSON or plot
@@ -103,6 +106,7 @@ impl Printing {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Rate(rate) => rate.run(),
+        Command::Matrix(matrix) => matrix.run(),
         Command::Compare(compare) => compare.run(),
         Command::Law(law) => law.run(),
         Command::Sweep(sweep) => sweep.run(),

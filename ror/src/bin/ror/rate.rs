@@ -9,6 +9,7 @@ use crate::rated::{Rated, rated};
 use crate::source::{Coding, Network, Source};
 use crate::{Format, Printing};
 use program::Table;
+use program::quantity::count;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -20,7 +21,7 @@ pub(crate) struct Rate {
     #[command(flatten)]
     coding: Coding,
     /// The layers of capillary routing to rate, besides the whole; those that it does not have are left out
-    #[arg(long, value_name = "LAYER,…", value_delimiter = ',', default_value = "1,2,3,4,5,6,7,8,9,10")]
+    #[arg(long, value_name = "LAYER,…", value_delimiter = ',', default_value = "1,2,3,4,5,6,7,8,9,10", value_parser = count)]
     layers: Vec<NonZeroU32>,
     /// How many disjoint paths
     #[arg(short, default_value_t = 3)]

@@ -33,25 +33,22 @@ pub(crate) fn rated(
 ) -> Result<Vec<Rated>, Failure> {
     let law = CostTable::new(coding.law()?);
     let routings = routings(network, k, layers).map_err(|error| network.unsolvable(error))?;
-    let rate = |(name, layer, routing): (String, Option<NonZeroU32>, Routing)| {
-        let short = rate_each(&routing, &coding.tolerances, &law)?;
-        let large = coding.tolerances.iter().map(|&tolerance| rate_large_blocks(&routing, tolerance));
-        let is_rated = routing.used_links().any(|(_, link)| !link.is_critical());
-        let overall = |rating: Rating| is_rated.then_some(rating.overall);
-        let large = large.map(|rating| rating.map(overall)).collect::<Result<_, _>>()?;
-        let short = short.into_iter().map(overall).collect();
-        Ok(Rated { name, layer, routing, short, large })
-    };
+    let rate = |named| Rated::of(named, coding, &law);
     routings.into_iter().map(rate).collect::<Result<_, RatingError>>().map_err(Failure::Rating)
 }
 
-type Named = (String, Option<NonZeroU32>, Routing);
+pub(crate) type Named = (String, Option<NonZeroU32>, Routing);
 
 fn routings(network: &Network, k: u32, layers: &[NonZeroU32]) -> Result<Vec<Named>, SolveError> {
     let (topology, from, to) = (&network.topology, network.from, network.to);
     let mut routings: Vec<Named> = vec![
         ("shortest path".into(), None, baseline::shortest_path(topology, from, to)?),
         ("equal-cost multipath".into(), None, baseline::equal_cost_multipath(topology, from, to)?),
+        (
+            "random multipath".into(),
+            None,
+            baseline::random_multipath(topology, from, to, baseline::RANDOM_PATHS, baseline::RANDOM_SEED)?,
+        ),
         (format!("{k} disjoint paths"), None, baseline::disjoint_paths(topology, from, to, k)?),
         ("maximum flow".into(), None, baseline::maximum_flow_split(topology, from, to)?),
     ];
@@ -66,6 +63,21 @@ fn routings(network: &Network, k: u32, layers: &[NonZeroU32]) -> Result<Vec<Name
 }
 
 impl Rated {
+    /// A routing with its ratings.
+    pub(crate) fn of(
+        (name, layer, routing): Named,
+        coding: &Coding,
+        law: &CostTable,
+    ) -> Result<Self, RatingError> {
+        let short = rate_each(&routing, &coding.tolerances, law)?;
+        let large = coding.tolerances.iter().map(|&tolerance| rate_large_blocks(&routing, tolerance));
+        let is_rated = routing.used_links().any(|(_, link)| !link.is_critical());
+        let overall = |rating: Rating| is_rated.then_some(rating.overall);
+        let large = large.map(|rating| rating.map(overall)).collect::<Result<_, _>>()?;
+        let short = short.into_iter().map(overall).collect();
+        Ok(Self { name, layer, routing, short, large })
+    }
+
     /// The cells of its ratings, those with short and with large blocks in turns; `none` stands where there is none.
     pub(crate) fn cells(&self, none: &'static str) -> impl Iterator<Item = String> {
         let cell = move |rating: &Option<f64>| rating.map_or(none.to_owned(), number);

@@ -56,20 +56,26 @@ impl Source {
     /// Reads the file, and says on standard error what is odd about it.
     pub(crate) fn load(&self) -> Result<Network, Failure> {
         let path = self.file.path().to_path_buf();
-        let loaded = self.file.load().map_err(|error| match error {
-            LoadError::File(error) => Failure::File(path.clone(), error),
-            LoadError::Read(error) => Failure::Read(path.clone(), error),
-        })?;
-        for warning in loaded.warnings {
-            program::output::note(format_args!("ror: {}: warning: {warning}", path.display()));
-        }
-        let topology = loaded.topology;
+        let topology = topology(&self.file)?;
         let find = |name: &str| {
             find_node(&topology, name).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
         };
         let (from, to) = (find(&self.from)?, find(&self.to)?);
         Ok(Network { topology, from, to, path })
     }
+}
+
+/// Reads a topology file, and says on standard error what is odd about it.
+pub(crate) fn topology(file: &TopologyFile) -> Result<Topology, Failure> {
+    let path = file.path();
+    let loaded = file.load().map_err(|error| match error {
+        LoadError::File(error) => Failure::File(path.into(), error),
+        LoadError::Read(error) => Failure::Read(path.into(), error),
+    })?;
+    for warning in loaded.warnings {
+        program::output::note(format_args!("ror: {}: warning: {warning}", path.display()));
+    }
+    Ok(loaded.topology)
 }
 
 impl Network {

@@ -144,8 +144,9 @@ impl Answer<'_> {
             .iter()
             .map(|path| {
                 let nodes: Vec<&String> = path.nodes.iter().map(|&node| id(node)).collect();
+                let names: Vec<&str> = path.nodes.iter().map(|&node| self.name(node)).collect();
                 let links: Vec<u32> = path.links.iter().map(|link| link.0).collect();
-                json!({ "weight": path.weight, "nodes": nodes, "links": links })
+                json!({ "weight": path.weight, "nodes": nodes, "names": names, "links": links })
             })
             .collect();
         let mut object = json!({
@@ -156,6 +157,8 @@ impl Answer<'_> {
             },
             "from": id(self.routing.source()),
             "to": id(self.routing.target()),
+            "from_name": self.name(self.routing.source()),
+            "to_name": self.name(self.routing.target()),
             "layers": self.layers_json(),
             "links": links,
             "critical_links": self.routing.critical_links().map(|link| link.0).collect::<Vec<_>>(),
@@ -196,6 +199,8 @@ impl Answer<'_> {
             "index": index,
             "from": id(link.from),
             "to": id(link.to),
+            "from_name": self.name(link.from),
+            "to_name": self.name(link.to),
             "flow": flow,
             "load": load,
             "layer": link.layer,
