@@ -27,8 +27,10 @@ pub(crate) struct SendBlock {
     geometry: Geometry,
     encoding_ids: usize,
     stock: Stock,
-    /// The encoding id of the next symbol: first the source symbols, then repair symbols without end.
+    /// The encoding id of the next symbol: first the source symbols, then repair symbols.
     next_encoding_id: usize,
+    /// Whether all symbols were sent, and are sent again from the first one on.
+    is_used_up: bool,
     /// First sending: how many symbols each path still has to carry.
     quotas: Vec<(PathId, u16)>,
     /// Symbols that were taken out of quotas or debts and are about to be sent.
@@ -97,6 +99,7 @@ impl SendBlock {
             geometry,
             stock: Stock::default(),
             next_encoding_id: 0,
+            is_used_up: false,
             quotas: Vec::new(),
             chosen: 0,
             owed: 0,
@@ -150,9 +153,20 @@ impl SendBlock {
     }
 
     /// It is repaired once more, with so many symbols.
+    ///
+    /// Where fewer have not been sent yet, all source symbols are sent again: nobody knows which ones of those that were
+    /// sent the peer lacks.
     pub(crate) fn repair(&mut self, symbols: u16) {
-        self.owe(symbols);
+        let (fresh, all) = (self.fresh_symbols(), self.geometry.source_symbols);
+        let again = all > 1 && usize::from(symbols) > fresh;
+        self.owe(if again { symbols.max((fresh + all) as u16) } else { symbols });
         self.repairs = self.repairs.saturating_add(1);
+    }
+
+    /// How many symbols there are that were not sent and are not about to be.
+    fn fresh_symbols(&self) -> usize {
+        let (first, count) = self.unsent_repairs();
+        if self.is_used_up { 0 } else { self.encoding_ids.saturating_sub(first + count) }
     }
 
     /// K.
@@ -190,6 +204,7 @@ impl SendBlock {
     pub(crate) fn encode_next(&mut self) -> (u16, bool) {
         let id = self.next_encoding_id;
         self.next_encoding_id = (id + 1) % self.encoding_ids;
+        self.is_used_up |= self.next_encoding_id == 0;
         self.chosen = self.chosen.saturating_sub(1);
         (id as u16, id >= self.geometry.source_symbols || self.repairs > 0)
     }

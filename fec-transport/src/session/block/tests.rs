@@ -142,3 +142,23 @@ fn what_is_in_flight_is_not_sent_again() {
     block.settle(|_, _| FlightFate::Over);
     assert_eq!(block.deficit(), 3);
 }
+
+/// A run of 44 packets is lost as a whole when the peer's socket is full. A block that had no other symbols left once
+/// got a few of its first ones again, which the peer had, and then the next few.
+#[test]
+fn a_block_that_lacks_more_symbols_than_are_left_is_sent_again() {
+    let full = FullBlock { codec: Codec::ReedSolomon, source_symbols: 224 };
+    let geometry = Geometry::of(200 * LARGEST, LARGEST, full);
+    let source = vec![1; 200 * LARGEST];
+    let header = BlockHeader { codec: geometry.codec, ..header(200 * LARGEST) };
+    let mut block = SendBlock::new(header, geometry, source.into(), Class::Bulk, Time::ZERO);
+    (0..200).for_each(|_| drop(block.encode_next()));
+    block.repair(50);
+    assert_eq!(block.take_owed(usize::MAX), 50, "of 56 that are left");
+    (0..50).for_each(|_| drop(block.encode_next()));
+    block.repair(7);
+    assert_eq!(block.take_owed(usize::MAX), 6 + 200);
+    (0..206).for_each(|_| drop(block.encode_next()));
+    block.repair(1);
+    assert_eq!(block.take_owed(usize::MAX), 200);
+}

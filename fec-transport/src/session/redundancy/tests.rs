@@ -48,9 +48,9 @@ fn bursts_that_few_blocks_meet_cost_nothing() {
 
 #[test]
 fn the_law_of_ror_bounds_it_from_above() {
-    let residual = Coding::default().bulk.residual;
     for (k, loss) in [(32, 0.01), (100, 0.05), (1024, 0.1), (444, 0.2)] {
         let sent = usize::from(first_sending(k, false, |_| {}, &paths(4, loss)));
+        let residual = residual(k, false, &Coding::default().bulk);
         // The cache rounds the loss to steps of 5 %.
         assert!(
             sent <= law(BlockSize::of(block(k)), residual, loss * 1.03) && sent > k,
