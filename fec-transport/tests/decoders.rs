@@ -103,6 +103,8 @@ fn try_node() {
         try_decoder("control", seeds("control_message"), |input| {
             node.handle_control(now, from, input);
             while node.poll_control().is_some() {}
+            // As a driver does: answers to challenges wait for it, 4,096 at most.
+            while node.poll_challenge_answer().is_some() {}
         });
     });
 }
