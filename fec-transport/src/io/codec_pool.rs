@@ -7,12 +7,16 @@ use std::thread::{Builder, available_parallelism};
 
 use tokio::sync::mpsc;
 
-use crate::session::{Job, JobResult};
+use crate::session::{Job, JobResult, limit_kernel};
 
 /// How much nicer than the driver. Coding keeps a processor for milliseconds; a driver that waits for its turn so long
 /// sees delay, and its paths slow down.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
+
+/// The environment variable that, set to the name of a kernel of Reed–Solomon, keeps faster ones from being chosen: for
+/// tests, and should a processor ever promise what it does not keep (docs/decisions/reed-solomon-kernels.md).
+const KERNEL: &str = "FEC_TRANSPORT_KERNEL";
 
 /// Runs jobs of the node; the others wait in the node. One processor is left to the driver, unless there is only one.
 /// The threads end when this is dropped and their jobs are done.
@@ -30,6 +34,9 @@ impl CodecPool {
     /// # Errors
     /// If the system gives none.
     pub(super) fn new() -> io::Result<CodecPool> {
+        if let Ok(name) = std::env::var(KERNEL) {
+            limit_kernel(&name);
+        }
         let processors = available_parallelism().map_or(1, usize::from);
         let most = processors.saturating_sub(1).max(1);
         let (done, results) = mpsc::unbounded_channel();

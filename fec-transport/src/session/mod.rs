@@ -32,6 +32,8 @@ use std::sync::Arc;
 
 use tracing::Span;
 
+#[cfg(feature = "io")]
+pub(crate) use code::limit_kernel;
 pub use delivery::{Delivery, Gap};
 pub use job::{Job, JobResult};
 pub(crate) use lifecycle::Name;

@@ -295,7 +295,7 @@ fn residual(k: usize, urgent: bool, protection: &Protection) -> f64 {
     match k {
         _ if urgent => protection.residual,
         ..SMALL_BLOCK => protection.residual.min(SMALL_RESIDUAL),
-        ..SHORT_BLOCK => protection.residual.min(SHORT_RESIDUAL),
+        SMALL_BLOCK..SHORT_BLOCK => protection.residual.min(SHORT_RESIDUAL),
         _ => protection.residual,
     }
 }

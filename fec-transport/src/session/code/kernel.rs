@@ -39,16 +39,22 @@ pub(crate) enum Kernel {
     Plain,
 }
 
-/// The environment variable that, set to a kernel's name, keeps faster ones from being chosen: for tests, and should a
-/// processor ever promise what it does not keep.
-const CEILING: &str = "FEC_TRANSPORT_KERNEL";
+/// What this process uses.
+static CHOSEN: OnceLock<Kernel> = OnceLock::new();
 
 /// Rows that are summed in one pass.
 const ROWS: usize = 6;
 
 /// Adds products to sums with the fastest kernel that this processor has; see [`Kernel::add_products`].
 pub(super) fn add_products(coefficients: &[u8], sources: &[&[u8]], sums: &mut [u8]) {
-    Kernel::fastest().add_products(coefficients, sources, sums);
+    Kernel::chosen().add_products(coefficients, sources, sums);
+}
+
+/// Keeps kernels that are faster than the one of that name from being chosen, if none has been used yet; a name that no
+/// kernel has changes nothing.
+#[cfg(feature = "io")]
+pub(crate) fn limit_kernel(name: &str) {
+    CHOSEN.get_or_init(|| Kernel::fastest_below(Some(name)));
 }
 
 impl Kernel {
@@ -67,10 +73,10 @@ impl Kernel {
         (Kernel::Plain, "plain"),
     ];
 
-    /// The fastest kernel that this processor has, or the one that [`CEILING`] names and what is slower.
-    fn fastest() -> Kernel {
-        static FASTEST: OnceLock<Kernel> = OnceLock::new();
-        *FASTEST.get_or_init(|| Kernel::fastest_below(std::env::var(CEILING).ok().as_deref()))
+    /// The kernel that this process uses: the fastest that this processor has, unless
+    /// [`limit_kernel`] came before the first use.
+    fn chosen() -> Kernel {
+        *CHOSEN.get_or_init(|| Kernel::fastest_below(None))
     }
 
     fn fastest_below(ceiling: Option<&str>) -> Kernel {

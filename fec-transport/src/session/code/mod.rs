@@ -10,6 +10,8 @@ mod kernel;
 mod raptorq;
 mod reed_solomon;
 
+#[cfg(feature = "io")]
+pub(crate) use kernel::limit_kernel;
 pub(crate) use raptorq::RaptorQ;
 pub(crate) use reed_solomon::{ENCODING_IDS as REED_SOLOMON_SYMBOLS, ReedSolomon};
 

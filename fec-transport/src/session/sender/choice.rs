@@ -37,9 +37,9 @@ const MAX_LOSS: f64 = 0.5;
 #[derive(Debug, Clone)]
 pub(super) struct Circumstances {
     /// Symbols of its first sending over its source symbols.
-    pub(super) expansion: f64,
+    expansion: f64,
     /// The share of the paths' rate that its quotas can use: the slowest path for its share sets the pace.
-    pub(super) usable: f64,
+    usable: f64,
     /// What its paths lose, and how much more it varies than independent losses do; both in the mean.
     loss: f64,
     dispersion: f64,
@@ -52,8 +52,19 @@ impl Default for Circumstances {
 }
 
 impl Circumstances {
-    /// Takes note of the paths that a bulk block is formed for.
-    pub(super) fn look(&mut self, paths: &[PathOutlook], protection: &Protection) {
+    /// Symbols of the latest block's first sending over its source symbols.
+    pub(super) fn expansion(&self) -> f64 {
+        self.expansion
+    }
+
+    /// Takes note of how many symbols a block's first sending has for one source symbol.
+    pub(super) fn note_expansion(&mut self, expansion: f64) {
+        self.expansion = expansion.max(1.0);
+    }
+
+    /// Takes note of the paths that a bulk block is formed for, and of the share of their rate that its quotas can use.
+    pub(super) fn look(&mut self, paths: &[PathOutlook], protection: &Protection, usable: f64) {
+        self.usable = usable;
         let least = protection.prior_loss.max(protection.tolerance);
         self.loss = paths.iter().map(|path| path.share * path.loss.max(least)).sum::<f64>().min(MAX_LOSS);
         self.dispersion = paths.iter().map(|path| path.share * path.dispersion).sum::<f64>().max(1.0);

@@ -80,7 +80,7 @@ impl Forming {
 
     /// Takes note of what a bulk block's first sending has more than its source symbols.
     pub(super) fn note_expansion(&mut self, block: &SendBlock) {
-        self.circumstances.expansion = (block.unsent() as f64 / block.source_symbols() as f64).max(1.0);
+        self.circumstances.note_expansion(block.unsent() as f64 / block.source_symbols() as f64);
     }
 
     /// How many symbols of a block each path carries. `backlog` tells how many symbols of older bulk blocks a path
@@ -104,8 +104,7 @@ impl Forming {
             self.unmaskable.insert(block.class().is_urgent(), unmaskable);
         }
         if block.class() == Class::Bulk {
-            self.circumstances.look(&outlook, &protection);
-            self.circumstances.usable = usable(&outlook, paths);
+            self.circumstances.look(&outlook, &protection, usable(&outlook, paths));
             if masks_by_quotas {
                 self.fall_into_step(&mut outlook, block.source_symbols(), backlog);
                 hold_back(&mut outlook, self.coding.mask_limit);
@@ -154,7 +153,7 @@ impl Forming {
         source_symbols: usize,
         backlog: impl Fn(PathId) -> usize,
     ) {
-        let symbols = source_symbols as f64 * self.circumstances.expansion;
+        let symbols = source_symbols as f64 * self.circumstances.expansion();
         let backlog = |id| backlog(id) as f64;
         let all: f64 = outlook.iter().map(|path| backlog(path.id)).sum();
         for path in outlook.iter_mut() {
