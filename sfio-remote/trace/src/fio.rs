@@ -12,7 +12,8 @@ use crate::record::{ClientId, FileId, Operation, Record};
 #[derive(Debug, Clone, Default)]
 pub struct FioLog {
     names: BTreeMap<FileId, String>,
-    is_listed: BTreeMap<FileId, bool>,
+    /// Up to where each file that the log opens is read.
+    read_ends: BTreeMap<FileId, u64>,
     only: Option<ClientId>,
     origin: Option<u64>,
     lines: String,
@@ -40,13 +41,15 @@ impl FioLog {
                 let at = request.start.saturating_sub(origin) / 1_000;
                 let name =
                     self.names.entry(request.file).or_insert_with(|| format!("file-{}", request.file.0));
-                let known = self.is_listed.entry(request.file).or_insert(false);
-                if !*known {
-                    *known = true;
+                if !self.read_ends.contains_key(&request.file) {
                     let _ = write!(self.lines, "{at} {name} add\n{at} {name} open\n");
                 }
+                let end = self.read_ends.entry(request.file).or_default();
                 let (action, sum) = match request.operation {
-                    Operation::Read => ("read", &mut self.bytes.0),
+                    Operation::Read => {
+                        *end = (*end).max(request.offset + request.bytes);
+                        ("read", &mut self.bytes.0)
+                    }
                     Operation::Write => ("write", &mut self.bytes.1),
                 };
                 *sum += request.bytes;
@@ -61,9 +64,15 @@ impl FioLog {
         self.bytes
     }
 
+    /// The files that the log reads, and up to where: fio makes none of them, and what is not there is an error to it.
+    pub fn files_read(&self) -> impl Iterator<Item = (&str, u64)> {
+        let read = self.read_ends.iter().filter(|(_, end)| **end > 0);
+        read.filter_map(|(file, end)| self.names.get(file).map(|name| (name.as_str(), *end)))
+    }
+
     /// The log.
     pub fn finish(self) -> String {
-        let closing = self.is_listed.keys().filter_map(|file| self.names.get(file));
+        let closing = self.read_ends.keys().filter_map(|file| self.names.get(file));
         let last = self.lines.rsplit('\n').find(|line| !line.is_empty());
         let at = last.and_then(|line| line.split(' ').next()).unwrap_or("0").to_owned();
         let closing: String = closing.map(|name| format!("{at} {name} close\n")).collect();
@@ -75,4 +84,53 @@ impl FioLog {
 fn plain(path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or(path);
     last.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ApplicationId, Descriptor, Request};
+
+    fn request(
+        client: u32,
+        file: u64,
+        operation: Operation,
+        start: u64,
+        (offset, bytes): (u64, u64),
+    ) -> Record {
+        Record::Request(Request {
+            start,
+            end: start + 1,
+            application: ApplicationId(1),
+            client: Some(ClientId(client)),
+            file: FileId(file),
+            descriptor: Descriptor(0),
+            operation,
+            asynchronous: false,
+            spread: None,
+            offset,
+            bytes,
+        })
+    }
+
+    #[test]
+    fn a_log_has_a_line_for_each_request_and_opens_each_file_once() {
+        let mut log = FioLog::new(None);
+        log.push(&request(0, 1, Operation::Write, 5_000, (0, 100)));
+        log.push(&request(1, 2, Operation::Read, 7_900, (50, 10)));
+        log.push(&request(0, 1, Operation::Write, 9_000, (100, 7)));
+        log.push(&request(0, 1, Operation::Write, 9_000, (100, 0)));
+        assert_eq!((log.bytes(), log.files_read().collect::<Vec<_>>()), ((10, 107), vec![("file-2", 60)]));
+        let expected = "fio version 3 iolog\n0 file-1 add\n0 file-1 open\n0 file-1 write 0 100\n2 file-2 add\n\
+            2 file-2 open\n2 file-2 read 50 10\n4 file-1 write 100 7\n4 file-1 close\n4 file-2 close\n";
+        assert_eq!(log.finish(), expected);
+    }
+
+    #[test]
+    fn a_log_of_one_process_has_its_requests_only() {
+        let mut log = FioLog::new(Some(ClientId(1)));
+        log.push(&request(0, 1, Operation::Write, 5_000, (0, 100)));
+        log.push(&request(1, 1, Operation::Write, 6_000, (100, 30)));
+        assert_eq!(log.bytes(), (0, 30));
+    }
 }
