@@ -143,7 +143,7 @@ fn equal_seeds_give_equal_jobs() {
 }
 
 #[test]
-fn twenty_thousand_jobs_have_the_papers_tables() {
+fn generated_jobs_have_the_papers_tables() {
     for (which, preset) in ["charisma-cmf", "charisma-cmmd"].into_iter().enumerate() {
         // The message-passing jobs open three times as many files, with ten times the requests of the others.
         let jobs = std::env::var("SFIO_TRACE_JOBS").ok().and_then(|text| text.parse().ok()).unwrap_or(2_000);

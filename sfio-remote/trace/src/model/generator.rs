@@ -6,7 +6,7 @@ use super::deck::{Chance, Deck, Pool};
 use super::{Asks, Model};
 use crate::record::{
     ApplicationExit, ApplicationId, ApplicationLoad, ClientId, Close, Descriptor, FileId, Link, Micros, Open,
-    OpenMode, Record, Resize, SetMode,
+    OpenMode, Record, Request, Resize, SetMode,
 };
 
 const SECOND: f64 = 1e6;
@@ -51,6 +51,13 @@ struct Task {
     /// Seconds from open to close at least.
     needs: f64,
     loops: u64,
+}
+
+impl Task {
+    /// Whether processes read the same bytes: they do it together.
+    fn is_in_step(&self) -> bool {
+        self.card.kind == Kind::Read && self.card.byte_row == 5 && self.access.sessions.len() > 1
+    }
 }
 
 impl<'a> Generator<'a> {
@@ -239,32 +246,59 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     fn play(&mut self, task: &Task, end: Micros, loop_s: f64) {
-        let passes = task.loops;
-        for pass in 0..passes {
-            let mut delays = task.delays.iter();
-            let sessions = &task.access.sessions;
-            for (index, session) in sessions.iter().enumerate() {
-                self.open(session.client, &task.card);
-                for request in &session.requests {
-                    self.at += (delays.next().copied().unwrap_or(0.0) * SECOND) as u64;
-                    let took = (100.0 + request.bytes as f64 / DISK_RATE * SECOND) as u64;
-                    let (start, last) = (self.at, self.at + took);
-                    let mut request = *request;
-                    (request.start, request.end) = (start, last);
-                    (request.application, request.file) = (self.application, self.file);
-                    self.size = self.size.max(request.offset + request.bytes);
-                    self.out.push(Record::Request(request));
-                    self.at = last;
-                }
-                if pass + 1 == passes && index + 1 == sessions.len() {
-                    self.at = self.at.max(end);
-                }
-                self.close(session.client);
+        for pass in 0..task.loops {
+            let is_last = pass + 1 == task.loops;
+            let mut delays = task.delays.iter().copied();
+            if task.is_in_step() {
+                self.play_in_step(task, &mut delays, is_last.then_some(end));
+            } else {
+                self.play_in_turn(task, &mut delays, is_last.then_some(end));
             }
-            if pass + 1 < passes {
+            if !is_last {
                 self.at += (loop_s * SECOND) as u64;
             }
         }
+    }
+
+    /// Each session after the one before it; the last one lasts until `end`.
+    fn play_in_turn(&mut self, task: &Task, delays: &mut impl Iterator<Item = f64>, end: Option<Micros>) {
+        let sessions = &task.access.sessions;
+        for (index, session) in sessions.iter().enumerate() {
+            self.open(session.client, &task.card);
+            session.requests.iter().for_each(|request| self.request(request, delays.next().unwrap_or(0.0)));
+            if index + 1 == sessions.len() {
+                self.at = self.at.max(end.unwrap_or(0));
+            }
+            self.close(session.client);
+        }
+    }
+
+    /// The sessions at the same time: each request of one is followed by those of the others.
+    fn play_in_step(&mut self, task: &Task, delays: &mut impl Iterator<Item = f64>, end: Option<Micros>) {
+        let sessions = &task.access.sessions;
+        sessions.iter().for_each(|session| self.open(session.client, &task.card));
+        let longest = sessions.iter().map(|session| session.requests.len()).max().unwrap_or(0);
+        for index in 0..longest {
+            for request in sessions.iter().filter_map(|session| session.requests.get(index)) {
+                self.request(request, delays.next().unwrap_or(0.0));
+            }
+        }
+        self.at = self.at.max(end.unwrap_or(0));
+        sessions.iter().for_each(|session| self.close(session.client));
+    }
+
+    fn request(&mut self, request: &Request, delay: f64) {
+        self.at += (delay * SECOND) as u64;
+        let took = (100.0 + request.bytes as f64 / DISK_RATE * SECOND) as u64;
+        self.size = self.size.max(request.offset + request.bytes);
+        self.out.push(Record::Request(Request {
+            start: self.at,
+            end: self.at + took,
+            application: self.application,
+            file: self.file,
+            ..*request
+        }));
+        self.at += took;
     }
 
     fn open(&mut self, client: Option<ClientId>, card: &Card) {
