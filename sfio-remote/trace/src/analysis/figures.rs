@@ -68,6 +68,15 @@ impl Report {
                 "% of the files",
                 [("files", &self.open_us)],
             ),
+        ];
+        figures.extend(self.request_figures());
+        figures.retain(|figure| figure.series.iter().any(|series| !series.points.is_empty()));
+        figures
+    }
+
+    /// What is asked of files.
+    fn request_figures(&self) -> Vec<Figure> {
+        vec![
             both("written-sizes", "Writes by size (Figures 9 and 10)", &self.write_bytes),
             both("read-sizes", "Reads by size (Figures 11 and 12)", &self.read_bytes),
             shares(
@@ -90,9 +99,7 @@ impl Report {
             ),
             self.sharing_figure(),
             self.histogram(),
-        ];
-        figures.retain(|figure| figure.series.iter().any(|series| !series.points.is_empty()));
-        figures
+        ]
     }
 
     /// Tables 10 and 11 as cumulated shares.

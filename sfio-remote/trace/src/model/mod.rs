@@ -142,59 +142,85 @@ impl Model {
     }
 
     fn check(&self) -> Result<(), ModelError> {
-        let wrong = |parameter, problem: String| Err(ModelError::Value { parameter, problem });
-        let files: u64 = self.files.value.iter().sum();
-        let touched = files - self.files.value[3].min(files);
-        if touched == 0 || files > 1 << 24 {
-            return wrong("files", format!("{files} files; expected 1 to 16 million, not all untouched"));
+        self.check_counts()?;
+        self.check_jobs()?;
+        self.check_shares()?;
+        self.check_mixtures()
+    }
+
+    /// Whether the tables of files have the same files.
+    fn check_counts(&self) -> Result<(), ModelError> {
+        let (files, untouched) = (sum(&self.files.value), self.files.value[3]);
+        if files == untouched || files > MANY {
+            return wrong("files", format!("{files} files; expected 1 to {MANY}, not all untouched"));
         }
         let tables =
             [("interval_sizes", &self.interval_sizes.value), ("request_sizes", &self.request_sizes.value)];
         for (name, counts) in tables {
-            let sum: u64 = counts.iter().fold(0, |sum, count| sum.saturating_add(*count));
-            if sum != files {
-                return wrong(name, format!("they add up to {sum}; expected {files}, as `files` does"));
+            let found = sum(counts);
+            if found != files {
+                return wrong(name, format!("they add up to {found}; expected {files}, as `files` does"));
             }
         }
-        if self.request_sizes.value[0] != self.files.value[3] {
+        if self.request_sizes.value[0] != untouched {
             return wrong(
                 "request_sizes",
-                "the first one differs from the files that are not touched".to_owned(),
+                format!("the first one differs from the {untouched} untouched files"),
             );
         }
-        if self.interval_sizes.value[0] < self.files.value[3] {
+        if self.interval_sizes.value[0] < untouched {
             return wrong(
                 "interval_sizes",
-                "the first one is less than the files that are not touched".to_owned(),
+                format!("the first one is below the {untouched} untouched files"),
             );
         }
-        let jobs: u64 = self.files_per_job.value.iter().fold(0, |sum, count| sum.saturating_add(*count));
+        Ok(())
+    }
+
+    /// Whether there are jobs, and no more files opened than there are.
+    fn check_jobs(&self) -> Result<(), ModelError> {
+        let (jobs, files) = (sum(&self.files_per_job.value), sum(&self.files.value));
         let opened = self.files_per_job.value.iter().enumerate();
-        let opened: u64 =
-            opened.fold(0, |sum, (files, jobs)| sum.saturating_add(jobs.saturating_mul(files as u64)));
-        if jobs == 0 || jobs > 1 << 24 || opened > files {
+        let opened =
+            opened.map(|(files, jobs)| jobs.saturating_mul(files as u64)).fold(0, u64::saturating_add);
+        if jobs == 0 || jobs > MANY || opened > files {
             let problem = format!(
-                "{jobs} jobs open at least {opened} files; expected 1 to 16 million jobs that open at most {files}"
+                "{jobs} jobs open at least {opened} files; expected 1 to {MANY} jobs that open at most {files}"
             );
             return wrong("files_per_job", problem);
         }
-        let mut shares = vec![
+        if sum(&self.jobs_per_day.value) == 0 || sum(&self.jobs_per_day.value) > MANY {
+            return wrong("jobs_per_day", format!("expected days with 1 to {MANY} jobs in all"));
+        }
+        Ok(())
+    }
+
+    fn check_shares(&self) -> Result<(), ModelError> {
+        let (low, high, small) = self.small_requests.value;
+        let shares = [
             ("open_above_hour", self.open_above_hour.value),
             ("above_10_mb", self.above_10_mb.value),
             ("above_10_gb", self.above_10_gb.value),
-            ("small_requests", self.small_requests.value.2),
-            ("reread_loop", self.reread_loop.value.0),
+            ("consecutive", self.consecutive.value[0]),
+            ("consecutive", self.consecutive.value[1]),
+            ("consecutive", self.consecutive.value[2]),
         ];
-        shares.extend(self.consecutive.value.map(|share| ("consecutive", share)));
         if let Some((name, share)) = shares.into_iter().find(|(_, share)| !(0.0..=1.0).contains(share)) {
             return wrong(name, format!("{share} is no share; expected 0 to 1"));
         }
-        if self.small_requests.value.2 > 0.99 || self.small_requests.value.0 >= self.small_requests.value.1 {
-            return wrong(
-                "small_requests",
-                "expected a lower and an upper size, and a share of at most 0.99".to_owned(),
-            );
+        if !(0.0..=0.99).contains(&small) || low == 0 || low >= high || high > 1 << 30 {
+            let expected = "expected a lower and an upper size, and a share of at most 0.99";
+            return wrong("small_requests", expected.to_owned());
         }
+        if !(0.0..=0.99).contains(&self.reread_loop.value.0)
+            || !(0.0..1e9).contains(&self.reread_loop.value.1)
+        {
+            return wrong("reread_loop", "expected a share of at most 0.99, and seconds".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_mixtures(&self) -> Result<(), ModelError> {
         for (name, intervals) in
             [("duration_s", &self.duration_s.value), ("rewrite_s", &self.rewrite_s.value)]
         {
@@ -209,11 +235,19 @@ impl Model {
         if nodes.is_empty() || !nodes.iter().all(|(count, weight)| *count >= 2 && *weight >= 0.0) {
             return wrong("nodes", "expected [nodes, weight] with 2 nodes or more".to_owned());
         }
-        if self.jobs_per_day.value.iter().fold(0_u64, |sum, jobs| sum.saturating_add(*jobs)) == 0 {
-            return wrong("jobs_per_day", "expected a day with jobs".to_owned());
-        }
         Ok(())
     }
+}
+
+/// Jobs or files of a deck at most.
+const MANY: u64 = 1 << 24;
+
+fn sum(counts: &[u64]) -> u64 {
+    counts.iter().copied().fold(0, u64::saturating_add)
+}
+
+fn wrong(parameter: &'static str, problem: String) -> Result<(), ModelError> {
+    Err(ModelError::Value { parameter, problem })
 }
 
 impl std::str::FromStr for Model {
