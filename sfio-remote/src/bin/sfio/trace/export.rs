@@ -82,8 +82,11 @@ fn fio(options: &Options, path: Option<&Path>) -> Result<(), Failure> {
         }
     }
     let (read, written) = log.bytes();
-    output::note(format_args!("sfio: the log reads {read} bytes and writes {written}"));
-    put(path, &log.finish())
+    put(path, &log.finish())?;
+    if path.is_some() {
+        output::note(format_args!("sfio: the log reads {read} bytes and writes {written}"));
+    }
+    Ok(())
 }
 
 fn parquet(options: &Options, path: &Path) -> Result<(), Failure> {
