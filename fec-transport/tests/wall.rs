@@ -19,19 +19,21 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-const CRATES: [&str; 6] = ["program", "capillary", "ror", "netsim", "fec-transport", "sfio-remote"];
+const CRATES: [&str; 7] =
+    ["program", "capillary", "ror", "netsim", "fec-transport", "sfio-remote", "sfio-trace"];
 
 /// Which of our crates each may name among its dependencies: always, or only as an optional one (design §2).
 ///
 /// `program` is for programs only, hence optional in every library.
-const ARROWS: [(&str, &[&str], &[&str]); 7] = [
+const ARROWS: [(&str, &[&str], &[&str]); 8] = [
     ("capillary/program", &[], &[]),
     ("capillary", &[], &["program"]),
     ("ror", &["capillary"], &["netsim", "program"]),
     ("netsim", &["capillary"], &["program"]),
     ("fec-transport", &["capillary", "ror"], &["netsim"]),
     ("fec-transport/testbed", &["capillary", "fec-transport", "netsim", "program", "ror"], &[]),
-    ("sfio-remote", &["fec-transport"], &["netsim", "program"]),
+    ("sfio-remote/trace", &[], &[]),
+    ("sfio-remote", &["fec-transport"], &["netsim", "program", "sfio-trace"]),
 ];
 
 /// Dependencies that must be optional, and the feature that pulls them; one that contains it may add to them.
@@ -113,7 +115,11 @@ fn workspace() -> PathBuf {
 
 /// Where a crate of ours lies.
 fn folder(name: &str) -> &str {
-    if name == "program" { "capillary/program" } else { name }
+    match name {
+        "program" => "capillary/program",
+        "sfio-trace" => "sfio-remote/trace",
+        name => name,
+    }
 }
 
 fn manifest(folder: &str) -> Table {

@@ -29,6 +29,8 @@ fn what_needs_no_overlay_sees_whether_its_output_is_read() {
         assert_eq!(leaves_early(&mut command(case)), Ok(()));
     }
     check(&[&["demo", "--print-scene"], &["demo", "--size", "100000", "--kill", "none"]], "");
+    let generate = ["trace", "generate", "--preset", "charisma-cmf"];
+    check(&[&[&generate[..], &["--print"]].concat(), &[&generate[..], &["--jobs", "5"]].concat()], "");
 }
 
 #[test]

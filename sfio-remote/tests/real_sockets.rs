@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -11,7 +11,9 @@ use fec_transport::keys::{Identity, encode_key};
 use fec_transport::overlay::Overlay;
 use sfio_remote::client::{Durability, OpenMode, OperationError};
 use sfio_remote::distribution::{StripeUnit, Structure};
-use sfio_remote::io::{FileError, MemberConfig, OpenOptions, SfioMember, StripedFile, Submission};
+use sfio_remote::io::{
+    DiskAccess, FileError, MemberConfig, Observer, OpenOptions, SfioMember, StripedFile, Submission, Transfer,
+};
 use sfio_remote::io_node::{AccessRules, IoNodeConfig, Right};
 use sfio_remote::name::FileName;
 use sfio_remote::request::{FileView, Granularity, Pattern, ReadList, WriteList};
@@ -25,6 +27,39 @@ struct Cluster {
     overlay: Arc<Overlay>,
     members: Vec<(&'static str, SfioMember)>,
     directory: TempDir,
+    notes: Arc<Notes>,
+}
+
+/// What the client and the I/O nodes have told of, a line for each read and write.
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Notes {
+    fn push(&self, note: String) {
+        self.0.lock().expect("nobody panics with it").push(note);
+    }
+}
+
+impl Observer for Notes {
+    fn opened(&self, name: &FileName, length: u64, mode: OpenMode) {
+        self.push(format!("open {name} {length} {mode:?}"));
+    }
+
+    fn closed(&self, name: &FileName) {
+        self.push(format!("close {name}"));
+    }
+
+    fn transferred(&self, transfer: &Transfer<'_>) {
+        for region in transfer.regions {
+            let what = if transfer.is_write { "write" } else { "read" };
+            self.push(format!("{what} {} {}", region.offset(), region.length()));
+        }
+    }
+
+    fn at_disk(&self, access: &DiskAccess<'_>) {
+        let bytes: u64 = access.extents.iter().map(|extent| extent.length()).sum();
+        self.push(format!("disk {} {} {bytes}", access.is_write, access.path.as_str()));
+    }
 }
 
 fn identity(name: &str) -> Identity {
@@ -58,7 +93,7 @@ impl Cluster {
         }
         let overlay = Arc::new(Overlay::parse(&text).expect("a right overlay"));
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut cluster = Cluster { overlay, members: Vec::new(), directory };
+        let mut cluster = Cluster { overlay, members: Vec::new(), directory, notes: Arc::default() };
         for (name, sockets) in sockets {
             let export = name.starts_with("io").then(|| cluster.export(name));
             export.iter().for_each(|root| std::fs::create_dir(root).expect("possible"));
@@ -73,7 +108,12 @@ impl Cluster {
         endpoint.sockets = sockets;
         let member = SfioMember::start(
             endpoint,
-            MemberConfig { export, io_node: open_to_all(), ..MemberConfig::default() },
+            MemberConfig {
+                export,
+                io_node: open_to_all(),
+                observer: Some(self.notes.clone()),
+                ..MemberConfig::default()
+            },
         )
         .await;
         self.members.push((name, member.expect("it starts")));
@@ -139,6 +179,35 @@ fn a_file_lives_its_life() {
             client.error_counters("io1", true).await.expect("possible").iter().map(|(_, n)| n).sum::<u64>(),
             1
         );
+    });
+}
+
+#[test]
+fn an_observer_hears_of_each_region_and_of_what_the_disks_do() {
+    run(async {
+        let cluster = Cluster::start().await;
+        let (name, client) = (name("io1,seen;io2,seen"), cluster.client().client());
+        let file = StripedFile::create(client, &name, unit(100)).await.expect("it is made");
+        let pieces = [(0, vec![1; 100].into()), (500, vec![2; 70].into())];
+        file.write_list(pieces).await.expect("it is written");
+        file.read_at(40, 30).await.expect("it is read");
+        assert!(file.read_exact_at(5_000, 10).await.is_err());
+        drop(file);
+        let notes: Vec<String> = std::mem::take(&mut *cluster.notes.0.lock().expect("nobody panics with it"));
+        let (disk, calls): (Vec<_>, Vec<_>) = notes.into_iter().partition(|note| note.starts_with("disk"));
+        let expected = [
+            "open io1,seen;io2,seen; 0 Truncate",
+            "write 0 100",
+            "write 500 70",
+            "read 40 30",
+            "read 5000 10",
+            "close io1,seen;io2,seen;",
+        ];
+        assert_eq!(calls, expected);
+        // The first stripe is on the first I/O node, the sixth on the second one.
+        for line in ["disk true seen 100", "disk true seen 70", "disk false seen 30"] {
+            assert!(disk.iter().any(|note| note == line), "{line}: {disk:?}");
+        }
     });
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use fec_transport::io::{EndpointEnded, Handle};
 use tokio::sync::oneshot;
 
+use super::observer::{Observer, observed};
 use super::patience::Patience;
 
 use crate::application::{Command, SfioApplication};
@@ -61,13 +62,19 @@ pub struct SfioClient {
     handle: Handle<SfioApplication>,
     /// The number of the last operation.
     last_operation: Arc<AtomicU64>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 type Result<T> = std::result::Result<T, FileError>;
 
 impl SfioClient {
-    pub(super) fn new(handle: Handle<SfioApplication>) -> SfioClient {
-        SfioClient { handle, last_operation: Arc::default() }
+    pub(super) fn new(handle: Handle<SfioApplication>, observer: Option<Arc<dyn Observer>>) -> SfioClient {
+        SfioClient { handle, last_operation: Arc::default(), observer }
+    }
+
+    /// Who hears of what is done with files, if anybody does.
+    pub(super) fn observer(&self) -> Option<&dyn Observer> {
+        self.observer.as_deref()
     }
 
     /// Reads up to `length` bytes from `offset` on, of a file that need not be open; fewer if it ends before. It costs
@@ -108,7 +115,9 @@ impl SfioClient {
         from_disk: bool,
     ) -> Result<Bytes> {
         let list = ReadList::new([region]).map_err(OperationError::from)?;
-        let read = self.call(ReadUnopened { name: name.clone(), stripe_unit, list, from_disk }).await?;
+        let regions = list.regions().to_vec();
+        let read = self.call(ReadUnopened { name: name.clone(), stripe_unit, list, from_disk });
+        let read = observed(self.observer(), (name, false, &regions), read).await?;
         Ok(read.into_vec().pop().unwrap_or_default())
     }
 

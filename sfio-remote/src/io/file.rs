@@ -7,12 +7,13 @@ use bytes::Bytes;
 use fec_transport::overlay::MemberId;
 
 use super::client::{FileError, SfioClient};
+use super::observer::observed;
 use super::submission::Submission;
 use super::threads;
 use crate::application::Command;
 use crate::client::operations::{Close, Open, Opened, Read, SetLength, Stat, Sync, Write};
 use crate::client::{Action, Durability, FileId, FileStat, Layout, OpenMode, OperationError};
-use crate::distribution::{Distribution, StripeUnit, Structure};
+use crate::distribution::{Distribution, Region, StripeUnit, Structure};
 use crate::io_node::ErrorCounters;
 use crate::name::FileName;
 use crate::request::{ReadList, RegionsRead, WriteList};
@@ -92,6 +93,9 @@ impl OpenOptions {
         let OpenOptions { stripe_unit, mode, durability } = *self;
         let open = Open { name: name.clone(), stripe_unit, mode, durability };
         let Opened { file, stat, layout } = client.call(open).await?;
+        if let Some(observer) = client.observer() {
+            observer.opened(name, stat.length(), mode);
+        }
         Ok(StripedFile { open: Arc::new(OpenFile { client: client.clone(), file, stat, layout }) })
     }
 }
@@ -169,7 +173,9 @@ impl StripedFile {
     /// If an I/O node fails.
     pub async fn read(&self, list: ReadList) -> Result<RegionsRead> {
         let list = self.planned(list, |list| list.regions().len(), ReadList::plan).await;
-        self.open.client.call(Read { file: self.open.file, list }).await
+        let regions = self.regions(list.regions());
+        let call = self.open.client.call(Read { file: self.open.file, list });
+        observed(self.open.client.observer(), (self.open.layout.name(), false, &regions), call).await
     }
 
     /// Writes all of `data` at `offset`. What lies between the end of the file and `offset` becomes zeros.
@@ -195,7 +201,7 @@ impl StripedFile {
     /// As [`write_at`](Self::write_at).
     pub async fn write(&self, list: WriteList) -> Result<()> {
         let list = self.planned(list, |list| list.regions().len(), WriteList::plan).await;
-        self.open.client.call(Write { file: self.open.file, list, durable: false }).await
+        self.send(list, false).await
     }
 
     /// Writes many pieces that survive a power loss when this returns, whatever the file was opened for: one round trip
@@ -206,7 +212,18 @@ impl StripedFile {
     pub async fn write_list_durably(&self, pieces: impl IntoIterator<Item = (u64, Bytes)>) -> Result<()> {
         let list = WriteList::new(pieces).map_err(OperationError::from)?;
         let list = self.planned(list, |list| list.regions().len(), WriteList::plan).await;
-        self.open.client.call(Write { file: self.open.file, list, durable: true }).await
+        self.send(list, true).await
+    }
+
+    async fn send(&self, list: WriteList, durable: bool) -> Result<()> {
+        let regions = self.regions(list.regions());
+        let call = self.open.client.call(Write { file: self.open.file, list, durable });
+        observed(self.open.client.observer(), (self.open.layout.name(), true, &regions), call).await
+    }
+
+    /// The regions of a list that an operation is about to take along, if an observer wants to know them.
+    fn regions(&self, regions: &[Region]) -> Vec<Region> {
+        self.open.client.observer().map_or_else(Vec::new, |_| regions.to_vec())
     }
 
     /// Begins to read and comes back; the [`Submission`] tells when it is done.
@@ -318,6 +335,9 @@ impl StripedFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
+        if let Some(observer) = self.client.observer() {
+            observer.closed(self.layout.name());
+        }
         // Nobody waits for its completion.
         let close = Action::new(Close { file: self.file }, drop);
         self.client.send_later(Command::Start(self.client.next_id(), close));

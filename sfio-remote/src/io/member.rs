@@ -1,6 +1,7 @@
 //! A member's process: endpoint, application and disk.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use fec_transport::io::{Endpoint, EndpointConfig, EndpointEnded, EndpointError, Handle};
 use tokio::sync::mpsc;
@@ -8,6 +9,7 @@ use tokio::task::JoinSet;
 
 use super::client::SfioClient;
 use super::disk::{DiskStore, ExportError, Quotas, verify_root};
+use super::observer::{self, Observer};
 use crate::application::{Command, Outcome, SfioApplication};
 use crate::client::ClientConfig;
 use crate::io_node::IoNodeConfig;
@@ -28,6 +30,8 @@ pub struct MemberConfig {
     pub export_identity: Option<PathBuf>,
     /// How much each member may fill there. Default: no quotas.
     pub quotas: Quotas,
+    /// Who hears of what the member does with files. Default: nobody.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// Why a member does not start.
@@ -75,9 +79,9 @@ impl SfioMember {
         let endpoint = Endpoint::start(endpoint, application, move |outcome| host.tell(outcome)).await?;
         let mut disk = JoinSet::new();
         if let Some(store) = store {
-            disk.spawn(serve_disk(store, waiting, endpoint.handle().clone()));
+            disk.spawn(serve_disk(store, waiting, endpoint.handle().clone(), config.observer.clone()));
         }
-        let client = SfioClient::new(endpoint.handle().clone());
+        let client = SfioClient::new(endpoint.handle().clone(), config.observer);
         Ok(SfioMember { endpoint, client, _disk: disk })
     }
 
@@ -131,11 +135,15 @@ async fn serve_disk(
     store: DiskStore,
     mut errands: mpsc::UnboundedReceiver<Errand>,
     handle: Handle<SfioApplication>,
+    observer: Option<Arc<dyn Observer>>,
 ) {
     while let Some(errand) = errands.recv().await {
-        let (store, handle) = (store.clone(), handle.clone());
+        let (store, handle, observer) = (store.clone(), handle.clone(), observer.clone());
         tokio::task::spawn_blocking(move || {
-            for result in errand.perform(|operation| store.perform(operation)) {
+            for result in errand.perform(|operation| {
+                let perform = || store.perform(operation);
+                observer::at_disk(observer.as_deref(), operation, perform, |result| &result.outcome)
+            }) {
                 // An endpoint that has ended needs no results.
                 let _ = handle.command_blocking(Command::Disk(result));
             }

@@ -32,6 +32,7 @@ mod file;
 mod member;
 #[cfg(feature = "config")]
 pub mod membership;
+mod observer;
 mod patience;
 #[cfg(feature = "replication")]
 pub mod replication;
@@ -44,5 +45,6 @@ pub use client::{FileError, Patient, SfioClient};
 pub use disk::{DiskStore, ExportError, IdentityError, Quotas};
 pub use file::{OpenOptions, StripedFile};
 pub use member::{MemberConfig, SfioMember, StartError};
+pub use observer::{DiskAccess, Observer, Transfer};
 pub use patience::{MayPass, OutageNews, Patience, Waited, Waiting};
 pub use submission::Submission;

@@ -22,6 +22,7 @@ mod stat;
 mod status;
 mod striped;
 mod sums;
+mod trace;
 mod web;
 
 use std::process::ExitCode;
@@ -64,6 +65,8 @@ enum Command {
     Reload(status::ReloadOptions),
     #[command(subcommand)]
     Overlay(overlay::Command),
+    #[command(subcommand)]
+    Trace(trace::Command),
     #[cfg(feature = "demo")]
     Demo(demo::Options),
     #[command(after_help = "Example:\n  sfio manual ~/.local")]
@@ -104,6 +107,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Status(options) => status::run(&options),
         Command::Reload(options) => status::reload(&options),
         Command::Overlay(command) => overlay::run(command),
+        Command::Trace(command) => trace::run(&command),
         #[cfg(feature = "demo")]
         Command::Demo(options) => demo::run(options),
         Command::Manual(options) => options.run(Cli::command()),

@@ -5,12 +5,13 @@ mod config_check;
 use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fec_transport::io::EndpointError;
 use program::quantity;
 use sd_notify::NotifyState;
-use sfio_remote::io::{MemberConfig, SfioMember, StartError};
+use sfio_remote::io::{self, MemberConfig, SfioMember, StartError};
 use tokio::io::AsyncReadExt as _;
 use tracing_subscriber::EnvFilter;
 
@@ -18,6 +19,7 @@ use crate::block_on;
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::operations::{Observer, Operations, Reloader};
 use crate::signals::{ReloadSignal, StopSignals, survive_file_size_limit};
+use crate::trace::{self, Recorder};
 use sfio_remote::io::membership::Membership;
 
 /// What is logged unless RUST_LOG says otherwise: who comes and goes, who is refused, what fails.
@@ -169,7 +171,9 @@ pub(crate) async fn start(membership: &Membership) -> Result<SfioMember, Failure
     let export_identity = Some(membership.export_identity.clone());
     let place = format!("member {}", overlay.name(*member));
     let (export, quotas, io_node) = (export.clone(), quotas.clone(), membership.io_node());
-    let config = MemberConfig { export, export_identity, io_node, quotas, ..MemberConfig::default() };
+    let observer = recorder(membership)?;
+    let config =
+        MemberConfig { export, export_identity, io_node, quotas, observer, ..MemberConfig::default() };
     let endpoint = membership.endpoint();
     let member = SfioMember::start(endpoint, config).await;
     member.map_err(|error| {
@@ -179,6 +183,17 @@ pub(crate) async fn start(membership: &Membership) -> Result<SfioMember, Failure
         };
         Failure::new(exit, format!("{place}: {:#}", anyhow::Error::new(error)))
     })
+}
+
+/// Who writes down what the member does with files, if its environment or its config says so.
+fn recorder(membership: &Membership) -> Result<Option<Arc<dyn io::Observer>>, Failure> {
+    let from_environment = std::env::var_os(trace::VARIABLE).filter(|path| !path.is_empty());
+    let Some(path) = from_environment.map(PathBuf::from).or_else(|| membership.trace.clone()) else {
+        return Ok(None);
+    };
+    let recorder =
+        Recorder::create(&path, membership.name()).map_err(|error| Failure::file(&path, &error))?;
+    Ok(Some(Arc::new(recorder)))
 }
 
 fn announce(name: &str, member: &SfioMember, operations: &Operations) {

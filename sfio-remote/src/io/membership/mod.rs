@@ -30,6 +30,9 @@
 //! requests = "16MiB"
 //! transfers_per_member = 512
 //! disk_operations = 8
+//!
+//! [trace]                  # what is done with files is written down there (docs/traces.md); by default it is not
+//! file = "trace.jsonl.zst"
 //! ```
 //!
 //! Paths are relative to the config file, so that a folder with everything in it can be moved.
@@ -91,6 +94,8 @@ pub struct Membership {
     pub source: OverlaySource,
     /// The admin socket of the running member.
     pub admin: PathBuf,
+    /// Where it is written down what is done with files, if it is.
+    pub trace: Option<PathBuf>,
 }
 
 /// Where a member's overlay file comes from.
@@ -156,6 +161,14 @@ struct File {
     policing: Policing,
     #[serde(default)]
     io_node: limits::IoNodeTable,
+    trace: Option<TraceTable>,
+}
+
+/// What is written down.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TraceTable {
+    file: PathBuf,
 }
 
 /// The rights of a member as the file has them.
@@ -260,6 +273,7 @@ impl Membership {
             limits,
             source,
             admin,
+            trace: file.trace.map(|trace| folder.join(trace.file)),
         })
     }
 

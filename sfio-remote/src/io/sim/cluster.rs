@@ -112,7 +112,7 @@ impl Cluster {
         let peer = self.world().start_client(member, gate.clone());
         let forward = forward(Arc::clone(&self.shared), self.began, peer, commands);
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(forward);
-        Process { peer, client: SfioClient::new(handle), gate }
+        Process { peer, client: SfioClient::new(handle, None), gate }
     }
 
     /// Looks at everything and changes it; not to be held while anything is waited for.

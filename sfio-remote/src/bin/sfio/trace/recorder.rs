@@ -1,0 +1,229 @@
+//! What a member does with files, written down as a trace.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use program::output;
+use sfio_remote::client::OpenMode;
+use sfio_remote::io::{DiskAccess, Observer, Transfer};
+use sfio_remote::name::FileName;
+use sfio_trace::lines::line;
+use sfio_trace::record::{
+    ApplicationExit, ApplicationId, ApplicationLoad, ClientId, Close, Descriptor, FileId, Micros, Open,
+    Operation, Physical, Record, Request, header,
+};
+
+/// The trace of every command and member of `sfio` goes to the file that this environment variable names.
+pub(crate) const VARIABLE: &str = "SFIO_TRACE";
+
+/// Records that wait for the thread that writes; then callers wait, too, so that none is lost.
+const WAITING: usize = 1 << 16;
+
+/// What a crash takes away is at most what came in so long.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A process has one job, which has one process.
+const CLIENT: ClientId = ClientId(0);
+
+const ZSTD_LEVEL: i32 = 3;
+
+/// Writes records to a file, on a thread of its own; ends with the last of those who hold it.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    application: ApplicationId,
+    /// None once it ends.
+    records: Option<SyncSender<Record>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Recorder {
+    /// Begins a trace. "{pid}" in the path becomes the number of the process, for several processes at once.
+    ///
+    /// # Errors
+    /// If the file or the thread cannot be made.
+    pub(crate) fn create(path: &Path, member: &str) -> io::Result<Recorder> {
+        let process = std::process::id();
+        let text = path.to_string_lossy().replace("{pid}", &process.to_string());
+        let path = Path::new(&text).to_owned();
+        let sink = Sink::create(&path)?;
+        let (records, waiting) = sync_channel(WAITING);
+        let application = ApplicationId(process.into());
+        let _ = records.send(header(now(), "sfio", &format!("member {member}")));
+        let _ = records.send(Record::ApplicationLoad(ApplicationLoad {
+            at: now(),
+            application,
+            executable: std::env::args().next().unwrap_or_default(),
+            user: 0,
+            clients: 1,
+            client_list: vec![CLIENT],
+        }));
+        let write = move || {
+            if let Err(error) = write(sink, &waiting) {
+                output::note(format_args!(
+                    "sfio: the trace {}: {error}; it is not written on",
+                    path.display()
+                ));
+            }
+        };
+        let writer = std::thread::Builder::new().name("trace".to_owned()).spawn(write)?;
+        Ok(Recorder { application, records: Some(records), writer: Mutex::new(Some(writer)) })
+    }
+
+    fn push(&self, record: Record) {
+        // The thread ends before the recorder only if the file cannot be written, and has said so.
+        let _ = self.records.as_ref().map(|records| records.send(record));
+    }
+}
+
+impl Observer for Recorder {
+    fn opened(&self, name: &FileName, length: u64, mode: OpenMode) {
+        use sfio_trace::record::OpenMode as Mode;
+        let mode = match mode {
+            OpenMode::Existing | OpenMode::Create => Mode::ReadWrite,
+            _ => Mode::Create,
+        };
+        let at = now();
+        self.push(Record::ClientOpen(Open {
+            at,
+            application: self.application,
+            client: Some(CLIENT),
+            path: name.to_string(),
+            file: file_id(&name.to_string()),
+            descriptor: Descriptor(0),
+            size: length,
+            created: 0,
+            mode,
+        }));
+    }
+
+    fn closed(&self, name: &FileName) {
+        let (at, application, file) = (now(), self.application, file_id(&name.to_string()));
+        self.push(Record::ClientClose(Close { at, application, client: Some(CLIENT), file, size: 0 }));
+    }
+
+    fn transferred(&self, transfer: &Transfer<'_>) {
+        let (end, file) = (now(), file_id(&transfer.name.to_string()));
+        for region in transfer.regions {
+            self.push(Record::Request(Request {
+                start: end.saturating_sub(micros(transfer.took)),
+                end,
+                application: self.application,
+                client: Some(CLIENT),
+                file,
+                descriptor: Descriptor(0),
+                operation: operation(transfer.is_write),
+                asynchronous: false,
+                spread: None,
+                offset: region.offset(),
+                bytes: region.length(),
+            }));
+        }
+    }
+
+    fn at_disk(&self, access: &DiskAccess<'_>) {
+        let (end, file) = (now(), file_id(access.path.as_str()));
+        for extent in access.extents {
+            self.push(Record::Physical(Physical {
+                start: end.saturating_sub(micros(access.took)),
+                end,
+                application: self.application,
+                file,
+                operation: operation(access.is_write),
+                clients: 1,
+                offset: extent.offset(),
+                bytes: extent.length(),
+            }));
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.push(Record::ApplicationExit(ApplicationExit { at: now(), application: self.application }));
+        self.records = None;
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A thread that has panicked has said so.
+        let _ = writer.map(JoinHandle::join);
+    }
+}
+
+fn operation(is_write: bool) -> Operation {
+    if is_write { Operation::Write } else { Operation::Read }
+}
+
+fn now() -> Micros {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros)
+}
+
+fn micros(duration: Duration) -> Micros {
+    duration.as_micros() as Micros
+}
+
+/// The same name is the same file, in every process.
+fn file_id(name: &str) -> FileId {
+    let hash = blake3::hash(name.as_bytes());
+    let mut word = [0; 8];
+    word.copy_from_slice(&hash.as_bytes()[..8]);
+    FileId(u64::from_le_bytes(word) >> 1)
+}
+
+/// A trace file, compressed if its name ends in `.zst`.
+enum Sink {
+    Plain(BufWriter<File>),
+    Compressed(zstd::stream::write::Encoder<'static, File>),
+}
+
+impl Sink {
+    fn create(path: &Path) -> io::Result<Sink> {
+        let file = File::create(path)?;
+        match path.extension().is_some_and(|ending| ending == "zst") {
+            true => zstd::stream::write::Encoder::new(file, ZSTD_LEVEL).map(Sink::Compressed),
+            false => Ok(Sink::Plain(BufWriter::new(file))),
+        }
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        match self {
+            Sink::Plain(file) => file.write_all(line(record).as_bytes()),
+            Sink::Compressed(encoder) => encoder.write_all(line(record).as_bytes()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::Plain(file) => file.flush(),
+            Sink::Compressed(encoder) => encoder.flush(),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Sink::Plain(mut file) => file.flush(),
+            Sink::Compressed(encoder) => encoder.finish().and_then(|mut file| file.flush()),
+        }
+    }
+}
+
+/// Writes what comes in until nobody sends any more; what came in is flushed when nothing more comes for a while.
+fn write(mut sink: Sink, records: &Receiver<Record>) -> io::Result<()> {
+    let mut is_flushed = true;
+    loop {
+        match records.recv_timeout(FLUSH_INTERVAL) {
+            Ok(record) => {
+                sink.write(&record)?;
+                is_flushed = false;
+            }
+            Err(RecvTimeoutError::Timeout) if !is_flushed => {
+                sink.flush()?;
+                is_flushed = true;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return sink.finish(),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Traces as JSON lines, plain or compressed by zstd.
+//!
+//! A trace file is one record a line. Compressed files may be cut off by a crash: what was flushed before is read, and
+//! the error says how far it goes.
+
+use crate::record::{FORMAT_VERSION, Record};
+
+/// The first bytes of a frame of zstd.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Why a trace cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LinesError {
+    /// A line is no record.
+    #[error("line {line}: {error}; expected a record in JSON, as {{\"record\":\"request\",…}}")]
+    Line {
+        /// Which one; the first one is 1.
+        line: usize,
+        /// What is wrong.
+        error: serde_json::Error,
+    },
+    /// It is of another version.
+    #[error("line {line}: it has format {found}; expected {FORMAT_VERSION}")]
+    Version {
+        /// Where the header is.
+        line: usize,
+        /// Its version.
+        found: u32,
+    },
+    /// A record ends before it begins, or reaches past the largest offset.
+    #[error("line {line}: {what}")]
+    Value {
+        /// Which one.
+        line: usize,
+        /// What is wrong, and what would be right.
+        what: &'static str,
+    },
+    /// The compressed bytes are damaged or end too early.
+    #[error("after {bytes} bytes of text: {error}; expected a whole zstd stream")]
+    Compression {
+        /// How much came out before.
+        bytes: u64,
+        /// What is wrong.
+        error: std::io::Error,
+    },
+}
+
+/// The record as a line, with its line break.
+pub fn line(record: &Record) -> String {
+    // Records hold numbers and strings only: each can be written.
+    let mut line = serde_json::to_string(record).unwrap_or_default();
+    line.push('\n');
+    line
+}
+
+/// Reads records one by one from bytes, plain or compressed; so a large trace needs no memory of its size.
+pub struct Lines<'a> {
+    source: Box<dyn std::io::BufRead + 'a>,
+    text: String,
+    number: usize,
+    bytes: u64,
+}
+
+impl<'a> Lines<'a> {
+    /// Looks at the first bytes, which tell whether the trace is compressed.
+    ///
+    /// # Errors
+    /// If the decompressor cannot begin.
+    pub fn new(mut source: impl std::io::BufRead + 'a) -> Result<Lines<'a>, LinesError> {
+        let failed = |error| LinesError::Compression { bytes: 0, error };
+        let is_compressed = source.fill_buf().map_err(failed)?.starts_with(&ZSTD_MAGIC);
+        let source: Box<dyn std::io::BufRead + 'a> = if is_compressed {
+            let decoder = zstd::stream::read::Decoder::with_buffer(source).map_err(failed)?;
+            Box::new(std::io::BufReader::with_capacity(1 << 16, decoder))
+        } else {
+            Box::new(source)
+        };
+        Ok(Lines { source, text: String::new(), number: 0, bytes: 0 })
+    }
+
+    fn read(&mut self) -> Result<Option<Record>, LinesError> {
+        loop {
+            self.text.clear();
+            let bytes = self.bytes;
+            let read = self.source.read_line(&mut self.text);
+            let count = read.map_err(|error| LinesError::Compression { bytes, error })?;
+            if count == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            self.bytes += count as u64;
+            if !self.text.trim().is_empty() {
+                let record = serde_json::from_str(&self.text);
+                let record = record.map_err(|error| LinesError::Line { line: self.number, error })?;
+                return check(&record, self.number).map(|()| Some(record));
+            }
+        }
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Result<Record, LinesError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+/// What no reader behind this one has to ask again.
+fn check(record: &Record, line: usize) -> Result<(), LinesError> {
+    let interval = |start: u64, end, offset: u64, bytes| match (end >= start, offset.checked_add(bytes)) {
+        (true, Some(last)) if last <= i64::MAX as u64 => Ok(()),
+        (false, _) => Err(LinesError::Value { line, what: "it ends before it begins" }),
+        _ => {
+            Err(LinesError::Value { line, what: "it reaches past 2^63 − 1, the largest offset of a file" })
+        }
+    };
+    match record {
+        Record::Header(header) if header.format != FORMAT_VERSION => {
+            Err(LinesError::Version { line, found: header.format })
+        }
+        Record::Request(request) => {
+            if let Some(crate::record::Spread::Dealt { unit, overlap }) = request.spread
+                && (unit == 0 || overlap > unit)
+            {
+                return Err(LinesError::Value {
+                    line,
+                    what: "a spread has a unit, and an overlap of at most a unit",
+                });
+            }
+            interval(request.start, request.end, request.offset, request.bytes)
+        }
+        Record::Physical(request) => interval(request.start, request.end, request.offset, request.bytes),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ApplicationId, Descriptor, FileId, Operation, Request, header};
+
+    fn request(offset: u64) -> Record {
+        Record::Request(Request {
+            start: 5,
+            end: 7,
+            application: ApplicationId(1),
+            client: None,
+            file: FileId(2),
+            descriptor: Descriptor(3),
+            operation: Operation::Write,
+            asynchronous: false,
+            spread: None,
+            offset,
+            bytes: 10,
+        })
+    }
+
+    fn text(records: &[Record]) -> String {
+        records.iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_plain_and_compressed() {
+        let records: Vec<Record> =
+            [header(1, "sfio", "3 nodes")].into_iter().chain((0..1_000).map(request)).collect();
+        let text = text(&records);
+        let packed = zstd::encode_all(text.as_bytes(), 3).expect("it is compressed");
+        assert!(packed.len() * 10 < text.len());
+        for bytes in [text.as_bytes(), &packed] {
+            let read: Result<Vec<Record>, _> = Lines::new(bytes).expect("it begins").collect();
+            assert_eq!(read.expect("it is whole"), records);
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line_or_how_far_the_stream_went() {
+        let broken = text(&[request(1)]) + "\n{\"record\":\"request\"}\n";
+        let error = Lines::new(broken.as_bytes()).expect("it begins").find_map(Result::err);
+        assert!(error.expect("one").to_string().starts_with("line 3: missing field"));
+        let packed =
+            zstd::encode_all(text(&[request(1)]).repeat(1_000).as_bytes(), 3).expect("it is compressed");
+        let cut = &packed[..packed.len() - 4];
+        let error = Lines::new(cut).expect("it begins").find_map(Result::err).expect("one").to_string();
+        assert!(error.starts_with("after ") && error.contains("whole zstd stream"), "{error}");
+        let far = Lines::new(text(&[request(u64::MAX)]).as_bytes())
+            .expect("it begins")
+            .find_map(Result::err)
+            .map(|e| e.to_string());
+        assert_eq!(far.as_deref(), Some("line 1: it reaches past 2^63 − 1, the largest offset of a file"));
+    }
+}
