@@ -71,7 +71,7 @@ fn status_shows_neighbours_circuits_sessions_and_their_paths() {
     assert!(table.contains("from client") && table.contains("io1 – r1 – client"), "{table}");
     assert_eq!(
         (&io1["limits"]["sessions"], &io1["policing"]["set_ups_per_originator"]),
-        (&Value::from(1_024), &Value::from(256.0))
+        (&Value::from(2_048), &Value::from(256.0))
     );
     let io_node = &io1["io_node"];
     assert_eq!(io_node["limits"]["memory_bytes"], Value::from(64 << 20));
