@@ -30,6 +30,9 @@ impl Receipts {
 
     /// The exclusive or of the receipts of those packets among the 64 from number 64 × `word` on whose bits are set.
     pub(crate) fn sum(&self, path: u32, word: u64, bits: u64) -> u32 {
+        if bits == 0 {
+            return 0;
+        }
         let pairs = (0..32).filter(|place| bits >> (2 * place) & 3 != 0);
         pairs.fold(0, |sum, place| {
             let pair = self.pair(path, 32 * word + place);

@@ -364,10 +364,11 @@ impl Path {
         self.pacer.charge(now, self.rate.rate(now), bytes as f64);
     }
 
-    /// Charges a datagram of `length` bytes, whose number was the last to be taken, to the pacer.
-    pub(crate) fn charge(&mut self, now: Time, length: usize) {
+    /// Charges a datagram of `length` bytes, whose number was the last to be taken and which waits for nothing, to the
+    /// pacer.
+    pub(crate) fn charge_unpaced(&mut self, now: Time, length: usize) {
         let bytes = length + IP_UDP_HEADERS;
-        self.pacer.charge(now, self.rate.rate(now), bytes as f64);
+        self.pacer.charge_unpaced(now, self.rate.rate(now), bytes as f64);
         self.departures.weigh_last(bytes);
     }
 

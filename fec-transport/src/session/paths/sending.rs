@@ -221,6 +221,6 @@ fn seal(
     body(out);
     seal.key.seal(path.id().0, number, out, start);
     hop_tag::sign(&mut out[start..], &path.egress().key);
-    path.charge(now, out.len() - start);
+    path.charge_unpaced(now, out.len() - start);
     path.egress().neighbour
 }
