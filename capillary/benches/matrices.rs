@@ -1,8 +1,8 @@
 //! `cargo bench -p capillary --bench matrices`: all levels of gravity matrices on real networks, in processor time.
 //!
 //! The networks are files of the Topology Zoo in the folder that the variable CAPILLARY_TOPOLOGIES names (with
-//! `zoo-gml/`); without it the bench says that it is skipped. They carry capacities by the degrees of their ends, as the
-//! Zoo knows few: 100 between nodes of four links and more, 40 where one end has so many, else 10.
+//! `zoo-gml/`); without it the bench says that it is skipped. They carry capacities by the degrees of their ends, as
+//! the Zoo knows few: 100 between nodes of four links and more, 40 where one end has so many, else 10.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

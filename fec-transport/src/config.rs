@@ -80,8 +80,8 @@ pub struct Coding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Codec {
-    /// Reed–Solomon wherever its 255 symbols suffice; RaptorQ where losses are so large, or come in so long bursts, that
-    /// its longer blocks save much redundancy, and the rate is not beyond what it decodes (2 Gbit/s).
+    /// Reed–Solomon wherever its 255 symbols suffice; RaptorQ where losses are so large, or come in so long bursts,
+    /// that its longer blocks save much redundancy, and the rate is not beyond what it decodes (2 Gbit/s).
     Auto,
     /// Blocks of up to 224 symbols.
     ReedSolomon,

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// What a member may hold in a table whatever others hold there, as long as there is a place at all.
 const LEAST: usize = 4;
 
-/// Whether a member that holds so many of the `limit` places of a table, of which all together hold `used`, may take one
-/// more: it leaves as many free as it then holds.
+/// Whether a member that holds so many of the `limit` places of a table, of which all together hold `used`, may take
+/// one more: it leaves as many free as it then holds.
 pub fn has_place(limit: usize, used: usize, held: usize) -> bool {
     used < limit && (held < LEAST || held + 1 < limit - used)
 }

@@ -1,8 +1,8 @@
 //! Every decoder of the transport takes any bytes: none makes it panic, or take more memory than their length allows.
 //!
 //! By default each gets some thousand inputs. `DECODER_SECONDS=600 cargo test --release --workspace --test decoders --
-//! --nocapture` gives each ten minutes of them, `DECODER=body` chooses one. The fuzz targets of fec-transport/fuzz do the
-//! same with a compiler's help.
+//! --nocapture` gives each ten minutes of them, `DECODER=body` chooses one. The fuzz targets of fec-transport/fuzz do
+//! the same with a compiler's help.
 
 mod common;
 

@@ -52,7 +52,8 @@ struct Hostile {
     next: Time,
     members: u64,
     sessions: Vec<SessionId>,
-    /// Its streams, with the bytes that it has written; they are those of every test, so that the reader can check them.
+    /// Its streams, with the bytes that it has written; they are those of every test, so that the reader can check
+    /// them.
     streams: BTreeMap<StreamId, u64>,
     /// How many streams all hostile processes have opened.
     opened: Rc<Cell<usize>>,

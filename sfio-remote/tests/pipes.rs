@@ -1,4 +1,5 @@
-//! `sfio … | head -1`: a reader that has seen enough is no failure. `sfio … > /dev/full`: a listing that is lost is one.
+//! `sfio … | head -1`: a reader that has seen enough is no failure. `sfio … > /dev/full`: a listing that is lost is
+//! one.
 
 #![cfg(feature = "cli")]
 

@@ -1,7 +1,7 @@
 //! Repetita's graphs and demands: `NODES n`, a header, `label x y` a line; `EDGES m`, a header, `label src dest weight
 //! bw delay`; `DEMANDS k`, a header, `label src dest bw`. Nodes are called by their positions from 0. Of the units
-//! its documentation (<https://repetita.info.ucl.ac.be/DataFormat.html>) says: bandwidths may have any, and are in kbit/s in
-//! its own files; delays are in microseconds. Every direction of a link is an edge of its own.
+//! its documentation (<https://repetita.info.ucl.ac.be/DataFormat.html>) says: bandwidths may have any, and are in
+//! kbit/s in its own files; delays are in microseconds. Every direction of a link is an edge of its own.
 
 use std::collections::BTreeMap;
 

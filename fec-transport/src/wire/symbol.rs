@@ -11,8 +11,8 @@
 //! +--------------------------+--------------------------------------------+
 //! ```
 //! The first byte is `last block (1 bit) | codec (3 bits) | kind (4 bits)`; codec 2 is RaptorQ, 3 Reed–Solomon (1 was
-//! another matrix of it, for up to 32 symbols). The symbol size T is the length of what follows the header; the seal authenticates it, so it needs no field. The number
-//! of source symbols is K = ⌈length / T⌉, at least 1.
+//! another matrix of it, for up to 32 symbols). The symbol size T is the length of what follows the header; the seal
+//! authenticates it, so it needs no field. The number of source symbols is K = ⌈length / T⌉, at least 1.
 
 use super::packet::Kind;
 use super::{Malformed, Reader, Writer};

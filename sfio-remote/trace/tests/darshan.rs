@@ -1,7 +1,7 @@
 //! Darshan logs: those that our own writer makes in every version, and those that somebody else made.
 //!
-//! The logs of the PyPI package `darshan` are compared with its own reader if `SFIO_TRACE_DARSHAN_PYTHON` names a Python
-//! that has the package:
+//! The logs of the PyPI package `darshan` are compared with its own reader if `SFIO_TRACE_DARSHAN_PYTHON` names a
+//! Python that has the package:
 //!
 //! ```text
 //! python3 -m venv /tmp/venv && /tmp/venv/bin/pip install darshan

@@ -154,8 +154,8 @@ impl SendBlock {
 
     /// It is repaired once more, with so many symbols.
     ///
-    /// Where fewer have not been sent yet, all source symbols are sent again: nobody knows which ones of those that were
-    /// sent the peer lacks.
+    /// Where fewer have not been sent yet, all source symbols are sent again: nobody knows which ones of those that
+    /// were sent the peer lacks.
     pub(crate) fn repair(&mut self, symbols: u16) {
         let (fresh, all) = (self.fresh_symbols(), self.geometry.source_symbols);
         let again = all > 1 && usize::from(symbols) > fresh;

@@ -38,8 +38,8 @@ impl Pacer {
     }
 
     /// Charges a datagram of `bytes` that goes whatever the pacer says, as reports and probes do: half of what the rate
-    /// allows pays for such, so that they hold back what is paced, but never stop it. Reports on a fast path may be more
-    /// than the rate at which the way back began, and credit goes the same way.
+    /// allows pays for such, so that they hold back what is paced, but never stop it. Reports on a fast path may be
+    /// more than the rate at which the way back began, and credit goes the same way.
     pub(crate) fn charge_unpaced(&mut self, now: Time, rate: f64, bytes: f64) {
         self.refill(now, rate);
         self.owed = (self.owed + bytes).min((rate / 8.0 * BURST.as_secs_f64()).max(bytes));

@@ -135,8 +135,8 @@ impl Answer<'_> {
         self.rows.iter().map(|row| row.demand.amount).sum()
     }
 
-    /// The mean rating of the demands by their amounts under a routing, at a tolerance, with short and with large blocks;
-    /// `None` if no demand has one.
+    /// The mean rating of the demands by their amounts under a routing, at a tolerance, with short and with large
+    /// blocks; `None` if no demand has one.
     fn mean(&self, routing: usize, tolerance: usize) -> [Option<f64>; 2] {
         let mean = |rating: &dyn Fn(&Rated) -> Option<f64>| {
             let rated =

@@ -1,8 +1,9 @@
 //! Every table and figure of `[charisma]`, counted from records.
 //!
 //! The conventions are the study's: a request is *sequential* if it begins at a higher offset than the one before it,
-//! *consecutive* if it begins where that one ended; the order is that of the job where the job asks as a whole, and that
-//! of each process where processes ask (§4.4). Blocks have 29.5 KiB. A file counts once for each job that opens it.
+//! *consecutive* if it begins where that one ended; the order is that of the job where the job asks as a whole, and
+//! that of each process where processes ask (§4.4). Blocks have 29.5 KiB. A file counts once for each job that opens
+//! it.
 
 mod distribution;
 mod figures;

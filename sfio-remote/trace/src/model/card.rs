@@ -59,9 +59,9 @@ impl Card {
         if high <= low { low } else { (high - low) / (high / low).ln() }
     }
 
-    /// Within which sizes the rows of the sharing tables can be: a block in a hundred needs a hundred blocks. Where each
-    /// process has a part of its own there are as many boundaries as processes, so a file with many blocks has few that
-    /// are shared.
+    /// Within which sizes the rows of the sharing tables can be: a block in a hundred needs a hundred blocks. Where
+    /// each process has a part of its own there are as many boundaries as processes, so a file with many blocks has few
+    /// that are shared.
     fn possible_size(&self, asks: Asks) -> (f64, f64) {
         let blocks = |low: f64, high: f64| (low * BLOCK, high * BLOCK);
         let is_partly = self.byte_row < 5;
@@ -109,8 +109,8 @@ fn spelt(counts: &[u64]) -> Vec<usize> {
 
 /// Which interval and request sizes go together, and which files are consecutive.
 ///
-/// A file with no interval has one request an open; if the tables leave more of them than have a single size, the others
-/// are opened twice (Table 8 against Table 6). With several intervals go several sizes.
+/// A file with no interval has one request an open; if the tables leave more of them than have a single size, the
+/// others are opened twice (Table 8 against Table 6). With several intervals go several sizes.
 fn shapes(model: &Model, chance: &mut Chance) -> Vec<Card> {
     let [read, written, both, none] = model.files.value;
     let mut sizes = spelt(&model.request_sizes.value).into_iter().filter(|size| *size > 0).peekable();
