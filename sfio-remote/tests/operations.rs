@@ -77,7 +77,7 @@ fn status_shows_neighbours_circuits_sessions_and_their_paths() {
     assert_eq!(io_node["limits"]["memory_bytes"], Value::from(64 << 20));
     assert!(io_node["members"]["client"]["transfers"].as_u64() > Some(0), "{io_node:#}");
     assert!(
-        table.contains("limits: 1 of 1024 sessions") && table.contains("of at most 512 transfers"),
+        table.contains("limits: 1 of 2048 sessions") && table.contains("of at most 512 transfers"),
         "{table}"
     );
     put.succeeds();
