@@ -157,11 +157,11 @@ impl Answer<'_> {
             transfers.iter().flat_map(|transfer| [transfer.source, transfer.target]).collect();
         ends.sort_unstable();
         ends.dedup();
-        let names: serde_json::Map<String, Value> =
-            ends.into_iter().map(|node| (id(node).to_string(), self.network.name(node).into())).collect();
+        let named = |node| json!({ "id": id(node), "name": self.network.name(node) });
+        let ends: Vec<Value> = ends.into_iter().map(named).collect();
         json!({
             "transfers": transfers.len(),
-            "names": names,
+            "ends": ends,
             "bound": self.traffic.bound(),
             "bottlenecks": bottlenecks,
             "bottleneck_arcs": arcs,
