@@ -7,6 +7,7 @@ mod competitor;
 pub(crate) mod cubic;
 mod pauses;
 mod scene;
+mod socket;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use competitor::{CompetitorSpec, Competitors};
 pub use pauses::Pauses;
 use pauses::Pausing;
 pub use scene::{LinkSpec, Scene};
+use socket::Socket;
 
 /// Events at one point of virtual time after which a world counts as stuck: something wakes itself without end.
 const MAX_EVENTS_AT_ONCE: u32 = 200_000;
@@ -65,6 +67,8 @@ struct Process<A> {
     /// Counts the starts of this member.
     instance: u64,
     is_up: bool,
+    /// None if it takes whatever is sent.
+    socket: Option<Socket>,
     /// The process to which each of the simulator's control pipes leads, while it is up.
     connected: BTreeMap<netsim::LinkId, Peer>,
 }
@@ -236,6 +240,12 @@ impl<A: Application> World<A> {
         self.pausing.add(&mut self.simulator, node, pauses);
     }
 
+    /// From now on a member's process, until it is restarted, sends so many bytes per second at most, UDP payload, over
+    /// all of its links together: then its socket blocks.
+    pub fn limit_socket(&mut self, member: MemberId, bytes_per_second: u64) {
+        self.processes[usize::from(member.0)].socket = Some(Socket::new(bytes_per_second));
+    }
+
     /// Puts a datagram onto a link, as somebody who sits on it could.
     pub fn inject(&mut self, from: MemberId, to: MemberId, datagram: Vec<u8>) {
         let (node, link) = (self.simulator_node(from), self.simulator_link(from, to));
@@ -304,7 +314,7 @@ impl<A: Application> World<A> {
         let node = Node::new(overlay, identity, member, id, self.config.clone(), random, self.now())
             .expect("a right config");
         let application = (self.make_application)(&self.overlay, member);
-        Process { node, application, instance, is_up: true, connected: BTreeMap::new() }
+        Process { node, application, instance, is_up: true, socket: None, connected: BTreeMap::new() }
     }
 
     fn handle(&mut self, event: netsim::Event) {
@@ -388,15 +398,19 @@ impl<A: Application> World<A> {
                     self.simulator.send_control(self.nodes[index], link, message);
                 }
             }
+            if process.blocked_until(now).is_some() {
+                break;
+            }
             datagram.clear();
             let Some(transmit) = process.node.poll_transmit(now, &mut datagram) else { break };
+            if let Some(socket) = &mut process.socket {
+                socket.send(now, datagram.len());
+            }
             for segment in datagram.chunks(transmit.segment_size) {
                 self.transmit(member, transmit.to.member, segment.to_vec());
             }
         }
-        let process = &self.processes[index];
-        let alarm =
-            [process.node.next_timeout(), process.application.next_timeout()].into_iter().flatten().min();
+        let alarm = self.processes[index].next_timeout(now);
         let node = self.simulator_node(member);
         match alarm {
             Some(at) => self.simulator.wake_at(node, at.since_epoch()),
@@ -445,6 +459,16 @@ impl<A: Application> World<A> {
 }
 
 impl<A: Application> Process<A> {
+    fn blocked_until(&self, now: Time) -> Option<Time> {
+        self.socket.as_ref().and_then(|socket| socket.blocked_until(now))
+    }
+
+    /// While the socket is blocked, the node's timer only asks for what cannot be sent.
+    fn next_timeout(&self, now: Time) -> Option<Time> {
+        let earliest = [self.node.next_timeout(), self.application.next_timeout()].into_iter().flatten().min()?;
+        Some(earliest.max(self.blocked_until(now).unwrap_or(earliest)))
+    }
+
     fn wake(&mut self, now: Time) {
         let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
         if is_due(self.node.next_timeout()) {

@@ -15,7 +15,7 @@ use super::round_trip::RoundTrip;
 use super::suspicion::{Evidence, Suspicion};
 use crate::circuit::Egress;
 use crate::config::Liveness;
-use crate::crypto::receipt::Receipts;
+use crate::crypto::receipt::{Made, Receipts};
 use crate::overlay::{MemberId, RouteLink};
 use crate::session::block::FlightFate;
 use crate::session::rate::bottlenecks::CoupledPath;
@@ -111,6 +111,8 @@ pub(crate) struct Path {
     heard: Heard,
     probing: Probing,
     arrivals: Arrivals,
+    /// The latest receipts of packets that leave.
+    receipts: Made,
     /// What is logged of the path is logged within it.
     span: Span,
 }
@@ -177,6 +179,7 @@ impl Path {
             heard: Heard::default(),
             probing: Probing::new(now),
             arrivals: Arrivals::new(now),
+            receipts: Made::default(),
             span: Span::none(),
         }
     }
@@ -345,6 +348,11 @@ impl Path {
     pub(crate) fn take_number(&mut self, now: Time) -> u64 {
         self.counters.packets_sent += 1;
         self.departures.push(now)
+    }
+
+    /// The receipt of the packet with that number.
+    pub(crate) fn receipt(&mut self, number: u64, receipts: &Receipts) -> u32 {
+        receipts.of(self.id.0, number, &mut self.receipts)
     }
 
     /// The pacer's tokens, in bytes; the last packet of a run may go ahead of them.

@@ -1,7 +1,7 @@
 //! Which packets the peer has proved to have received.
 
 use super::tally::{Tally, WORD};
-use crate::crypto::receipt::Receipts;
+use crate::crypto::receipt::{Made, Receipts};
 use crate::wire::report::PathReport;
 
 /// Words of which is remembered what was proved: twice those of a report, since reports overtake one another.
@@ -12,11 +12,12 @@ const REMEMBERED: usize = 2 * super::arrivals::MAX_WORDS;
 pub(super) struct Proofs {
     tally: Tally,
     count: u64,
+    made: Made,
 }
 
 impl Default for Proofs {
     fn default() -> Proofs {
-        Proofs { tally: Tally::new(REMEMBERED), count: 0 }
+        Proofs { tally: Tally::new(REMEMBERED), count: 0, made: Made::default() }
     }
 }
 
@@ -32,8 +33,8 @@ impl Proofs {
         let sum = report.words().fold(0, |sum, (word, bits)| {
             let known = self.tally.word(word);
             let new = bits & !known.bits;
-            let new_receipts = receipts.sum(report.path, word, new);
-            let left_out = receipts.sum(report.path, word, known.bits & !bits);
+            let new_receipts = receipts.sum(report.path, word, new, &mut self.made);
+            let left_out = receipts.sum(report.path, word, known.bits & !bits, &mut self.made);
             if let Some(known) = self.tally.word_mut(word) {
                 known.bits |= new;
                 known.receipts ^= new_receipts;
@@ -82,7 +83,7 @@ mod tests {
 
         fn arrive(&mut self, number: u64) {
             if self.arrivals.is_fresh(number) {
-                self.arrivals.note(Time::ZERO, number, self.receipts.of(PATH, number));
+                self.arrivals.note(Time::ZERO, number, self.receipts.of(PATH, number, &mut Made::default()));
                 self.arrived += 1;
             }
         }
@@ -149,7 +150,7 @@ mod tests {
             way.proofs = Proofs::default();
             let mut less = honest.clone();
             less.arrived.words[0] ^= 0b10;
-            less.arrived.proof ^= way.receipts.of(PATH, 1);
+            less.arrived.proof ^= way.receipts.of(PATH, 1, &mut Made::default());
             assert!(way.proofs.take(&less, &way.receipts));
             assert_eq!(way.proofs.count() + 1, way.arrived);
             assert!(way.proofs.take(&honest, &way.receipts));

@@ -139,7 +139,6 @@ impl Paths {
         let Paths { paths, living, receipts, .. } = self;
         let path = &mut paths[place];
         let (tokens, rate) = (path.tokens(now), path.mean_rate());
-        let mut receipts = receipts.of_run(path.id().0);
         let (mut segment_size, mut packets, mut symbols) = (0, 0, Vec::new());
         loop {
             let room = |symbol_size| room(packet_size(symbol_size), segment_size, packets, tokens, rate);
@@ -149,7 +148,7 @@ impl Paths {
             for _ in 0..batch.count() {
                 let number = path.take_number(now);
                 header(path, epochs.seal(), number).emit(out);
-                out.put_u32(receipts.of(number));
+                out.put_u32(path.receipt(number, receipts));
                 let is_repair = batch.emit(out);
                 batch.sent(path.id(), number, now);
                 path.weigh(packet);
@@ -217,7 +216,7 @@ fn seal(
     let start = out.len();
     let number = path.take_number(now);
     header(path, seal, number).emit(out);
-    out.put_u32(receipts.of(path.id().0, number));
+    out.put_u32(path.receipt(number, &receipts));
     body(out);
     seal.key.seal(path.id().0, number, out, start);
     hop_tag::sign(&mut out[start..], &path.egress().key);

@@ -2,15 +2,21 @@
 
 use fec_transport::{Application, Event, Node, Read, StreamId, Time};
 
-/// The sender has a stream, the receiver a count.
+/// The sender has a stream, the receiver a count; who only connects has neither.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
+    sends: bool,
     stream: Option<StreamId>,
     pub(crate) received: u64,
+    has_opened: Option<()>,
 }
 
-/// Begin to send to the receiver.
-pub(crate) struct Begin;
+/// What an application is told to do with the receiver.
+pub(crate) enum Command {
+    Connect,
+    /// Connect, and send without end.
+    Send,
+}
 
 impl Flow {
     fn write(&self, now: Time, node: &mut Node) {
@@ -25,13 +31,14 @@ impl Flow {
 }
 
 impl Application for Flow {
-    type Command = Begin;
+    type Command = Command;
     type Outcome = ();
 
     fn handle_event(&mut self, now: Time, node: &mut Node, event: Event) {
         match event {
             Event::SessionOpened { session, incoming: false, .. } => {
-                self.stream = node.open_stream(session).ok();
+                self.has_opened = Some(());
+                self.stream = self.sends.then(|| node.open_stream(session).ok()).flatten();
                 self.write(now, node);
             }
             Event::SessionClosed { reason, .. } => eprintln!("the session is over: {reason}"),
@@ -45,7 +52,8 @@ impl Application for Flow {
         }
     }
 
-    fn handle_command(&mut self, now: Time, node: &mut Node, _: Begin) {
+    fn handle_command(&mut self, now: Time, node: &mut Node, command: Command) {
+        self.sends = matches!(command, Command::Send);
         let receiver = node.overlay().find("receiver").expect("it is listed");
         node.connect(now, receiver).expect("there is a path");
     }
@@ -56,7 +64,8 @@ impl Application for Flow {
         None
     }
 
+    /// Once the session is open.
     fn poll_outcome(&mut self) -> Option<()> {
-        None
+        self.has_opened.take()
     }
 }

@@ -1,23 +1,25 @@
-//! Whether a transfer keeps its rate while somebody floods the receiver's data socket.
+//! Whether a transfer keeps its rate, and members connect as fast, while a stranger floods the receiver's sockets.
 //!
 //! ```text
 //! cargo bench -p fec-testbed --bench flood -- --seconds 10 --packets 100000
 //! ```
-//! Three processes on loopback: a sender, limited to 1 Gbit/s on the wire, a receiver, and this one, which floods the
-//! receiver: with garbage, with packets of the transfer that the receiver has captured (replays), and with the headers
-//! of these over other bodies. Each phase is compared with one in quiet. Captured packets are peeked at on the
-//! receiver's socket, as somebody on its wire could.
+//! Four processes on loopback: a sender, limited to 1 Gbit/s on the wire, a receiver, a member that connects to it again
+//! and again, and this one, which floods the receiver: with garbage, with packets of the transfer that the receiver has
+//! captured (replays), with the headers of these over other bodies, and at the control port with garbage and with halves
+//! of ClientHellos from addresses that answer. Each phase is compared with those in quiet. Captured packets are peeked
+//! at on the receiver's socket, as somebody on its wire could.
 
 #![allow(clippy::disallowed_methods, reason = "a program may look at the clock; the protocol does not")]
 
 mod application;
 mod attacker;
+mod handshakes;
 mod process;
 mod scene;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -26,7 +28,8 @@ use serde_json::{Value, json};
 use attacker::{Attack, Attacker};
 use scene::Ports;
 
-/// A transfer under a flood of garbage, of replayed packets, and of captured labels with other bodies
+/// A transfer, and members that connect, under floods of garbage, of replayed packets, of captured labels with other
+/// bodies, and of halves of handshakes
 #[derive(Debug, Parser)]
 #[command(
     name = "flood",
@@ -53,6 +56,8 @@ struct Options {
     part: Option<Vec<String>>,
 }
 
+/// So that connecting does not become a load of its own.
+const BETWEEN_CONNECTS: Duration = Duration::from_millis(100);
 /// Before the first phase: the rate is found, and packets are captured.
 const WARM_UP: Duration = Duration::from_secs(5);
 
@@ -68,65 +73,81 @@ fn measure(options: &Options) -> anyhow::Result<()> {
     let ports = Ports::free()?;
     let mut receiver = Part::start("receiver", &ports, options)?;
     let _sender = Part::start("sender", &ports, options)?;
+    let mut joiner = Part::start("joiner", &ports, options)?;
     std::thread::sleep(WARM_UP);
-    let captured = receiver.captured()?;
-    let mut attacker = Attacker::new(ports.data(), captured, options.packets)?;
-    let phases =
-        [None, Some(Attack::Garbage), None, Some(Attack::Replay), None, Some(Attack::OtherBody), None];
+    let attacker = Attacker::new(ports, receiver.captured()?, options.packets);
     if !options.json {
         println!(
-            "{:<24} {:>14} {:>12} {:>10}  dropped by the receiver",
-            "phase", "goodput Mbit/s", "of quiet", "packets/s"
+            "{:<24} {:>14} {:>12} {:>12} {:>9} {:>10}  dropped by the receiver",
+            "phase", "goodput Mbit/s", "of quiet", "connects ms", "x quiet", "packets/s"
         );
     }
-    let mut rows = Vec::new();
-    for phase in phases {
+    let phases = Attack::ALL.into_iter().flat_map(|attack| [None, Some(attack)]).chain([None]);
+    let rows = phases.map(|phase| {
+        let span = Duration::from_secs(options.seconds);
         let before = receiver.look()?;
-        let sent = attacker.attack(phase, Duration::from_secs(options.seconds))?;
-        rows.push(Row::new(phase, sent, &before, &receiver.look()?));
-    }
-    let quiet = rows.iter().filter(|row| row.phase.is_none()).map(|row| row.mbit);
-    let quiet = quiet.clone().sum::<f64>() / quiet.count() as f64;
-    rows.iter().for_each(|row| row.print(quiet, options.json));
+        let (sent, connects) = std::thread::scope(|scope| {
+            let attack = scope.spawn(|| attacker.attack(phase, span));
+            let connects = joiner.connect_for(span);
+            (attack.join().expect("it does not panic"), connects)
+        });
+        Ok(Row::new(phase, sent?, connects?, &before, &receiver.look()?))
+    });
+    let rows = rows.collect::<anyhow::Result<Vec<Row>>>()?;
+    let quiet = rows.iter().filter(|row| row.phase.is_none());
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let mbit = mean(&quiet.clone().map(|row| row.mbit).collect::<Vec<_>>());
+    let connect = mean(&quiet.map(|row| row.connect).collect::<Vec<_>>());
+    rows.iter().for_each(|row| row.print(mbit, connect, options.json));
     Ok(())
 }
 
-/// One phase, from the receiver's point of view.
+/// One phase, from the points of view of the receiver and of the one who connects.
 struct Row {
     phase: Option<Attack>,
     mbit: f64,
+    /// Seconds until a session is open; the median.
+    connect: f64,
+    connects: usize,
     attack_rate: f64,
     dropped: Value,
 }
 
 impl Row {
-    fn new(phase: Option<Attack>, sent: u64, before: &Value, after: &Value) -> Row {
+    fn new(phase: Option<Attack>, sent: u64, mut connects: Vec<f64>, before: &Value, after: &Value) -> Row {
         let grown = |name: &str| after[name].as_f64().unwrap_or(0.0) - before[name].as_f64().unwrap_or(0.0);
         let seconds = grown("seconds").max(1e-3);
         let dropped =
             ["malformed", "unknown_label", "bad_tag", "not_opened"].map(|name| (name, grown(name) as u64));
+        connects.sort_by(f64::total_cmp);
         Row {
             phase,
             mbit: grown("bytes") * 8e-6 / seconds,
+            connect: connects[connects.len() / 2],
+            connects: connects.len(),
             attack_rate: sent as f64 / seconds,
             dropped: dropped.into_iter().map(|(name, count)| (name.to_owned(), json!(count))).collect(),
         }
     }
 
-    fn print(&self, quiet: f64, as_json: bool) {
+    fn print(&self, quiet_mbit: f64, quiet_connect: f64, as_json: bool) {
         let phase = self.phase.map_or("quiet", Attack::name);
-        let share = self.mbit / quiet;
+        let (share, times) = (self.mbit / quiet_mbit, self.connect / quiet_connect);
         if as_json {
             let row = json!({
                 "phase": phase, "goodput_mbit": self.mbit, "share_of_quiet": share,
+                "connect_seconds": self.connect, "connects": self.connects, "connect_of_quiet": times,
                 "attack_packets_per_s": self.attack_rate, "dropped": self.dropped,
             });
             println!("{row}");
         } else {
-            let percent = share * 100.0;
             println!(
-                "{phase:<24} {:>14.1} {percent:>10.1} % {:>10.0}  {}",
-                self.mbit, self.attack_rate, self.dropped
+                "{phase:<24} {:>14.1} {:>10.1} % {:>12.1} {times:>9.2} {:>10.0}  {}",
+                self.mbit,
+                share * 100.0,
+                self.connect * 1e3,
+                self.attack_rate,
+                self.dropped
             );
         }
     }
@@ -158,6 +179,17 @@ impl Part {
 
     fn look(&mut self) -> anyhow::Result<Value> {
         Ok(serde_json::from_str(&self.ask("look")?)?)
+    }
+
+    /// Connects again and again for that long, once at least; gives the seconds that each took.
+    fn connect_for(&mut self, span: Duration) -> anyhow::Result<Vec<f64>> {
+        let (started, mut taken) = (Instant::now(), Vec::new());
+        while taken.is_empty() || started.elapsed() < span {
+            let answer = self.ask("connect")?;
+            taken.push(answer.trim().parse().context("it could not connect")?);
+            std::thread::sleep(BETWEEN_CONNECTS);
+        }
+        Ok(taken)
     }
 
     /// Packets of the transfer, as they arrived at the receiver.

@@ -1,33 +1,43 @@
-//! The sender's and the receiver's processes.
+//! The processes of the sender, the receiver and the one who connects.
 
 use std::io::BufRead as _;
 use std::net::UdpSocket;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use fec_transport::Config;
 use fec_transport::io::{Endpoint, EndpointConfig, Sockets};
 use serde_json::json;
 
-use crate::application::{Begin, Flow};
-use crate::scene::{Ports, identity};
+use crate::application::{Command, Flow};
+use crate::scene::{PACKET_BYTES, Ports, identity};
 
 /// Packets that are captured.
 const CAPTURED: usize = 2_000;
-/// Bytes of a packet with a symbol of 1,408 bytes (design §8).
-const PACKET_BYTES: usize = 1_468;
+/// How long somebody may wait for a session.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Is that part until standard input ends.
 pub(crate) fn run(part: &str, ports: &Ports, limit: u64) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut config = EndpointConfig::new(ports.overlay()?, identity(part));
-    let mut node = Config::default();
-    node.pace.limit = Some(limit);
-    config.config = node;
+    config.config.pace.limit = Some(limit);
+    match part {
+        "joiner" => join(&runtime, &config),
+        _ => take_part(&runtime, config, part == "sender"),
+    }
+}
+
+fn take_part(
+    runtime: &tokio::runtime::Runtime,
+    mut config: EndpointConfig,
+    sends: bool,
+) -> anyhow::Result<()> {
     let (sockets, tap) = sockets(&config)?;
     config.sockets = Some(sockets);
     let endpoint = runtime.block_on(Endpoint::start(config, Flow::default(), |()| {}))?;
-    if part == "sender" {
-        runtime.block_on(endpoint.handle().command(Begin))?;
+    if sends {
+        runtime.block_on(endpoint.handle().command(Command::Send))?;
     }
     let started = Instant::now();
     for question in std::io::stdin().lock().lines() {
@@ -48,6 +58,26 @@ pub(crate) fn run(part: &str, ports: &Ports, limit: u64) -> anyhow::Result<()> {
                 println!("{look}");
             }
         }
+    }
+    Ok(())
+}
+
+/// Connects for each question, as a process that has just been started, and says how many seconds it took.
+fn join(runtime: &tokio::runtime::Runtime, config: &EndpointConfig) -> anyhow::Result<()> {
+    for question in std::io::stdin().lock().lines() {
+        question?;
+        let mut own = EndpointConfig::new(config.overlay.clone(), config.identity.clone());
+        own.config = config.config.clone();
+        let (opened, opens) = mpsc::channel();
+        let started = Instant::now();
+        let endpoint = runtime.block_on(Endpoint::start(own, Flow::default(), move |()| {
+            // Nobody waits any more after `PATIENCE`.
+            let _ = opened.send(());
+        }))?;
+        runtime.block_on(endpoint.handle().command(Command::Connect))?;
+        opens.recv_timeout(PATIENCE)?;
+        println!("{}", started.elapsed().as_secs_f64());
+        runtime.block_on(endpoint.shutdown())?;
     }
     Ok(())
 }

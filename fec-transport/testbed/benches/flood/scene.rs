@@ -1,4 +1,4 @@
-//! A sender and a receiver on loopback.
+//! A sender, a receiver and somebody who connects to it, on loopback.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -9,7 +9,11 @@ use anyhow::Context as _;
 use fec_transport::keys::{Identity, encode_key};
 use fec_transport::overlay::Overlay;
 
+/// Bytes of a full packet: symbol, headers and tag.
+pub(crate) const PACKET_BYTES: usize = 1_408 + fec_transport::SYMBOL_OVERHEAD;
+
 /// Where the receiver listens.
+#[derive(Clone, Copy)]
 pub(crate) struct Ports {
     control: u16,
     data: u16,
@@ -29,6 +33,10 @@ impl Ports {
         (Ipv4Addr::LOCALHOST, self.data).into()
     }
 
+    pub(crate) fn control(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.control).into()
+    }
+
     pub(crate) fn overlay(&self) -> anyhow::Result<Arc<Overlay>> {
         let member = |name: &str| {
             let keys = identity(name).public();
@@ -37,8 +45,9 @@ impl Ports {
         };
         let addresses =
             format!("control = \"127.0.0.1:{}\"\ndata = \"127.0.0.1:{}\"\n", self.control, self.data);
-        let link = "[[link]]\na = \"sender\"\nb = \"receiver\"\n";
-        Ok(Arc::new(Overlay::parse(&(member("sender") + &member("receiver") + &addresses + link))?))
+        let link = |a: &str| format!("[[link]]\na = \"{a}\"\nb = \"receiver\"\n");
+        let members = member("sender") + &member("joiner") + &member("receiver") + &addresses;
+        Ok(Arc::new(Overlay::parse(&(members + &link("sender") + &link("joiner")))?))
     }
 }
 
