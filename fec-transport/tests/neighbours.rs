@@ -147,13 +147,14 @@ impl Scenery {
 
     fn new(scene: &Scene, limits: Limits, [from, to]: [&str; 2]) -> Scenery {
         let config = Config { limits, ..Config::default() };
-        let world = World::new(scene, config, 1, |overlay: &Overlay, member| match overlay.name(member).as_str() {
-            "sponge" => Actor::Sponge,
-            name if name.starts_with("hog") => {
-                Actor::Hog { to: overlay.find("server").expect("it is in the scene"), next: Time::ZERO }
-            }
-            _ => Actor::Honest(Transfer::default()),
-        });
+        let world =
+            World::new(scene, config, 1, |overlay: &Overlay, member| match overlay.name(member).as_str() {
+                "sponge" => Actor::Sponge,
+                name if name.starts_with("hog") => {
+                    Actor::Hog { to: overlay.find("server").expect("it is in the scene"), next: Time::ZERO }
+                }
+                _ => Actor::Honest(Transfer::default()),
+            });
         Scenery { from: world.member(from), to: world.member(to), world, hogs: Vec::new() }
     }
 

@@ -37,7 +37,8 @@ impl Receipts {
             return 0;
         }
         let receipts = self.word(path, word, made).iter().enumerate();
-        receipts.fold(0, |sum, (place, receipt)| sum ^ (receipt & 0u32.wrapping_sub((bits >> place) as u32 & 1)))
+        receipts
+            .fold(0, |sum, (place, receipt)| sum ^ (receipt & 0u32.wrapping_sub((bits >> place) as u32 & 1)))
     }
 
     /// Word n of ChaCha12's stream for a path is the receipt of its packet n.
@@ -96,7 +97,8 @@ mod tests {
     #[test]
     fn receipts_differ_by_key_path_and_number() {
         let all = [(1, 1, 6), (1, 1, 7), (1, 1, 8), (1, 1, 64 + 6), (1, 2, 6), (2, 1, 6)];
-        let made = all.map(|(key, path, number)| Receipts::new([key; 32]).of(path, number, &mut Made::default()));
+        let made =
+            all.map(|(key, path, number)| Receipts::new([key; 32]).of(path, number, &mut Made::default()));
         let distinct: std::collections::BTreeSet<u32> = made.into_iter().collect();
         assert_eq!(distinct.len(), all.len());
     }

@@ -7,7 +7,10 @@ use bytes::{Bytes, BytesMut};
 /// What is written in small pieces is collected in chunks of at least and at most so many bytes.
 const CHUNK: std::ops::RangeInclusive<usize> = 4 << 10..=256 << 10;
 
-/// A queue of bytes in chunks, so that a block is cut out of it without a copy where it lies within one chunk.
+/// As many symbols in one chunk are worth a piece of a block of their own; fewer are copied together.
+const LEAST_SYMBOLS: usize = 8;
+
+/// A queue of bytes in chunks, so that blocks are cut out of it without a copy but where two chunks meet.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     chunks: VecDeque<Bytes>,
@@ -51,31 +54,49 @@ impl Backlog {
         self.chunks.push_back(data);
     }
 
-    /// Takes the first `length` bytes, which must be there, followed by zeros up to `padded`.
-    pub(crate) fn take(&mut self, length: usize, padded: usize) -> Bytes {
+    /// Takes the first `length` bytes, which must be there, as symbols of `size` bytes, of which the last is padded with
+    /// zeros: in pieces of whole symbols.
+    pub(crate) fn take(&mut self, length: usize, size: usize) -> Vec<Bytes> {
         self.length -= length;
-        if self.chunks.is_empty() {
-            self.end_chunk();
-        }
-        if let Some(front) = self.chunks.front_mut().filter(|front| front.len() >= length)
-            && length == padded
-        {
-            let taken = front.split_to(length);
-            self.drop_empty_front();
-            return taken;
-        }
-        let mut taken = Vec::with_capacity(padded);
-        while taken.len() < length {
+        let (mut pieces, mut copied, mut left) = (Vec::new(), Vec::new(), length);
+        while left > 0 {
             if self.chunks.is_empty() {
                 self.end_chunk();
             }
             let Some(front) = self.chunks.front_mut() else { break };
-            let piece = front.split_to(front.len().min(length - taken.len()));
-            taken.extend_from_slice(&piece);
+            let here = front.len().min(left);
+            // What the symbol still lacks that began in the chunk before.
+            let lacks = copied.len().next_multiple_of(size) - copied.len();
+            let whole = here.saturating_sub(lacks) / size * size;
+            let is_long = whole >= LEAST_SYMBOLS * size || whole > 0 && whole == left - lacks;
+            if is_long && lacks == 0 {
+                if !copied.is_empty() {
+                    pieces.push(std::mem::take(&mut copied).into());
+                }
+                pieces.push(front.split_to(whole));
+                left -= whole;
+            } else {
+                let piece = front.split_to(if is_long { lacks } else { here });
+                if copied.is_empty() {
+                    copied.reserve_exact((piece.len() + self.short(left, size)).next_multiple_of(size));
+                }
+                copied.extend_from_slice(&piece);
+                left -= piece.len();
+            }
             self.drop_empty_front();
         }
-        taken.resize(padded, 0);
-        Bytes::from(taken)
+        if !copied.is_empty() {
+            copied.resize(copied.len().next_multiple_of(size), 0);
+            pieces.push(copied.into());
+        }
+        pieces
+    }
+
+    /// How many of the next `most` bytes lie before a chunk of which symbols of `size` bytes are worth a piece.
+    fn short(&self, most: usize, size: usize) -> usize {
+        let short =
+            self.chunks.iter().map(Bytes::len).take_while(|length| *length < (LEAST_SYMBOLS + 1) * size);
+        short.sum::<usize>().min(most)
     }
 
     /// What was collected so far becomes a chunk; what is left of its memory is filled later.
@@ -109,7 +130,7 @@ mod tests {
         prop_oneof![
             size().prop_map(Step::Push),
             size().prop_map(Step::PushBytes),
-            (size(), 0usize..3).prop_map(|(length, padding)| Step::Take(length, 8 * padding)),
+            (size(), 1usize..2_000).prop_map(|(length, symbol)| Step::Take(length, symbol)),
         ]
     }
 
@@ -134,11 +155,14 @@ mod tests {
                         model.extend(data.iter().copied());
                         backlog.push_bytes(Bytes::from(data));
                     }
-                    Step::Take(most, padding) => {
+                    Step::Take(most, symbol) => {
                         let length = most.min(model.len());
                         let mut expected: Vec<u8> = model.drain(..length).collect();
-                        expected.resize(length + padding, 0);
-                        prop_assert_eq!(backlog.take(length, length + padding), expected);
+                        expected.resize(length.next_multiple_of(symbol), 0);
+                        let pieces = backlog.take(length, symbol);
+                        prop_assert!(pieces.iter().all(|piece| piece.len().is_multiple_of(symbol)));
+                        prop_assert!(pieces.iter().all(|piece| !piece.is_empty()));
+                        prop_assert_eq!(pieces.concat(), expected);
                     }
                 }
                 prop_assert_eq!(backlog.len(), model.len());
@@ -147,11 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn a_block_within_a_chunk_is_not_copied() {
-        let (mut backlog, data) = (Backlog::default(), Bytes::from(vec![7; 3_000]));
-        backlog.push_bytes(data.clone());
-        assert_eq!(backlog.take(1_000, 1_000).as_ptr(), data.as_ptr());
-        assert_eq!(backlog.take(1_000, 1_000).as_ptr(), data[1_000..].as_ptr());
-        assert_ne!(backlog.take(1_000, 1_008).as_ptr(), data[2_000..].as_ptr());
+    fn only_symbols_in_which_chunks_meet_are_copied() {
+        let (mut backlog, chunks) = (Backlog::default(), [7, 9].map(|byte| Bytes::from(vec![byte; 100_500])));
+        chunks.iter().for_each(|chunk| backlog.push_bytes(chunk.clone()));
+        let pieces = backlog.take(201_000, 1_000);
+        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [100_000, 1_000, 100_000]);
+        assert_eq!((pieces[0].as_ptr(), pieces[2].as_ptr()), (chunks[0].as_ptr(), chunks[1][500..].as_ptr()));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::backlog::Backlog;
-use super::block::{FullBlock, Geometry};
+use super::block::{FullBlock, Geometry, Source};
 use crate::time::Time;
 use crate::wire::symbol::MAX_STREAM_OFFSET;
 use unread::Unread;
@@ -214,7 +214,8 @@ impl SendStream {
     pub(crate) fn form(&mut self, now: Time, full: FullBlock, largest: usize) -> Formed {
         let length = self.sendable().min(full.source_symbols * largest);
         let geometry = Geometry::of(length, largest, full);
-        let source = self.buffer.take(length, geometry.source_symbols * geometry.symbol_size);
+        let pieces = self.buffer.take(length, geometry.symbol_size);
+        let source = Source::new(geometry.symbol_size, pieces);
         let offset = self.formed;
         self.formed += length as u64;
         self.waiting_since = if self.buffer.is_empty() { None } else { Some(now) };
@@ -257,7 +258,7 @@ pub(crate) struct Formed {
     pub(crate) length: usize,
     pub(crate) geometry: Geometry,
     /// Its bytes, followed by zeros up to K symbols.
-    pub(crate) source: Bytes,
+    pub(crate) source: Source,
     /// Whether the stream ends with it.
     pub(crate) last: bool,
 }
@@ -465,10 +466,13 @@ mod tests {
         stream.flush();
         assert!(stream.can_form(Time::ZERO, 100, TIMER));
         let formed = stream.form(Time::ZERO, FULL, 100);
-        assert_eq!((formed.offset, formed.source, formed.last), (0, Bytes::from(vec![1; 60]), false));
+        assert_eq!(
+            (formed.offset, formed.source.contiguous(), formed.last),
+            (0, Bytes::from(vec![1; 60]), false)
+        );
         stream.finish();
         let formed = stream.form(Time::ZERO, FULL, 100);
-        assert_eq!((formed.offset, formed.source, formed.last), (60, Bytes::new(), true));
+        assert_eq!((formed.offset, formed.source.contiguous(), formed.last), (60, Bytes::new(), true));
         assert!(!stream.can_form(Time::ZERO, 100, TIMER));
     }
 

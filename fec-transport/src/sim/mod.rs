@@ -465,7 +465,8 @@ impl<A: Application> Process<A> {
 
     /// While the socket is blocked, the node's timer only asks for what cannot be sent.
     fn next_timeout(&self, now: Time) -> Option<Time> {
-        let earliest = [self.node.next_timeout(), self.application.next_timeout()].into_iter().flatten().min()?;
+        let earliest =
+            [self.node.next_timeout(), self.application.next_timeout()].into_iter().flatten().min()?;
         Some(earliest.max(self.blocked_until(now).unwrap_or(earliest)))
     }
 

@@ -2,10 +2,12 @@
 
 mod receive;
 mod send;
+mod source;
 mod stock;
 
 pub(crate) use receive::{BadSymbol, ReceiveBlock};
 pub(crate) use send::{FlightFate, SendBlock};
+pub(crate) use source::Source;
 pub(crate) use stock::Stock;
 
 use crate::limits::MIN_RAPTORQ;

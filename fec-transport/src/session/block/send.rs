@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Geometry, Stock};
+use super::{Geometry, Source, Stock};
 use crate::run::{Content, LateSymbols, Symbols};
-use crate::session::code::{ErasureCode as _, ReedSolomon, code};
+use crate::session::code::{ReedSolomon, code};
 use crate::session::paths::PathId;
 use crate::session::stream::Class;
 use crate::time::Time;
@@ -22,8 +22,7 @@ pub(crate) struct SendBlock {
     header: BlockHeader,
     class: Class,
     formed: Time,
-    /// K symbols of equal size, the last padded with zeros.
-    source: Bytes,
+    source: Arc<Source>,
     geometry: Geometry,
     encoding_ids: usize,
     stock: Stock,
@@ -47,16 +46,14 @@ pub(crate) struct SendBlock {
 /// Repair symbols of a block, from the encoding id `first` on.
 #[derive(Debug)]
 struct ReedSolomonRepair {
-    source: Bytes,
-    source_symbols: usize,
+    source: Arc<Source>,
     first: usize,
     count: usize,
 }
 
 impl LateSymbols for ReedSolomonRepair {
     fn append(&self, out: &mut Vec<u8>) {
-        let code = ReedSolomon::of(self.source_symbols).prepare(&self.source);
-        code.append(self.first, self.count, &self.source, out);
+        ReedSolomon::append_repair(self.first, self.count, &self.source.symbols(), out);
     }
 }
 
@@ -81,11 +78,11 @@ pub(crate) enum FlightFate {
 }
 
 impl SendBlock {
-    /// A block with the geometry that belongs to its length; `source` is padded to K symbols.
+    /// A block with the geometry that belongs to its length; `source` are its K symbols.
     pub(crate) fn new(
         header: BlockHeader,
         geometry: Geometry,
-        source: Bytes,
+        source: Source,
         class: Class,
         now: Time,
     ) -> SendBlock {
@@ -94,7 +91,7 @@ impl SendBlock {
             header,
             class,
             formed: now,
-            source,
+            source: Arc::new(source),
             encoding_ids: code(geometry.codec, geometry.source_symbols).encoding_ids(),
             geometry,
             stock: Stock::default(),
@@ -180,7 +177,7 @@ impl SendBlock {
 
     /// The source symbols, for whoever makes the repair symbols elsewhere.
     pub(crate) fn source(&self) -> Bytes {
-        self.source.clone()
+        self.source.contiguous()
     }
 
     /// Bytes of the padded source.
@@ -216,8 +213,8 @@ impl SendBlock {
         let (mut id, mut left) = (usize::from(first), count);
         while left > 0 {
             let (count, content) = if id < source_symbols {
-                let count = left.min(source_symbols - id);
-                (count, Content::Here(self.source.slice(id * size..(id + count) * size)))
+                let (count, bytes) = self.source.run(id, left.min(source_symbols - id));
+                (count, Content::Here(bytes))
             } else {
                 self.repair_content(id, left.min(self.encoding_ids - id))
             };
@@ -230,10 +227,10 @@ impl SendBlock {
     fn repair_content(&mut self, first: usize, count: usize) -> (usize, Content) {
         match (self.geometry.codec, self.geometry.source_symbols) {
             // Each is the block itself.
-            (Codec::ReedSolomon, 1) => (1, Content::Here(self.source.clone())),
-            (Codec::ReedSolomon, source_symbols) => {
-                let source = self.source.clone();
-                (count, Content::Later(Arc::new(ReedSolomonRepair { source, source_symbols, first, count })))
+            (Codec::ReedSolomon, 1) => (1, Content::Here(self.source.contiguous())),
+            (Codec::ReedSolomon, _) => {
+                let source = Arc::clone(&self.source);
+                (count, Content::Later(Arc::new(ReedSolomonRepair { source, first, count })))
             }
             (Codec::RaptorQ, _) => (count, Content::Here(self.repair_symbols(first, count))),
         }
@@ -244,7 +241,7 @@ impl SendBlock {
             return symbols;
         }
         let (_, unsent) = self.unsent_repairs();
-        self.stock = Stock::make(self.geometry, &self.source, first, count + unsent);
+        self.stock = Stock::make(self.geometry, &self.source.contiguous(), first, count + unsent);
         self.stock.symbols(first, count).expect("as many were made")
     }
 

@@ -20,7 +20,12 @@ fn send_block(data: &[u8]) -> SendBlock {
     let geometry = Geometry::of(data.len(), LARGEST, FULL);
     let mut source = data.to_vec();
     source.resize(geometry.source_symbols * geometry.symbol_size, 0);
-    SendBlock::new(header(data.len()), geometry, source.into(), Class::Bulk, Time::ZERO)
+    SendBlock::new(header(data.len()), geometry, in_one_piece(geometry, source), Class::Bulk, Time::ZERO)
+}
+
+fn in_one_piece(geometry: Geometry, source: Vec<u8>) -> Source {
+    let pieces = if source.is_empty() { Vec::new() } else { vec![source.into()] };
+    Source::new(geometry.symbol_size, pieces)
 }
 
 fn bytes_of(symbols: &[Symbols]) -> Vec<u8> {
@@ -151,7 +156,7 @@ fn a_block_that_lacks_more_symbols_than_are_left_is_sent_again() {
     let geometry = Geometry::of(200 * LARGEST, LARGEST, full);
     let source = vec![1; 200 * LARGEST];
     let header = BlockHeader { codec: geometry.codec, ..header(200 * LARGEST) };
-    let mut block = SendBlock::new(header, geometry, source.into(), Class::Bulk, Time::ZERO);
+    let mut block = SendBlock::new(header, geometry, in_one_piece(geometry, source), Class::Bulk, Time::ZERO);
     (0..200).for_each(|_| assert!(block.encode_next().0 < 256));
     block.repair(50);
     assert_eq!(block.take_owed(usize::MAX), 50, "of 56 that are left");

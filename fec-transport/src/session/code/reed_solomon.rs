@@ -25,6 +25,20 @@ impl ReedSolomon {
     pub(crate) fn of(source_symbols: usize) -> ReedSolomon {
         ReedSolomon { source_symbols }
     }
+
+    /// Appends the `count` repair symbols from the encoding id `first` on of a block with these source symbols, which
+    /// may lie anywhere.
+    pub(crate) fn append_repair(first: usize, count: usize, sources: &[&[u8]], out: &mut Vec<u8>) {
+        if let [symbol] = sources {
+            return (0..count).for_each(|_| out.extend_from_slice(symbol));
+        }
+        let Some(size) = sources.first().map(|source| source.len()) else { return };
+        let ids = |ids: std::ops::Range<usize>| ids.map(|id| id as u8).collect::<Vec<_>>();
+        let start = out.len();
+        out.resize(start + count * size, 0);
+        let rows = cauchy(&ids(first..first + count), &ids(0..sources.len()));
+        add_products(&rows, sources, &mut out[start..]);
+    }
 }
 
 /// The coefficient of the source symbol in the repair symbol: their ids differ.
@@ -113,18 +127,12 @@ fn factors(these: &[u8], others: &[u8]) -> Vec<usize> {
 
 impl RepairSymbols for ReedSolomon {
     fn append(&self, first: usize, count: usize, source: &[u8], out: &mut Vec<u8>) {
-        if self.source_symbols == 1 {
-            return (0..count).for_each(|_| out.extend_from_slice(source));
-        }
         let size = source.len() / self.source_symbols;
-        let (repairs, ids): (Vec<u8>, Vec<u8>) = (
-            (first..first + count).map(|id| id as u8).collect(),
-            (0..self.source_symbols).map(|id| id as u8).collect(),
-        );
-        let sources: Vec<&[u8]> = source.chunks_exact(size).collect();
-        let start = out.len();
-        out.resize(start + count * size, 0);
-        add_products(&cauchy(&repairs, &ids), &sources, &mut out[start..]);
+        let sources: Vec<&[u8]> = match self.source_symbols {
+            1 => vec![source],
+            _ => source.chunks_exact(size).collect(),
+        };
+        ReedSolomon::append_repair(first, count, &sources, out);
     }
 }
 

@@ -28,7 +28,9 @@ pub(crate) fn begin(to: SocketAddr, per_second: u64, span: Duration) -> anyhow::
             tasks.spawn(async move {
                 let client = Client::new(to)?;
                 while started.elapsed() < span {
-                    if sent.load(Ordering::Relaxed) as f64 > started.elapsed().as_secs_f64() * per_second as f64 {
+                    if sent.load(Ordering::Relaxed) as f64
+                        > started.elapsed().as_secs_f64() * per_second as f64
+                    {
                         tokio::time::sleep(Duration::from_millis(1)).await;
                         continue;
                     }
@@ -59,7 +61,8 @@ impl Client {
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_root_certificates(rustls::RootCertStore::empty())
             .with_no_client_auth();
-        tls.alpn_protocols = (0..NAMES).map(|name| format!("a long protocol name {name}").into_bytes()).collect();
+        tls.alpn_protocols =
+            (0..NAMES).map(|name| format!("a long protocol name {name}").into_bytes()).collect();
         let tls = quinn::crypto::rustls::QuicClientConfig::try_from(tls)?;
         let endpoint = quinn::Endpoint::client((Ipv4Addr::LOCALHOST, 0).into())?;
         Ok(Client { endpoint, config: quinn::ClientConfig::new(Arc::new(tls)), to })
