@@ -9,7 +9,7 @@ use super::arrivals::Arrivals;
 use super::departures::Departures;
 use super::loss::{LossEstimate, PRIOR_LOSS};
 use super::pacer::Pacer;
-use super::probing::{Probing, UNANSWERED_PROBES};
+use super::probing::{Probed, Probing, UNANSWERED_PROBES};
 use super::proofs::Proofs;
 use super::round_trip::RoundTrip;
 use super::suspicion::{Evidence, Suspicion};
@@ -547,11 +547,12 @@ impl Path {
         if self.is_live() && self.probing.unanswered() >= UNANSWERED_PROBES {
             self.found_dead(now, liveness);
         }
-        let dead_for = match self.state {
-            PathState::Dead { since } => Some(now.since(since)),
-            PathState::Unconfirmed | PathState::Live => None,
+        let probed = match self.state {
+            PathState::Dead { since } => Probed::DeadFor(now.since(since)),
+            PathState::Unconfirmed => Probed::Unconfirmed,
+            PathState::Live => Probed::Live,
         };
-        self.probing.put_off(now + super::probing::interval(dead_for, liveness));
+        self.probing.put_off(now + self.probing.interval(probed, liveness));
         true
     }
 

@@ -19,7 +19,7 @@ const MAX_INTERVAL: Duration = Duration::from_secs(10);
 /// The questions whether a path lives.
 #[derive(Debug)]
 pub(crate) struct Probing {
-    pending: VecDeque<Probed>,
+    pending: VecDeque<Pending>,
     /// When the next probe is sent.
     due: Time,
     /// Whether it is sent even on a path that was heard lately: what we send may not arrive all the same.
@@ -30,7 +30,7 @@ pub(crate) struct Probing {
 
 /// A probe that waits for its echo.
 #[derive(Debug, Clone, Copy)]
-struct Probed {
+struct Pending {
     token: u64,
     sent: Time,
 }
@@ -77,7 +77,7 @@ impl Probing {
         if self.pending.len() == MAX_PENDING {
             self.pending.pop_front();
         }
-        self.pending.push_back(Probed { token, sent: now });
+        self.pending.push_back(Pending { token, sent: now });
     }
 
     /// An echo came: gives when its probe was sent, if it is one that waits for it. No other one waits any more.
@@ -105,10 +105,43 @@ impl Probing {
     }
 }
 
-/// The time between two probes of a path that has been dead for so long, or that is not dead.
-pub(super) fn interval(dead_for: Option<Duration>, liveness: &Liveness) -> Duration {
-    match dead_for {
-        Some(dead_for) if dead_for > PATIENCE => (dead_for / 16).clamp(liveness.probe_interval, MAX_INTERVAL),
-        _ => liveness.probe_interval,
+/// What the time between two probes depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Probed {
+    /// A path of which nothing was ever heard. Until its peer knows where its neighbour is, echoes are lost, and so may
+    /// the first probe be: nobody waits a whole interval for that, but for each twice as long as for the one before.
+    Unconfirmed,
+    Live,
+    DeadFor(Duration),
+}
+
+impl Probing {
+    /// The time until the next probe, after the one that is sent now.
+    pub(super) fn interval(&self, path: Probed, liveness: &Liveness) -> Duration {
+        let usual = liveness.probe_interval;
+        match path {
+            Probed::DeadFor(long) if long > PATIENCE => (long / 16).clamp(usual, MAX_INTERVAL),
+            Probed::DeadFor(_) | Probed::Live => usual,
+            Probed::Unconfirmed => usual / (16 >> self.unanswered().min(4)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client whose first probe was lost, or answered before its relay knew where it is, once connected a quarter of
+    /// a second later than others.
+    #[test]
+    fn a_new_path_is_probed_soon_again_and_then_as_often_as_others() {
+        let (liveness, mut probing) = (Liveness::default(), Probing::new(Time::ZERO));
+        let mut next = || {
+            let interval = probing.interval(Probed::Unconfirmed, &liveness);
+            probing.sent(Time::ZERO, 1);
+            interval.as_micros()
+        };
+        let intervals: Vec<u128> = (0..7).map(|_| next()).collect();
+        assert_eq!(intervals, [15_625, 31_250, 62_500, 125_000, 250_000, 250_000, 250_000]);
     }
 }

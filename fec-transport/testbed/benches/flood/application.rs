@@ -41,7 +41,7 @@ impl Application for Flow {
                 self.stream = self.sends.then(|| node.open_stream(session).ok()).flatten();
                 self.write(now, node);
             }
-            Event::SessionClosed { reason, .. } => eprintln!("the session is over: {reason}"),
+            Event::SessionClosed { reason, .. } if self.sends => eprintln!("the session is over: {reason}"),
             Event::Writable { .. } => self.write(now, node),
             Event::Readable { stream } => {
                 while let Ok(Read::Data { bytes, .. }) = node.read_block(now, stream) {

@@ -95,36 +95,40 @@ fn measure(options: &Options) -> anyhow::Result<()> {
     });
     let rows = rows.collect::<anyhow::Result<Vec<Row>>>()?;
     let quiet = rows.iter().filter(|row| row.phase.is_none());
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let mbit = mean(&quiet.clone().map(|row| row.mbit).collect::<Vec<_>>());
     let connect = mean(&quiet.map(|row| row.connect).collect::<Vec<_>>());
     rows.iter().for_each(|row| row.print(mbit, connect, options.json));
     Ok(())
 }
 
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 /// One phase, from the points of view of the receiver and of the one who connects.
 struct Row {
     phase: Option<Attack>,
     mbit: f64,
-    /// Seconds until a session is open; the median.
+    /// Seconds until a session is open; the mean.
     connect: f64,
+    slowest: f64,
     connects: usize,
     attack_rate: f64,
     dropped: Value,
 }
 
 impl Row {
-    fn new(phase: Option<Attack>, sent: u64, mut connects: Vec<f64>, before: &Value, after: &Value) -> Row {
+    fn new(phase: Option<Attack>, sent: u64, connects: Vec<f64>, before: &Value, after: &Value) -> Row {
         let grown = |name: &str| after[name].as_f64().unwrap_or(0.0) - before[name].as_f64().unwrap_or(0.0);
         let seconds = grown("seconds").max(1e-3);
         let dropped =
             ["malformed", "unknown_label", "bad_tag", "not_opened"].map(|name| (name, grown(name) as u64));
-        connects.sort_by(f64::total_cmp);
         Row {
             phase,
             mbit: grown("bytes") * 8e-6 / seconds,
-            connect: connects[connects.len() / 2],
             connects: connects.len(),
+            slowest: connects.iter().copied().fold(0.0, f64::max),
+            connect: mean(&connects),
             attack_rate: sent as f64 / seconds,
             dropped: dropped.into_iter().map(|(name, count)| (name.to_owned(), json!(count))).collect(),
         }
@@ -136,7 +140,8 @@ impl Row {
         if as_json {
             let row = json!({
                 "phase": phase, "goodput_mbit": self.mbit, "share_of_quiet": share,
-                "connect_seconds": self.connect, "connects": self.connects, "connect_of_quiet": times,
+                "connect_seconds": self.connect, "slowest_connect_seconds": self.slowest, "connects": self.connects,
+                "connect_of_quiet": times,
                 "attack_packets_per_s": self.attack_rate, "dropped": self.dropped,
             });
             println!("{row}");

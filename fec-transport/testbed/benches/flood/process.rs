@@ -5,7 +5,6 @@ use std::net::UdpSocket;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use fec_transport::Config;
 use fec_transport::io::{Endpoint, EndpointConfig, Sockets};
 use serde_json::json;
 
