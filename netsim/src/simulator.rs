@@ -6,6 +6,7 @@ mod pipe;
 mod trace;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
@@ -14,7 +15,7 @@ pub use self::event::{Change, Event, LinkId, NodeId};
 pub use self::pipe::CONTROL_BREAKS_AFTER;
 
 use self::event::End;
-use self::item::{Item, Schedule};
+use self::item::{Item, Onward, Schedule};
 use self::pipe::{Notice, Pipe};
 use self::trace::Trace;
 use crate::link::{Link, LinkCounters, LinkModel, Passage, Transit};
@@ -148,6 +149,19 @@ impl Simulator {
 
     /// Sends a packet into the link, which delivers it or not. A node that is down sends nothing.
     pub fn send(&mut self, from: NodeId, link: LinkId, packet: Vec<u8>) {
+        self.offer(from, link, packet, None);
+    }
+
+    /// Sends a packet over several links, one behind the other. The nodes between them pass it on as switches do: they
+    /// see nothing of it, and lose it while they are down. It arrives by the last link.
+    ///
+    /// # Panics
+    /// If there is no link.
+    pub fn send_along(&mut self, from: NodeId, route: &Arc<[LinkId]>, packet: Vec<u8>) {
+        self.offer(from, route[0], packet, Onward::behind_first(route));
+    }
+
+    fn offer(&mut self, from: NodeId, link: LinkId, packet: Vec<u8>, onward: Option<Onward>) {
         if !self.node_is_up(from) {
             return;
         }
@@ -158,15 +172,22 @@ impl Simulator {
         self.trace.offer(self.now, from, link, outcome);
         if let Ok(Passage { transit, copy }) = outcome {
             if let Some(copy) = copy {
-                self.put_on_the_way(link, toward, copy, packet.clone());
+                self.put_on_the_way(link, toward, copy, (packet.clone(), onward.clone()));
             }
-            self.put_on_the_way(link, toward, transit, packet);
+            self.put_on_the_way(link, toward, transit, (packet, onward));
         }
     }
 
-    fn put_on_the_way(&mut self, link: LinkId, toward: End, transit: Transit, mut packet: Vec<u8>) {
+    fn put_on_the_way(
+        &mut self,
+        link: LinkId,
+        toward: End,
+        transit: Transit,
+        (mut packet, onward): (Vec<u8>, Option<Onward>),
+    ) {
         transit.corrupt(&mut packet);
-        self.agenda.add(transit.arrives_at, Item::PacketArrives { link, toward, transit, packet });
+        let arrival = Item::PacketArrives { link, toward, transit, packet, onward };
+        self.agenda.add(transit.arrives_at, arrival);
     }
 
     /// Sends a message into the control pipe of the link. Without an open pipe it vanishes, as what one writes to a
@@ -226,8 +247,8 @@ impl Simulator {
 
     fn execute(&mut self, item: Item) {
         match item {
-            Item::PacketArrives { link, toward, transit, packet } => {
-                self.packet_arrives(link, toward, transit, packet);
+            Item::PacketArrives { link, toward, transit, packet, onward } => {
+                self.packet_arrives(link, toward, transit, (packet, onward));
             }
             Item::MessageArrives { link, toward, life } => {
                 let simulated = &mut self.links[link.index()];
@@ -246,14 +267,23 @@ impl Simulator {
         }
     }
 
-    fn packet_arrives(&mut self, link: LinkId, toward: End, transit: Transit, packet: Vec<u8>) {
+    fn packet_arrives(
+        &mut self,
+        link: LinkId,
+        toward: End,
+        transit: Transit,
+        (packet, onward): (Vec<u8>, Option<Onward>),
+    ) {
         let simulated = &mut self.links[link.index()];
         let node = simulated.ends[toward as usize];
         let direction = &mut simulated.directions[toward as usize].link;
         if !self.nodes[node.index()].up {
             direction.discard(transit);
         } else if direction.deliver(transit) {
-            self.ready.push_back(Event::Packet { node, link, packet });
+            match onward.map(Onward::step) {
+                Some((next, onward)) => self.offer(node, next, packet, onward),
+                None => self.ready.push_back(Event::Packet { node, link, packet }),
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! The network in virtual time: determinism, control pipes, failures, wake-ups.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use netsim::{
@@ -377,4 +378,30 @@ fn names_are_unique() {
     let mut simulator = Simulator::new(1);
     simulator.add_node("a");
     simulator.add_node("a");
+}
+
+#[test]
+fn a_packet_along_a_route_is_seen_by_the_last_node_only_and_lost_where_a_switch_is_down() {
+    let mut simulator = Simulator::new(1);
+    let [a, switch, b] = ["a", "switch", "b"].map(|name| simulator.add_node(name));
+    let links =
+        [(a, switch), (switch, b)].map(|(one, other)| simulator.add_link(one, other, clean(), clean()));
+    let route: Arc<[LinkId]> = Arc::from(links);
+    let packets = |simulator: &mut Simulator| {
+        let mut packets = Vec::new();
+        while let Some(event) = simulator.step() {
+            if let Event::Packet { node, link, packet } = event {
+                packets.push((simulator.now(), node, link, packet));
+            }
+        }
+        packets
+    };
+    simulator.send_along(a, &route, vec![7; 1_222]);
+    // 1,250 bytes take 100 µs on each link of 100 Mbit/s.
+    let expected = (2 * (DELAY + Duration::from_micros(100)), b, links[1], vec![7; 1_222]);
+    assert_eq!(packets(&mut simulator), [expected]);
+    simulator.schedule(simulator.now() + ms(5), Change::NodeDown(switch));
+    simulator.send_along(a, &route, vec![7; 1_222]);
+    assert_eq!(packets(&mut simulator), []);
+    assert_eq!(simulator.counters(links[0], a).dropped_down, 1);
 }

@@ -5,6 +5,8 @@
 
 mod competitor;
 pub(crate) mod cubic;
+mod fabric;
+mod onlookers;
 mod pauses;
 mod scene;
 mod socket;
@@ -23,6 +25,8 @@ use crate::node::{Ingress, Node};
 use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, OverlayChange, Peer, SuccessionError};
 use crate::time::Time;
 use competitor::{CompetitorSpec, Competitors};
+use fabric::Fabric;
+use onlookers::Onlookers;
 pub use pauses::Pauses;
 use pauses::Pausing;
 pub use scene::{LinkSpec, Scene};
@@ -47,18 +51,10 @@ pub struct World<A: Application> {
     outcomes: Vec<(MemberId, A::Outcome)>,
     competitors: Competitors,
     pausing: Pausing,
-    /// Datagrams that were recorded on their way from one member to another.
-    tap: Option<(MemberId, MemberId, Vec<Vec<u8>>)>,
-    bystanders: Vec<Bystander>,
+    fabric: Fabric,
+    onlookers: Onlookers,
     events_at_once: (Duration, u32),
     seed: u64,
-}
-
-/// Somebody on a link who sends a copy of each datagram ahead of it.
-struct Bystander {
-    from: MemberId,
-    to: MemberId,
-    forge: fn(&[u8]) -> Vec<u8>,
 }
 
 struct Process<A> {
@@ -91,6 +87,7 @@ impl<A: Application> World<A> {
             simulator.add_link(a, b, spec.a_to_b.clone(), spec.b_to_a.clone())
         };
         let links = overlay.links().iter().zip(scene.link_specs()).map(add_link).collect();
+        let fabric = Fabric::lay(scene, &overlay, &mut simulator, &nodes);
         let mut world = World {
             simulator,
             nodes,
@@ -103,8 +100,8 @@ impl<A: Application> World<A> {
             outcomes: Vec::new(),
             competitors: Competitors::default(),
             pausing: Pausing::default(),
-            tap: None,
-            bystanders: Vec::new(),
+            fabric,
+            onlookers: Onlookers::default(),
             events_at_once: (Duration::ZERO, 0),
             seed,
         };
@@ -173,6 +170,11 @@ impl<A: Application> World<A> {
     /// As [`Node::reload`].
     pub fn reload(&mut self, member: MemberId, newer: &Overlay) -> Result<OverlayChange, SuccessionError> {
         self.act(member, |now, node, _| node.reload(now, newer))
+    }
+
+    /// Whether the applications have told anything since [`take_outcomes`](Self::take_outcomes) was called.
+    pub fn has_outcomes(&self) -> bool {
+        !self.outcomes.is_empty()
     }
 
     /// What the applications have told since the last call.
@@ -248,23 +250,26 @@ impl<A: Application> World<A> {
 
     /// Puts a datagram onto a link, as somebody who sits on it could.
     pub fn inject(&mut self, from: MemberId, to: MemberId, datagram: Vec<u8>) {
-        let (node, link) = (self.simulator_node(from), self.simulator_link(from, to));
-        self.simulator.send(node, link, datagram);
+        let node = self.simulator_node(from);
+        match self.fabric.way(from, to) {
+            Some(way) => self.simulator.send_along(node, way, datagram),
+            None => self.simulator.send(node, self.simulator_link(from, to), datagram),
+        }
     }
 
     /// Begins to record what `from` sends to its neighbour `to`.
     pub fn tap(&mut self, from: MemberId, to: MemberId) {
-        self.tap = Some((from, to, Vec::new()));
+        self.onlookers.tap(from, to);
     }
 
     /// Stops recording and gives the datagrams.
     pub fn take_tapped(&mut self) -> Vec<Vec<u8>> {
-        self.tap.take().map(|(_, _, datagrams)| datagrams).unwrap_or_default()
+        self.onlookers.take_tapped()
     }
 
     /// From now on what `forge` makes of each datagram from `from` to its neighbour `to` comes ahead of it.
     pub fn precede(&mut self, from: MemberId, to: MemberId, forge: fn(&[u8]) -> Vec<u8>) {
-        self.bystanders.push(Bystander { from, to, forge });
+        self.onlookers.precede(from, to, forge);
     }
 
     /// Runs until `done` holds or `limit` has passed; gives whether it held.
@@ -320,6 +325,9 @@ impl<A: Application> World<A> {
     fn handle(&mut self, event: netsim::Event) {
         self.refuse_to_spin();
         let Some(event) = self.competitors.take(&mut self.simulator, event) else { return };
+        if self.fabric.is_of(&event) {
+            return;
+        }
         match self.pausing.take(&mut self.simulator, event) {
             Some(event) => self.see(event),
             None => {
@@ -419,13 +427,7 @@ impl<A: Application> World<A> {
     }
 
     fn transmit(&mut self, from: MemberId, to: MemberId, datagram: Vec<u8>) {
-        if let Some((tapped_from, tapped_to, datagrams)) = &mut self.tap
-            && (*tapped_from, *tapped_to) == (from, to)
-        {
-            datagrams.push(datagram.clone());
-        }
-        let bystanders = self.bystanders.iter().filter(|it| (it.from, it.to) == (from, to));
-        let forged: Vec<Vec<u8>> = bystanders.map(|bystander| (bystander.forge)(&datagram)).collect();
+        let forged = self.onlookers.see(from, to, &datagram);
         forged.into_iter().for_each(|copy| self.inject(from, to, copy));
         self.inject(from, to, datagram);
     }

@@ -21,10 +21,21 @@ use crate::overlay::{Overlay, OverlayError};
 #[derive(Debug, Clone, Default)]
 pub struct Scene {
     members: Vec<(String, Kind)>,
-    links: Vec<(String, String, LinkSpec)>,
+    links: Vec<SceneLink>,
+    switches: Vec<String>,
+    cables: Vec<(String, String, LinkSpec)>,
     known_capacities: bool,
     /// How many overlay files there were before this one.
     earlier: u64,
+}
+
+#[derive(Debug, Clone)]
+struct SceneLink {
+    a: String,
+    b: String,
+    spec: LinkSpec,
+    /// The switches between the two, if it goes over cables.
+    over: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +59,18 @@ impl LinkSpec {
     pub fn new(rate_mbit: u64, delay: std::time::Duration) -> LinkSpec {
         let model = LinkModel::new(netsim::Rate::from_mbit(rate_mbit), delay);
         LinkSpec { a_to_b: model.clone(), b_to_a: model }
+    }
+
+    /// The same with a rate in bit/s.
+    ///
+    /// # Errors
+    /// If that is no rate of a link.
+    pub fn from_bits(
+        bits_per_second: f64,
+        delay: std::time::Duration,
+    ) -> Result<LinkSpec, netsim::UnitError> {
+        let model = LinkModel::new(netsim::Rate::try_from_bits(bits_per_second)?, delay);
+        Ok(LinkSpec { a_to_b: model.clone(), b_to_a: model })
     }
 
     /// The same link, losing that share of its packets in both directions.
@@ -83,8 +106,47 @@ impl Scene {
 
     /// Joins two members.
     pub fn link(mut self, a: &str, b: &str, spec: &LinkSpec) -> Scene {
-        self.links.push((a.to_owned(), b.to_owned(), spec.clone()));
+        let (a, b) = (a.to_owned(), b.to_owned());
+        self.links.push(SceneLink { a, b, spec: spec.clone(), over: Vec::new() });
         self
+    }
+
+    /// Adds a switch: no member, but a place where cables meet.
+    pub fn switch(mut self, name: &str) -> Scene {
+        self.switches.push(name.to_owned());
+        self
+    }
+
+    /// Lays a cable between a member and a switch, or between two switches. Only links [over](Self::link_over) it use
+    /// it.
+    pub fn cable(mut self, a: &str, b: &str, spec: &LinkSpec) -> Scene {
+        self.cables.push((a.to_owned(), b.to_owned(), spec.clone()));
+        self
+    }
+
+    /// Joins two members by a link whose packets go over the cables between `a`, these switches and `b`, which they
+    /// share with those of other links, in both directions. What the two say to each other as neighbours goes by
+    /// itself, with the delay of the cables.
+    ///
+    /// # Panics
+    /// If there is no switch, or one of the cables is not there.
+    pub fn link_over(mut self, a: &str, b: &str, switches: &[&str]) -> Scene {
+        assert!(!switches.is_empty(), "between {a} and {b} is no switch");
+        let way: Vec<&str> = [&[a], switches, &[b]].concat();
+        let cables: Vec<&LinkSpec> =
+            way.windows(2).map(|pair| self.cable_between(pair[0], pair[1])).collect();
+        let mut spec = cables[0].clone();
+        let delay = cables.iter().map(|cable| cable.a_to_b.delay).sum();
+        (spec.a_to_b.delay, spec.b_to_a.delay) = (delay, delay);
+        let over = switches.iter().map(|name| (*name).to_owned()).collect();
+        self.links.push(SceneLink { a: a.to_owned(), b: b.to_owned(), spec, over });
+        self
+    }
+
+    fn cable_between(&self, one: &str, other: &str) -> &LinkSpec {
+        let is_it = |a: &String, b: &String| (a == one && b == other) || (a == other && b == one);
+        let cable = self.cables.iter().find(|(a, b, _)| is_it(a, b));
+        &cable.unwrap_or_else(|| panic!("there is no cable between {one} and {other}")).2
     }
 
     /// The overlay file tells the rates of the links, in their first direction, as capacities.
@@ -98,7 +160,8 @@ impl Scene {
         let mut next = Scene { earlier: self.earlier + 1, ..self.clone() };
         let stays = |name: &String| !gone.contains(&name.as_str());
         next.members.retain(|(name, _)| stays(name));
-        next.links.retain(|(a, b, _)| stays(a) && stays(b));
+        next.links.retain(|link| stays(&link.a) && stays(&link.b));
+        next.cables.retain(|(a, b, _)| stays(a) && stays(b));
         next
     }
 
@@ -134,7 +197,7 @@ impl Scene {
         for (number, ((name, kind), identity)) in self.members.iter().zip(self.identities()).enumerate() {
             text += &member_text(name, *kind, number, &identity);
         }
-        for (a, b, spec) in &self.links {
+        for SceneLink { a, b, spec, .. } in &self.links {
             text += &format!("[[link]]\na = {}\nb = {}\n", quoted(a), quoted(b));
             if self.known_capacities {
                 text += &format!("capacity_mbit = {:?}\n", spec.a_to_b.rate.bits_per_second() as f64 / 1e6);
@@ -145,7 +208,30 @@ impl Scene {
 
     /// What the links are like, in the order of the overlay.
     pub(super) fn link_specs(&self) -> impl Iterator<Item = &LinkSpec> {
-        self.links.iter().map(|(_, _, spec)| spec)
+        self.links.iter().map(|link| &link.spec)
+    }
+
+    pub(super) fn switches(&self) -> impl Iterator<Item = &str> {
+        self.switches.iter().map(String::as_str)
+    }
+
+    pub(super) fn cables(&self) -> impl Iterator<Item = (&str, &str, &LinkSpec)> {
+        self.cables.iter().map(|(a, b, spec)| (a.as_str(), b.as_str(), spec))
+    }
+
+    /// Of each link over cables its two ends, and the switches between them.
+    pub(super) fn ways(&self) -> impl Iterator<Item = Vec<&str>> {
+        let over_cables = self.links.iter().filter(|link| !link.over.is_empty());
+        over_cables.map(|link| {
+            let names = [&link.a].into_iter().chain(&link.over).chain([&link.b]);
+            names.map(String::as_str).collect()
+        })
+    }
+
+    /// The names of the members that accept sessions and do not relay.
+    pub fn servers(&self) -> impl Iterator<Item = &str> {
+        let servers = self.members.iter().filter(|(_, kind)| *kind == Kind::Server);
+        servers.map(|(name, _)| name.as_str())
     }
 }
 

@@ -13,6 +13,7 @@ pub struct OperationId(pub u64);
 /// An operation together with the place where its result goes.
 pub struct Action {
     name: &'static str,
+    payload_bytes: u64,
     begin: Begin,
 }
 
@@ -39,12 +40,13 @@ impl Action {
         operation: O,
         tell: impl FnOnce(Result<O::Answer, OperationError>) + Send + 'static,
     ) -> Action {
+        let payload_bytes = operation.payload_bytes();
         let begin: Begin =
             Box::new(move |planning| match planning.and_then(|planning| operation.plan(planning)) {
                 Ok(plan) => plan.begin(tell),
                 Err(error) => Step::done(tell, Err(error)),
             });
-        Action { name: std::any::type_name::<O>(), begin }
+        Action { name: std::any::type_name::<O>(), payload_bytes, begin }
     }
 
     /// An operation, and the place where its result can be looked for.
@@ -53,6 +55,11 @@ impl Action {
         let receipt = Receipt(Arc::clone(&place));
         let tell = move |result| *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         (Action::new(operation, tell), receipt)
+    }
+
+    /// How many bytes of the caller it moves, at most.
+    pub fn payload_bytes(&self) -> u64 {
+        self.payload_bytes
     }
 
     pub(super) fn begin(self, planning: &Planning<'_>) -> Step {

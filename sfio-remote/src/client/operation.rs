@@ -27,6 +27,11 @@ pub trait Operation: Send + 'static {
     /// # Errors
     /// If it is not possible, whatever the I/O nodes would say.
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<Self::Answer>, OperationError>;
+
+    /// How many bytes of the caller it moves, at most.
+    fn payload_bytes(&self) -> u64 {
+        0
+    }
 }
 
 /// What an operation may look at while it is planned.

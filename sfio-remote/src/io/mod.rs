@@ -36,7 +36,7 @@ mod observer;
 mod patience;
 #[cfg(feature = "replication")]
 pub mod replication;
-#[cfg(feature = "sim")]
+#[cfg(feature = "sim-io")]
 pub mod sim;
 mod submission;
 mod threads;

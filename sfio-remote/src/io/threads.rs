@@ -6,7 +6,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Carries out `work` on a thread that may block.
 pub(super) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     if simulated::is_in_turn() {
         simulated::work().await;
         return work();
@@ -25,21 +25,21 @@ pub(super) struct Production<T, R> {
 #[derive(Debug)]
 pub(super) enum Output<T> {
     Task(mpsc::Sender<T>),
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     InTurn(std::sync::mpsc::SyncSender<T>),
 }
 
 #[derive(Debug)]
 enum Items<T> {
     Task(mpsc::Receiver<T>),
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     InTurn(std::sync::mpsc::Receiver<T>),
 }
 
 #[derive(Debug)]
 enum Thread<R> {
     Task(JoinHandle<R>),
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     InTurn(std::thread::JoinHandle<R>),
 }
 
@@ -49,7 +49,7 @@ impl<T: Send + 'static, R: Send + 'static> Production<T, R> {
         ahead: usize,
         work: impl FnOnce(Output<T>) -> R + Send + 'static,
     ) -> Production<T, R> {
-        #[cfg(feature = "sim")]
+        #[cfg(feature = "sim-io")]
         if simulated::is_in_turn() {
             let (to, items) = std::sync::mpsc::sync_channel(ahead);
             let thread = std::thread::spawn(move || work(Output::InTurn(to)));
@@ -65,7 +65,7 @@ impl<T: Send + 'static, R: Send + 'static> Production<T, R> {
         match &mut self.items {
             Items::Task(items) => items.recv().await,
             // The runtime stands still until there is one: what has come is no matter of how fast the thread is.
-            #[cfg(feature = "sim")]
+            #[cfg(feature = "sim-io")]
             Items::InTurn(items) => {
                 simulated::work().await;
                 items.recv().ok()
@@ -80,7 +80,7 @@ impl<T: Send + 'static, R: Send + 'static> Production<T, R> {
             Thread::Task(thread) => {
                 thread.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
             }
-            #[cfg(feature = "sim")]
+            #[cfg(feature = "sim-io")]
             Thread::InTurn(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         }
     }
@@ -91,16 +91,16 @@ impl<T> Output<T> {
     pub(super) fn put(&self, item: T) -> Option<()> {
         match self {
             Output::Task(to) => to.blocking_send(item).ok(),
-            #[cfg(feature = "sim")]
+            #[cfg(feature = "sim-io")]
             Output::InTurn(to) => to.send(item).ok(),
         }
     }
 }
 
-#[cfg(feature = "sim")]
+#[cfg(feature = "sim-io")]
 pub(super) use simulated::{in_turn, take_time};
 
-#[cfg(feature = "sim")]
+#[cfg(feature = "sim-io")]
 mod simulated {
     use std::cell::RefCell;
     use std::ops::Range;

@@ -1,96 +1,42 @@
 //! A whole cluster in virtual time: clients, relays and I/O nodes with disks, over links that lose packets.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use fec_transport::node::Node;
-use fec_transport::overlay::{MemberId, Overlay};
 use fec_transport::sim::{LinkSpec, Scene, World};
-use fec_transport::{Application, Config, Event, Time};
+use fec_transport::{Application, Event, Time};
 use sfio_remote::application::{Command, Outcome, SfioApplication};
 use sfio_remote::client::operations::{Open, Read, Stat, Write};
 use sfio_remote::client::{
-    Action, ClientConfig, Completion, Durability, FileId, FileStat, OpenMode, Operation, OperationError,
-    OperationId, Receipt,
+    ClientConfig, Durability, FileId, FileStat, OpenMode, Operation, OperationError, Receipt,
 };
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io_node::{AccessRules, IoNode, IoNodeConfig, Right};
 use sfio_remote::request::{ReadList, WriteList};
-use sfio_remote::store::{DiskAction, DiskOperation, DiskResult, MemoryStore};
+use sfio_remote::sim::{self, ClusterConfig, DiskModel, DiskPace, Hosted};
 
 use crate::hostile::Hostile;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// How long a disk operation takes.
-const DISK: Duration = Duration::from_millis(2);
-
-/// A disk that outlives the process that uses it.
-pub(crate) type Disk = Rc<RefCell<MemoryStore>>;
-
-/// How long a disk takes that moves one thing after the other. What needs no disk, such as a size, takes as long as a
-/// system call.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Pace {
-    pub(crate) bytes_per_second: f64,
-    pub(crate) call: Duration,
-    /// What waits for the disk itself.
-    pub(crate) sync: Duration,
-}
-
-impl Pace {
-    /// How long the disk is busy with an operation that ended so.
-    fn of(self, operation: &DiskOperation, result: &DiskResult) -> Duration {
-        let of_bytes = |bytes: u64| Duration::from_secs_f64(bytes as f64 / self.bytes_per_second);
-        match &operation.action {
-            _ if result.outcome.is_err() => Duration::ZERO,
-            DiskAction::Read { extents } | DiskAction::Write { extents, .. } => {
-                self.call + of_bytes(extents.iter().map(|extent| extent.length()).sum())
-            }
-            DiskAction::Sync | DiskAction::Create { durable: true, .. } => self.sync,
-            _ => Duration::ZERO,
-        }
-    }
-}
-
-/// A member's application together with its disk, which takes its time.
-pub(crate) struct Hosted {
+/// A member's application, or what a hostile member does in its place.
+pub(crate) struct Member {
     application: SfioApplication,
-    /// What it does instead, if it is hostile.
     hostile: Option<Hostile>,
-    disk: Disk,
-    /// How fast that is; none: everything takes 2 ms, however much there is to do.
-    pace: Option<Pace>,
-    free_at: Time,
-    results: VecDeque<(Time, DiskResult)>,
-    completions: VecDeque<Completion>,
 }
 
-fn open_to_all() -> IoNodeConfig {
-    IoNodeConfig { access: AccessRules::everyone(Right::ReadWrite), ..IoNodeConfig::default() }
-}
-
-impl Hosted {
+impl Member {
     /// Members whose names begin with `io` serve; those whose names begin with `h` are hostile.
-    fn new(name: &str, disk: Disk, pace: Option<Pace>) -> Hosted {
+    fn new(name: &str) -> Member {
         let config = ClientConfig::default();
+        let access = AccessRules::everyone(Right::ReadWrite);
         let application = match name.starts_with("io") {
-            true => SfioApplication::serving(config, open_to_all()),
+            true => SfioApplication::serving(config, IoNodeConfig { access, ..IoNodeConfig::default() }),
             false => SfioApplication::client(config),
         };
-        Hosted {
-            application,
-            hostile: name.starts_with('h').then(Hostile::default),
-            disk,
-            pace,
-            free_at: Time::ZERO,
-            results: VecDeque::new(),
-            completions: VecDeque::new(),
-        }
+        Member { application, hostile: name.starts_with('h').then(Hostile::default) }
     }
 
     pub(crate) fn io_node(&self) -> Option<&IoNode> {
@@ -100,103 +46,60 @@ impl Hosted {
     pub(crate) fn hostile(&mut self) -> &mut Hostile {
         self.hostile.as_mut().expect("its name begins with h")
     }
-
-    /// When the disk has done these operations.
-    fn due(&mut self, now: Time, operations: &[DiskOperation], results: &[DiskResult]) -> Time {
-        let Some(pace) = self.pace else { return now + DISK };
-        let busy: Duration = operations.iter().zip(results).map(|(done, result)| pace.of(done, result)).sum();
-        if busy.is_zero() {
-            return now + pace.call;
-        }
-        self.free_at = self.free_at.max(now) + busy;
-        self.free_at
-    }
-
-    fn collect(&mut self, now: Time) {
-        while let Some(outcome) = self.application.poll_outcome() {
-            match outcome {
-                Outcome::Completion(completion) => self.completions.push_back(completion),
-                Outcome::Disk(errand) => {
-                    let (operations, mut disk) = (errand.operations().to_vec(), self.disk.borrow_mut());
-                    let results = errand.perform(|operation| operation.perform_on(&mut *disk));
-                    drop(disk);
-                    let due = self.due(now, &operations, &results);
-                    let place = self.results.partition_point(|(other, _)| *other <= due);
-                    results.into_iter().rev().for_each(|result| self.results.insert(place, (due, result)));
-                }
-            }
-        }
-    }
 }
 
-impl Application for Hosted {
+impl Application for Member {
     type Command = Command;
-    type Outcome = Completion;
+    type Outcome = Outcome;
 
     fn handle_event(&mut self, now: Time, node: &mut Node, event: Event) {
         match &mut self.hostile {
             Some(hostile) => hostile.handle_event(now, node, &event),
             None => self.application.handle_event(now, node, event),
         }
-        self.collect(now);
     }
 
     fn handle_command(&mut self, now: Time, node: &mut Node, command: Command) {
         self.application.handle_command(now, node, command);
-        self.collect(now);
     }
 
     fn handle_timeout(&mut self, now: Time, node: &mut Node) {
-        while self.results.front().is_some_and(|(due, _)| *due <= now) {
-            let Some((_, result)) = self.results.pop_front() else { break };
-            self.application.handle_command(now, node, Command::Disk(result));
-        }
         self.application.handle_timeout(now, node);
-        self.collect(now);
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        self.results.front().map(|(due, _)| *due).into_iter().chain(self.application.next_timeout()).min()
+        self.application.next_timeout()
     }
 
-    fn poll_outcome(&mut self) -> Option<Completion> {
-        self.completions.pop_front()
+    fn poll_outcome(&mut self) -> Option<Outcome> {
+        self.application.poll_outcome()
     }
 }
 
-/// The world with its disks, and what has come of the operations.
-pub(crate) struct Cluster {
-    pub(crate) world: World<Hosted>,
-    pub(crate) disks: BTreeMap<String, Disk>,
-    next_operation: u64,
-}
+/// A cluster, and operations of which a test expects that they succeed.
+pub(crate) struct Cluster(sim::Cluster<Member>);
 
 impl Cluster {
-    /// Disks that do everything within 2 ms; see [`Hosted::new`] for what members do.
+    /// Disks that do everything within 2 ms; see [`Member::new`] for what members do.
     pub(crate) fn new(scene: &Scene, seed: u64) -> Cluster {
-        Cluster::with_pace(scene, seed, None)
+        Cluster(sim::Cluster::with(scene, ClusterConfig::default(), seed, Member::new))
     }
 
-    pub(crate) fn with_pace(scene: &Scene, seed: u64, pace: Option<Pace>) -> Cluster {
-        let names = scene.overlay().0;
-        let disks: BTreeMap<String, Disk> =
-            names.members().iter().map(|member| (member.name.clone(), Disk::default())).collect();
-        let theirs = disks.clone();
-        let make = move |overlay: &Overlay, member: MemberId| {
-            let name = overlay.name(member);
-            Hosted::new(&name, Rc::clone(&theirs[&name]), pace)
-        };
-        let world = World::new(scene, Config::default(), seed, make);
-        Cluster { world, disks, next_operation: 1 }
+    pub(crate) fn with_pace(scene: &Scene, seed: u64, pace: DiskPace) -> Cluster {
+        let config = ClusterConfig { disk: DiskModel::InTurn(pace), ..ClusterConfig::default() };
+        Cluster(sim::Cluster::with(scene, config, seed, Member::new))
+    }
+
+    pub(crate) fn world(&self) -> &World<Hosted<Member>> {
+        self.0.world()
+    }
+
+    pub(crate) fn world_mut(&mut self) -> &mut World<Hosted<Member>> {
+        self.0.world_mut()
     }
 
     pub(crate) fn start<O: Operation>(&mut self, member: &str, operation: O) -> Receipt<O::Answer> {
-        let id = OperationId(self.next_operation);
-        self.next_operation += 1;
-        let (action, receipt) = Action::with_receipt(operation);
-        let member = self.world.member(member);
-        self.world.command(member, Command::Start(id, action));
-        receipt
+        self.0.start(member, operation)
     }
 
     /// Runs until the operation has ended.
@@ -205,15 +108,7 @@ impl Cluster {
         receipt: &Receipt<A>,
         limit: Duration,
     ) -> Option<Result<A, OperationError>> {
-        let deadline = self.world.now() + limit;
-        while self.world.now() < deadline {
-            self.world.take_outcomes().into_iter().for_each(|(_, completion)| completion.deliver());
-            if let Some(result) = receipt.take() {
-                return Some(result);
-            }
-            self.world.run_for(MS);
-        }
-        None
+        self.0.result(receipt, limit)
     }
 
     /// One operation of `member`, which must succeed within 60 s.
@@ -245,20 +140,22 @@ impl Cluster {
     /// An I/O node loses its power and comes back: of its unsynced pages those survive that the bits of `survives` say,
     /// turn by turn. Then everybody has time to notice.
     pub(crate) fn lose_power(&mut self, name: &str, survives: u64) {
-        let member = self.world.member(name);
-        self.world.crash(MS, member);
-        self.world.run_for(2 * MS);
+        let world = self.0.world_mut();
+        let member = world.member(name);
+        world.crash(MS, member);
+        world.run_for(2 * MS);
         let mut page = 0_u32;
-        self.disks[name].borrow_mut().crash(|| {
+        self.0.disk(name).borrow_mut().crash(|| {
             page += 1;
             survives.rotate_right(page) & 1 == 1
         });
-        self.world.restart(MS, member);
-        self.world.run_for(10 * SECOND);
+        let world = self.0.world_mut();
+        world.restart(MS, member);
+        world.run_for(10 * SECOND);
     }
 
     pub(crate) fn subfile(&self, member: &str, path: &str) -> Option<Vec<u8>> {
-        self.disks[member].borrow().content(path)
+        self.0.subfile(member, path)
     }
 }
 

@@ -5,6 +5,7 @@ mod cluster;
 mod hostile;
 mod neighbours;
 mod rates;
+mod scaling;
 
 use bytes::Bytes;
 use cluster::{Cluster, MS, SECOND, overlay, pattern};
@@ -86,17 +87,17 @@ fn a_run_with_faults(seed: u64) -> String {
     let mut cluster = Cluster::new(&overlay(20), seed);
     let file = cluster.open("c1", THREE, 1_000, OpenMode::Create);
     let (client, relay, other) =
-        (cluster.world.member("c1"), cluster.world.member("r2"), cluster.world.member("r3"));
-    cluster.world.cut(150 * MS, client, relay);
-    cluster.world.restore(2_500 * MS, client, relay);
-    cluster.world.crash(300 * MS, other);
-    cluster.world.restart(3_000 * MS, other);
+        (cluster.world().member("c1"), cluster.world().member("r2"), cluster.world().member("r3"));
+    cluster.world_mut().cut(150 * MS, client, relay);
+    cluster.world_mut().restore(2_500 * MS, client, relay);
+    cluster.world_mut().crash(300 * MS, other);
+    cluster.world_mut().restart(3_000 * MS, other);
     let data = Bytes::from(pattern(4 << 20, seed));
     cluster.write("c1", file, vec![(0, data.clone())]);
     cluster.call("c1", Sync { file });
     let file = cluster.open("c3", THREE, 1_000, OpenMode::Existing);
     assert_eq!(cluster.read("c3", file, vec![(0, 8 << 20)]), [data]);
-    cluster.world.trace_hash()
+    cluster.world().trace_hash()
 }
 
 #[test]
@@ -110,18 +111,18 @@ fn a_dying_link_and_a_crashing_relay_cost_no_byte_and_a_run_is_a_function_of_its
 fn an_io_node_that_crashes_is_named_within_ten_seconds_and_serves_again_after_its_restart() {
     let mut cluster = Cluster::new(&overlay(20), 3);
     let file = cluster.open("c1", THREE, 1_000, OpenMode::Create);
-    let io2 = cluster.world.member("io2");
-    cluster.world.crash(300 * MS, io2);
+    let io2 = cluster.world().member("io2");
+    cluster.world_mut().crash(300 * MS, io2);
     let data = Bytes::from(pattern(4 << 20, 3));
     let write =
         || Write { file, durable: false, list: WriteList::new([(0, data.clone())]).expect("possible") };
-    let began = cluster.world.now();
+    let began = cluster.world().now();
     let receipt = cluster.start("c1", write());
     let error = cluster.result(&receipt, 20 * SECOND).expect("it ends").expect_err("io2 is gone");
     assert!(matches!(&error, OperationError::SessionClosed { member, .. } if member == "io2"), "{error}");
-    assert!(cluster.world.now().since(began) < 10 * SECOND, "{error}");
-    cluster.world.restart(MS, io2);
-    cluster.world.run_for(SECOND);
+    assert!(cluster.world().now().since(began) < 10 * SECOND, "{error}");
+    cluster.world_mut().restart(MS, io2);
+    cluster.world_mut().run_for(SECOND);
     assert!(matches!(cluster.stat("c1", file).structure(), Structure::Torn(_)), "it does not look whole");
     cluster.call("c1", write());
     assert_eq!(cluster.read("c1", file, vec![(0, 4 << 20)]), [data]);

@@ -10,13 +10,14 @@ use sfio_remote::client::operations::{Read, Stat, Sync, Write};
 use sfio_remote::client::{FileId, OpenMode};
 use sfio_remote::io_node::{IoNodeConfig, MemberUse};
 use sfio_remote::request::{ReadList, WriteList};
+use sfio_remote::sim::DiskPace;
 
-use crate::cluster::{Cluster, MS, Pace, SECOND, pattern};
+use crate::cluster::{Cluster, MS, SECOND, pattern};
 use crate::hostile::{Attack, BAIT};
 
 /// A disk of 200 MB/s: half of it is more than twice what a link of 200 Mbit/s carries.
-const DISK: Pace =
-    Pace { bytes_per_second: 200e6, call: Duration::from_micros(100), sync: Duration::from_millis(8) };
+const DISK: DiskPace =
+    DiskPace { bytes_per_second: 200e6, call: Duration::from_micros(100), sync: Duration::from_millis(8) };
 const LINK_MBIT: u64 = 200;
 const LENGTH: u64 = 24 << 20;
 
@@ -38,11 +39,11 @@ struct Neighbours {
 
 impl Neighbours {
     /// An honest member, two hostile ones, and an I/O node, each with a link of its own, 20 ms away.
-    fn new(disk: Pace) -> Neighbours {
+    fn new(disk: DiskPace) -> Neighbours {
         let link = LinkSpec::new(LINK_MBIT, 20 * MS);
         let scene = Scene::new().client("c1").client("h1").client("h2").server("io1");
         let scene = ["c1", "h1", "h2"].into_iter().fold(scene, |scene, name| scene.link(name, "io1", &link));
-        let mut cluster = Cluster::with_pace(&scene, 1, Some(disk));
+        let mut cluster = Cluster::with_pace(&scene, 1, disk);
         let bait = cluster.open("c1", "io1,bait", 65_536, OpenMode::Create);
         cluster.write("c1", bait, vec![(0, Bytes::from(vec![7; BAIT as usize]))]);
         let file = cluster.open("c1", "io1,a", 65_536, OpenMode::Create);
@@ -55,20 +56,22 @@ impl Neighbours {
     }
 
     fn attack(&mut self, attack: Attack) {
-        let io1 = self.cluster.world.member("io1");
+        let io1 = self.cluster.world().member("io1");
         for name in ["h1", "h2"] {
-            let member = self.cluster.world.member(name);
-            self.cluster.world.act(member, |now, node, app| app.hostile().begin(now, node, io1, attack));
+            let member = self.cluster.world().member(name);
+            self.cluster
+                .world_mut()
+                .act(member, |now, node, app| app.application_mut().hostile().begin(now, node, io1, attack));
         }
-        self.cluster.world.run_for(2 * SECOND);
+        self.cluster.world_mut().run_for(2 * SECOND);
     }
 
     fn since(&self, began: Time) -> f64 {
-        self.cluster.world.now().since(began).as_secs_f64()
+        self.cluster.world().now().since(began).as_secs_f64()
     }
 
     fn write(&mut self) -> f64 {
-        let (began, list) = (self.cluster.world.now(), WriteList::new([(0, self.data.clone())]));
+        let (began, list) = (self.cluster.world().now(), WriteList::new([(0, self.data.clone())]));
         let list = list.expect("possible");
         let receipt = self.cluster.start("c1", Write { file: self.file, list, durable: false });
         self.cluster.result(&receipt, 300 * SECOND).expect("it ends").expect("it succeeds");
@@ -76,7 +79,7 @@ impl Neighbours {
     }
 
     fn read(&mut self) -> f64 {
-        let (began, list) = (self.cluster.world.now(), ReadList::new([(0, LENGTH)]).expect("possible"));
+        let (began, list) = (self.cluster.world().now(), ReadList::new([(0, LENGTH)]).expect("possible"));
         let receipt = self.cluster.start("c1", Read { file: self.file, list });
         let read = self.cluster.result(&receipt, 300 * SECOND).expect("it ends").expect("it succeeds");
         assert!(read.into_vec() == [self.data.clone()], "what was written is read");
@@ -90,23 +93,23 @@ impl Neighbours {
     }
 
     fn ping(&mut self) -> Duration {
-        let began = self.cluster.world.now();
+        let began = self.cluster.world().now();
         self.cluster.call("c1", Stat { file: self.file });
-        self.cluster.world.now().since(began)
+        self.cluster.world().now().since(began)
     }
 
     fn uses(&self) -> Vec<MemberUse> {
-        let io1 = self.cluster.world.member("io1");
-        let io_node = self.cluster.world.application(io1).io_node().expect("it serves");
+        let io1 = self.cluster.world().member("io1");
+        let io_node = self.cluster.world().application(io1).application().io_node().expect("it serves");
         let uses = io_node.use_by_member();
         ["h1", "h2"]
-            .map(|name| uses.get(&self.cluster.world.member(name)).copied().unwrap_or_default())
+            .map(|name| uses.get(&self.cluster.world().member(name)).copied().unwrap_or_default())
             .to_vec()
     }
 }
 
 /// How the honest member fares without and with others that do that; and what they have then.
-fn compare(attack: Attack, disk: Pace) -> (Neighbours, Fare, Fare) {
+fn compare(attack: Attack, disk: DiskPace) -> (Neighbours, Fare, Fare) {
     let quiet = Neighbours::new(disk).fare();
     let mut neighbours = Neighbours::new(disk);
     neighbours.attack(attack);
@@ -163,7 +166,7 @@ fn members_that_create_durably_all_the_time_leave_the_disk_to_others() {
 /// Here all three want more than the disk has, and a third is what each should have.
 #[test]
 fn members_that_read_all_that_the_disk_gives_leave_others_their_part() {
-    let disk = Pace { bytes_per_second: 30e6, ..DISK };
+    let disk = DiskPace { bytes_per_second: 30e6, ..DISK };
     let (_, _, fare) = compare(Attack::Reads, disk);
     let part = disk.bytes_per_second / 3.0;
     assert!(fare.read >= 0.8 * part && fare.write >= 0.8 * part, "{fare:?} of {part}");
@@ -173,9 +176,10 @@ fn members_that_read_all_that_the_disk_gives_leave_others_their_part() {
 #[test]
 fn members_that_sync_what_is_not_there_do_not_end_the_syncs_of_others() {
     let mut neighbours = holds(Attack::SyncsOfNothing);
-    neighbours.cluster.world.run_for(10 * SECOND);
-    let member = neighbours.cluster.world.member("h1");
-    let asked = neighbours.cluster.world.act(member, |_, _, app| app.hostile().requests);
+    neighbours.cluster.world_mut().run_for(10 * SECOND);
+    let member = neighbours.cluster.world().member("h1");
+    let asked =
+        neighbours.cluster.world_mut().act(member, |_, _, app| app.application_mut().hostile().requests);
     assert!(asked > 5_000, "{asked} is more than can be told apart");
     neighbours.cluster.call("c1", Sync { file: neighbours.file });
 }
@@ -203,7 +207,7 @@ fn members_that_claim_what_cannot_be_created_have_claimed_nothing() {
 #[test]
 fn members_that_claim_all_that_they_may_leave_claims_to_others() {
     let mut neighbours = holds(Attack::Claims);
-    neighbours.cluster.world.run_for(10 * SECOND);
+    neighbours.cluster.world_mut().run_for(10 * SECOND);
     assert!(neighbours.uses().iter().all(|used| used.claims == 4_096), "{:?}", neighbours.uses());
     neighbours.fare();
 }

@@ -32,10 +32,10 @@ fn shares(delay: Duration, loss: f64) -> [f64; 2] {
 fn second_rate<O: Operation>(cluster: &mut Cluster, length: u64, operation: impl Fn() -> O) -> f64 {
     let mut last = 0.0;
     for _ in 0..2 {
-        let began = cluster.world.now();
+        let began = cluster.world().now();
         let receipt = cluster.start("c1", operation());
         cluster.result(&receipt, 120 * SECOND).expect("it ends").expect("it succeeds");
-        last = length as f64 / cluster.world.now().since(began).as_secs_f64();
+        last = length as f64 / cluster.world().now().since(began).as_secs_f64();
     }
     last
 }

@@ -13,6 +13,7 @@
 //! | [`analysis`] | every table and figure of the study |
 //! | [`model`] | workloads drawn from the study's numbers |
 //! | [`paper`] | the study's numbers |
+//! | [`replay`] | a trace as work to be done again |
 //!
 //! ```
 //! use sfio_trace::analysis::{Analysis, Conventions};
@@ -34,3 +35,4 @@ pub mod lines;
 pub mod model;
 pub mod paper;
 pub mod record;
+pub mod replay;

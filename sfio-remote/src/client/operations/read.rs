@@ -41,6 +41,10 @@ impl Operation for Read {
         let layout = Arc::clone(planning.file(self.file)?.layout());
         read(layout, self.list, false, planning)
     }
+
+    fn payload_bytes(&self) -> u64 {
+        self.list.regions().iter().map(|region| region.length()).sum()
+    }
 }
 
 impl Operation for ReadUnopened {

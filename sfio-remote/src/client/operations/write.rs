@@ -63,6 +63,10 @@ impl Operation for Write {
             })))
         }))
     }
+
+    fn payload_bytes(&self) -> u64 {
+        self.list.regions().iter().map(|region| region.length()).sum()
+    }
 }
 
 impl Arrived {

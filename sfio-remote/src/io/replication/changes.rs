@@ -11,13 +11,13 @@ use rustix::fs::{
     syncfs, unlinkat,
 };
 
-#[cfg(feature = "sim")]
+#[cfg(feature = "sim-io")]
 pub use told::{TreeChange, changes_heard, hear_changes};
 
 /// Makes a directory.
 pub(super) fn make_directory(within: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<()> {
     mkdirat(within, name, Mode::RWXU)?;
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     told::tell(|| {
         Some(TreeChange::Directory {
             within: told::node(within)?,
@@ -33,7 +33,7 @@ pub(super) fn open_to_write(within: BorrowedFd<'_>, name: &[u8], is_new: bool) -
     let creation = if is_new { OFlags::CREATE | OFlags::EXCL } else { OFlags::empty() };
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | creation;
     let file = File::from(openat(within, name, flags, Mode::RUSR | Mode::WUSR)?);
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     told::tell(|| {
         Some(TreeChange::File { within: told::node(within)?, name: name.to_vec(), node: told::node(&file)? })
     });
@@ -43,7 +43,7 @@ pub(super) fn open_to_write(within: BorrowedFd<'_>, name: &[u8], is_new: bool) -
 /// Writes all of `bytes` at an offset.
 pub(super) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     file.write_all_at(bytes, offset)?;
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     told::tell(|| Some(TreeChange::Write { node: told::node(file)?, offset, bytes: bytes.to_vec() }));
     Ok(())
 }
@@ -51,7 +51,7 @@ pub(super) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()>
 /// Cuts a file off, or makes it longer.
 pub(super) fn set_length(file: &File, length: u64) -> rustix::io::Result<()> {
     ftruncate(file, length)?;
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     told::tell(|| Some(TreeChange::Length { node: told::node(file)?, length }));
     Ok(())
 }
@@ -59,7 +59,7 @@ pub(super) fn set_length(file: &File, length: u64) -> rustix::io::Result<()> {
 /// Sets the times of a file or directory.
 pub(super) fn set_times(of: impl AsFd, times: &Timestamps) -> rustix::io::Result<()> {
     futimens(of.as_fd(), times)?;
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     told::tell(|| {
         let modified = times.last_modification;
         Some(TreeChange::Times {
@@ -74,7 +74,7 @@ pub(super) fn set_times(of: impl AsFd, times: &Timestamps) -> rustix::io::Result
 /// Gives what has a name in a directory another one, which somebody else may have had.
 pub(super) fn rename(within: BorrowedFd<'_>, from: &[u8], to: &[u8]) -> rustix::io::Result<()> {
     renameat(within, from, within, to)?;
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     told::tell(|| {
         Some(TreeChange::Rename { within: told::node(within)?, from: from.to_vec(), to: to.to_vec() })
     });
@@ -84,7 +84,7 @@ pub(super) fn rename(within: BorrowedFd<'_>, from: &[u8], to: &[u8]) -> rustix::
 /// Takes a name away.
 pub(super) fn remove_name(within: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> rustix::io::Result<()> {
     unlinkat(within, name, flags)?;
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     told::tell(|| Some(TreeChange::Remove { within: told::node(within)?, name: name.to_vec() }));
     Ok(())
 }
@@ -97,7 +97,7 @@ pub(super) fn link(
     name: &[u8],
 ) -> rustix::io::Result<()> {
     linkat(from, first, within, name, AtFlags::empty())?;
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     told::tell(|| {
         Some(TreeChange::Link {
             within: told::node(within)?,
@@ -111,7 +111,7 @@ pub(super) fn link(
 /// Makes a symbolic link.
 pub(super) fn make_link(target: &[u8], within: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<()> {
     symlinkat(target, within, name)?;
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     told::tell(|| {
         let (name, target) = (name.to_vec(), target.to_vec());
         Some(TreeChange::SymbolicLink { within: told::node(within)?, name, target })
@@ -122,12 +122,12 @@ pub(super) fn make_link(target: &[u8], within: BorrowedFd<'_>, name: &[u8]) -> r
 /// Makes everything durable that was written to the file system.
 pub(super) fn sync(top: impl AsFd) -> rustix::io::Result<()> {
     syncfs(top)?;
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     told::tell(|| Some(TreeChange::Sync));
     Ok(())
 }
 
-#[cfg(feature = "sim")]
+#[cfg(feature = "sim-io")]
 mod told {
     use std::cell::RefCell;
     use std::os::fd::{AsFd, BorrowedFd};

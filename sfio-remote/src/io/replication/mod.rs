@@ -46,7 +46,7 @@ pub use amendments::{forget, roll_back};
 pub use cache::ManifestCache;
 pub use catalog::{Catalog, open_all};
 pub use chain::View;
-#[cfg(feature = "sim")]
+#[cfg(feature = "sim-io")]
 pub use changes::{TreeChange, changes_heard, hear_changes};
 pub use dataset::{DataSet, Site};
 pub use error::{DamagedManifest, FailureKind, ReplicationError};

@@ -4,6 +4,7 @@ mod local;
 mod pattern;
 mod plot;
 mod report;
+mod virtual_time;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::{FileError, OpenOptions, StripedFile, Submission};
 use sfio_remote::name::FileName;
 use sfio_remote::request::{Granularity, ReadList, RegionsRead, WriteList};
+use sfio_remote::sim::Machine;
 
 use crate::client::{Identification, Session, failure};
 use crate::exit::{Exit, Failure, OrFail as _};
@@ -23,6 +25,7 @@ use crate::overlay::{EmulatedLinks, Trial};
 use crate::progress::Progress;
 use pattern::{Call, Pattern, Variant};
 use report::{Report, Row};
+use virtual_time::{Counts, TrafficName};
 
 /// Measure how fast striped files are written and read
 ///
@@ -36,17 +39,50 @@ use report::{Report, Row};
 ///
 /// and with an overlay that there is:
 ///   sfio bench --overlay try "io1,b;io2,b;io3,b"
+///
+/// Whole clusters in virtual time, as SFIO's papers measured one (docs/evaluation.md):
+///   sfio bench --virtual swiss-t1-ethernet --clients 2-31 --plot scaling.svg
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Options {
     /// A file to measure with: "member,path;member,path;…"; it must not exist, and is removed at the end
-    #[arg(required_unless_present = "here")]
+    #[arg(required_unless_present_any = ["here", "machine"])]
     name: Option<FileName>,
 
     /// Measure on this machine: so many I/O nodes run here for as long as it takes, each as a process of its own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64),
         conflicts_with_all = ["name", "config", "overlay"])]
     here: Option<u16>,
+
+    /// Measure in virtual time: this cluster of computers is played, with its switches, disks and processors
+    #[arg(long = "virtual", value_name = "MACHINE", value_parser = Machine::NAMES, requires = "clients",
+        conflicts_with_all = ["name", "config", "overlay", "here", "patterns", "repeat", "unoptimised", "local"])]
+    machine: Option<String>,
+
+    /// With --virtual: how many compute processes write, as 8, 2-31 or a list
+    #[arg(long, value_name = "N,…", value_delimiter = ',', requires = "machine")]
+    clients: Vec<Counts>,
+
+    /// With --virtual: how many I/O nodes there are; by default as many as compute processes
+    #[arg(long, value_name = "N,…", value_delimiter = ',', requires = "machine")]
+    io_nodes: Vec<Counts>,
+
+    /// With --virtual: who writes to whom
+    #[arg(long, value_enum, default_value_t, requires = "machine")]
+    traffic: TrafficName,
+
+    /// With --virtual: how often the processes are placed on nodes by chance
+    #[arg(long, value_name = "N", default_value_t = 53, value_parser = clap::value_parser!(u32).range(1..),
+        requires = "machine")]
+    placements: u32,
+
+    /// With --virtual: what chance follows
+    #[arg(long, default_value_t = 1, requires = "machine")]
+    seed: u64,
+
+    /// With --virtual: how many rows are measured at once
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "machine")]
+    threads: usize,
 
     /// With --here: reach each I/O node through an emulated link of that rate, in Mbit/s
     #[arg(long, value_name = "RATE", requires = "here")]
@@ -70,13 +106,14 @@ pub(crate) struct Options {
     )]
     patterns: Vec<Pattern>,
 
-    /// Stripe units
-    #[arg(long, value_delimiter = ',', value_name = "SIZE,…", default_value = "75,200,4KiB,64KiB")]
+    /// Stripe units; by default 75, 200, 4KiB and 64KiB, with --virtual 200
+    #[arg(long, value_delimiter = ',', value_name = "SIZE,…")]
     stripe_units: Vec<StripeUnit>,
 
-    /// Bytes to write and read with each pattern and stripe unit; small regions and fragments have fewer
-    #[arg(long, default_value_t = StripeUnit::new(64 << 20).expect("in range"))]
-    size: StripeUnit,
+    /// Bytes to write and read with each pattern and stripe unit, by default 64MiB; small regions and fragments have
+    /// fewer. With --virtual bytes that each compute process writes, by default 5000000
+    #[arg(long)]
+    size: Option<StripeUnit>,
 
     /// How often everything is measured, row after row and then all over again; the medians count
     #[arg(long, default_value_t = 1)]
@@ -109,7 +146,16 @@ const CALLS: usize = 4;
 /// Bytes that are written and read before anything is measured.
 const WARM_UP_BYTES: usize = 128 << 20;
 
+/// Bytes that are written and read with each pattern, unless told otherwise.
+const BYTES: u64 = 64 << 20;
+
+/// Stripe units, unless told otherwise, in bytes.
+const STRIPE_UNITS: [u64; 4] = [75, 200, 4 << 10, 64 << 10];
+
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    if let Some(machine) = &options.machine {
+        return virtual_time::run(options, machine);
+    }
     let Some(io_nodes) = options.here else {
         let name = options.name.clone().expect("there is a name or --here");
         return run_with(&options.identification, options, &name);
@@ -140,7 +186,9 @@ impl Options {
 
     fn rows(&self) -> Vec<Row> {
         let variants = self.patterns.iter().flat_map(|pattern| pattern.variants());
-        let rows = |variant| self.stripe_units.iter().map(move |unit| Row::new(variant, *unit));
+        let by_default = STRIPE_UNITS.map(|bytes| StripeUnit::new(bytes).expect("in range"));
+        let units = if self.stripe_units.is_empty() { &by_default[..] } else { &self.stripe_units };
+        let rows = |variant| units.iter().map(move |unit| Row::new(variant, *unit));
         variants.flat_map(rows).collect()
     }
 }
@@ -158,7 +206,7 @@ impl Bench<'_> {
         if self.session.subfile_sizes(name).await?.iter().any(Option::is_some) {
             return Err(Failure::new(Exit::Input, format!("{name} exists; expected a new name")));
         }
-        let data = pattern::data(options.size.bytes());
+        let data = pattern::data(options.size.map_or(BYTES, StripeUnit::bytes));
         let progress = Progress::new("measuring", None);
         let mut report = Report { rows: options.rows() };
         self.warm_up(&data).await?;

@@ -7,6 +7,7 @@ mod import;
 mod picture;
 mod record;
 mod recorder;
+mod replay;
 mod source;
 
 pub(crate) use recorder::{Recorder, VARIABLE};
@@ -15,13 +16,14 @@ use clap::Subcommand;
 
 use crate::exit::Failure;
 
-/// What programs ask of storage: record, import, analyse, generate and export traces (docs/traces.md)
+/// What programs ask of storage: record, import, analyse, generate, replay and export traces (docs/traces.md)
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Import(import::Options),
     Record(record::Options),
     Analyse(analyse::Options),
     Generate(generate::Options),
+    Replay(replay::Options),
     Export(export::Options),
 }
 
@@ -31,6 +33,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Record(options) => record::run(options),
         Command::Analyse(options) => analyse::run(options),
         Command::Generate(options) => generate::run(options),
+        Command::Replay(options) => replay::run(options),
         Command::Export(options) => export::run(options),
     }
 }
