@@ -117,8 +117,8 @@ impl Sweep {
     fn up_to(mut self, limit: u64) -> (u64, Vec<Extent>) {
         let (mut at, mut total, mut active) = (0, 0, 0_u64);
         while let Some(Reverse((border, kind, rank))) = self.borders.pop() {
-            if active > 0 {
-                let room = (limit - total) / active;
+            // While a piece is open, each byte counts once for each rank that has it.
+            if let Some(room) = (limit - total).checked_div(active) {
                 if room < border - at {
                     let until = if total == 0 { at + room.max(1) } else { at + room };
                     self.close(until);

@@ -66,7 +66,7 @@ fn whatever_the_delays_are_every_call_of_every_rank_ends() {
                 let (answer, _) = result.unwrap_or_else(|error| panic!("seed {seed}: rank {rank}: {error}"));
                 match answer {
                     Answer::Performed(told) => {
-                        assert_eq!(told, (1..=SIZE as u8).map(|b| vec![b]).collect::<Vec<_>>())
+                        assert_eq!(told, (1..=SIZE as u8).map(|b| vec![b]).collect::<Vec<_>>());
                     }
                     Answer::Read(read) => {
                         assert!(

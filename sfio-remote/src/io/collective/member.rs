@@ -4,12 +4,13 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use fec_transport::Time;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::collective::{
     Answer, CollectiveConfig, CollectiveError, FileWork, Group, Job, Participant, Rank, Report, Step,
@@ -23,7 +24,17 @@ use crate::store::SystemCall;
 pub trait Link: Group + Send {
     /// Ends when [`poll`](Group::poll) may have something. It may be dropped before, and nothing is lost by that.
     fn arrival(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// Ends when what was sent will reach the others even if this process ends now. Without a queue of its own that is
+    /// so at once.
+    fn flush(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::ready(()))
+    }
 }
+
+/// How long a rank whose call has ended waits until its last words are out: one that does not take them may have
+/// stopped.
+const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
 /// What is done at the file for a call.
 type AtFile = Pin<Box<dyn Future<Output = std::result::Result<WorkDone, String>> + Send>>;
@@ -141,6 +152,8 @@ impl GroupMember {
             Ok(()) => seat.drive(&mut *link, &mut work).await,
             Err(error) => Err(error),
         };
+        // A program may end with the call: the others must have its last words all the same.
+        let _ = timeout(FLUSH_LIMIT, link.flush()).await;
         seat.link = Some(link);
         result
     }

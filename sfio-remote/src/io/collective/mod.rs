@@ -1,5 +1,5 @@
-//! Collective calls for programs: groups whose ranks are tasks, threads or whatever a [`Link`] joins, and striped files
-//! that a group has open together.
+//! Collective calls for programs: groups whose ranks are tasks and threads ([`local_group`]), processes of a machine
+//! ([`join_group`]) or whatever a [`Link`] joins, and striped files that a group has open together.
 //!
 //! ```no_run
 //! use sfio_remote::collective::CollectiveConfig;
@@ -32,7 +32,9 @@
 mod file;
 mod local;
 mod member;
+mod processes;
 
 pub use file::CollectiveFile;
 pub use local::local_group;
 pub use member::{GroupMember, Link};
+pub use processes::{JoinError, join_group};
