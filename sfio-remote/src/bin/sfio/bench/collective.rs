@@ -116,7 +116,8 @@ impl Layout {
                 Layout::Interleaved => i * ranks + rank,
                 Layout::Blocks => rank * each + i,
                 Layout::Tile | Layout::Mesh => {
-                    let across = (1..=ranks).filter(|n| ranks % n == 0 && n * n <= ranks).max().unwrap_or(1);
+                    let across =
+                        (1..=ranks).filter(|n| ranks.is_multiple_of(*n) && n * n <= ranks).max().unwrap_or(1);
                     (rank / across * each + i) * across + rank % across
                 }
             };
