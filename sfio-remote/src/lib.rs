@@ -14,6 +14,7 @@
 //! | checksums beside the subfiles | [`sums`] |
 //! | what client and I/O node say to each other | [`wire`], [`remote_error`] |
 //! | the two state machines, and both as one application of a node | [`client`], [`io_node`], [`application`] |
+//! | calls that all ranks of a parallel program make together | [`collective`] |
 //! | what they need of a transport, and of a disk | [`transport`], [`store`] |
 //! | formats of data sets, which I/O nodes check, too | [`replication`] |
 //! | members, clients and files on tokio, subfiles on disks | `io` (feature `io`) |
@@ -73,6 +74,7 @@
 
 pub mod application;
 pub mod client;
+pub mod collective;
 pub mod dataset;
 pub mod distribution;
 mod fair;

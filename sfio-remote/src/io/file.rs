@@ -11,9 +11,12 @@ use super::observer::observed;
 use super::submission::Submission;
 use super::threads;
 use crate::application::Command;
-use crate::client::operations::{Close, Open, Opened, Read, SetLength, Stat, Sync, Write};
+use crate::client::operations::{
+    Attach, Close, Keep, KeepTask, Open, Opened, Read, SetLength, Stat, Sync, Write, WriteShare,
+};
 use crate::client::{Action, Durability, FileId, FileStat, Layout, OpenMode, OperationError};
-use crate::distribution::{Distribution, Region, StripeUnit, Structure};
+use crate::collective::FileShape;
+use crate::distribution::{Distribution, DistributionError, Region, StripeUnit, Structure, SubfileIndex};
 use crate::io_node::ErrorCounters;
 use crate::name::FileName;
 use crate::request::{ReadList, RegionsRead, WriteList};
@@ -97,6 +100,29 @@ impl OpenOptions {
             observer.opened(name, stat.length(), mode);
         }
         Ok(StripedFile { open: Arc::new(OpenFile { client: client.clone(), file, stat, layout }) })
+    }
+
+    /// A file that another rank of the same job has opened, of at least that length: no I/O node is asked.
+    pub(super) async fn attach(
+        &self,
+        client: &SfioClient,
+        name: &FileName,
+        length: u64,
+    ) -> Result<StripedFile> {
+        let OpenOptions { stripe_unit, durability, .. } = *self;
+        let attach = Attach { name: name.clone(), stripe_unit, durability, length };
+        let Opened { file, stat, layout } = client.call(attach).await?;
+        Ok(StripedFile { open: Arc::new(OpenFile { client: client.clone(), file, stat, layout }) })
+    }
+
+    /// The shape of a file that is opened so.
+    pub(super) fn shape(&self, name: &FileName) -> std::result::Result<FileShape, DistributionError> {
+        FileShape::new(name, self.stripe_unit)
+    }
+
+    /// How it is opened, in words.
+    pub(super) fn mode_words(&self) -> String {
+        format!("{:?}", self.mode)
     }
 }
 
@@ -219,6 +245,19 @@ impl StripedFile {
         let regions = self.regions(list.regions());
         let call = self.open.client.call(Write { file: self.open.file, list, durable });
         observed(self.open.client.observer(), (self.open.layout.name(), true, &regions), call).await
+    }
+
+    /// Writes a rank's share of a collective call, which extends no subfile beyond what is written to it.
+    pub(super) async fn write_share(&self, list: WriteList) -> Result<()> {
+        let list = self.planned(list, |list| list.regions().len(), WriteList::plan).await;
+        let regions = self.regions(list.regions());
+        let call = self.open.client.call(WriteShare { file: self.open.file, list });
+        observed(self.open.client.observer(), (self.open.layout.name(), true, &regions), call).await
+    }
+
+    /// Does something with some of the subfiles.
+    pub(super) async fn keep(&self, subfiles: Vec<SubfileIndex>, task: KeepTask) -> Result<()> {
+        self.open.client.call(Keep { file: self.open.file, subfiles, task }).await
     }
 
     /// The regions of a list that an operation is about to take along, if an observer wants to know them.

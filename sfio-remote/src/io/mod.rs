@@ -27,6 +27,7 @@
 
 pub mod blocking;
 mod client;
+pub mod collective;
 mod disk;
 mod file;
 mod member;

@@ -120,6 +120,13 @@ impl SubfileAccess {
         self.segments.get(cursor.segment).map_or(self.end(), |segment| segment.start + cursor.within)
     }
 
+    /// Where in the access the byte at `offset` of the subfile is; if it has none there, the first one behind.
+    pub(crate) fn cursor_at(&self, offset: u64) -> Cursor {
+        let segment = self.segments.partition_point(|segment| segment.end() <= offset);
+        let within = self.segments.get(segment).map_or(0, |segment| offset.saturating_sub(segment.start));
+        Cursor { segment, within }
+    }
+
     /// Moves `cursor` over `bytes` bytes.
     pub(crate) fn advance(&self, cursor: &mut Cursor, bytes: u64) {
         cursor.within += bytes;

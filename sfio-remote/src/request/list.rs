@@ -234,6 +234,12 @@ impl ReadBuffer {
         &self.regions
     }
 
+    /// The list again, with its memory.
+    pub(crate) fn into_list(self) -> ReadList {
+        let scope = Scope { regions: self.regions, plan: None, granularity: Granularity::List };
+        ReadList { scope, memory: self.memory }
+    }
+
     /// What was read, of which each region is there up to the length that `present` gives for it.
     pub fn finish(self, present: impl Fn(Region) -> u64) -> RegionsRead {
         let lengths =

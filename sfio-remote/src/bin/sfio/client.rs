@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fec_transport::io::EndpointConfig;
 use fec_transport::keys::Identity;
 use fec_transport::overlay::Overlay;
 use program::quantity;
@@ -137,6 +138,12 @@ impl Identification {
 impl Session {
     pub(crate) fn client(&self) -> &SfioClient {
         self.member.client()
+    }
+
+    /// Another process of the same member, with sessions of its own.
+    pub(crate) async fn another(&self) -> Result<SfioMember, Failure> {
+        let endpoint = EndpointConfig::new(Arc::clone(&self.overlay), self.identity.clone());
+        SfioClient::connect(endpoint).await.or_fail(Exit::Failed, "cannot start a further process")
     }
 
     /// The members, their keys and their links.

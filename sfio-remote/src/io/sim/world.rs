@@ -102,6 +102,11 @@ impl World {
         self.operations
     }
 
+    /// How many sessions there are.
+    pub fn session_count(&self) -> usize {
+        self.network.sessions().count()
+    }
+
     /// Has something happen after a while.
     pub fn after(&mut self, wait: Duration, event: impl FnOnce(&mut World) + Send + 'static) {
         let number = self.number();

@@ -1,5 +1,6 @@
 //! `sfio bench`: how fast striped files are written and read, by access pattern and stripe unit.
 
+mod collective;
 mod local;
 mod pattern;
 mod plot;
@@ -42,6 +43,9 @@ use virtual_time::{Counts, TrafficName};
 ///
 /// Whole clusters in virtual time, as SFIO's papers measured one (docs/evaluation.md):
 ///   sfio bench --virtual swiss-t1-ethernet --clients 2-31 --plot scaling.svg
+///
+/// A parallel program whose ranks write one file together (docs/collective.md):
+///   sfio bench --here 3 --writers 64 --collective two-phase,independent --pattern interleaved --record 512
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Options {
@@ -137,6 +141,9 @@ pub(crate) struct Options {
     json: bool,
 
     #[command(flatten)]
+    writers: collective::Writers,
+
+    #[command(flatten)]
     identification: Identification,
 }
 
@@ -172,7 +179,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 }
 
 fn run_with(identification: &Identification, options: &Options, name: &FileName) -> Result<(), Failure> {
-    let work = async |session: &Session| Bench { session, options, name }.run().await;
+    let work = async |session: &Session| match options.writers.count() {
+        Some(_) => collective::run(session, options, name).await,
+        None => Bench { session, options, name }.run().await,
+    };
     identification.work_or_clean_up(work, async |session| {
         // Nothing else can be left of a run that was interrupted.
         let _ = session.client().remove(name, Durability::None).await;
@@ -193,6 +203,14 @@ impl Options {
     }
 }
 
+/// What is measured with is removed in the end: it must be nobody's.
+async fn refuse_existing(session: &Session, name: &FileName) -> Result<(), Failure> {
+    match session.subfile_sizes(name).await?.iter().any(Option::is_some) {
+        true => Err(Failure::new(Exit::Input, format!("{name} exists; expected a new name"))),
+        false => Ok(()),
+    }
+}
+
 /// A bench that runs.
 struct Bench<'a> {
     session: &'a Session,
@@ -203,9 +221,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     async fn run(&self) -> Result<(), Failure> {
         let (options, name) = (self.options, self.name);
-        if self.session.subfile_sizes(name).await?.iter().any(Option::is_some) {
-            return Err(Failure::new(Exit::Input, format!("{name} exists; expected a new name")));
-        }
+        refuse_existing(self.session, name).await?;
         let data = pattern::data(options.size.map_or(BYTES, StripeUnit::bytes));
         let progress = Progress::new("measuring", None);
         let mut report = Report { rows: options.rows() };

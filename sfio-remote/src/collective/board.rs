@@ -1,0 +1,124 @@
+//! What the other ranks have said in the call that this rank is in.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+use super::error::CollectiveError;
+use super::exchange::Data;
+use super::group::Rank;
+use super::message::{Announcement, Body, Ending};
+use super::payload;
+use super::pieces::Pieces;
+
+/// What the ranks of a group have said in one call; this one, too.
+#[derive(Debug)]
+pub(super) struct Board {
+    announcements: Vec<Option<Announcement>>,
+    shares: Vec<Option<Vec<u64>>>,
+    pieces: Vec<Option<Pieces>>,
+    endings: Vec<Option<(Ending, Bytes)>>,
+    grown: Vec<Option<Option<String>>>,
+    grants: VecDeque<(Rank, u64)>,
+    data: VecDeque<(Rank, Data)>,
+    /// Ranks that will say nothing more, and why.
+    gone: BTreeMap<Rank, CollectiveError>,
+}
+
+impl Board {
+    pub(super) fn new(size: usize) -> Board {
+        Board {
+            announcements: vec![None; size],
+            shares: vec![None; size],
+            pieces: vec![None; size],
+            endings: vec![None; size],
+            grown: vec![None; size],
+            grants: VecDeque::new(),
+            data: VecDeque::new(),
+            gone: BTreeMap::new(),
+        }
+    }
+
+    /// A rank has said something.
+    pub(super) fn note(&mut self, from: Rank, body: Body, payload: Bytes) {
+        let at = from.index();
+        match body {
+            Body::Announce(announcement) => self.announcements[at] = Some(announcement),
+            Body::Shares(shares) => self.shares[at] = Some(shares),
+            Body::Runs(lengths) => match unpacked(&lengths, payload) {
+                Ok(pieces) => self.pieces[at] = Some(pieces),
+                Err(fault) => self.leave(from, CollectiveError::Broken { rank: from, fault }),
+            },
+            Body::Grant { until } => self.grants.push_back((from, until)),
+            Body::Data { until, missing } => {
+                self.data.push_back((from, Data { until, missing, packed: payload }));
+            }
+            Body::Ended(ending) => self.endings[at] = Some((ending, payload)),
+            Body::Grown { failed } => self.grown[at] = Some(failed),
+            Body::GivenUp { because_of, fault: None } => {
+                self.leave(from, CollectiveError::RankLost { rank: Rank(because_of) });
+            }
+            Body::GivenUp { because_of, fault: Some(fault) } => {
+                self.leave(from, CollectiveError::Broken { rank: Rank(because_of), fault });
+            }
+        }
+    }
+
+    /// What a rank has in the domain of this one, without a message.
+    pub(super) fn note_pieces(&mut self, from: Rank, pieces: Pieces) {
+        self.pieces[from.index()] = Some(pieces);
+    }
+
+    /// Nothing more comes from a rank.
+    pub(super) fn leave(&mut self, rank: Rank, because: CollectiveError) {
+        self.gone.entry(rank).or_insert(because);
+    }
+
+    /// Why the call cannot end: a rank that is gone has not ended its part. With `to_grow` its part is longer.
+    pub(super) fn missing(&self, to_grow: bool) -> Option<&CollectiveError> {
+        let has_ended = |rank: &Rank| {
+            let at = rank.index();
+            if to_grow { self.grown[at].is_some() } else { self.endings[at].is_some() }
+        };
+        self.gone.iter().find(|(rank, _)| !has_ended(rank)).map(|(_, error)| error)
+    }
+
+    /// The announcements, once all have come.
+    pub(super) fn announcements(&self) -> Option<Vec<&Announcement>> {
+        self.announcements.iter().map(Option::as_ref).collect()
+    }
+
+    /// The shares of all ranks, once all have come.
+    pub(super) fn shares(&self) -> Option<Vec<Vec<u64>>> {
+        self.shares.iter().cloned().collect()
+    }
+
+    /// What each rank has in the domain of this one, once all have told it.
+    pub(super) fn take_pieces(&mut self) -> Option<Vec<Pieces>> {
+        let is_complete = self.pieces.iter().all(Option::is_some);
+        is_complete.then(|| std::mem::take(&mut self.pieces).into_iter().flatten().collect())
+    }
+
+    /// How each rank has ended, and what it has to tell, once all have.
+    pub(super) fn endings(&self) -> Option<Vec<&(Ending, Bytes)>> {
+        self.endings.iter().map(Option::as_ref).collect()
+    }
+
+    /// Whether extending has failed, by rank, once all have done it.
+    pub(super) fn grown(&self) -> Option<Vec<Option<&str>>> {
+        self.grown.iter().map(|grown| grown.as_ref().map(|failed| failed.as_deref())).collect()
+    }
+
+    pub(super) fn next_grant(&mut self) -> Option<(Rank, u64)> {
+        self.grants.pop_front()
+    }
+
+    pub(super) fn next_data(&mut self) -> Option<(Rank, Data)> {
+        self.data.pop_front()
+    }
+}
+
+fn unpacked(lengths: &[u32], packed: Bytes) -> Result<Pieces, String> {
+    let plain_bytes = lengths.iter().map(|length| u64::from(*length)).sum();
+    Pieces::parse(lengths, payload::unpack(packed, plain_bytes)?)
+}
