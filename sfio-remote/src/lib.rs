@@ -15,6 +15,7 @@
 //! | what client and I/O node say to each other | [`wire`], [`remote_error`] |
 //! | the two state machines, and both as one application of a node | [`client`], [`io_node`], [`application`] |
 //! | what they need of a transport, and of a disk | [`transport`], [`store`] |
+//! | what is compressed on the wire, and why | [`compression`] |
 //! | formats of data sets, which I/O nodes check, too | [`replication`] |
 //! | members, clients and files on tokio, subfiles on disks | `io` (feature `io`) |
 //!
@@ -27,6 +28,7 @@
 //! use sfio_remote::application::{Command, Outcome, SfioApplication};
 //! use sfio_remote::client::operations::Open;
 //! use sfio_remote::client::{Action, Durability, OpenMode, OperationId};
+//! use sfio_remote::compression::{Coder, Compression};
 //! use sfio_remote::distribution::StripeUnit;
 //! use sfio_remote::io_node::{AccessRules, IoNodeConfig, Right};
 //! use sfio_remote::store::MemoryStore;
@@ -48,6 +50,7 @@
 //!     stripe_unit: StripeUnit::DEFAULT,
 //!     mode: OpenMode::Create,
 //!     durability: Durability::OnFlush,
+//!     compression: Compression::Never,
 //! });
 //! world.command(world.member("c"), Command::Start(OperationId(1), open));
 //! let opened = loop {
@@ -58,6 +61,9 @@
 //!                 for result in errand.perform(|operation| operation.perform_on(&mut disk)) {
 //!                     world.command(member, Command::Disk(result));
 //!                 }
+//!             }
+//!             Outcome::Codec(job) => {
+//!                 world.command(member, Command::Codec(job.perform(&mut Coder::default())));
 //!             }
 //!             Outcome::Completion(completion) => completion.deliver(),
 //!         }
@@ -73,6 +79,7 @@
 
 pub mod application;
 pub mod client;
+pub mod compression;
 pub mod dataset;
 pub mod distribution;
 mod fair;

@@ -13,6 +13,7 @@ use super::threads;
 use crate::application::Command;
 use crate::client::operations::{Close, Open, Opened, Read, SetLength, Stat, Sync, Write};
 use crate::client::{Action, Durability, FileId, FileStat, Layout, OpenMode, OperationError};
+use crate::compression::Compression;
 use crate::distribution::{Distribution, Region, StripeUnit, Structure};
 use crate::io_node::ErrorCounters;
 use crate::name::FileName;
@@ -40,6 +41,7 @@ pub struct OpenOptions {
     stripe_unit: StripeUnit,
     mode: OpenMode,
     durability: Durability,
+    compression: Compression,
 }
 
 /// A striped file. Its methods may be called at once, from any task; a caller that wants one after the other waits for
@@ -60,12 +62,14 @@ struct OpenFile {
 }
 
 impl OpenOptions {
-    /// An existing file with stripes of 64 KiB, whose writes survive a power loss after a sync.
+    /// An existing file with stripes of 64 KiB, whose writes survive a power loss after a sync, and whose bytes are
+    /// compressed on their way where that makes them arrive sooner.
     pub fn new() -> OpenOptions {
         OpenOptions {
             stripe_unit: StripeUnit::DEFAULT,
             mode: OpenMode::Existing,
             durability: Durability::OnFlush,
+            compression: Compression::Auto,
         }
     }
 
@@ -85,13 +89,18 @@ impl OpenOptions {
         OpenOptions { durability, ..self }
     }
 
+    /// How its bytes are compressed on their way through the network; on the disks they are as they were written.
+    pub fn compression(self, compression: Compression) -> OpenOptions {
+        OpenOptions { compression, ..self }
+    }
+
     /// Opens the file.
     ///
     /// # Errors
     /// If subfiles are missing, or an I/O node fails.
     pub async fn open(&self, client: &SfioClient, name: &FileName) -> Result<StripedFile> {
-        let OpenOptions { stripe_unit, mode, durability } = *self;
-        let open = Open { name: name.clone(), stripe_unit, mode, durability };
+        let OpenOptions { stripe_unit, mode, durability, compression } = *self;
+        let open = Open { name: name.clone(), stripe_unit, mode, durability, compression };
         let Opened { file, stat, layout } = client.call(open).await?;
         if let Some(observer) = client.observer() {
             observer.opened(name, stat.length(), mode);

@@ -27,6 +27,7 @@
 
 pub mod blocking;
 mod client;
+mod codecs;
 mod disk;
 mod file;
 mod member;

@@ -2,7 +2,9 @@
 //! each, or with delays and faults for whole clusters (`io::sim`).
 
 mod dice;
+mod machine;
 mod network;
 
 pub use dice::Dice;
+pub use machine::{Machine, Speed};
 pub use network::{Network, Port, Side, Signal, identity_of};

@@ -16,9 +16,11 @@ use sfio_remote::client::{
     Action, ClientConfig, Completion, Durability, FileId, FileStat, OpenMode, Operation, OperationError,
     OperationId, Receipt,
 };
+use sfio_remote::compression::Compression;
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io_node::{AccessRules, IoNode, IoNodeConfig, Right};
 use sfio_remote::request::{ReadList, WriteList};
+use sfio_remote::sim::Machine;
 use sfio_remote::store::{DiskAction, DiskOperation, DiskResult, MemoryStore};
 
 use crate::hostile::Hostile;
@@ -66,7 +68,8 @@ pub(crate) struct Hosted {
     /// How fast that is; none: everything takes 2 ms, however much there is to do.
     pace: Option<Pace>,
     free_at: Time,
-    results: VecDeque<(Time, DiskResult)>,
+    results: VecDeque<(Time, Command)>,
+    machine: Machine,
     completions: VecDeque<Completion>,
 }
 
@@ -89,6 +92,7 @@ impl Hosted {
             pace,
             free_at: Time::ZERO,
             results: VecDeque::new(),
+            machine: Machine::default(),
             completions: VecDeque::new(),
         }
     }
@@ -112,17 +116,26 @@ impl Hosted {
         self.free_at
     }
 
+    /// What the application is told then.
+    fn later(&mut self, due: Time, commands: Vec<Command>) {
+        let place = self.results.partition_point(|(other, _)| *other <= due);
+        commands.into_iter().rev().for_each(|command| self.results.insert(place, (due, command)));
+    }
+
     fn collect(&mut self, now: Time) {
         while let Some(outcome) = self.application.poll_outcome() {
             match outcome {
                 Outcome::Completion(completion) => self.completions.push_back(completion),
+                Outcome::Codec(job) => {
+                    let (result, takes) = self.machine.perform(job);
+                    self.later(now + takes, vec![Command::Codec(result)]);
+                }
                 Outcome::Disk(errand) => {
                     let (operations, mut disk) = (errand.operations().to_vec(), self.disk.borrow_mut());
                     let results = errand.perform(|operation| operation.perform_on(&mut *disk));
                     drop(disk);
                     let due = self.due(now, &operations, &results);
-                    let place = self.results.partition_point(|(other, _)| *other <= due);
-                    results.into_iter().rev().for_each(|result| self.results.insert(place, (due, result)));
+                    self.later(due, results.into_iter().map(Command::Disk).collect());
                 }
             }
         }
@@ -149,7 +162,7 @@ impl Application for Hosted {
     fn handle_timeout(&mut self, now: Time, node: &mut Node) {
         while self.results.front().is_some_and(|(due, _)| *due <= now) {
             let Some((_, result)) = self.results.pop_front() else { break };
-            self.application.handle_command(now, node, Command::Disk(result));
+            self.application.handle_command(now, node, result);
         }
         self.application.handle_timeout(now, node);
         self.collect(now);
@@ -225,7 +238,11 @@ impl Cluster {
     pub(crate) fn open(&mut self, member: &str, name: &str, unit: u64, mode: OpenMode) -> FileId {
         let name = name.parse().expect("a right name");
         let stripe_unit = StripeUnit::new(unit).expect("in range");
-        self.call(member, Open { name, stripe_unit, mode, durability: Durability::OnFlush }).file
+        self.call(
+            member,
+            Open { name, stripe_unit, mode, durability: Durability::OnFlush, compression: Compression::Auto },
+        )
+        .file
     }
 
     pub(crate) fn write(&mut self, member: &str, file: FileId, pieces: Vec<(u64, Bytes)>) {

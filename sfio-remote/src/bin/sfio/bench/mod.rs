@@ -1,5 +1,6 @@
 //! `sfio bench`: how fast striped files are written and read, by access pattern and stripe unit.
 
+mod kind;
 mod local;
 mod pattern;
 mod plot;
@@ -21,6 +22,8 @@ use crate::client::{Identification, Session, failure};
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::overlay::{EmulatedLinks, Trial};
 use crate::progress::Progress;
+use crate::striped::Compressing;
+use kind::Kind;
 use pattern::{Call, Pattern, Variant};
 use report::{Report, Row};
 
@@ -100,6 +103,13 @@ pub(crate) struct Options {
     json: bool,
 
     #[command(flatten)]
+    compressing: Compressing,
+
+    /// What is written
+    #[arg(long, value_enum, value_name = "KIND", default_value_t)]
+    data: Kind,
+
+    #[command(flatten)]
     identification: Identification,
 }
 
@@ -158,7 +168,7 @@ impl Bench<'_> {
         if self.session.subfile_sizes(name).await?.iter().any(Option::is_some) {
             return Err(Failure::new(Exit::Input, format!("{name} exists; expected a new name")));
         }
-        let data = pattern::data(options.size.bytes());
+        let data = options.data.bytes(options.size.bytes());
         let progress = Progress::new("measuring", None);
         let mut report = Report { rows: options.rows() };
         self.warm_up(&data).await?;
@@ -193,8 +203,8 @@ impl Bench<'_> {
 
     async fn measure(&self, calls: &[Call], data: &Bytes, row: &mut Row) -> Result<(), Failure> {
         let (unit, client) = (row.stripe_unit, self.session.client());
-        let create =
-            OpenOptions::new().mode(OpenMode::Truncate).stripe_unit(unit).durability(Durability::None);
+        let create = OpenOptions::new().mode(OpenMode::Truncate).stripe_unit(unit);
+        let create = create.durability(Durability::None).compression(self.options.compressing.how());
         let file = create.open(client, self.name).await.map_err(told)?;
         row.write.note(write(&file, calls, data).await?);
         let before = self.sent().await?;
