@@ -93,6 +93,11 @@ impl Bench {
             self.node.handle_event(self.now, &mut self.network.port(SERVER), event);
         }
         self.running.extend(std::iter::from_fn(|| self.node.poll_operation()));
+        let coded = self.node.poll_codec_job().map(|job| job.perform(&mut Coder::default()));
+        let codes = coded.is_some();
+        if let Some(result) = coded {
+            self.node.handle_codec(self.now, &mut self.network.port(SERVER), result);
+        }
         let works = !self.running.is_empty() && !self.disk_stands_still;
         if works {
             let errand = self.running.swap_remove(self.dice.below(self.running.len()));
@@ -102,7 +107,7 @@ impl Bench {
             }
         }
         self.most_memory = self.most_memory.max(self.node.memory_used());
-        event.is_some() || works
+        event.is_some() || works || codes
     }
 
     /// The client's side of a call takes a step; says whether anything happened.
