@@ -122,10 +122,10 @@ impl Client {
             (Some(JobOwner::Transfer(stream)), _) => self.coded(context, stream, result),
             (Some(JobOwner::Trial(member, subfile)), CodecOutcome::Tried(trials)) => {
                 self.links.entry(member).or_default().compressor().tried(&subfile, trials);
-                self.release_held(context);
             }
             _ => {}
         }
+        self.release_held(context);
     }
 
     /// What was sent to each I/O node in frames, how it was packed, and why.

@@ -103,6 +103,10 @@ impl Packer {
     ) {
         let subfile = stage.part(part).path().map_or("", |path| path.as_str());
         while self.unframed > 0 && self.framer.has_room() {
+            if tools.jobs.is_full() {
+                // The codec of what waits for a processor cannot be changed any more.
+                return tools.held.hold(context.now(), stream);
+            }
             let idle = tools.jobs.idle_processors() / tools.sharers.max(1) as f64;
             let flow = || context.flow(stream.session);
             let next =

@@ -174,6 +174,11 @@ impl<O> JobQueue<O> {
         job
     }
 
+    /// Whether so many jobs wait that another one would only be decided on too early.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.at_most
+    }
+
     /// A job has ended; gives to whom its result belongs, unless that is gone.
     pub(crate) fn ended(&mut self, result: &CodecResult) -> Option<O> {
         self.under_way = self.under_way.saturating_sub(1);

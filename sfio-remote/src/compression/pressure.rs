@@ -10,12 +10,17 @@ use crate::transport::Flow;
 const LOOK: Duration = Duration::from_millis(5);
 /// What is told of is told of such times; longer where a round trip is.
 const WINDOW: Duration = Duration::from_millis(50);
+/// Shorter ones do as long as it is not known what the network carries: it has not made us wait, or it has carried more
+/// than was known without making us wait.
+const FIRST_WINDOW: Duration = Duration::from_millis(10);
 /// A window that took so long is none: there was nothing to send meanwhile.
 const PAUSE: Duration = Duration::from_millis(1_000);
 /// For so long after the network has last made us wait it is believed to carry what it carried then.
 const MEMORY: Duration = Duration::from_millis(1_000);
 /// After that it is believed to carry twice as much with every such time, until it makes us wait again.
 const DOUBLING: Duration = Duration::from_millis(500);
+/// While it is not known what it carries there is nothing to believe for a while, and it is found out faster.
+const FIRST_DOUBLING: Duration = Duration::from_millis(100);
 /// What may wait in front of the network, in time: the codec of what waits cannot be changed any more.
 const QUEUE: Duration = Duration::from_millis(100);
 /// And at least, in bytes: half of a plain frame.
@@ -33,6 +38,8 @@ pub struct Pressure {
     window: Window,
     /// What the session carries when it is never idle, in bit/s.
     capacity_bps: f64,
+    /// Whether that was measured, and nothing has shown that it is more.
+    is_known: bool,
     /// For how long the network has not made us wait.
     idle: Duration,
 }
@@ -61,13 +68,15 @@ impl Pressure {
                 capacity_bps: self.flow.send_bps,
                 window: self.new_window(now),
                 flow: self.flow,
+                is_known: false,
                 idle: Duration::ZERO,
             };
             return;
         }
         self.window.least_held = self.window.least_held.min(self.flow.held_bytes);
         let took = now.since(self.window.began);
-        if took >= WINDOW.max(self.flow.round_trip) {
+        let least = if self.is_known { WINDOW } else { FIRST_WINDOW };
+        if took >= least.max(self.flow.round_trip) {
             if took < PAUSE.max(4 * self.flow.round_trip) {
                 self.learn(took);
             }
@@ -86,13 +95,13 @@ impl Pressure {
                 ratio if (0.5..2.0).contains(&ratio) => 0.7 * self.capacity_bps + 0.3 * rate,
                 _ => rate,
             };
-            self.idle = Duration::ZERO;
+            (self.idle, self.is_known) = (Duration::ZERO, true);
             return;
         }
         self.idle += took;
         // It carries more than was believed, and is idle at that.
         if rate > 1.2 * self.capacity_bps {
-            self.capacity_bps = 1.5 * rate;
+            (self.capacity_bps, self.idle, self.is_known) = (1.5 * rate, took, false);
         }
     }
 
@@ -107,7 +116,9 @@ impl Pressure {
 
     /// What the session is believed to carry, in bit/s.
     pub fn rate_bps(&self) -> f64 {
-        let doublings = self.idle.saturating_sub(MEMORY).as_secs_f64() / DOUBLING.as_secs_f64();
+        let (memory, doubling) =
+            if self.is_known { (MEMORY, DOUBLING) } else { (Duration::ZERO, FIRST_DOUBLING) };
+        let doublings = self.idle.saturating_sub(memory).as_secs_f64() / doubling.as_secs_f64();
         self.capacity_bps * doublings.min(40.0).exp2()
     }
 

@@ -151,17 +151,14 @@ impl IoNode {
     pub fn handle_codec<T: Transport>(&mut self, now: Time, transport: &mut T, result: CodecResult) {
         match (self.shared.codec_jobs.ended(&result), &result.outcome) {
             (Some(JobOwner::Transfer(stream)), _) => {
-                let Some(transfer) = self.transfers.get_mut(&stream) else { return };
-                let asker = Asker { member: transfer.member(), stream };
-                transfer.coded(result, &mut Context { now, asker, shared: &mut self.shared, transport });
-                self.advance(now, transport, stream);
+                self.coded(now, transport, stream, result);
             }
             (Some(JobOwner::Trial(member, subfile)), CodecOutcome::Tried(trials)) => {
                 self.shared.compressors.entry(member).or_default().tried(&subfile, trials);
-                self.release_held(now, transport);
             }
             _ => {}
         }
+        self.release_held(now, transport);
         self.serve_waiting(now, transport);
     }
 
@@ -306,6 +303,14 @@ impl IoNode {
         while let Some(stream) = self.shared.turns.next() {
             self.advance(now, transport, stream);
         }
+    }
+
+    /// A codec has worked for a transfer.
+    fn coded<T: Transport>(&mut self, now: Time, transport: &mut T, stream: StreamId, result: CodecResult) {
+        let Some(transfer) = self.transfers.get_mut(&stream) else { return };
+        let asker = Asker { member: transfer.member(), stream };
+        transfer.coded(result, &mut Context { now, asker, shared: &mut self.shared, transport });
+        self.advance(now, transport, stream);
     }
 
     /// Those that were held ask again.

@@ -40,6 +40,11 @@ impl Packer {
     ) -> bool {
         let before = data.len();
         while !data.is_empty() && self.framer.has_room() {
+            if cx.shared.codec_jobs.is_full() {
+                // The codec of what waits for a processor cannot be changed any more.
+                cx.hold();
+                break;
+            }
             let sample = data.slice(..data.len().min(SAMPLE_BYTES as usize));
             let (codec, trial) = match cx.next_frame(self.packing, path) {
                 Next::Hold => {

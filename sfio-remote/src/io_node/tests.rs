@@ -742,7 +742,8 @@ fn a_frame_that_cannot_be_is_named_and_nothing_is_allocated_for_it() {
     let more = [right.clone(), frame(1, Format::Plain, b"x")].concat();
     assert_eq!(framed_write(&more), Ok(0), "what follows the payload is ignored");
     assert!(fault(&frame(100, Format::Zstd, b"unasked")).contains("which the request does not name"));
-    assert!(fault(&frame(200_000, Format::Lz4, b"no LZ4")).contains("do not unpack to 200000 bytes"));
+    let damaged = [frame(200_000, Format::Lz4, b"no LZ4"), frame(100_000, Format::Plain, &[8; 100_000])];
+    assert!(fault(&damaged.concat()).contains("do not unpack to 200000 bytes"));
     assert!(fault(&right[..1_000]).contains("ends within its frames"));
 }
 
