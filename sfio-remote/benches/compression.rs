@@ -66,19 +66,19 @@ fn random(dice: &mut Dice, length: usize) -> Vec<u8> {
 
 /// As the paper's integers: 32 bits each, of which about a half is left.
 fn integers(dice: &mut Dice, length: usize) -> Vec<u8> {
-    (0..length / 4).flat_map(|_| ((dice.next() % 50_000) as u32).to_le_bytes()).collect()
+    (0..length / 4).flat_map(|_| ((dice.next() % 4_000) as u32).to_le_bytes()).collect()
 }
 
-/// As the paper's floats: 64 bits each, of which some three quarters are left.
+/// As the paper's floats: 64 bits each of a smooth field, of which some three quarters are left: the lowest 12 bits are no
+/// part of what was measured.
 fn floats(dice: &mut Dice, length: usize) -> Vec<u8> {
     let mut place = 0.0_f64;
-    let value = |dice: &mut Dice, place: &mut f64| {
-        *place += 1e-3;
-        f64::from((place.sin() * 100.0 + (dice.next() % 1_000) as f64 * 1e-3) as f32)
+    let mut value = |dice: &mut Dice| {
+        place += 1e-3;
+        let field = place.sin() * 100.0 + (dice.next() % 1_000_000) as f64 * 1e-6;
+        f64::from_bits(field.to_bits() & !0xfff).to_le_bytes()
     };
-    (0..length / 8)
-        .flat_map(|_| (value(dice, &mut place) + (dice.next() % 65_536) as f64 * 1e-9).to_le_bytes())
-        .collect()
+    (0..length / 8).flat_map(|_| value(dice)).collect()
 }
 
 fn text(dice: &mut Dice, length: usize) -> Vec<u8> {
@@ -345,8 +345,10 @@ impl<'a> Pipeline<'a> {
         }
     }
 
+    /// The first trial is one of a sample, later ones are of frames.
     fn try_codecs(&mut self, codecs: &[Codec]) {
-        let sample = &self.data[self.number % self.data.len()].sample;
+        let data = &self.data[self.number % self.data.len()];
+        let sample = if self.number == 0 { &data.sample } else { &data.frame };
         let trials: Vec<Trial> =
             sample.iter().filter(|trial| codecs.contains(&trial.codec)).copied().collect();
         let takes = trials.iter().map(|trial| trial.packing + trial.unpacking.unwrap_or_default()).sum();

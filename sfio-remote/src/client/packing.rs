@@ -123,8 +123,7 @@ impl Packer {
             };
             let pieces = stage.collect(part, self.ahead, limit);
             if !trial.is_empty() {
-                let sample = stage.collect(part, self.ahead, limit.min(SAMPLE_BYTES));
-                begin_trial(tools, subfile, trial, sample);
+                begin_trial(tools, subfile, trial, pieces.clone());
             }
             let job = (codec != Codec::Plain).then(|| {
                 let work = CodecWork::Pack { codec, pieces: pieces.clone() };

@@ -28,9 +28,9 @@ pub const CANDIDATES: [Codec; 6] = [
 const SPEEDS: [f64; 6] = [f64::INFINITY, 300e6, 300e6, 150e6, 80e6, 25e6];
 
 /// Another codec must be so much better than the one in use.
-const HYSTERESIS: f64 = 0.05;
+const HYSTERESIS: f64 = 0.03;
 /// Of those that are equally good up to this, the cheapest is taken.
-const EQUAL: f64 = 0.02;
+const EQUAL: f64 = 0.01;
 /// With fewer idle processors than that, packing takes from what carries the data.
 const LEAST_PROCESSORS: f64 = 0.5;
 /// A ratio that differs so much from what it was says that this is other data.
@@ -39,8 +39,9 @@ const OTHER_DATA: f64 = 0.15;
 const TRIALS: f64 = 0.01;
 /// How many frames lie between two trials.
 const INTERVAL: (f64, f64) = (6.0, 256.0);
-/// How much a new measurement counts beside the old ones.
+/// How much a new measurement counts beside the old ones: of a frame, and of a trial, of which there are few.
 const NEW: f64 = 0.3;
+const NEW_TRIAL: f64 = 0.8;
 /// How many subfiles are remembered.
 const MOST_STREAMS: usize = 64;
 
@@ -153,7 +154,7 @@ impl Rule {
     /// What a codec did with a frame.
     pub fn learned(&mut self, stream: &str, trial: &Trial) {
         if let Some(stream) = self.streams.get_mut(stream) {
-            stream.learn(trial);
+            stream.learn(trial, NEW);
         }
     }
 
@@ -255,10 +256,10 @@ impl Stream {
         if std::mem::take(&mut self.has_changed) {
             self.estimates.clear();
         }
-        trials.iter().for_each(|trial| self.learn(trial));
+        trials.iter().for_each(|trial| self.learn(trial, NEW_TRIAL));
     }
 
-    fn learn(&mut self, trial: &Trial) {
+    fn learn(&mut self, trial: &Trial, weight: f64) {
         let bytes = trial.plain.max(1) as f64;
         let new = Estimate {
             ratio: (trial.packed as f64 / bytes).min(1.0),
@@ -270,7 +271,7 @@ impl Stream {
             return;
         };
         self.has_changed |= (new.ratio - known.ratio).abs() > OTHER_DATA;
-        let mean = |old: &mut f64, new: f64| *old += NEW * (new - *old);
+        let mean = |old: &mut f64, new: f64| *old += weight * (new - *old);
         mean(&mut known.ratio, new.ratio);
         mean(&mut known.packing, new.packing);
         if trial.unpacking.is_some() {
@@ -403,7 +404,7 @@ mod tests {
         assert_eq!(chosen(&mut knowing(&[floats]), &serial), Codec::Plain);
         let won = |trial: &Trial| {
             let mut stream = Stream::default();
-            stream.learn(trial);
+            stream.learn(trial, NEW);
             1.0 - serial.time(&stream.estimates[&Codec::Lz4]) / serial.plain_time()
         };
         assert!((won(&integers) - 0.349).abs() < 0.001, "{}", won(&integers));

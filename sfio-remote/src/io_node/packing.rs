@@ -58,10 +58,10 @@ impl Packer {
                 }
                 Next::Frame(codec, trial) => (codec, trial),
             };
-            if !trial.is_empty() {
-                begin_trial(path, trial, sample, cx);
-            }
             let pieces = vec![data.split_to(data.len().min(MAX_FRAME_BYTES))];
+            if !trial.is_empty() {
+                begin_trial(path, trial, pieces[0].clone(), cx);
+            }
             let job = (codec != Codec::Plain).then(|| {
                 let work = CodecWork::Pack { codec, pieces: pieces.clone() };
                 let owner = JobOwner::Transfer(cx.stream());
