@@ -242,11 +242,11 @@ def pause(options):
     with Story(options) as story:
         story.sync("client", tree(story, "first", 3, 500_000, 1))
         source_a = tree(story, "a", 7, 3_000_000, 2)
-        a = story.begin("client", source_a, "--bwlimit", "4MiB/s", "--compress", "none")
+        a = story.begin("client", source_a, "--bwlimit", "4MiB/s", "--compress", "never")
         story.wait_for(a, 3_000_000)
         a.send_signal(signal.SIGSTOP)
         time.sleep(6)
-        story.sync("other", tree(story, "b", 7, 1_000_000, 3), "--compress", "none", name="B publishes meanwhile")
+        story.sync("other", tree(story, "b", 7, 1_000_000, 3), "--compress", "never", name="B publishes meanwhile")
         story.command("verify before A goes on", "verify", SITE)
         a.send_signal(signal.SIGCONT)
         story.end(a, source_a, "A goes on")
@@ -272,12 +272,12 @@ def while_comparing(story, stopped, name):
         if number % 1000 == 0:
             os.makedirs(folder)
         os.symlink("nowhere", os.path.join(folder, str(number)))
-    a = story.begin("client", source_a, "--compress", "none")
+    a = story.begin("client", source_a, "--compress", "never")
     time.sleep(story.options.connect_s)
     process = stopped(a)
     process.send_signal(signal.SIGSTOP)
     time.sleep(5)
-    story.sync("other", tree(story, "b", 7, 1_000_000, 3), "--compress", "none", name="B publishes meanwhile")
+    story.sync("other", tree(story, "b", 7, 1_000_000, 3), "--compress", "never", name="B publishes meanwhile")
     time.sleep(1)
     process.send_signal(signal.SIGCONT)
     story.end(a, source_a, name)
@@ -290,7 +290,7 @@ def resume(options):
         source_x = tree(story, "x", 7, 2_000_000, 2)
         source_y = tree(story, "y", 7, 2_000_000, 3)
         for member, source in (("client", source_x), ("other", source_y)):
-            run = story.begin(member, source, "--bwlimit", "3MiB/s", "--compress", "none")
+            run = story.begin(member, source, "--bwlimit", "3MiB/s", "--compress", "never")
             if member == "client":
                 story.wait_for(run, 6_000_000)
             else:
@@ -300,15 +300,15 @@ def resume(options):
             run.wait()
             # The claim of a killed run outlives it for some seconds.
             time.sleep(6)
-        story.sync("client", source_x, "--compress", "none", name="X goes on")
+        story.sync("client", source_x, "--compress", "never", name="X goes on")
         story.check()
-        story.sync("other", source_y, "--compress", "none", name="Y goes on")
+        story.sync("other", source_y, "--compress", "never", name="Y goes on")
         story.check()
 
 
 def empty(options):
     with Story(options) as story:
-        story.sync("client", tree(story, "first", 3, 2_000_000, 1), "--compress", "none")
+        story.sync("client", tree(story, "first", 3, 2_000_000, 1), "--compress", "never")
         story.stop("io1")
         kept = {path: digest(path) for member in ("io2", "io3") for path in story.files(member)}
         export = story.export("io1")
@@ -316,7 +316,7 @@ def empty(options):
         os.makedirs(export)
         if not story.start("io1"):
             print(f"  io1 does not serve: code {story.members['io1'].wait()}")
-        code = story.sync("client", tree(story, "second", 3, 2_000_000, 2), "--compress", "none", patience=story.patience())
+        code = story.sync("client", tree(story, "second", 3, 2_000_000, 2), "--compress", "never", patience=story.patience())
         changed = [path for path in kept if "objects" in path and (not os.path.exists(path) or digest(path) != kept[path])]
         story.must(f"{len(changed)} of {len(kept)} files on the other I/O nodes were overwritten or removed", not changed)
         story.must("the run says that all is well without the first I/O node's disk", code != 0)
@@ -330,21 +330,21 @@ def empty(options):
 def older(options):
     with Story(options) as story:
         source = tree(story, "source", 3, 700_000, 1)
-        story.sync("client", source, "--compress", "none")
+        story.sync("client", source, "--compress", "never")
         for io_node in ("io1", "io3"):
             story.stop(io_node)
             export = story.export(io_node)
             subprocess.run(["cp", "-a", export, export + "-old"], check=True)
             story.start(io_node)
             tree(story, "source", 4, 700_000, io_node)
-            story.sync("client", source, "--compress", "none")
+            story.sync("client", source, "--compress", "never")
             tree(story, "source", 3, 700_000, io_node + "again")
-            story.sync("client", source, "--compress", "none")
+            story.sync("client", source, "--compress", "never")
             story.stop(io_node)
             shutil.rmtree(export)
             shutil.move(export + "-old", export)
             story.start(io_node)
-            code = story.sync("other", source, "--compress", "none", name=f"a sync while {io_node} has an older disk", patience=story.patience())
+            code = story.sync("other", source, "--compress", "never", name=f"a sync while {io_node} has an older disk", patience=story.patience())
             story.must("something is acknowledged although an I/O node has gone back", code == LOST)
             story.must("verify says that all is well", story.command("verify", "verify", SITE) == LOST)
             story.check(may_be_lost=True)
@@ -354,13 +354,13 @@ def older(options):
 def lost(options):
     with Story(options) as story:
         source = tree(story, "source", 5, 700_000, 1)
-        story.sync("client", source, "--compress", "none")
+        story.sync("client", source, "--compress", "never")
         story.stop("io2")
         shutil.rmtree(story.export("io2"))
         os.makedirs(story.export("io2"))
         os.remove(os.path.join(story.overlay, "io2", "export.identity"))
         story.start("io2")
-        code = story.sync("other", source, "--compress", "none", name="a sync without io2's disk", patience=story.patience())
+        code = story.sync("other", source, "--compress", "never", name="a sync without io2's disk", patience=story.patience())
         story.must("something is acknowledged although an I/O node has lost its disk", code == LOST)
         story.check(may_be_lost=True)
         mend(story, source)
@@ -370,7 +370,7 @@ def mend(story, source):
     """What the docs say is to be done after a loss; then everything whose content the source has is whole again."""
     story.command("repair", "repair", SITE)
     story.must("verify does not see what is lost", story.command("verify after the repair", "verify", SITE) == LOST)
-    code = story.sync("client", source, "--compress", "none", name="the source is sent again", patience=story.patience())
+    code = story.sync("client", source, "--compress", "never", name="the source is sent again", patience=story.patience())
     story.must("the source cannot be sent again", code == 0)
     whole = {number: senders for number, senders in story.acknowledged.items() if senders[0][1] == picture(source)}
     story.acknowledged, gone = whole, [number for number in story.acknowledged if number not in whole]
@@ -388,12 +388,12 @@ def digest(path):
 def flip(options):
     with Story(options) as story:
         source = tree(story, "source", 1, 900_000, 1)
-        story.sync("client", source, "--compress", "none")
+        story.sync("client", source, "--compress", "never")
         flip_bit(max(story.files(below="set/objects"), key=os.path.getsize), 1_000)
         story.must("verify does not see the damage", story.command("verify", "verify", SITE) == LOST)
-        story.sync("client", source, "--checksum", "--compress", "none", name="the intact source is sent again")
+        story.sync("client", source, "--checksum", "--compress", "never", name="the intact source is sent again")
         shutil.copy(os.path.join(source, "source-0"), os.path.join(source, "copy"))
-        story.sync("client", source, "--compress", "none", name="a new file with the same content")
+        story.sync("client", source, "--compress", "never", name="a new file with the same content")
         story.check()
         story.must("the intact source has healed nothing", story.command("verify", "verify", SITE) == 0)
 
@@ -401,7 +401,7 @@ def flip(options):
 def index(options):
     with Story(options) as story:
         source = tree(story, "source", 200, 3_000, 1)
-        story.sync("client", source, "--compress", "none")
+        story.sync("client", source, "--compress", "never")
         cache = story.cache("client")
         story.must("verify fails without damage", story.command("verify", "verify", SITE, cache=cache) == 0)
         for path in story.files(below="set/objects"):
@@ -412,7 +412,7 @@ def index(options):
         code = story.command("verify with everything in its cache", "verify", SITE, cache=cache)
         story.must("verify looks at the cache, and a machine without one can restore nothing", code == LOST)
         story.check(may_be_lost=True)
-        story.sync("client", source, "--compress", "none", name="the intact source is sent again")
+        story.sync("client", source, "--compress", "never", name="the intact source is sent again")
         story.check()
         story.must("verify still finds damage", story.command("verify", "verify", SITE) == 0)
 
@@ -479,7 +479,7 @@ def version1(options):
 def keep(options):
     with Story(options) as story:
         source = tree(story, "source", 6, 2_000_000, 1)
-        story.sync("client", source, "--compress", "none")
+        story.sync("client", source, "--compress", "never")
         content, target = picture(source), story.new_place("restored")
         command = [options.sfio, "sync", "--config", story.config("other"), "--bwlimit", "3MiB/s", SITE, target]
         environment = dict(os.environ, XDG_CACHE_HOME=story.cache("other"))
@@ -488,7 +488,7 @@ def keep(options):
             time.sleep(0.02)
         for seed in (2, 3):
             tree(story, "source", 6, 2_000_000, seed)
-            story.sync("client", source, "--compress", "none", "--keep", "1", name="a sync that keeps one generation")
+            story.sync("client", source, "--compress", "never", "--keep", "1", name="a sync that keeps one generation")
         stdout, stderr = restore.communicate(timeout=900)
         print(f"  the restore: code {restore.returncode}: {last(stdout + stderr)}")
         story.must("the restore was broken", restore.returncode == 0 and picture(target) == content)

@@ -144,7 +144,7 @@ def insert_one_byte(source):
 
 def sync_with_sfio(source, overlay):
     began = time.monotonic()
-    output = run(SFIO, "sync", "--json", "--compress", "none", "--overlay", overlay, source, "local:bench")
+    output = run(SFIO, "sync", "--json", "--compress", "never", "--overlay", overlay, source, "local:bench")
     summary = json.loads(output.strip().splitlines()[-1])
     return time.monotonic() - began, summary["network_bytes"]
 

@@ -86,7 +86,7 @@ def main():
             commands = {
                 "put": (["put", "--replace", source, name], lambda: None, lambda: True),
                 "get": (["get", name, back], lambda: None, lambda: filecmp.cmp(source, back, shallow=False)),
-                "send": (["sync", "--compress", "none", tree, "local:set"], lambda: noise(tree, options.size), lambda: True),
+                "send": (["sync", "--compress", "never", tree, "local:set"], lambda: noise(tree, options.size), lambda: True),
                 "verify": (["verify", "--generation", "1", "local:set"], lambda: None, lambda: True),
                 "fetch": (["sync", "local:set", back + "-tree"], lambda: shutil.rmtree(back + "-tree", ignore_errors=True),
                           lambda: filecmp.cmp(os.path.join(tree, "file"), os.path.join(back + "-tree", "file"), shallow=False)),

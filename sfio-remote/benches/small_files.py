@@ -128,7 +128,7 @@ def main():
             print(f"{total / 1e6:.0f} MB; {options.relays} x {options.rate_mbit:g} Mbit/s, {options.round_trip_ms:g} ms round trip, "
                   f"{100 * options.loss:g} % loss\n{'':24} {'s':>8} {'of link':>11} {'steady':>11}")
         name = ";".join(f"io{number + 1},put" for number in range(options.io_nodes))
-        sync = ("sync", "--compress", "none", "--overlay", overlay)
+        sync = ("sync", "--compress", "never", "--overlay", overlay)
         cases = {
             "small": (f"sync, {options.files} files", *sync, small, "local:small"),
             "large": ("sync, one file", *sync, large, "local:large"),

@@ -39,7 +39,7 @@ def turn(sfio, source, folder):
     os.mkdir(tree)
     os.link(source, os.path.join(tree, "file"))
     commands = {
-        "sync": ["sync", "--compress", "none", tree, "local:set"],
+        "sync": ["sync", "--compress", "never", tree, "local:set"],
         "put": ["put", source, "io1,x;io2,x"],
         "get": ["get", "io1,x;io2,x", back],
     }

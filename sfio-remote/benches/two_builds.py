@@ -60,7 +60,7 @@ class Build:
             up.wait()
 
     def sync(self, tree, name):
-        command = [self.sfio, "sync", "--compress", "none", *self.patience, "--overlay", self.overlay, tree, f"local:{name}"]
+        command = [self.sfio, "sync", "--compress", "never", *self.patience, "--overlay", self.overlay, tree, f"local:{name}"]
         began = time.monotonic()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    env=dict(os.environ, XDG_CACHE_HOME=self.cache))

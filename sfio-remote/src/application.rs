@@ -4,6 +4,7 @@ use fec_transport::node::Node;
 use fec_transport::{Application, Event, StreamId, Time};
 
 use crate::client::{Action, Client, ClientConfig, Completion, OperationId};
+use crate::compression::{CodecJob, CodecResult, Side};
 use crate::io_node::{IoNode, IoNodeConfig};
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskResult, Errand};
@@ -27,6 +28,8 @@ pub enum Command {
     Cancel(OperationId),
     /// A disk operation has ended.
     Disk(DiskResult),
+    /// A codec job has ended.
+    Codec(CodecResult),
 }
 
 /// What the world outside is told.
@@ -36,6 +39,8 @@ pub enum Outcome {
     Completion(Completion),
     /// Carry out disk operations; the answer to each is a [`Command::Disk`].
     Disk(Errand),
+    /// Carry out a codec job; the answer is a [`Command::Codec`].
+    Codec(CodecJob),
 }
 
 impl SfioApplication {
@@ -47,6 +52,11 @@ impl SfioApplication {
     /// A member that also serves subfiles.
     pub fn serving(client: ClientConfig, io_node: IoNodeConfig) -> SfioApplication {
         SfioApplication { client: Client::new(client), io_node: Some(IoNode::new(io_node)) }
+    }
+
+    /// The client.
+    pub fn as_client(&self) -> &Client {
+        &self.client
     }
 
     /// The I/O node, if this member serves subfiles.
@@ -89,6 +99,14 @@ impl SfioApplication {
         match command {
             Command::Start(id, action) => self.client.start(now, transport, id, action),
             Command::Cancel(id) => self.client.cancel(now, transport, id),
+            Command::Codec(result) if result.side() == Side::Client => {
+                self.client.handle_codec(now, transport, result);
+            }
+            Command::Codec(result) => {
+                if let Some(io_node) = &mut self.io_node {
+                    io_node.handle_codec(now, transport, result);
+                }
+            }
             Command::Disk(result) => {
                 if let Some(io_node) = &mut self.io_node {
                     io_node.handle_disk(now, transport, result);
@@ -129,6 +147,8 @@ impl Application for SfioApplication {
 
     fn poll_outcome(&mut self) -> Option<Outcome> {
         let completion = self.client.poll_completion().map(Outcome::Completion);
-        completion.or_else(|| self.io_node.as_mut()?.poll_operation().map(Outcome::Disk))
+        let disk = completion.or_else(|| self.io_node.as_mut()?.poll_operation().map(Outcome::Disk));
+        let job = disk.or_else(|| self.client.poll_codec_job().map(Outcome::Codec));
+        job.or_else(|| self.io_node.as_mut()?.poll_codec_job().map(Outcome::Codec))
     }
 }

@@ -16,6 +16,7 @@
 //! | the two state machines, and both as one application of a node | [`client`], [`io_node`], [`application`] |
 //! | calls that all ranks of a parallel program make together | [`collective`] |
 //! | what they need of a transport, and of a disk | [`transport`], [`store`] |
+//! | what is compressed on the wire, and why | [`compression`] |
 //! | formats of data sets, which I/O nodes check, too | [`replication`] |
 //! | members, clients and files on tokio, subfiles on disks | `io` (feature `io`) |
 //!
@@ -28,6 +29,7 @@
 //! use sfio_remote::application::{Command, Outcome, SfioApplication};
 //! use sfio_remote::client::operations::Open;
 //! use sfio_remote::client::{Action, Durability, OpenMode, OperationId};
+//! use sfio_remote::compression::{Coder, Compression};
 //! use sfio_remote::distribution::StripeUnit;
 //! use sfio_remote::io_node::{AccessRules, IoNodeConfig, Right};
 //! use sfio_remote::store::MemoryStore;
@@ -49,6 +51,7 @@
 //!     stripe_unit: StripeUnit::DEFAULT,
 //!     mode: OpenMode::Create,
 //!     durability: Durability::OnFlush,
+//!     compression: Compression::Never,
 //! });
 //! world.command(world.member("c"), Command::Start(OperationId(1), open));
 //! let opened = loop {
@@ -59,6 +62,9 @@
 //!                 for result in errand.perform(|operation| operation.perform_on(&mut disk)) {
 //!                     world.command(member, Command::Disk(result));
 //!                 }
+//!             }
+//!             Outcome::Codec(job) => {
+//!                 world.command(member, Command::Codec(job.perform(&mut Coder::default())));
 //!             }
 //!             Outcome::Completion(completion) => completion.deliver(),
 //!         }
@@ -75,6 +81,7 @@
 pub mod application;
 pub mod client;
 pub mod collective;
+pub mod compression;
 pub mod dataset;
 pub mod distribution;
 mod fair;

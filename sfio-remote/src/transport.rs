@@ -82,6 +82,10 @@ pub struct Flow {
     pub round_trip: Duration,
     /// What has arrived of streams so far.
     pub received_bytes: u64,
+    /// What the peer has acknowledged of streams so far.
+    pub acknowledged_bytes: u64,
+    /// What was written to streams and is not acknowledged.
+    pub held_bytes: u64,
 }
 
 impl Transport for Node {
@@ -131,6 +135,8 @@ impl Transport for Node {
             send_bps: paths().map(|path| path.rate_bps).sum(),
             round_trip: paths().map(|path| path.round_trip).max().unwrap_or_default(),
             received_bytes: status.delivery.bytes,
+            acknowledged_bytes: status.acknowledged.bytes,
+            held_bytes: status.unacknowledged as u64,
         }
     }
 

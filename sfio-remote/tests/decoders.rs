@@ -7,11 +7,12 @@ mod trial;
 
 use bytes::Bytes;
 use fec_transport::keys::Identity;
+use sfio_remote::compression::{Codec, Coder, Format, FrameHeader, FrameReader, Level, Packing};
 use sfio_remote::distribution::Extent;
 use sfio_remote::name::{EntryName, SubfilePath};
 use sfio_remote::remote_error::{ErrorKind, RemoteError};
 use sfio_remote::replication::{
-    ChunkRef, Codec, Deed, Entry, EntryKind, EntryReader, EntryWriter, Generation, Hash, Journal,
+    self, ChunkRef, Deed, Entry, EntryKind, EntryReader, EntryWriter, Generation, Hash, Journal,
     JournalHeader, Metadata, ObjectEntry, Owner, Piece, Record, RunId, SignedRecord, Signer, Timestamp,
     Token, TreePath,
 };
@@ -40,13 +41,33 @@ fn requests() -> Vec<Vec<u8>> {
         RequestKind::List { folder: path(), after: None },
         RequestKind::ErrorCounters { reset: true },
     ];
-    let request = |kind| Request { id: RequestId { operation: 7, transfer: 3 }, durable: false, kind };
+    let request = |kind| Request {
+        id: RequestId { operation: 7, transfer: 3 },
+        durable: false,
+        packing: Packing::Raw,
+        kind,
+    };
     kinds.into_iter().map(|kind| request(kind).emit()).collect()
 }
 
 fn replies() -> Vec<Vec<u8>> {
     let refused = RemoteError::new(ErrorKind::NotFound, "it is not there");
     [Ok(()), Err(refused)].map(|result| Reply { result, size: 5, payload: 6 }.emit()).to_vec()
+}
+
+/// A payload in frames, packed by these codecs in turn.
+fn frames(codecs: &[Codec]) -> Vec<u8> {
+    let mut stream = Vec::new();
+    for (index, codec) in codecs.iter().cycle().take(4).enumerate() {
+        let plain = b"all work and no play ".repeat(10 + index);
+        let packed = Coder::default().pack(*codec, &plain);
+        let format = if packed.is_some() { codec.format() } else { Format::Plain };
+        let body = packed.unwrap_or(plain.clone());
+        let header = FrameHeader { plain: plain.len() as u32, packed: body.len() as u32, format };
+        stream.extend(header.emit());
+        stream.extend(body);
+    }
+    stream
 }
 
 fn listing() -> Vec<u8> {
@@ -69,7 +90,7 @@ fn journal(identity: &Identity) -> Vec<u8> {
         length: 100,
         offset: number * 60,
         stored: 60,
-        codec: Codec::Plain,
+        codec: replication::Codec::Plain,
     };
     [Journal::begin(&header, identity), Journal::frame(&[chunk(0), chunk(1)]), Journal::frame(&[chunk(2)])]
         .concat()
@@ -136,6 +157,19 @@ fn no_bytes_make_a_decoder_panic_or_take_more_memory_than_their_length_allows() 
     });
     try_decoder("reply", replies(), |input| {
         let _ = Reply::parse(input);
+    });
+    let frames = || vec![frames(&[Codec::Lz4, Codec::Plain]), frames(&[Codec::Zstd(Level::DEFAULT)])];
+    try_decoder("frames", frames(), |input| {
+        let (mut reader, mut rest) =
+            (FrameReader::new(Packing::AUTO, 1 << 40), Bytes::copy_from_slice(input));
+        while let Ok(Some(_)) = reader.push(&mut rest) {}
+    });
+    // What is unpacked has the length that its header says, of at most 256 KiB; here the input's length bounds it.
+    let mut coder = Coder::default();
+    try_decoder("packed", frames(), |input| {
+        let plain = input.len() * 50;
+        let _ = coder.unpack(Format::Lz4, input, plain);
+        let _ = coder.unpack(Format::Zstd, input, plain);
     });
     try_decoder("listing", vec![listing()], |input| drop(parse_listing(input)));
     try_decoder("manifest", vec![manifest()], |input| {

@@ -115,7 +115,7 @@ fn a_tree_goes_there_and_back_and_generations_can_be_gone_back_to() {
 fn verify_names_what_a_disk_has_changed() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
     let folder = scene();
-    overlay.client(&["sync", "--compress", "none", &path(&folder, "tree"), "local:t"]).succeeds();
+    overlay.client(&["sync", "--compress", "never", &path(&folder, "tree"), "local:t"]).succeeds();
     flip(&only_file(&overlay, "io1", "t/objects"), 700_000);
     overlay.fresh_client(&["verify", "local:t"]).ends_with(5, "1 thing is not as it was stored");
     let back = path(&folder, "back");
@@ -166,7 +166,7 @@ fn verify_finds_damage_of_each_kind_without_a_cache() {
     ];
     for (what, place, damage) in damages {
         let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
-        overlay.client(&["sync", "--compress", "none", &tree, "local:t"]).succeeds();
+        overlay.client(&["sync", "--compress", "never", &tree, "local:t"]).succeeds();
         overlay.fresh_client(&["verify", "local:t"]).succeeds();
         damage(&only_file(&overlay, "io1", place));
         println!("{what}");
@@ -179,7 +179,7 @@ fn verify_finds_damage_of_each_kind_without_a_cache() {
 fn repair_misses_what_a_record_counts_and_nothing_else() {
     let folder = scene();
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
-    overlay.client(&["sync", "--compress", "none", &path(&folder, "tree"), "local:t"]).succeeds();
+    overlay.client(&["sync", "--compress", "never", &path(&folder, "tree"), "local:t"]).succeeds();
     let part = only_file(&overlay, "io1", "t/objects");
     let part = fs::File::options().write(true).open(part).expect("it is there");
     let length = part.metadata().expect("it is there").len();

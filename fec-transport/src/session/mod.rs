@@ -259,6 +259,7 @@ impl Session {
             sent: self.sender.counters(),
             received: self.receiver.counters(),
             memory: self.sender.memory() + self.receiver.memory(),
+            unacknowledged: self.sender.held(),
             unmaskable: self.sender.unmaskable().into_iter().collect(),
         }
     }

@@ -31,6 +31,8 @@ pub struct SessionStatus {
     pub dropped: u64,
     /// Bytes of memory for data on its way in and out.
     pub memory: usize,
+    /// Bytes of streams that were written and that the peer has not acknowledged.
+    pub unacknowledged: usize,
     /// Links that carry too large a share of what is masked now to be masked themselves.
     pub unmaskable: Vec<LinkId>,
 }

@@ -8,7 +8,7 @@ use sfio_remote::io::{OpenOptions, blocking};
 use sfio_remote::name::FileName;
 
 use crate::error::{Failure, Outcome, call, pointer};
-use crate::process::{current, text};
+use crate::process::{compression, current, set_compression, text};
 
 /// A striped file that is open.
 pub struct File {
@@ -95,6 +95,21 @@ pub unsafe extern "C" fn m_check(f: *mut File, length: *mut i64, intact: *mut c_
     })
 }
 
+/// How the bytes of files that are opened from now on are compressed on their way: "auto" (the default: where that makes
+/// them arrive sooner), "never", "lz4", "zstd", or "zstd:LEVEL" with a level of -7 to 19. On the disks they are raw.
+///
+/// # Safety
+/// `how` is null or a text that ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn m_compress(how: *const c_char) -> c_int {
+    call(|| {
+        // SAFETY: as this function's.
+        let how = unsafe { text(how, "how to compress") }?;
+        set_compression(how.parse().map_err(Failure::argument)?);
+        Ok(())
+    })
+}
+
 /// Removes those subfiles of a file that there are.
 ///
 /// # Safety
@@ -126,7 +141,7 @@ pub unsafe extern "C" fn mcreate(name: *const c_char) -> c_int {
 fn open(name: &FileName, options: OpenOptions) -> Outcome<File> {
     let process = current()?;
     process.note(name);
-    Ok(File { file: process.member.open(&options, name)? })
+    Ok(File { file: process.member.open(&options.compression(compression()), name)? })
 }
 
 /// # Safety

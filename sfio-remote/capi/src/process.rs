@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sfio_remote::compression::Compression;
 use sfio_remote::io::membership::Membership;
 use sfio_remote::io::{MemberConfig, blocking};
 use sfio_remote::name::FileName;
@@ -20,6 +21,9 @@ pub struct Process {
     /// The I/O nodes of the overlay's sites, and of every name that the program has used.
     io_nodes: Mutex<BTreeSet<String>>,
 }
+
+/// How files are compressed on their way that are opened from now on.
+static COMPRESSION: Mutex<Compression> = Mutex::new(Compression::Auto);
 
 static PROCESS: Mutex<Option<Arc<Process>>> = Mutex::new(None);
 
@@ -42,6 +46,14 @@ impl Process {
     pub fn io_nodes(&self) -> BTreeSet<String> {
         lock(&self.io_nodes).clone()
     }
+}
+
+pub fn compression() -> Compression {
+    *lock(&COMPRESSION)
+}
+
+pub fn set_compression(compression: Compression) {
+    *lock(&COMPRESSION) = compression;
 }
 
 /// The process, which is started if it was not yet.

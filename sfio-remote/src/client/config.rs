@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::compression::Compression;
+
 /// The smallest window: as many bytes as the disk of an I/O node writes in a few milliseconds at the rate of a fast
 /// link. With a smaller one the client would wait for the disk.
 const LEAST_WINDOW_BYTES: u64 = 8 << 20;
@@ -29,6 +31,10 @@ pub struct ClientConfig {
     /// How long a transfer may stand still once the I/O node has everything and only its reply is missing: its disk may
     /// be slow, a sync even slower. Default 120 s.
     pub reply_timeout: Duration,
+    /// How what is read of files that are not open is compressed. Default: by the rule.
+    pub compression: Compression,
+    /// The most codec jobs at once. Default 8; a member's process has no more than processors.
+    pub codec_jobs: usize,
 }
 
 impl ClientConfig {
@@ -51,6 +57,8 @@ impl Default for ClientConfig {
             read_bytes: 4 << 30,
             progress_timeout: Duration::from_secs(30),
             reply_timeout: Duration::from_secs(120),
+            compression: Compression::Auto,
+            codec_jobs: 8,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fec_transport::{CloseReason, ConnectError};
 
+use crate::compression::{FrameError, UnpackError};
 use crate::distribution::{DistributionError, RangeError};
 use crate::name::SubfileName;
 use crate::remote_error::RemoteError;
@@ -105,6 +106,15 @@ pub enum ProtocolError {
     /// Its reply is not well-formed.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// A frame of its payload is not well-formed.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// A frame of its payload is damaged.
+    #[error(transparent)]
+    Unpack(#[from] UnpackError),
+    /// Something follows the last frame of its payload.
+    #[error("bytes follow the last frame of the payload")]
+    Trailing,
     /// It sends more, or less, than it should.
     #[error("a payload of {found} bytes where {expected} were expected")]
     Payload {

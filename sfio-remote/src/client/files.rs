@@ -7,6 +7,7 @@ use fec_transport::overlay::MemberId;
 
 use super::error::OperationError;
 use super::file::Layout;
+use crate::compression::Compression;
 
 /// A striped file that the client has open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,7 @@ pub(super) struct Files {
 pub(super) struct OpenFile {
     layout: Arc<Layout>,
     durability: Durability,
+    compression: Compression,
     /// The logical file had at least this length when we last heard of it; see `operations::growth`.
     known_length: u64,
 }
@@ -53,10 +55,15 @@ impl Files {
     }
 
     /// A file is open from now on, and has `length` bytes.
-    pub(super) fn insert(&mut self, layout: Arc<Layout>, durability: Durability, length: u64) -> FileId {
+    pub(super) fn insert(
+        &mut self,
+        layout: Arc<Layout>,
+        (durability, compression): (Durability, Compression),
+        length: u64,
+    ) -> FileId {
         self.last += 1;
         let file = FileId(self.last);
-        self.open.insert(file, OpenFile { layout, durability, known_length: length });
+        self.open.insert(file, OpenFile { layout, durability, compression, known_length: length });
         file
     }
 
@@ -92,6 +99,11 @@ impl OpenFile {
 
     pub(super) fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// How its bytes are compressed on their way.
+    pub(super) fn compression(&self) -> Compression {
+        self.compression
     }
 
     pub(super) fn known_length(&self) -> u64 {

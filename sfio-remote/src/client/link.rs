@@ -8,6 +8,7 @@ use fec_transport::{CloseReason, SessionId, StreamError, StreamId};
 use super::context::Context;
 use super::window::Window;
 use super::{ClientConfig, OperationError, OperationId};
+use crate::compression::{Compressor, Explanation};
 use crate::transport::Transport;
 
 /// A part of an operation: its position in the operation's stage.
@@ -20,6 +21,7 @@ pub(super) struct Link {
     /// Whether that session has been open, so that its end is not the failure to open it.
     was_open: bool,
     window: Window,
+    compressor: Compressor,
     /// Payload bytes of the transfers under way.
     in_flight: u64,
     /// Parts without payload that have not begun.
@@ -56,6 +58,21 @@ impl Link {
     /// The same, in front of all others.
     pub(super) fn wait_in_front(&mut self, id: PartId, has_payload: bool) {
         self.queue(has_payload).push_front(id);
+    }
+
+    /// Decides how what goes there is compressed.
+    pub(super) fn compressor(&mut self) -> &mut Compressor {
+        &mut self.compressor
+    }
+
+    /// What was compressed so far.
+    pub(super) fn compressed(&self) -> Option<Explanation> {
+        self.compressor.explain()
+    }
+
+    /// Whether transfers with payload are under way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.in_flight > 0
     }
 
     /// A session is open; says whether it is this link's.

@@ -23,9 +23,11 @@ mod files;
 mod link;
 mod operation;
 pub mod operations;
+mod packing;
 mod part;
 mod stage;
 mod transfer;
+mod unpacking;
 mod window;
 
 pub use action::{Action, Completion, OperationId, Receipt};
@@ -41,6 +43,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fec_transport::overlay::MemberId;
 use fec_transport::{CloseReason, Event, SessionId, StreamId, Time};
 
+use crate::compression::{CodecJob, CodecOutcome, CodecResult, Explanation, Held, JobQueue, Side};
 use crate::progress::SessionProgress;
 use crate::remote_error::RemoteError;
 use crate::request::Staging;
@@ -50,6 +53,8 @@ use context::Context;
 use files::Files;
 use link::{Link, Opening, PartId};
 use operation::{Planning, Running, Step};
+use packing::{JobOwner, Tools};
+use stage::Stage;
 use transfer::{End, Transfer};
 
 /// Reads and writes striped files.
@@ -63,12 +68,16 @@ pub struct Client {
     completions: VecDeque<Completion>,
     staging: Staging,
     progress: SessionProgress,
+    codec_jobs: JobQueue<JobOwner>,
+    held: Held,
 }
 
 impl Client {
     /// A client with nothing open.
     pub fn new(config: ClientConfig) -> Client {
         Client {
+            codec_jobs: JobQueue::new(Side::Client, config.codec_jobs),
+            held: Held::default(),
             config,
             files: Files::default(),
             operations: BTreeMap::new(),
@@ -99,6 +108,29 @@ impl Client {
     /// What has ended.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop_front()
+    }
+
+    /// What somebody is to pack or unpack next; the result goes to [`handle_codec`](Self::handle_codec).
+    pub fn poll_codec_job(&mut self) -> Option<CodecJob> {
+        self.codec_jobs.poll()
+    }
+
+    /// A codec job has ended.
+    pub fn handle_codec<T: Transport>(&mut self, now: Time, transport: &mut T, result: CodecResult) {
+        let context = &mut Context::new(now, transport);
+        match (self.codec_jobs.ended(&result), &result.outcome) {
+            (Some(JobOwner::Transfer(stream)), _) => self.coded(context, stream, result),
+            (Some(JobOwner::Trial(member, subfile)), CodecOutcome::Tried(trials)) => {
+                self.links.entry(member).or_default().compressor().tried(&subfile, trials);
+            }
+            _ => {}
+        }
+        self.release_held(context);
+    }
+
+    /// What was sent to each I/O node in frames, how it was packed, and why.
+    pub fn compression(&self) -> impl Iterator<Item = (MemberId, Explanation)> + '_ {
+        self.links.iter().filter_map(|(member, link)| Some((*member, link.compressed()?)))
     }
 
     /// Whether a stream is one of this client's transfers.
@@ -139,11 +171,14 @@ impl Client {
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub fn next_timeout(&self) -> Option<Time> {
-        self.progress.next_check()
+        self.progress.next_check().into_iter().chain(self.held.until()).min()
     }
 
-    /// Ends operations of which a transfer is stuck.
+    /// Lets transfers go on that were held, and ends operations of which a transfer is stuck.
     pub fn handle_timeout<T: Transport>(&mut self, now: Time, transport: &mut T) {
+        if self.held.is_due(now) {
+            self.release_held(&mut Context::new(now, transport));
+        }
         if !self.progress.check(now, transport, self.transfers.keys().map(|stream| stream.session)) {
             return;
         }
@@ -229,11 +264,45 @@ impl Client {
     }
 
     fn advance(&mut self, context: &mut Context<'_, impl Transport>, stream: StreamId) {
-        let Some((_, transfer)) = self.transfers.get_mut(&stream) else { return };
-        let Some(running) = self.operations.get_mut(&transfer.operation()) else { return };
-        if let Some(end) = transfer.advance(context, running.stage_mut(), &mut self.staging) {
+        let end = self.with(stream, |transfer, stage, tools| transfer.advance(context, stage, tools));
+        if let Some(end) = end {
             self.ended(context, stream, end);
         }
+    }
+
+    /// A codec has worked for a transfer.
+    fn coded(&mut self, context: &mut Context<'_, impl Transport>, stream: StreamId, result: CodecResult) {
+        let now = context.now();
+        let end = self.with(stream, |transfer, stage, tools| transfer.coded(now, result, stage, tools));
+        match end {
+            Some(end) => self.ended(context, stream, end),
+            None => self.advance(context, stream),
+        }
+    }
+
+    /// Has a transfer take a step; gives how it ended, if it did.
+    fn with(
+        &mut self,
+        stream: StreamId,
+        step: impl FnOnce(&mut Transfer, &mut Stage, &mut Tools<'_>) -> Option<End>,
+    ) -> Option<End> {
+        let sharers = self.links.values().filter(|link| link.is_busy()).count();
+        let (member, transfer) = self.transfers.get_mut(&stream)?;
+        let running = self.operations.get_mut(&transfer.operation())?;
+        let mut tools = Tools {
+            staging: &mut self.staging,
+            jobs: &mut self.codec_jobs,
+            held: &mut self.held,
+            compressor: self.links.entry(*member).or_default().compressor(),
+            member: *member,
+            sharers,
+        };
+        step(transfer, running.stage_mut(), &mut tools)
+    }
+
+    /// Those that were held ask again.
+    fn release_held(&mut self, context: &mut Context<'_, impl Transport>) {
+        self.held.release().into_iter().for_each(|stream| self.advance(context, stream));
     }
 
     /// A transfer has ended.
@@ -320,6 +389,7 @@ impl Client {
 
     fn forget(&mut self, stream: StreamId) -> Option<(MemberId, Transfer)> {
         let (member, transfer) = self.transfers.remove(&stream)?;
+        self.codec_jobs.cancel(|owner| *owner == JobOwner::Transfer(stream));
         if let Some(link) = self.links.get_mut(&member) {
             link.transfer_ended(transfer.weight());
         }

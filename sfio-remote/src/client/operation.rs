@@ -10,6 +10,7 @@ use super::file::Layout;
 use super::files::{FileId, Files, OpenFile};
 use super::stage::Stage;
 use super::{ClientConfig, Delivery};
+use crate::compression::Compression;
 use crate::distribution::StripeUnit;
 use crate::name::FileName;
 use crate::transport::Transport;
@@ -101,6 +102,11 @@ impl<'a> Planning<'a> {
     pub(super) fn member(&self, name: &str) -> Result<MemberId, OperationError> {
         let unknown = || OperationError::UnknownMember { member: name.to_owned() };
         self.transport.find_member(name).ok_or_else(unknown)
+    }
+
+    /// How what is read of files that are not open is compressed.
+    pub(super) fn compression(&self) -> Compression {
+        self.config.compression
     }
 
     /// The most bytes that one read may ask for.

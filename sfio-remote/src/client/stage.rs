@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use fec_transport::overlay::MemberId;
 
 use super::OperationId;
 use super::file::Layout;
 use super::part::Part;
+use crate::compression::{Compression, Packing};
 use crate::distribution::{Region, SubfileIndex};
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
-use crate::request::{Batch, Cursor, ReadBuffer, RegionsRead, Staging, SubfileAccess, WriteList, gather};
+use crate::request::{
+    Batch, Cursor, ReadBuffer, RegionsRead, Staging, SubfileAccess, WriteList, collect, gather,
+};
 use crate::wire::{Request, RequestId, RequestKind};
 
 /// How many requests a call has under way that makes one of each stripe.
@@ -22,6 +26,8 @@ pub(super) struct Stage {
     parts: Vec<Part>,
     memory: Memory,
     durable: bool,
+    /// How the bytes of files are compressed.
+    compression: Compression,
     /// Whether it is no failure that a subfile does not exist.
     tolerates_missing: bool,
     /// How many parts are not finished.
@@ -74,6 +80,7 @@ impl Stage {
             parts,
             memory,
             durable: false,
+            compression: Compression::Never,
             tolerates_missing: false,
             last_transfer,
         }
@@ -82,6 +89,11 @@ impl Stage {
     /// The stage with requests that are durable before their replies, if `durable`.
     pub(super) fn durable(self, durable: bool) -> Stage {
         Stage { durable, ..self }
+    }
+
+    /// The stage, with the bytes of files compressed so.
+    pub(super) fn compressing(self, compression: Compression) -> Stage {
+        Stage { compression, ..self }
     }
 
     /// The stage, with a subfile that does not exist being no failure.
@@ -145,7 +157,9 @@ impl Stage {
             }
         };
         let request_id = RequestId { operation: id.0, transfer };
-        Some((Request { id: request_id, durable: self.durable, kind }, batch))
+        let packing =
+            batch.as_ref().map_or(Packing::Raw, |batch| self.compression.packing(batch.runs.payload()));
+        Some((Request { id: request_id, durable: self.durable, packing, kind }, batch))
     }
 
     /// Whether there are transfers of a part that have not begun.
@@ -177,6 +191,14 @@ impl Stage {
         match (&self.memory, self.parts[part].subfile_access()) {
             (Memory::Write(list), Some(access)) if limit > 0 => gather(access, list, cursor, limit, staging),
             _ => &[],
+        }
+    }
+
+    /// The next `limit` bytes that a part sends, from `cursor` on.
+    pub(super) fn collect(&self, part: usize, cursor: Cursor, limit: u64) -> Vec<Bytes> {
+        match (&self.memory, self.parts[part].subfile_access()) {
+            (Memory::Write(list), Some(access)) => collect(access, list, cursor, limit),
+            _ => Vec::new(),
         }
     }
 

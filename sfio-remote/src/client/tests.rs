@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use super::operations::*;
 use super::*;
 use crate::application::{Command, Outcome as Told, SfioApplication};
+use crate::compression::{Codec, CodecJob, Coder, Compression, Explanation, Level};
 use crate::distribution::{StripeUnit, Structure};
 use crate::io_node::{AccessRules, ErrorCounters, IoNodeConfig, Right};
 use crate::name::FileName;
@@ -31,6 +32,8 @@ struct Cluster {
     stores: Vec<FaultyStore<MemoryStore>>,
     /// Disk operations under way; any may end next.
     running: Vec<(usize, Errand)>,
+    /// Codec jobs under way; any may end next.
+    coding: Vec<(usize, CodecJob)>,
     /// How many were carried out.
     disk_operations: u64,
     frozen: Option<usize>,
@@ -59,6 +62,7 @@ impl Cluster {
             members: NAMES.iter().map(member).collect(),
             stores: NAMES.iter().map(|_| FaultyStore::new(MemoryStore::default())).collect(),
             running: Vec::new(),
+            coding: Vec::new(),
             disk_operations: 0,
             frozen: None,
             next_operation: 1,
@@ -100,6 +104,13 @@ impl Cluster {
             }
             self.collect(index);
         }
+        if !self.coding.is_empty() {
+            let (index, job) = self.coding.swap_remove(self.dice.below(self.coding.len()));
+            let result = job.perform(&mut Coder::default());
+            self.command(MemberId(index as u16), Command::Codec(result));
+            self.collect(index);
+            busy = true;
+        }
         if !self.running.is_empty() {
             let (index, errand) = self.running.swap_remove(self.dice.below(self.running.len()));
             let results = errand.perform(|operation| operation.perform_on(&mut self.stores[index]));
@@ -119,6 +130,7 @@ impl Cluster {
             match outcome {
                 Told::Disk(errand) => self.running.push((index, errand)),
                 Told::Completion(completion) => completion.deliver(),
+                Told::Codec(job) => self.coding.push((index, job)),
             }
         }
     }
@@ -135,6 +147,12 @@ impl Cluster {
     fn call<O: Operation>(&mut self, operation: O) -> Result<O::Answer, OperationError> {
         let receipt = self.start(CLIENT, operation);
         self.result(receipt)
+    }
+
+    /// A new file whose bytes are compressed so on their way.
+    fn compressed(&mut self, name: &str, unit: u64, compression: Compression) -> FileId {
+        let receipt = self.start(CLIENT, Open { compression, ..open(name, unit, OpenMode::Create) });
+        self.result(receipt).expect("it opens").file
     }
 
     fn open(&mut self, member: MemberId, name: &str, unit: u64, mode: OpenMode) -> FileId {
@@ -189,7 +207,13 @@ fn name(text: &str) -> FileName {
 
 fn open(text: &str, unit: u64, mode: OpenMode) -> Open {
     let stripe_unit = StripeUnit::new(unit).expect("in range");
-    Open { name: name(text), stripe_unit, mode, durability: Durability::OnFlush }
+    Open {
+        name: name(text),
+        stripe_unit,
+        mode,
+        durability: Durability::OnFlush,
+        compression: Compression::Auto,
+    }
 }
 
 const TWO: &str = "io1,/tmp/a.dat;io2,/tmp/a.dat;";
@@ -212,6 +236,60 @@ fn hello_world_lies_on_the_disks_as_in_the_paper() {
     assert_eq!(cluster.subfile("io2", "tmp/a.dat"), " Worl");
     assert_eq!(cluster.read(file, &[(0, 100)]), ["Hello World"]);
     cluster.assert_quiet();
+}
+
+/// Something that shrinks, something that does not, and zeros, in turn.
+fn mixture(length: usize) -> Vec<u8> {
+    let mut noise = vec![0; length];
+    blake3::Hasher::new().finalize_xof().fill(&mut noise);
+    let kind = |(index, noise): (usize, u8)| match (index / 50_000) % 3 {
+        0 => b"all work and no play makes Jack a dull boy, "[index % 44],
+        1 => noise,
+        _ => 0,
+    };
+    noise.into_iter().enumerate().map(kind).collect()
+}
+
+#[test]
+fn however_files_are_compressed_on_their_way_they_are_raw_on_the_disks_and_come_back_as_they_were() {
+    let levels = [Level::new(-5), Level::new(1), Level::new(9)].map(|level| level.expect("in range"));
+    let always = [Codec::Lz4].into_iter().chain(levels.map(Codec::Zstd)).map(Compression::Always);
+    let data = mixture(700_000);
+    for (seed, compression) in always.chain([Compression::Auto, Compression::Never]).enumerate() {
+        // Transfers of several frames each; the stripes of the second file are pieces of a few bytes.
+        let config = ClientConfig { transfer_bytes: 600_000, ..ClientConfig::default() };
+        let mut cluster = Cluster::with_config(config, seed as u64);
+        cluster.network.stream_capacity = 100_000;
+        for (name, unit) in [("io1,a", 65_536), ("io1,b;io2,b", 300)] {
+            let file = cluster.compressed(name, unit, compression);
+            cluster.write(file, &[(0, data.clone())]);
+            assert_eq!(cluster.read(file, &[(0, 800_000)]), [&data[..]], "{compression}");
+            assert_eq!(cluster.read(file, &[(5, 70_000), (400_000, 90_000)])[1], data[400_000..490_000]);
+        }
+        assert_eq!(cluster.stores[2].inner().content("a").as_ref(), Some(&data), "{compression}");
+        let sent: Vec<Explanation> =
+            cluster.members[0].as_client().compression().map(|(_, why)| why).collect();
+        let shrank = sent.iter().all(|sent| sent.packed_bytes < sent.plain_bytes * 9 / 10);
+        assert!(compression == Compression::Never || (!sent.is_empty() && shrank), "{compression}: {sent:?}");
+        cluster.assert_quiet();
+    }
+}
+
+#[test]
+fn an_operation_that_is_given_up_while_codecs_work_leaves_nothing_behind() {
+    for steps in 0..60 {
+        let mut cluster = Cluster::with_config(ClientConfig::default(), steps);
+        let file = cluster.compressed("io1,a", 65_536, Compression::Always(Codec::Lz4));
+        let list = WriteList::new([(0, Bytes::from(mixture(900_000)))]).expect("possible");
+        let receipt = cluster.start(CLIENT, Write { file, list, durable: false });
+        for _ in 0..steps {
+            cluster.step();
+        }
+        cluster.command(CLIENT, Command::Cancel(cluster.last_operation()));
+        cluster.collect(0);
+        assert!(cluster.result(receipt).is_ok_and(|()| steps > 10) || steps < 60);
+        cluster.assert_quiet();
+    }
 }
 
 #[test]

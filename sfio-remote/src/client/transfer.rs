@@ -8,10 +8,13 @@ use fec_transport::{Read, StreamError, StreamId, Time};
 use super::context::Context;
 use super::error::ProtocolError;
 use super::link::PartId;
+use super::packing::{Packer, Tools};
 use super::stage::Stage;
+use super::unpacking::Unpacker;
 use super::{ClientConfig, OperationId};
+use crate::compression::{CodecOutcome, CodecResult, Packing};
 use crate::remote_error::RemoteError;
-use crate::request::{Batch, Cursor, Staging};
+use crate::request::{Batch, Cursor};
 use crate::transport::Transport;
 use crate::wire::{Assembler, Reply, WireError};
 
@@ -31,6 +34,11 @@ pub(super) struct Transfer {
     /// What place that byte has in the payload of the reply.
     position: u64,
     unsent: u64,
+    packing: Packing,
+    /// Makes frames of the payload of a write, if it has frames.
+    packer: Option<Packer>,
+    /// Has the payload of a read back from its frames, if it has frames and the reply's header is there.
+    unpacker: Option<Unpacker>,
     finished: bool,
     /// Whether all of it has reached the I/O node.
     delivered: bool,
@@ -67,6 +75,12 @@ impl From<WireError> for End {
     }
 }
 
+impl From<ProtocolError> for End {
+    fn from(error: ProtocolError) -> End {
+        End::Broken(error)
+    }
+}
+
 impl Transfer {
     /// The next transfer of a part, of at most `limit` bytes of payload, on a stream of its own; none if the part has
     /// no more.
@@ -79,13 +93,19 @@ impl Transfer {
     ) -> Option<Transfer> {
         let (operation, part) = id;
         let (request, batch) = stage.begin_transfer(operation, part, limit)?;
+        let (packing, payload) = (request.packing, request.kind.payload());
+        let start = batch.as_ref().map(|batch| batch.start).unwrap_or_default();
+        let packs = packing.has_frames() && payload > 0;
         Some(Transfer {
             id,
             stream,
-            cursor: batch.as_ref().map(|batch| batch.start).unwrap_or_default(),
+            packing,
+            packer: packs.then(|| Packer::new(packing, start, payload)),
+            unpacker: None,
+            cursor: start,
             position: 0,
             batch,
-            unsent: request.kind.payload(),
+            unsent: payload,
             request: request.emit().into(),
             finished: false,
             delivered: false,
@@ -122,10 +142,36 @@ impl Transfer {
         &mut self,
         context: &mut Context<'_, impl Transport>,
         stage: &mut Stage,
-        staging: &mut Staging,
+        tools: &mut Tools<'_>,
     ) -> Option<End> {
-        let sent = self.send(context, stage, staging);
-        sent.and_then(|()| self.receive(context, stage)).err()
+        let sent = self.send(context, stage, tools);
+        sent.and_then(|()| self.receive(context, stage, tools)).err()
+    }
+
+    /// A codec job of this transfer has ended; tells how the transfer ended, if it did.
+    pub(super) fn coded(
+        &mut self,
+        now: Time,
+        result: CodecResult,
+        stage: &mut Stage,
+        tools: &mut Tools<'_>,
+    ) -> Option<End> {
+        self.last_progress = now;
+        if let (CodecOutcome::Packed { trial, .. }, Some(packer)) = (&result.outcome, &mut self.packer) {
+            let subfile = stage.part(self.id.1).path().map_or("", |path| path.as_str());
+            tools.compressor.packed(subfile, trial);
+            packer.coded(&result);
+            return None;
+        }
+        match self.unpacker.as_mut()?.coded(result) {
+            Ok(unpacked) => {
+                let (position, bytes) = unpacked?;
+                self.received += bytes.len() as u64;
+                self.take_payload(position, &bytes, stage);
+                None
+            }
+            Err(error) => Some(End::Broken(error)),
+        }
     }
 
     /// All that was sent has reached the I/O node.
@@ -145,11 +191,23 @@ impl Transfer {
         &mut self,
         context: &mut Context<'_, impl Transport>,
         stage: &Stage,
-        staging: &mut Staging,
+        tools: &mut Tools<'_>,
     ) -> Result<(), End> {
         while !self.finished {
+            if let Some(packer) = self.packer.as_mut().filter(|_| self.request.is_empty()) {
+                let (sent, is_end) = packer.send(context, (self.stream, self.id.1), stage, tools)?;
+                self.unsent = packer.unsent();
+                if sent > 0 {
+                    self.last_progress = context.now();
+                }
+                if is_end {
+                    context.finish(self.stream)?;
+                    self.finished = true;
+                }
+                break;
+            }
             let bytes = match &self.request[..] {
-                [] => stage.outgoing(self.id.1, self.cursor, self.unsent, staging),
+                [] => stage.outgoing(self.id.1, self.cursor, self.unsent, tools.staging),
                 request => request,
             };
             if bytes.is_empty() {
@@ -178,29 +236,68 @@ impl Transfer {
         }
     }
 
-    fn receive(&mut self, context: &mut Context<'_, impl Transport>, stage: &mut Stage) -> Result<(), End> {
+    fn receive(
+        &mut self,
+        context: &mut Context<'_, impl Transport>,
+        stage: &mut Stage,
+        tools: &mut Tools<'_>,
+    ) -> Result<(), End> {
         loop {
+            if !self.take_frames(stage, tools)? {
+                return Ok(());
+            }
             // What is read of a file is used as it comes: a block that must be repaired keeps no other waiting.
             let read = match (&self.reply, &self.batch) {
-                (Some(_), Some(_)) => context.read_block(self.stream)?,
+                (Some(_), Some(_)) if self.unpacker.is_none() => context.read_block(self.stream)?,
                 _ => context.read(self.stream, READ_BYTES)?,
             };
             match read {
                 Read::Blocked => return Ok(()),
                 Read::Data { offset, bytes } => self.arrived(offset, bytes, stage)?,
-                Read::Finished | Read::Lost { .. } => return Err(self.ended(stage)),
+                Read::Finished | Read::Lost { .. } => match &mut self.unpacker {
+                    Some(unpacker) => unpacker.ended(),
+                    None => return Err(self.ended(stage)),
+                },
             }
             self.last_progress = context.now();
         }
     }
 
+    /// Takes what is in the frames that have arrived. Says whether the stream may be read on.
+    fn take_frames(&mut self, stage: &mut Stage, tools: &mut Tools<'_>) -> Result<bool, End> {
+        let Some(mut unpacker) = self.unpacker.take() else { return Ok(true) };
+        let taken = loop {
+            match unpacker.next(self.stream, tools.jobs) {
+                Ok(Some((position, bytes))) => {
+                    self.received += bytes.len() as u64;
+                    self.take_payload(position, &bytes, stage);
+                }
+                Ok(None) => break Ok(unpacker.wants_more()),
+                Err(error) => break Err(End::from(error)),
+            }
+        };
+        let is_done = unpacker.is_done();
+        self.unpacker = Some(unpacker);
+        if is_done && taken.is_ok() { Err(self.ended(stage)) } else { taken }
+    }
+
     /// Takes bytes of the stream from `offset` on.
     fn arrived(&mut self, offset: u64, mut bytes: Bytes, stage: &mut Stage) -> Result<(), End> {
+        if let Some(unpacker) = &mut self.unpacker {
+            unpacker.arrived(bytes);
+            return Ok(());
+        }
         let end = offset + bytes.len() as u64;
         if self.reply.is_none() {
             let Some(message) = self.assembler.push(&mut bytes)? else { return Ok(()) };
             let reply = Reply::parse(&message)?;
             self.check(&reply, stage)?;
+            if self.packing.has_frames() && self.packer.is_none() {
+                let mut unpacker = Unpacker::new(self.packing, reply.payload);
+                unpacker.arrived(bytes);
+                (self.unpacker, self.reply) = (Some(unpacker), Some(reply));
+                return Ok(());
+            }
             self.reply = Some(reply);
             self.payload_start = end - bytes.len() as u64;
         }

@@ -16,6 +16,7 @@ use crate::client::operations::{
 };
 use crate::client::{Action, Durability, FileId, FileStat, Layout, OpenMode, OperationError};
 use crate::collective::FileShape;
+use crate::compression::Compression;
 use crate::distribution::{Distribution, DistributionError, Region, StripeUnit, Structure, SubfileIndex};
 use crate::io_node::ErrorCounters;
 use crate::name::FileName;
@@ -43,6 +44,7 @@ pub struct OpenOptions {
     stripe_unit: StripeUnit,
     mode: OpenMode,
     durability: Durability,
+    compression: Compression,
 }
 
 /// A striped file. Its methods may be called at once, from any task; a caller that wants one after the other waits for
@@ -63,12 +65,14 @@ struct OpenFile {
 }
 
 impl OpenOptions {
-    /// An existing file with stripes of 64 KiB, whose writes survive a power loss after a sync.
+    /// An existing file with stripes of 64 KiB, whose writes survive a power loss after a sync, and whose bytes are
+    /// compressed on their way where that makes them arrive sooner.
     pub fn new() -> OpenOptions {
         OpenOptions {
             stripe_unit: StripeUnit::DEFAULT,
             mode: OpenMode::Existing,
             durability: Durability::OnFlush,
+            compression: Compression::Auto,
         }
     }
 
@@ -88,13 +92,18 @@ impl OpenOptions {
         OpenOptions { durability, ..self }
     }
 
+    /// How its bytes are compressed on their way through the network; on the disks they are as they were written.
+    pub fn compression(self, compression: Compression) -> OpenOptions {
+        OpenOptions { compression, ..self }
+    }
+
     /// Opens the file.
     ///
     /// # Errors
     /// If subfiles are missing, or an I/O node fails.
     pub async fn open(&self, client: &SfioClient, name: &FileName) -> Result<StripedFile> {
-        let OpenOptions { stripe_unit, mode, durability } = *self;
-        let open = Open { name: name.clone(), stripe_unit, mode, durability };
+        let OpenOptions { stripe_unit, mode, durability, compression } = *self;
+        let open = Open { name: name.clone(), stripe_unit, mode, durability, compression };
         let Opened { file, stat, layout } = client.call(open).await?;
         if let Some(observer) = client.observer() {
             observer.opened(name, stat.length(), mode);
@@ -109,8 +118,8 @@ impl OpenOptions {
         name: &FileName,
         length: u64,
     ) -> Result<StripedFile> {
-        let OpenOptions { stripe_unit, durability, .. } = *self;
-        let attach = Attach { name: name.clone(), stripe_unit, durability, length };
+        let OpenOptions { stripe_unit, durability, compression, .. } = *self;
+        let attach = Attach { name: name.clone(), stripe_unit, durability, compression, length };
         let Opened { file, stat, layout } = client.call(attach).await?;
         Ok(StripedFile { open: Arc::new(OpenFile { client: client.clone(), file, stat, layout }) })
     }

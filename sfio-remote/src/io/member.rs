@@ -8,10 +8,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::client::SfioClient;
+use super::codecs::{Idleness, processors};
 use super::disk::{DiskStore, ExportError, Quotas, verify_root};
 use super::observer::{self, Observer};
 use crate::application::{Command, Outcome, SfioApplication};
 use crate::client::ClientConfig;
+use crate::compression::CodecJob;
 use crate::io_node::IoNodeConfig;
 use crate::store::Errand;
 
@@ -54,7 +56,7 @@ pub enum StartError {
 pub struct SfioMember {
     endpoint: Endpoint<SfioApplication>,
     client: SfioClient,
-    /// Carries disk operations to threads; ends with the member.
+    /// Carries disk operations and codec jobs to threads; ends with the member.
     _disk: JoinSet<()>,
 }
 
@@ -63,7 +65,9 @@ impl SfioMember {
     ///
     /// # Errors
     /// If an address or the export root cannot be used, or the key is not the overlay's.
-    pub async fn start(endpoint: EndpointConfig, config: MemberConfig) -> Result<SfioMember, StartError> {
+    pub async fn start(endpoint: EndpointConfig, mut config: MemberConfig) -> Result<SfioMember, StartError> {
+        config.client.codec_jobs = config.client.codec_jobs.min(processors());
+        config.io_node.codec_jobs = config.io_node.codec_jobs.min(processors());
         let store =
             config.export.as_deref().map(|root| DiskStore::with_quotas(root, config.quotas)).transpose()?;
         if let (Some(root), Some(remembered)) = (&config.export, &config.export_identity) {
@@ -75,9 +79,11 @@ impl SfioMember {
             None => SfioApplication::client(config.client),
         };
         let (errands, waiting) = mpsc::unbounded_channel();
-        let host = Host { errands };
+        let (jobs, waiting_jobs) = mpsc::unbounded_channel();
+        let host = Host { errands, jobs };
         let endpoint = Endpoint::start(endpoint, application, move |outcome| host.tell(outcome)).await?;
         let mut disk = JoinSet::new();
+        disk.spawn(serve_codecs(waiting_jobs, endpoint.handle().clone()));
         if let Some(store) = store {
             disk.spawn(serve_disk(store, waiting, endpoint.handle().clone(), config.observer.clone()));
         }
@@ -118,6 +124,8 @@ impl SfioClient {
 struct Host {
     /// As many as the I/O node lets be under way: [`IoNodeConfig::disk_operations`].
     errands: mpsc::UnboundedSender<Errand>,
+    /// As many as there are processors: [`IoNodeConfig::codec_jobs`], [`ClientConfig::codec_jobs`].
+    jobs: mpsc::UnboundedSender<CodecJob>,
 }
 
 impl Host {
@@ -126,7 +134,20 @@ impl Host {
             Outcome::Completion(completion) => completion.deliver(),
             // The receiver ends only with the member.
             Outcome::Disk(errand) => drop(self.errands.send(errand)),
+            Outcome::Codec(job) => drop(self.jobs.send(job)),
         }
+    }
+}
+
+/// Carries codec jobs out on threads, as many at once as client and I/O node ask for.
+async fn serve_codecs(mut jobs: mpsc::UnboundedReceiver<CodecJob>, handle: Handle<SfioApplication>) {
+    let idleness = Idleness::new();
+    while let Some(job) = jobs.recv().await {
+        let (idleness, handle) = (idleness.clone(), handle.clone());
+        tokio::task::spawn_blocking(move || {
+            // An endpoint that has ended needs no results.
+            let _ = handle.command_blocking(Command::Codec(idleness.perform(job)));
+        });
     }
 }
 

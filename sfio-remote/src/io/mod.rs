@@ -27,6 +27,7 @@
 
 pub mod blocking;
 mod client;
+mod codecs;
 pub mod collective;
 mod disk;
 mod file;

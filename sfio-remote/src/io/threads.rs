@@ -14,6 +14,14 @@ pub(super) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'st
     spawn_blocking(work).await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
 }
 
+/// Whether work runs in turn with the runtime, in a simulation.
+pub(super) fn are_in_turn() -> bool {
+    #[cfg(feature = "sim")]
+    return simulated::is_in_turn();
+    #[cfg(not(feature = "sim"))]
+    false
+}
+
 /// What a thread produces, item by item, and what comes of it in the end.
 #[derive(Debug)]
 pub(super) struct Production<T, R> {

@@ -35,6 +35,11 @@ impl Budget {
         self.shares.holders()
     }
 
+    /// Whether `member` has anything.
+    pub(super) fn holds(&self, member: MemberId) -> bool {
+        self.shares.held(member) > 0
+    }
+
     /// How much `member` may take now.
     pub(super) fn available(&self, member: MemberId) -> u64 {
         self.shares.available(member)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::AccessRules;
+use crate::compression::Compression;
 
 /// Every limit of an I/O node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,11 @@ pub struct IoNodeConfig {
     /// For how long the bytes of a run that is not needed any more are kept for those who still read them: since the
     /// record that says so, the last mark of a reader, or the start of the I/O node, whichever was last. Default 1 h.
     pub reclaim_after: Duration,
+    /// How what is read is compressed, if the client's request has frames: by the rule, or whatever the request says,
+    /// not at all. Default: by the rule.
+    pub compression: Compression,
+    /// The most codec jobs at once. Default 8; a member's process has no more than processors.
+    pub codec_jobs: usize,
 }
 
 impl Default for IoNodeConfig {
@@ -47,6 +53,8 @@ impl Default for IoNodeConfig {
             idle_timeout: Duration::from_secs(30),
             access: AccessRules::default(),
             reclaim_after: Duration::from_secs(3_600),
+            compression: Compression::Auto,
+            codec_jobs: 8,
         }
     }
 }

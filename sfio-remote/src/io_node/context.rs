@@ -1,5 +1,6 @@
 //! What a transfer needs of the I/O node while it takes a step.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fec_transport::overlay::{MemberId, Peer};
@@ -13,6 +14,7 @@ use super::disk_queue::{Asker, DiskQueue};
 use super::grace::Grace;
 use super::past::Seen;
 use super::turns::Turns;
+use crate::compression::{Codec, Compression, Compressor, Held, JobQueue, Next, Packing};
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskAction, DiskReply, Ticket};
@@ -30,6 +32,19 @@ pub(super) struct Shared {
     pub(super) grace: Grace,
     /// The bytes of requests, and of replies other than those of reads.
     pub(super) requests: Shares<MemberId>,
+    pub(super) codec_jobs: JobQueue<JobOwner>,
+    pub(super) held: Held,
+    /// How what goes to each member is compressed.
+    pub(super) compressors: BTreeMap<MemberId, Compressor>,
+}
+
+/// To whom the result of a codec job belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum JobOwner {
+    /// A transfer, which may be given up meanwhile.
+    Transfer(StreamId),
+    /// What is known of a subfile that is sent to that member.
+    Trial(MemberId, String),
 }
 
 /// What all transfers share, the transport, the time, and which transfer takes the step.
@@ -121,6 +136,34 @@ impl<T: Transport> Context<'_, T> {
     /// How much payload memory this transfer may take now.
     pub(super) fn available_memory(&self) -> u64 {
         self.shared.budget.available(self.member())
+    }
+
+    /// Whether the member has any payload memory.
+    pub(super) fn holds_memory(&self) -> bool {
+        self.shared.budget.holds(self.member())
+    }
+
+    /// What is done with the next bytes of a reply.
+    pub(super) fn next_frame(&mut self, packing: Packing, path: &SubfilePath) -> Next {
+        if self.shared.config.compression == Compression::Never {
+            return Next::Frame(Codec::Plain, Vec::new());
+        }
+        let (now, session, member) = (self.now, self.stream().session, self.member());
+        let Shared { compressors, codec_jobs, .. } = &mut *self.shared;
+        // Members that have been sent something in frames share the processors.
+        let idle = codec_jobs.idle_processors() / compressors.len().max(1) as f64;
+        let flow = || self.transport.flow(session);
+        compressors.entry(member).or_default().next(now, (packing, path.as_str()), session, flow, idle)
+    }
+
+    pub(super) fn compressor(&mut self) -> &mut Compressor {
+        let member = self.member();
+        self.shared.compressors.entry(member).or_default()
+    }
+
+    /// The transfer takes its next step a little later.
+    pub(super) fn hold(&mut self) {
+        self.shared.held.hold(self.now, self.asker.stream);
     }
 
     pub(super) fn take_memory(&mut self, bytes: u64) {

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use super::context::Context;
 use super::extents::{ExtentCursor, described, total};
 use super::outbox::Outbox;
+use super::packing::Packer;
 use super::transfer::Progress;
+use crate::compression::{CodecResult, Packing};
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskAction, Ticket};
@@ -23,6 +25,8 @@ pub(super) struct Emission {
     unread: u64,
     /// The disk operations that are under way or have ended, in the order of the payload.
     ahead: VecDeque<Piece>,
+    /// Makes frames of what was read, if the payload has frames.
+    packer: Option<Packer>,
 }
 
 #[derive(Debug)]
@@ -34,23 +38,33 @@ struct Piece {
 
 impl Emission {
     /// A reply with `payload` bytes of the runs.
-    pub(super) fn new(path: SubfilePath, runs: &RunTable, payload: u64) -> Emission {
-        Emission { path, extents: ExtentCursor::new(runs), unread: payload, ahead: VecDeque::new() }
+    pub(super) fn new(path: SubfilePath, runs: &RunTable, payload: u64, packing: Packing) -> Emission {
+        Emission {
+            path,
+            extents: ExtentCursor::new(runs),
+            unread: payload,
+            ahead: VecDeque::new(),
+            packer: packing.has_frames().then(|| Packer::new(packing)),
+        }
     }
 
     /// The payload memory that belongs to no running disk operation.
     pub(super) fn held(&self) -> u64 {
-        self.ahead.iter().filter(|piece| piece.data.is_some()).map(|piece| piece.length).sum()
+        let read = self.ahead.iter().filter(|piece| piece.data.is_some()).map(|piece| piece.length);
+        read.sum::<u64>() + self.packer.as_ref().map_or(0, Packer::held)
     }
 
     /// Whether all of the payload was handed on.
     pub(super) fn is_complete(&self) -> bool {
-        self.unread == 0 && self.ahead.is_empty()
+        self.unread == 0 && self.ahead.is_empty() && self.packer.as_ref().is_none_or(Packer::is_empty)
     }
 
     /// Reads ahead, and hands on what is next.
     pub(super) fn step<T: Transport>(&mut self, cx: &mut Context<'_, T>, outbox: &mut Outbox) -> Progress {
-        let handed_on = self.hand_on(outbox);
+        let handed_on = match self.packer {
+            Some(_) => self.hand_on_frames(outbox, cx),
+            None => self.hand_on(outbox),
+        };
         let asked = self.read_ahead(cx);
         if handed_on || asked { Progress::Made } else { Progress::Blocked }
     }
@@ -74,6 +88,30 @@ impl Emission {
         outbox.push(data, front.length);
         self.ahead.pop_front();
         true
+    }
+
+    /// Makes frames of what was read, and hands on those that are ready.
+    fn hand_on_frames<T: Transport>(&mut self, outbox: &mut Outbox, cx: &mut Context<'_, T>) -> bool {
+        let Some(packer) = &mut self.packer else { return false };
+        let mut any = false;
+        while let Some(front) = self.ahead.front_mut()
+            && let Some(data) = &mut front.data
+        {
+            any |= packer.take(&self.path, data, cx);
+            front.length = data.len() as u64;
+            if front.length > 0 {
+                break;
+            }
+            self.ahead.pop_front();
+        }
+        packer.hand_on(outbox, cx) || any
+    }
+
+    /// A codec job has ended.
+    pub(super) fn coded<T: Transport>(&mut self, result: &CodecResult, cx: &mut Context<'_, T>) {
+        if let Some(packer) = &mut self.packer {
+            packer.coded(&self.path, result, cx);
+        }
     }
 
     fn read_ahead<T: Transport>(&mut self, cx: &mut Context<'_, T>) -> bool {

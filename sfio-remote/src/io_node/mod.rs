@@ -26,6 +26,7 @@ mod extents;
 mod grace;
 mod intervals;
 mod outbox;
+mod packing;
 mod past;
 mod publication;
 mod reception;
@@ -35,6 +36,7 @@ mod rights;
 mod syncs;
 mod transfer;
 mod turns;
+mod unpacking;
 mod write_once;
 
 pub use config::IoNodeConfig;
@@ -47,13 +49,14 @@ use fec_transport::overlay::{MemberId, Peer};
 use fec_transport::shares::Shares;
 use fec_transport::{Event, SessionId, StreamId, Time};
 
+use crate::compression::{CodecJob, CodecOutcome, CodecResult, Explanation, Held, JobQueue, Side};
 use crate::progress::SessionProgress;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskResult, Errand};
 use crate::transport::Transport;
 use admission::Admission;
 use budget::{Budget, Called};
-use context::{Context, Shared};
+use context::{Context, JobOwner, Shared};
 use disk_queue::{Asker, Completed, DiskQueue};
 use grace::Grace;
 use reception::LEAST_READ;
@@ -99,6 +102,9 @@ impl IoNode {
             turns: Turns::default(),
             grace: Grace::new(config.reclaim_after),
             requests: Shares::new(config.request_bytes, LEAST_REQUEST_BYTES),
+            codec_jobs: JobQueue::new(Side::IoNode, config.codec_jobs),
+            held: Held::default(),
+            compressors: BTreeMap::new(),
             config,
         };
         let progress = SessionProgress::default();
@@ -136,13 +142,42 @@ impl IoNode {
         self.shared.disk.poll()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout).
-    pub fn next_timeout(&self) -> Option<Time> {
-        self.progress.next_check()
+    /// What somebody is to pack or unpack next; the result goes to [`handle_codec`](Self::handle_codec).
+    pub fn poll_codec_job(&mut self) -> Option<CodecJob> {
+        self.shared.codec_jobs.poll()
     }
 
-    /// Gives up transfers that are stuck.
+    /// A codec job has ended.
+    pub fn handle_codec<T: Transport>(&mut self, now: Time, transport: &mut T, result: CodecResult) {
+        match (self.shared.codec_jobs.ended(&result), &result.outcome) {
+            (Some(JobOwner::Transfer(stream)), _) => {
+                self.coded(now, transport, stream, result);
+            }
+            (Some(JobOwner::Trial(member, subfile)), CodecOutcome::Tried(trials)) => {
+                self.shared.compressors.entry(member).or_default().tried(&subfile, trials);
+            }
+            _ => {}
+        }
+        self.release_held(now, transport);
+        self.serve_waiting(now, transport);
+    }
+
+    /// What was sent to each member in frames, how it was packed, and why.
+    pub fn compression(&self) -> impl Iterator<Item = (MemberId, Explanation)> + '_ {
+        let compressors = self.shared.compressors.iter();
+        compressors.filter_map(|(member, compressor)| Some((*member, compressor.explain()?)))
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout).
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.progress.next_check().into_iter().chain(self.shared.held.until()).min()
+    }
+
+    /// Lets transfers go on that were held, and gives up those that are stuck.
     pub fn handle_timeout<T: Transport>(&mut self, now: Time, transport: &mut T) {
+        if self.shared.held.is_due(now) {
+            self.release_held(now, transport);
+        }
         if !self.progress.check(now, transport, self.transfers.keys().map(|stream| stream.session)) {
             return;
         }
@@ -270,6 +305,21 @@ impl IoNode {
         }
     }
 
+    /// A codec has worked for a transfer.
+    fn coded<T: Transport>(&mut self, now: Time, transport: &mut T, stream: StreamId, result: CodecResult) {
+        let Some(transfer) = self.transfers.get_mut(&stream) else { return };
+        let asker = Asker { member: transfer.member(), stream };
+        transfer.coded(result, &mut Context { now, asker, shared: &mut self.shared, transport });
+        self.advance(now, transport, stream);
+    }
+
+    /// Those that were held ask again.
+    fn release_held<T: Transport>(&mut self, now: Time, transport: &mut T) {
+        for stream in self.shared.held.release() {
+            self.advance(now, transport, stream);
+        }
+    }
+
     fn reset<T: Transport>(&mut self, now: Time, transport: &mut T, stream: StreamId, error: &RemoteError) {
         tracing::debug!(?stream, %error, "a transfer is reset");
         transport.reset(now, stream, error.reset_code());
@@ -287,6 +337,7 @@ impl IoNode {
             }
         }
         self.shared.budget.forget(asker.member, stream);
+        self.shared.codec_jobs.cancel(|owner| *owner == JobOwner::Transfer(stream));
         for cancelled in self.shared.disk.cancel(stream) {
             self.completed(now, transport, cancelled);
         }

@@ -6,6 +6,8 @@ use fec_transport::{Read, StreamError};
 use super::context::Context;
 use super::extents::{ExtentCursor, described, total};
 use super::transfer::Progress;
+use super::unpacking::{Step, Unpacker};
+use crate::compression::{CodecResult, Packing};
 use crate::dataset::Territory;
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
@@ -31,11 +33,29 @@ pub(super) struct Reception {
     writes_running: usize,
     /// The size of the subfile before the first write to it; none before the first result.
     size_before: Option<u64>,
+    /// Has the payload back from its frames, if it has frames.
+    unpacker: Option<Unpacker>,
 }
 
 impl Reception {
-    pub(super) fn new(path: SubfilePath, runs: &RunTable) -> Reception {
+    /// A write whose payload is packed so; `early` of it came together with the request.
+    pub(super) fn new<T: Transport>(
+        path: SubfilePath,
+        runs: &RunTable,
+        (packing, early): (Packing, Bytes),
+        cx: &mut Context<'_, T>,
+    ) -> Reception {
+        let mut reception = Reception::empty(path, runs);
+        match packing.has_frames() {
+            true => reception.unpacker = Some(Unpacker::new(packing, runs.payload(), early)),
+            false => reception.arrived(early, cx),
+        }
+        reception
+    }
+
+    fn empty(path: SubfilePath, runs: &RunTable) -> Reception {
         Reception {
+            unpacker: None,
             is_written_once: matches!(Territory::of(&path), Territory::Dataset(_)),
             path,
             extents: ExtentCursor::new(runs),
@@ -49,7 +69,7 @@ impl Reception {
 
     /// The payload memory that belongs to no disk operation.
     pub(super) fn held(&self) -> u64 {
-        self.piece_bytes
+        self.piece_bytes + self.unpacker.as_ref().map_or(0, Unpacker::held)
     }
 
     /// The size before, once everything has arrived and is written.
@@ -59,14 +79,28 @@ impl Reception {
     }
 
     /// Takes bytes that arrived; ones behind the payload are ignored.
-    pub(super) fn arrived<T: Transport>(&mut self, mut bytes: Bytes, cx: &mut Context<'_, T>) {
+    fn arrived<T: Transport>(&mut self, mut bytes: Bytes, cx: &mut Context<'_, T>) {
         bytes.truncate(usize::try_from(self.missing).unwrap_or(usize::MAX));
+        cx.take_memory(bytes.len() as u64);
+        self.put(bytes);
+    }
+
+    /// Takes the next bytes of the payload, which fit; their memory was taken.
+    fn put(&mut self, bytes: Bytes) {
         self.missing -= bytes.len() as u64;
         self.piece_bytes += bytes.len() as u64;
-        cx.take_memory(bytes.len() as u64);
         if !bytes.is_empty() {
             self.piece.push(bytes);
         }
+    }
+
+    /// A codec job has ended.
+    ///
+    /// # Errors
+    /// If a frame does not become what it should.
+    pub(super) fn coded(&mut self, result: CodecResult) -> Result<(), RemoteError> {
+        let Some(unpacker) = &mut self.unpacker else { return Ok(()) };
+        unpacker.coded(result).map_err(|error| RemoteError::new(ErrorKind::BadRequest, error.to_string()))
     }
 
     /// Reads what there is, as far as memory and disk keep up.
@@ -80,6 +114,21 @@ impl Reception {
         let room = cx.shared.config.piece_bytes.saturating_sub(self.piece_bytes);
         if self.missing == 0 || room == 0 {
             return Ok(Ok(self.flush(cx)));
+        }
+        if let Some(unpacker) = &mut self.unpacker {
+            return Ok(match unpacker.step(room.min(self.missing), cx)? {
+                Ok(Step::Bytes(bytes)) => {
+                    self.put(bytes);
+                    Ok(Progress::Made)
+                }
+                Ok(Step::Made) => Ok(Progress::Made),
+                Ok(Step::NoMemory) => {
+                    cx.wait_for_memory();
+                    Ok(self.flush(cx))
+                }
+                Ok(Step::Blocked) => Ok(Progress::Blocked),
+                Err(error) => Err(error),
+            });
         }
         let available = cx.available_memory();
         if available < LEAST_READ {

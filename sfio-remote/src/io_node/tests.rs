@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::record_fixtures::{first, forgetting, next, run, signed};
 use super::*;
+use crate::compression::{Codec, Coder, Format, FrameHeader, Packing};
 use crate::dataset::DatasetPath;
 use crate::distribution::Extent;
 use crate::name::SubfilePath;
@@ -72,7 +73,7 @@ impl Bench {
 
     fn begin_as(&mut self, operation: u64, kind: RequestKind, durable: bool, payload: &[u8]) -> Call {
         let id = RequestId { operation, transfer: 1 };
-        let mut bytes = Request { id, durable, kind }.emit();
+        let mut bytes = Request { id, durable, packing: Packing::Raw, kind }.emit();
         bytes.extend_from_slice(payload);
         self.begin_bytes(bytes.into())
     }
@@ -92,6 +93,11 @@ impl Bench {
             self.node.handle_event(self.now, &mut self.network.port(SERVER), event);
         }
         self.running.extend(std::iter::from_fn(|| self.node.poll_operation()));
+        let coded = self.node.poll_codec_job().map(|job| job.perform(&mut Coder::default()));
+        let codes = coded.is_some();
+        if let Some(result) = coded {
+            self.node.handle_codec(self.now, &mut self.network.port(SERVER), result);
+        }
         let works = !self.running.is_empty() && !self.disk_stands_still;
         if works {
             let errand = self.running.swap_remove(self.dice.below(self.running.len()));
@@ -101,7 +107,7 @@ impl Bench {
             }
         }
         self.most_memory = self.most_memory.max(self.node.memory_used());
-        event.is_some() || works
+        event.is_some() || works || codes
     }
 
     /// The client's side of a call takes a step; says whether anything happened.
@@ -204,6 +210,7 @@ fn small() -> IoNodeConfig {
         idle_timeout: Duration::from_secs(30),
         access: AccessRules::everyone(Right::ReadWrite),
         reclaim_after: Duration::from_secs(3_600),
+        ..IoNodeConfig::default()
     }
 }
 
@@ -272,7 +279,7 @@ proptest! {
     fn garbage_gets_an_answer_and_leaves_nothing_behind(seed: u64, bytes in prop::collection::vec(any::<u8>(), 0..200), magic: bool) {
         let mut bytes = bytes;
         if magic && bytes.len() >= 4 {
-            bytes[..4].copy_from_slice(b"SF\x02\x02");
+            bytes[..4].copy_from_slice(b"SF\x03\x02");
         }
         let mut bench = Bench::new(small(), seed);
         let call = bench.begin_bytes(bytes.into());
@@ -699,18 +706,60 @@ fn a_condemned_run_is_reclaimed_when_its_grace_is_over() {
     bench.assert_quiet();
 }
 
+/// What comes of a write of 300,000 bytes whose payload is this.
+fn framed_write(frames: &[u8]) -> Result<u64, RemoteError> {
+    let mut bench = Bench::new(open_to_all(), 1);
+    bench.create();
+    let kind = RequestKind::Write { path: path("a"), runs: runs(&[(0, 300_000)]) };
+    let id = RequestId { operation: 9, transfer: 1 };
+    let packing = Packing::ByRule { lz4: true, zstd: false };
+    let mut bytes = Request { id, durable: false, packing, kind }.emit();
+    bytes.extend_from_slice(frames);
+    let call = bench.begin_bytes(bytes.into());
+    let reply = bench.finish(call).0;
+    assert!(bench.most_memory < 2 << 20, "{} bytes", bench.most_memory);
+    bench.assert_quiet();
+    reply.result.map(|()| reply.size)
+}
+
+fn frame(plain: u32, format: Format, body: &[u8]) -> Vec<u8> {
+    let header = FrameHeader { plain, packed: body.len() as u32, format };
+    [&header.emit()[..], body].concat()
+}
+
+#[test]
+fn a_frame_that_cannot_be_is_named_and_nothing_is_allocated_for_it() {
+    let packed = Coder::default().pack(Codec::Lz4, &[7; 200_000]).expect("it shrinks");
+    let right = [frame(200_000, Format::Lz4, &packed), frame(100_000, Format::Plain, &[8; 100_000])].concat();
+    assert_eq!(framed_write(&right), Ok(0));
+    let fault = |frames: &[u8]| {
+        let error = framed_write(frames).expect_err("a wrong frame");
+        assert_eq!(error.kind, ErrorKind::BadRequest);
+        error.text
+    };
+    assert!(fault(&frame(u32::MAX, Format::Lz4, b"bomb")).contains("has 4294967295 plain bytes"));
+    assert!(fault(&frame(262_145, Format::Lz4, b"bomb")).contains("expected 1 to 262144"));
+    let more = [right.clone(), frame(1, Format::Plain, b"x")].concat();
+    assert_eq!(framed_write(&more), Ok(0), "what follows the payload is ignored");
+    assert!(fault(&frame(100, Format::Zstd, b"unasked")).contains("which the request does not name"));
+    let damaged = [frame(200_000, Format::Lz4, b"no LZ4"), frame(100_000, Format::Plain, &[8; 100_000])];
+    assert!(fault(&damaged.concat()).contains("do not unpack to 200000 bytes"));
+    assert!(fault(&right[..1_000]).contains("ends within its frames"));
+}
+
 #[test]
 fn a_client_of_another_version_is_told_both_versions() {
     let mut bench = Bench::new(open_to_all(), 1);
     let stat = Request {
         id: RequestId { operation: 1, transfer: 1 },
         durable: false,
+        packing: Packing::Raw,
         kind: RequestKind::Stat { path: path("a") },
     };
     let mut bytes = stat.emit();
-    bytes[2] = 1;
+    bytes[2] = 2;
     let call = bench.begin_bytes(bytes.into());
     let error = bench.finish(call).0.result.expect_err("an older client");
     assert_eq!(error.kind, ErrorKind::Unsupported);
-    assert!(error.text.contains("the peer speaks version 1 of the protocol, this side 2"), "{error}");
+    assert!(error.text.contains("the peer speaks version 2 of the protocol, this side 3"), "{error}");
 }

@@ -20,6 +20,7 @@ use super::publication::{Claim, Publication};
 use super::reception::Reception;
 use super::reclamation::Reclamation;
 use super::record_work::RecordWork;
+use crate::compression::{CodecResult, Packing};
 use crate::dataset::{Territory, is_lock};
 use crate::distribution::Extent;
 use crate::name::SubfilePath;
@@ -70,7 +71,7 @@ enum Work {
     /// The payload of a write arrives.
     Reception { reception: Reception, durable: bool },
     /// A read waits for the size of the subfile.
-    Sizing { path: SubfilePath, runs: RunTable },
+    Sizing { path: SubfilePath, runs: RunTable, packing: Packing },
     /// A folder is being listed.
     Listing { folder: SubfilePath },
     /// The payload of a read is sent.
@@ -173,6 +174,20 @@ impl Transfer {
         Ok(())
     }
 
+    /// A codec job of this transfer has ended.
+    pub(super) fn coded<T: Transport>(&mut self, result: CodecResult, cx: &mut Context<'_, T>) {
+        self.last_progress = cx.now;
+        match &mut self.work {
+            Work::Emission(emission) => emission.coded(&result, cx),
+            Work::Reception { reception, .. } => {
+                if let Err(error) = reception.coded(result) {
+                    self.fail(error, cx);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Hands what has arrived of a write to the disk, because others wait for the memory.
     pub(super) fn flush<T: Transport>(&mut self, cx: &mut Context<'_, T>) {
         if let Work::Reception { reception, .. } = &mut self.work {
@@ -257,25 +272,24 @@ impl Transfer {
 
     /// Begins what the request asks for; `rest` is what has arrived behind it.
     fn begin<T: Transport>(&mut self, request: Request, rest: Bytes, cx: &mut Context<'_, T>) {
-        let durable = request.durable;
-        tracing::trace!(stream = ?cx.stream(), id = ?request.id, kind = request.kind.name(), "request");
-        if let Err(error) = cx.admit(&request.kind) {
+        let Request { id, durable, packing, kind } = request;
+        tracing::trace!(stream = ?cx.stream(), ?id, kind = kind.name(), "request");
+        if let Err(error) = cx.admit(&kind) {
             return self.fail(error, cx);
         }
-        if !matches!(request.kind, RequestKind::Read { .. }) {
+        if !matches!(kind, RequestKind::Read { .. }) {
             cx.transport.set_interactive(cx.now, cx.stream());
         }
         let after_change = if durable { Then::Sync } else { Then::Reply };
-        match request.kind {
-            kind if is_once_only(&kind) => self.once(request.id, &kind, durable, cx),
+        match kind {
+            kind if is_once_only(&kind) => self.once(id, &kind, durable, cx),
             RequestKind::Write { path, runs } => {
-                let mut reception = Reception::new(path, &runs);
-                reception.arrived(rest, cx);
+                let reception = Reception::new(path, &runs, (packing, rest), cx);
                 self.work = Work::Reception { reception, durable };
             }
             RequestKind::Read { path, runs, from_disk } => {
                 cx.submit(&path, sizing(&runs, from_disk), 0);
-                self.work = Work::Sizing { path, runs };
+                self.work = Work::Sizing { path, runs, packing };
             }
             RequestKind::List { folder, after } => {
                 match cx.take_for_request(MAX_LISTING_BYTES as u64) {
@@ -369,11 +383,11 @@ impl Transfer {
     fn succeeded<T: Transport>(&mut self, reply: &DiskReply, cx: &mut Context<'_, T>) {
         match &mut self.work {
             Work::Reception { reception, .. } => reception.written(reply),
-            Work::Sizing { path, runs } => {
+            Work::Sizing { path, runs, packing } => {
                 let (size, payload) = (reply.size_before, runs.payload_before(reply.size_before));
                 let header = Reply { result: Ok(()), size, payload };
                 self.outbox.push(header.emit().into(), 0);
-                self.work = Work::Emission(Emission::new(path.clone(), runs, payload));
+                self.work = Work::Emission(Emission::new(path.clone(), runs, payload, *packing));
             }
             Work::Listing { folder } => {
                 let mut listing = reply.listing.clone();

@@ -23,6 +23,8 @@ mod manifest;
 mod packed;
 pub(crate) mod record;
 
+#[cfg(feature = "replication")]
+pub use crate::compression::Compression;
 pub use chunk::{ChunkRef, Codec, Hash, MAX_CHUNK_BYTES, MAX_OBJECT_BYTES};
 pub use compare::{Difference, Merge};
 pub use index::{ChunkIndex, Inserted};
@@ -30,8 +32,7 @@ pub use journal::{Journal, JournalHeader, MAX_FRAME_CHUNKS, MAX_JOURNAL_BYTES};
 pub use manifest::{
     BadManifest, Entry, EntryKind, EntryReader, EntryWriter, Metadata, Owner, Piece, Timestamp, TreePath,
 };
-#[cfg(feature = "replication")]
-pub use packed::{ChunkError, Compression, Packed};
+pub use packed::{ChunkError, Packed};
 pub use record::{
     BadRecord, BadRunId, BadSuccessor, Deed, Extent, Form, Generation, Healed, MAX_INDEX_CHUNKS,
     MAX_NAME_BYTES, MAX_ORIGIN_TEXT_BYTES, MAX_RECORD_BYTES, ObjectEntry, Origin, Record, Right, RunId,

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::chunk::{ChunkRef, Codec, Hash};
+use crate::compression::{self, Format};
 
 /// Why the bytes of a chunk cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,20 +36,6 @@ impl ChunkRef {
     }
 }
 
-/// How chunks are to be compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Compression {
-    /// Zstandard where a sample says that it is worth it.
-    #[default]
-    Auto,
-    /// Zstandard, always tried.
-    Zstd,
-    /// LZ4, always tried.
-    Lz4,
-    /// Not at all.
-    None,
-}
-
 /// What is stored of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
@@ -58,43 +45,32 @@ pub struct Packed {
     pub bytes: Bytes,
 }
 
-/// The fastest level that still gains much: some 500 MB/s a core.
-const ZSTD_LEVEL: i32 = 1;
-/// So many bytes of a chunk are tried first.
-const SAMPLE: usize = 4 << 10;
 /// A chunk that does not shrink below this share is stored as it is, so that it is not decompressed for nothing.
 const WORTH: f64 = 0.95;
 
 impl Packed {
-    /// Compresses a chunk, if that makes it clearly smaller.
-    pub fn new(bytes: Bytes, compression: Compression) -> Packed {
-        let compressed = match compression {
-            Compression::None => None,
-            Compression::Auto if !seems_compressible(&bytes) => None,
-            Compression::Auto | Compression::Zstd => {
-                zstd::bulk::compress(&bytes, ZSTD_LEVEL).ok().map(|packed| (Codec::Zstd, packed))
-            }
-            Compression::Lz4 => Some((Codec::Lz4, lz4_flex::block::compress(&bytes))),
-        };
-        match compressed {
-            Some((codec, packed)) if is_worth(packed.len(), bytes.len()) => {
-                // Compressors reserve memory for the worst case; chunks wait in numbers.
-                Packed { codec, bytes: packed.into_boxed_slice().into() }
-            }
-            _ => Packed { codec: Codec::Plain, bytes },
+    /// A chunk as it is.
+    pub fn plain(bytes: Bytes) -> Packed {
+        Packed { codec: Codec::Plain, bytes }
+    }
+
+    /// What a codec made of a chunk, or the chunk as it is if that is not clearly smaller.
+    pub fn or_plain(codec: compression::Codec, packed: Option<Vec<u8>>, bytes: Bytes) -> Packed {
+        match packed.filter(|packed| (packed.len() as f64) < WORTH * bytes.len() as f64) {
+            Some(packed) => Packed { codec: codec.format().into(), bytes: packed.into() },
+            None => Packed::plain(bytes),
         }
     }
 }
 
-/// LZ4 on a piece out of the middle costs a few microseconds.
-fn seems_compressible(bytes: &[u8]) -> bool {
-    let from = (bytes.len() / 2).saturating_sub(SAMPLE / 2);
-    let sample = &bytes[from..bytes.len().min(from + SAMPLE)];
-    is_worth(lz4_flex::block::compress(sample).len(), sample.len())
-}
-
-fn is_worth(packed: usize, plain: usize) -> bool {
-    (packed as f64) < WORTH * plain as f64
+impl From<Format> for Codec {
+    fn from(format: Format) -> Codec {
+        match format {
+            Format::Plain => Codec::Plain,
+            Format::Lz4 => Codec::Lz4,
+            Format::Zstd => Codec::Zstd,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +88,13 @@ mod tests {
         }
     }
 
+    const CODECS: [&str; 3] = ["zstd", "zstd:9", "lz4"];
+
+    fn packed(codec: &str, bytes: Vec<u8>) -> Packed {
+        let codec = codec.parse().expect("a codec");
+        Packed::or_plain(codec, compression::Coder::default().pack(codec, &bytes), bytes.into())
+    }
+
     fn noise(length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         blake3::Hasher::new().finalize_xof().fill(&mut bytes);
@@ -121,9 +104,9 @@ mod tests {
     #[test]
     fn whatever_the_compression_the_bytes_come_back() {
         let text = b"all work and no play ".repeat(500);
-        for compression in [Compression::Auto, Compression::Zstd, Compression::Lz4, Compression::None] {
+        for name in CODECS {
             for bytes in [text.clone(), noise(10_000), Vec::new(), vec![7]] {
-                let packed = Packed::new(bytes.clone().into(), compression);
+                let packed = packed(name, bytes.clone());
                 let chunk = reference(&bytes, &packed);
                 assert!(packed.bytes.len() <= bytes.len());
                 assert_eq!(chunk.open(packed.bytes).expect("right"), bytes);
@@ -133,16 +116,20 @@ mod tests {
 
     #[test]
     fn only_what_shrinks_is_compressed() {
-        let text: Bytes = b"all work and no play ".repeat(500).into();
-        assert_eq!(Packed::new(text, Compression::Auto).codec, Codec::Zstd);
-        assert_eq!(Packed::new(noise(10_000).into(), Compression::Zstd).codec, Codec::Plain);
+        let text = b"all work and no play ".repeat(500);
+        assert_eq!(packed("zstd", text.clone()).codec, Codec::Zstd);
+        assert_eq!(packed("zstd", noise(10_000)).codec, Codec::Plain);
+        // Only a little shorter: not worth it.
+        let bytes: Bytes = text.into();
+        let little = bytes[..bytes.len() * 97 / 100].to_vec();
+        assert_eq!(Packed::or_plain(compression::Codec::Lz4, Some(little), bytes).codec, Codec::Plain);
     }
 
     #[test]
     fn a_changed_byte_is_an_error_and_never_other_data() {
         let text = b"all work and no play ".repeat(500);
-        for compression in [Compression::Zstd, Compression::Lz4, Compression::None] {
-            let packed = Packed::new(text.clone().into(), compression);
+        for name in CODECS {
+            let packed = packed(name, text.clone());
             let chunk = reference(&text, &packed);
             for position in (0..packed.bytes.len()).step_by(7) {
                 let mut damaged = packed.bytes.to_vec();

@@ -1,5 +1,7 @@
 //! The caller's fragmented memory as one stream, and back: the paper's *mkbset*, which made an MPI datatype for this.
 
+use bytes::{Bytes, BytesMut};
+
 use super::access::rest_of;
 use super::{Cursor, ReadBuffer, RegionIndex, Segment, SubfileAccess, WriteList};
 use crate::distribution::{Extent, Fragments, Region};
@@ -38,6 +40,27 @@ pub fn gather<'a>(
         staged.extend_from_slice(bytes);
     }
     staged
+}
+
+/// The next `limit` bytes of what `access` writes, from `cursor` on: large fragments as they lie in the caller's memory,
+/// runs of small ones copied together.
+pub fn collect(access: &SubfileAccess, list: &WriteList, cursor: Cursor, limit: u64) -> Vec<Bytes> {
+    let (mut pieces, mut small) = (Vec::new(), BytesMut::new());
+    for piece in access.pieces(list.regions(), cursor, limit) {
+        let bytes = piece.offset..piece.offset + piece.length;
+        if piece.length < DIRECT_BYTES {
+            small.extend_from_slice(&list.data(piece.region)[bytes]);
+            continue;
+        }
+        if !small.is_empty() {
+            pieces.push(small.split().freeze());
+        }
+        pieces.push(list.bytes(piece.region, bytes));
+    }
+    if !small.is_empty() {
+        pieces.push(small.freeze());
+    }
+    pieces
 }
 
 /// A contiguous piece of a region.

@@ -1,5 +1,7 @@
 //! What a caller wants to read or write: regions of the logical file, each with its memory.
 
+use std::ops::Range;
+
 use bytes::{Bytes, BytesMut};
 
 use super::pattern::{Pattern, PatternError, side_by_side};
@@ -150,6 +152,17 @@ impl WriteList {
     pub fn granularity(mut self, granularity: Granularity) -> WriteList {
         self.scope.granularity = granularity;
         self
+    }
+
+    /// Some bytes of a region; they are not copied.
+    pub(super) fn bytes(&self, region: RegionIndex, within: Range<usize>) -> Bytes {
+        let index = region.index();
+        match &self.memory {
+            WriteMemory::Pieces(data) => data[index].slice(within),
+            WriteMemory::Places { bytes, places } => {
+                bytes.slice(places[index] + within.start..places[index] + within.end)
+            }
+        }
     }
 
     pub(super) fn data(&self, region: RegionIndex) -> &[u8] {

@@ -29,7 +29,7 @@ mod sort;
 
 pub use access::{Batch, Cursor, SubfileAccess};
 pub use cache::RequestCache;
-pub use gather::{DIRECT_BYTES, STAGING_BYTES, Staging, gather};
+pub use gather::{DIRECT_BYTES, STAGING_BYTES, Staging, collect, gather};
 pub use list::{FileView, Granularity, ListError, ReadBuffer, ReadList, RegionsRead, WriteList};
 pub use pattern::{Joined, Pattern, PatternError, Pieces};
 pub use plan::Plan;

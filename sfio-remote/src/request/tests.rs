@@ -184,7 +184,8 @@ fn request_bytes(offsets: impl Iterator<Item = u64>) -> usize {
         while let Some(batch) = access.next_batch(&mut cursor, 4 << 20) {
             let kind = RequestKind::Read { path: path.clone(), runs: batch.runs, from_disk: false };
             let id = RequestId { operation: 1, transfer: 1 };
-            bytes += Request { id, durable: false, kind }.emit().len();
+            bytes +=
+                Request { id, durable: false, packing: crate::compression::Packing::Raw, kind }.emit().len();
         }
     }
     bytes

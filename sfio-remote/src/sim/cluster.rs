@@ -61,6 +61,7 @@ impl Default for ClusterConfig {
 /// use fec_transport::sim::{LinkSpec, Scene};
 /// use sfio_remote::client::operations::{Open, Write};
 /// use sfio_remote::client::{Durability, OpenMode};
+/// use sfio_remote::compression::Compression;
 /// use sfio_remote::request::WriteList;
 /// use sfio_remote::sim::{Cluster, ClusterConfig};
 ///
@@ -75,6 +76,7 @@ impl Default for ClusterConfig {
 ///     stripe_unit: "5".parse().expect("a right size"),
 ///     mode: OpenMode::Create,
 ///     durability: Durability::OnFlush,
+///     compression: Compression::Auto,
 /// };
 /// let files = ranks.all(&mut cluster, limit, open)?;
 /// ranks.all(&mut cluster, limit, |rank| Write {

@@ -7,6 +7,7 @@ use fec_transport::node::Node;
 use fec_transport::{Application, Event, Time};
 
 use super::cluster::{Disk, Host};
+use super::codecs::CodecModel;
 use super::models::{DiskModel, ProcessorModel, bytes_of};
 use crate::application::{Command, Outcome, SfioApplication};
 use crate::client::Completion;
@@ -17,6 +18,7 @@ pub struct Hosted<A = SfioApplication> {
     application: A,
     disk: Disk,
     models: (DiskModel, ProcessorModel),
+    codecs: CodecModel,
     disk_free_at: Time,
     processor_free_at: Time,
     /// What the application is told later, by time and then in the order in which it came.
@@ -31,6 +33,7 @@ impl<A: Host> Hosted<A> {
             application,
             disk,
             models,
+            codecs: CodecModel::default(),
             disk_free_at: Time::ZERO,
             processor_free_at: Time::ZERO,
             later: BTreeMap::new(),
@@ -82,6 +85,10 @@ impl<A: Host> Hosted<A> {
         while let Some(outcome) = self.application.poll_outcome() {
             match outcome {
                 Outcome::Completion(completion) => self.completions.push_back(completion),
+                Outcome::Codec(job) => {
+                    let (result, takes) = self.codecs.perform(job);
+                    self.tell_at(now + takes, Command::Codec(result));
+                }
                 Outcome::Disk(errand) => {
                     let operations = errand.operations().to_vec();
                     let mut disk = self.disk.borrow_mut();

@@ -6,6 +6,7 @@
 //! [`Machine`] is a cluster of computers with its switches, and [`Scaling`] measures what striped files move in it.
 
 mod cluster;
+mod codecs;
 mod dice;
 mod hosted;
 mod machine;
@@ -14,6 +15,7 @@ mod network;
 mod scaling;
 
 pub use cluster::{Cluster, ClusterConfig, Disk, Host, Ranks};
+pub use codecs::{CodecModel, Speed};
 pub use dice::Dice;
 pub use hosted::Hosted;
 pub use machine::{Machine, PAYLOAD_SHARE, Traffic};

@@ -9,6 +9,7 @@ use super::machine::{compute, io};
 use super::{Cluster, ClusterConfig, Dice, DiskModel, DiskPace, Machine, ProcessorModel, Ranks, Traffic};
 use crate::client::operations::{Close, Open, Write};
 use crate::client::{Durability, FileId, OpenMode, OperationError};
+use crate::compression::Compression;
 use crate::distribution::StripeUnit;
 use crate::name::FileName;
 use crate::request::WriteList;
@@ -86,6 +87,7 @@ impl Scaling {
             stripe_unit: job.stripe_unit,
             mode: OpenMode::Create,
             durability: Durability::None,
+            compression: Compression::Never,
         })?;
         let files: Vec<FileId> = files.into_iter().map(|opened| opened.file).collect();
         let known = self.met.len();

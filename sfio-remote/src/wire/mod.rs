@@ -2,7 +2,9 @@
 //!
 //! One transfer is one bidirectional stream: a [`Request`], its payload, the end; back come a [`Reply`], its payload,
 //! the end. Both payloads are raw, so that a byte's place in the subfile follows from its offset in the stream,
-//! whatever the order of arrival. A failure behind a reply's header resets the stream with the error's code.
+//! whatever the order of arrival; or, if the request says so, in frames that may be packed
+//! ([`compression::frame`](crate::compression::frame)). A failure behind a reply's header resets the stream with the
+//! error's code.
 //!
 //! As in smoltcp, each format is a checked view of the bytes ([`RequestView`], [`ReplyView`]) and a plain struct of the
 //! meaning. Nothing is allocated before its length was checked against a limit.
@@ -29,7 +31,8 @@ use crate::name::ElementError;
 ///
 /// - 1: the first.
 /// - 2: subfiles that are written once, listings, reads from the disk; publication, marks and reclaiming of data sets.
-pub const VERSION: u8 = 2;
+/// - 3: payloads in frames that may be packed ([`Packing`](crate::compression::Packing)).
+pub const VERSION: u8 = 3;
 
 /// What is wrong with bytes off the wire.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         assert!(fault(|bytes| bytes[0] = b'S').contains("begins with"));
-        assert!(fault(|bytes| bytes[2] = 1).contains("version 1"));
+        assert!(fault(|bytes| bytes[2] = 2).contains("version 2 of the protocol, this side 3"));
         assert!(fault(|bytes| bytes[3] = 255).contains("255 is no status"));
         assert!(fault(|bytes| bytes[5] = 5).contains("os error of a success is 5"));
         assert!(fault(|bytes| bytes[6] = 9).contains("at most 512"));
@@ -205,7 +205,7 @@ mod tests {
         fn garbage_is_an_error_or_has_one_spelling(bytes in prop::collection::vec(any::<u8>(), 0..60), preamble: bool) {
             let mut bytes = bytes;
             if preamble && bytes.len() >= 8 {
-                bytes[..4].copy_from_slice(b"sf\x01\x01");
+                bytes[..4].copy_from_slice(b"sf\x03\x01");
                 bytes[6..8].copy_from_slice(&[0, 4]);
             }
             if let Ok(reply) = Reply::parse(&bytes) {

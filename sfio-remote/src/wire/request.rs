@@ -7,7 +7,7 @@
 //! ├───────────────┴───────────────┼───────────────┴───────────────┤
 //! │             flags             │          path length          │  4
 //! ├───────────────────────────────┼───────────────────────────────┤
-//! │         target length         │          reserved (0)         │  8
+//! │         target length         │            packing            │  8
 //! ├───────────────────────────────┴───────────────────────────────┤
 //! │                        run table length                       │ 12
 //! ├───────────────────────────────────────────────────────────────┤
@@ -25,6 +25,7 @@ use bytes::Bytes;
 
 use super::field::{Fields, at_most, text};
 use super::{MAX_RUN_TABLE_BYTES, RunTable, VERSION, WireError};
+use crate::compression::Packing;
 use crate::dataset::DatasetPath;
 use crate::distribution::MAX_LENGTH;
 use crate::name::{EntryName, MAX_PATH_BYTES, SubfilePath};
@@ -51,6 +52,8 @@ pub struct Request {
     pub id: RequestId,
     /// Whether the reply may come only when the change will survive a power loss.
     pub durable: bool,
+    /// How the payload is packed: of a write its own, of a read that of the reply. Others are raw.
+    pub packing: Packing,
     /// What to do, and to which subfile.
     pub kind: RequestKind,
 }
@@ -263,7 +266,7 @@ impl Request {
         // Paths and run tables were checked against their limits when they were made; the limits fit the fields.
         bytes.extend((path.len() as u16).to_be_bytes());
         bytes.extend((target.len() as u16).to_be_bytes());
-        bytes.extend([0; 2]);
+        bytes.extend(self.packing.bits().to_be_bytes());
         bytes.extend((runs.len() as u32).to_be_bytes());
         bytes.extend(self.id.operation.to_be_bytes());
         bytes.extend(self.id.transfer.to_be_bytes());
@@ -322,7 +325,8 @@ impl Request {
             value => return Err(WireError::Unknown { what: "kind of request", value: value.into() }),
         };
         expected.refuse_others(&view, &kind)?;
-        Ok(Request { id: view.id, durable: view.flags & DURABLE != 0, kind })
+        let packing = packing(&view, &kind)?;
+        Ok(Request { id: view.id, durable: view.flags & DURABLE != 0, packing, kind })
     }
 }
 
@@ -429,6 +433,18 @@ impl RequestKind {
     }
 }
 
+/// How the payload is packed; only the bytes of subfiles may be.
+fn packing(view: &RequestView<'_>, kind: &RequestKind) -> Result<Packing, WireError> {
+    let value = view.packing.into();
+    let packing = Packing::from_bits(view.packing).ok_or(WireError::Unknown { what: "packing", value })?;
+    match kind.runs() {
+        None if packing != Packing::Raw => {
+            Err(WireError::Superfluous { kind: kind.name(), what: "packing", value })
+        }
+        _ => Ok(packing),
+    }
+}
+
 fn path(bytes: &[u8]) -> Result<SubfilePath, WireError> {
     let written = text("path", bytes)?;
     let path = SubfilePath::new(written)?;
@@ -447,6 +463,8 @@ pub struct RequestView<'a> {
     pub kind: u8,
     /// All flags, known or not.
     pub flags: u16,
+    /// How the payload is packed.
+    pub packing: u16,
     /// The operation and its transfer.
     pub id: RequestId,
     /// The length, for kinds that have one.
@@ -485,7 +503,7 @@ impl<'a> RequestView<'a> {
     /// If they are not exactly one request.
     pub fn new(bytes: &'a [u8]) -> Result<RequestView<'a>, WireError> {
         let mut fields = Fields::new(bytes);
-        let ((kind, flags), lengths) = Self::head(&mut fields)?;
+        let ((kind, flags, packing), lengths) = Self::head(&mut fields)?;
         let id = RequestId { operation: fields.u64()?, transfer: fields.u32()? };
         let length = fields.u64()?;
         let path = fields.bytes(lengths.path)?;
@@ -493,23 +511,23 @@ impl<'a> RequestView<'a> {
         let run_table = fields.bytes(lengths.run_table)?;
         let trailing = bytes.len() - FIXED_BYTES - path.len() - target.len() - run_table.len();
         match trailing {
-            0 => Ok(RequestView { kind, flags, id, length, path, target, run_table }),
+            0 => Ok(RequestView { kind, flags, packing, id, length, path, target, run_table }),
             more => Err(WireError::Trailing(more as u64)),
         }
     }
 
-    /// The first 16 bytes: kind, flags, and the lengths.
-    fn head(fields: &mut Fields<'_>) -> Result<((u8, u16), Lengths), WireError> {
+    /// The first 16 bytes: kind, flags, packing, and the lengths.
+    fn head(fields: &mut Fields<'_>) -> Result<((u8, u16, u16), Lengths), WireError> {
         fields.preamble(MAGIC)?;
         let (kind, flags) = (fields.u8()?, fields.u16()?);
         let path = at_most("the length of the path", fields.u16()?.into(), MAX_PATH_BYTES as u64)?;
         let target = at_most("the length of the target", fields.u16()?.into(), MAX_PATH_BYTES as u64)?;
-        at_most("the reserved field", fields.u16()?.into(), 0)?;
+        let packing = fields.u16()?;
         let run_table =
             at_most("the length of the run table", fields.u32()?.into(), MAX_RUN_TABLE_BYTES as u64)?;
         // All three are below a few 16-bit numbers.
         let lengths = Lengths { path: path as usize, target: target as usize, run_table: run_table as usize };
-        Ok(((kind, flags), lengths))
+        Ok(((kind, flags, packing), lengths))
     }
 }
 
@@ -591,6 +609,7 @@ mod tests {
             |(operation, transfer, durable, kind)| Request {
                 id: RequestId { operation, transfer },
                 durable,
+                packing: if kind.runs().is_some() { Packing::AUTO } else { Packing::Raw },
                 kind,
             },
         )
@@ -598,7 +617,8 @@ mod tests {
 
     fn stat() -> Vec<u8> {
         let kind = RequestKind::Stat { path: SubfilePath::new("a").expect("a right path") };
-        Request { id: RequestId { operation: 1, transfer: 2 }, durable: false, kind }.emit()
+        Request { id: RequestId { operation: 1, transfer: 2 }, durable: false, packing: Packing::Raw, kind }
+            .emit()
     }
 
     fn fault(change: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -614,7 +634,8 @@ mod tests {
         assert!(fault(|bytes| bytes[3] = 99).contains("99 is no kind of request"));
         assert!(fault(|bytes| bytes[5] = 2).contains("a request to stat has no such flags, but it is 2"));
         assert!(fault(|bytes| bytes[6] = 0xff).contains("at most 4095"));
-        assert!(fault(|bytes| bytes[11] = 1).contains("the reserved field is 1"));
+        assert!(fault(|bytes| bytes[11] = 1).contains("a request to stat has no packing, but it is 1"));
+        assert!(fault(|bytes| bytes[11] = 8).contains("8 is no packing"));
         assert!(fault(|bytes| bytes[35] = 1).contains("a request to stat has no length, but it is 1"));
         assert!(fault(|bytes| bytes[36] = b'/').contains("the path is empty"));
         assert!(fault(|bytes| bytes[36] = 0xff).contains("not UTF-8"));
@@ -687,7 +708,7 @@ mod tests {
         fn garbage_is_an_error_and_holds_little_memory(bytes in prop::collection::vec(any::<u8>(), 0..100), magic: bool) {
             let mut bytes = bytes;
             if magic && bytes.len() >= 4 {
-                bytes[..3].copy_from_slice(b"SF\x02");
+                bytes[..3].copy_from_slice(b"SF\x03");
             }
             if let Ok(Some(length)) = RequestView::measure(&bytes) {
                 prop_assert!(length <= MAX_REQUEST_BYTES);

@@ -113,7 +113,7 @@ impl User {
             at: None,
             attributes: Attributes::Ignored,
             jobs: 1,
-            compression: Compression::None,
+            compression: Compression::Never,
             deletion: Deletion::AtMost(u64::MAX),
             distrusts_times: how.checksum,
             keep: how.keep,

@@ -11,6 +11,7 @@ use sfio_remote::client::operations::{Open, Read, Stat, Write};
 use sfio_remote::client::{
     ClientConfig, Durability, FileId, FileStat, OpenMode, Operation, OperationError, Receipt,
 };
+use sfio_remote::compression::Compression;
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io_node::{AccessRules, IoNode, IoNodeConfig, Right};
 use sfio_remote::request::{ReadList, WriteList};
@@ -117,10 +118,21 @@ impl Cluster {
         self.result(&receipt, 60 * SECOND).expect("it ends in time").expect("it succeeds")
     }
 
+    /// Opens a file whose bytes travel as they are: what is measured is the network.
     pub(crate) fn open(&mut self, member: &str, name: &str, unit: u64, mode: OpenMode) -> FileId {
+        self.open_compressing(member, (name, unit), mode, Compression::Never)
+    }
+
+    pub(crate) fn open_compressing(
+        &mut self,
+        member: &str,
+        (name, unit): (&str, u64),
+        mode: OpenMode,
+        compression: Compression,
+    ) -> FileId {
         let name = name.parse().expect("a right name");
         let stripe_unit = StripeUnit::new(unit).expect("in range");
-        self.call(member, Open { name, stripe_unit, mode, durability: Durability::OnFlush }).file
+        self.call(member, Open { name, stripe_unit, mode, durability: Durability::OnFlush, compression }).file
     }
 
     pub(crate) fn write(&mut self, member: &str, file: FileId, pieces: Vec<(u64, Bytes)>) {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use fec_transport::node::Node;
 use fec_transport::overlay::MemberId;
 use fec_transport::{Event, Read, SessionId, StreamId, Time};
+use sfio_remote::compression::Packing;
 use sfio_remote::dataset::DatasetPath;
 use sfio_remote::distribution::Extent;
 use sfio_remote::name::SubfilePath;
@@ -137,6 +138,7 @@ impl Hostile {
             },
         };
         let durable = attack == Attack::DurableCreations;
-        Request { id: RequestId { operation: self.requests, transfer: 0 }, durable, kind }.emit()
+        let id = RequestId { operation: self.requests, transfer: 0 };
+        Request { id, durable, packing: Packing::Raw, kind }.emit()
     }
 }

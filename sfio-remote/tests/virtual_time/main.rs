@@ -2,6 +2,7 @@
 //! crash and I/O nodes that go away. A run is a function of its seed.
 
 mod cluster;
+mod compression;
 mod hostile;
 mod neighbours;
 mod rates;

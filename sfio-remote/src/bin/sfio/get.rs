@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sfio_remote::distribution::Structure;
-use sfio_remote::io::{FileError, Patience, StripedFile};
+use sfio_remote::io::{FileError, OpenOptions, Patience, StripedFile};
 use tempfile::TempPath;
 use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, failure, is_dash};
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::progress::Progress;
-use crate::striped::{Striped, StripedName, Striping};
+use crate::striped::{Compressing, Striped, StripedName, Striping};
 use crate::sums::FileCheck;
 
 /// The place that failures name where the bytes go to standard output, whose reader may go without being a failure.
@@ -49,6 +49,9 @@ pub(crate) struct Options {
     no_check: bool,
 
     #[command(flatten)]
+    compressing: Compressing,
+
+    #[command(flatten)]
     endurance: Endurance,
 
     #[command(flatten)]
@@ -61,7 +64,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 
 async fn get(session: &Session, options: &Options) -> Result<(), Failure> {
     let Striped { name, unit } = &options.name.resolve(session, &options.striping)?;
-    let file = StripedFile::open(session.client(), name, *unit).await.map_err(told)?;
+    let how = OpenOptions::new().stripe_unit(*unit).compression(options.compressing.how());
+    let file = how.open(session.client(), name).await.map_err(told)?;
     let length = match file.stat_when_opened().structure() {
         Structure::Intact { length } => length,
         Structure::Torn(torn) => {

@@ -28,7 +28,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, failure, is_dash};
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::progress::Progress;
-use crate::striped::{Striped, StripedName, Striping};
+use crate::striped::{Compressing, Striped, StripedName, Striping};
 use crate::sums::FileSums;
 
 /// How often everything is written again before it is given up: each time an I/O node was restarted meanwhile.
@@ -56,6 +56,9 @@ pub(crate) struct Options {
     /// Replace a file of that name
     #[arg(long)]
     replace: bool,
+
+    #[command(flatten)]
+    compressing: Compressing,
 
     #[command(flatten)]
     endurance: Endurance,
@@ -98,7 +101,7 @@ async fn put(
     let patience = options.endurance.patience(&progress);
     patience.worked();
     unfinished.set(true);
-    let options = OpenOptions::new().stripe_unit(file.unit);
+    let options = OpenOptions::new().stripe_unit(file.unit).compression(options.compressing.how());
     let storing = Storing { client, part, options, patience: &patience, progress: &progress };
     let length = storing.store(&mut source).await?;
     unfinished.set(false);

@@ -181,6 +181,7 @@ fn lines(observation: &Observation, rates: &Rates, columns: usize) -> Vec<String
     heads.extend(dropped(observation));
     heads.push(limits(observation));
     heads.extend(observation.io_node.iter().flat_map(io_node));
+    heads.extend(observation.compression.iter().map(compressed));
     let mut lines: Vec<String> = heads.iter().flat_map(|line| output::folded(line, columns)).collect();
     for session in &observation.sessions {
         lines.push(String::new());
@@ -248,6 +249,14 @@ fn io_node(io_node: &operations::IoNode) -> Vec<String> {
         format!("{name} has {} of at most {most} transfers, {memory}, {} claims", used.transfers, used.claims)
     };
     std::iter::once(head).chain(io_node.members.iter().map(of_member)).collect()
+}
+
+/// How what was sent to a member was compressed, and why.
+fn compressed(compressed: &operations::Compressed) -> String {
+    let operations::Compressed { peer, what, codec, plain_bytes, ratio, why, .. } = compressed;
+    let (plain, per_cent) = (indicatif::BinaryBytes(*plain_bytes), ratio * 100.0);
+    let of = if what == "read" { format!("read by {peer}") } else { format!("written to {peer}") };
+    format!("compression: {plain} {of} became {per_cent:.1} %; now {codec}, because {why}")
 }
 
 /// The limits, and how much of the most important ones is taken.

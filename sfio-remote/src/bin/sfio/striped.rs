@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use sfio_remote::compression::Compression;
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::name::{FileName, NameError, SubfileName, SubfilePath};
 
@@ -33,6 +34,23 @@ pub(crate) struct Striping {
     /// with. Another one gives the right bytes in the wrong order, and often nothing can tell.
     #[arg(long, value_name = "SIZE")]
     stripe_unit: Option<StripeUnit>,
+}
+
+/// How the bytes of a file are compressed on their way.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Compressing {
+    /// How to compress on the way through the network: auto, never, lz4, zstd, or zstd:LEVEL with a level of -7 to 19
+    ///
+    /// auto compresses where that makes the bytes arrive sooner, and by what does so most. On the disks of the I/O nodes
+    /// the bytes are as they are.
+    #[arg(long, value_name = "HOW", default_value_t)]
+    compress: Compression,
+}
+
+impl Compressing {
+    pub(crate) fn how(&self) -> Compression {
+        self.compress
+    }
 }
 
 /// A striped file as I/O nodes know it.

@@ -7,6 +7,7 @@ use crate::client::file::{FileStat, Layout};
 use crate::client::files::{Durability, FileId};
 use crate::client::operation::{Next, Operation, Plan, Planning};
 use crate::client::stage::Stage;
+use crate::compression::Compression;
 use crate::distribution::StripeUnit;
 use crate::name::FileName;
 use crate::wire::RequestKind;
@@ -22,6 +23,8 @@ pub struct Open {
     pub mode: OpenMode,
     /// When its writes survive a power loss.
     pub durability: Durability,
+    /// How its bytes are compressed on their way.
+    pub compression: Compression,
 }
 
 /// What must be there when a file is opened, and what happens to it.
@@ -68,7 +71,7 @@ impl Operation for Open {
     type Answer = Opened;
 
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<Opened>, OperationError> {
-        let Open { name, stripe_unit, mode, durability } = self;
+        let Open { name, stripe_unit, mode, durability, compression } = self;
         let layout = planning.layout(name, stripe_unit)?;
         let (truncate, claim) = (mode.truncates(), matches!(mode, OpenMode::Claim | OpenMode::Resume));
         let exclusive = mode == OpenMode::Exclusive;
@@ -87,7 +90,7 @@ impl Operation for Open {
                 missing if missing.is_empty() => {}
                 missing => return Err(OperationError::Incomplete { missing }),
             }
-            let file = files.insert(Arc::clone(&layout), durability, stat.length());
+            let file = files.insert(Arc::clone(&layout), (durability, compression), stat.length());
             Ok(Next::Answer(Opened { file, stat, layout }))
         }))
     }

@@ -7,6 +7,7 @@ use crate::client::file::Layout;
 use crate::client::files::FileId;
 use crate::client::operation::{Operation, Plan, Planning};
 use crate::client::stage::{Stage, access_parts};
+use crate::compression::Compression;
 use crate::distribution::{Distribution, Region, StripeUnit, SubfileIndex};
 use crate::name::FileName;
 use crate::request::{ReadBuffer, ReadList, RegionsRead};
@@ -38,8 +39,8 @@ impl Operation for Read {
     type Answer = RegionsRead;
 
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<RegionsRead>, OperationError> {
-        let layout = Arc::clone(planning.file(self.file)?.layout());
-        read(layout, self.list, false, planning)
+        let file = planning.file(self.file)?;
+        read(Arc::clone(file.layout()), self.list, (false, file.compression()), planning)
     }
 
     fn payload_bytes(&self) -> u64 {
@@ -52,14 +53,14 @@ impl Operation for ReadUnopened {
 
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<RegionsRead>, OperationError> {
         let layout = planning.layout(self.name, self.stripe_unit)?;
-        read(layout, self.list, self.from_disk, planning)
+        read(layout, self.list, (self.from_disk, planning.compression()), planning)
     }
 }
 
 fn read(
     layout: Arc<Layout>,
     mut list: ReadList,
-    from_disk: bool,
+    (from_disk, compression): (bool, Compression),
     planning: &Planning<'_>,
 ) -> Result<Plan<RegionsRead>, OperationError> {
     let accesses = list.take_accesses(layout.distribution(), layout.holders());
@@ -67,7 +68,7 @@ fn read(
     parts.iter_mut().for_each(|part| part.read_from_disk(from_disk));
     let buffer = ReadBuffer::new(list, planning.read_limit())?;
     let distribution = layout.distribution();
-    Ok(Stage::read(parts, buffer).answers(move |stage| {
+    Ok(Stage::read(parts, buffer).compressing(compression).answers(move |stage| {
         Ok(stage.into_read(|region, ends| present_length(&distribution, region, ends)))
     }))
 }

@@ -9,6 +9,7 @@ use crate::client::files::{Durability, FileId};
 use crate::client::operation::{Next, Operation, Plan, Planning};
 use crate::client::part::Part;
 use crate::client::stage::{Stage, access_parts};
+use crate::compression::Compression;
 use crate::distribution::{Region, StripeUnit, SubfileIndex};
 use crate::name::FileName;
 use crate::request::WriteList;
@@ -23,6 +24,8 @@ pub struct Attach {
     pub stripe_unit: StripeUnit,
     /// When its writes survive a power loss.
     pub durability: Durability,
+    /// How its bytes are compressed on their way.
+    pub compression: Compression,
     /// A length that it has at least, in bytes.
     pub length: u64,
 }
@@ -63,14 +66,14 @@ impl Operation for Attach {
     type Answer = Opened;
 
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<Opened>, OperationError> {
-        let Attach { name, stripe_unit, durability, length } = self;
+        let Attach { name, stripe_unit, durability, compression, length } = self;
         Region::new(length, 0)?;
         let layout = planning.layout(name, stripe_unit)?;
         let distribution = layout.distribution();
         let sizes = distribution.subfiles().map(|subfile| Some(distribution.subfile_size(subfile, length)));
         let stat = FileStat::of_existing(&layout, sizes.collect())?;
         Ok(Stage::empty().then(move |_, files| {
-            let file = files.insert(Arc::clone(&layout), durability, length);
+            let file = files.insert(Arc::clone(&layout), (durability, compression), length);
             Ok(Next::Answer(Opened { file, stat, layout }))
         }))
     }
@@ -83,9 +86,10 @@ impl Operation for WriteShare {
         let WriteShare { file, mut list } = self;
         let open = planning.file(file)?;
         let (layout, durable) = (open.layout(), open.durability().is_immediate());
+        let compression = open.compression();
         let accesses = list.take_accesses(layout.distribution(), layout.holders());
         let parts = access_parts(layout, accesses, list.is_stripe_by_stripe());
-        Ok(Stage::write(parts, list).durable(durable).answers(|_| Ok(())))
+        Ok(Stage::write(parts, list).durable(durable).compressing(compression).answers(|_| Ok(())))
     }
 }
 

@@ -41,6 +41,7 @@ impl Operation for Write {
         let Write { file, mut list, durable } = self;
         let open = planning.file(file)?;
         let durable = durable || open.durability().is_immediate();
+        let compression = open.compression();
         let (layout, known_length) = (Arc::clone(open.layout()), open.known_length());
         let accesses = list.take_accesses(layout.distribution(), layout.holders());
         let mut parts = access_parts(&layout, accesses, list.is_stripe_by_stripe());
@@ -55,7 +56,7 @@ impl Operation for Write {
             Part::single(layout.holder(subfile), RequestKind::Stat { path })
         }));
         let arrived = Arrived { layout, known_length, end, witness };
-        Ok(Stage::write(parts, list).durable(durable).then(move |stage, _| {
+        Ok(Stage::write(parts, list).durable(durable).compressing(compression).then(move |stage, _| {
             let grow = Stage::new(arrived.parts_to_grow(stage.parts())).durable(durable);
             Ok(Next::Plan(grow.then(move |_, files| {
                 files.has_grown(file, end);

@@ -114,7 +114,13 @@ fn play(seed: u64, durability: Durability) -> usize {
     let (mut cluster, mut dice) = (Cluster::new(seed), Dice::new(seed + 1_000));
     let stripe_unit = StripeUnit::new([5, 200, 1_000, 3_000][dice.below(4)]).expect("in range");
     let distribution = Distribution::new(stripe_unit, WIDTH).expect("in range");
-    let open = Open { name: name(THREE), stripe_unit, mode: OpenMode::Create, durability };
+    let open = Open {
+        name: name(THREE),
+        stripe_unit,
+        mode: OpenMode::Create,
+        durability,
+        compression: Compression::Auto,
+    };
     let file = cluster.call(open).expect("it opens").file;
     assert_eq!(cluster.call(Sync { file }), Ok(()));
     let zeros = durability == Durability::OnEveryCall;

@@ -12,12 +12,14 @@ use fastcdc::v2020::StreamCDC;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fstat, openat, seek};
 
 use super::meter::Meter;
+use super::packer::ChunkPacker;
 use super::prefetch::Prefetch;
 use super::send::{Graft, Wounds};
 use super::spool::{ManifestFile, Spool};
 use super::survey::Planned;
 use super::tree::Tree;
 use super::walk::{Problem, modified, words};
+use crate::compression::{Codec, Level};
 use crate::io::threads::Output;
 use crate::replication::{
     ChunkIndex, ChunkRef, Compression, Entry, EntryKind, EntryWriter, FILE_CHUNKS, Hash, Inserted,
@@ -30,6 +32,9 @@ const ATTEMPTS: usize = 3;
 /// File systems take times from a clock that stands still for up to 10 ms (a tick of the kernel): a file that has just
 /// been changed may be changed again without its times telling.
 const SETTLING: Duration = Duration::from_millis(20);
+
+/// Manifests are text, and small: they are always compressed.
+const MANIFESTS: Option<Compression> = Some(Compression::Always(Codec::Zstd(Level::DEFAULT)));
 
 /// A chunk that is new.
 #[derive(Debug)]
@@ -46,7 +51,7 @@ pub(super) struct Cutter {
     /// The place in the data set that the tree goes to, if that is not all of it.
     pub(super) graft: Option<Graft>,
     pub(super) index: ChunkIndex,
-    pub(super) compression: Compression,
+    pub(super) packer: ChunkPacker,
     /// The object that new chunks go to, and where it ends.
     pub(super) object: u32,
     pub(super) offset: u64,
@@ -194,14 +199,14 @@ impl Cutter {
         for chunk in old.chunks() {
             let mut content = vec![0; chunk.length as usize];
             bytes.read_exact(&mut content)?;
-            if self.wounds.has(&chunk.hash) && self.keep(content.into(), Compression::Zstd).is_none() {
+            if self.wounds.has(&chunk.hash) && self.keep(content.into(), MANIFESTS).is_none() {
                 return Ok(None);
             }
         }
         let list = postcard::to_stdvec(old.chunks()).map_err(io::Error::other)?;
         for part in list.chunks(FILE_CHUNKS.2) {
             let is_damaged = self.wounds.has(&Hash::of(part));
-            if is_damaged && self.keep(Bytes::copy_from_slice(part), Compression::Zstd).is_none() {
+            if is_damaged && self.keep(Bytes::copy_from_slice(part), MANIFESTS).is_none() {
                 return Ok(None);
             }
         }
@@ -218,14 +223,14 @@ impl Cutter {
         let mut list = Vec::new();
         for chunk in StreamCDC::new(manifest.bytes()?, least, average, most) {
             let bytes = chunk.map_err(io::Error::from)?.data;
-            let Some(chunk) = self.keep(bytes.into(), Compression::Zstd) else { return Ok(None) };
+            let Some(chunk) = self.keep(bytes.into(), MANIFESTS) else { return Ok(None) };
             list.push(chunk);
         }
         objects.extend(list.iter().map(|chunk| chunk.object));
         let written = postcard::to_stdvec(&list).map_err(io::Error::other)?;
         let mut index = Vec::new();
         for part in written.chunks(FILE_CHUNKS.2) {
-            let Some(chunk) = self.keep(Bytes::copy_from_slice(part), Compression::Zstd) else {
+            let Some(chunk) = self.keep(Bytes::copy_from_slice(part), MANIFESTS) else {
                 return Ok(None);
             };
             index.push(chunk);
@@ -298,19 +303,21 @@ impl Cutter {
 
     fn push(&mut self, bytes: Vec<u8>, pieces: &mut Vec<Piece>) -> Result<(), Unread> {
         Meter::add(&self.meter.bytes_done, bytes.len() as u64);
-        pieces.push(Piece::Chunk(self.keep(bytes.into(), self.compression).ok_or(Unread::Stopped)?));
+        pieces.push(Piece::Chunk(self.keep(bytes.into(), None).ok_or(Unread::Stopped)?));
         Ok(())
     }
 
-    /// Sees to it that a chunk is there; none if nobody wants it any more.
-    fn keep(&mut self, bytes: Bytes, compression: Compression) -> Option<ChunkRef> {
+    /// Sees to it that a chunk is there, compressed as the user wants it unless it has a way of its own; none if nobody wants it any more.
+    fn keep(&mut self, bytes: Bytes, compression: Option<Compression>) -> Option<ChunkRef> {
         let (hash, length) = (Hash::of(&bytes), bytes.len() as u32);
         if let Some(known) = self.index.find(&hash) {
             Meter::add(&self.meter.known, u64::from(length));
             return Some(known);
         }
-        let compression = self.wounds.compression_of(&hash).unwrap_or(compression);
-        let Packed { codec, bytes } = Packed::new(bytes, compression);
+        let Packed { codec, bytes } = match self.wounds.compression_of(&hash).or(compression) {
+            Some(compression) => self.packer.pack_by(compression, bytes),
+            None => self.packer.pack(bytes),
+        };
         let stored = bytes.len() as u32;
         let chunk = ChunkRef { hash, length, object: self.object, offset: self.offset, stored, codec };
         self.offset += u64::from(stored);

@@ -16,6 +16,7 @@ use tokio::sync::OnceCell;
 use super::error::is_missing;
 use super::throttle::Throttle;
 use crate::client::{Durability, OpenMode};
+use crate::compression::Compression;
 use crate::dataset::DatasetPath;
 use crate::distribution::{Distribution, StripeUnit};
 use crate::io::{FileError, OpenOptions, SfioClient, StripedFile};
@@ -150,7 +151,9 @@ impl DataSet {
 
     /// One of the files, not yet open.
     pub(super) fn opening(&self, name: FileName, mode: OpenMode, durability: Durability) -> Opening {
+        // Chunks are compressed before they become a part of an object; the rest is small.
         let options = OpenOptions::new().mode(mode).stripe_unit(self.stripe_unit).durability(durability);
+        let options = options.compression(Compression::Never);
         Opening { client: self.client.clone(), name, options, file: Arc::default() }
     }
 

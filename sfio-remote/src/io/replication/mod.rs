@@ -21,6 +21,7 @@ mod manifests;
 mod meter;
 mod namesakes;
 mod objects;
+mod packer;
 mod parts;
 mod patterns;
 mod planting;

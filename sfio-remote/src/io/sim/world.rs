@@ -11,7 +11,8 @@ use super::channels::Channels;
 use super::cluster::ClusterConfig;
 use super::process::{Gate, State};
 use crate::application::{Command, Outcome, SfioApplication};
-use crate::sim::{Dice, Network, Port, Side};
+use crate::compression::CodecResult;
+use crate::sim::{CodecModel, Dice, Network, Port, Side};
 use crate::store::{Errand, FaultyStore, MemoryStore, RootId, Verdict, WrongRoot, judge};
 
 type Event = Box<dyn FnOnce(&mut World) + Send>;
@@ -36,6 +37,8 @@ pub struct World {
     by_operation: BTreeMap<(u64, u64), Event>,
     operations: u64,
     next_number: u64,
+    /// Every process has one like it.
+    machine: CodecModel,
 }
 
 struct Running {
@@ -46,6 +49,8 @@ struct Running {
     held: VecDeque<Command>,
     /// What the disk is doing, and when it is done.
     disk: Vec<(Time, Errand)>,
+    /// What codec jobs have brought, and when that is known.
+    coded: Vec<(Time, CodecResult)>,
 }
 
 impl Running {
@@ -60,6 +65,7 @@ enum Next {
     Planned(u64),
     Signal((SessionId, Side)),
     Disk(Peer, usize),
+    Coded(Peer, usize),
     Timeout(Peer),
     Silence((SessionId, Side)),
 }
@@ -89,6 +95,7 @@ impl World {
             by_operation: BTreeMap::new(),
             operations: 0,
             next_number: 1,
+            machine: CodecModel::default(),
         }
     }
 
@@ -317,6 +324,12 @@ impl World {
                 }
             }
             Next::Disk(peer, index) => self.end_disk_operation(peer, index),
+            Next::Coded(peer, index) => {
+                let coded = self.processes.get_mut(&peer).map(|running| running.coded.swap_remove(index).1);
+                if let Some(result) = coded {
+                    self.act(peer, |app, now, port| app.obey(now, port, Command::Codec(result)));
+                }
+            }
             Next::Timeout(peer) => self.act(peer, |app, now, port| app.wake(now, port)),
             Next::Silence((session, side)) => self.close(session, side),
         }
@@ -333,9 +346,12 @@ impl World {
         let disk = going().flat_map(|(peer, running)| {
             running.disk.iter().enumerate().map(|(index, (at, _))| (*at, Next::Disk(*peer, index)))
         });
+        let coded = going().flat_map(|(peer, running)| {
+            running.coded.iter().enumerate().map(|(index, (at, _))| (*at, Next::Coded(*peer, index)))
+        });
         let timeout =
             going().filter_map(|(peer, running)| Some((running.app.next_timeout()?, Next::Timeout(*peer))));
-        [planned, signal, silence, disk.min(), timeout.min()].into_iter().flatten().min()
+        [planned, signal, silence, disk.min(), coded.min(), timeout.min()].into_iter().flatten().min()
     }
 
     fn end_disk_operation(&mut self, peer: Peer, index: usize) {
@@ -367,6 +383,10 @@ impl World {
                 Outcome::Disk(errand) => {
                     let wait = self.config.disk_ms.start + self.dice.below(self.config.disk_ms.len().max(1));
                     running.disk.push((self.now + Duration::from_millis(wait as u64), errand));
+                }
+                Outcome::Codec(job) => {
+                    let (result, takes) = self.machine.perform(job);
+                    running.coded.push((self.now + takes, result));
                 }
                 Outcome::Completion(completion) => completion.deliver(),
             }
@@ -446,7 +466,8 @@ impl World {
     }
 
     fn enter(&mut self, peer: Peer, app: SfioApplication, is_io_node: bool, gate: Gate) {
-        let running = Running { app, is_io_node, gate, held: VecDeque::new(), disk: Vec::new() };
+        let running =
+            Running { app, is_io_node, gate, held: VecDeque::new(), disk: Vec::new(), coded: Vec::new() };
         self.processes.insert(peer, running);
     }
 

@@ -15,7 +15,7 @@ use sfio_remote::name::FileName;
 use sfio_remote::request::{ReadList, WriteList};
 use tokio::task::JoinSet;
 
-use super::{refuse_existing, settle, told};
+use super::{BYTES, refuse_existing, settle, told};
 use crate::client::Session;
 use crate::exit::{Exit, Failure, OrFail as _};
 
@@ -181,12 +181,14 @@ pub(super) async fn run(session: &Session, options: &super::Options, name: &File
     refuse_existing(session, name).await?;
     let writers = &options.writers;
     let ranks = u64::from(writers.count().unwrap_or(1));
-    let places = writers.pattern.places(ranks, writers.record.bytes(), options.size.bytes());
+    let size = options.size.map_or(BYTES, StripeUnit::bytes);
+    let places = writers.pattern.places(ranks, writers.record.bytes(), size);
     let pieces: Vec<_> =
         places.iter().enumerate().map(|(rank, places)| filled(writers, rank, places)).collect();
     let bytes: u64 = pieces.iter().flatten().map(|(_, piece)| piece.len() as u64).sum();
     let unit = options.stripe_units.first().copied().unwrap_or_default();
     let create = OpenOptions::new().mode(OpenMode::Truncate).stripe_unit(unit).durability(Durability::None);
+    let create = create.compression(options.compressing.how());
     let mut rows: Vec<Row> = writers.collective.iter().map(|_| Row::default()).collect();
     for _ in 0..options.repeat.max(1) {
         for (how, row) in writers.collective.iter().zip(&mut rows) {

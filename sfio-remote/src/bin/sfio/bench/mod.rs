@@ -1,6 +1,7 @@
 //! `sfio bench`: how fast striped files are written and read, by access pattern and stripe unit.
 
 mod collective;
+mod kind;
 mod local;
 mod pattern;
 mod plot;
@@ -24,6 +25,8 @@ use crate::client::{Identification, Session, failure};
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::overlay::{EmulatedLinks, Trial};
 use crate::progress::Progress;
+use crate::striped::Compressing;
+use kind::Kind;
 use pattern::{Call, Pattern, Variant};
 use report::{Report, Row};
 use virtual_time::{Counts, TrafficName};
@@ -144,6 +147,13 @@ pub(crate) struct Options {
     writers: collective::Writers,
 
     #[command(flatten)]
+    compressing: Compressing,
+
+    /// What is written
+    #[arg(long, value_enum, value_name = "KIND", default_value_t)]
+    data: Kind,
+
+    #[command(flatten)]
     identification: Identification,
 }
 
@@ -222,7 +232,7 @@ impl Bench<'_> {
     async fn run(&self) -> Result<(), Failure> {
         let (options, name) = (self.options, self.name);
         refuse_existing(self.session, name).await?;
-        let data = pattern::data(options.size.map_or(BYTES, StripeUnit::bytes));
+        let data = options.data.bytes(options.size.map_or(BYTES, StripeUnit::bytes));
         let progress = Progress::new("measuring", None);
         let mut report = Report { rows: options.rows() };
         self.warm_up(&data).await?;
@@ -257,8 +267,8 @@ impl Bench<'_> {
 
     async fn measure(&self, calls: &[Call], data: &Bytes, row: &mut Row) -> Result<(), Failure> {
         let (unit, client) = (row.stripe_unit, self.session.client());
-        let create =
-            OpenOptions::new().mode(OpenMode::Truncate).stripe_unit(unit).durability(Durability::None);
+        let create = OpenOptions::new().mode(OpenMode::Truncate).stripe_unit(unit);
+        let create = create.durability(Durability::None).compression(self.options.compressing.how());
         let file = create.open(client, self.name).await.map_err(told)?;
         row.write.note(write(&file, calls, data).await?);
         let before = self.sent().await?;

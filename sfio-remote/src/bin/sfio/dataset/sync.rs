@@ -66,9 +66,12 @@ pub(crate) struct Options {
     #[arg(long)]
     checksum: bool,
 
-    /// How to compress: auto tries a sample of each chunk first
-    #[arg(long, value_enum, default_value_t)]
-    compress: Compress,
+    /// How to compress: auto, never, lz4, zstd, or zstd:LEVEL with a level of -7 to 19
+    ///
+    /// auto compresses where that makes the data arrive sooner, and by what does so most. What is sent compressed is
+    /// stored so.
+    #[arg(long, value_name = "HOW", default_value_t)]
+    compress: Compression,
 
     /// When sending, leave out what is mounted in the tree: other disks, network file systems, /proc
     #[arg(long, short = 'x')]
@@ -148,31 +151,6 @@ pub(crate) struct Options {
     care: Care,
 }
 
-/// How to compress chunks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Compress {
-    /// Zstandard where a sample shrinks
-    #[default]
-    Auto,
-    /// Zstandard
-    Zstd,
-    /// LZ4
-    Lz4,
-    /// Not at all
-    None,
-}
-
-impl From<Compress> for Compression {
-    fn from(compress: Compress) -> Compression {
-        match compress {
-            Compress::Auto => Compression::Auto,
-            Compress::Zstd => Compression::Zstd,
-            Compress::Lz4 => Compression::Lz4,
-            Compress::None => Compression::None,
-        }
-    }
-}
-
 impl Options {
     /// Of several patterns the last that matches counts, so their order must be known.
     pub(crate) fn order_patterns(&mut self, matches: &ArgMatches) {
@@ -190,7 +168,7 @@ impl Options {
             obeys_ignore_files: self.patterns.sfioignore,
             attributes: self.attributes(),
             jobs: self.jobs.into(),
-            compression: self.compress.into(),
+            compression: self.compress,
             deletion: match self.delete {
                 true => Deletion::AtMost(self.max_delete.unwrap_or(u64::MAX)),
                 false => Deletion::Never,

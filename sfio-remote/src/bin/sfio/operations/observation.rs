@@ -8,6 +8,7 @@ use fec_transport::{CircuitPart, Node, PathState, PathStatus, SessionStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sfio_remote::application::SfioApplication;
+use sfio_remote::compression::Explanation;
 use sfio_remote::io_node::MemberUse;
 
 use super::{Observer, OverlayMap};
@@ -31,12 +32,31 @@ pub(crate) struct Observation {
     pub(crate) datagrams: BTreeMap<String, u64>,
     pub(crate) circuit_counts: BTreeMap<String, u64>,
     pub(crate) io_node: Option<IoNode>,
+    /// How what was sent in frames was compressed, by member.
+    #[serde(default)]
+    pub(crate) compression: Vec<Compressed>,
     /// The bounds on memory and tables, and on what others may ask: those of the config file's `[limits]` and
     /// `[policing]`, with the defaults for what that does not say.
     #[serde(default)]
     pub(crate) limits: Value,
     #[serde(default)]
     pub(crate) policing: Value,
+}
+
+/// How what was sent to one member was compressed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Compressed {
+    pub(crate) peer: String,
+    /// `written` to its subfiles, or `read` by it of ours.
+    pub(crate) what: String,
+    /// How the last frame was packed: `plain`, `lz4`, `zstd:LEVEL`.
+    pub(crate) codec: String,
+    pub(crate) plain_bytes: u64,
+    pub(crate) packed_bytes: u64,
+    /// What is left of each byte.
+    pub(crate) ratio: f64,
+    /// Why it was packed so, in words.
+    pub(crate) why: String,
 }
 
 /// A member of the overlay.
@@ -180,6 +200,7 @@ fn look(node: &Node, application: &SfioApplication) -> Observation {
         datagrams: datagram_counts(node),
         circuit_counts: circuit_counts(node),
         io_node: application.io_node().map(|own| io_node(node, own)),
+        compression: compression(node, application),
         limits: serde_json::to_value(&node.config().limits).unwrap_or_default(),
         policing: serde_json::to_value(&node.config().policing).unwrap_or_default(),
     }
@@ -203,6 +224,22 @@ fn io_node(node: &Node, io_node: &sfio_remote::io_node::IoNode) -> IoNode {
         },
         members: io_node.use_by_member().into_iter().map(of_member).collect(),
     }
+}
+
+fn compression(node: &Node, application: &SfioApplication) -> Vec<Compressed> {
+    let of = |what: &'static str| {
+        move |(member, explanation): (MemberId, Explanation)| Compressed {
+            peer: node.overlay().name(member),
+            what: what.to_owned(),
+            codec: explanation.codec.to_string(),
+            plain_bytes: explanation.plain_bytes,
+            packed_bytes: explanation.packed_bytes,
+            ratio: explanation.ratio(),
+            why: explanation.why.to_string(),
+        }
+    };
+    let read = application.io_node().into_iter().flat_map(|io_node| io_node.compression()).map(of("read"));
+    application.as_client().compression().map(of("written")).chain(read).collect()
 }
 
 fn members(node: &Node) -> Vec<Member> {

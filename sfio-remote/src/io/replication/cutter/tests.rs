@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use super::super::packer::Carrying;
 use super::super::spool::SpoolWriter;
 use super::super::walk::{Attributes, Walk};
 use super::*;
@@ -57,7 +58,7 @@ pub(in super::super) fn cutter_of(top: &Path, to: tokio::sync::mpsc::Sender<NewC
         tree: Tree::open(top).expect("a folder"),
         graft: None,
         index: ChunkIndex::default(),
-        compression: Compression::None,
+        packer: ChunkPacker::new(Compression::Never, Carrying::default()),
         object: 0,
         offset: 0,
         record: None,

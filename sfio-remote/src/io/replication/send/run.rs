@@ -8,6 +8,7 @@ use super::super::cutter::{Cutter, Cutting, NewChunk};
 use super::super::error::{Outcome, local};
 use super::super::job::Job;
 use super::super::meter::Meter;
+use super::super::packer::ChunkPacker;
 use super::super::parts::Parts;
 use super::super::prefetch::Prefetch;
 use super::super::reclaim::reclaim_condemned;
@@ -90,6 +91,7 @@ impl Run {
         let tree = Tree::open(&sending.source).map_err(here)?;
         let index = known.map_err(|error| local("a temporary file", error))?;
         let (compression, object) = (sending.options.compression, self.numbers.own());
+        let carrying = self.window.carrying().clone();
         let (record, wounds) = (base.record.clone(), std::mem::take(&mut base.wounds));
         let meter = Arc::clone(&sending.job.meter);
         let old_manifest = base.take_manifest();
@@ -97,8 +99,8 @@ impl Run {
             Prefetch::start(sending.options.jobs, &sending.source, &survey.planned).map_err(here)?;
         let mut cutting = Production::begin(CHUNKS_AHEAD, move |to| {
             let Survey { planned, graft, .. } = survey;
-            let cutter =
-                Cutter { tree, graft, index, compression, object, offset: 0, record, wounds, to, meter };
+            let packer = ChunkPacker::new(compression, carrying);
+            let cutter = Cutter { tree, graft, index, packer, object, offset: 0, record, wounds, to, meter };
             cutter.run(&planned, old_manifest.as_ref(), &prefetch)
         });
         while let Some(NewChunk { chunk, bytes }) = cutting.next().await {

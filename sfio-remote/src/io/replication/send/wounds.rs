@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::compression::{self, Level};
 use crate::replication::{ChunkRef, Codec, Compression, Extent, Hash, Healed, SignedRecord};
 
 /// A record has at most so many healed places; what is beyond stays damaged in older generations.
@@ -38,9 +39,9 @@ impl Wounds {
     pub(in crate::io::replication) fn compression_of(&self, hash: &Hash) -> Option<Compression> {
         let place = self.open.get(hash)?.first()?;
         Some(match place.codec {
-            Codec::Plain => Compression::None,
-            Codec::Lz4 => Compression::Lz4,
-            Codec::Zstd => Compression::Zstd,
+            Codec::Plain => Compression::Never,
+            Codec::Lz4 => Compression::Always(compression::Codec::Lz4),
+            Codec::Zstd => Compression::Always(compression::Codec::Zstd(Level::DEFAULT)),
         })
     }
 

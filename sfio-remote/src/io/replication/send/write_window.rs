@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::super::dataset::{DataSet, Opening};
+use super::super::packer::Carrying;
 use super::super::throttle::Throttle;
 use crate::client::{Durability, OpenMode};
 use crate::io::FileError;
@@ -35,6 +36,8 @@ pub(super) struct WriteWindow {
     writes: VecDeque<(u64, Errand)>,
     /// The end of the last write that is known to have arrived.
     arrived: u64,
+    /// What the network does with them.
+    carrying: Carrying,
     /// When the latest writes arrived, at most `MOST_WRITES` of them.
     arrivals: VecDeque<Instant>,
     /// Whether something was written that only a sync makes durable.
@@ -58,6 +61,7 @@ impl WriteWindow {
             waiting: None,
             writes: VecDeque::new(),
             arrived: 0,
+            carrying: Carrying::default(),
             arrivals: VecDeque::new(),
             is_unsynced: false,
         }
@@ -74,6 +78,11 @@ impl WriteWindow {
         if write.length >= WRITE { self.flush(Durability::OnFlush).await } else { Ok(()) }
     }
 
+    /// What the network does with the writes.
+    pub(super) fn carrying(&self) -> &Carrying {
+        &self.carrying
+    }
+
     /// The end of the part of the object that has arrived, without waiting for more of it.
     pub(super) async fn arrived(&mut self) -> Result<u64, FileError> {
         while self.writes.front().is_some_and(|(_, write)| write.is_finished()) {
@@ -86,6 +95,7 @@ impl WriteWindow {
     pub(super) async fn next_arrival(&mut self) -> Result<bool, FileError> {
         let Some((end, write)) = self.writes.pop_front() else { return Ok(false) };
         finish(write).await?;
+        self.carrying.arrived(end.saturating_sub(self.arrived));
         self.arrived = end;
         if self.arrivals.len() == MOST_WRITES {
             self.arrivals.pop_front();
@@ -114,6 +124,7 @@ impl WriteWindow {
         self.is_unsynced |= durability != Durability::OnEveryCall;
         self.throttle.pass(length as u64).await;
         while self.writes.len() >= self.most() {
+            self.carrying.waits();
             self.next_arrival().await?;
         }
         let (object, end) = (self.object.clone(), offset + length as u64);

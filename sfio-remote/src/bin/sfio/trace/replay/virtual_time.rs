@@ -7,6 +7,7 @@ use bytes::Bytes;
 use fec_transport::sim::{LinkSpec, Scene};
 use sfio_remote::client::operations::{Open, Read, SetLength, Write};
 use sfio_remote::client::{Durability, FileId, OpenMode, OperationError, Receipt};
+use sfio_remote::compression::Compression;
 use sfio_remote::request::RegionsRead;
 use sfio_remote::sim::{Cluster, ClusterConfig};
 use sfio_trace::record::{Micros, Operation};
@@ -102,6 +103,7 @@ fn lay_out(
             stripe_unit: storage.stripe_unit,
             mode: OpenMode::Create,
             durability: Durability::None,
+            compression: Compression::Never,
         });
         let opened = opened.or_fail(Exit::Failed, "a file of the trace")?[0].file;
         if length > 0 {

@@ -1,0 +1,518 @@
+//! The rule: which codec makes a frame arrive soonest.
+//!
+//! `[tpc §6]` leaves it open when compressing pays. Of s bytes, packing takes s / (C·p) with p processors, the network
+//! r·s / B, unpacking s / D. Where there are processors with nothing else to do, these go on at the same time for
+//! several frames, and the slowest of them counts; where there are none, one takes from the other, and their sum counts,
+//! as in the paper's stages, which follow one another.
+//!
+//! Before that: when the network never makes us wait, nothing is compressed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::{Codec, Level, MAX_FRAME_BYTES, Packing, Trial};
+
+/// What the rule chooses from, cheapest first.
+pub const CANDIDATES: [Codec; 6] = [
+    Codec::Plain,
+    Codec::Lz4,
+    Codec::Zstd(Level::of(-5)),
+    Codec::Zstd(Level::of(1)),
+    Codec::Zstd(Level::of(3)),
+    Codec::Zstd(Level::of(9)),
+];
+
+/// What each of them packs at least on one processor of today, in bytes per second, if data is of the harder kind. What
+/// cannot be fast enough by four times that is not even tried.
+const SPEEDS: [f64; 6] = [f64::INFINITY, 300e6, 300e6, 150e6, 80e6, 25e6];
+
+/// Another codec must be so much better than the one in use.
+const HYSTERESIS: f64 = 0.03;
+/// Of those that are equally good up to this, the cheapest is taken.
+const EQUAL: f64 = 0.01;
+/// With fewer idle processors than that, packing takes from what carries the data.
+const LEAST_PROCESSORS: f64 = 0.5;
+/// A ratio that differs so much from what it was says that this is other data.
+const OTHER_DATA: f64 = 0.15;
+/// Trials may take such a share of the time that the frames between them take.
+const TRIALS: f64 = 0.01;
+/// How many frames lie between two trials.
+const INTERVAL: (f64, f64) = (6.0, 256.0);
+/// How much a new measurement counts beside the old ones: of a frame, and of a trial, of which there are few.
+const NEW: f64 = 0.3;
+const NEW_TRIAL: f64 = 0.8;
+/// How many subfiles are remembered.
+const MOST_STREAMS: usize = 64;
+
+/// How it is where a frame is to be sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Circumstances {
+    /// What the network carries to that peer, in bit/s.
+    pub rate_bps: f64,
+    /// Whether it makes us wait.
+    pub network_waits: bool,
+    /// Processors with nothing else to do than to pack, for this peer.
+    pub idle_processors: f64,
+}
+
+/// What is to be done with the next bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Choice {
+    /// Nothing, until the trial that is under way has ended.
+    Later,
+    /// Nothing, until these codecs were tried on them.
+    Try(Vec<Codec>),
+    /// A frame.
+    Frame {
+        /// How it is packed.
+        codec: Codec,
+        /// What is tried on it beside that, so that a better codec is found.
+        trial: Vec<Codec>,
+        /// Why.
+        why: Why,
+    },
+}
+
+/// Why frames are packed as they are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Why {
+    /// Somebody said so.
+    Always,
+    /// The network never makes us wait.
+    NetworkDoesNotWait,
+    /// Nothing arrives sooner.
+    Soonest {
+        /// What the network is believed to carry, in bit/s.
+        rate_bps: f64,
+        /// Processors with nothing else to do.
+        idle_processors: f64,
+        /// How long a byte takes, over how long a plain one takes.
+        of_plain: f64,
+    },
+}
+
+/// What was done with what was sent to a peer, and why.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Explanation {
+    /// How the last frame was packed.
+    pub codec: Codec,
+    /// Why.
+    pub why: Why,
+    /// Bytes of all frames before they were packed.
+    pub plain_bytes: u64,
+    /// And after that.
+    pub packed_bytes: u64,
+}
+
+/// What a codec does with some kind of data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Estimate {
+    /// What is left of a byte.
+    ratio: f64,
+    /// Seconds a byte takes to pack, and to unpack, on one processor.
+    packing: f64,
+    unpacking: f64,
+}
+
+/// What is known of the bytes of one subfile.
+#[derive(Debug, Default)]
+struct Stream {
+    estimates: BTreeMap<Codec, Estimate>,
+    current: Option<Codec>,
+    is_being_tried: bool,
+    frames_since_trial: f64,
+    /// How long the last trial took, in seconds.
+    trial_seconds: f64,
+    /// The data has changed, so that all is to be tried again.
+    has_changed: bool,
+    last_used: u64,
+}
+
+/// Chooses codecs, and learns from what they do.
+#[derive(Debug, Default)]
+pub struct Rule {
+    streams: BTreeMap<String, Stream>,
+    choices: u64,
+}
+
+impl Rule {
+    /// What is done with the next bytes of a stream of similar data. Whoever is told to try codecs tells what came of
+    /// it by [`tried`](Self::tried); until then the answer is [`Choice::Later`], or the trial goes on beside.
+    pub fn choose(&mut self, stream: &str, packing: Packing, circumstances: &Circumstances) -> Choice {
+        self.choices += 1;
+        let choices = self.choices;
+        if !self.streams.contains_key(stream) {
+            self.forget_oldest();
+            self.streams.insert(stream.to_owned(), Stream::default());
+        }
+        let Some(stream) = self.streams.get_mut(stream) else { return Choice::Later };
+        stream.last_used = choices;
+        stream.choose(packing, circumstances)
+    }
+
+    /// What a codec did with a frame.
+    pub fn learned(&mut self, stream: &str, trial: &Trial) {
+        if let Some(stream) = self.streams.get_mut(stream) {
+            stream.learn(trial, NEW);
+        }
+    }
+
+    /// What came of a trial.
+    pub fn tried(&mut self, stream: &str, trials: &[Trial]) {
+        if let Some(stream) = self.streams.get_mut(stream) {
+            stream.tried(trials);
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if self.streams.len() >= MOST_STREAMS {
+            let oldest = self.streams.iter().min_by_key(|(_, stream)| stream.last_used);
+            if let Some(name) = oldest.map(|(name, _)| name.clone()) {
+                self.streams.remove(&name);
+            }
+        }
+    }
+}
+
+impl Stream {
+    fn choose(&mut self, packing: Packing, circumstances: &Circumstances) -> Choice {
+        let is_plain = self.current.is_none_or(|codec| codec == Codec::Plain);
+        if !circumstances.network_waits && is_plain {
+            self.current = Some(Codec::Plain);
+            return Choice::Frame { codec: Codec::Plain, trial: Vec::new(), why: Why::NetworkDoesNotWait };
+        }
+        let worth_trying = || circumstances.worth_trying(packing);
+        if self.estimates.is_empty() {
+            if std::mem::replace(&mut self.is_being_tried, true) {
+                return Choice::Later;
+            }
+            return Choice::Try(worth_trying());
+        }
+        let times = self.times(packing, circumstances);
+        let (codec, time) = self.soonest(&times);
+        self.current = Some(codec);
+        self.frames_since_trial += 1.0;
+        let trial = match self.is_trial_due(time) {
+            false => Vec::new(),
+            true if self.has_changed => worth_trying(),
+            true => self.runner_up(&times, codec, circumstances, packing),
+        };
+        self.is_being_tried |= !trial.is_empty();
+        let plain = circumstances.plain_time();
+        let why = Why::Soonest {
+            rate_bps: circumstances.rate_bps,
+            idle_processors: circumstances.idle_processors,
+            of_plain: time / plain,
+        };
+        Choice::Frame { codec, trial, why }
+    }
+
+    /// How long a byte takes with each codec of which that is known, cheapest codec first.
+    fn times(&self, packing: Packing, circumstances: &Circumstances) -> Vec<(Codec, f64)> {
+        let known = self.estimates.iter().filter(|(codec, _)| packing.allows(codec.format()));
+        let times = known.map(|(codec, estimate)| (*codec, circumstances.time(estimate)));
+        std::iter::once((Codec::Plain, circumstances.plain_time())).chain(times).collect()
+    }
+
+    /// The codec to use, and how long a byte takes with it.
+    fn soonest(&self, times: &[(Codec, f64)]) -> (Codec, f64) {
+        let best = times.iter().map(|(_, time)| *time).fold(f64::INFINITY, f64::min);
+        let within = |share: f64| move |(_, time): &&(Codec, f64)| *time <= best * (1.0 + share);
+        let current = times.iter().filter(within(HYSTERESIS)).find(|(codec, _)| Some(*codec) == self.current);
+        let cheapest = times.iter().find(within(EQUAL));
+        current.or(cheapest).copied().unwrap_or((Codec::Plain, best))
+    }
+
+    /// What is tried now and then: the second best codec, the one that was not tried so far because the network was too
+    /// fast for it, and the one in use, so that all are compared on the same bytes.
+    fn runner_up(
+        &self,
+        times: &[(Codec, f64)],
+        codec: Codec,
+        circumstances: &Circumstances,
+        packing: Packing,
+    ) -> Vec<Codec> {
+        let unknown = circumstances.worth_trying(packing).into_iter();
+        let unknown = unknown.filter(|codec| !self.estimates.contains_key(codec));
+        let others = times.iter().filter(|(other, _)| *other != codec && *other != Codec::Plain);
+        let second = others.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(codec, _)| *codec);
+        let current = Some(codec).filter(|codec| *codec != Codec::Plain);
+        current.into_iter().chain(second).chain(unknown).collect()
+    }
+
+    /// `time` is how long a byte takes now.
+    fn is_trial_due(&self, time: f64) -> bool {
+        let frame = time * MAX_FRAME_BYTES as f64;
+        let interval = (self.trial_seconds / (TRIALS * frame)).clamp(INTERVAL.0, INTERVAL.1);
+        !self.is_being_tried && (self.has_changed || self.frames_since_trial >= interval)
+    }
+
+    fn tried(&mut self, trials: &[Trial]) {
+        let took = |trial: &Trial| (trial.packing + trial.unpacking.unwrap_or_default()).as_secs_f64();
+        self.is_being_tried = false;
+        self.frames_since_trial = 0.0;
+        self.trial_seconds = trials.iter().map(took).sum();
+        if std::mem::take(&mut self.has_changed) {
+            self.estimates.clear();
+        }
+        trials.iter().for_each(|trial| self.learn(trial, NEW_TRIAL));
+    }
+
+    fn learn(&mut self, trial: &Trial, weight: f64) {
+        let bytes = trial.plain.max(1) as f64;
+        let new = Estimate {
+            ratio: (trial.packed as f64 / bytes).min(1.0),
+            packing: trial.packing.as_secs_f64() / bytes,
+            unpacking: trial.unpacking.unwrap_or(Duration::ZERO).as_secs_f64() / bytes,
+        };
+        let Some(known) = self.estimates.get_mut(&trial.codec) else {
+            self.estimates.insert(trial.codec, new);
+            return;
+        };
+        self.has_changed |= (new.ratio - known.ratio).abs() > OTHER_DATA;
+        let mean = |old: &mut f64, new: f64| *old += weight * (new - *old);
+        mean(&mut known.ratio, new.ratio);
+        mean(&mut known.packing, new.packing);
+        if trial.unpacking.is_some() {
+            mean(&mut known.unpacking, new.unpacking);
+        }
+    }
+}
+
+impl Circumstances {
+    /// Seconds that a byte takes as it is.
+    fn plain_time(&self) -> f64 {
+        8.0 / self.rate_bps.max(1.0)
+    }
+
+    /// Seconds that a byte takes.
+    fn time(&self, estimate: &Estimate) -> f64 {
+        let Estimate { ratio, packing, unpacking } = *estimate;
+        let carried = ratio * self.plain_time();
+        match self.idle_processors {
+            processors if processors >= LEAST_PROCESSORS => {
+                (packing / processors).max(carried).max(unpacking)
+            }
+            _ => packing + carried + unpacking,
+        }
+    }
+
+    /// The codecs that may be fast enough for this network.
+    fn worth_trying(&self, packing: Packing) -> Vec<Codec> {
+        let fast_enough = |speed: f64| 4.0 * speed * self.idle_processors.max(1.0) * 8.0 > self.rate_bps;
+        let candidates = CANDIDATES.into_iter().zip(SPEEDS).skip(1);
+        let worth = candidates.filter(|(codec, speed)| packing.allows(codec.format()) && fast_enough(*speed));
+        let mut worth: Vec<Codec> = worth.map(|(codec, _)| codec).collect();
+        if worth.is_empty() {
+            // Zeros are packed faster than any network carries.
+            worth.extend(CANDIDATES.into_iter().skip(1).find(|codec| packing.allows(codec.format())));
+        }
+        worth
+    }
+}
+
+impl Explanation {
+    /// What was left of each byte.
+    pub fn ratio(&self) -> f64 {
+        self.packed_bytes as f64 / self.plain_bytes.max(1) as f64
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Explanation { codec, why, .. } = self;
+        write!(f, "{codec}, {:.1} % of what it was before: {why}", self.ratio() * 100.0)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Why::Always => f.write_str("that was asked for"),
+            Why::NetworkDoesNotWait => f.write_str("the network never makes us wait"),
+            Why::Soonest { rate_bps, idle_processors, of_plain } => write!(
+                f,
+                "the network carries {:.1} Mbit/s, {idle_processors:.1} processors are idle, so it arrives in {:.0} % \
+                 of the time",
+                rate_bps / 1e6,
+                of_plain * 100.0
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MBIT: f64 = 1e6;
+    const ZSTD_1: Codec = Codec::Zstd(Level::of(1));
+
+    fn at(rate_bps: f64, idle_processors: f64) -> Circumstances {
+        Circumstances { rate_bps, network_waits: true, idle_processors }
+    }
+
+    /// A codec that packs and unpacks so many MB/s.
+    fn trial(codec: Codec, ratio: f64, packs: f64, unpacks: f64) -> Trial {
+        let plain = 1_000_000;
+        let seconds = |speed: f64| Duration::from_secs_f64(1.0 / speed);
+        Trial {
+            codec,
+            plain,
+            packed: (ratio * plain as f64) as usize,
+            packing: seconds(packs),
+            unpacking: Some(seconds(unpacks)),
+        }
+    }
+
+    fn chosen(rule: &mut Rule, circumstances: &Circumstances) -> Codec {
+        match rule.choose("s", Packing::AUTO, circumstances) {
+            Choice::Frame { codec, .. } => codec,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A rule that knows what codecs do with its only stream.
+    fn knowing(trials: &[Trial]) -> Rule {
+        let mut rule = Rule::default();
+        assert!(matches!(rule.choose("s", Packing::AUTO, &at(MBIT, 1.0)), Choice::Try(_)));
+        rule.tried("s", trials);
+        rule
+    }
+
+    /// Text on a processor of some years ago.
+    fn text() -> [Trial; 4] {
+        [
+            trial(Codec::Lz4, 0.60, 600.0, 2_000.0),
+            trial(ZSTD_1, 0.40, 400.0, 1_000.0),
+            trial(CANDIDATES[4], 0.37, 200.0, 1_000.0),
+            trial(CANDIDATES[5], 0.33, 45.0, 1_000.0),
+        ]
+    }
+
+    /// `[tpc §5]`: LZO on integers packs 185 and unpacks 171 MB/s and leaves 51 %, on floats 106, 92 and 77 %; the
+    /// network carries 12.5 MB/s. Its stages follow one another: 34.9 % are won for the one, 2.4 % are lost for the
+    /// other.
+    #[test]
+    fn with_the_papers_own_speeds_integers_are_compressed_and_floats_are_not_in_serial_stages() {
+        let serial = at(100.0 * MBIT, 0.0);
+        let integers = trial(Codec::Lz4, 0.51, 185.0, 171.0);
+        let floats = trial(Codec::Lz4, 0.77, 106.0, 92.0);
+        assert_eq!(chosen(&mut knowing(&[integers]), &serial), Codec::Lz4);
+        assert_eq!(chosen(&mut knowing(&[floats]), &serial), Codec::Plain);
+        let won = |trial: &Trial| {
+            let mut stream = Stream::default();
+            stream.learn(trial, NEW);
+            1.0 - serial.time(&stream.estimates[&Codec::Lz4]) / serial.plain_time()
+        };
+        assert!((won(&integers) - 0.349).abs() < 0.001, "{}", won(&integers));
+        assert!((won(&floats) + 0.024).abs() < 0.001, "{}", won(&floats));
+        // With a processor for the codec floats are worth it as well.
+        assert_eq!(chosen(&mut knowing(&[floats]), &at(100.0 * MBIT, 1.0)), Codec::Lz4);
+    }
+
+    #[test]
+    fn the_slower_the_network_the_harder_it_is_tried() {
+        let mut last = Codec::Plain;
+        for rate in [100_000.0, 3_000.0, 500.0, 10.0] {
+            let codec = chosen(&mut knowing(&text()), &at(rate * MBIT, 1.0));
+            assert!(codec >= last, "{rate} Mbit/s: {codec}");
+            last = codec;
+        }
+        assert_eq!(last, CANDIDATES[5]);
+        assert_eq!(chosen(&mut knowing(&text()), &at(100_000.0 * MBIT, 1.0)), Codec::Plain);
+    }
+
+    #[test]
+    fn a_network_that_never_makes_us_wait_has_nothing_compressed_nor_tried() {
+        let mut rule = Rule::default();
+        let idle = Circumstances { network_waits: false, ..at(MBIT, 2.0) };
+        for _ in 0..1_000 {
+            let choice = rule.choose("s", Packing::AUTO, &idle);
+            assert_eq!(
+                choice,
+                Choice::Frame { codec: Codec::Plain, trial: Vec::new(), why: Why::NetworkDoesNotWait }
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_only_a_little_better_does_not_replace_what_is_in_use() {
+        let mut rule =
+            knowing(&[trial(Codec::Lz4, 0.50, 2_000.0, 2_000.0), trial(ZSTD_1, 0.60, 2_000.0, 2_000.0)]);
+        assert_eq!(chosen(&mut rule, &at(MBIT, 1.0)), Codec::Lz4);
+        for _ in 0..20 {
+            rule.learned("s", &trial(ZSTD_1, 0.49, 2_000.0, 2_000.0));
+        }
+        assert_eq!(chosen(&mut rule, &at(MBIT, 1.0)), Codec::Lz4, "2 % are not enough");
+        for _ in 0..20 {
+            rule.learned("s", &trial(ZSTD_1, 0.40, 2_000.0, 2_000.0));
+        }
+        assert_eq!(chosen(&mut rule, &at(MBIT, 1.0)), ZSTD_1);
+    }
+
+    /// Once everything was found incompressible, nothing would be tried any more.
+    #[test]
+    fn data_that_begins_to_shrink_is_noticed_because_something_is_tried_now_and_then() {
+        let random = |codec| trial(codec, 1.0, 1_000.0, 1_000.0);
+        let mut rule = knowing(&CANDIDATES[1..].iter().map(|codec| random(*codec)).collect::<Vec<_>>());
+        let text = text();
+        for frame in 0..INTERVAL.1 as usize * 2 {
+            let Choice::Frame { codec, trial, .. } = rule.choose("s", Packing::AUTO, &at(100.0 * MBIT, 1.0))
+            else {
+                panic!("it is known");
+            };
+            if codec != Codec::Plain {
+                assert!(frame < 64, "frame {frame}");
+                return;
+            }
+            let known = |codec: &Codec| text.iter().find(|trial| trial.codec == *codec);
+            let trials: Vec<Trial> = trial.iter().filter_map(known).copied().collect();
+            if !trial.is_empty() {
+                rule.tried("s", &trials);
+            }
+        }
+        panic!("it was never noticed");
+    }
+
+    #[test]
+    fn of_many_subfiles_the_latest_are_remembered() {
+        let mut rule = Rule::default();
+        for number in 0..1_000 {
+            rule.choose(&number.to_string(), Packing::AUTO, &at(MBIT, 1.0));
+        }
+        assert_eq!(rule.streams.len(), MOST_STREAMS);
+        assert!(rule.streams.contains_key("999"));
+    }
+
+    proptest! {
+        /// Whatever was measured: the choice is never more than the hysteresis worse than the best, and never worse than
+        /// nothing at all by more.
+        #[test]
+        fn the_regret_is_bounded_by_the_hysteresis(
+            trials in prop::collection::vec((0_usize..5, 0.0_f64..1.0, 1.0_f64..5_000.0, 1.0_f64..5_000.0), 1..30), rates in prop::collection::vec((0.1_f64..100_000.0, 0.0_f64..4.0), 1..10),
+        ) {
+            let trials: Vec<Trial> = trials.into_iter().map(|(codec, ratio, packs, unpacks)| trial(CANDIDATES[codec + 1], ratio, packs, unpacks)).collect();
+            let mut rule = knowing(&trials);
+            for (rate, processors) in rates {
+                let circumstances = at(rate * MBIT, processors);
+                let codec = chosen(&mut rule, &circumstances);
+                let times = rule.streams["s"].times(Packing::AUTO, &circumstances);
+                let best = times.iter().map(|(_, time)| *time).fold(f64::INFINITY, f64::min);
+                let own = times.iter().find(|(other, _)| *other == codec).expect("it is known").1;
+                prop_assert!(own <= best * (1.0 + HYSTERESIS) * 1.000_001, "{codec}: {own} {best}");
+            }
+        }
+
+        #[test]
+        fn only_formats_that_the_request_names_are_used(lz4: bool, rate in 1.0_f64..10_000.0) {
+            let packing = Packing::ByRule { lz4, zstd: !lz4 };
+            let mut rule = knowing(&text());
+            let Choice::Frame { codec, trial, .. } = rule.choose("s", packing, &at(rate * MBIT, 1.0)) else { panic!("known") };
+            prop_assert!(packing.allows(codec.format()));
+            prop_assert!(trial.iter().all(|codec| packing.allows(codec.format())));
+        }
+    }
+}

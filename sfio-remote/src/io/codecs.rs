@@ -1,0 +1,203 @@
+//! Codec jobs on threads: a clock for each, and how many processors have nothing else to do.
+
+use std::cell::RefCell;
+use std::fs;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use tokio::time::Instant;
+
+use super::threads;
+use crate::compression::{Codec, CodecJob, CodecResult, Coder, Format, Processor, Trial, UnpackError};
+
+/// How often it is looked at what the processors do.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+thread_local! {
+    /// What Zstandard needs between two jobs of one thread.
+    static CODER: RefCell<Coder> = RefCell::default();
+}
+
+/// How many processors have nothing else to do than codec jobs. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct Idleness(Arc<Mutex<Looks>>);
+
+#[derive(Debug)]
+struct Looks {
+    at: Instant,
+    /// What `/proc/stat` said: time that all processors were idle, and all of their time, in ticks.
+    ticks: Option<(u64, u64)>,
+    /// What jobs have taken since.
+    worked: Duration,
+    idle: f64,
+}
+
+impl Idleness {
+    pub(super) fn new() -> Idleness {
+        let idle = processors().saturating_sub(1).max(1) as f64;
+        let looks = Looks { at: Instant::now(), ticks: ticks(), worked: Duration::ZERO, idle };
+        Idleness(Arc::new(Mutex::new(looks)))
+    }
+
+    /// Carries a job out on this thread.
+    pub(super) fn perform(&self, job: CodecJob) -> CodecResult {
+        CODER.with_borrow_mut(|coder| job.perform(&mut Clocked { coder, idleness: self }))
+    }
+
+    /// A job has taken so long.
+    fn worked(&self, time: Duration) {
+        self.lock().worked += time;
+    }
+
+    fn idle(&self) -> f64 {
+        let mut looks = self.lock();
+        let since = looks.at.elapsed();
+        if since < INTERVAL {
+            return looks.idle;
+        }
+        let now = ticks();
+        if let (Some(before), Some(now)) = (looks.ticks, now)
+            && now.1 > before.1
+        {
+            let share = now.0.saturating_sub(before.0) as f64 / (now.1 - before.1) as f64;
+            // What jobs themselves take is theirs already.
+            let own = looks.worked.as_secs_f64() / since.as_secs_f64();
+            looks.idle = share * processors() as f64 + own;
+        }
+        (looks.at, looks.ticks, looks.worked) = (Instant::now(), now, Duration::ZERO);
+        looks.idle
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Looks> {
+        // Each change is a few statements without a panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many processors there are.
+pub(super) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Idle and all time of the processors, in ticks; none where there is no such file.
+fn ticks() -> Option<(u64, u64)> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    parse_ticks(&text)
+}
+
+/// The first line of `/proc/stat`: user, nice, system, idle, waiting for disks, interrupts and so on. Guests are counted
+/// as users already.
+fn parse_ticks(text: &str) -> Option<(u64, u64)> {
+    let line = text.lines().next()?.strip_prefix("cpu ")?;
+    let fields: Vec<u64> =
+        line.split_ascii_whitespace().take(8).map_while(|field| field.parse().ok()).collect();
+    let idle = fields.get(3)? + fields.get(4)?;
+    Some((idle, fields.iter().sum()))
+}
+
+/// A coder for a thread of its own, with the thread's clock. In a simulation nothing takes any time, so that everything
+/// stays a function of the seed.
+#[derive(Debug)]
+pub(in crate::io) struct Worker {
+    coder: Coder,
+    /// None in a simulation.
+    idleness: Option<Idleness>,
+}
+
+impl Worker {
+    pub(in crate::io) fn new() -> Worker {
+        Worker { coder: Coder::default(), idleness: (!threads::are_in_turn()).then(Idleness::new) }
+    }
+
+    /// How many processors have nothing else to do.
+    pub(in crate::io) fn idle_processors(&self) -> f64 {
+        self.idleness.as_ref().map_or(1.0, Idleness::idle)
+    }
+
+    /// What a codec makes of some bytes, and what that was like.
+    pub(in crate::io) fn pack(&mut self, codec: Codec, plain: &[u8]) -> (Option<Vec<u8>>, Trial) {
+        let (packed, packing) = Processor::pack(self, codec, plain);
+        let length = packed.as_ref().map_or(plain.len(), Vec::len);
+        (packed, Trial { codec, plain: plain.len(), packed: length, packing, unpacking: None })
+    }
+}
+
+impl Processor for Worker {
+    fn pack(&mut self, codec: Codec, plain: &[u8]) -> (Option<Vec<u8>>, Duration) {
+        match &self.idleness {
+            Some(idleness) => Clocked { coder: &mut self.coder, idleness }.pack(codec, plain),
+            None => (self.coder.pack(codec, plain), Duration::ZERO),
+        }
+    }
+
+    fn unpack(
+        &mut self,
+        format: Format,
+        packed: &[u8],
+        plain: usize,
+    ) -> (Result<Vec<u8>, UnpackError>, Duration) {
+        match &self.idleness {
+            Some(idleness) => Clocked { coder: &mut self.coder, idleness }.unpack(format, packed, plain),
+            None => (self.coder.unpack(format, packed, plain), Duration::ZERO),
+        }
+    }
+
+    fn idle(&mut self) -> f64 {
+        self.idle_processors()
+    }
+}
+
+/// A coder with the clock of its thread: what others take of the processor meanwhile does not count.
+struct Clocked<'a> {
+    coder: &'a mut Coder,
+    idleness: &'a Idleness,
+}
+
+impl Clocked<'_> {
+    fn timed<R>(&mut self, work: impl FnOnce(&mut Coder) -> R) -> (R, Duration) {
+        let began = thread_time();
+        let result = work(self.coder);
+        let took = thread_time().saturating_sub(began);
+        self.idleness.worked(took);
+        (result, took)
+    }
+}
+
+impl Processor for Clocked<'_> {
+    fn pack(&mut self, codec: Codec, plain: &[u8]) -> (Option<Vec<u8>>, Duration) {
+        self.timed(|coder| coder.pack(codec, plain))
+    }
+
+    fn unpack(
+        &mut self,
+        format: Format,
+        packed: &[u8],
+        plain: usize,
+    ) -> (Result<Vec<u8>, UnpackError>, Duration) {
+        self.timed(|coder| coder.unpack(format, packed, plain))
+    }
+
+    fn idle(&mut self) -> f64 {
+        self.idleness.idle()
+    }
+}
+
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    // Neither is negative, and nanoseconds are below a second.
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_time_is_that_of_nothing_to_do_and_of_waiting_for_disks() {
+        let text = "cpu  10 1 20 300 40 5 6 7 8 9\ncpu0 1 2 3 4\n";
+        assert_eq!(parse_ticks(text), Some((340, 389)));
+        assert_eq!(parse_ticks("cpu  10 1 20\n"), None);
+        assert_eq!(parse_ticks("something else"), None);
+    }
+}
