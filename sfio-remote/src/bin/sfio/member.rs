@@ -97,10 +97,11 @@ pub(crate) fn log_to_stderr(usual: &str, format: LogFormat) {
     let colours =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Text => log.with_ansi(colours).init(),
-        LogFormat::Json => log.json().init(),
-    }
+    // A command that is one member after another begins its log with the first.
+    let _ = match format {
+        LogFormat::Text => log.with_ansi(colours).try_init(),
+        LogFormat::Json => log.json().try_init(),
+    };
 }
 
 async fn serve(membership: Membership, options: &Options) -> Result<(), Failure> {
