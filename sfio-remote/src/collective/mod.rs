@@ -1,8 +1,8 @@
 //! Collective calls: what all ranks of a parallel program read or write of a file at the same step, done together.
 //!
 //! Many ranks with many small pieces each would ask each I/O node for each of them, over sessions of their own. In two
-//! phases a few of them, the **aggregators**, collect the pieces by the network between the ranks, and ask the I/O nodes
-//! for large ones. `[tpc §3]`, docs/collective.md
+//! phases a few of them, the **aggregators**, collect the pieces by the network between the ranks, and ask the I/O
+//! nodes for large ones. `[tpc §3]`, docs/collective.md
 //!
 //! ```text
 //!  each rank                                                       each aggregator, too
@@ -17,8 +17,8 @@
 //!    ▼      all tell all how it ended
 //! ```
 //!
-//! Holes between pieces are never filled, and nothing is read back: lists carry them as they are. A read is the same with
-//! the data on its way back, and without grants.
+//! Holes between pieces are never filled, and nothing is read back: lists carry them as they are. A read is the same
+//! with the data on its way back, and without grants.
 //!
 //! [`Participant`] is one rank of a [`Group`] and does no I/O: messages go through the group, and work at the file is
 //! given out as [`FileWork`] and comes back as [`WorkDone`]. The module `io::collective` has groups of threads and

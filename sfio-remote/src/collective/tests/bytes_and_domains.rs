@@ -254,7 +254,8 @@ fn every_byte_of_any_lists_arrives_and_those_travel_that_must() {
     }
 }
 
-/// Mesh nodes whose owner is not their aggregator, by the number of processes. `[tpc, Table 3]` has these times the load.
+/// Mesh nodes whose owner is not their aggregator, by the number of processes: `[tpc, Table 3]` has these times the
+/// load.
 const OFF_AGGREGATOR: [(usize, u64); 4] = [(4, 35_998), (8, 44_561), (16, 45_866), (32, 46_372)];
 
 const MESH_NODES: u64 = 47_200;

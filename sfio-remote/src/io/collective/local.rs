@@ -10,8 +10,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::member::{GroupMember, Link};
 use crate::collective::{Arrival, Group, Rank};
 
-/// A group of `size` ranks within this process, by rank: each is for a task or a thread of its own. A rank that is dropped,
-/// as when its thread panics, is lost to the others.
+/// A group of `size` ranks within this process, by rank: each is for a task or a thread of its own. A rank that is
+/// dropped, as when its thread panics, is lost to the others.
 ///
 /// # Panics
 /// If `size` is 0, or 2³² and more.

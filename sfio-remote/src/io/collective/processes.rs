@@ -57,9 +57,9 @@ pub enum JoinError {
     },
 }
 
-/// Joins the group of `size` processes that meet in `folder`, as one of its ranks. All of them run on one machine and may
-/// write there; whoever may enter the folder can take part, so that it should be the job's alone. What is left of it is
-/// removed when the group is complete.
+/// Joins the group of `size` processes that meet in `folder`, as one of its ranks. All of them run on one machine and
+/// may write there; whoever may enter the folder can take part, so that it should be the job's alone. What is left of
+/// it is removed when the group is complete.
 ///
 /// A process that ends, in whatever way, is lost to the others at once. One that is stopped is not.
 ///
