@@ -57,7 +57,7 @@ impl Packing {
     pub fn bits(self) -> u16 {
         match self {
             Packing::Raw | Packing::Always(Codec::Plain) => 0,
-            Packing::ByRule { lz4, zstd } => u16::from(lz4) * LZ4 | u16::from(zstd) * ZSTD,
+            Packing::ByRule { lz4, zstd } => (u16::from(lz4) * LZ4) | (u16::from(zstd) * ZSTD),
             Packing::Always(Codec::Lz4) => ALWAYS | LZ4,
             Packing::Always(Codec::Zstd(level)) => {
                 ALWAYS | ZSTD | u16::from_be_bytes([level.number() as u8, 0])
