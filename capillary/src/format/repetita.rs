@@ -35,22 +35,16 @@ pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let mut lines = lines(text, &[]);
     let end = text.trim_end().len();
     let mut draft = Draft { directed: true, ..Draft::default() };
-    for (line, words) in NODES.rows(&mut lines, end)? {
+    NODES.rows(&mut lines, end, |line, words| {
         let (x, y) = (words[1].parse().ok(), words[2].parse().ok());
         let (id, label) = (draft.nodes.len().to_string(), Some(words[0].to_string()));
         draft.nodes.push(DraftNode { place: line.place.into(), id, label, x, y });
-    }
-    for (line, words) in EDGES.rows(&mut lines, end)? {
-        let mut attributes: BTreeMap<String, String> =
-            [("weight", words[3]), ("bw", words[4])].map(|(name, value)| (name.into(), value.into())).into();
-        attributes.insert("delay".into(), format!("{}us", words[5]));
-        if let Ok(delay) = words[5].parse::<f64>() {
-            attributes.insert("delay_ms".into(), (delay / 1e3).to_string());
-        }
+    })?;
+    EDGES.rows(&mut lines, end, |line, words| {
         let [id, from, to] = [0, 1, 2].map(|column| words[column].to_string());
-        let id = Some(id);
+        let (id, attributes) = (Some(id), attributes(words[3], words[4], words[5]));
         draft.links.push(DraftLink { place: line.place.into(), from, to, id, directed: None, attributes });
-    }
+    })?;
     match lines.next() {
         Some(line) if line.words().first() != Some(&DEMANDS.name) => {
             Err(line.expected("EDGES", "the end of the file, or DEMANDS, after as many edges as it says"))
@@ -59,25 +53,40 @@ pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     }
 }
 
+/// An edge's attributes by the names that the header gives them, and its delay as every format has it.
+fn attributes(weight: &str, bandwidth: &str, delay: &str) -> BTreeMap<String, String> {
+    let mut attributes = BTreeMap::from([
+        ("bw".to_string(), bandwidth.to_string()),
+        ("delay".into(), [delay, "us"].concat()),
+        ("weight".into(), weight.into()),
+    ]);
+    if let Ok(delay) = delay.parse::<f64>() {
+        attributes.insert("delay_ms".into(), (delay / 1e3).to_string());
+    }
+    attributes
+}
+
 /// The demands of a file, alone or behind its graph.
 pub(super) fn demands(text: &str) -> Result<Vec<Entry>, Fault> {
     let end = text.trim_end().len();
     let mut lines = lines(text, &[]).skip_while(|line| line.words().first() != Some(&DEMANDS.name));
-    let rows = DEMANDS.rows(&mut lines, end)?;
-    let entry = |(line, words): (Line<'_>, Vec<&str>)| {
+    let mut demands = Vec::new();
+    DEMANDS.rows(&mut lines, end, |line, words| {
         let [from, to, amount] = [1, 2, 3].map(|column| words[column].to_string());
-        Entry { place: Place::Byte(line.place), from, to, amount }
-    };
-    Ok(rows.into_iter().map(entry).collect())
+        demands.push(Entry { place: Place::Byte(line.place), from, to, amount });
+    })?;
+    Ok(demands)
 }
 
 impl Section {
-    /// The rows of the section, as many as it says, behind its header.
+    /// Gives `row` each row of the section, as many as it says, behind its header; a row has as many words as the
+    /// section has columns.
     fn rows<'t>(
         &self,
         lines: &mut impl Iterator<Item = Line<'t>>,
         end: usize,
-    ) -> Result<Vec<(Line<'t>, Vec<&'t str>)>, Fault> {
+        mut row: impl FnMut(Line<'t>, &[&'t str]),
+    ) -> Result<(), Fault> {
         let missing =
             || Fault::expected(end, "end of file", "the rest of a section with as many lines as it says");
         let title = lines.next().ok_or_else(missing)?;
@@ -91,16 +100,17 @@ impl Section {
         if header.words().first() != Some(&"label") {
             return Err(header.expected(self.name, "a header that begins with \"label\""));
         }
-        let mut rows = Vec::new();
+        let mut words = Vec::with_capacity(self.columns);
         for index in 0..count {
             let line = lines.next().ok_or_else(missing)?;
-            let words = line.words();
+            words.clear();
+            words.extend(line.text.split_whitespace());
             if words.len() != self.columns {
                 return Err(line.expected(format!("{} {index}", self.name), self.what));
             }
-            rows.push((line, words));
+            row(line, &words);
         }
-        Ok(rows)
+        Ok(())
     }
 }
 
