@@ -2,16 +2,15 @@
 //! in them; a subgraph as the end of an edge stands for all of its nodes.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
+use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode, attributes};
 use crate::format::{Draft, Fault};
 use crate::topology::{Orientation, Topology};
 
 /// Subgraphs within subgraphs: as deep as anyone draws, and no deeper than the stack bears.
 const DEEPEST: usize = 64;
-
-type Attributes = BTreeMap<String, String>;
 
 /// A piece of the file; only strings with backslashes are no slice of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,8 +54,8 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, Fault> {
     while let Some(first) = text[offset..].chars().next() {
         let rest = &text[offset..];
         let comment = if rest.starts_with("/*") { Some("*/") } else { None };
-        let is_line_comment = rest.starts_with("//")
-            || (first == '#' && text[..offset].trim_end_matches(' ').ends_with('\n'));
+        let is_line_comment =
+            rest.starts_with("//") || (first == '#' && text[..offset].trim_end_matches(' ').ends_with('\n'));
         let length = if let Some(end) = comment {
             rest.find(end).map_or(rest.len(), |at| at + 2)
         } else if is_line_comment {
@@ -76,8 +75,7 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, Fault> {
 /// The token at an offset, and its length in the file.
 fn token(text: &str, offset: usize) -> Result<(usize, Token<'_>), Fault> {
     let rest = &text[offset..];
-    let plain =
-        |length: usize| Ok((length, Token { offset, text: rest[..length].into(), quoted: false }));
+    let plain = |length: usize| Ok((length, Token { offset, text: rest[..length].into(), quoted: false }));
     if rest.starts_with('"') {
         return quoted(text, offset);
     }
@@ -268,7 +266,7 @@ impl<'t> Parser<'t> {
     }
 
     fn attributes(&mut self) -> Result<Attributes, Fault> {
-        let mut attributes = Attributes::new();
+        let mut attributes = Attributes::default();
         while self.take("[") {
             while !self.take("]") {
                 if self.take(";") || self.take(",") {
@@ -305,7 +303,7 @@ impl<'t> Parser<'t> {
             let attributes = if is_last { std::mem::take(&mut attributes) } else { attributes.clone() };
             let [from, to] = [from, to].map(|node| self.draft.nodes[node].id.clone());
             let id = attributes.get("id").cloned();
-            let link = DraftLink { place: place.into(), from, to, id, directed: None, attributes };
+            let link = DraftLink { place: place.into(), from, to, id, attributes, ..DraftLink::default() };
             self.draft.links.push(link);
         }
     }

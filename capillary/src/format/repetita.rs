@@ -3,8 +3,9 @@
 //! its documentation (<https://repetita.info.ucl.ac.be/DataFormat.html>) says: bandwidths may have any, and are in
 //! kbit/s in its own files; delays are in microseconds. Every direction of a link is an edge of its own.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
+use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode};
 use crate::format::fault::Place;
 use crate::format::lines::{Line, lines};
@@ -42,8 +43,20 @@ pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     })?;
     EDGES.rows(&mut lines, end, |line, words| {
         let [id, from, to] = [0, 1, 2].map(|column| words[column].to_string());
-        let (id, attributes) = (Some(id), attributes(words[3], words[4], words[5]));
-        draft.links.push(DraftLink { place: line.place.into(), from, to, id, directed: None, attributes });
+        let mut attributes = Attributes::with_capacity(3);
+        attributes.insert("bw", words[4]);
+        attributes.insert("delay", [words[5], "us"].concat());
+        attributes.insert("weight", words[3]);
+        let delay = words[5].parse().ok();
+        draft.links.push(DraftLink {
+            place: line.place.into(),
+            from,
+            to,
+            id: Some(id),
+            delay: delay.and_then(|delay: f64| Duration::try_from_secs_f64(delay / 1e6).ok()),
+            attributes,
+            ..DraftLink::default()
+        });
     })?;
     match lines.next() {
         Some(line) if line.words().first() != Some(&DEMANDS.name) => {
@@ -51,19 +64,6 @@ pub(super) fn read(text: &str) -> Result<Draft, Fault> {
         }
         _ => Ok(draft),
     }
-}
-
-/// An edge's attributes by the names that the header gives them, and its delay as every format has it.
-fn attributes(weight: &str, bandwidth: &str, delay: &str) -> BTreeMap<String, String> {
-    let mut attributes = BTreeMap::from([
-        ("bw".to_string(), bandwidth.to_string()),
-        ("delay".into(), [delay, "us"].concat()),
-        ("weight".into(), weight.into()),
-    ]);
-    if let Ok(delay) = delay.parse::<f64>() {
-        attributes.insert("delay_ms".into(), (delay / 1e3).to_string());
-    }
-    attributes
 }
 
 /// The demands of a file, alone or behind its graph.

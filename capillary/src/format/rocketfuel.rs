@@ -72,9 +72,7 @@ fn links(
         let more = if there.len() >= back.len() { there } else { back };
         links.extend(more.iter().map(|&(from, to, _, place)| (place, from, to)));
     }
-    links.sort_unstable_by(|a, b| {
-        a.0.cmp(&b.0).then_with(|| (id(a.1), id(a.2)).cmp(&(id(b.1), id(b.2))))
-    });
+    links.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| (id(a.1), id(a.2)).cmp(&(id(b.1), id(b.2)))));
     let link = |(place, from, to): (usize, u32, u32)| {
         let (from, to) = (id(from).to_string(), id(to).to_string());
         DraftLink { place: place.into(), from, to, ..DraftLink::default() }

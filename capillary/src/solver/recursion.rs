@@ -156,8 +156,7 @@ impl Recursion {
     }
 
     fn find_chain(&mut self, part: &Part) -> Option<Chain> {
-        let field =
-            &mut Field { balance: &mut self.balance, supply: &mut self.supply, order: &self.order };
+        let field = &mut Field { balance: &mut self.balance, supply: &mut self.supply, order: &self.order };
         self.chains.find(field, part)
     }
 

@@ -85,6 +85,9 @@ pub(super) struct Chains {
     /// The links that are out, by their ends, and nodes with the supplies that they had before.
     taken: Vec<(u32, u32)>,
     changes: Vec<(u32, f64)>,
+    /// Smaller parts are let alone, and at most one node of so many may be suspect.
+    least_part: usize,
+    most_suspects: usize,
     /// How far beyond the known ratio the next trial goes, relative.
     reach: f64,
     /// How many trials failed one after the other, and how many parts are let by because of that.
@@ -100,6 +103,8 @@ impl Chains {
             suspects: Vec::new(),
             taken: Vec::new(),
             changes: Vec::new(),
+            least_part: LEAST_PART,
+            most_suspects: MOST_SUSPECTS,
             reach: 1e-3,
             failures: 0,
             let_by: 0,
@@ -115,7 +120,7 @@ impl Chains {
     /// A chain of cuts through a part. Its links are out afterwards, and the supplies of their ends changed. `None`: the
     /// part is small, not known to carry anything, or falls into large pieces; then it is as it was but for the flow.
     pub(super) fn find(&mut self, field: &mut Field<'_>, part: &Part) -> Option<Chain> {
-        if part.nodes.len() < LEAST_PART || part.bound <= 0.0 {
+        if part.nodes.len() < self.least_part || part.bound <= 0.0 {
             return None;
         }
         if self.let_by > 0 {
@@ -170,7 +175,7 @@ impl Chains {
             self.suspect(field, &rest, tolerance);
             self.take_back(field);
             let found = self.suspects.len();
-            if found == before || found > nodes.len() / MOST_SUSPECTS {
+            if found == before || found >= nodes.len() || found > nodes.len() / self.most_suspects {
                 return Trial::TooFar;
             }
             let Some(peeled) = self.peel(field, nodes, part.noise, limit) else { return Trial::TooFar };
@@ -321,11 +326,8 @@ impl Chains {
                 let slot = network.take_out(index);
                 self.taken.push((node, head));
                 // Full are the links from earlier pieces to later ones.
-                let flow = if there < piece.start {
-                    -network.capacity_back(&slot)
-                } else {
-                    network.capacity(&slot)
-                };
+                let flow =
+                    if there < piece.start { -network.capacity_back(&slot) } else { network.capacity(&slot) };
                 largest = largest.max(flow.abs());
                 self.change(field, node, -flow / growth);
                 self.change(field, head, flow / growth);
@@ -387,5 +389,75 @@ impl Layout {
     /// The place in the whole order at which the place of the small one begins.
     fn outside(&self, place: u32) -> u32 {
         self.begin + place + if place > self.others { self.more } else { 0 }
+    }
+}
+
+#[cfg(all(test, feature = "exact"))]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::strategy::ValueTree;
+
+    use super::*;
+    use crate::certificate::Reckoned;
+    use crate::routing::Routing;
+    use crate::topology::{NodeId, Topology};
+
+    /// The flows by a recursion that looks for chains in parts of three nodes already, proved by its certificate, and
+    /// how many flows the chains took. Capacities are whole numbers.
+    fn by_chains(topology: &Topology, target: NodeId, reach: f64) -> (Routing, usize) {
+        let source = NodeId(0);
+        let mut recursion = Recursion::new(topology, source, target);
+        (recursion.chains.least_part, recursion.chains.most_suspects, recursion.chains.reach) = (3, 1, reach);
+        recursion.run(None);
+        let flows = recursion.chains.effort().max_flows;
+        let reckoned = Reckoned::of(&recursion.certificate(), topology, source, target);
+        let Reckoned { flows: reckoned, certificate } = reckoned.expect("cuts that fit together");
+        let routing = Routing::with_layers(topology, source, target, &reckoned, |_| true).expect("a routing");
+        certificate.verify(topology, &routing).expect("a proof");
+        (routing, flows)
+    }
+
+    fn networks() -> impl Strategy<Value = Topology> {
+        let link = (0_u32..12, 0_u32..12, 1_u32..4);
+        (any::<bool>(), prop::collection::vec(link, 12..48)).prop_map(|(directed, links)| {
+            let orientation = if directed { Orientation::Directed } else { Orientation::Undirected };
+            // A way around keeps every node within reach.
+            let ring = (0..12).map(|node| (node, (node + 1) % 12, 1));
+            let links = ring
+                .chain(links)
+                .map(|(from, to, capacity)| (from.to_string(), to.to_string(), f64::from(capacity)));
+            let links: Vec<_> = links.collect();
+            let links = links.iter().map(|(from, to, capacity)| (from.as_str(), to.as_str(), *capacity));
+            Topology::from_links(orientation, links).expect("links with capacities")
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+
+        #[test]
+        fn chains_give_the_routing_of_rational_numbers(
+            topology in networks(), target in 1_u32..12, reach in prop::sample::select(vec![1e-3, 0.1, 1.0]),
+        ) {
+            let target = NodeId(target);
+            let (routing, _) = by_chains(&topology, target, reach);
+            let exact = crate::exact::solve(&topology, NodeId(0), target).expect("a routing").routing;
+            for (ours, theirs) in routing.links().iter().zip(exact.links()) {
+                prop_assert!((ours.flow - theirs.flow).abs() <= 1e-12, "{ours:?} instead of {theirs:?}");
+            }
+        }
+    }
+
+    /// Without this the test above might compare two recursions without any chain.
+    #[test]
+    fn small_networks_have_chains() {
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        let mut with_chains = 0;
+        for _ in 0..100 {
+            let topology = networks().new_tree(&mut runner).unwrap().current();
+            let (_, flows) = by_chains(&topology, NodeId(6), 0.1);
+            with_chains += usize::from(flows > 0);
+        }
+        assert!(with_chains > 50, "{with_chains} of 100");
     }
 }
