@@ -14,6 +14,7 @@
 //! | Rocketfuel (`.cch`) | `1 @City … ->` | – | – |
 //! | list of links | two nodes a line, then numbers | – | `weight`, `column_4`, …, or names as networkx writes them |
 
+mod attributes;
 mod caida;
 mod csv;
 mod dot;

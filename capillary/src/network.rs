@@ -42,29 +42,44 @@ pub(crate) struct Network {
 impl Network {
     /// The network without flow. Self-loops carry nothing and are left out.
     pub(crate) fn new(topology: &Topology) -> Self {
-        let first = row_starts(topology);
-        let mut live: Vec<u32> = first[..topology.node_count()].to_vec();
+        let links = || topology.links().map(|(_, from, to, link)| (from.0, to.0, link.capacity));
+        Self::of_links(topology.node_count(), links, topology.orientation())
+    }
+
+    /// The network of links (ends and capacity), which are called by their positions.
+    pub(crate) fn of_links<I: Iterator<Item = (u32, u32, f64)>>(
+        nodes: usize,
+        links: impl Fn() -> I,
+        orientation: Orientation,
+    ) -> Self {
+        let numbered = || links().zip(0_u32..).filter(|((from, to, _), _)| from != to);
+        let first = row_starts(nodes, numbered().map(|((from, to, _), _)| (from, to)));
+        let mut live: Vec<u32> = first[..nodes].to_vec();
         let empty = Slot { head: 0, twin: 0, link: 0, residual: 0.0, reverse: 0.0 };
-        let mut slots = vec![empty; first[topology.node_count()] as usize];
-        let undirected = topology.orientation() == Orientation::Undirected;
-        for (id, from, to, link) in topology.links().filter(|(_, from, to, _)| from != to) {
-            let back_capacity = if undirected { link.capacity } else { 0.0 };
-            let there = live[from.index()];
-            let back = live[to.index()];
+        let mut slots = vec![empty; first[nodes] as usize];
+        let undirected = orientation == Orientation::Undirected;
+        for ((from, to, capacity), link) in numbered() {
+            let back_capacity = if undirected { capacity } else { 0.0 };
+            let (there, back) = (live[from as usize], live[to as usize]);
             slots[there as usize] =
-                Slot { head: to.0, twin: back, link: id.0, residual: link.capacity, reverse: back_capacity };
+                Slot { head: to, twin: back, link, residual: capacity, reverse: back_capacity };
             slots[back as usize] = Slot {
-                head: from.0,
+                head: from,
                 twin: there,
-                link: id.0 | BACKWARD,
+                link: link | BACKWARD,
                 residual: back_capacity,
-                reverse: link.capacity,
+                reverse: capacity,
             };
-            live[from.index()] += 1;
-            live[to.index()] += 1;
+            live[from as usize] += 1;
+            live[to as usize] += 1;
         }
-        let capacities = topology.links().map(|(.., link)| link.capacity).collect();
+        let capacities = links().map(|(.., capacity)| capacity).collect();
         Self { first, live, slots, capacities, undirected }
+    }
+
+    /// Whether links carry one way or both.
+    pub(crate) fn orientation(&self) -> Orientation {
+        if self.undirected { Orientation::Undirected } else { Orientation::Directed }
     }
 
     /// The slots of a node that are still there.
@@ -126,6 +141,23 @@ impl Network {
         }
     }
 
+    /// Takes a slot and its twin out.
+    pub(crate) fn take_out(&mut self, index: usize) -> Slot {
+        let slot = self.slots[index];
+        let tail = self.slots[slot.twin as usize].head;
+        for (node, index) in [(tail, index), (slot.head, slot.twin as usize)] {
+            self.live[node as usize] -= 1;
+            self.swap(index, self.live[node as usize] as usize);
+        }
+        slot
+    }
+
+    /// Puts the slot and its twin back that were taken out last of all that are out, between these two nodes.
+    pub(crate) fn put_back(&mut self, tail: u32, head: u32) {
+        self.live[tail as usize] += 1;
+        self.live[head as usize] += 1;
+    }
+
     /// Swaps two slots of one list. Their twins lie in other lists, since there are no self-loops.
     fn swap(&mut self, a: usize, b: usize) {
         self.slots.swap(a, b);
@@ -149,13 +181,13 @@ impl Slot {
 }
 
 /// Where each node's slots start; one more entry for the end of the last.
-fn row_starts(topology: &Topology) -> Vec<u32> {
-    let mut first = vec![0; topology.node_count() + 1];
-    for (_, from, to, _) in topology.links().filter(|(_, from, to, _)| from != to) {
-        first[from.index() + 1] += 1;
-        first[to.index() + 1] += 1;
+fn row_starts(nodes: usize, links: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
+    let mut first = vec![0; nodes + 1];
+    for (from, to) in links {
+        first[from as usize + 1] += 1;
+        first[to as usize + 1] += 1;
     }
-    for node in 0..topology.node_count() {
+    for node in 0..nodes {
         first[node + 1] += first[node];
     }
     first

@@ -326,7 +326,7 @@ fn a_damaged_line_is_an_error_with_its_line_and_what_would_be_right() {
     );
     assert_eq!(
         damaged(ROCKETFUEL, "<1> <3> <3>", "<1> <3> <9>"),
-        "line 3, link 3: \"9\" is no node of the file"
+        "line 3, router 2: \"9\" is no node of the file"
     );
     assert_eq!(damaged(SNAP, "2\t0", "2"), "line 5, link 2: expected as many columns as the first link has");
     assert_eq!(

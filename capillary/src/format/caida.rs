@@ -1,8 +1,6 @@
 //! CAIDA's AS relationships: `provider|customer|-1` and `peer|peer|0` a line, perhaps with a source behind (serial 2).
 //! Links are undirected; their attribute `relationship` is the number.
 
-use std::collections::BTreeMap;
-
 use crate::format::draft::DraftLink;
 use crate::format::lines::{Line, lines};
 use crate::format::{Draft, Fault};
@@ -28,9 +26,9 @@ fn link(line: Line<'_>, index: usize) -> Result<DraftLink, Fault> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match columns.as_slice() {
         [from, to, relationship @ ("-1" | "0" | "1" | "2"), ..] if is_number(from) && is_number(to) => {
-            let attributes = BTreeMap::from([("relationship".to_string(), (*relationship).to_string())]);
+            let attributes = [("relationship", *relationship)].into_iter().collect();
             let (from, to) = ((*from).to_string(), (*to).to_string());
-            Ok(DraftLink { place: line.place.into(), from, to, id: None, directed: None, attributes })
+            Ok(DraftLink { place: line.place.into(), from, to, attributes, ..DraftLink::default() })
         }
         _ => Err(line.expected(format!("link {index}"), "two AS numbers and a relationship, as 1|2|-1")),
     }

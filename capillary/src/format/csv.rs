@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, attributes};
 use crate::format::fault::Place;
 use crate::format::{Draft, Fault, Problem};
@@ -96,9 +97,9 @@ pub(super) fn read(text: &str) -> Result<Draft, Fault> {
             return Err(Fault::expected(place, format!("link {}", draft.links.len()), "two nodes"));
         };
         let named = header.iter().enumerate().filter_map(|(index, name)| Some((name.clone(), cell(index)?)));
-        let mut attributes: BTreeMap<String, String> = named.collect();
+        let mut attributes: Attributes = named.collect();
         let id = attributes.remove("id");
-        draft.links.push(DraftLink { place: place.into(), from, to, id, directed: None, attributes });
+        draft.links.push(DraftLink { place: place.into(), from, to, id, attributes, ..DraftLink::default() });
     }
     draft.add_missing_nodes();
     Ok(draft)

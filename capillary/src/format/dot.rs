@@ -1,8 +1,10 @@
 //! Graphviz DOT: statements of nodes and chains of edges, with attributes in brackets. Subgraphs are read for what is
 //! in them; a subgraph as the end of an edge stands for all of its nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::HashMap;
 
+use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode, attributes};
 use crate::format::{Draft, Fault};
 use crate::topology::{Orientation, Topology};
@@ -10,26 +12,32 @@ use crate::topology::{Orientation, Topology};
 /// Subgraphs within subgraphs: as deep as anyone draws, and no deeper than the stack bears.
 const DEEPEST: usize = 64;
 
-type Attributes = BTreeMap<String, String>;
-
+/// A piece of the file; only strings with backslashes are no slice of it.
 #[derive(Debug, Clone, PartialEq)]
-struct Token {
+struct Token<'t> {
     offset: usize,
-    text: String,
+    text: Cow<'t, str>,
     /// A quoted string is never a mark or a key word.
     quoted: bool,
 }
 
+/// One end of an edge: the places of its nodes in the draft. All but subgraphs are one node.
+#[derive(Debug, Clone)]
+enum End {
+    Node(usize),
+    Subgraph(Vec<usize>),
+}
+
 pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let tokens = tokens(text)?;
-    let mut parser = Parser { text, tokens, next: 0, draft: Draft::default(), known: BTreeMap::new() };
+    let mut parser = Parser { text, tokens, next: 0, draft: Draft::default(), known: HashMap::new() };
     parser.take("strict");
     parser.draft.directed = parser.take("digraph");
     if !parser.draft.directed && !parser.take("graph") {
         return Err(parser.expected("graph or digraph"));
     }
     if !parser.is_mark("{") {
-        parser.draft.name = parser.id()?;
+        parser.draft.name = parser.id()?.into_owned();
     }
     parser.require("{", "\"{\"")?;
     parser.statements(0)?;
@@ -40,14 +48,14 @@ pub(super) fn read(text: &str) -> Result<Draft, Fault> {
 }
 
 /// The tokens, comments left out.
-fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
+fn tokens(text: &str) -> Result<Vec<Token<'_>>, Fault> {
     let mut tokens = Vec::new();
     let mut offset = 0;
     while let Some(first) = text[offset..].chars().next() {
         let rest = &text[offset..];
         let comment = if rest.starts_with("/*") { Some("*/") } else { None };
-        let is_line_comment = rest.starts_with("//")
-            || (rest.starts_with('#') && text[..offset].trim_end_matches(' ').ends_with('\n'));
+        let is_line_comment =
+            rest.starts_with("//") || (first == '#' && text[..offset].trim_end_matches(' ').ends_with('\n'));
         let length = if let Some(end) = comment {
             rest.find(end).map_or(rest.len(), |at| at + 2)
         } else if is_line_comment {
@@ -65,7 +73,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
 }
 
 /// The token at an offset, and its length in the file.
-fn token(text: &str, offset: usize) -> Result<(usize, Token), Fault> {
+fn token(text: &str, offset: usize) -> Result<(usize, Token<'_>), Fault> {
     let rest = &text[offset..];
     let plain = |length: usize| Ok((length, Token { offset, text: rest[..length].into(), quoted: false }));
     if rest.starts_with('"') {
@@ -90,12 +98,19 @@ fn token(text: &str, offset: usize) -> Result<(usize, Token), Fault> {
     plain(length)
 }
 
-fn quoted(text: &str, offset: usize) -> Result<(usize, Token), Fault> {
-    let mut content = String::new();
+fn quoted<'t>(text: &'t str, offset: usize) -> Result<(usize, Token<'t>), Fault> {
+    let rest = &text[offset + 1..];
+    let closing = |at: usize, content: Cow<'t, str>| (at + 2, Token { offset, text: content, quoted: true });
+    let unclosed = || Fault::expected(offset, "a string", "its closing quotation mark");
+    let first = rest.find(['"', '\\']).ok_or_else(unclosed)?;
+    if rest[first..].starts_with('"') {
+        return Ok(closing(first, rest[..first].into()));
+    }
+    let mut content = String::from(&rest[..first]);
     let mut escaped = false;
-    for (at, character) in text[offset..].char_indices().skip(1) {
+    for (at, character) in rest[first..].char_indices() {
         match (escaped, character) {
-            (false, '"') => return Ok((at + 1, Token { offset, text: content, quoted: true })),
+            (false, '"') => return Ok(closing(first + at, content.into())),
             (false, '\\') => escaped = true,
             (was_escaped, character) => {
                 // Only quotation marks and backslashes lose their backslash; "\n" is up to whoever draws it.
@@ -107,19 +122,28 @@ fn quoted(text: &str, offset: usize) -> Result<(usize, Token), Fault> {
             }
         }
     }
-    Err(Fault::expected(offset, "a string", "its closing quotation mark"))
+    Err(unclosed())
+}
+
+impl End {
+    fn nodes(&self) -> &[usize] {
+        match self {
+            Self::Node(node) => std::slice::from_ref(node),
+            Self::Subgraph(nodes) => nodes,
+        }
+    }
 }
 
 struct Parser<'t> {
     text: &'t str,
-    tokens: Vec<Token>,
+    tokens: Vec<Token<'t>>,
     next: usize,
     draft: Draft,
     /// The place of each node in the draft.
-    known: BTreeMap<String, usize>,
+    known: HashMap<Cow<'t, str>, usize>,
 }
 
-impl Parser<'_> {
+impl<'t> Parser<'t> {
     /// Where the next token begins.
     fn offset(&self) -> usize {
         self.tokens.get(self.next).map_or(self.text.len(), |token| token.offset)
@@ -145,23 +169,23 @@ impl Parser<'_> {
         if self.take(mark) { Ok(()) } else { Err(self.expected(what)) }
     }
 
-    fn id(&mut self) -> Result<String, Fault> {
-        let is_mark = |token: &Token| {
+    fn id(&mut self) -> Result<Cow<'t, str>, Fault> {
+        let is_mark = |token: &Token<'_>| {
             !token.quoted
-                && ["{", "}", "[", "]", "=", ";", ",", ":", "--", "->"].contains(&token.text.as_str())
+                && matches!(&*token.text, "{" | "}" | "[" | "]" | "=" | ";" | "," | ":" | "--" | "->")
         };
-        match self.tokens.get(self.next).filter(|token| !is_mark(token)) {
+        match self.tokens.get_mut(self.next).filter(|token| !is_mark(token)) {
             Some(token) => {
                 self.next += 1;
-                Ok(token.text.clone())
+                Ok(std::mem::take(&mut token.text))
             }
             None => Err(self.expected("a name")),
         }
     }
 
-    /// Statements up to the closing brace; returns the nodes that stand in them.
-    fn statements(&mut self, depth: usize) -> Result<BTreeSet<String>, Fault> {
-        let mut nodes = BTreeSet::new();
+    /// Statements up to the closing brace. Returns the nodes that stand in them, of the graph itself none: nobody asks.
+    fn statements(&mut self, depth: usize) -> Result<Vec<usize>, Fault> {
+        let mut nodes = Vec::new();
         if depth > DEEPEST {
             return Err(self.expected("subgraphs that are less deep"));
         }
@@ -172,24 +196,28 @@ impl Parser<'_> {
             if self.take(";") || self.take(",") {
                 continue;
             }
-            nodes.extend(self.statement(depth)?);
+            let ends = self.statement(depth)?;
+            if depth > 0 {
+                nodes.extend(ends.iter().flat_map(End::nodes));
+            }
         }
         Ok(nodes)
     }
 
-    fn statement(&mut self, depth: usize) -> Result<BTreeSet<String>, Fault> {
+    /// A statement; returns the ends of its edges, or the one node or subgraph that it is about.
+    fn statement(&mut self, depth: usize) -> Result<Vec<End>, Fault> {
         let follows = |parser: &Self, mark: &str| {
             parser.tokens.get(parser.next + 1).is_some_and(|token| !token.quoted && token.text == mark)
         };
-        if ["graph", "node", "edge"].iter().any(|word| self.is_mark(word)) && follows(self, "[") {
+        if follows(self, "[") && ["graph", "node", "edge"].iter().any(|word| self.is_mark(word)) {
             self.next += 1;
             self.attributes()?;
-            return Ok(BTreeSet::new());
+            return Ok(Vec::new());
         }
         if follows(self, "=") {
             self.next += 2;
             self.id()?;
-            return Ok(BTreeSet::new());
+            return Ok(Vec::new());
         }
         let place = self.offset();
         let mut ends = vec![self.end(depth)?];
@@ -201,35 +229,44 @@ impl Parser<'_> {
             return Err(self.expected("\"->\" in a digraph, \"--\" in a graph"));
         }
         let attributes = self.attributes()?;
-        if let [only] = ends.as_slice() {
-            self.describe(only, &attributes);
+        match ends.as_slice() {
+            [End::Node(node)] => self.describe(*node, &attributes),
+            ends => self.join(place, ends, attributes),
         }
-        self.join(place, &ends, &attributes);
-        Ok(ends.concat().into_iter().collect())
+        Ok(ends)
     }
 
     /// One end of an edge: a node, or all nodes of a subgraph.
-    fn end(&mut self, depth: usize) -> Result<Vec<String>, Fault> {
+    fn end(&mut self, depth: usize) -> Result<End, Fault> {
         if self.take("subgraph") && !self.is_mark("{") {
             self.id()?;
         }
         if self.take("{") {
-            return Ok(self.statements(depth + 1)?.into_iter().collect());
+            let mut nodes = self.statements(depth + 1)?;
+            nodes.sort_unstable_by(|&a, &b| self.draft.nodes[a].id.cmp(&self.draft.nodes[b].id));
+            nodes.dedup();
+            return Ok(End::Subgraph(nodes));
         }
         let offset = self.offset();
         let id = self.id()?;
         while self.take(":") {
             self.id()?;
         }
-        let place = self.draft.nodes.len();
-        if *self.known.entry(id.clone()).or_insert(place) == place {
-            self.draft.nodes.push(DraftNode { place: offset.into(), id: id.clone(), ..DraftNode::default() });
+        if let Some(&node) = self.known.get(&id) {
+            return Ok(End::Node(node));
         }
-        Ok(vec![id])
+        let node = self.draft.nodes.len();
+        self.draft.nodes.push(DraftNode {
+            place: offset.into(),
+            id: id.clone().into_owned(),
+            ..DraftNode::default()
+        });
+        self.known.insert(id, node);
+        Ok(End::Node(node))
     }
 
     fn attributes(&mut self) -> Result<Attributes, Fault> {
-        let mut attributes = Attributes::new();
+        let mut attributes = Attributes::default();
         while self.take("[") {
             while !self.take("]") {
                 if self.take(";") || self.take(",") {
@@ -237,17 +274,14 @@ impl Parser<'_> {
                 }
                 let name = self.id()?;
                 self.require("=", "\"=\" and a value")?;
-                attributes.insert(name, self.id()?);
+                attributes.insert(name.into_owned(), self.id()?.into_owned());
             }
         }
         Ok(attributes)
     }
 
-    fn describe(&mut self, nodes: &[String], attributes: &Attributes) {
-        let [id] = nodes else { return };
-        let Some(node) = self.known.get(id).and_then(|&place| self.draft.nodes.get_mut(place)) else {
-            return;
-        };
+    fn describe(&mut self, node: usize, attributes: &Attributes) {
+        let node = &mut self.draft.nodes[node];
         if let Some(label) = attributes.get("label") {
             node.label = Some(label.clone());
         }
@@ -257,22 +291,20 @@ impl Parser<'_> {
         }
     }
 
-    fn join(&mut self, place: usize, ends: &[Vec<String>], attributes: &Attributes) {
-        for pair in ends.windows(2) {
-            for from in &pair[0] {
-                for to in &pair[1] {
-                    let (from, to, id) = (from.clone(), to.clone(), attributes.get("id").cloned());
-                    let attributes = attributes.clone();
-                    self.draft.links.push(DraftLink {
-                        place: place.into(),
-                        from,
-                        to,
-                        id,
-                        directed: None,
-                        attributes,
-                    });
-                }
-            }
+    /// Joins every node of an end with every one of the next.
+    fn join(&mut self, place: usize, ends: &[End], mut attributes: Attributes) {
+        let pairs = ends.windows(2).flat_map(|pair| {
+            let (tails, heads) = (pair[0].nodes(), pair[1].nodes());
+            tails.iter().flat_map(move |&from| heads.iter().map(move |&to| (from, to)))
+        });
+        let mut pairs = pairs.peekable();
+        while let Some((from, to)) = pairs.next() {
+            let is_last = pairs.peek().is_none();
+            let attributes = if is_last { std::mem::take(&mut attributes) } else { attributes.clone() };
+            let [from, to] = [from, to].map(|node| self.draft.nodes[node].id.clone());
+            let id = attributes.get("id").cloned();
+            let link = DraftLink { place: place.into(), from, to, id, attributes, ..DraftLink::default() };
+            self.draft.links.push(link);
         }
     }
 }

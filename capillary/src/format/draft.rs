@@ -1,8 +1,8 @@
 //! What the readers agree on: nodes and links with the places they stand at, not yet checked against each other.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::format::attributes::Attributes;
 use crate::format::fault::Place;
 use crate::format::{Fault, Problem, ReadOptions, amount};
 use crate::topology::{Link, Node, NodeId, Orientation, Position, Topology};
@@ -33,8 +33,10 @@ pub(super) struct DraftLink {
     pub(super) id: Option<String>,
     /// Whether the file says of this one link that it is directed.
     pub(super) directed: Option<bool>,
+    /// The delay, in formats that have one for all links.
+    pub(super) delay: Option<Duration>,
     /// All else that the file says of it.
-    pub(super) attributes: BTreeMap<String, String>,
+    pub(super) attributes: Attributes,
 }
 
 impl Draft {
@@ -126,7 +128,10 @@ impl DraftLink {
                 let expected = "a delay in milliseconds, or with a unit as 5us, 3ms or 0.1s";
                 Some(self.attribute(index, attribute, expected, delay)?)
             }
-            None => number("delay_ms").and_then(|delay| Duration::try_from_secs_f64(delay / 1e3).ok()),
+            None => {
+                let named = || Duration::try_from_secs_f64(number("delay_ms")? / 1e3).ok();
+                self.delay.or_else(named)
+            }
         };
         let metric = options.metric.as_ref().map(|attribute| {
             let value = |text: &str| text.trim().parse().ok().filter(|&m: &f64| m.is_finite() && m > 0.0);
@@ -146,7 +151,8 @@ impl DraftLink {
     ) -> Result<T, Fault> {
         let text = self.attributes.get(attribute);
         text.and_then(|text| value(text)).ok_or_else(|| {
-            let text = text.cloned().unwrap_or_else(|| format!("missing (it has: {})", self.present()));
+            let text =
+                text.cloned().unwrap_or_else(|| format!("missing (it has: {})", self.attributes.names()));
             let problem = Problem::BadAttribute { attribute: attribute.to_string(), text, expected };
             Fault::at(self.place, self.name(index), problem)
         })
@@ -161,16 +167,9 @@ impl DraftLink {
         let attribute = attribute.to_string();
         let problem = match text {
             Some(text) => Problem::BadCapacity { attribute, text: text.clone() },
-            None => Problem::MissingCapacity { attribute, present: self.present() },
+            None => Problem::MissingCapacity { attribute, present: self.attributes.names() },
         };
         Err(Fault::at(self.place, self.name(index), problem))
-    }
-
-    fn present(&self) -> String {
-        if self.attributes.is_empty() {
-            return "none".into();
-        }
-        self.attributes.keys().cloned().collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -3,11 +3,13 @@
 //! Undirected unless a comment says "Directed graph", as in SNAP's files. Rocketfuel's `weights.intra` are such lists,
 //! too.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use crate::format::amount;
+use crate::format::attributes::Attributes;
 use crate::format::draft::DraftLink;
 use crate::format::lines::{Line, lines};
 use crate::format::traffic::Entry;
@@ -104,19 +106,19 @@ fn link(line: Line<'_>, mark: Option<char>, index: usize) -> Result<DraftLink, F
     let [from, to, values @ ..] = columns.as_slice() else {
         return Err(wrong("two nodes, and perhaps numbers"));
     };
-    let mut attributes = BTreeMap::new();
+    let mut attributes = Attributes::default();
     for (number, value) in (3..).zip(values) {
         if value.starts_with('{') {
             attributes.extend(braces(value).ok_or_else(|| wrong("attributes as {'capacity': 5}"))?);
         } else if amount(value).is_some() {
-            let name = if number == 3 { "weight".into() } else { format!("column_{number}") };
-            attributes.insert(name, (*value).to_string());
+            let name = if number == 3 { Cow::from("weight") } else { format!("column_{number}").into() };
+            attributes.insert(name, *value);
         } else {
             return Err(wrong("two nodes, and behind them numbers"));
         }
     }
     let (from, to) = ((*from).to_string(), (*to).to_string());
-    Ok(DraftLink { place: line.place.into(), from, to, id: None, directed: None, attributes })
+    Ok(DraftLink { place: line.place.into(), from, to, attributes, ..DraftLink::default() })
 }
 
 /// Python's notation of a dictionary with names and numbers or texts.

@@ -37,14 +37,6 @@ pub(super) enum Fault {
 }
 
 impl Place {
-    /// The byte, of places that are bytes.
-    pub(super) fn offset(self) -> usize {
-        match self {
-            Self::Byte(offset) => offset,
-            Self::Line(_) => 0,
-        }
-    }
-
     /// The line, counted from 1.
     fn line(self, text: &str) -> usize {
         match self {

@@ -109,7 +109,8 @@ impl Reader<'_> {
         };
         let (from, to) = (take("source", "a source")?, take("target", "a target")?);
         let (place, id) = (list.place.into(), list.entries.remove("id"));
-        self.draft.links.push(DraftLink { place, from, to, id, directed: None, attributes: list.entries });
+        let attributes = list.entries.into_iter().collect();
+        self.draft.links.push(DraftLink { place, from, to, id, attributes, ..DraftLink::default() });
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use roxmltree::Node as Element;
 
+use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode, attributes};
 use crate::format::fault::Place;
 use crate::format::{Draft, Fault, Problem};
@@ -45,7 +46,7 @@ fn key_names<'t>(document: &'t roxmltree::Document<'_>) -> BTreeMap<&'t str, &'t
 }
 
 /// The data of an element by their names.
-fn data_of(element: &Element<'_, '_>, names: &BTreeMap<&str, &str>) -> BTreeMap<String, String> {
+fn data_of(element: &Element<'_, '_>, names: &BTreeMap<&str, &str>) -> Attributes {
     let data = element.children().filter(|child| child.has_tag_name("data"));
     data.filter_map(|data| {
         let key = data.attribute("key")?;
@@ -81,7 +82,7 @@ fn link(
     let mut attributes = data_of(element, names);
     let id = element.attribute("id").map(str::to_string).or_else(|| attributes.remove("id"));
     let (from, to) = (end("source", "an attribute source")?, end("target", "an attribute target")?);
-    Ok(DraftLink { place: place.into(), from, to, id, directed, attributes })
+    Ok(DraftLink { place: place.into(), from, to, id, directed, attributes, ..DraftLink::default() })
 }
 
 /// Text as XML wants it.

@@ -1,10 +1,9 @@
 //! networkx's node-link JSON: `{"directed", "multigraph", "graph", "nodes": […], "links" or "edges": […]}`.
 
-use std::collections::BTreeMap;
-
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode, attributes};
 use crate::format::fault::{Place, offset_in};
 use crate::format::{Draft, Fault, Problem};
@@ -76,9 +75,9 @@ fn link((place, mut fields): (usize, Map<String, Value>), index: usize) -> Resul
     };
     let (from, to) = (end("source", "a source")?, end("target", "a target")?);
     let id = name_of(fields.remove("id").as_ref());
-    let attributes: BTreeMap<String, String> =
+    let attributes: Attributes =
         fields.into_iter().filter_map(|(name, value)| Some((name, name_of(Some(&value))?))).collect();
-    Ok(DraftLink { place: place.into(), from, to, id, directed: None, attributes })
+    Ok(DraftLink { place: place.into(), from, to, id, attributes, ..DraftLink::default() })
 }
 
 pub(super) fn write(topology: &Topology) -> String {

@@ -3,8 +3,9 @@
 //! its documentation (<https://repetita.info.ucl.ac.be/DataFormat.html>) says: bandwidths may have any, and are in
 //! kbit/s in its own files; delays are in microseconds. Every direction of a link is an edge of its own.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
+use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode};
 use crate::format::fault::Place;
 use crate::format::lines::{Line, lines};
@@ -35,22 +36,28 @@ pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let mut lines = lines(text, &[]);
     let end = text.trim_end().len();
     let mut draft = Draft { directed: true, ..Draft::default() };
-    for (line, words) in NODES.rows(&mut lines, end)? {
+    NODES.rows(&mut lines, end, |line, words| {
         let (x, y) = (words[1].parse().ok(), words[2].parse().ok());
         let (id, label) = (draft.nodes.len().to_string(), Some(words[0].to_string()));
         draft.nodes.push(DraftNode { place: line.place.into(), id, label, x, y });
-    }
-    for (line, words) in EDGES.rows(&mut lines, end)? {
-        let mut attributes: BTreeMap<String, String> =
-            [("weight", words[3]), ("bw", words[4])].map(|(name, value)| (name.into(), value.into())).into();
-        attributes.insert("delay".into(), format!("{}us", words[5]));
-        if let Ok(delay) = words[5].parse::<f64>() {
-            attributes.insert("delay_ms".into(), (delay / 1e3).to_string());
-        }
+    })?;
+    EDGES.rows(&mut lines, end, |line, words| {
         let [id, from, to] = [0, 1, 2].map(|column| words[column].to_string());
-        let id = Some(id);
-        draft.links.push(DraftLink { place: line.place.into(), from, to, id, directed: None, attributes });
-    }
+        let mut attributes = Attributes::with_capacity(3);
+        attributes.insert("bw", words[4]);
+        attributes.insert("delay", [words[5], "us"].concat());
+        attributes.insert("weight", words[3]);
+        let delay = words[5].parse().ok();
+        draft.links.push(DraftLink {
+            place: line.place.into(),
+            from,
+            to,
+            id: Some(id),
+            delay: delay.and_then(|delay: f64| Duration::try_from_secs_f64(delay / 1e6).ok()),
+            attributes,
+            ..DraftLink::default()
+        });
+    })?;
     match lines.next() {
         Some(line) if line.words().first() != Some(&DEMANDS.name) => {
             Err(line.expected("EDGES", "the end of the file, or DEMANDS, after as many edges as it says"))
@@ -63,21 +70,23 @@ pub(super) fn read(text: &str) -> Result<Draft, Fault> {
 pub(super) fn demands(text: &str) -> Result<Vec<Entry>, Fault> {
     let end = text.trim_end().len();
     let mut lines = lines(text, &[]).skip_while(|line| line.words().first() != Some(&DEMANDS.name));
-    let rows = DEMANDS.rows(&mut lines, end)?;
-    let entry = |(line, words): (Line<'_>, Vec<&str>)| {
+    let mut demands = Vec::new();
+    DEMANDS.rows(&mut lines, end, |line, words| {
         let [from, to, amount] = [1, 2, 3].map(|column| words[column].to_string());
-        Entry { place: Place::Byte(line.place), from, to, amount }
-    };
-    Ok(rows.into_iter().map(entry).collect())
+        demands.push(Entry { place: Place::Byte(line.place), from, to, amount });
+    })?;
+    Ok(demands)
 }
 
 impl Section {
-    /// The rows of the section, as many as it says, behind its header.
+    /// Gives `row` each row of the section, as many as it says, behind its header; a row has as many words as the
+    /// section has columns.
     fn rows<'t>(
         &self,
         lines: &mut impl Iterator<Item = Line<'t>>,
         end: usize,
-    ) -> Result<Vec<(Line<'t>, Vec<&'t str>)>, Fault> {
+        mut row: impl FnMut(Line<'t>, &[&'t str]),
+    ) -> Result<(), Fault> {
         let missing =
             || Fault::expected(end, "end of file", "the rest of a section with as many lines as it says");
         let title = lines.next().ok_or_else(missing)?;
@@ -91,16 +100,17 @@ impl Section {
         if header.words().first() != Some(&"label") {
             return Err(header.expected(self.name, "a header that begins with \"label\""));
         }
-        let mut rows = Vec::new();
+        let mut words = Vec::with_capacity(self.columns);
         for index in 0..count {
             let line = lines.next().ok_or_else(missing)?;
-            let words = line.words();
+            words.clear();
+            words.extend(line.text.split_whitespace());
             if words.len() != self.columns {
                 return Err(line.expected(format!("{} {index}", self.name), self.what));
             }
-            rows.push((line, words));
+            row(line, &words);
         }
-        Ok(rows)
+        Ok(())
     }
 }
 

@@ -1,7 +1,6 @@
 //! SNDlib's native format: sections of words in parentheses.
 
-use std::collections::BTreeMap;
-
+use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode};
 use crate::format::fault::offset_in;
 use crate::format::traffic::Entry;
@@ -147,12 +146,12 @@ fn links(section: &[Token<'_>]) -> Result<Vec<DraftLink>, Fault> {
         if numbers != 4 || after.len() <= numbers + modules {
             return Err(Fault::expected(*place, name, "four numbers and the modules in parentheses"));
         }
-        let mut attributes = BTreeMap::from([("pre_installed_capacity".to_string(), after[0].1.to_string())]);
+        let mut attributes = Attributes::from_iter([("pre_installed_capacity", after[0].1)]);
         if modules > 1 {
-            attributes.insert("module_capacity".into(), after[numbers + 1].1.to_string());
+            attributes.insert("module_capacity", after[numbers + 1].1);
         }
         let (from, to, id) = ((*from).to_string(), (*to).to_string(), Some((*id).to_string()));
-        links.push(DraftLink { place: (*place).into(), from, to, id, directed: None, attributes });
+        links.push(DraftLink { place: (*place).into(), from, to, id, attributes, ..DraftLink::default() });
         rest = &after[numbers + modules + 1..];
     }
     Ok(links)

@@ -9,6 +9,9 @@ use crate::network::{Network, Slot};
 /// The distance of nodes from which no deficit can be reached.
 const UNREACHED: u32 = u32::MAX;
 
+/// The distance of nodes that an excess reaches which is stuck for good.
+const AHEAD: u32 = UNREACHED - 1;
+
 /// How [`Balance::settle`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
@@ -68,6 +71,41 @@ impl Balance {
                 self.discharge(self.queue[place], tolerance);
             }
         }
+    }
+
+    /// Carries as much as ever reaches a deficit, and returns how many nodes are left with an excess that is cut off
+    /// from all of them. `part` must be closed.
+    pub(crate) fn carry(&mut self, part: &[u32], tolerance: f64) -> usize {
+        loop {
+            let (excesses, stuck) = self.find_distances(part, tolerance);
+            if excesses == stuck {
+                return stuck;
+            }
+            for place in 0..self.queue.len() {
+                self.discharge(self.queue[place], tolerance);
+            }
+        }
+    }
+
+    /// After [`Balance::carry`] has left something stuck: the nodes of the part that it could still reach, and those
+    /// from which a deficit could be reached. Either is the one side of a cut that is too small for its supply.
+    pub(crate) fn stuck_sides(&mut self, part: &[u32], tolerance: f64) -> (Vec<u32>, Vec<u32>) {
+        let is_behind = |&node: &u32| self.distance[node as usize] < AHEAD;
+        let behind = part.iter().copied().filter(is_behind).collect();
+        let mut ahead: Vec<u32> =
+            part.iter().copied().filter(|&node| self.excess[node as usize] > tolerance).collect();
+        ahead.iter().for_each(|&node| self.distance[node as usize] = AHEAD);
+        let mut place = 0;
+        while let Some(&node) = ahead.get(place) {
+            for slot in self.network.slots(node) {
+                if slot.residual > tolerance && self.distance[slot.head as usize] == UNREACHED {
+                    self.distance[slot.head as usize] = AHEAD;
+                    ahead.push(slot.head);
+                }
+            }
+            place += 1;
+        }
+        (ahead, behind)
     }
 
     /// Whether the node is on the source side of the cut that the last [`Balance::settle`] ended with.

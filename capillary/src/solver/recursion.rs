@@ -1,6 +1,7 @@
 //! The recursion: a part of the network is solved by one tight cut and falls apart along all cuts that are tight
 //! with it.
 
+mod chain;
 mod divide;
 mod rest;
 mod tight_cut;
@@ -17,6 +18,7 @@ use crate::solver::Effort;
 use crate::solver::balance::Balance;
 use crate::solver::components::Components;
 use crate::topology::{NodeId, Topology};
+use chain::{Chain, Chains, Field};
 use rest::Rest;
 use tight_cut::{Newton, Problem, TightCut};
 
@@ -40,6 +42,17 @@ struct Part {
     scale: f64,
     /// What round-off may have done to a supply so far: each step multiplies it by its ratio and adds its own.
     noise: f64,
+    /// A ratio that a flow was seen to carry.
+    bound: f64,
+}
+
+/// What [`Recursion::peel`] has cut off, as the fields of a [`Certificate`].
+#[derive(Debug)]
+struct Peeled {
+    order: Vec<u32>,
+    steps: Vec<Step>,
+    children: Vec<u32>,
+    effort: Effort,
 }
 
 /// A part in the queue: by the smallest scale that a link in it can be fixed at, that is by the largest load.
@@ -58,6 +71,7 @@ pub(crate) struct Recursion {
     /// What each node must send (negative: receive) in its part's problem; the flow in the network sends as much.
     supply: Vec<f64>,
     newton: Newton,
+    chains: Chains,
     /// The nodes; each part and each child of a part is a range of it.
     order: Vec<u32>,
     /// Flow per link (index: link), 0 until a step fixes it.
@@ -78,19 +92,26 @@ pub(crate) struct Recursion {
 
 impl Recursion {
     pub(crate) fn new(topology: &Topology, source: NodeId, target: NodeId) -> Self {
-        let nodes = topology.node_count();
-        let mut supply = vec![0.0; nodes];
+        let mut supply = vec![0.0; topology.node_count()];
         supply[source.index()] = 1.0;
         supply[target.index()] = -1.0;
-        let whole = Part { nodes: 0..nodes as u32, parent: None, scale: 1.0, noise: EPSILON };
+        let smallest_capacity = topology.smallest_capacity().unwrap_or(1.0);
+        Self::of(Network::new(topology), topology.link_count(), supply, EPSILON, smallest_capacity)
+    }
+
+    /// The recursion over a network of so many links. Round-off may have done `noise` to the supplies.
+    fn of(network: Network, links: usize, supply: Vec<f64>, noise: f64, smallest_capacity: f64) -> Self {
+        let nodes = supply.len();
+        let whole = Part { nodes: 0..nodes as u32, parent: None, scale: 1.0, noise, bound: 0.0 };
         Self {
-            balance: Balance::new(Network::new(topology), nodes),
+            balance: Balance::new(network, nodes),
             components: Components::new(nodes),
             supply,
             newton: Newton::new(nodes),
+            chains: Chains::new(nodes),
             order: (0..nodes as u32).collect(),
-            flows: vec![0.0; topology.link_count()],
-            smallest_capacity: topology.smallest_capacity().unwrap_or(1.0),
+            flows: vec![0.0; links],
+            smallest_capacity,
             pending: BinaryHeap::from([Pending { part: whole, cut: None }]),
             layers: 0,
             last_scale: 0.0,
@@ -106,6 +127,13 @@ impl Recursion {
     pub(crate) fn run(&mut self, limit: Option<NonZeroU32>) {
         while let Some(Pending { part, cut }) = self.pending.pop() {
             let Some(cut) = cut else {
+                // Chains come out of the order of the layers.
+                if limit.is_none()
+                    && let Some(chain) = self.find_chain(&part)
+                {
+                    self.divide_along(&part, &chain);
+                    continue;
+                }
                 let cut = self.tight_cut(&part);
                 if part.parent.is_none() && cut.ratio <= 0.0 {
                     self.unreachable = true;
@@ -125,6 +153,33 @@ impl Recursion {
             }
             self.divide(&part, &cut);
         }
+    }
+
+    fn find_chain(&mut self, part: &Part) -> Option<Chain> {
+        let field = &mut Field { balance: &mut self.balance, supply: &mut self.supply, order: &self.order };
+        self.chains.find(field, part)
+    }
+
+    /// Divides the part around a node, and what is left around it, as long as the ratio to the whole stays below the
+    /// limit. `None`: round-off has got the better of it.
+    fn peel(mut self, node: u32, limit: f64) -> Option<Peeled> {
+        let mut rest = self.pending.pop().map(|pending| pending.part);
+        while let Some(part) = rest {
+            let cut = self.tight_cut(&part);
+            if !(cut.ratio > 0.0 && (part.parent.is_none() || cut.ratio > LEAST_GROWTH)) {
+                return None;
+            }
+            if part.scale * cut.ratio >= limit {
+                break;
+            }
+            self.divide(&part, &cut);
+            let has_node =
+                |part: &Part| self.order[part.nodes.start as usize..part.nodes.end as usize].contains(&node);
+            let children = std::mem::take(&mut self.pending).into_iter().map(|pending| pending.part);
+            rest = children.into_iter().find(has_node);
+        }
+        let effort = self.effort();
+        Some(Peeled { order: self.order, steps: self.steps, children: self.children, effort })
     }
 
     /// The smallest cut of the whole network: its capacity and, per node, whether it is on the source's side.
@@ -183,7 +238,12 @@ impl Recursion {
     }
 
     pub(crate) fn effort(&self) -> Effort {
-        Effort { steps: self.steps.len(), max_flows: self.newton.max_flows, rounds: self.balance.rounds }
+        let within = self.chains.effort();
+        Effort {
+            steps: self.steps.len(),
+            max_flows: self.newton.max_flows + within.max_flows,
+            rounds: self.balance.rounds + within.rounds,
+        }
     }
 
     /// The cuts so far; the recursion is done with them.

@@ -2,6 +2,7 @@
 
 use crate::certificate::Step;
 use crate::network::Slot;
+use crate::solver::recursion::chain::Chain;
 use crate::solver::recursion::tight_cut::TightCut;
 use crate::solver::recursion::{EPSILON, Part, Pending, Recursion, SAFETY};
 
@@ -11,15 +12,46 @@ impl Recursion {
         let count = self.find_components(part, cut);
         self.sort_by_component(part, count);
         let scale = part.scale * cut.ratio;
-        for node in part.nodes.clone() {
-            self.supply[self.order[node as usize] as usize] *= cut.ratio;
-        }
+        self.grow(part, cut.ratio);
         let noise = part.noise * cut.ratio + self.cut_between_components(part, scale) * EPSILON;
-        self.record(part, cut.ratio, scale);
-        let parent = Some(self.steps.len() as u32 - 1);
-        for index in 0..count as usize {
-            let nodes = self.starts[index]..self.starts[index + 1];
-            self.put_off(Part { nodes, parent, scale, noise });
+        let starts = std::mem::take(&mut self.starts);
+        let parent = self.record(part, &starts[..count as usize], cut.ratio, scale);
+        for nodes in starts.windows(2).map(|pair| pair[0]..pair[1]) {
+            self.put_off(Part { nodes, parent, scale, noise, bound: 1.0 });
+        }
+        self.starts = starts;
+    }
+
+    /// Makes parts of what a chain of cuts divides. Its links are out already; the flows of links are not fixed, since
+    /// nobody asks for them where all layers are solved.
+    pub(super) fn divide_along(&mut self, part: &Part, chain: &Chain) {
+        self.order[part.nodes.start as usize..part.nodes.end as usize].copy_from_slice(&chain.order);
+        let mut rest = part.clone();
+        for step in &chain.steps {
+            let scale = rest.scale * step.ratio;
+            let parent = self.record(&rest, &step.starts, step.ratio, scale);
+            let ends = step.starts.iter().skip(1).copied().chain([rest.nodes.end]);
+            let growth = scale / part.scale;
+            let noise = step.noise * growth;
+            for nodes in step.starts.iter().copied().zip(ends).map(|(start, end)| start..end) {
+                let child = Part { nodes, parent, scale, noise, bound: 1.0 };
+                if child.nodes == step.rest {
+                    rest = child;
+                } else {
+                    self.grow(&child, growth);
+                    self.put_off(child);
+                }
+            }
+        }
+        let growth = rest.scale / part.scale;
+        self.grow(&rest, growth);
+        self.put_off(Part { bound: chain.proven / growth, ..rest });
+    }
+
+    /// Multiplies the supplies of a part.
+    fn grow(&mut self, part: &Part, growth: f64) {
+        for &node in &self.order[part.nodes.start as usize..part.nodes.end as usize] {
+            self.supply[node as usize] *= growth;
         }
     }
 
@@ -89,12 +121,14 @@ impl Recursion {
         largest
     }
 
-    fn record(&mut self, part: &Part, ratio: f64, scale: f64) {
+    /// Writes a step down, whose children start there, and returns its number as a parent.
+    fn record(&mut self, part: &Part, starts: &[u32], ratio: f64, scale: f64) -> Option<u32> {
         let first = self.children.len() as u32;
-        self.children.extend_from_slice(&self.starts[..self.starts.len() - 1]);
+        self.children.extend_from_slice(starts);
         let children = first..self.children.len() as u32;
         let load = self.smallest_capacity / scale;
         self.steps.push(Step { part: part.nodes.clone(), ratio, load, parent: part.parent, children });
+        Some(self.steps.len() as u32 - 1)
     }
 
     /// Rounds the child's supplies and keeps it for later, if it has any.
