@@ -2,7 +2,7 @@
 //! in them; a subgraph as the end of an edge stands for all of its nodes.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode, attributes};
@@ -30,7 +30,7 @@ enum End {
 
 pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let tokens = tokens(text)?;
-    let mut parser = Parser { text, tokens, next: 0, draft: Draft::default(), known: HashMap::new() };
+    let mut parser = Parser { text, tokens, next: 0, draft: Draft::default(), known: BTreeMap::new() };
     parser.take("strict");
     parser.draft.directed = parser.take("digraph");
     if !parser.draft.directed && !parser.take("graph") {
@@ -140,7 +140,7 @@ struct Parser<'t> {
     next: usize,
     draft: Draft,
     /// The place of each node in the draft.
-    known: HashMap<Cow<'t, str>, usize>,
+    known: BTreeMap<Cow<'t, str>, usize>,
 }
 
 impl<'t> Parser<'t> {

@@ -3,7 +3,7 @@
 //! map stand at both ends and count once; lines of external addresses, which begin with `-`, and links to them are left
 //! out.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::format::draft::{DraftLink, DraftNode};
 use crate::format::lines::{Line, lines};
@@ -23,7 +23,7 @@ pub(super) fn is_one(text: &str) -> bool {
 
 pub(super) fn read(text: &str) -> Result<Draft, Fault> {
     let mut draft = Draft::default();
-    let mut known: HashMap<&str, u32> = HashMap::new();
+    let mut known: BTreeMap<&str, u32> = BTreeMap::new();
     let mut mentions: Vec<Mention<'_>> = Vec::new();
     for line in lines(text, COMMENTS).filter(|line| !line.text.starts_with('-')) {
         let lister = draft.nodes.len() as u32;
@@ -50,7 +50,7 @@ struct Mention<'t> {
 /// order in which they stand in the file, those of one line by their names.
 fn links(
     nodes: &[DraftNode],
-    known: &HashMap<&str, u32>,
+    known: &BTreeMap<&str, u32>,
     mentions: &[Mention<'_>],
 ) -> Result<Vec<DraftLink>, Fault> {
     let id = |node: u32| nodes[node as usize].id.as_str();

@@ -147,7 +147,7 @@ impl Structure<'_> {
     fn content(&mut self, place: usize, text: &str) -> Result<(), Fault> {
         match self.open.last() {
             Some(Element::X | Element::Y | Element::Source | Element::Target | Element::Capacity) => {
-                self.content.push_str(text)
+                self.content.push_str(text);
             }
             Some(_) => {}
             None if text.trim().is_empty() => {}
@@ -161,10 +161,14 @@ impl Structure<'_> {
         match (self.depth, self.open.as_slice()) {
             (0, _) => {}
             (_, [.., Element::Node, Element::Coordinates, Element::X]) => {
-                self.draft.nodes.last_mut().map(|node| node.x = content.parse().ok());
+                if let Some(node) = self.draft.nodes.last_mut() {
+                    node.x = content.parse().ok();
+                }
             }
             (_, [.., Element::Node, Element::Coordinates, Element::Y]) => {
-                self.draft.nodes.last_mut().map(|node| node.y = content.parse().ok());
+                if let Some(node) = self.draft.nodes.last_mut() {
+                    node.y = content.parse().ok();
+                }
             }
             (_, [.., Element::Link, Element::Source]) if !self.has_ends[0] => {
                 (self.link.from, self.has_ends[0]) = (content.into(), true);
