@@ -70,7 +70,10 @@ impl Framer {
 
     /// The next frame, if it is ready.
     pub(crate) fn pop(&mut self) -> Option<ReadyFrame> {
-        let frame = self.frames.pop_front_if(|frame| frame.waits_for.is_none())?;
+        if self.frames.front()?.waits_for.is_some() {
+            return None;
+        }
+        let frame = self.frames.pop_front()?;
         let plain = frame.plain;
         let chunks = match frame.packed {
             Some((format, packed)) => emit(format, plain, [packed]),

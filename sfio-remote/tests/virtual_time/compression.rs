@@ -36,7 +36,7 @@ fn seconds(data: &Bytes, compression: Compression) -> [f64; 2] {
     let list = ReadList::new([(0, data.len() as u64)]).expect("possible");
     let receipt = cluster.start("c1", Read { file, list });
     let read = cluster.result(&receipt, 120 * SECOND).expect("it ends").expect("it succeeds");
-    assert_eq!(read.into_vec(), [data.clone()]);
+    assert_eq!(read.into_vec(), std::slice::from_ref(data));
     [written.since(began), cluster.world().now().since(written)].map(|time| time.as_secs_f64())
 }
 
