@@ -127,7 +127,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 
 fn run_with(identification: &Identification, options: &Options, name: &FileName) -> Result<(), Failure> {
     let work = async |session: &Session| Bench { session, options, name }.run().await;
-    identification.work_or_clean_up(work, async |session| {
+    identification.work_or_clean_up(Duration::ZERO, work, async |session| {
         // Nothing else can be left of a run that was interrupted.
         let _ = session.client().remove(name, Durability::None).await;
     })
