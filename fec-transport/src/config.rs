@@ -162,9 +162,14 @@ pub struct Liveness {
     /// How often a living path that carries nothing is probed. Default 1 s.
     #[serde(deserialize_with = "time")]
     pub keep_alive: Duration,
-    /// A session that hears nothing for so long is over. Default 4 s: an I/O node's death must be told within five.
+    /// A session that hears nothing for so long counts as out of reach, and its application is told. Default 4 s: an
+    /// I/O node's death must be told within five.
     #[serde(deserialize_with = "time")]
     pub session_silence: Duration,
+    /// A session that hears nothing for so long is over. Until then it keeps its streams, asks over all its paths, and
+    /// goes on over whatever comes back. Default 60 s.
+    #[serde(deserialize_with = "time")]
+    pub patience: Duration,
     /// How long opening a session may take. Default 8 s.
     #[serde(deserialize_with = "time")]
     pub connect: Duration,
@@ -245,7 +250,8 @@ pub struct Routing {
     /// How far clocks of members may differ. Default 2 min.
     #[serde(deserialize_with = "time")]
     pub clock_skew: Duration,
-    /// Circuits through a neighbour that has been gone for so long are torn down. Default 30 s.
+    /// Circuits through a neighbour that has been gone for so long are torn down. Default 75 s: longer than the patience
+    /// of sessions, so that after an outage of everything they go on over the circuits that they had.
     #[serde(deserialize_with = "time")]
     pub neighbour_patience: Duration,
     /// Whether circuits that avoid a dead link are set up while it is dead. Default true; an experiment that is to see
@@ -326,6 +332,7 @@ impl Default for Liveness {
             probe_interval: Duration::from_millis(250),
             keep_alive: Duration::from_secs(1),
             session_silence: Duration::from_secs(4),
+            patience: Duration::from_secs(60),
             connect: Duration::from_secs(8),
         }
     }
@@ -365,7 +372,7 @@ impl Default for Routing {
             set_up_timeout: Duration::from_secs(2),
             retry: Duration::from_millis(500),
             clock_skew: Duration::from_secs(120),
-            neighbour_patience: Duration::from_secs(30),
+            neighbour_patience: Duration::from_secs(75),
             replan: true,
             replan_after: Duration::from_millis(250),
             restore_after: Duration::from_secs(10),

@@ -38,6 +38,21 @@ pub enum Event {
         /// Why.
         reason: CloseReason,
     },
+    /// Nothing was heard over any path of a session for [`session_silence`](crate::config::Liveness::session_silence).
+    /// It keeps its streams, and [`SessionHeard`](Self::SessionHeard) or [`SessionClosed`](Self::SessionClosed) follows.
+    SessionSilent {
+        /// The session.
+        session: SessionId,
+        /// The member at its other end.
+        member: MemberId,
+    },
+    /// A session that was [silent](Self::SessionSilent) goes on.
+    SessionHeard {
+        /// The session.
+        session: SessionId,
+        /// The member at its other end.
+        member: MemberId,
+    },
     /// The peer opened a stream.
     StreamOpened {
         /// The stream.
@@ -94,8 +109,21 @@ pub enum CloseReason {
         reason: String,
     },
     /// Nothing arrived from the peer over any path.
-    #[error("nothing was heard from it for {0:?}")]
-    Silent(Duration),
+    #[error("nothing was heard from it for {time:?}; {probes} probes over {paths} paths were not answered")]
+    Silent {
+        /// For so long.
+        time: Duration,
+        /// How often it was asked in that time, over all paths.
+        probes: u64,
+        /// Over how many paths it was asked.
+        paths: usize,
+    },
+    /// The member was out of reach, and its process does not know the session any more: it is another process, or has
+    /// given the session up.
+    #[error(
+        "the process at its other end does not know the session any more: it was restarted, or has given it up"
+    )]
+    Forgotten,
     /// The peer sent what it must not.
     #[error("the peer broke the protocol: {0}")]
     Misbehaved(String),
@@ -106,6 +134,16 @@ pub enum CloseReason {
     /// begins anew.
     #[error("2^28 packets under one key, or 2^32 blocks or reports, used it up; open a new session")]
     UsedUp,
+}
+
+impl CloseReason {
+    /// For how long nothing had been heard of the peer when the session ended; zero if it ended for another reason.
+    pub fn silence(&self) -> Duration {
+        match self {
+            CloseReason::Silent { time, .. } => *time,
+            _ => Duration::ZERO,
+        }
+    }
 }
 
 /// Why a stream does not do what was asked.

@@ -126,17 +126,19 @@ fn streams_may_be_read_by_blocks_and_many_run_at_once() {
 }
 
 #[test]
-fn a_server_that_crashes_ends_the_session_within_seconds_and_a_new_one_opens_after_its_return() {
+fn a_server_that_crashes_is_missed_within_seconds_and_when_it_is_back_the_session_ends_and_a_new_one_opens() {
     let link = LinkSpec::new(20, 10 * MS);
     let mut world = world(&parallel_paths(2, &link), 8);
     let (client, server) = (world.member("client"), world.member("server"));
     world.command(client, Send { to: server, length: 100 * MIB });
     world.run_for(2 * SECOND);
     world.crash(Duration::ZERO, server);
-    assert!(world.run_until(6 * SECOND, |world| !world.application(client).closed.is_empty()));
-    assert_eq!(world.application(client).closed, [CloseReason::Silent(4 * SECOND)]);
+    assert!(world.run_until(5 * SECOND, |world| world.application(client).silences == [true]));
+    world.run_for(3 * SECOND);
+    assert_eq!(world.application(client).closed, []);
     world.restart(Duration::ZERO, server);
-    world.run_for(SECOND);
+    assert!(world.run_until(3 * SECOND, |world| !world.application(client).closed.is_empty()));
+    assert_eq!(world.application(client).closed, [CloseReason::Forgotten]);
     transfer(&mut world, MIB, 10 * SECOND).expect("a new session works");
 }
 

@@ -85,7 +85,11 @@ impl SfioApplication {
                 Some(io_node) if !self.client.owns(stream) => io_node.handle_event(now, transport, event),
                 _ => self.client.handle_event(now, transport, event),
             },
-            Event::SessionOpened { .. } | Event::SessionClosed { .. } | Event::StreamsAvailable { .. } => {
+            Event::SessionOpened { .. }
+            | Event::SessionClosed { .. }
+            | Event::SessionSilent { .. }
+            | Event::SessionHeard { .. }
+            | Event::StreamsAvailable { .. } => {
                 self.client.handle_event(now, transport, event);
                 if let Some(io_node) = &mut self.io_node {
                     io_node.handle_event(now, transport, event);

@@ -2,12 +2,13 @@
 //!
 //! On a slow link with many transfers, minutes may pass between two pieces of news about one of them: a megabyte lies
 //! in the transport's send buffer, and the streams take turns. So a transfer is stuck only if nothing of its whole
-//! session moves either, or if it has had the patience of ten timeouts.
+//! session moves either, or if it has had the patience of ten timeouts. While the whole session waits for an outage to
+//! end, nothing is stuck: the session itself has the patience for that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fec_transport::{SessionId, Time};
+use fec_transport::{Event, SessionId, Time};
 
 use crate::transport::Transport;
 
@@ -22,6 +23,17 @@ const PATIENCE: u32 = 10;
 pub(crate) struct SessionProgress {
     seen: BTreeMap<SessionId, Seen>,
     next_check: Option<Time>,
+    /// The sessions that wait for an outage to end, or that have waited for one, and how that is.
+    outages: BTreeMap<SessionId, Outage>,
+}
+
+/// An outage of a session: nobody stands still because of it.
+#[derive(Debug, Clone, Copy)]
+enum Outage {
+    /// It lasts.
+    Lasting,
+    /// It ended then.
+    Over(Time),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +50,16 @@ impl SessionProgress {
     /// There are transfers, so checks are needed.
     pub(crate) fn begin(&mut self, now: Time, timeout: Duration) {
         self.next_check.get_or_insert(now + timeout / CHECKS_PER_TIMEOUT);
+    }
+
+    /// The transport has news, perhaps of an outage.
+    pub(crate) fn note(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::SessionSilent { session, .. } => drop(self.outages.insert(*session, Outage::Lasting)),
+            Event::SessionHeard { session, .. } => drop(self.outages.insert(*session, Outage::Over(now))),
+            Event::SessionClosed { session, .. } => drop(self.outages.remove(session)),
+            _ => {}
+        }
     }
 
     /// Looks at the sessions of all transfers, if a check is due; says whether it was.
@@ -71,8 +93,32 @@ impl SessionProgress {
         last_progress: Time,
         timeout: Duration,
     ) -> bool {
-        let idle = now.since(last_progress);
+        let since_outage = match self.outages.get(&session) {
+            Some(Outage::Lasting) => return false,
+            Some(Outage::Over(ended)) => now.since(*ended),
+            None => Duration::MAX,
+        };
+        let idle = now.since(last_progress).min(since_outage);
         let session_idle = self.seen.get(&session).map_or(Duration::ZERO, |seen| now.since(seen.changed));
         idle >= timeout && (session_idle >= timeout || idle >= timeout * PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_stands_still_because_of_an_outage() {
+        let (session, timeout) = (SessionId(1), Duration::from_secs(1));
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let member = fec_transport::overlay::MemberId(1);
+        let mut progress = SessionProgress::default();
+        let is_stuck = |progress: &SessionProgress, now| progress.is_stuck(at(now), session, at(0), timeout);
+        assert!(!is_stuck(&progress, 9) && is_stuck(&progress, 10));
+        progress.note(at(10), &Event::SessionSilent { session, member });
+        assert!(!is_stuck(&progress, 60));
+        progress.note(at(60), &Event::SessionHeard { session, member });
+        assert!(!is_stuck(&progress, 69) && is_stuck(&progress, 70), "its time begins anew");
     }
 }

@@ -17,6 +17,9 @@ pub trait Transport {
     /// If there cannot be one.
     fn connect(&mut self, now: Time, member: MemberId) -> Result<SessionId, ConnectError>;
 
+    /// Ends a session; the peer is told `reason`. [`Event::SessionClosed`](fec_transport::Event) follows.
+    fn close(&mut self, now: Time, session: SessionId, reason: &str);
+
     /// Opens a bidirectional stream.
     ///
     /// # Errors
@@ -91,6 +94,10 @@ pub struct Flow {
 impl Transport for Node {
     fn connect(&mut self, now: Time, member: MemberId) -> Result<SessionId, ConnectError> {
         Node::connect(self, now, member)
+    }
+
+    fn close(&mut self, now: Time, session: SessionId, reason: &str) {
+        Node::close(self, now, session, reason);
     }
 
     fn open_stream(&mut self, session: SessionId) -> Result<StreamId, StreamError> {

@@ -11,6 +11,7 @@ use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use bytes::Bytes;
 use overlay::{LocalOverlay, sfio};
@@ -89,7 +90,8 @@ fn an_io_node_that_is_killed_is_named_leaves_nothing_whole_and_works_again_when_
 
 /// A member of this process, which lives as long as it is kept, and a file that it has open.
 fn create(config: &str, name: &str, stripe_unit: u64) -> (blocking::Member, blocking::StripedFile) {
-    let membership = Membership::load(Path::new(config)).expect("a right config");
+    let mut membership = Membership::load(Path::new(config)).expect("a right config");
+    membership.limit_patience(Duration::ZERO);
     let member = blocking::Member::start(membership.endpoint(), MemberConfig::default()).expect("it starts");
     let unit = StripeUnit::new(stripe_unit).expect("in range");
     let options = OpenOptions::new().mode(OpenMode::Create).stripe_unit(unit);

@@ -295,9 +295,9 @@ impl Circuits {
     }
 
     /// Declines a circuit that was offered.
-    pub(crate) fn refuse(&mut self, id: CircuitId, reason: &str) {
+    pub(crate) fn refuse(&mut self, id: CircuitId, cause: Cause, reason: &str) {
         if let Some(circuit) = self.remove(id) {
-            self.send_refusal(circuit.previous, id, self.notice(Cause::Other, reason));
+            self.send_refusal(circuit.previous, id, self.notice(cause, reason));
         }
     }
 

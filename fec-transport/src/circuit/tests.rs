@@ -341,7 +341,7 @@ fn a_set_up_that_was_captured_sets_up_nothing_again_however_its_circuit_ended() 
     row.hear(RELAY, ORIGINATOR, captured.clone());
     row.settle();
     assert!(matches!(row.event(RESPONDER), CircuitEvent::Offered { .. }));
-    row.nodes[RESPONDER].refuse(circuit, "a test");
+    row.nodes[RESPONDER].refuse(circuit, Cause::Other, "a test");
     row.settle();
     assert_eq!(row.sizes(), EMPTY);
     for _ in 0..130 {

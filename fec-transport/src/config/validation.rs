@@ -98,6 +98,7 @@ impl Liveness {
         time("liveness.probe_interval", self.probe_interval, MS, 10 * SECOND)?;
         time("liveness.keep_alive", self.keep_alive, MS, 60 * SECOND)?;
         time("liveness.session_silence", self.session_silence, self.keep_alive, DAY)?;
+        time("liveness.patience", self.patience, self.session_silence, DAY)?;
         time("liveness.connect", self.connect, MS, DAY)
     }
 }
@@ -203,6 +204,8 @@ mod tests {
         assert_eq!(message, "routing.max_paths is 17; expected 1 to 16");
         let message = refusal(|config| config.liveness.session_silence = MS);
         assert_eq!(message, "liveness.session_silence is 1ms; expected 1s to 86400s");
+        let message = refusal(|config| config.liveness.patience = SECOND);
+        assert_eq!(message, "liveness.patience is 1s; expected 4s to 86400s");
         let message = refusal(|config| config.routing.cover = f64::NAN);
         assert!(message.starts_with("routing.cover is NaN"), "{message}");
         let message = refusal(|config| config.pace.limit = Some(0));

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::Node;
-use super::sessions::{Acceptance, HOPELESS};
+use super::sessions::{Acceptance, Declined, HOPELESS, Hopeless};
 use crate::circuit::{CircuitEvent, Egress};
 use crate::event::{CloseReason, Event, SessionId};
 use crate::neighbour::Gone;
@@ -108,13 +108,22 @@ impl Node {
             return false;
         }
         self.watched = self.now;
-        for circuit in self.sessions.hopeless(self.now) {
+        for Hopeless { circuit, is_one_of_all } in self.sessions.hopeless(self.now) {
+            if is_one_of_all {
+                // It is asked further on, and may come back by itself; another one is tried beside it.
+                self.dialler.doubt(self.now, circuit);
+                continue;
+            }
             self.circuits.tear_down(circuit, "its path is dead");
             let loss = Loss { refusal: None, health: Health::Dead, since: self.now - HOPELESS };
             self.on_circuit_ended(circuit, loss);
         }
+        let sessions: Vec<SessionId> = self.dialler.sessions().collect();
+        for id in &sessions {
+            let (now, sessions) = (self.now, &self.sessions);
+            self.dialler.trust(*id, |path| sessions.health(now, *id, path));
+        }
         if self.config.routing.replan {
-            let sessions: Vec<SessionId> = self.dialler.sessions().collect();
             return sessions.into_iter().filter(|session| self.go_around(*session)).count() > 0;
         }
         false
@@ -222,9 +231,20 @@ impl Node {
     /// A circuit of ours was refused.
     fn on_refused(&mut self, circuit: CircuitId, notice: Notice) {
         let health = self.health_told(circuit, &notice);
+        if let Some(session) =
+            self.dialler.session_of(circuit).filter(|session| self.is_forgotten(*session, &notice))
+        {
+            self.with_session(session, Session::note_forgotten);
+        }
         let refusal = Some(CloseReason::Refused { by: notice.by, reason: notice.reason });
         let loss = Loss { refusal, health, since: self.now };
         self.dialler.lost(self.now, circuit, loss, &self.config.routing);
+    }
+
+    /// Whether a notice says, in the name of the member at the other end of a session, that it does not know it.
+    fn is_forgotten(&self, session: SessionId, notice: &Notice) -> bool {
+        let responder = self.dialler.member_of(session);
+        notice.cause == Cause::NoSession && responder.is_some() && self.overlay.find(&notice.by) == responder
     }
 
     /// What a notice about a circuit of ours says: a link of its route, or nothing.
@@ -263,8 +283,8 @@ impl Node {
                 }
                 CircuitEvent::Offered { circuit, originator, route, payload, egress } => {
                     let offer = Offer { circuit, originator, route, egress };
-                    if let Err(reason) = self.on_offer(offer, &payload) {
-                        self.circuits.refuse(circuit, reason);
+                    if let Err(Declined { cause, reason }) = self.on_offer(offer, &payload) {
+                        self.circuits.refuse(circuit, cause, reason);
                     }
                 }
             }
@@ -272,7 +292,7 @@ impl Node {
     }
 
     /// Accepts a circuit as a path of a session, which it may open.
-    fn on_offer(&mut self, offer: Offer, payload: &[u8]) -> Result<(), &'static str> {
+    fn on_offer(&mut self, offer: Offer, payload: &[u8]) -> Result<(), Declined> {
         let Offer { circuit, originator, route, egress } = offer;
         let Acceptance { session, path, share, answer } =
             self.sessions.answer(self.now, &self.overlay, originator, payload)?;
@@ -282,7 +302,7 @@ impl Node {
         let is_carried = self.sessions.carry(circuit, session, path);
         self.bury_sessions();
         if !is_carried {
-            return Err("the session has no room for this path");
+            return Err("the session has no room for this path".into());
         }
         self.circuits.answer(self.now, circuit, answer);
         Ok(())

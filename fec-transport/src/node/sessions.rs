@@ -21,7 +21,7 @@ use crate::session::{
 };
 use crate::shares::has_place;
 use crate::time::Time;
-use crate::wire::circuit::CircuitId;
+use crate::wire::circuit::{Cause, CircuitId};
 use crate::wire::hop::HopHeader;
 use crate::wire::session::{self as wire, Opening, SetUpPayload, Share, Welcome};
 
@@ -37,6 +37,27 @@ pub(super) struct Acceptance {
     pub(super) share: Share,
     /// What the originator is answered.
     pub(super) answer: Vec<u8>,
+}
+
+/// Why a circuit that a peer offers is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Declined {
+    pub(super) cause: Cause,
+    pub(super) reason: &'static str,
+}
+
+impl From<&'static str> for Declined {
+    fn from(reason: &'static str) -> Declined {
+        Declined { cause: Cause::Other, reason }
+    }
+}
+
+/// A circuit whose path has been dead for so long that it is of no use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hopeless {
+    pub(super) circuit: CircuitId,
+    /// Whether nothing is heard over any other path of its session either, so that it need not be its fault.
+    pub(super) is_one_of_all: bool,
 }
 
 /// The sessions of a process.
@@ -296,8 +317,8 @@ impl Sessions {
         }
     }
 
-    /// The circuits whose paths have been dead for so long that they are given up.
-    pub(super) fn hopeless(&self, now: Time) -> Vec<CircuitId> {
+    /// The circuits whose paths have been dead for so long that they are of no use.
+    pub(super) fn hopeless(&self, now: Time) -> Vec<Hopeless> {
         // Each session is asked once; hardly any has such a path, and only then are the circuits looked at.
         let hopeless: BTreeSet<(SessionId, PathId)> = self
             .by_id
@@ -311,7 +332,16 @@ impl Sessions {
             return Vec::new();
         }
         let carriers = self.carried.iter().filter(|(_, carried)| hopeless.contains(carried));
-        carriers.map(|(circuit, _)| *circuit).collect()
+        let are_silent = |session: &SessionId| {
+            let session = self.by_id.get(session);
+            session
+                .is_some_and(|session| session.paths().are_silent(now, self.config.liveness.session_silence))
+        };
+        let hopeless = |(circuit, (session, _)): (&CircuitId, &(SessionId, PathId))| Hopeless {
+            circuit: *circuit,
+            is_one_of_all: are_silent(session),
+        };
+        carriers.map(hopeless).collect()
     }
 
     /// What a path of a session tells of its links.
@@ -386,7 +416,7 @@ impl Sessions {
         overlay: &Overlay,
         originator: MemberId,
         payload: &[u8],
-    ) -> Result<Acceptance, &'static str> {
+    ) -> Result<Acceptance, Declined> {
         match SetUpPayload::parse(payload).map_err(|_| "malformed payload")? {
             SetUpPayload::Handshake(message) => self.on_handshake(now, overlay, originator, &message),
             SetUpPayload::Join { token, path, sealed } => {
@@ -401,24 +431,24 @@ impl Sessions {
         overlay: &Overlay,
         originator: MemberId,
         message: &[u8],
-    ) -> Result<Acceptance, &'static str> {
+    ) -> Result<Acceptance, Declined> {
         if self.is_draining {
-            return Err("it is shutting down");
+            return Err("it is shutting down".into());
         }
         let of_originator = self.by_token.range((originator, 0)..=(originator, u64::MAX)).count();
         if !has_place(self.config.limits.sessions, self.by_id.len(), of_originator) {
-            return Err("too many sessions are open here");
+            return Err("too many sessions are open here".into());
         }
         let random = self.random.fork();
         let responder = Responder::read(&self.identity, message, random, Occasion::Opening)
             .map_err(|_| "the handshake does not open")?;
         if responder.initiator != overlay.member(originator).keys.x25519 {
-            return Err("the handshake is not the originator's");
+            return Err("the handshake is not the originator's".into());
         }
         let opening = Opening::parse(&responder.payload).map_err(|_| "malformed handshake")?;
         let Opening { token, share, path, .. } = opening;
         if self.by_token.contains_key(&(originator, token)) {
-            return Err("this session was opened before");
+            return Err("this session was opened before".into());
         }
         let limits = &self.config.limits;
         let welcome =
@@ -439,8 +469,8 @@ impl Sessions {
         token: u64,
         path: PathId,
         sealed: &[u8],
-    ) -> Result<Acceptance, &'static str> {
-        let unknown = "there is no such session here";
+    ) -> Result<Acceptance, Declined> {
+        let unknown = Declined { cause: Cause::NoSession, reason: "there is no such session here" };
         let session = *self.by_token.get(&(originator, token)).ok_or(unknown)?;
         let join_key = self.by_id.get(&session).ok_or(unknown)?.join_key();
         let opened = join_key.open_message(path.0.into(), &token.to_be_bytes(), sealed);

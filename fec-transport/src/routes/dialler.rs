@@ -287,7 +287,10 @@ impl Dialler {
         let (session, route) = self.by_circuit.get(&circuit).copied()?;
         let outgoing = self.outgoing.get_mut(&session)?;
         let route = outgoing.routes.get_mut(&route)?;
-        let (path, replaces) = route.answered(now, circuit, routing)?;
+        let Some((path, replaces)) = route.answered(now, circuit, routing) else {
+            self.by_circuit.remove(&circuit);
+            return None;
+        };
         let planned = route.as_shared();
         if let Some(old) = replaces {
             self.scheduled.push((now + RETIREMENT, Action::Retire(old)));
@@ -308,6 +311,28 @@ impl Dialler {
         if route.is_current(circuit) {
             route.fail(now, (loss.since, loss.health), routing);
         }
+    }
+
+    /// The session that a circuit of ours is for.
+    pub(crate) fn session_of(&self, circuit: CircuitId) -> Option<SessionId> {
+        self.by_circuit.get(&circuit).map(|(session, _)| *session)
+    }
+
+    /// Has another circuit set up in the place of one that may be of no use any more. It is kept until then, and
+    /// afterwards too if it comes back.
+    pub(crate) fn doubt(&mut self, now: Time, circuit: CircuitId) {
+        let Some((session, route)) = self.by_circuit.get(&circuit) else { return };
+        let outgoing = self.outgoing.get_mut(session);
+        if let Some(route) = outgoing.and_then(|outgoing| outgoing.routes.get_mut(route)) {
+            route.doubt(now, circuit);
+        }
+    }
+
+    /// Circuits of a session that were doubted, and whose paths carry data again, are not replaced.
+    pub(crate) fn trust(&mut self, session: SessionId, paths: impl Fn(PathId) -> Health) {
+        let routes =
+            self.outgoing.get_mut(&session).into_iter().flat_map(|outgoing| outgoing.routes.values_mut());
+        routes.for_each(|route| route.trust(&paths));
     }
 
     /// The members of the route of a circuit.

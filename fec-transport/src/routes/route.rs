@@ -26,6 +26,17 @@ pub(super) struct Route {
     failures: u32,
     /// What its last set-up says of its links, and since when; none once one was answered.
     trouble: Option<(Time, Health)>,
+    /// Whether its circuit is doubted, which another one is tried for.
+    doubt: Option<Doubt>,
+}
+
+/// A circuit is doubted of which nothing is heard in an outage of everything.
+#[derive(Debug, Clone, Copy)]
+struct Doubt {
+    /// When it would be replaced otherwise.
+    refresh_at: Time,
+    /// Whether it has come back while another one was being set up.
+    is_over: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +57,7 @@ impl Route {
             state: RouteState::Idle { retry_at: now },
             failures: 0,
             trouble: None,
+            doubt: None,
         }
     }
 
@@ -118,7 +130,7 @@ impl Route {
     }
 
     /// The circuit that was being set up was answered. Gives its path and the circuit that it replaces; `None` if none
-    /// was being set up.
+    /// was being set up, or if it is not needed any more.
     pub(super) fn answered(
         &mut self,
         now: Time,
@@ -128,8 +140,39 @@ impl Route {
         let RouteState::SettingUp { path, replaces } = self.state else { return None };
         self.failures = 0;
         self.trouble = None;
+        if let (Some(Doubt { refresh_at, is_over: true }), Some((circuit, path))) =
+            (self.doubt.take(), replaces)
+        {
+            self.state = RouteState::Open { circuit, path, refresh_at };
+            return None;
+        }
         self.state = RouteState::Open { circuit, path, refresh_at: now + routing.circuit_lifetime * 4 / 5 };
         Some((path, replaces.map(|(circuit, _)| circuit)))
+    }
+
+    /// Another circuit is to be set up in the place of this one, which is kept until then, and if it comes back.
+    pub(super) fn doubt(&mut self, now: Time, circuit: CircuitId) {
+        if let RouteState::Open { circuit: current, refresh_at, .. } = &mut self.state
+            && *current == circuit
+            && self.doubt.is_none()
+        {
+            self.doubt = Some(Doubt { refresh_at: *refresh_at, is_over: false });
+            *refresh_at = now;
+        }
+    }
+
+    /// If its circuit was doubted and carries data again, as `paths` tells, no other one is needed.
+    pub(super) fn trust(&mut self, paths: impl Fn(PathId) -> Health) {
+        let is_back = self.path().is_some_and(|path| paths(path) == Health::Live);
+        let (Some(doubt), true) = (&mut self.doubt, is_back) else { return };
+        match &mut self.state {
+            RouteState::Open { refresh_at, .. } => {
+                *refresh_at = doubt.refresh_at;
+                (self.doubt, self.failures, self.trouble) = (None, 0, None);
+            }
+            RouteState::SettingUp { .. } => doubt.is_over = true,
+            RouteState::Idle { .. } => self.doubt = None,
+        }
     }
 
     /// Whether the route depends on this circuit of its: the one that it has, or the one that is being set up.
@@ -205,6 +248,36 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// After an outage of 30 s circuits that had come back were replaced by new ones, which had to find their rates anew.
+    #[test]
+    fn a_circuit_that_was_doubted_and_comes_back_is_kept() {
+        let (routing, at) = (Routing::default(), |seconds| Time::ZERO + Duration::from_secs(seconds));
+        let [old, new] = [1, 2].map(|byte| CircuitId([byte; 16]));
+        let open = || {
+            let planned = PlannedRoute { share: 1.0, members: vec![MemberId(0), MemberId(1)] };
+            let mut route = Route::new(at(0), planned, false);
+            route.started(PathId(1));
+            route.answered(at(0), old, &routing).expect("it was being set up");
+            route.doubt(at(20), old);
+            assert_eq!(route.due(), Some(at(20)));
+            route
+        };
+        let mut waiting = open();
+        waiting.trust(|_| Health::Dead);
+        assert_eq!(waiting.due(), Some(at(20)));
+        waiting.trust(|_| Health::Live);
+        assert_eq!((waiting.due(), waiting.circuit()), (Some(at(480)), Some(old)));
+        let mut trying = open();
+        trying.started(PathId(2));
+        trying.trust(|_| Health::Live);
+        assert_eq!(trying.answered(at(21), new, &routing), None);
+        assert_eq!((trying.due(), trying.circuit()), (Some(at(480)), Some(old)));
+        let mut gone = open();
+        gone.started(PathId(2));
+        assert_eq!(gone.answered(at(21), new, &routing), Some((PathId(2), Some(old))));
+        assert_eq!(gone.circuit(), Some(new));
+    }
 
     #[test]
     fn when_the_first_neighbour_has_come_back_the_pauses_of_the_outage_are_forgotten() {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tracing::Span;
 
-use super::paths::{PathId, Paths};
+use super::paths::{Asked, PathId, Paths};
 use super::streams::Role;
 use crate::config::Liveness;
 use crate::event::{CloseReason, Event, SessionId};
@@ -30,8 +30,18 @@ pub(crate) struct Lifecycle {
     name: Name,
     phase: Phase,
     last_heard: Time,
+    silence: Silence,
     /// What is logged of the session is logged within it.
     span: Span,
+}
+
+/// What has come of hearing nothing, since something was heard last.
+#[derive(Debug, Default)]
+struct Silence {
+    /// Whether the application was told that the peer is out of reach.
+    is_told: bool,
+    /// Whether the peer's member says that it does not know the session.
+    is_forgotten: bool,
 }
 
 /// ```text
@@ -59,7 +69,13 @@ struct Closing {
 
 impl Lifecycle {
     pub(super) fn new(now: Time, name: Name, span: Span) -> Lifecycle {
-        Lifecycle { name, phase: Phase::Unconfirmed { since: now }, last_heard: now, span }
+        Lifecycle {
+            name,
+            phase: Phase::Unconfirmed { since: now },
+            last_heard: now,
+            silence: Silence::default(),
+            span,
+        }
     }
 
     pub(super) fn name(&self) -> Name {
@@ -89,32 +105,66 @@ impl Lifecycle {
 
     /// A packet has opened. The first one shows that the handshake was no replay.
     pub(super) fn heard(&mut self, now: Time) -> Option<Event> {
-        self.last_heard = now;
+        let Silence { is_told, .. } = std::mem::take(&mut self.silence);
+        let silence = now.since(std::mem::replace(&mut self.last_heard, now));
+        let Name { id: session, peer, .. } = self.name;
         if !matches!(self.phase, Phase::Unconfirmed { .. }) {
-            return None;
+            if is_told {
+                tracing::info!(parent: &self.span, ?silence, "the session goes on");
+            }
+            return is_told.then_some(Event::SessionHeard { session, member: peer.member });
         }
         self.phase = Phase::Open;
         tracing::info!(parent: &self.span, "the session is open");
         let incoming = self.name.role == Role::Responder;
-        Some(Event::SessionOpened { session: self.name.id, peer: self.name.peer, incoming })
+        Some(Event::SessionOpened { session, peer, incoming })
+    }
+
+    /// When something was heard last, over whatever path.
+    pub(super) fn last_heard(&self) -> Time {
+        self.last_heard
+    }
+
+    /// The peer's member says that it does not know the session. If nothing is heard from it either, the session need
+    /// not wait longer than until it counts as out of reach. The word is not sealed, so that as long as anything is
+    /// heard it counts for nothing.
+    pub(super) fn note_forgotten(&mut self) {
+        self.silence.is_forgotten = true;
     }
 
     /// When the session is over if nothing is heard until then, unless it is ending already.
-    pub(super) fn ends_at(&self, liveness: &Liveness) -> Option<Time> {
+    fn ends_at(&self, liveness: &Liveness) -> Option<Time> {
         match self.phase {
             Phase::Unconfirmed { since } => Some(since + liveness.connect),
-            Phase::Open => Some(self.last_heard + liveness.session_silence),
+            Phase::Open if self.silence.is_forgotten => Some(self.last_heard + liveness.session_silence),
+            Phase::Open => Some(self.last_heard + liveness.patience),
             Phase::Closing(_) | Phase::Over => None,
         }
     }
 
-    /// Ends the session if nothing was heard for too long.
-    pub(super) fn handle_timeout(&mut self, now: Time, liveness: &Liveness) -> Option<Event> {
-        if self.ends_at(liveness).is_none_or(|end| now < end) {
+    /// When there is something to say of hearing nothing, if nothing is heard until then.
+    pub(super) fn acts_at(&self, liveness: &Liveness) -> Option<Time> {
+        match self.phase {
+            Phase::Open if !self.silence.is_told => Some(self.last_heard + liveness.session_silence),
+            _ => self.ends_at(liveness),
+        }
+    }
+
+    /// Says that the peer is out of reach, or ends the session, if nothing was heard for so long.
+    pub(super) fn handle_timeout(&mut self, now: Time, liveness: &Liveness, asked: Asked) -> Option<Event> {
+        if self.acts_at(liveness).is_none_or(|at| now < at) {
             return None;
         }
+        if self.ends_at(liveness).is_some_and(|end| now < end) {
+            self.silence.is_told = true;
+            tracing::info!(parent: &self.span, "nothing is heard any more");
+            let Name { id: session, peer, .. } = self.name;
+            return Some(Event::SessionSilent { session, member: peer.member });
+        }
+        let Asked { probes, paths } = asked;
         self.end(match self.phase {
-            Phase::Open => CloseReason::Silent(liveness.session_silence),
+            Phase::Open if self.silence.is_forgotten => CloseReason::Forgotten,
+            Phase::Open => CloseReason::Silent { time: liveness.patience, probes, paths },
             _ => CloseReason::NoPath(liveness.connect),
         })
     }
@@ -174,5 +224,73 @@ impl Lifecycle {
     /// The path of a close packet is gone.
     pub(super) fn give_goodbye_up(&mut self) {
         self.phase = Phase::Over;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::overlay::{InstanceId, MemberId};
+
+    const NOBODY: Asked = Asked { probes: 7, paths: 2 };
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// A session that is open, and of which nothing was heard since.
+    fn open() -> (Lifecycle, Liveness) {
+        let peer = Peer { member: MemberId(1), instance: InstanceId(1) };
+        let name = Name { id: SessionId(1), token: 1, peer, role: Role::Initiator };
+        let mut lifecycle = Lifecycle::new(at(0), name, Span::none());
+        assert!(matches!(lifecycle.heard(at(0)), Some(Event::SessionOpened { .. })));
+        (lifecycle, Liveness::default())
+    }
+
+    fn reason(event: Option<Event>) -> Option<CloseReason> {
+        match event {
+            Some(Event::SessionClosed { reason, .. }) => Some(reason),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn silence_is_told_once_and_its_end_too_and_after_the_patience_the_session_is_over() {
+        let (mut lifecycle, liveness) = open();
+        assert_eq!(lifecycle.acts_at(&liveness), Some(at(4)));
+        assert_eq!(lifecycle.handle_timeout(at(3), &liveness, NOBODY), None);
+        let told = lifecycle.handle_timeout(at(4), &liveness, NOBODY);
+        assert!(matches!(told, Some(Event::SessionSilent { .. })));
+        assert_eq!(lifecycle.handle_timeout(at(30), &liveness, NOBODY), None);
+        assert!(matches!(lifecycle.heard(at(59)), Some(Event::SessionHeard { .. })));
+        assert_eq!((lifecycle.heard(at(60)), lifecycle.acts_at(&liveness)), (None, Some(at(64))));
+        assert!(lifecycle.handle_timeout(at(64), &liveness, NOBODY).is_some());
+        assert_eq!(lifecycle.acts_at(&liveness), Some(at(120)));
+        let silent = CloseReason::Silent { time: liveness.patience, probes: 7, paths: 2 };
+        assert_eq!(reason(lifecycle.handle_timeout(at(120), &liveness, NOBODY)), Some(silent));
+    }
+
+    #[test]
+    fn a_lie_that_the_session_is_forgotten_ends_nothing_that_is_heard() {
+        let (mut lifecycle, liveness) = open();
+        for second in 1..100 {
+            lifecycle.note_forgotten();
+            assert_eq!(lifecycle.handle_timeout(at(second), &liveness, NOBODY), None);
+            assert_eq!(lifecycle.heard(at(second)), None);
+        }
+        lifecycle.note_forgotten();
+        let ended = reason(lifecycle.handle_timeout(at(103), &liveness, NOBODY));
+        assert_eq!(ended, Some(CloseReason::Forgotten));
+    }
+
+    #[test]
+    fn what_is_forgotten_while_it_is_out_of_reach_is_over_at_once() {
+        let (mut lifecycle, liveness) = open();
+        assert!(lifecycle.handle_timeout(at(4), &liveness, NOBODY).is_some());
+        lifecycle.note_forgotten();
+        assert!(lifecycle.acts_at(&liveness) <= Some(at(20)));
+        assert_eq!(reason(lifecycle.handle_timeout(at(20), &liveness, NOBODY)), Some(CloseReason::Forgotten));
     }
 }

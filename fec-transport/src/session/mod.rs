@@ -105,7 +105,7 @@ pub(crate) struct Session {
 /// What a session waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Timer {
-    /// It is over if nothing is heard.
+    /// The peer is out of reach, or the session over, if nothing is heard.
     Silence,
     /// A path is asked whether it lives.
     Probe,
@@ -150,7 +150,7 @@ impl Session {
         let outgoing = Outgoing::new(set_up.send_pool, name.peer.member);
         Session {
             lifecycle: Lifecycle::new(now, name, set_up.span),
-            paths: Paths::new(name.id, Arc::clone(&config), receipts),
+            paths: Paths::new(now, name.id, Arc::clone(&config), receipts),
             streams: StreamsState::new(name.id, name.role, &config.limits, peer_limits, outgoing),
             reporting: Reporting::new(now),
             sender: Sender::new(&config, now),
@@ -185,6 +185,11 @@ impl Session {
     /// Whether nothing more comes of it.
     pub(crate) fn is_over(&self) -> bool {
         self.lifecycle.is_over()
+    }
+
+    /// The peer's member says that it does not know the session.
+    pub(crate) fn note_forgotten(&mut self) {
+        self.lifecycle.note_forgotten();
     }
 
     pub(crate) fn paths(&self) -> &Paths {
@@ -249,6 +254,7 @@ impl Session {
     pub(crate) fn status(&self) -> SessionStatus {
         SessionStatus {
             peer: self.name().peer,
+            last_heard: self.lifecycle.last_heard(),
             epoch: self.epochs.number(),
             incoming: !self.is_initiator(),
             streams: self.streams.count(),
@@ -295,7 +301,7 @@ impl Session {
     /// When a timer runs out, if it runs.
     fn timer(&self, timer: Timer, now: Time) -> Option<Time> {
         match timer {
-            Timer::Silence => self.lifecycle.ends_at(&self.config.liveness),
+            Timer::Silence => self.lifecycle.acts_at(&self.config.liveness),
             Timer::Probe => self.paths.probes_at(),
             Timer::ProbeReply => self.paths.owes_probe_reply().then_some(now),
             Timer::OldKeys => self.epochs.forgets_at(),
@@ -313,7 +319,8 @@ impl Session {
         self.paths.handle_timeout();
         self.epochs.handle_timeout(now);
         let was_open = self.is_open();
-        self.events.extend(self.lifecycle.handle_timeout(now, &self.config.liveness));
+        let asked = self.paths.asked();
+        self.events.extend(self.lifecycle.handle_timeout(now, &self.config.liveness, asked));
         if was_open && self.is_open() {
             self.streams().abandon_expired(now);
             if self.timer(Timer::Tail, now).is_some_and(|at| at <= now) {

@@ -124,6 +124,9 @@ impl Session {
         for number in delivered {
             self.streams().sending_over(now, number);
         }
+        if self.sender.is_all_acknowledged() {
+            self.paths.all_answered();
+        }
         self.streams().write_control(now);
         self.streams().offer_room();
         Ok(())

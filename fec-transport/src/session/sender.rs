@@ -334,6 +334,11 @@ impl Sender {
         self.next_block += 1;
     }
 
+    /// Whether nothing that was sent waits for its acknowledgement.
+    pub(crate) fn is_all_acknowledged(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
     /// Whether all block numbers were given: after 43 hours of Reed–Solomon blocks at 10 Gbit/s.
     pub(crate) fn is_used_up(&self) -> bool {
         self.next_block == u32::MAX

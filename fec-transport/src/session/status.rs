@@ -5,12 +5,15 @@ use super::paths::PathStatus;
 use super::receiver::ReceiveCounters;
 use super::sender::SendCounters;
 use crate::overlay::{LinkId, Peer};
+use crate::time::Time;
 
 /// What a session looks like from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionStatus {
     /// The process at the other end.
     pub peer: Peer,
+    /// When something was heard from it last, over whatever path.
+    pub last_heard: Time,
     /// How many handshakes have renewed its keys.
     pub epoch: u32,
     /// Whether the peer opened it.

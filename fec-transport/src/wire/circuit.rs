@@ -82,6 +82,8 @@ pub(crate) enum Cause {
     Other,
     /// Its link to the next member of the route, seen from the originator, is down.
     LinkDown,
+    /// The session that the circuit was to join is not there, says its responder.
+    NoSession,
 }
 
 /// A control message about a circuit.
@@ -141,13 +143,21 @@ impl SetUpBody {
 
 impl Notice {
     fn emit(&self, out: &mut Vec<u8>) {
-        out.put_u8(u8::from(self.cause == Cause::LinkDown));
+        out.put_u8(match self.cause {
+            Cause::Other => 0,
+            Cause::LinkDown => 1,
+            Cause::NoSession => 2,
+        });
         out.put_string(cut(&self.by, MAX_NAME));
         out.put_string(cut(&self.reason, MAX_TEXT));
     }
 
     fn parse(reader: &mut Reader<'_>) -> Result<Notice, Malformed> {
-        let cause = if reader.u8("cause")? == 1 { Cause::LinkDown } else { Cause::Other };
+        let cause = match reader.u8("cause")? {
+            1 => Cause::LinkDown,
+            2 => Cause::NoSession,
+            _ => Cause::Other,
+        };
         let by = reader.text(MAX_NAME, "member that gives notice")?.to_owned();
         Ok(Notice { cause, by, reason: reader.text(MAX_TEXT, "reason")?.to_owned() })
     }
@@ -249,7 +259,7 @@ mod tests {
         let answer = (circuits(), vec(any::<u8>(), 0..MAX_PAYLOAD), hops())
             .prop_map(|(circuit, payload, forward)| CircuitMessage::Answer { circuit, payload, forward });
         let notices = || {
-            let causes = prop_oneof![Just(Cause::Other), Just(Cause::LinkDown)];
+            let causes = prop_oneof![Just(Cause::Other), Just(Cause::LinkDown), Just(Cause::NoSession)];
             (causes, "[a-z]{0,64}", "[ -~]{0,200}").prop_map(|(cause, by, reason)| Notice {
                 cause,
                 by,

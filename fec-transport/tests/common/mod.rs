@@ -27,6 +27,8 @@ pub struct Transfer {
     pub confirmed: Vec<u64>,
     pub received_bytes: u64,
     pub closed: Vec<CloseReason>,
+    /// Whether each news about silence was that it began.
+    pub silences: Vec<bool>,
     pub opened: Vec<SessionId>,
     pub wrong_bytes: u64,
     pub by_blocks: bool,
@@ -133,6 +135,8 @@ impl Application for Transfer {
                 self.sessions.remove(&session);
                 self.closed.push(reason);
             }
+            Event::SessionSilent { .. } => self.silences.push(true),
+            Event::SessionHeard { .. } => self.silences.push(false),
             Event::StreamOpened { stream } => drop(self.receiving.insert(stream, 0)),
             Event::Readable { stream } => self.read(now, node, stream),
             Event::Writable { stream } => self.write(now, node, stream),

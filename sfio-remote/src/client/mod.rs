@@ -140,6 +140,7 @@ impl Client {
 
     /// The transport has news about one of this client's streams, or about a session.
     pub fn handle_event<T: Transport>(&mut self, now: Time, transport: &mut T, event: &Event) {
+        self.progress.note(now, event);
         let context = &mut Context::new(now, transport);
         match event {
             Event::SessionOpened { session, peer, .. } => {
@@ -165,7 +166,7 @@ impl Client {
                     transfer.delivered(now);
                 }
             }
-            Event::StreamOpened { .. } => {}
+            Event::StreamOpened { .. } | Event::SessionSilent { .. } | Event::SessionHeard { .. } => {}
         }
     }
 

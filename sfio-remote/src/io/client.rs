@@ -56,6 +56,16 @@ pub enum FileError {
     },
 }
 
+impl FileError {
+    /// For how long nothing had been heard of an I/O node when this error came; zero if that is not why it came.
+    pub fn silence(&self) -> Duration {
+        match self {
+            FileError::Operation(OperationError::SessionClosed { reason, .. }) => reason.silence(),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
 /// Opens striped files, and does what needs no open file. Clones share one member's process.
 #[derive(Clone)]
 pub struct SfioClient {

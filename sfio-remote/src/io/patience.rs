@@ -17,6 +17,9 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// How long work waits for I/O nodes that were there and cannot be reached any more.
 ///
+/// A session has a patience of its own ([`Liveness::patience`](fec_transport::config::Liveness::patience)); only when that
+/// is at its end is anything tried anew, and the time until then counts, too.
+///
 /// All work that shares a patience shares its outages: the first that has to wait begins an outage, and it is over when
 /// nobody waits any more. The limit holds for each piece of work, from its own first failure on. Before anything has
 /// worked, nothing is waited for: a wrong name or an I/O node that does not run is told at once.
@@ -42,6 +45,9 @@ pub struct Patience {
 pub trait MayPass: Sized + fmt::Display {
     /// Whether it says so.
     fn may_pass(&self) -> bool;
+
+    /// How long what has failed was waited for already when this error came, as a session has its own patience.
+    fn waited_before(&self) -> Duration;
 
     /// The error of somebody who has waited for too long.
     #[must_use]
@@ -200,8 +206,9 @@ impl Waiting<'_> {
         let now = Instant::now();
         let waited = now
             - *self.since.get_or_insert_with(|| {
-                self.patience.somebody_waits(&error, now);
-                now
+                let since = now.checked_sub(error.waited_before()).unwrap_or(now);
+                self.patience.somebody_waits(&error, since);
+                since
             });
         if waited >= limit {
             return Err(error.after_waiting(Waited { time: waited, attempts: self.attempts }));
@@ -241,6 +248,10 @@ impl MayPass for FileError {
         }
     }
 
+    fn waited_before(&self) -> Duration {
+        self.silence()
+    }
+
     fn after_waiting(self, Waited { time, attempts }: Waited) -> FileError {
         FileError::OutOfPatience { error: Box::new(self), waited: time, attempts }
     }
@@ -275,7 +286,7 @@ mod tests {
     use super::*;
 
     fn lost() -> FileError {
-        let reason = CloseReason::Silent(Duration::from_secs(3));
+        let reason = CloseReason::Silent { time: Duration::from_secs(3), probes: 0, paths: 1 };
         OperationError::SessionClosed { member: "io1".into(), reason }.into()
     }
 
@@ -308,7 +319,7 @@ mod tests {
         let told = told.lock().expect("no panic");
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].starts_with("waiting, because the session with io1 ended"), "{told:?}");
-        assert_eq!(told[1], "going on after 7.0 s");
+        assert_eq!(told[1], "going on after 10.0 s");
     }
 
     /// One I/O node that answers once made the outage of another one end over and over, and the patience never.
@@ -325,7 +336,8 @@ mod tests {
         };
         let (failed, ()) = tokio::join!(patience.retry(|| work(began, 0..1_000)), works);
         let text = failed.expect_err("it lasts").to_string();
-        assert!(text.contains("tried again 240 times in 60.0 s"), "{text}");
+        // The session had been silent for three seconds before.
+        assert!(text.contains("tried again 228 times in 60.0 s"), "{text}");
         assert_eq!((told.lock().expect("no panic").len(), patience.outages()), (1, 1), "and nothing goes on");
     }
 
@@ -350,7 +362,7 @@ mod tests {
         let error = patience.retry(|| work(began, 1..1_000)).await.expect_err("it lasts");
         let text = error.to_string();
         assert!(text.starts_with("the session with io1 ended: nothing was heard from it for 3s"), "{text}");
-        assert!(text.contains("tried again 240 times in 60.0 s"), "{text}");
+        assert!(text.contains("tried again 228 times in 60.0 s"), "{text}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! Which requests are let through: rights of members, claims on subfiles, and what is written once.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use fec_transport::SessionId;
 use fec_transport::overlay::{MemberId, Peer};
 use fec_transport::time::Time;
@@ -33,6 +35,8 @@ pub(super) struct Admission {
     access: AccessRules,
     claims: Claims,
     write_once: WriteOnce,
+    /// The sessions that are out of reach, and whose they are. They keep what they hold, but not from others.
+    silent: BTreeMap<SessionId, MemberId>,
 }
 
 impl Admission {
@@ -148,6 +152,46 @@ impl Admission {
         }
     }
 
+    /// A session is out of reach.
+    pub(super) fn session_silent(&mut self, member: MemberId, session: SessionId) {
+        self.silent.insert(session, member);
+    }
+
+    /// A session that was out of reach goes on.
+    pub(super) fn session_heard(&mut self, session: SessionId) {
+        self.silent.remove(&session);
+    }
+
+    /// The sessions other than `own` that are out of reach and hold what a request would change.
+    pub(super) fn in_the_way(
+        &self,
+        own: SessionId,
+        request: &RequestKind,
+    ) -> BTreeSet<(MemberId, SessionId)> {
+        if !changes_something(request) {
+            return BTreeSet::new();
+        }
+        let target = match request {
+            RequestKind::Rename { target, .. } => Some(target),
+            _ => None,
+        };
+        self.out_of_reach(own, request.path().into_iter().chain(target))
+    }
+
+    /// The sessions other than `own` that are out of reach and hold one of these subfiles.
+    pub(super) fn out_of_reach<'a>(
+        &self,
+        own: SessionId,
+        paths: impl Iterator<Item = &'a SubfilePath>,
+    ) -> BTreeSet<(MemberId, SessionId)> {
+        if self.silent.is_empty() {
+            return BTreeSet::new();
+        }
+        let holders = paths.flat_map(|path| [self.claims.holder(path), self.write_once.writer(path)]);
+        let others = holders.flatten().filter(|holder| *holder != own);
+        others.filter_map(|holder| Some((*self.silent.get(&holder)?, holder))).collect()
+    }
+
     /// Says of each entry of a folder whether a session that lives is writing it.
     pub(super) fn mark_written(&self, folder: &SubfilePath, listing: &mut Listing) {
         for entry in &mut listing.entries {
@@ -173,6 +217,7 @@ impl Admission {
     }
 
     pub(super) fn session_ended(&mut self, member: MemberId, session: SessionId) {
+        self.silent.remove(&session);
         self.claims.session_ended(member, session);
         self.write_once.session_ended(session);
     }
@@ -249,6 +294,31 @@ mod tests {
             RequestKind::Rename { path: path(text), target: path("elsewhere"), replace: true },
             RequestKind::Rename { path: path("elsewhere"), target: path(text), replace: true },
         ]
+    }
+
+    /// A killed client once kept its claims for as long as its session; that is a minute now.
+    #[test]
+    fn what_a_session_out_of_reach_holds_is_in_the_way_of_whoever_wants_to_change_it() {
+        let (mut admission, member) = (admission(), MemberId(1));
+        let claim =
+            |text| RequestKind::Create { path: path(text), truncate: true, claim: true, exclusive: false };
+        assert_eq!(admission.admit(&client(ONE, "owner"), &claim("x")), Ok(()));
+        assert!(admission.in_the_way(TWO, &claim("x")).is_empty(), "it is heard");
+        admission.session_silent(member, ONE);
+        assert_eq!(admission.in_the_way(TWO, &claim("x")), BTreeSet::from([(member, ONE)]));
+        let rename = RequestKind::Rename { path: path("y"), target: path("x"), replace: true };
+        assert_eq!(admission.in_the_way(TWO, &rename), BTreeSet::from([(member, ONE)]));
+        assert!(admission.in_the_way(TWO, &claim("y")).is_empty(), "it holds nothing there");
+        assert!(
+            admission.in_the_way(TWO, &RequestKind::Stat { path: path("x") }).is_empty(),
+            "it only looks"
+        );
+        assert!(admission.in_the_way(ONE, &claim("x")).is_empty(), "it is its own");
+        admission.session_heard(ONE);
+        assert!(admission.in_the_way(TWO, &claim("x")).is_empty(), "it goes on");
+        admission.session_silent(member, ONE);
+        admission.session_ended(member, ONE);
+        assert_eq!(admission.admit(&client(TWO, "owner"), &claim("x")), Ok(()));
     }
 
     /// Admission where every member has everything, but "writer" may only add and "reader" read.

@@ -145,6 +145,15 @@ impl Claims {
         }
     }
 
+    /// The session that holds the claim on a subfile.
+    pub(super) fn holder(&self, path: &SubfilePath) -> Option<SessionId> {
+        let claims = self.of_member.values().filter_map(|claims| claims.get(path));
+        claims.into_iter().find_map(|claim| match claim.state {
+            State::Held(session) => Some(session),
+            State::Lapsed(_) => None,
+        })
+    }
+
     /// How many there are of each member, those included that have lapsed.
     pub(super) fn counts(&self) -> impl Iterator<Item = (MemberId, usize)> + '_ {
         self.of_member.iter().map(|(member, claims)| (*member, claims.len()))

@@ -1,11 +1,11 @@
 //! What a transfer needs of the I/O node while it takes a step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fec_transport::overlay::{MemberId, Peer};
 use fec_transport::shares::Shares;
-use fec_transport::{Read, StreamError, StreamId, Time};
+use fec_transport::{Read, SessionId, StreamError, StreamId, Time};
 
 use super::IoNodeConfig;
 use super::admission::{Admission, Client};
@@ -17,7 +17,7 @@ use super::turns::Turns;
 use crate::compression::{Codec, Compression, Compressor, Held, JobQueue, Next, Packing};
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
-use crate::store::{DiskAction, DiskReply, Ticket};
+use crate::store::{DiskAction, DiskReply, Listing, Ticket};
 use crate::transport::Transport;
 use crate::wire::{RequestId, RequestKind};
 
@@ -90,6 +90,8 @@ impl<T: Transport> Context<'_, T> {
     /// Refuses what the client may not do, or not now.
     pub(super) fn admit(&mut self, request: &RequestKind) -> Result<(), RemoteError> {
         let (session, peer, name) = (self.stream().session, self.peer()?, self.client_name()?);
+        let in_the_way = self.shared.admission.in_the_way(session, request);
+        self.displace(in_the_way);
         self.shared.admission.admit(&Client { session, peer, name: &name, now: self.now }, request)
     }
 
@@ -108,6 +110,26 @@ impl<T: Transport> Context<'_, T> {
             Seen::Done(outcome) => return Some(outcome.map_err(|error| error.error)),
         }
         None
+    }
+
+    /// Ends the sessions of members that are out of reach and hold what somebody asks for.
+    fn displace(&mut self, sessions: BTreeSet<(MemberId, SessionId)>) {
+        for (member, session) in sessions {
+            self.transport.close(
+                self.now,
+                session,
+                "somebody else asked for what it held while it was out of reach",
+            );
+            self.shared.admission.session_ended(member, session);
+        }
+    }
+
+    /// Ends the sessions that are out of reach and write subfiles that are listed to somebody else.
+    pub(super) fn displace_writers(&mut self, folder: &SubfilePath, listing: &Listing) {
+        let paths: Vec<SubfilePath> =
+            listing.entries.iter().filter_map(|entry| folder.join(&entry.name).ok()).collect();
+        let writers = self.shared.admission.out_of_reach(self.stream().session, paths.iter());
+        self.displace(writers);
     }
 
     /// Creates a subfile that was claimed.

@@ -114,6 +114,7 @@ impl IoNode {
     /// The transport has news about a stream that a client opened, or about a session.
     pub fn handle_event<T: Transport>(&mut self, now: Time, transport: &mut T, event: &Event) {
         self.shared.grace.saw(now);
+        self.progress.note(now, event);
         match *event {
             Event::StreamOpened { stream } => self.accept(now, transport, stream),
             Event::Readable { stream } | Event::Writable { stream } => self.advance(now, transport, stream),
@@ -123,6 +124,8 @@ impl IoNode {
                 streams.into_iter().for_each(|stream| self.remove(now, transport, stream));
                 self.shared.admission.session_ended(member, session);
             }
+            Event::SessionSilent { session, member } => self.shared.admission.session_silent(member, session),
+            Event::SessionHeard { session, .. } => self.shared.admission.session_heard(session),
             Event::SessionOpened { .. } | Event::StreamsAvailable { .. } | Event::Delivered { .. } => {}
         }
         self.serve_waiting(now, transport);

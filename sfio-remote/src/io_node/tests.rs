@@ -451,7 +451,7 @@ fn a_session_that_ends_leaves_no_memory_behind_though_the_disk_is_still_busy() {
     bench.run(std::slice::from_mut(&mut call));
     assert!(bench.node.memory_used() > 0);
     let session = call.stream.session;
-    let reason = fec_transport::CloseReason::Silent(Duration::from_secs(5));
+    let reason = fec_transport::CloseReason::Silent { time: Duration::from_secs(5), probes: 0, paths: 1 };
     let closed = Event::SessionClosed { session, member: CLIENT, reason };
     bench.node.handle_event(bench.now, &mut bench.network.port(SERVER), &closed);
     assert_eq!(bench.node.transfer_count(), 0);

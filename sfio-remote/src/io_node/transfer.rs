@@ -391,6 +391,7 @@ impl Transfer {
             }
             Work::Listing { folder } => {
                 let mut listing = reply.listing.clone();
+                cx.displace_writers(folder, &listing);
                 cx.shared.admission.mark_written(folder, &mut listing);
                 self.reply_with(0, emit_listing(&listing).into());
             }

@@ -105,6 +105,11 @@ impl WriteOnce {
         self.writing.contains_key(path)
     }
 
+    /// The session that writes it.
+    pub(super) fn writer(&self, path: &SubfilePath) -> Option<SessionId> {
+        self.writing.get(path).map(|writing| writing.session)
+    }
+
     /// Nobody writes to it from now on.
     pub(super) fn seal(&mut self, path: &SubfilePath) {
         let Some(Writing { member, written, .. }) = self.writing.remove(path) else { return };

@@ -189,7 +189,11 @@ impl Network {
         let dead: Vec<SessionId> = self.sessions_of(me).map(|(session, _)| session).collect();
         for session in dead {
             for side in [0, 1] {
-                self.close(session, side, CloseReason::Silent(Duration::from_secs(5)));
+                self.close(
+                    session,
+                    side,
+                    CloseReason::Silent { time: Duration::from_secs(5), probes: 0, paths: 1 },
+                );
             }
         }
         self.events.remove(&me);
@@ -386,6 +390,12 @@ impl Transport for Port<'_> {
         self.network.sessions.insert(id, Session { ends, states: [State::Opening; 2], carried: 0 });
         self.network.signal(id, 1, News::Opened);
         Ok(id)
+    }
+
+    fn close(&mut self, _: Time, session: SessionId, reason: &str) {
+        let Ok(side) = self.side(session) else { return };
+        self.network.close(session, side, CloseReason::Local);
+        self.network.signal(session, 1 - side, News::Closed(CloseReason::ByPeer(reason.to_owned())));
     }
 
     fn open_stream(&mut self, session: SessionId) -> Result<StreamId, StreamError> {

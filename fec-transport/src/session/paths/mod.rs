@@ -5,6 +5,7 @@
 
 mod arrivals;
 mod departures;
+mod hearing;
 pub(super) mod loss;
 pub(super) mod pacer;
 mod path;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use tracing::Span;
 
+pub(crate) use hearing::Asked;
 pub(crate) use path::{FalseClaim, Path};
 pub use path::{PathCounters, PathId, PathState, PathStatus};
 
@@ -34,6 +36,7 @@ use crate::limits::MAX_REPORTED_PATHS;
 use crate::overlay::{Crossings, Overlay};
 use crate::time::Time;
 use crate::wire::report::{PathReport, Report};
+use hearing::Hearing;
 use suspicion::{Suspicion, judge};
 
 /// The part of the silence that makes a path suspect (docs/decisions/failure.md).
@@ -60,6 +63,8 @@ pub(crate) struct Paths {
     used: ReplayWindow,
     /// What makes the receipts of packets that leave.
     receipts: Receipts,
+    /// What is heard of the peer over all of them.
+    hearing: Hearing,
     /// The place of the path whose turn it is to send.
     turn: usize,
     /// What the sender knows of the paths in the schedule.
@@ -69,7 +74,7 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    pub(crate) fn new(session: SessionId, config: Arc<Config>, receipts: Receipts) -> Paths {
+    pub(crate) fn new(now: Time, session: SessionId, config: Arc<Config>, receipts: Receipts) -> Paths {
         Paths {
             session,
             config,
@@ -77,6 +82,7 @@ impl Paths {
             crossings: Crossings::default(),
             used: ReplayWindow::new(),
             receipts,
+            hearing: Hearing::new(now),
             turn: 0,
             living: Vec::new(),
             living_at: None,
@@ -160,6 +166,22 @@ impl Paths {
         if let Some(path) = self.get_mut(id) {
             path.note_arrival(now, number, receipt);
         }
+        let Paths { hearing, paths, .. } = self;
+        // A symbol may go the quicker way of one path, and the word about it come back the quicker way of another one.
+        let quickest = || paths.iter().map(Path::least_round_trip).min().unwrap_or_default() / 2;
+        if hearing.heard(now, quickest) {
+            paths.iter_mut().for_each(|path| path.outage_over(now));
+        }
+    }
+
+    /// Everything that was sent is acknowledged.
+    pub(crate) fn all_answered(&mut self) {
+        self.hearing.all_answered();
+    }
+
+    /// How often, and over how many paths, the peer was asked in vain since something was heard of it.
+    pub(crate) fn asked(&self) -> Asked {
+        Asked { probes: self.hearing.probes(), paths: self.paths.len() }
     }
 
     /// Whether a path is there and no packet of this number has arrived on it yet, as far as can be told.
@@ -243,10 +265,17 @@ impl Paths {
 
     // --- what is known of them ----------------------------------------------------------------------------------
 
-    /// The paths that have been dead, or never confirmed, for at least `patience`.
+    /// The paths that have been dead, or never confirmed, for at least `patience`. A time in which nothing was heard
+    /// over any path counts against none of them.
     pub(crate) fn hopeless(&self, now: Time, patience: Duration) -> Vec<PathId> {
-        let hopeless = |path: &&Path| now.since(path.last_heard()) >= patience && !path.is_live();
+        let silence = |path: &Path| now.since(self.hearing.silent_since(path.last_heard()));
+        let hopeless = |path: &&Path| silence(path) >= patience && !path.is_live();
         self.paths.iter().filter(hopeless).map(Path::id).collect()
+    }
+
+    /// Whether nothing was heard over any path for so long.
+    pub(crate) fn are_silent(&self, now: Time, time: Duration) -> bool {
+        now.since(self.hearing.latest()) >= time
     }
 
     /// Whether a path carries data, and when something was heard on it last.

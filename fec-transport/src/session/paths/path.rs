@@ -32,6 +32,9 @@ pub struct PathId(pub u32);
 /// For other paths over the same links, the death of a path counts as so many missing packets, which no chance
 /// explains.
 const MISSING_OF_DEAD: usize = 1_000;
+/// So many times as often a living path is asked while nothing is heard over any path.
+const HUSHED_PROBES: u32 = 4;
+
 /// Whether a path carries data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathState {
@@ -217,6 +220,16 @@ impl Path {
     /// The smoothed round trip.
     pub(super) fn round_trip(&self) -> Duration {
         self.round_trip.smoothed()
+    }
+
+    /// The smallest round trip of late.
+    pub(super) fn least_round_trip(&self) -> Duration {
+        self.round_trip.floor()
+    }
+
+    /// The round trip that a packet takes at most, as far as is known.
+    pub(super) fn longest_round_trip(&self) -> Duration {
+        self.round_trip.smoothed() + 2 * self.round_trip.deviation()
     }
 
     /// When something was heard on it last.
@@ -505,6 +518,14 @@ impl Path {
         if liveness.removal { self.die(now, liveness) } else { self.silence.is_kept = true }
     }
 
+    /// An outage of all paths is over in which it did not leave the schedule: what left before speaks neither against it,
+    /// nor of what it can carry.
+    pub(super) fn outage_over(&mut self, now: Time) {
+        if self.is_live() {
+            self.silence.ended = Some(now);
+        }
+    }
+
     fn die(&mut self, now: Time, liveness: &Liveness) {
         tracing::debug!(parent: &self.span, "the path is dead");
         self.state = PathState::Dead { since: now };
@@ -536,15 +557,23 @@ impl Path {
         is_new
     }
 
-    /// The probe timer: gives whether to send a probe now. A living path that was heard of needs none; one that leaves
-    /// too many unanswered is dead.
-    pub(crate) fn on_probe_timer(&mut self, now: Time, liveness: &Liveness) -> bool {
-        let is_asked = self.probing.take_asked();
+    /// Whether it is in the schedule and has left too many probes unanswered, for too long.
+    fn leaves_probes_unanswered(&self, now: Time, liveness: &Liveness) -> bool {
+        let longest = liveness.probe_interval * UNANSWERED_PROBES as u32;
+        self.is_live()
+            && self.probing.unanswered() >= UNANSWERED_PROBES
+            && now.since(self.last_heard()) >= longest
+    }
+
+    /// The probe timer: gives whether to send a probe now. A living path that was heard of needs none, unless nothing is
+    /// heard over any path (`is_hushed`); one that leaves too many unanswered is dead.
+    pub(crate) fn on_probe_timer(&mut self, now: Time, is_hushed: bool, liveness: &Liveness) -> bool {
+        let is_asked = self.probing.take_asked() || is_hushed;
         if !is_asked && self.is_live() && now.since(self.last_heard()) < liveness.keep_alive {
             self.probing.begin_anew(self.last_heard() + liveness.keep_alive);
             return false;
         }
-        if self.is_live() && self.probing.unanswered() >= UNANSWERED_PROBES {
+        if self.leaves_probes_unanswered(now, liveness) {
             self.found_dead(now, liveness);
         }
         let probed = match self.state {
@@ -552,7 +581,10 @@ impl Path {
             PathState::Unconfirmed => Probed::Unconfirmed,
             PathState::Live => Probed::Live,
         };
-        self.probing.put_off(now + self.probing.interval(probed, liveness));
+        // An outage of everything that is over soon is to be found over soon.
+        let is_urgent = is_hushed && self.is_live();
+        let interval = self.probing.interval(probed, liveness);
+        self.probing.put_off(now + if is_urgent { interval / HUSHED_PROBES } else { interval });
         true
     }
 

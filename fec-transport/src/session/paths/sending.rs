@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::loss::PRIOR_LOSS;
 use super::path::{Path, PathId};
 use super::{Paths, pacer};
 use crate::circuit::Egress;
@@ -61,9 +62,10 @@ impl Paths {
         random: &mut Random,
         out: &mut Vec<u8>,
     ) -> Option<Peer> {
+        let is_hushed = self.hearing.is_hushed();
         while let Some(path) = self.paths.iter_mut().find(|path| path.probing().due() <= now) {
             let was_live = path.is_live();
-            let wanted = path.on_probe_timer(now, &self.config.liveness);
+            let wanted = path.on_probe_timer(now, is_hushed, &self.config.liveness);
             let id = path.id();
             if was_live && !path.is_live() {
                 self.changed();
@@ -73,6 +75,7 @@ impl Paths {
                 let token = random.u64();
                 let path = self.paths.iter_mut().find(|path| path.id() == id)?;
                 path.probing_mut().sent(now, token);
+                self.hearing.probe_sent();
                 let emit = |out: &mut Vec<u8>| Probe { token }.emit(Kind::Probe, out);
                 return Some(seal(now, path, with, self.receipts, out, emit));
             }
@@ -82,6 +85,9 @@ impl Paths {
 
     /// When [`poll_symbols`](Self::poll_symbols) will have something to send, if nothing arrives until then.
     pub(crate) fn symbols_at(&self, now: Time, sender: &Sender) -> Option<Time> {
+        if self.hearing.is_hushed() {
+            return None;
+        }
         let packet = packet_size(self.config.coding.symbol_size);
         let can_form = sender.can_form(now, self.rate());
         let all_trusted = self.trusts_none();
@@ -106,7 +112,7 @@ impl Paths {
         random: &mut Random,
         out: &mut Vec<u8>,
     ) -> Option<Run> {
-        if !sender.has_symbols(now, self.rate()) {
+        if !sender.has_symbols(now, self.rate()) || self.is_hushed(now) {
             return None;
         }
         self.look_at_living(now);
@@ -136,7 +142,7 @@ impl Paths {
         random: &mut Random,
         out: &mut Vec<u8>,
     ) -> Option<Run> {
-        let Paths { paths, living, receipts, .. } = self;
+        let Paths { paths, living, receipts, hearing, .. } = self;
         let path = &mut paths[place];
         let (tokens, rate) = (path.tokens(now), path.mean_rate());
         let (mut segment_size, mut packets, mut symbols) = (0, 0, Vec::new());
@@ -163,11 +169,21 @@ impl Paths {
         if packets == 0 {
             return None;
         }
+        let log_loss = path.loss_share().max(PRIOR_LOSS).ln() * packets as f64;
+        hearing.symbols_sent(now, path.longest_round_trip(), log_loss);
         let Egress { neighbour, key: hop_key, .. } = path.egress().clone();
         let seal = RunSeal::new(Arc::clone(epochs.seal().key), hop_key, path.id().0, symbols);
         path.charge_run(now, packets, seal.length());
         epochs.count_sealed(packets as u64);
         Some(Run { transmit: Transmit::unmarked(neighbour, segment_size), seal: Some(seal) })
+    }
+
+    /// Whether nothing but probes is to be sent. When that begins, each path is asked at once.
+    fn is_hushed(&mut self, now: Time) -> bool {
+        if self.hearing.falls_silent(now, &self.config.liveness) {
+            self.paths.iter_mut().filter(|path| path.is_live()).for_each(|path| path.probing_mut().ask(now));
+        }
+        self.hearing.is_hushed()
     }
 
     /// Brings up to date what the sender knows of the paths.

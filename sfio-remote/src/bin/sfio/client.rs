@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fec_transport::io::EndpointConfig;
 use fec_transport::keys::Identity;
 use fec_transport::overlay::Overlay;
 use program::quantity;
 use sfio_remote::client::OperationError;
-use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient, SfioMember};
+use sfio_remote::io::{FileError, OpenOptions, OutageNews, Patience, SfioClient, SfioMember};
 use sfio_remote::name::FileName;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -19,6 +19,7 @@ use crate::member::LogFormat;
 use crate::overlay::Folder;
 use crate::progress::Progress;
 use crate::signals::StopSignals;
+use crate::silence::{self, Silence};
 use crate::{block_on, member};
 use sfio_remote::io::membership::Membership;
 
@@ -69,9 +70,27 @@ impl Endurance {
     }
 
     /// That much patience; a terminal is told what is being waited for.
-    pub(crate) fn patience(&self, progress: &Progress) -> Arc<Patience> {
+    pub(crate) fn patience(&self, session: &Session, progress: &Progress) -> Arc<Patience> {
+        let (announce, limit) = (progress.announcer(), self.patience);
+        let mut since = None;
+        silence::watch(session.client(), move |longest| {
+            let news = match (longest, since) {
+                (Some(Silence { member, time }), None) => {
+                    since = Instant::now().checked_sub(time);
+                    OutageNews::Begun { error: format!("nothing is heard from {member}"), limit }
+                }
+                (None, Some(began)) => {
+                    since = None;
+                    OutageNews::Over { after: began.elapsed() }
+                }
+                _ => return true,
+            };
+            tracing::info!("{news}");
+            announce(&news.to_string());
+            true
+        });
         let announce = progress.announcer();
-        Arc::new(Patience::new(self.patience).telling(move |news| announce(&news.to_string())))
+        Arc::new(Patience::new(limit).telling(move |news| announce(&news.to_string())))
     }
 }
 
@@ -89,22 +108,33 @@ impl Identification {
         Identification { config: None, overlay: Some(folder.to_owned()) }
     }
 
-    /// Does `work` as that member. A signal ends it early.
+    /// Does `work` as that member. A signal ends it early, and an outage does as soon as it is noticed.
     pub(crate) fn work(
         &self,
         work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.work_or_clean_up(work, async |_| {})
+        self.work_patiently(Duration::ZERO, work)
+    }
+
+    /// The same; in an outage sessions wait, but no longer than `patience`.
+    pub(crate) fn work_patiently(
+        &self,
+        patience: Duration,
+        work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.work_or_clean_up(patience, work, async |_| {})
     }
 
     /// The same; if the work fails or a signal ends it, `clean_up` may take [`CLEAN_UP_LIMIT`].
     pub(crate) fn work_or_clean_up(
         &self,
+        patience: Duration,
         work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
         clean_up: impl AsyncFnOnce(&Session),
     ) -> Result<(), Failure> {
         member::log_to_stderr(LOG, LogFormat::Text);
-        let membership = Membership::load(&self.config_file()?).or_exit(Exit::Input)?;
+        let mut membership = Membership::load(&self.config_file()?).or_exit(Exit::Input)?;
+        membership.limit_patience(patience);
         block_on(async {
             let mut signals = StopSignals::install()?;
             let (overlay, name) = (Arc::clone(&membership.overlay), membership.name().to_owned());

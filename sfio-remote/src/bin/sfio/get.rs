@@ -59,7 +59,9 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    options.identification.work(async |session| get(session, options).await)
+    options
+        .identification
+        .work_patiently(options.endurance.limit(), async |session| get(session, options).await)
 }
 
 async fn get(session: &Session, options: &Options) -> Result<(), Failure> {
@@ -78,7 +80,7 @@ async fn get(session: &Session, options: &Options) -> Result<(), Failure> {
     // A terminal that shows the bytes themselves has no room for how far they are.
     let shows_bytes = is_dash(&options.file) && std::io::stdout().is_terminal();
     let progress = if shows_bytes { Progress::hidden() } else { Progress::new("fetching", Some(length)) };
-    let patience = options.endurance.patience(&progress);
+    let patience = options.endurance.patience(session, &progress);
     patience.worked();
     let check = match options.no_check {
         true => FileCheck::nothing(&file),

@@ -18,6 +18,7 @@ mod ping;
 mod put;
 mod rm;
 mod signals;
+mod silence;
 mod stat;
 mod status;
 mod striped;

@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         let file = options.name.resolve(session, &options.striping)?;
         put(session, options, &file, &unfinished).await
     };
-    options.identification.work_or_clean_up(put, async |session| {
+    options.identification.work_or_clean_up(options.endurance.limit(), put, async |session| {
         if unfinished.get()
             && let Ok(file) = options.name.resolve(session, &options.striping)
             && let Ok(part) = part_name(&file.name)
@@ -98,7 +98,7 @@ async fn put(
         return Err(Failure::new(Exit::Input, format!("{name} exists already; --replace replaces it")));
     }
     let progress = Progress::new("storing", source.size);
-    let patience = options.endurance.patience(&progress);
+    let patience = options.endurance.patience(session, &progress);
     patience.worked();
     unfinished.set(true);
     let options = OpenOptions::new().stripe_unit(file.unit).compression(options.compressing.how());

@@ -1,9 +1,10 @@
 //! The tables of a config file that bound what others may take of a member.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use fec_transport::Config;
-use fec_transport::config::{Limits, Policing};
+use fec_transport::config::{Limits, Liveness, Policing};
 use serde::{Deserialize, Deserializer};
 
 use crate::distribution::StripeUnit;
@@ -31,13 +32,16 @@ pub struct MemberLimits {
     pub policing: Policing,
     /// Bounds of its I/O node, without rights.
     pub io_node: IoNodeConfig,
+    /// For how long its sessions wait in an outage of everything.
+    pub patience: Duration,
 }
 
 impl MemberLimits {
     /// The endpoint's limits, and otherwise the defaults.
     pub(super) fn endpoint(&self) -> Config {
-        let MemberLimits { limits, policing, .. } = self.clone();
-        Config { limits, policing, ..Config::default() }
+        let MemberLimits { limits, policing, patience, .. } = self.clone();
+        let liveness = Liveness { patience, ..Liveness::default() };
+        Config { limits, policing, liveness, ..Config::default() }
     }
 }
 
@@ -61,10 +65,12 @@ pub(super) fn check(
     limits: Limits,
     mut policing: Policing,
     io_node: IoNodeTable,
+    patience_seconds: Option<u64>,
 ) -> Result<MemberLimits, String> {
     policing.set_ups_per_originator.get_or_insert(SET_UPS_PER_ORIGINATOR);
     policing.set_ups_per_neighbour.get_or_insert(SET_UPS_PER_NEIGHBOUR);
-    let checked = MemberLimits { limits, policing, io_node: io_node.check()? };
+    let patience = patience_seconds.map_or(Liveness::default().patience, Duration::from_secs);
+    let checked = MemberLimits { limits, policing, io_node: io_node.check()?, patience };
     checked.endpoint().validate().map_err(|error| error.to_string())?;
     Ok(checked)
 }

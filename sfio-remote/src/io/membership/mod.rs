@@ -10,6 +10,7 @@
 //!
 //! export_identity = "export.identity"  # where it is remembered which folder that is; this is the default
 //! reclaim_after_seconds = 3600         # for how long readers keep what data sets have dropped; this is the default
+//! patience_seconds = 60                # for how long sessions wait in an outage of everything; this is the default
 //!
 //! [access]                 # who may do what there: none, read, append, read-write; other members may do nothing
 //! laptop = "read-write"
@@ -47,7 +48,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fec_transport::config::{Limits, Policing};
+use fec_transport::config::{Limits, Liveness, Policing};
 use fec_transport::io::EndpointConfig;
 use fec_transport::keys::{Identity, PublicKeys, encode_key};
 use fec_transport::overlay::{MemberId, OperatorKey, Overlay};
@@ -152,6 +153,7 @@ struct File {
     admin: Option<PathBuf>,
     export_identity: Option<PathBuf>,
     reclaim_after_seconds: Option<u64>,
+    patience_seconds: Option<u64>,
     access: Option<BTreeMap<String, Access>>,
     #[serde(default)]
     quota: BTreeMap<String, String>,
@@ -258,7 +260,8 @@ impl Membership {
         }
         let access = access_rules(file.access.iter().flatten(), &overlay).map_err(fault)?;
         let quotas = quotas(&file.quota, &overlay).map_err(fault)?;
-        let limits = limits::check(file.limits, file.policing, file.io_node).map_err(fault)?;
+        let limits =
+            limits::check(file.limits, file.policing, file.io_node, file.patience_seconds).map_err(fault)?;
         let export_identity = file.export_identity.as_deref().unwrap_or(Path::new(EXPORT_IDENTITY));
         let reclaim_after = file.reclaim_after_seconds.map(Duration::from_secs);
         Ok(Membership {
@@ -281,6 +284,13 @@ impl Membership {
     pub fn endpoint(&self) -> EndpointConfig {
         let endpoint = EndpointConfig::new(Arc::clone(&self.overlay), self.identity.clone());
         EndpointConfig { config: self.limits.endpoint(), ..endpoint }
+    }
+
+    /// Has sessions wait no longer than that in an outage, or no longer than until a peer counts as out of reach, if that
+    /// is more.
+    pub fn limit_patience(&mut self, limit: Duration) {
+        let Liveness { session_silence, .. } = Liveness::default();
+        self.limits.patience = self.limits.patience.min(limit.max(session_silence));
     }
 
     /// The limits of its I/O node.

@@ -47,10 +47,9 @@ async fn open(job: Job) -> Outcome<View> {
     let mut waiting = super::job::Patience::of(&job).waiting();
     loop {
         let view = job.look_around().await;
-        let outage = view.as_ref().err().and_then(|error| error.outage()).map(ToString::to_string);
-        let Some(outage) = outage else { return view };
-        if !waiting.lasts(outage).await {
-            return view;
+        match view.as_ref().err().and_then(|error| error.outage()) {
+            Some(outage) if waiting.lasts(outage).await => {}
+            _ => return view,
         }
     }
 }

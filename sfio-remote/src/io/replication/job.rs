@@ -114,14 +114,12 @@ impl Job {
         &self,
         work: impl AsyncFnMut() -> Result<T, FileError>,
     ) -> Result<T, FileError> {
-        Patience::of(self)
-            .last_through(work, |error| super::error::is_outage(error).then(|| error.to_string()))
-            .await
+        Patience::of(self).last_through(work, |error| super::error::is_outage(error).then_some(error)).await
     }
 
     /// The same for what fails in more ways.
     pub(super) async fn persistently<T>(&self, work: impl AsyncFnMut() -> Outcome<T>) -> Outcome<T> {
-        Patience::of(self).last_through(work, |error| error.outage().map(ToString::to_string)).await
+        Patience::of(self).last_through(work, |error| error.outage()).await
     }
 }
 
@@ -143,11 +141,11 @@ impl Patience {
         Patience { limit: job.patience, meter: Arc::clone(&job.meter) }
     }
 
-    /// Does `work` again as long as it ends with an outage, for which `outage` gives words.
+    /// Does `work` again as long as it ends with an outage, which `outage` finds in its error.
     pub(super) async fn last_through<T, E>(
         &self,
         mut work: impl AsyncFnMut() -> Result<T, E>,
-        outage: impl Fn(&E) -> Option<String>,
+        outage: impl Fn(&E) -> Option<&FileError>,
     ) -> Result<T, E> {
         let mut waiting = self.waiting();
         loop {
@@ -155,9 +153,9 @@ impl Patience {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
-            let Some(what) = outage(&error) else { return Err(error) };
-            if !waiting.lasts(what).await {
-                return Err(error);
+            match outage(&error) {
+                Some(outage) if waiting.lasts(outage).await => {}
+                _ => return Err(error),
             }
         }
     }
@@ -179,18 +177,19 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Waits a little, because of `what`; false if the patience is at its end.
-    pub(super) async fn lasts(&mut self, what: String) -> bool {
+    /// Waits a little, because of `outage`; false if the patience is at its end. The time counts for which the session
+    /// had waited before.
+    pub(super) async fn lasts(&mut self, outage: &FileError) -> bool {
         let moved = Meter::get(&self.patience.meter.moved);
         let since = match self.since {
             Some(since) if moved == self.moved => since,
-            _ => Instant::now(),
+            _ => Instant::now().checked_sub(outage.silence()).unwrap_or_else(Instant::now),
         };
         (self.since, self.moved) = (Some(since), moved);
         if since.elapsed() >= self.patience.limit {
             return false;
         }
-        self.patience.meter.wait_for(Awaited::Network, what, since, self.patience.limit);
+        self.patience.meter.wait_for(Awaited::Network, outage.to_string(), since, self.patience.limit);
         sleep(PAUSE).await;
         true
     }

@@ -43,6 +43,8 @@ pub struct Meter {
     pub known: AtomicU64,
     /// What is being waited for; several may wait for the same.
     waiting: Mutex<Option<Wait>>,
+    /// What a session waits for, of which nothing is heard.
+    silence: Mutex<Option<Wait>>,
 }
 
 /// What a command waits for.
@@ -81,22 +83,22 @@ impl Meter {
 
     /// What the command waits for, if it does.
     pub fn waiting(&self) -> Option<Wait> {
-        self.lock().clone()
+        lock(&self.waiting).clone().or_else(|| lock(&self.silence).clone())
+    }
+
+    /// Nothing is heard of an I/O node, and its session waits; none: all of them are heard.
+    pub fn set_silence(&self, wait: Option<Wait>) {
+        *lock(&self.silence) = wait;
     }
 
     /// A part of the command begins to wait, or has tried again in vain.
     pub(super) fn wait_for(&self, awaited: Awaited, what: String, since: Instant, limit: Duration) {
-        *self.lock() = Some(Wait { awaited, what, since, limit });
+        *lock(&self.waiting) = Some(Wait { awaited, what, since, limit });
     }
 
     /// A part of the command does not wait any more; those that still do say so again.
     pub(super) fn go_on(&self) {
-        *self.lock() = None;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Wait>> {
-        // Each change is a single statement.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.waiting) = None;
     }
 
     pub(super) fn add(counter: &AtomicU64, amount: u64) {
@@ -111,4 +113,9 @@ impl Meter {
     pub fn get(counter: &AtomicU64) -> u64 {
         counter.load(Ordering::Relaxed)
     }
+}
+
+fn lock(wait: &Mutex<Option<Wait>>) -> MutexGuard<'_, Option<Wait>> {
+    // Each change is a single statement.
+    wait.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -61,7 +61,7 @@ impl Objects {
                     Source::Disk => client.read_from_disk(&name, unit, offset, length).await,
                 };
                 match read {
-                    Err(error) if is_outage(&error) && waiting.lasts(error.to_string()).await => {}
+                    Err(error) if is_outage(&error) && waiting.lasts(&error).await => {}
                     read => break read?,
                 }
             };

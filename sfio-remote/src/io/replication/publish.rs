@@ -125,14 +125,14 @@ async fn publish_on(job: &Job, io_node: &str, id: RunId, record: &SignedRecord) 
         let Err(error) = client.publish(io_node, path, id, number).await else { return Ok(Race::Won) };
         let there = match job.clone().record_bytes(io_node.to_owned(), number).await {
             Ok(there) => there,
-            Err(again) if is_outage(&again) && waiting.lasts(again.to_string()).await => continue,
+            Err(again) if is_outage(&again) && waiting.lasts(&again).await => continue,
             Err(_) => return Err(ReplicationError::Unknown { number, error }),
         };
         match there.map(|there| (Hash::of(&there) == record.hash(), SignedRecord::parse(there).is_ok())) {
             Some((true, _)) => return Ok(Race::Won),
             Some((false, true)) => return Ok(Race::Lost),
             // Nothing is there, or nothing that can be read: this was refused, or has not arrived.
-            _ if is_outage(&error) && waiting.lasts(error.to_string()).await => {}
+            _ if is_outage(&error) && waiting.lasts(&error).await => {}
             _ => return Err(error.into()),
         }
     }

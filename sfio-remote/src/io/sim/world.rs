@@ -418,7 +418,11 @@ impl World {
         };
         self.channels.clear((session, side));
         self.silent.remove(&(session, side));
-        self.network.close(session, side, CloseReason::Silent(self.config.silence));
+        self.network.close(
+            session,
+            side,
+            CloseReason::Silent { time: self.config.silence, probes: 0, paths: 1 },
+        );
         if !self.processes.contains_key(&ends[1 - side]) {
             self.forget(session, 1 - side);
         }

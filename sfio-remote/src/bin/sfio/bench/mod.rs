@@ -193,7 +193,7 @@ fn run_with(identification: &Identification, options: &Options, name: &FileName)
         Some(_) => collective::run(session, options, name).await,
         None => Bench { session, options, name }.run().await,
     };
-    identification.work_or_clean_up(work, async |session| {
+    identification.work_or_clean_up(Duration::ZERO, work, async |session| {
         // Nothing else can be left of a run that was interrupted.
         let _ = session.client().remove(name, Durability::None).await;
     })

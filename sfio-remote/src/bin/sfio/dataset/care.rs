@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sfio_remote::io::Patience;
-use sfio_remote::io::replication::{Author, DataSet, Job, ManifestCache, Meter};
+use sfio_remote::io::replication::{Author, Awaited, DataSet, Job, ManifestCache, Meter, Wait};
+use tokio::time::Instant;
 
 use super::address::Address;
 use crate::client::{Endurance, Identification, Session};
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::silence::{self, Silence};
 
 /// Which member to be, how long to wait for the network, and what to believe.
 #[derive(Debug, clap::Args)]
@@ -21,7 +23,7 @@ pub(super) struct Care {
     accept_older: bool,
 
     #[command(flatten)]
-    pub(super) identification: Identification,
+    identification: Identification,
 }
 
 impl Care {
@@ -31,7 +33,15 @@ impl Care {
         address: &Address,
         work: impl AsyncFnOnce(&Session, Job) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.identification.work(async |session| work(session, self.job(session, address)?).await)
+        self.as_member(async |session| work(session, self.job(session, address)?).await)
+    }
+
+    /// Does `work` as that member, in whose outages sessions wait.
+    pub(super) fn as_member(
+        &self,
+        work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.identification.work_patiently(self.endurance.limit(), work)
     }
 
     /// How long to wait for I/O nodes that were there.
@@ -46,6 +56,7 @@ impl Care {
         let keys = members.map(|(_, member)| (member.name.clone(), member.keys.ed25519)).collect();
         // A first look, so that later there is always something to draw from.
         random_bytes()?;
+        let meter = self.meter(session);
         let dataset = DataSet::new(session.client(), &site, address.dataset().clone());
         Ok(Job {
             dataset: dataset.or_fail(Exit::Usage, address)?,
@@ -54,10 +65,30 @@ impl Care {
             cache: cache(),
             accepts_older: self.accept_older,
             patience: self.endurance.limit(),
-            meter: Arc::<Meter>::default(),
+            meter,
             random: Arc::new(|| random_bytes().expect("the operating system had random numbers before")),
             clock: Arc::new(now_ms),
         })
+    }
+}
+
+impl Care {
+    /// How far a command is, and what its sessions wait for.
+    fn meter(&self, session: &Session) -> Arc<Meter> {
+        let (meter, limit) = (Arc::<Meter>::default(), self.endurance.limit());
+        let told = Arc::downgrade(&meter);
+        silence::watch(session.client(), move |longest| {
+            let wait = longest.and_then(|Silence { member, time }| {
+                let since = Instant::now().checked_sub(time)?;
+                let what = format!("nothing is heard from {member}");
+                Some(Wait { awaited: Awaited::Network, what, since, limit })
+            });
+            told.upgrade().is_some_and(|meter| {
+                meter.set_silence(wait);
+                true
+            })
+        });
+        meter
     }
 }
 

@@ -45,7 +45,7 @@ struct Known {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    options.care.identification.work(async |session| {
+    options.care.as_member(async |session| {
         let scope = &options.scope;
         let (site, patience) = (scope.site(session)?, options.care.patience());
         let looked = Catalog::look_through(session.client(), &site, scope.folder(), &patience).await;

@@ -214,7 +214,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let filter = options.patterns.filter()?;
     match (&options.source, &options.target) {
         (Place::Local(source), Place::Remote(target)) => {
-            let ended = options.care.identification.work(async |session| {
+            let ended = options.care.as_member(async |session| {
                 let upload = Upload::new(session, source, target, options, filter)?;
                 match options.watch {
                     None => upload.run().await,
@@ -229,8 +229,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         }
         (Place::Remote(source), Place::Local(target)) => options
             .care
-            .identification
-            .work(async |session| Download::new(session, source, target, options).run(filter).await),
+            .as_member(async |session| Download::new(session, source, target, options).run(filter).await),
         _ => Err(Failure::new(Exit::Usage, "exactly one of SOURCE and TARGET must be a data set, SITE:NAME")),
     }
 }
