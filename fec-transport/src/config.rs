@@ -250,8 +250,8 @@ pub struct Routing {
     /// How far clocks of members may differ. Default 2 min.
     #[serde(deserialize_with = "time")]
     pub clock_skew: Duration,
-    /// Circuits through a neighbour that has been gone for so long are torn down. Default 75 s: longer than the patience
-    /// of sessions, so that after an outage of everything they go on over the circuits that they had.
+    /// Circuits through a neighbour that has been gone for so long are torn down. Default 75 s: longer than the
+    /// patience of sessions, so that after an outage of everything they go on over the circuits that they had.
     #[serde(deserialize_with = "time")]
     pub neighbour_patience: Duration,
     /// Whether circuits that avoid a dead link are set up while it is dead. Default true; an experiment that is to see

@@ -39,7 +39,8 @@ pub enum Event {
         reason: CloseReason,
     },
     /// Nothing was heard over any path of a session for [`session_silence`](crate::config::Liveness::session_silence).
-    /// It keeps its streams, and [`SessionHeard`](Self::SessionHeard) or [`SessionClosed`](Self::SessionClosed) follows.
+    /// It keeps its streams, and [`SessionHeard`](Self::SessionHeard) or [`SessionClosed`](Self::SessionClosed)
+    /// follows.
     SessionSilent {
         /// The session.
         session: SessionId,

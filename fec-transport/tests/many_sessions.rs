@@ -18,7 +18,7 @@ const AT_ONCE: usize = 1_000;
 const WAVES: usize = 10;
 const STEP: Duration = Duration::from_millis(5);
 /// Longer than a neighbour's process that has gone is remembered.
-const FORGOTTEN: Duration = Duration::from_secs(40);
+const FORGOTTEN: Duration = Duration::from_secs(90);
 /// What the allocator's own tables may differ by; a session takes more than 10 kB.
 const SLACK_BYTES: usize = 200_000;
 

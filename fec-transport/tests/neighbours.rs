@@ -110,8 +110,8 @@ impl Scenery {
         scenery
     }
 
-    /// An honest member and a flooder, 20 ms from a relay whose socket takes 50 Mbit/s for a server and the sinks, which
-    /// are 20 ms away, too. The links have more.
+    /// An honest member and a flooder, 20 ms from a relay whose socket takes 50 Mbit/s for a server and the sinks,
+    /// which are 20 ms away, too. The links have more.
     fn of_a_relay(is_attacked: bool) -> Scenery {
         let link = LinkSpec::new(1_000, 20 * MS);
         let mut scene = Scene::new().client("honest").client("flooder").relay("r1").server("server");

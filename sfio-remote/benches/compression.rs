@@ -4,10 +4,11 @@
 //! cargo bench -p sfio-remote --bench compression -- [--quick] [--markdown]
 //! ```
 //!
-//! First every codec packs and unpacks each kind of data on this machine, frame by frame. Then a payload of five seconds
-//! at the rate of each network travels in virtual time: processors pack frames ahead, a queue in front of a link of that
-//! rate, others unpack at its end; each step takes what was measured. It travels once with each fixed codec and once
-//! with the rule, which sees the link as `Pressure` sees a session and learns from the same measurements.
+//! First every codec packs and unpacks each kind of data on this machine, frame by frame. Then a payload of five
+//! seconds at the rate of each network travels in virtual time: processors pack frames ahead, a queue in front of a
+//! link of that rate, others unpack at its end; each step takes what was measured. It travels once with each fixed
+//! codec and once with the rule, which sees the link as `Pressure` sees a session and learns from the same
+//! measurements.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -69,8 +70,8 @@ fn integers(dice: &mut Dice, length: usize) -> Vec<u8> {
     (0..length / 4).flat_map(|_| ((dice.next() % 4_000) as u32).to_le_bytes()).collect()
 }
 
-/// As the paper's floats: 64 bits each of a smooth field, of which some three quarters are left: the lowest 12 bits are no
-/// part of what was measured.
+/// As the paper's floats: 64 bits each of a smooth field, of which some three quarters are left: the lowest 12 bits are
+/// no part of what was measured.
 fn floats(dice: &mut Dice, length: usize) -> Vec<u8> {
     let mut place = 0.0_f64;
     let mut value = |dice: &mut Dice| {

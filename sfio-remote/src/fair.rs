@@ -1,8 +1,8 @@
 //! Whose turn it is, where members want the same: a disk, memory, the one turn at the records of data sets.
 //!
 //! What a member has had is counted, and the next turn is that of the member that has had least (start-time fair
-//! queueing: P. Goyal, H. M. Vin, H. Cheng, *Start-time fair queueing*, IEEE/ACM Transactions on Networking 5, 1997). So
-//! members that want as much as they can get have equal parts, however many requests, sessions and processes each of
+//! queueing: P. Goyal, H. M. Vin, H. Cheng, *Start-time fair queueing*, IEEE/ACM Transactions on Networking 5, 1997).
+//! So members that want as much as they can get have equal parts, however many requests, sessions and processes each of
 //! them has, and who wants less gets all of it. Somebody who comes after a while without any wish has earned nothing by
 //! that: it begins where the others are.
 

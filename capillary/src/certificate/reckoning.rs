@@ -20,8 +20,9 @@ pub(crate) struct Reckoned {
 }
 
 impl Reckoned {
-    /// Reckons the flow over each cut of `certificate` anew: the links that cross it are full at one load, so that its supply and the
-    /// sum of their capacities are all that it takes. Flows of noise come out as nothing, and their steps are left out.
+    /// Reckons the flow over each cut of `certificate` anew: the links that cross it are full at one load, so that its
+    /// supply and the sum of their capacities are all that it takes. Flows of noise come out as nothing, and their
+    /// steps are left out.
     ///
     /// This proves the flows optimal, too, with a precision of 1e-20 instead of that of the solver: loads must fall
     /// from a step to those within it, and behind the last step no node may have anything left to send or to receive,

@@ -1,7 +1,7 @@
 //! SNDlib's XML [Orlowski, Pióro, Tomaszewski, Wessäly 2010]: networks are undirected, unless the reader knows better.
 //!
-//! The file is read as it comes: a tree of the whole document would take ten times the file's memory, and more time than
-//! all else.
+//! The file is read as it comes: a tree of the whole document would take ten times the file's memory, and more time
+//! than all else.
 
 use std::borrow::Cow;
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::time::Time;
 
-/// The difference between the node's time, which neither jumps nor goes back, and the system's clock, which somebody may
-/// set. A node that is never told of one has its own time for it, as in simulations.
+/// The difference between the node's time, which neither jumps nor goes back, and the system's clock, which somebody
+/// may set. A node that is never told of one has its own time for it, as in simulations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Calendar {
     /// By so many seconds the system's clock is ahead.

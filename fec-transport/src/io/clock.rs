@@ -19,8 +19,8 @@ impl Clock {
         Clock { time_at_start: Time::from_epoch(Clock::calendar()), start: Ticks::now() }
     }
 
-    /// What the system's clock shows now, since the UNIX epoch; somebody may have set it since the start. One that stands
-    /// before 1970 is taken for 1970.
+    /// What the system's clock shows now, since the UNIX epoch; somebody may have set it since the start. One that
+    /// stands before 1970 is taken for 1970.
     #[allow(clippy::disallowed_methods, reason = "the place where the system's clock is asked")]
     pub(super) fn calendar() -> Duration {
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()

@@ -114,8 +114,8 @@ impl Relayed {
 }
 
 impl WaitingRun {
-    /// Whether `datagram` can follow: all of one size so far, it is no larger, its mark is the same, and the run remains
-    /// no longer than `longest`.
+    /// Whether `datagram` can follow: all of one size so far, it is no larger, its mark is the same, and the run
+    /// remains no longer than `longest`.
     fn takes(&self, ecn: Ecn, datagram: &[u8], longest: usize) -> bool {
         ecn == self.ecn
             && datagram.len() <= self.segment_size

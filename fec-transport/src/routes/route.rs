@@ -10,8 +10,8 @@ use crate::session::PathId;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
 
-/// The longest pause between two tries of a route: what an outage takes longer than it lasts, and a set-up of some hundred
-/// bytes costs nothing.
+/// The longest pause between two tries of a route: what an outage takes longer than it lasts, and a set-up of some
+/// hundred bytes costs nothing.
 const MAX_RETRY: Duration = Duration::from_secs(2);
 
 /// One route, with or without a circuit.
@@ -107,9 +107,9 @@ impl Route {
 
     // --- its circuit ------------------------------------------------------------------------------------------------
 
-    /// The first neighbour of the route has come: what waits for it is tried at once. Its earlier failures count no more,
-    /// because after an outage of everything the links behind that neighbour come back within moments, too, and the
-    /// pauses that grew in the outage would then be what the session waits for.
+    /// The first neighbour of the route has come: what waits for it is tried at once. Its earlier failures count no
+    /// more, because after an outage of everything the links behind that neighbour come back within moments, too, and
+    /// the pauses that grew in the outage would then be what the session waits for.
     pub(super) fn hurry(&mut self, now: Time, neighbour: MemberId) {
         if let RouteState::Idle { retry_at } = &mut self.state
             && self.planned.members.get(1) == Some(&neighbour)
@@ -249,7 +249,8 @@ impl Route {
 mod tests {
     use super::*;
 
-    /// After an outage of 30 s circuits that had come back were replaced by new ones, which had to find their rates anew.
+    /// After an outage of 30 s circuits that had come back were replaced by new ones, which had to find their rates
+    /// anew.
     #[test]
     fn a_circuit_that_was_doubted_and_comes_back_is_kept() {
         let (routing, at) = (Routing::default(), |seconds| Time::ZERO + Duration::from_secs(seconds));

@@ -54,8 +54,8 @@ impl Backlog {
         self.chunks.push_back(data);
     }
 
-    /// Takes the first `length` bytes, which must be there, as symbols of `size` bytes, of which the last is padded with
-    /// zeros: in pieces of whole symbols.
+    /// Takes the first `length` bytes, which must be there, as symbols of `size` bytes, of which the last is padded
+    /// with zeros: in pieces of whole symbols.
     pub(crate) fn take(&mut self, length: usize, size: usize) -> Vec<Bytes> {
         self.length -= length;
         let (mut pieces, mut copied, mut left) = (Vec::new(), Vec::new(), length);

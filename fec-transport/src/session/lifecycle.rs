@@ -1,6 +1,7 @@
 //! The life of a session: from the handshake to the goodbye.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use tracing::Span;
 
@@ -13,6 +14,9 @@ use crate::time::Time;
 
 /// How many close packets are sent.
 const CLOSE_COPIES: usize = 3;
+/// How long a session remains after the last of them. Its circuits are torn down when it is over, by messages on the
+/// control plane, which must not overtake the close packets: a relay would drop these.
+const LINGER: Duration = Duration::from_millis(20);
 
 /// The two ends of a session, and what they call it.
 #[derive(Debug, Clone, Copy)]
@@ -45,8 +49,8 @@ struct Silence {
 }
 
 /// ```text
-/// Unconfirmed ──first sealed packet opens──▶ Open ──close()──▶ Closing ──last close packet sent──▶ Over
-///      └──────────────┴──silence, misbehaviour, close from the peer──────────────────────────────────▲
+/// Unconfirmed ──first sealed packet opens──▶ Open ──close()──▶ Closing ──20 ms after the last close packet──▶ Over
+///      └──────────────┴──silence, misbehaviour, close from the peer─────────────────────────────────────────────▲
 /// ```
 #[derive(Debug)]
 enum Phase {
@@ -65,6 +69,8 @@ struct Closing {
     reason: String,
     /// The paths on which close packets are still to be sent.
     paths: VecDeque<PathId>,
+    /// When the session is over, once all of them were sent.
+    over_at: Option<Time>,
 }
 
 impl Lifecycle {
@@ -203,16 +209,14 @@ impl Lifecycle {
     fn say_goodbye(&mut self, reason: &str, paths: &Paths) {
         let copies = CLOSE_COPIES.min(3 * paths.count());
         let paths = paths.not_dead().cycle().take(copies).collect();
-        self.phase = Phase::Closing(Closing { reason: reason.to_owned(), paths });
+        self.phase = Phase::Closing(Closing { reason: reason.to_owned(), paths, over_at: None });
     }
 
-    /// The path of the next close packet and what it says; the session is over when there is none.
-    pub(super) fn next_goodbye(&mut self) -> Option<(PathId, &str)> {
-        let next = match &mut self.phase {
-            Phase::Closing(closing) => closing.paths.pop_front(),
-            _ => return None,
-        };
-        if next.is_none() {
+    /// The path of the next close packet and what it says; some time after there is none the session is over.
+    pub(super) fn next_goodbye(&mut self, now: Time) -> Option<(PathId, &str)> {
+        let Phase::Closing(closing) = &mut self.phase else { return None };
+        let next = closing.paths.pop_front();
+        if next.is_none() && now >= *closing.over_at.get_or_insert(now + LINGER) {
             self.phase = Phase::Over;
         }
         match &self.phase {
@@ -221,9 +225,12 @@ impl Lifecycle {
         }
     }
 
-    /// The path of a close packet is gone.
-    pub(super) fn give_goodbye_up(&mut self) {
-        self.phase = Phase::Over;
+    /// When to ask for the [next goodbye](Self::next_goodbye), if it is closing.
+    pub(super) fn goodbye_at(&self, now: Time) -> Option<Time> {
+        match &self.phase {
+            Phase::Closing(closing) => Some(closing.over_at.unwrap_or(now)),
+            _ => None,
+        }
     }
 }
 

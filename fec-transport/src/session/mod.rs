@@ -291,8 +291,8 @@ impl Session {
         if self.is_over() {
             return None;
         }
-        if self.lifecycle.is_closing() {
-            return Some(now);
+        if let Some(at) = self.lifecycle.goodbye_at(now) {
+            return Some(at);
         }
         let timers: &[Timer] = if self.is_open() { &Timer::OPEN } else { &Timer::UNCONFIRMED };
         timers.iter().filter_map(|timer| self.timer(*timer, now)).min()

@@ -171,12 +171,14 @@ impl Session {
     }
 
     fn poll_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
-        let (path, reason) = self.lifecycle.next_goodbye()?;
-        let to = self.paths.seal(now, path, self.epochs.seal(), out, |out| emit_close(reason, out));
-        if to.is_none() {
-            self.lifecycle.give_goodbye_up();
+        while let Some((path, reason)) = self.lifecycle.next_goodbye(now) {
+            let to = self.paths.seal(now, path, self.epochs.seal(), out, |out| emit_close(reason, out));
+            // The path may be gone.
+            if to.is_some() {
+                return to;
+            }
         }
-        to
+        None
     }
 
     /// Writes the next message of a handshake for a later epoch, if one is due.

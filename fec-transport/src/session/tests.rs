@@ -396,11 +396,16 @@ fn closing_tells_the_peer_why() {
     let mut pair = Pair::opened(Config::default());
     pair.ends[CLIENT].close("done for today");
     pair.run(Duration::from_millis(5), |_, _| true);
+    assert!(
+        !pair.ends[CLIENT].is_over(),
+        "or its circuits would be torn down before the close packets are through"
+    );
     let reason = CloseReason::ByPeer("done for today".into());
     assert_eq!(
         pair.events(SERVER),
         [Event::SessionClosed { session: SessionId(1), member: MemberId(0), reason }]
     );
+    pair.run(Duration::from_millis(30), |_, _| true);
     assert!(pair.ends[CLIENT].is_over());
 }
 

@@ -1,6 +1,6 @@
 #![no_main]
-//! Records: of any bytes none makes the reader panic or take more than 32 times their length; and what somebody with a right key
-//! signs is read as it was written, whatever it says.
+//! Records: of any bytes none makes the reader panic or take more than 32 times their length; and what somebody with a
+//! right key signs is read as it was written, whatever it says.
 
 use fec_transport::keys::Identity;
 use sfio_remote::replication::{Record, SignedRecord};

@@ -2,8 +2,8 @@
 //!
 //! `[tpc §6]` leaves it open when compressing pays. Of s bytes, packing takes s / (C·p) with p processors, the network
 //! r·s / B, unpacking s / D. Where there are processors with nothing else to do, these go on at the same time for
-//! several frames, and the slowest of them counts; where there are none, one takes from the other, and their sum counts,
-//! as in the paper's stages, which follow one another.
+//! several frames, and the slowest of them counts; where there are none, one takes from the other, and their sum
+//! counts, as in the paper's stages, which follow one another.
 //!
 //! Before that: when the network never makes us wait, nothing is compressed.
 
@@ -488,8 +488,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was measured: the choice is never more than the hysteresis worse than the best, and never worse than
-        /// nothing at all by more.
+        /// Whatever was measured: the choice is never more than the hysteresis worse than the best, and never worse
+        /// than nothing at all by more.
         #[test]
         fn the_regret_is_bounded_by_the_hysteresis(
             trials in prop::collection::vec((0_usize..5, 0.0_f64..1.0, 1.0_f64..5_000.0, 1.0_f64..5_000.0), 1..30), rates in prop::collection::vec((0.1_f64..100_000.0, 0.0_f64..4.0), 1..10),

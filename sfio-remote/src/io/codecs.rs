@@ -86,8 +86,8 @@ fn ticks() -> Option<(u64, u64)> {
     parse_ticks(&text)
 }
 
-/// The first line of `/proc/stat`: user, nice, system, idle, waiting for disks, interrupts and so on. Guests are counted
-/// as users already.
+/// The first line of `/proc/stat`: user, nice, system, idle, waiting for disks, interrupts and so on. Guests are
+/// counted as users already.
 fn parse_ticks(text: &str) -> Option<(u64, u64)> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     let fields: Vec<u64> =

@@ -17,8 +17,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// How long work waits for I/O nodes that were there and cannot be reached any more.
 ///
-/// A session has a patience of its own ([`Liveness::patience`](fec_transport::config::Liveness::patience)); only when that
-/// is at its end is anything tried anew, and the time until then counts, too.
+/// A session has a patience of its own ([`Liveness::patience`](fec_transport::config::Liveness::patience)); only when
+/// that is at its end is anything tried anew, and the time until then counts, too.
 ///
 /// All work that shares a patience shares its outages: the first that has to wait begins an outage, and it is over when
 /// nobody waits any more. The limit holds for each piece of work, from its own first failure on. Before anything has

@@ -139,8 +139,8 @@ impl IoNode {
         self.serve_waiting(now, transport);
     }
 
-    /// What the disk is to do next, if it is not busy with [`IoNodeConfig::disk_operations`] such errands; the result of
-    /// each operation goes to [`handle_disk`](Self::handle_disk).
+    /// What the disk is to do next, if it is not busy with [`IoNodeConfig::disk_operations`] such errands; the result
+    /// of each operation goes to [`handle_disk`](Self::handle_disk).
     pub fn poll_operation(&mut self) -> Option<Errand> {
         self.shared.disk.poll()
     }

@@ -42,8 +42,8 @@ pub fn gather<'a>(
     staged
 }
 
-/// The next `limit` bytes of what `access` writes, from `cursor` on: large fragments as they lie in the caller's memory,
-/// runs of small ones copied together.
+/// The next `limit` bytes of what `access` writes, from `cursor` on: large fragments as they lie in the caller's
+/// memory, runs of small ones copied together.
 pub fn collect(access: &SubfileAccess, list: &WriteList, cursor: Cursor, limit: u64) -> Vec<Bytes> {
     let (mut pieces, mut small) = (Vec::new(), BytesMut::new());
     for piece in access.pieces(list.regions(), cursor, limit) {

@@ -84,7 +84,7 @@ impl Default for ClusterConfig {
 ///     list: WriteList::new([(11 * rank as u64, "Hello World".into())]).expect("a possible list"),
 ///     durable: false,
 /// })?;
-/// assert_eq!(cluster.subfile("io1", "a.dat").as_deref(), Some(&b"HellodHellrld"[..]));
+/// assert_eq!(cluster.subfile("io1", "a.dat").as_deref(), Some(&b"HellodHellld"[..]));
 /// # Ok::<(), sfio_remote::client::OperationError>(())
 /// ```
 pub struct Cluster<A: Host = SfioApplication> {

@@ -233,7 +233,7 @@ mod tests {
         let machine = Machine::swiss_t1_tnet();
         let limits: Vec<f64> = (2..=32).step_by(2).map(|nodes| halves(&machine, nodes)).collect();
         // By hand: 8 nodes send 16 flows over one trunk of two ports' rate; of 10, the most on one trunk is 12 of 25.
-        assert_eq!((limits[3], limits[4]), (2.0, 25.0 / 6.0));
+        assert!((limits[3] - 2.0).abs() < 1e-9 && (limits[4] - 25.0 / 6.0).abs() < 1e-9, "{limits:?}");
         for nodes in [8, 16, 24] {
             let at = nodes / 2 - 1;
             assert!(limits[at + 1] > 1.15 * limits[at], "{nodes}: {limits:.2?}");

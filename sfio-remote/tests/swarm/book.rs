@@ -164,8 +164,8 @@ impl Book {
         self.whole.contains(&generation)
     }
 
-    /// Whether a generation was to be forgotten, alone or with the data set, or some run's `--keep` may have pushed it out: one that published, or
-    /// may have, when so many others had followed it.
+    /// Whether a generation was to be forgotten, alone or with the data set, or some run's `--keep` may have pushed it
+    /// out: one that published, or may have, when so many others had followed it.
     pub(crate) fn may_be_gone(&self, generation: u64) -> bool {
         let acknowledged = self.last_acknowledged.get(&generation).copied();
         let is_removed = |until: &Option<usize>| until.is_none_or(|until| acknowledged < Some(until));

@@ -79,8 +79,8 @@ impl OpenArcs {
         &self.open[place]
     }
 
-    /// Closes for each target the arcs that are on no shortest path by prices that settle some arcs; `distance` is by the
-    /// same prices over open arcs. Returns prices that prove the level over all arcs, none below 0.
+    /// Closes for each target the arcs that are on no shortest path by prices that settle some arcs; `distance` is by
+    /// the same prices over open arcs. Returns prices that prove the level over all arcs, none below 0.
     pub(super) fn close_detours(
         &mut self,
         arcs: &Arcs,

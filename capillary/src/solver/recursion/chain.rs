@@ -117,8 +117,9 @@ impl Chains {
         self.effort
     }
 
-    /// A chain of cuts through a part. Its links are out afterwards, and the supplies of their ends changed. `None`: the
-    /// part is small, not known to carry anything, or falls into large pieces; then it is as it was but for the flow.
+    /// A chain of cuts through a part. Its links are out afterwards, and the supplies of their ends changed. `None`:
+    /// the part is small, not known to carry anything, or falls into large pieces; then it is as it was but for the
+    /// flow.
     pub(super) fn find(&mut self, field: &mut Field<'_>, part: &Part) -> Option<Chain> {
         if part.nodes.len() < self.least_part || part.bound <= 0.0 {
             return None;

@@ -114,8 +114,8 @@ fn ratio_of_cut_off(balance: &Balance, part: Problem<'_>) -> f64 {
             }
         }
     }
-    // If no deficit is left anywhere, the excess that is stuck is the sum of many deficits too small to count, and there
-    // is no cut. Neither is there one without a supply.
+    // If no deficit is left anywhere, the excess that is stuck is the sum of many deficits too small to count, and
+    // there is no cut. Neither is there one without a supply.
     let all = part.nodes.iter().all(|&node| balance.is_cut_off(node));
     if supply > 0.0 && !all { capacity / supply } else { f64::INFINITY }
 }

@@ -1,8 +1,8 @@
 //! Who waits at the door: handshakes under way, before anybody has shown a key.
 //!
-//! Their number is bounded, and whoever asks last is let in all the same: one of the others goes. It is the oldest of the
-//! host that has most, in the network that has most, so that somebody who opens handshakes and lets them hang displaces
-//! none but his own. Hosts at which the overlay file says that a neighbour is go last.
+//! Their number is bounded, and whoever asks last is let in all the same: one of the others goes. It is the oldest of
+//! the host that has most, in the network that has most, so that somebody who opens handshakes and lets them hang
+//! displaces none but his own. Hosts at which the overlay file says that a neighbour is go last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};

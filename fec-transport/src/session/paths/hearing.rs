@@ -63,8 +63,8 @@ impl Hearing {
         self.latest
     }
 
-    /// Since when a path on which something was heard last at `last_heard` has been silent, not counting a time in which
-    /// all paths were.
+    /// Since when a path on which something was heard last at `last_heard` has been silent, not counting a time in
+    /// which all paths were.
     pub(super) fn silent_since(&self, last_heard: Time) -> Time {
         last_heard.max(self.outage_ended)
     }

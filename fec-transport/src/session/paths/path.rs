@@ -518,8 +518,8 @@ impl Path {
         if liveness.removal { self.die(now, liveness) } else { self.silence.is_kept = true }
     }
 
-    /// An outage of all paths is over in which it did not leave the schedule: what left before speaks neither against it,
-    /// nor of what it can carry.
+    /// An outage of all paths is over in which it did not leave the schedule: what left before speaks neither against
+    /// it, nor of what it can carry.
     pub(super) fn outage_over(&mut self, now: Time) {
         if self.is_live() {
             self.silence.ended = Some(now);
@@ -565,8 +565,8 @@ impl Path {
             && now.since(self.last_heard()) >= longest
     }
 
-    /// The probe timer: gives whether to send a probe now. A living path that was heard of needs none, unless nothing is
-    /// heard over any path (`is_hushed`); one that leaves too many unanswered is dead.
+    /// The probe timer: gives whether to send a probe now. A living path that was heard of needs none, unless nothing
+    /// is heard over any path (`is_hushed`); one that leaves too many unanswered is dead.
     pub(crate) fn on_probe_timer(&mut self, now: Time, is_hushed: bool, liveness: &Liveness) -> bool {
         let is_asked = self.probing.take_asked() || is_hushed;
         if !is_asked && self.is_live() && now.since(self.last_heard()) < liveness.keep_alive {

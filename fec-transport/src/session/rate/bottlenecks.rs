@@ -1,12 +1,12 @@
 //! What a node knows of the links that its paths cross, and what the paths over a link do together.
 //!
 //! The paths of *one session* over a link probe as one: they empty its queue together, one that checks is not disturbed
-//! by the others, they respect known capacities and the session's limit together, and one that comes in beside others gets
-//! its rate from what the session knows of their links. *Sessions* over a link do two things together: they join one
-//! another's regular drains, because each has floors of the delay of its own, and sees the same queue only if all empty it
-//! at once; and they share a limit that ends the start of one of them, because the law of the queue makes them equal, but
-//! over long ways by a few percent a second, and a node that writes to several I/O nodes at once waits for the slowest
-//! meanwhile.
+//! by the others, they respect known capacities and the session's limit together, and one that comes in beside others
+//! gets its rate from what the session knows of their links. *Sessions* over a link do two things together: they join
+//! one another's regular drains, because each has floors of the delay of its own, and sees the same queue only if all
+//! empty it at once; and they share a limit that ends the start of one of them, because the law of the queue makes them
+//! equal, but over long ways by a few percent a second, and a node that writes to several I/O nodes at once waits for
+//! the slowest meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

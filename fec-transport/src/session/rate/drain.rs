@@ -14,8 +14,8 @@ use crate::time::Time;
 pub(super) const DRAIN_RATE: f64 = 0.5;
 /// A drain lasts no longer than this.
 const LONGEST: Duration = Duration::from_millis(150);
-/// A drain lasts no shorter if its effect must be seen: by whoever drains, once others have undone a drain, or by several
-/// sessions at once.
+/// A drain lasts no shorter if its effect must be seen: by whoever drains, once others have undone a drain, or by
+/// several sessions at once.
 pub(super) const VISIBLE: Duration = Duration::from_millis(60);
 /// The delays of this time before a drain are compared with those of the drain itself: the least of them, because there
 /// is jitter.

@@ -68,8 +68,8 @@ impl Client {
         Ok(Client { endpoint, config: quinn::ClientConfig::new(Arc::new(tls)), to })
     }
 
-    /// Lets the beginning of a handshake through: the first datagram, the Retry, and one more with the first part of the
-    /// ClientHello.
+    /// Lets the beginning of a handshake through: the first datagram, the Retry, and one more with the first part of
+    /// the ClientHello.
     async fn begin(&self, sent: &AtomicU64) -> anyhow::Result<()> {
         let way = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let connecting =

@@ -3,11 +3,11 @@
 //! ```text
 //! cargo bench -p fec-testbed --bench flood -- --seconds 10 --packets 100000
 //! ```
-//! Four processes on loopback: a sender, limited to 1 Gbit/s on the wire, a receiver, a member that connects to it again
-//! and again, and this one, which floods the receiver: with garbage, with packets of the transfer that the receiver has
-//! captured (replays), with the headers of these over other bodies, and at the control port with garbage and with halves
-//! of ClientHellos from addresses that answer. Each phase is compared with those in quiet. Captured packets are peeked
-//! at on the receiver's socket, as somebody on its wire could.
+//! Four processes on loopback: a sender, limited to 1 Gbit/s on the wire, a receiver, a member that connects to it
+//! again and again, and this one, which floods the receiver: with garbage, with packets of the transfer that the
+//! receiver has captured (replays), with the headers of these over other bodies, and at the control port with garbage
+//! and with halves of ClientHellos from addresses that answer. Each phase is compared with those in quiet. Captured
+//! packets are peeked at on the receiver's socket, as somebody on its wire could.
 
 #![allow(clippy::disallowed_methods, reason = "a program may look at the clock; the protocol does not")]
 

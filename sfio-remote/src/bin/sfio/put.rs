@@ -46,8 +46,8 @@ pub(crate) struct Options {
     /// The file to store; - for standard input
     file: PathBuf,
 
-    /// Its subfiles: "member,path;member,path;…" in the order of striping; or SITE:PATH, that path on all I/O nodes of a
-    /// site
+    /// Its subfiles: "member,path;member,path;…" in the order of striping; or SITE:PATH, that path on all I/O nodes of
+    /// a site
     name: StripedName,
 
     #[command(flatten)]

@@ -41,8 +41,8 @@ pub(crate) struct Striping {
 pub(crate) struct Compressing {
     /// How to compress on the way through the network: auto, never, lz4, zstd, or zstd:LEVEL with a level of -7 to 19
     ///
-    /// auto compresses where that makes the bytes arrive sooner, and by what does so most. On the disks of the I/O nodes
-    /// the bytes are as they are.
+    /// auto compresses where that makes the bytes arrive sooner, and by what does so most. On the disks of the I/O
+    /// nodes the bytes are as they are.
     #[arg(long, value_name = "HOW", default_value_t)]
     compress: Compression,
 }

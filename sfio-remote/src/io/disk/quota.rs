@@ -21,8 +21,8 @@ use crate::store::{DiskError, SystemCall};
 /// The attribute that names the owner.
 const OWNER: &str = "user.sfio.owner";
 
-/// A quota lets a member create one subfile or folder for so many bytes of it, and [`LEAST_ENTRIES`] in any case: what is
-/// empty takes room on the disk as well.
+/// A quota lets a member create one subfile or folder for so many bytes of it, and [`LEAST_ENTRIES`] in any case: what
+/// is empty takes room on the disk as well.
 const BYTES_PER_ENTRY: u64 = 4 << 10;
 const LEAST_ENTRIES: u64 = 1_024;
 

@@ -1,5 +1,5 @@
-//! What changes a tree, a system call each. A simulation hears of each one, and can tell what a power failure would have
-//! left.
+//! What changes a tree, a system call each. A simulation hears of each one, and can tell what a power failure would
+//! have left.
 
 use std::fs::File;
 use std::io;

@@ -80,8 +80,9 @@ fn as_in_git(line: &str) -> Result<String, String> {
     }
     written.truncate(kept);
     let (mark, pattern) = line.strip_prefix('!').map_or(("", line), |pattern| ("!", pattern));
-    // A slash in a pattern ties it to its directory. Git also counts one that stands in a class. The crate sees the class
-    // as it is written here, which may have lost its slash, or got one: so what git has found is said in another way.
+    // A slash in a pattern ties it to its directory. Git also counts one that stands in a class. The crate sees the
+    // class as it is written here, which may have lost its slash, or got one: so what git has found is said in another
+    // way.
     match (has_slash(pattern.trim_end_matches(' ')), has_slash(&written)) {
         (false, true) => written.insert_str(mark.len(), "**/"),
         (true, false) => written.insert(mark.len(), '/'),
@@ -189,8 +190,8 @@ impl Class {
         if has_bracket {
             written.push(']');
         }
-        // No name contains a zero, so one is put first: the class would otherwise be empty, or begin with a character that
-        // negates it.
+        // No name contains a zero, so one is put first: the class would otherwise be empty, or begin with a character
+        // that negates it.
         written.push(if self.is_negated { '/' } else { '\0' });
         for (begin, end) in self.ranges {
             written.push(begin);

@@ -157,8 +157,8 @@ fn holds(file: &File, offset: u64, chunk: &ChunkRef) -> bool {
 
 /// Takes steps in a tree.
 ///
-/// A file gets its name only after its content is on the disk. As one sync of a file system takes little longer for many
-/// files than for one, files are completed in batches: while one batch is synced the next one is written.
+/// A file gets its name only after its content is on the disk. As one sync of a file system takes little longer for
+/// many files than for one, files are completed in batches: while one batch is synced the next one is written.
 #[derive(Debug)]
 pub(super) struct Planter<'a> {
     tree: Tree,
@@ -338,7 +338,8 @@ impl<'a> Planter<'a> {
         Ok(())
     }
 
-    /// A file whose content is safe gets its name, and its time last of all: with another time the next run looks at it.
+    /// A file whose content is safe gets its name, and its time last of all: with another time the next run looks at
+    /// it.
     fn name(&mut self, path: &TreePath, metadata: &Metadata) -> io::Result<()> {
         let (directory, name) = self.tree.place(path)?;
         let part_name = part_name(name);

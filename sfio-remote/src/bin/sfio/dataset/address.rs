@@ -37,8 +37,8 @@ impl Address {
         &self.dataset
     }
 
-    /// What it may mean where something is fetched: the data set of that name, or else one of a shorter name, and a path
-    /// in it.
+    /// What it may mean where something is fetched: the data set of that name, or else one of a shorter name, and a
+    /// path in it.
     pub(super) fn meanings(&self) -> impl Iterator<Item = (Address, Option<TreePath>)> + '_ {
         let name = self.dataset.as_str();
         let shorter = name.rmatch_indices('/').filter_map(|(slash, _)| {

@@ -41,7 +41,8 @@ use crate::exit::{Exit, Failure};
   git ls-files -z | sfio sync --overlay try --files-from - . local:code
   sfio generations --overlay try local:photos")]
 pub(crate) struct Options {
-    /// What to replicate: a directory or a file, or SITE:NAME, or SITE:NAME/PATH for a directory or a file of a data set
+    /// What to replicate: a directory or a file, or SITE:NAME, or SITE:NAME/PATH for a directory or a file of a data
+    /// set
     source: Place,
 
     /// Where to: SITE:NAME, or SITE:NAME/PATH for a directory of a data set, or a directory

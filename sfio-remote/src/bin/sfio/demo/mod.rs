@@ -55,8 +55,9 @@ const DEAD_FOR: Duration = Duration::from_secs(2);
 ///
 /// With --web a page shows it at work: a map with what each link carries, loses and keeps waiting, the paths, the
 /// progress, and the last minutes as curves. On a terminal the demo then begins when the page is opened, after 30
-/// seconds at the latest, and the page stays after the report until Ctrl-C. Elsewhere, as in a pipe, it begins at once and
-/// the page ends with it, unless --stay asks for the same as on a terminal. Report and exit codes are those without it.
+/// seconds at the latest, and the page stays after the report until Ctrl-C. Elsewhere, as in a pipe, it begins at once
+/// and the page ends with it, unless --stay asks for the same as on a terminal. Report and exit codes are those without
+/// it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -325,7 +326,8 @@ impl Play {
         }
     }
 
-    /// Waits for `writing`; meanwhile, once a link was killed, restores it after [`DEAD_FOR`], at the latest at the end.
+    /// Waits for `writing`; meanwhile, once a link was killed, restores it after [`DEAD_FOR`], at the latest at the
+    /// end.
     async fn until_written<T>(
         &self,
         writing: impl Future<Output = T>,
