@@ -16,9 +16,9 @@ pub(super) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'st
 
 /// Whether work runs in turn with the runtime, in a simulation.
 pub(super) fn are_in_turn() -> bool {
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "sim-io")]
     return simulated::is_in_turn();
-    #[cfg(not(feature = "sim"))]
+    #[cfg(not(feature = "sim-io"))]
     false
 }
 
