@@ -32,6 +32,7 @@ pub use journal::{Journal, JournalHeader, MAX_FRAME_CHUNKS, MAX_JOURNAL_BYTES};
 pub use manifest::{
     BadManifest, Entry, EntryKind, EntryReader, EntryWriter, Metadata, Owner, Piece, Timestamp, TreePath,
 };
+#[cfg(feature = "replication")]
 pub use packed::{ChunkError, Packed};
 pub use record::{
     BadRecord, BadRunId, BadSuccessor, Deed, Extent, Form, Generation, Healed, MAX_INDEX_CHUNKS,
