@@ -33,6 +33,8 @@ use crate::crypto::random::Random;
 use crate::keys::Identity;
 use crate::overlay::{MemberId, Overlay, Peer};
 use crate::time::Time;
+#[cfg(feature = "io")]
+pub(crate) use crate::wire::PROTOCOL_VERSION;
 use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, Notice, SetUp, SetUpBody};
 use crate::wire::hop::Label;
 use admission::Quotas;

@@ -21,9 +21,9 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme,
 };
 
+use crate::circuit::PROTOCOL_VERSION;
 use crate::keys::{Identity, PublicKeys, encode_key};
 use crate::overlay::{MemberId, Overlay};
-use crate::wire::PROTOCOL_VERSION;
 
 /// Names the control protocol in ALPN; the version follows. Each side offers its own and all earlier ones, so that the
 /// two agree on the older one's and the newer one can say whom it refuses and why.

@@ -16,9 +16,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::message::{Hello, MessageError, read_message, write_message};
+use crate::circuit::PROTOCOL_VERSION as VERSION;
 use crate::io::tls;
 use crate::overlay::{InstanceId, MemberId, Peer};
-use crate::wire::PROTOCOL_VERSION as VERSION;
 
 /// Messages that may wait for one neighbour's connection. The node sends a handful per second and circuit; a
 /// neighbour that lets so many pile up within the 3 s after which a dead link breaks is as good as gone.

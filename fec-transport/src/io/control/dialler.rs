@@ -9,9 +9,9 @@ use tokio::time::{sleep, timeout};
 
 use super::back_off::BackOff;
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
+use crate::circuit::PROTOCOL_VERSION as VERSION;
 use crate::io::tls::{PROTOCOL, SERVER_NAME};
 use crate::overlay::MemberId;
-use crate::wire::PROTOCOL_VERSION as VERSION;
 
 /// Dials one neighbour, and again whenever the connection has ended.
 pub(super) struct Dialler {

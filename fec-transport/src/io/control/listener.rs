@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
 use super::doorstep::Doorstep;
+use crate::circuit::PROTOCOL_VERSION as VERSION;
 use crate::io::tls::{PROTOCOL, PinnedKeys};
-use crate::wire::PROTOCOL_VERSION as VERSION;
 
 /// How long a ClientHello may take to be whole: a second part that was lost is sent again after one second (RFC 9002
 /// §6.2.2). Whoever sends half of one has shown no more than an address.

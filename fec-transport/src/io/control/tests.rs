@@ -9,9 +9,9 @@ use tokio::time::timeout;
 use super::connection::HandshakeError;
 use super::message::{Hello, MAX_MESSAGE, read_message, write_message};
 use super::*;
+use crate::circuit::PROTOCOL_VERSION;
 use crate::io::testing::{Scene, identity, loopback};
 use crate::overlay::Reach;
-use crate::wire::PROTOCOL_VERSION;
 
 /// Longer than anything here takes on a busy machine; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
