@@ -18,6 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use sfio_remote::compression::pressure::Pressure;
 use sfio_remote::compression::rule::{CANDIDATES, Choice};
 use sfio_remote::compression::{Circumstances, Codec, Coder, MAX_FRAME_BYTES, Packing, Rule, Trial};
+use sfio_remote::sim::Dice;
 use sfio_remote::transport::Flow;
 
 /// Networks by their rate in Mbit/s.
@@ -48,26 +49,13 @@ enum Way {
     Rule,
 }
 
-/// Numbers that are the same every time (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-}
-
 fn random(dice: &mut Dice, length: usize) -> Vec<u8> {
-    (0..length).map(|_| dice.next() as u8).collect()
+    (0..length).map(|_| dice.below(256) as u8).collect()
 }
 
 /// As the paper's integers: 32 bits each, of which about a half is left.
 fn integers(dice: &mut Dice, length: usize) -> Vec<u8> {
-    (0..length / 4).flat_map(|_| ((dice.next() % 4_000) as u32).to_le_bytes()).collect()
+    (0..length / 4).flat_map(|_| (dice.below(4_000) as u32).to_le_bytes()).collect()
 }
 
 /// As the paper's floats: 64 bits each of a smooth field, of which some three quarters are left: the lowest 12 bits are
@@ -76,7 +64,7 @@ fn floats(dice: &mut Dice, length: usize) -> Vec<u8> {
     let mut place = 0.0_f64;
     let mut value = |dice: &mut Dice| {
         place += 1e-3;
-        let field = place.sin() * 100.0 + (dice.next() % 1_000_000) as f64 * 1e-6;
+        let field = place.sin() * 100.0 + dice.below(1_000_000) as f64 * 1e-6;
         f64::from_bits(field.to_bits() & !0xfff).to_le_bytes()
     };
     (0..length / 8).flat_map(|_| value(dice)).collect()
@@ -97,8 +85,8 @@ fn source(dice: &mut Dice, length: usize) -> Vec<u8> {
 fn pieces(model: &[u8], longest: usize, dice: &mut Dice, length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + longest);
     while bytes.len() < length {
-        let from = dice.next() as usize % (model.len() - longest);
-        let piece = &model[from..from + 5 + dice.next() as usize % (longest - 5)];
+        let from = dice.below(model.len() - longest);
+        let piece = &model[from..from + 5 + dice.below(longest - 5)];
         bytes.extend_from_slice(piece);
     }
     bytes.truncate(length);
@@ -110,7 +98,7 @@ fn zeros(tenths: u64) -> impl Fn(&mut Dice, usize) -> Vec<u8> {
     move |dice, length| {
         let mut bytes = integers(dice, length);
         for run in bytes.chunks_mut(400) {
-            if dice.next() % 10 < tenths {
+            if (dice.below(10) as u64) < tenths {
                 run.fill(0);
             }
         }
@@ -160,7 +148,7 @@ fn measure(coder: &mut Coder, codec: Codec, plain: &[u8]) -> Trial {
 }
 
 fn measure_kind(make: &Make, frames: usize) -> Vec<Measured> {
-    let (mut dice, mut coder) = (Dice(7), Coder::default());
+    let (mut dice, mut coder) = (Dice::new(7), Coder::default());
     let frame = |_| {
         let plain = make(&mut dice, MAX_FRAME_BYTES);
         Measured {

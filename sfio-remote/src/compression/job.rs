@@ -74,6 +74,19 @@ pub struct Trial {
     pub unpacking: Option<Duration>,
 }
 
+impl Trial {
+    /// What a codec makes of some bytes, and what that was like.
+    pub(crate) fn packing(
+        processor: &mut dyn Processor,
+        codec: Codec,
+        plain: &[u8],
+    ) -> (Option<Vec<u8>>, Trial) {
+        let (packed, packing) = processor.pack(codec, plain);
+        let length = packed.as_ref().map_or(plain.len(), Vec::len);
+        (packed, Trial { codec, plain: plain.len(), packed: length, packing, unpacking: None })
+    }
+}
+
 /// Who carries jobs out, and how long that takes: a real processor with a clock, or the model of one.
 pub trait Processor {
     /// As [`Coder::pack`], and how long it took.
@@ -97,9 +110,7 @@ impl CodecJob {
         let outcome = match self.work {
             CodecWork::Pack { codec, pieces } => {
                 let plain = joined(pieces);
-                let (packed, packing) = processor.pack(codec, &plain);
-                let length = packed.as_ref().map_or(plain.len(), Vec::len);
-                let trial = Trial { codec, plain: plain.len(), packed: length, packing, unpacking: None };
+                let (packed, trial) = Trial::packing(processor, codec, &plain);
                 CodecOutcome::Packed { packed: packed.map(Bytes::from), trial }
             }
             CodecWork::Unpack { format, packed, plain } => {
@@ -118,10 +129,9 @@ impl CodecJob {
 
 /// What a codec does with some bytes, there and back.
 pub(crate) fn attempt(processor: &mut dyn Processor, codec: Codec, plain: &[u8]) -> Trial {
-    let (packed, packing) = processor.pack(codec, plain);
-    let unpacking = packed.as_ref().map(|packed| processor.unpack(codec.format(), packed, plain.len()).1);
-    let length = packed.as_ref().map_or(plain.len(), Vec::len);
-    Trial { codec, plain: plain.len(), packed: length, packing, unpacking }
+    let (packed, trial) = Trial::packing(processor, codec, plain);
+    let unpacking = packed.map(|packed| processor.unpack(codec.format(), &packed, plain.len()).1);
+    Trial { unpacking, ..trial }
 }
 
 /// The pieces as one; a single one is not copied.

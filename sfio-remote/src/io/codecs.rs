@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
 use super::threads;
-use crate::compression::{Codec, CodecJob, CodecResult, Coder, Format, Processor, Trial, UnpackError};
+use crate::compression::{Codec, CodecJob, CodecResult, Coder, Format, Processor, UnpackError};
 
 /// How often it is looked at what the processors do.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -42,7 +42,7 @@ impl Idleness {
 
     /// Carries a job out on this thread.
     pub(super) fn perform(&self, job: CodecJob) -> CodecResult {
-        CODER.with_borrow_mut(|coder| job.perform(&mut Clocked { coder, idleness: self }))
+        CODER.with_borrow_mut(|coder| job.perform(&mut Clocked { coder, idleness: Some(self) }))
     }
 
     /// A job has taken so long.
@@ -110,56 +110,26 @@ impl Worker {
         Worker { coder: Coder::default(), idleness: (!threads::are_in_turn()).then(Idleness::new) }
     }
 
-    /// How many processors have nothing else to do.
-    pub(in crate::io) fn idle_processors(&self) -> f64 {
-        self.idleness.as_ref().map_or(1.0, Idleness::idle)
-    }
-
-    /// What a codec makes of some bytes, and what that was like.
-    pub(in crate::io) fn pack(&mut self, codec: Codec, plain: &[u8]) -> (Option<Vec<u8>>, Trial) {
-        let (packed, packing) = Processor::pack(self, codec, plain);
-        let length = packed.as_ref().map_or(plain.len(), Vec::len);
-        (packed, Trial { codec, plain: plain.len(), packed: length, packing, unpacking: None })
-    }
-}
-
-impl Processor for Worker {
-    fn pack(&mut self, codec: Codec, plain: &[u8]) -> (Option<Vec<u8>>, Duration) {
-        match &self.idleness {
-            Some(idleness) => Clocked { coder: &mut self.coder, idleness }.pack(codec, plain),
-            None => (self.coder.pack(codec, plain), Duration::ZERO),
-        }
-    }
-
-    fn unpack(
-        &mut self,
-        format: Format,
-        packed: &[u8],
-        plain: usize,
-    ) -> (Result<Vec<u8>, UnpackError>, Duration) {
-        match &self.idleness {
-            Some(idleness) => Clocked { coder: &mut self.coder, idleness }.unpack(format, packed, plain),
-            None => (self.coder.unpack(format, packed, plain), Duration::ZERO),
-        }
-    }
-
-    fn idle(&mut self) -> f64 {
-        self.idle_processors()
+    /// What carries jobs out on this thread.
+    pub(in crate::io) fn processor(&mut self) -> Clocked<'_> {
+        Clocked { coder: &mut self.coder, idleness: self.idleness.as_ref() }
     }
 }
 
 /// A coder with the clock of its thread: what others take of the processor meanwhile does not count.
-struct Clocked<'a> {
+pub(in crate::io) struct Clocked<'a> {
     coder: &'a mut Coder,
-    idleness: &'a Idleness,
+    /// None in a simulation.
+    idleness: Option<&'a Idleness>,
 }
 
 impl Clocked<'_> {
     fn timed<R>(&mut self, work: impl FnOnce(&mut Coder) -> R) -> (R, Duration) {
+        let Some(idleness) = self.idleness else { return (work(self.coder), Duration::ZERO) };
         let began = thread_time();
         let result = work(self.coder);
         let took = thread_time().saturating_sub(began);
-        self.idleness.worked(took);
+        idleness.worked(took);
         (result, took)
     }
 }
@@ -179,7 +149,7 @@ impl Processor for Clocked<'_> {
     }
 
     fn idle(&mut self) -> f64 {
-        self.idleness.idle()
+        self.idleness.map_or(1.0, Idleness::idle)
     }
 }
 

@@ -15,7 +15,7 @@ use fec_transport::overlay::MemberId;
 use super::board::Board;
 use super::group::{Group, Rank};
 use super::message::{self, Body};
-use super::pieces::Walk;
+use super::pieces::{Pieces, Walk};
 use super::report::Tally;
 use super::work::{FileWork, WorkId};
 use crate::distribution::{Distribution, StripeUnit};
@@ -75,6 +75,11 @@ impl Outgoing<'_> {
 struct Shares(Vec<Option<Walk>>);
 
 impl Shares {
+    /// What a rank has of each domain is `parts`, and it has come nowhere yet.
+    fn of(parts: &[Pieces]) -> Shares {
+        Shares(parts.iter().map(|part| (part.bytes() > 0).then(|| part.walk())).collect())
+    }
+
     /// Everything that lies before `until` in the domain of that aggregator; it counts as done.
     fn walk(&mut self, aggregator: Rank) -> Option<&mut Walk> {
         self.0.get_mut(aggregator.index())?.as_mut()

@@ -63,7 +63,7 @@ impl Receiver {
     }
 
     fn share_out(&mut self, parts: &[Pieces]) {
-        self.shares = Shares(parts.iter().map(|part| (part.bytes() > 0).then(|| part.walk())).collect());
+        self.shares = Shares::of(parts);
     }
 
     /// Takes what an aggregator has read of its domain, up to an offset.

@@ -70,7 +70,7 @@ impl Sender {
 
     /// What of it belongs to the domain of each rank.
     fn share_out(&mut self, parts: &[Pieces]) {
-        self.shares = Shares(parts.iter().map(|part| (part.bytes() > 0).then(|| part.walk())).collect());
+        self.shares = Shares::of(parts);
     }
 
     /// The bytes of the domain of an aggregator that lie before `until` and were not taken before.

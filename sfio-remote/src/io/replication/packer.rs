@@ -11,7 +11,9 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::compression::rule::Choice;
-use crate::compression::{Circumstances, Codec, Compression, Packing, Rule, SAMPLE_BYTES, attempt};
+use crate::compression::{
+    Circumstances, Codec, Compression, Packing, Processor as _, Rule, SAMPLE_BYTES, Trial, attempt,
+};
 use crate::io::codecs::Worker;
 use crate::replication::Packed;
 
@@ -123,7 +125,7 @@ impl ChunkPacker {
         if codec == Codec::Plain {
             return Packed::plain(bytes);
         }
-        let (packed, trial) = self.worker.pack(codec, &bytes);
+        let (packed, trial) = Trial::packing(&mut self.worker.processor(), codec, &bytes);
         if compression == Compression::Auto {
             self.rule.learned(STREAM, &trial);
         }
@@ -132,7 +134,7 @@ impl ChunkPacker {
 
     fn choose(&mut self, bytes: &Bytes) -> Codec {
         loop {
-            let circumstances = self.carrying.circumstances(self.worker.idle_processors());
+            let circumstances = self.carrying.circumstances(self.worker.processor().idle());
             let (codec, trial) = match self.rule.choose(STREAM, Packing::AUTO, &circumstances) {
                 Choice::Frame { codec, trial, .. } => (Some(codec), trial),
                 Choice::Try(codecs) => (None, codecs),
@@ -141,7 +143,8 @@ impl ChunkPacker {
             };
             if !trial.is_empty() {
                 let sample = &bytes[..bytes.len().min(SAMPLE_BYTES as usize)];
-                let attempts = trial.into_iter().map(|codec| attempt(&mut self.worker, codec, sample));
+                let mut processor = self.worker.processor();
+                let attempts = trial.into_iter().map(|codec| attempt(&mut processor, codec, sample));
                 self.rule.tried(STREAM, &attempts.collect::<Vec<_>>());
             }
             if let Some(codec) = codec {

@@ -1,6 +1,7 @@
 //! What a bench writes: bytes that shrink more or less.
 
 use bytes::Bytes;
+use sfio_remote::sim::Dice;
 
 use super::pattern;
 
@@ -35,11 +36,11 @@ impl Kind {
         match self {
             Kind::Sequence => pattern::data(size),
             Kind::Zeros => vec![0; length].into(),
-            Kind::Random => fill(length, |dice| dice.next().to_le_bytes().to_vec()),
+            Kind::Random => fill(length, |dice| (0..8).map(|_| dice.below(256) as u8).collect()),
             Kind::Integers => {
                 let mut value = 0_u32;
                 fill(length, |dice| {
-                    value = value.wrapping_add((dice.next() % 200) as u32);
+                    value = value.wrapping_add(dice.below(200) as u32);
                     value.to_le_bytes().to_vec()
                 })
             }
@@ -48,15 +49,14 @@ impl Kind {
                 fill(length, |dice| {
                     place += 1e-3;
                     // Measured to one part in ten million.
-                    let field = place.sin() * 300.0 + (dice.next() % 1_000) as f64 * 1e-5;
+                    let field = place.sin() * 300.0 + dice.below(1_000) as f64 * 1e-5;
                     ((field * 1e5).round() / 1e5).to_le_bytes().to_vec()
                 })
             }
             Kind::Text => fill(length, |dice| {
-                let number = dice.next();
                 // The lower of two draws: some words are more usual than others.
-                let word = WORDS[(number % 24).min(number / 24 % 24) as usize];
-                let end = if number.is_multiple_of(97) { ".\n" } else { " " };
+                let word = WORDS[dice.below(WORDS.len()).min(dice.below(WORDS.len()))];
+                let end = if dice.one_in(97) { ".\n" } else { " " };
                 [word.as_bytes(), end.as_bytes()].concat()
             }),
         }
@@ -65,25 +65,12 @@ impl Kind {
 
 /// Pieces one behind the other.
 fn fill(length: usize, mut piece: impl FnMut(&mut Dice) -> Vec<u8>) -> Bytes {
-    let (mut bytes, mut dice) = (Vec::with_capacity(length + 16), Dice(1));
+    let (mut bytes, mut dice) = (Vec::with_capacity(length + 16), Dice::new(1));
     while bytes.len() < length {
         bytes.extend(piece(&mut dice));
     }
     bytes.truncate(length);
     bytes.into()
-}
-
-/// Numbers that are the same every time (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
 }
 
 #[cfg(test)]
