@@ -276,6 +276,12 @@ impl Record {
         self.generations.get(index)
     }
 
+    /// The origin of a generation, if it is known.
+    pub fn origin(&self, generation: u64) -> Option<&Origin> {
+        let found = self.origins.binary_search_by_key(&generation, |origin| origin.generation);
+        found.ok().and_then(|index| self.origins.get(index))
+    }
+
     /// The run that wrote the object of that number.
     pub fn run_of(&self, object: u32) -> Option<RunId> {
         let index = self.objects.binary_search_by_key(&object, |entry| entry.number).ok()?;
@@ -369,7 +375,7 @@ impl Record {
             ),
             (condemned.len() == self.condemned.len(), "a run that is condemned twice"),
             (condemned.is_disjoint(&runs), "a condemned run that is needed"),
-            (self.has_sound_origins(), "an origin"),
+            (origin::are_sound(&self.origins, self), "an origin"),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
             Some((_, what)) => Err(BadRecord::Contradiction(what)),

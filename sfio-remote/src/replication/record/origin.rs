@@ -46,24 +46,16 @@ pub(super) fn write(origins: &[Origin], bytes: Vec<u8>) -> Vec<u8> {
     }
 }
 
-impl Record {
-    /// The origin of a generation, if it is known.
-    pub fn origin(&self, generation: u64) -> Option<&Origin> {
-        let found = self.origins.binary_search_by_key(&generation, |origin| origin.generation);
-        found.ok().and_then(|index| self.origins.get(index))
-    }
-
-    /// Whether the origins are those of generations that it has, and can be printed in a line.
-    pub(super) fn has_sound_origins(&self) -> bool {
-        let is_text = |text: &str| text.len() <= MAX_ORIGIN_TEXT_BYTES && !text.contains(char::is_control);
-        self.origins.is_sorted_by(|one, next| one.generation < next.generation)
-            && self.origins.iter().all(|origin| {
-                self.generation(origin.generation).is_some()
-                    && (1..=MAX_NAME_BYTES).contains(&origin.member.len())
-                    && is_text(&origin.host)
-                    && is_text(&origin.tag)
-            })
-    }
+/// Whether the origins are those of the record's generations, and can be printed in a line.
+pub(super) fn are_sound(origins: &[Origin], record: &Record) -> bool {
+    let is_text = |text: &str| text.len() <= MAX_ORIGIN_TEXT_BYTES && !text.contains(char::is_control);
+    origins.is_sorted_by(|one, next| one.generation < next.generation)
+        && origins.iter().all(|origin| {
+            record.generation(origin.generation).is_some()
+                && (1..=MAX_NAME_BYTES).contains(&origin.member.len())
+                && is_text(&origin.host)
+                && is_text(&origin.tag)
+        })
 }
 
 impl Succession<'_> {
