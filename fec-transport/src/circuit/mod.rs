@@ -19,12 +19,15 @@ mod labels;
 mod past;
 mod set_up;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use labels::DatagramCounters;
 pub(crate) use labels::{LabelTable, Verdict};
+
+use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::crypto::body_hash::BodyHash;
@@ -143,7 +146,7 @@ struct Circuit {
     route: Vec<MemberId>,
     originator: MemberId,
     /// What hop tags cover of the bodies on their way to relays.
-    body_hash: Arc<BodyHash>,
+    body_hash: CircuitHash,
     /// The neighbour towards the originator, and the one towards the responder.
     previous: Option<Peer>,
     next: Option<Peer>,
@@ -152,6 +155,23 @@ struct Circuit {
     lifetime: Duration,
     expires: Time,
     answered: bool,
+}
+
+/// The hash of a circuit's bodies, which takes 1.5 KiB: it is made when a relay on the way asks for it.
+#[derive(Debug)]
+struct CircuitHash {
+    body_key: Zeroizing<[u8; 16]>,
+    made: OnceCell<Arc<BodyHash>>,
+}
+
+impl CircuitHash {
+    fn new(body_key: [u8; 16]) -> CircuitHash {
+        CircuitHash { body_key: Zeroizing::new(body_key), made: OnceCell::new() }
+    }
+
+    fn get(&self) -> Arc<BodyHash> {
+        Arc::clone(self.made.get_or_init(|| Arc::new(BodyHash::new(&self.body_key))))
+    }
 }
 
 impl Circuit {
@@ -166,11 +186,7 @@ impl Circuit {
     /// What is needed to send to `neighbour`, who handed out `hop`: tags cover whole bodies if it is a relay.
     fn egress(&self, neighbour: Peer, hop: &Hop) -> Egress {
         let is_end = [self.route.first(), self.route.last()].contains(&Some(&neighbour.member));
-        let key = if is_end {
-            HopKey::new(hop.key)
-        } else {
-            HopKey::to_relay(hop.key, Arc::clone(&self.body_hash))
-        };
+        let key = if is_end { HopKey::new(hop.key) } else { HopKey::to_relay(hop.key, self.body_hash.get()) };
         Egress { neighbour, label: hop.label, key }
     }
 }
@@ -273,7 +289,7 @@ impl Circuits {
         let entry = Circuit {
             route: route.to_vec(),
             originator: self.me,
-            body_hash: Arc::new(BodyHash::new(&body_key)),
+            body_hash: CircuitHash::new(body_key),
             previous: None,
             next: Some(first_hop),
             labels: vec![backward.label],

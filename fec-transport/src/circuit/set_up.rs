@@ -1,12 +1,10 @@
 //! A circuit comes into being: the set-up on its way to the responder, and the answer on its way back.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::{Admitted, Rejection, admit};
 use super::labels::Charged;
-use super::{Circuit, CircuitEvent, Circuits, Egress, LEAVING};
-use crate::crypto::body_hash::BodyHash;
+use super::{Circuit, CircuitEvent, CircuitHash, Circuits, Egress, LEAVING};
 use crate::overlay::{MemberId, Peer};
 use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, SetUp, SetUpBody};
@@ -57,7 +55,7 @@ impl Circuits {
     fn pass_on_set_up(&mut self, next: Peer, id: CircuitId, egress: Egress, set_up: SetUp) {
         let Some(circuit) = self.circuits.get(&id) else { return };
         let charged = Charged { originator: circuit.originator, neighbour: next.member };
-        let backward = self.labels.relay(egress, charged, Arc::clone(&circuit.body_hash));
+        let backward = self.labels.relay(egress, charged, circuit.body_hash.get());
         self.own_label(id, backward.label);
         self.outbox.push_back((next, CircuitMessage::SetUp(SetUp { backward, ..set_up })));
     }
@@ -104,7 +102,7 @@ impl Circuits {
         let entry = Circuit {
             route: admitted.route.clone(),
             originator: admitted.originator,
-            body_hash: Arc::new(BodyHash::new(&admitted.body.body_key)),
+            body_hash: CircuitHash::new(admitted.body.body_key),
             previous: Some(from),
             next,
             labels: Vec::new(),
@@ -141,7 +139,7 @@ impl Circuits {
         }
         let neighbour = circuit.previous.map_or(self.me, |peer| peer.member);
         let charged = Charged { originator: circuit.originator, neighbour };
-        let forward = self.labels.relay(egress, charged, Arc::clone(&circuit.body_hash));
+        let forward = self.labels.relay(egress, charged, circuit.body_hash.get());
         if let Some(previous) = self.extend(now, id, forward.label) {
             self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
         }

@@ -67,7 +67,7 @@ pub(super) struct Sessions {
     identity: Arc<Identity>,
     config: Arc<Config>,
     random: Random,
-    by_id: BTreeMap<SessionId, Session>,
+    by_id: BTreeMap<SessionId, Box<Session>>,
     alarms: Alarms,
     /// Sessions with which something was done since they had no work for other threads.
     may_have_jobs: BTreeSet<SessionId>,
@@ -127,11 +127,11 @@ impl Sessions {
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<&Session> {
-        self.by_id.get(&id)
+        self.by_id.get(&id).map(Box::as_ref)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Session> {
-        self.by_id.values()
+        self.by_id.values().map(Box::as_ref)
     }
 
     /// Peers can open no more of them.
@@ -257,7 +257,7 @@ impl Sessions {
 
     pub(super) fn poll_job(&mut self) -> Option<Job> {
         while let Some(id) = self.may_have_jobs.first().copied() {
-            let job = self.by_id.get_mut(&id).and_then(Session::poll_job);
+            let job = self.by_id.get_mut(&id).and_then(|session| session.poll_job());
             if job.is_some() {
                 return job;
             }
@@ -496,7 +496,7 @@ impl Sessions {
         let (pool, send_pool) = (self.window_pool.clone(), self.send_pool.clone());
         let set_up =
             SessionSetUp { name, keys, identity, peer_key, peer_limits, random, span, pool, send_pool };
-        self.by_id.insert(id, Session::new(set_up, Arc::clone(&self.config), now));
+        self.by_id.insert(id, Box::new(Session::new(set_up, Arc::clone(&self.config), now)));
         self.touch(id);
     }
 }

@@ -25,7 +25,7 @@ pub struct JobResult {
 #[derive(Debug)]
 pub(crate) enum Work {
     Encode(EncodeJob),
-    Decode(ReceiveBlock),
+    Decode(Box<ReceiveBlock>),
 }
 
 #[derive(Debug)]

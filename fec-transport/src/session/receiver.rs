@@ -20,8 +20,8 @@ const CONTROL_WINDOW: u64 = 256 << 10;
 /// The receiving side of a session.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    streams: BTreeMap<u32, ReceiveStream>,
-    blocks: BTreeMap<u32, ReceiveBlock>,
+    streams: BTreeMap<u32, Box<ReceiveStream>>,
+    blocks: BTreeMap<u32, Box<ReceiveBlock>>,
     /// All blocks below are complete.
     floor: u32,
     /// Blocks from `floor` on that are complete.
@@ -30,7 +30,7 @@ pub(crate) struct Receiver {
     end: u32,
     /// Blocks that are being decoded elsewhere, and those that wait for somebody to take them.
     decoding: BTreeMap<u32, Decoding>,
-    to_decode: VecDeque<ReceiveBlock>,
+    to_decode: VecDeque<Box<ReceiveBlock>>,
     windows: Windows,
     /// Gaps between the blocks of streams, over all streams.
     holes: usize,
@@ -89,7 +89,7 @@ impl Receiver {
     /// The receiving side of a session with a process of `peer`.
     pub(crate) fn new(limits: &Limits, shared: SharedPool, peer: MemberId) -> Receiver {
         Receiver {
-            streams: BTreeMap::from([(CONTROL_STREAM, ReceiveStream::new(CONTROL_WINDOW))]),
+            streams: BTreeMap::from([(CONTROL_STREAM, Box::new(ReceiveStream::new(CONTROL_WINDOW)))]),
             blocks: BTreeMap::new(),
             floor: 0,
             complete: BTreeSet::new(),
@@ -104,7 +104,7 @@ impl Receiver {
     }
 
     pub(crate) fn open(&mut self, stream: u32) {
-        self.streams.insert(stream, ReceiveStream::new(self.windows.initial()));
+        self.streams.insert(stream, Box::new(ReceiveStream::new(self.windows.initial())));
     }
 
     pub(crate) fn close(&mut self, stream: u32) {
@@ -118,7 +118,7 @@ impl Receiver {
 
     /// Nobody will read these blocks: they are complete, and their symbols take no more memory.
     fn forget_blocks_of(&mut self, stream: u32) {
-        let open = self.blocks.values().map(ReceiveBlock::header);
+        let open = self.blocks.values().map(|block| block.header());
         let all = open.chain(self.decoding.values().map(|decoding| decoding.header));
         let ids: Vec<u32> = all.filter(|header| header.stream == stream).map(|header| header.id).collect();
         self.to_decode.retain(|block| block.header().stream != stream);
@@ -202,14 +202,14 @@ impl Receiver {
                 self.deliver(now, &header, bytes)
             }
             Err(block) => {
-                self.blocks.insert(id, *block);
+                self.blocks.insert(id, block);
                 Progress::Closer
             }
         }
     }
 
     /// The next block to be decoded elsewhere; [`on_decoded`](Self::on_decoded) must follow.
-    pub(crate) fn poll_job(&mut self) -> Option<ReceiveBlock> {
+    pub(crate) fn poll_job(&mut self) -> Option<Box<ReceiveBlock>> {
         self.to_decode.pop_front()
     }
 
@@ -233,7 +233,7 @@ impl Receiver {
             Err(block) if block.is_hopeless() => Err(BadSymbol::Undetermined(id).into()),
             Err(block) => {
                 self.windows.arrived(block.excess());
-                self.blocks.insert(id, *block);
+                self.blocks.insert(id, block);
                 Ok(Progress::Closer)
             }
         }
@@ -257,7 +257,7 @@ impl Receiver {
         }
         if self.streams.contains_key(&header.stream) {
             let place = |known: BlockHeader| (known.offset, known.length);
-            match self.blocks.get(&id).map(ReceiveBlock::header) {
+            match self.blocks.get(&id).map(|block| block.header()) {
                 Some(known) if place(known) != place(*header) => {
                     return Err(BadData::Symbol(BadSymbol::Contradiction(id)));
                 }
@@ -280,7 +280,7 @@ impl Receiver {
 
     /// Whether the reader of a stream must be told that there is more.
     fn news(&mut self, stream: u32) -> Progress {
-        let is_news = self.streams.get_mut(&stream).is_some_and(ReceiveStream::announce);
+        let is_news = self.streams.get_mut(&stream).is_some_and(|stream| stream.announce());
         if is_news || stream == CONTROL_STREAM { Progress::Complete(stream) } else { Progress::Closer }
     }
 
@@ -290,8 +290,8 @@ impl Receiver {
 
     /// Bytes of memory for what has arrived and was not read.
     pub(crate) fn memory(&self) -> usize {
-        let blocks: usize = self.blocks.values().chain(&self.to_decode).map(ReceiveBlock::memory).sum();
-        blocks + self.streams.values().map(ReceiveStream::unread).sum::<usize>()
+        let blocks: usize = self.blocks.values().chain(&self.to_decode).map(|block| block.memory()).sum();
+        blocks + self.streams.values().map(|stream| stream.unread()).sum::<usize>()
     }
 
     /// The next bytes of a stream; see [`ReceiveStream`].
@@ -326,7 +326,7 @@ impl Receiver {
         let rank = |id: u32| {
             // What is being decoded has K symbols, whatever K is.
             let being_decoded = self.decoding.get(&id).map(|_| usize::MAX);
-            let rank = being_decoded.or_else(|| self.blocks.get(&id).map(ReceiveBlock::rank)).unwrap_or(0);
+            let rank = being_decoded.or_else(|| self.blocks.get(&id).map(|block| block.rank())).unwrap_or(0);
             rank.min(MAX_RAPTORQ) as u16
         };
         let describe = |id: u32| if self.complete.contains(&id) { None } else { Some(rank(id)) };
@@ -343,7 +343,7 @@ impl Receiver {
         let block = ReceiveBlock::new(*header, symbol_size)?;
         self.claim(header)?;
         self.windows.arrived(block.excess());
-        self.blocks.insert(header.id, block);
+        self.blocks.insert(header.id, Box::new(block));
         Ok(())
     }
 
@@ -454,7 +454,7 @@ mod tests {
         }
         let block = receiver.poll_job().expect("there are as many symbols as source symbols");
         assert_eq!(receiver.abandon(&header), Ok(Progress::Redundant));
-        let undecodable = Err(Box::new(block));
+        let undecodable = Err(block);
         assert_eq!(receiver.on_decoded(Time::ZERO, 0, undecodable), Ok(Progress::Complete(STREAM)));
         let lost = Read::Lost { offset: 0, length: u64::from(length) };
         assert_eq!(receiver.read(STREAM, usize::MAX), Some(lost));

@@ -42,8 +42,8 @@ pub(crate) struct Sender {
     /// How many blocks, and bytes of them, may be on the way at once.
     open_blocks: usize,
     send_memory: usize,
-    streams: BTreeMap<u32, SendStream>,
-    blocks: BTreeMap<u32, SendBlock>,
+    streams: BTreeMap<u32, Box<SendStream>>,
+    blocks: BTreeMap<u32, Box<SendBlock>>,
     /// Bytes of the blocks' sources.
     source_bytes: usize,
     next_block: u32,
@@ -105,7 +105,10 @@ impl Sender {
             forming: Forming::new(&config.coding),
             open_blocks: config.limits.open_blocks,
             send_memory: config.limits.send_memory,
-            streams: BTreeMap::from([(CONTROL_STREAM, SendStream::new(u64::MAX, Class::Interactive))]),
+            streams: BTreeMap::from([(
+                CONTROL_STREAM,
+                Box::new(SendStream::new(u64::MAX, Class::Interactive)),
+            )]),
             blocks: BTreeMap::new(),
             source_bytes: 0,
             next_block: 0,
@@ -142,12 +145,12 @@ impl Sender {
 
     /// Bytes of memory for what was written and is not acknowledged.
     pub(crate) fn memory(&self) -> usize {
-        self.buffered() + self.blocks.values().map(SendBlock::memory).sum::<usize>()
+        self.buffered() + self.blocks.values().map(|block| block.memory()).sum::<usize>()
     }
 
     /// Bytes of all streams that wait to become blocks.
     pub(crate) fn buffered(&self) -> usize {
-        self.streams.values().map(SendStream::buffered).sum()
+        self.streams.values().map(|stream| stream.buffered()).sum()
     }
 
     /// The same and those that became blocks and are on their way: what was written and is not acknowledged.
@@ -156,11 +159,11 @@ impl Sender {
     }
 
     pub(crate) fn open(&mut self, stream: u32, credit: u64) {
-        self.streams.insert(stream, SendStream::new(credit, Class::Bulk));
+        self.streams.insert(stream, Box::new(SendStream::new(credit, Class::Bulk)));
     }
 
     pub(crate) fn stream(&mut self, stream: u32) -> Option<&mut SendStream> {
-        self.streams.get_mut(&stream)
+        self.streams.get_mut(&stream).map(Box::as_mut)
     }
 
     pub(crate) fn close(&mut self, stream: u32) {
@@ -203,7 +206,7 @@ impl Sender {
 
     /// Whether any writer was told to wait.
     pub(crate) fn has_waiting_writers(&self) -> bool {
-        self.streams.values().any(SendStream::is_waited_for)
+        self.streams.values().any(|stream| stream.is_waited_for())
     }
 
     /// The streams whose writers wait although their buffers are filled to less than `level`; they wait no more.
@@ -268,7 +271,7 @@ impl Sender {
         if !has_room || !self.may_open_block() {
             return None;
         }
-        let can_form = |(_, stream): &(&u32, &SendStream)| {
+        let can_form = |stream: &SendStream| {
             let full =
                 self.forming.full_block(stream.class(), rate).source_symbols * self.forming.symbol_size();
             let timer = self.forming.protection(stream.class()).block_timer;
@@ -277,14 +280,14 @@ impl Sender {
         let control = self.streams.range(..=CONTROL_STREAM);
         let after = self.streams.range(self.last_served + 1..);
         let before = self.streams.range(CONTROL_STREAM + 1..=self.last_served.max(CONTROL_STREAM + 1));
-        control.chain(after).chain(before).find(can_form).map(|(id, _)| *id)
+        control.chain(after).chain(before).find(|(_, stream)| can_form(stream)).map(|(id, _)| *id)
     }
 
     /// Forms the next block of that urgency; false if there is none to form.
     fn form_block(&mut self, now: Time, urgent: bool, paths: &[LivingPath], random: &mut Random) -> bool {
         let rate = forming::total_rate(paths);
         let Some(number) = self.next_stream(now, rate, urgent) else { return false };
-        let Some(class) = self.streams.get(&number).map(SendStream::class) else { return false };
+        let Some(class) = self.streams.get(&number).map(|stream| stream.class()) else { return false };
         let (full, largest) = (self.forming.full_block(class, rate), self.forming.symbol_size());
         let Some(stream) = self.streams.get_mut(&number) else { return false };
         let formed = stream.form(now, full, largest);
@@ -330,7 +333,7 @@ impl Sender {
         self.source_bytes += block.source_bytes();
         self.counters.blocks += 1;
         self.lane(block.class()).begin(id);
-        self.blocks.insert(id, block);
+        self.blocks.insert(id, Box::new(block));
         self.next_block += 1;
     }
 

@@ -39,6 +39,8 @@ use crate::wire::report::{PathReport, Report};
 use hearing::Hearing;
 use suspicion::{Suspicion, judge};
 
+/// Words of 64 path ids that are told apart: many times the paths that a session has at once.
+const PATH_IDS: usize = 4;
 /// The part of the silence that makes a path suspect (docs/decisions/failure.md).
 const SUSPICION: u32 = 4;
 /// On how many paths a report travels.
@@ -60,7 +62,7 @@ pub(crate) struct Paths {
     crossings: Crossings,
     /// Path ids that were used: with a nonce in them, none may come again. The initiator counts them up, so those that
     /// are far behind count as used.
-    used: ReplayWindow,
+    used: ReplayWindow<PATH_IDS>,
     /// What makes the receipts of packets that leave.
     receipts: Receipts,
     /// What is heard of the peer over all of them.

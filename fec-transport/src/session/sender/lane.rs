@@ -44,13 +44,13 @@ impl Lane {
     }
 
     /// Whether a block has a quota for `path`.
-    pub(super) fn has(&self, blocks: &BTreeMap<u32, SendBlock>, path: PathId) -> bool {
+    pub(super) fn has(&self, blocks: &BTreeMap<u32, Box<SendBlock>>, path: PathId) -> bool {
         let has_quota = |id: &u32| blocks.get(id).is_some_and(|block| block.has_quota(Some(path)));
         self.sending.iter().any(has_quota)
     }
 
     /// How many symbols of first sendings `path` still has to carry.
-    pub(super) fn backlog(&self, blocks: &BTreeMap<u32, SendBlock>, path: PathId) -> usize {
+    pub(super) fn backlog(&self, blocks: &BTreeMap<u32, Box<SendBlock>>, path: PathId) -> usize {
         self.sending.iter().filter_map(|id| blocks.get(id)).map(|block| block.quota(path)).sum()
     }
 
@@ -85,7 +85,7 @@ impl Lane {
     /// that is not trusted.
     pub(super) fn take(
         &mut self,
-        blocks: &mut BTreeMap<u32, SendBlock>,
+        blocks: &mut BTreeMap<u32, Box<SendBlock>>,
         path: Option<PathId>,
         room: &dyn Fn(usize) -> usize,
         is_trusted: bool,
@@ -114,7 +114,7 @@ impl Lane {
 
     /// What a dead path was to carry of first sendings is owed by the others: all of it if somebody waits for the
     /// blocks, else as much as they cannot do without.
-    pub(super) fn on_path_death(&mut self, blocks: &mut BTreeMap<u32, SendBlock>, path: PathId) {
+    pub(super) fn on_path_death(&mut self, blocks: &mut BTreeMap<u32, Box<SendBlock>>, path: PathId) {
         for id in &self.sending {
             let Some(block) = blocks.get_mut(id) else { continue };
             let dropped = block.forget_path(path);
