@@ -1,22 +1,34 @@
 //! The flows that the cuts of a certificate demand, reckoned from nothing but the cuts, in numbers of twice the usual
 //! precision.
 
+mod mending;
+
 use crate::certificate::Certificate;
 use crate::certificate::separation::Separation;
 use crate::double::Double;
 use crate::topology::{LinkId, NodeId, Orientation, Topology};
 
-/// If less than this is left of a demand of 1, it is round-off, which is of some 1e-29; no link carries as little.
-const NOTHING: f64 = 1e-24;
-
 /// Loads that differ by less than this, relative, count as equal.
 const SAME: f64 = 1e-22;
+
+/// How often cuts are mended: each time all that do not fit are, but those within them show only then.
+const MOST_MENDS: usize = 64;
 
 /// The flows of the links (index: link), and the cuts that hold them.
 #[derive(Debug)]
 pub(crate) struct Reckoned {
     pub(crate) flows: Vec<f64>,
     pub(crate) certificate: Certificate,
+}
+
+/// What is left of the demand where the cuts of a certificate do not take it all.
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// The cuts that take a part of it.
+    pub(crate) certificate: Certificate,
+    /// What each node has still to send (negative: to receive), of the demand of 1. Index: node; empty if mending the
+    /// cuts came to no end.
+    pub(crate) supply: Vec<Double>,
 }
 
 impl Reckoned {
@@ -26,20 +38,32 @@ impl Reckoned {
     ///
     /// This proves the flows optimal, too, with a precision of 1e-20 instead of that of the solver: loads must fall
     /// from a step to those within it, and behind the last step no node may have anything left to send or to receive,
-    /// unless the solver stopped early. `None`: the cuts do not fit together, and what they would prove is no routing.
+    /// unless the solver stopped early.
     ///
     /// Complexity: O((nodes + links) · log nodes).
+    ///
+    /// Cuts that are not what the solver took them for, by less than its round-off, are mended or left out.
+    ///
+    /// # Errors
+    /// [`Left`] if the cuts do not take all of the demand, or do not fit together and the solver stopped early.
     pub(crate) fn of(
-        certificate: &Certificate,
+        certificate: Certificate,
         topology: &Topology,
         source: NodeId,
         target: NodeId,
-    ) -> Option<Reckoned> {
-        let mut reckoning = Reckoning::new(certificate, topology, source, target);
-        for step in 0..certificate.steps.len() {
-            reckoning.step(step)?;
+    ) -> Result<Reckoned, Left> {
+        let mut certificate = certificate;
+        for _ in 0..MOST_MENDS {
+            let mut reckoning = Reckoning::new(&certificate, topology, source, target);
+            for step in 0..certificate.steps.len() {
+                reckoning.step(step);
+            }
+            match reckoning.mended() {
+                Some(mended) => certificate = mended,
+                None => return reckoning.finish(),
+            }
         }
-        reckoning.finish()
+        Err(Left { certificate, supply: Vec::new() })
     }
 }
 
@@ -63,9 +87,11 @@ struct Reckoning<'c> {
     /// The crossings of step s: `crossings[first[s]..first[s + 1]]`.
     crossings: Vec<Crossing>,
     first: Vec<u32>,
-    /// Capacity over flow of the links of each step; `None`: the step's supplies are noise.
+    /// Capacity over flow of the links of each step; `None`: the step's supplies are noise, or it does not fit. Then
+    /// all steps within it have none either.
     scales: Vec<Option<Double>>,
-    flows: Vec<f64>,
+    /// The steps whose loads are not below that of the step around them.
+    too_high: Vec<u32>,
     smallest_capacity: Double,
 }
 
@@ -85,36 +111,43 @@ impl<'c> Reckoning<'c> {
             crossings,
             first,
             scales: Vec::with_capacity(certificate.steps.len()),
-            flows: vec![0.0; topology.link_count()],
+            too_high: Vec::new(),
             smallest_capacity: Double::decimal(topology.smallest_capacity().unwrap_or(1.0)),
         }
     }
 
     /// Fixes the flows over the cuts of a step.
-    fn step(&mut self, index: usize) -> Option<()> {
-        let step = &self.certificate.steps[index];
-        let above = step.parent.map(|parent| self.scales[parent as usize]);
-        let range = self.first[index] as usize..self.first[index + 1] as usize;
-        let (capacity, supply) = self.cut(index)?;
+    fn step(&mut self, index: usize) {
+        let above = self.certificate.steps[index].parent.map(|parent| self.scales[parent as usize]);
         // Steps within a step of noise are noise, too. If anything else was there, the check at the end finds it.
-        if above == Some(None) || supply.rounded() < NOTHING {
-            self.scales.push(None);
-            return Some(());
+        let scale = if above == Some(None) { None } else { self.scale(index) };
+        let falls = |scale: &Double| match above.flatten() {
+            Some(above) => (*scale / above - Double::ONE).rounded() >= SAME,
+            None => true,
+        };
+        if scale.as_ref().is_some_and(|scale| !falls(scale)) {
+            self.too_high.push(index as u32);
         }
-        let scale = capacity / supply;
-        if let Some(Some(above)) = above
-            && (scale / above - Double::ONE).rounded() < SAME
-        {
-            return None;
+        let scale = scale.filter(falls);
+        self.scales.push(scale);
+        self.carry(index, scale);
+    }
+
+    /// Capacity over flow of the links that cross the cuts of a step; `None` if there is no flow but noise.
+    fn scale(&self, index: usize) -> Option<Double> {
+        let (capacity, supply) = self.cut(index)?;
+        supply.is_something().then(|| capacity / supply)
+    }
+
+    /// Takes what the links of a step carry from the supplies.
+    fn carry(&mut self, index: usize, scale: Option<Double>) {
+        let Some(scale) = scale else { return };
+        for at in self.first[index]..self.first[index + 1] {
+            let Crossing { link, tail, head, .. } = self.crossings[at as usize];
+            let flow = self.capacities[link.index()] / scale;
+            self.supply[tail.index()] -= flow;
+            self.supply[head.index()] += flow;
         }
-        for crossing in &self.crossings[range] {
-            let flow = self.capacities[crossing.link.index()] / scale;
-            self.supply[crossing.tail.index()] -= flow;
-            self.supply[crossing.head.index()] += flow;
-            self.flows[crossing.link.index()] = crossing.sign * flow.rounded();
-        }
-        self.scales.push(Some(scale));
-        Some(())
     }
 
     /// Capacity and supply of a cut of a step: the one around the smallest child that crossings only leave or only
@@ -142,13 +175,31 @@ impl<'c> Reckoning<'c> {
         Some(if into == Double::ZERO { (out, supply) } else { (into, -supply) })
     }
 
-    fn finish(self) -> Option<Reckoned> {
-        let is_left = |supply: &Double| supply.abs().rounded() > NOTHING;
-        if self.certificate.stopped_at.is_none() && self.supply.iter().any(is_left) {
-            return None;
-        }
+    /// Whether anything is left of the demand behind the last step.
+    fn is_something_left(&self) -> bool {
+        self.supply.iter().any(|supply| supply.abs().is_something())
+    }
+
+    fn finish(self) -> Result<Reckoned, Left> {
         let certificate = self.without_noise();
-        Some(Reckoned { flows: self.flows, certificate })
+        let is_whole = certificate.stopped_at.is_none();
+        if !self.too_high.is_empty() || is_whole && self.is_something_left() {
+            return Err(Left { certificate, supply: self.supply });
+        }
+        Ok(Reckoned { flows: self.flows(), certificate })
+    }
+
+    /// The signed flow of each link.
+    fn flows(&self) -> Vec<f64> {
+        let mut flows = vec![0.0; self.capacities.len()];
+        for (step, scale) in self.scales.iter().enumerate() {
+            let Some(scale) = *scale else { continue };
+            for crossing in &self.crossings[self.first[step] as usize..self.first[step + 1] as usize] {
+                let flow = (self.capacities[crossing.link.index()] / scale).rounded();
+                flows[crossing.link.index()] = crossing.sign * flow;
+            }
+        }
+        flows
     }
 
     /// The certificate with the loads as they were reckoned, without the steps that held nothing but noise.
