@@ -173,12 +173,13 @@ impl Answer<'_> {
     }
 
     fn layers_json(&self) -> Vec<Value> {
-        let members = |number: u32| -> Vec<usize> {
-            let links = self.routing.links().iter().enumerate();
-            links.filter(|(_, link)| link.layer == Some(number)).map(|(index, _)| index).collect()
-        };
-        let layers = self.routing.layers().iter().map(|layer| {
-            let links = members(layer.number);
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.routing.layers().len()];
+        for (index, link) in self.routing.links().iter().enumerate() {
+            if let Some(number) = link.layer {
+                members[number as usize - 1].push(index);
+            }
+        }
+        let layers = self.routing.layers().iter().zip(members).map(|(layer, links)| {
             let load = match (&self.fractions, links.first()) {
                 (Some(fractions), Some(&link)) => json!(fractions[link].1),
                 _ => json!(layer.load),
