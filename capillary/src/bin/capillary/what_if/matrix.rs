@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::path::Path;
 
 use capillary::matrix::{ArcUse, MatrixError, TrafficMatrix, equal_cost_multipath, solve};
 use capillary::{LinkId, Topology};
@@ -12,6 +13,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::Failed;
+use crate::matrix::curves;
 use crate::source::Network;
 
 /// The largest utilisations of a network.
@@ -56,6 +58,13 @@ impl Cases {
         // Failures differ in how long they take, so that no thread gets a fixed part of them.
         let cases = pool.install(|| failures.par_iter().with_max_len(1).map(case).collect::<Result<_, _>>());
         Ok(Self { before, cases: cases.map_err(unroutable)? })
+    }
+
+    /// Draws the largest utilisations after the failures.
+    pub(super) fn plot(&self, title: &str, path: &Path) -> Result<(), Failure> {
+        let after = self.cases.iter().filter_map(|case| case.after.as_ref());
+        let after: Vec<(f64, f64)> = after.map(|after| (after.capillary, after.multipath)).collect();
+        curves::after_failures(&after, title, path)
     }
 
     pub(super) fn before(&self) -> String {
