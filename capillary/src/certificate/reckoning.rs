@@ -3,6 +3,8 @@
 
 mod mending;
 
+use std::ops::Range;
+
 use crate::certificate::Certificate;
 use crate::certificate::separation::Separation;
 use crate::double::Double;
@@ -10,6 +12,10 @@ use crate::topology::{LinkId, NodeId, Orientation, Topology};
 
 /// Loads that differ by less than this, relative, count as equal.
 const SAME: f64 = 1e-22;
+
+/// Cuts that are off by no more than counts as nothing stand as they are, and may give a link a flow of that size that it
+/// does not have. What is a hundred times as large is none of these; smaller flows take rational numbers.
+const LEAST_FLOW: f64 = 1e-22;
 
 /// How often cuts are mended: each time all that do not fit are, but those within them show only then.
 const MOST_MENDS: usize = 64;
@@ -26,8 +32,8 @@ pub(crate) struct Reckoned {
 pub(crate) struct Left {
     /// The cuts that take a part of it.
     pub(crate) certificate: Certificate,
-    /// What each node has still to send (negative: to receive), of the demand of 1. Index: node; empty if mending the
-    /// cuts came to no end.
+    /// What each node has still to send (negative: to receive), of the demand of 1. Index: node; empty if that is
+    /// beyond numbers of 32 digits.
     pub(crate) supply: Vec<Double>,
 }
 
@@ -75,6 +81,17 @@ struct Crossing {
     head: NodeId,
     /// 1, or -1 if the undirected link is crossed from its second end to its first.
     sign: f64,
+}
+
+/// A cut of a step.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    /// The child that begins here is the first on the target side.
+    start: u32,
+    /// What crosses it from the source side.
+    capacity: Double,
+    /// What the source side has to send.
+    supply: Double,
 }
 
 struct Reckoning<'c> {
@@ -134,9 +151,13 @@ impl<'c> Reckoning<'c> {
     }
 
     /// Capacity over flow of the links that cross the cuts of a step; `None` if there is no flow but noise.
+    ///
+    /// It is that of the cut of largest capacity: a small cut beside it has a small supply, whose round-off would be that
+    /// of the large one then as many times as the one is larger.
     fn scale(&self, index: usize) -> Option<Double> {
-        let (capacity, supply) = self.cut(index)?;
-        supply.is_something().then(|| capacity / supply)
+        let cuts = self.cuts(index);
+        let largest = cuts.into_iter().reduce(|a, b| if a.capacity < b.capacity { b } else { a })?;
+        largest.supply.is_something().then(|| largest.capacity / largest.supply)
     }
 
     /// Takes what the links of a step carry from the supplies.
@@ -150,29 +171,43 @@ impl<'c> Reckoning<'c> {
         }
     }
 
-    /// Capacity and supply of a cut of a step: the one around the smallest child that crossings only leave or only
-    /// enter. There are two such children at least, so that no node is looked at more than log n times.
-    fn cut(&self, index: usize) -> Option<(Double, Double)> {
+    /// The cuts of a step, from the source side on.
+    ///
+    /// The supplies of its largest child are those of the others with the opposite sign, so that no node is looked at more
+    /// than log n times.
+    fn cuts(&self, index: usize) -> Vec<Cut> {
         let step = &self.certificate.steps[index];
-        let starts = self.certificate.starts(step)?;
-        let crossings = &self.crossings[self.first[index] as usize..self.first[index + 1] as usize];
+        let starts = self.certificate.starts(step).unwrap_or_default();
         let child = |node: NodeId| starts.partition_point(|&start| start <= self.place[node.index()]) - 1;
-        let mut sums = vec![(Double::ZERO, Double::ZERO); starts.len()];
-        for crossing in crossings {
-            let capacity = self.capacities[crossing.link.index()];
-            sums[child(crossing.tail)].0 += capacity;
-            sums[child(crossing.head)].1 += capacity;
+        // What crosses into each child first, less what ends there: the sums are what crosses each cut.
+        let mut capacity = vec![Double::ZERO; starts.len() + 1];
+        for crossing in &self.crossings[self.first[index] as usize..self.first[index + 1] as usize] {
+            let own = self.capacities[crossing.link.index()];
+            capacity[child(crossing.tail) + 1] += own;
+            capacity[child(crossing.head) + 1] -= own;
         }
-        let end = |child: usize| starts.get(child + 1).copied().unwrap_or(step.part.end);
-        let one_way = (0..starts.len()).filter(|&child| {
-            let (out, into) = sums[child];
-            (out == Double::ZERO) != (into == Double::ZERO)
-        });
-        let smallest = one_way.min_by_key(|&child| end(child) - starts[child])?;
-        let nodes = &self.certificate.order[starts[smallest] as usize..end(smallest) as usize];
-        let supply = nodes.iter().fold(Double::ZERO, |sum, node| sum + self.supply[node.index()]);
-        let (out, into) = sums[smallest];
-        Some(if into == Double::ZERO { (out, supply) } else { (into, -supply) })
+        let children: Vec<Range<u32>> = self.certificate.child_ranges(index).collect();
+        let largest = (0..children.len()).max_by_key(|&child| children[child].len());
+        let (mut supplies, mut sum) = (Vec::with_capacity(children.len()), Double::ZERO);
+        for (number, range) in children.iter().enumerate() {
+            let nodes = &self.certificate.order[range.start as usize..range.end as usize];
+            let nodes = if Some(number) == largest { &[] } else { nodes };
+            let own = nodes.iter().fold(Double::ZERO, |sum, node| sum + self.supply[node.index()]);
+            supplies.push(own);
+            sum += own;
+        }
+        if let Some(largest) = largest {
+            supplies[largest] = -sum;
+        }
+        let mut cut = Cut { start: 0, capacity: Double::ZERO, supply: Double::ZERO };
+        let mut cuts = Vec::with_capacity(starts.len());
+        for (number, &start) in starts.iter().enumerate().skip(1) {
+            cut.start = start;
+            cut.capacity += capacity[number];
+            cut.supply += supplies[number - 1];
+            cuts.push(cut);
+        }
+        cuts
     }
 
     /// Whether anything is left of the demand behind the last step.
@@ -186,7 +221,11 @@ impl<'c> Reckoning<'c> {
         if !self.too_high.is_empty() || is_whole && self.is_something_left() {
             return Err(Left { certificate, supply: self.supply });
         }
-        Ok(Reckoned { flows: self.flows(), certificate })
+        let flows = self.flows();
+        if flows.iter().any(|flow| *flow != 0.0 && flow.abs() < LEAST_FLOW) {
+            return Err(Left { certificate, supply: Vec::new() });
+        }
+        Ok(Reckoned { flows, certificate })
     }
 
     /// The signed flow of each link.

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::certificate::reckoning::{Reckoning, SAME};
+use crate::certificate::reckoning::{Cut, Reckoning};
 use crate::certificate::{Certificate, Step};
 use crate::double::Double;
 
@@ -88,35 +88,24 @@ impl Reckoning<'_> {
         }
     }
 
-    /// Where the children of a step start if only its tightest cuts are left.
+    /// Where the children of a step start if only its tightest cuts are left: by Newton's method from the scale of the
+    /// largest on. Supplies are compared and no ratios, since the round-off of all supplies is alike.
     fn tightest(&self, index: usize) -> Vec<u32> {
-        let step = &self.certificate.steps[index];
-        let starts = self.starts(index);
-        let child = |place: u32| starts.partition_point(|&start| start <= place) - 1;
-        // What crosses into each child first, less what ends there: the sums are what crosses each cut.
-        let mut capacity = vec![Double::ZERO; starts.len() + 1];
-        for crossing in &self.crossings[self.first[index] as usize..self.first[index + 1] as usize] {
-            let ends = [crossing.tail, crossing.head].map(|node| child(self.place[node.index()]));
-            capacity[ends[0] + 1] += self.capacities[crossing.link.index()];
-            capacity[ends[1] + 1] -= self.capacities[crossing.link.index()];
+        let cuts = self.cuts(index);
+        let mut scale = self.scale(index);
+        let left = |cut: &Cut, scale: Double| cut.supply - cut.capacity / scale;
+        while let Some(now) = scale {
+            let over = |cut: &&Cut| left(cut, now).is_something();
+            let worst =
+                cuts.iter().filter(over).reduce(|a, b| if left(a, now) < left(b, now) { b } else { a });
+            let Some(worst) = worst else { break };
+            scale = Some(worst.capacity / worst.supply).filter(|next| *next < now);
         }
-        let mut cuts: Vec<(u32, Double)> = Vec::new();
-        let (mut supply, mut crossing, mut place) = (Double::ZERO, Double::ZERO, step.part.start);
-        for (&start, own) in starts.iter().zip(capacity) {
-            crossing += own;
-            while place < start {
-                supply += self.supply[self.certificate.order[place as usize].index()];
-                place += 1;
-            }
-            if supply.is_something() {
-                cuts.push((start, crossing / supply));
-            }
-        }
-        let least = cuts.iter().map(|&(_, ratio)| ratio).reduce(|a, b| if b < a { b } else { a });
-        let is_tight =
-            |ratio: Double| least.is_some_and(|least| (ratio / least - Double::ONE).rounded() < SAME);
-        let tight = cuts.iter().filter(|&&(_, ratio)| is_tight(ratio)).map(|&(start, _)| start);
-        std::iter::once(step.part.start).chain(tight).collect()
+        let is_tight = |cut: &&Cut| {
+            scale.is_some_and(|scale| cut.supply.is_something() && !left(cut, scale).abs().is_something())
+        };
+        let tight = cuts.iter().filter(is_tight).map(|cut| cut.start);
+        std::iter::once(self.certificate.steps[index].part.start).chain(tight).collect()
     }
 
     /// The certificate with other cuts of some steps. Steps within what is not a child any more are left out, and those
