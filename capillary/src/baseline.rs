@@ -135,7 +135,7 @@ fn of_unit(
     route: impl FnOnce(&TrafficMatrix) -> Result<Vec<ArcUse>, MatrixError>,
 ) -> Result<Routing, SolveError> {
     check_pair(topology, source, target)?;
-    let unit = TrafficMatrix::new(vec![Demand { source, target, amount: 1.0 }]);
+    let unit = TrafficMatrix::new(vec![Demand::new(source, target, 1.0)]);
     let arcs = route(&unit).map_err(|_| unreachable(topology, source, target))?;
     let mut flows = vec![0.0; topology.link_count()];
     for arc in arcs {

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::routing::{EQUAL_LOADS, Routing, RoutingError};
 use crate::topology::{LinkId, NodeId, Orientation, Topology};
-pub(crate) use reckoning::Reckoned;
+pub(crate) use reckoning::{Left, Reckoned};
 use separation::Separation;
 
 /// The cuts that hold the loads of a capillary routing where they are.
@@ -196,6 +196,33 @@ impl Certificate {
         inside && around
     }
 
+    /// Where the ranges of the order begin that no step divides.
+    pub(crate) fn undivided(&self) -> Vec<u32> {
+        let mut starts = self.children.clone();
+        starts.push(0);
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
+    /// Puts the steps of another certificate, that of the nodes of a range of the order by their places in it, into
+    /// that range, which no step divides.
+    pub(crate) fn divide(&mut self, start: u32, parent: u32, within: &Certificate) {
+        let range = start as usize..start as usize + within.order.len();
+        let nodes = self.order[range.clone()].to_vec();
+        for (place, local) in self.order[range].iter_mut().zip(&within.order) {
+            *place = nodes[local.index()];
+        }
+        let (first_step, first_child) = (self.steps.len() as u32, self.children.len() as u32);
+        self.children.extend(within.children.iter().map(|child| child + start));
+        self.steps.extend(within.steps.iter().map(|step| Step {
+            part: step.part.start + start..step.part.end + start,
+            parent: Some(step.parent.map_or(parent, |within| within + first_step)),
+            children: step.children.start + first_child..step.children.end + first_child,
+            ..step.clone()
+        }));
+    }
+
     fn starts(&self, step: &Step) -> Option<&[u32]> {
         self.children.get(step.children.start as usize..step.children.end as usize)
     }
@@ -233,7 +260,7 @@ impl Certificate {
     }
 
     /// Where each node stands in the order.
-    fn places(&self) -> Vec<u32> {
+    pub(crate) fn places(&self) -> Vec<u32> {
         let mut place = vec![0; self.order.len()];
         for (position, node) in self.order.iter().enumerate() {
             place[node.index()] = position as u32;
@@ -242,7 +269,7 @@ impl Certificate {
     }
 
     /// The smallest step around each position of the order. A later step lies within an earlier one or beside it.
-    fn innermost_steps(&self) -> Vec<u32> {
+    pub(crate) fn innermost_steps(&self) -> Vec<u32> {
         let mut innermost = vec![0; self.order.len()];
         for (index, step) in self.steps.iter().enumerate() {
             innermost[step.part.start as usize..step.part.end as usize].fill(index as u32);

@@ -5,6 +5,9 @@
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
+/// A share of a demand of 1 that is no more than this counts as nothing.
+const NOTHING: f64 = 1e-24;
+
 /// The sum `high + low`, with |low| at most half a unit in the last place of `high`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub(crate) struct Double {
@@ -40,6 +43,11 @@ impl Double {
 
     pub(crate) fn abs(self) -> Self {
         if self.high < 0.0 { -self } else { self }
+    }
+
+    /// Whether a share of a demand of 1 is above round-off, which is of some 1e-29; no link carries less.
+    pub(crate) fn is_something(self) -> bool {
+        self.high > NOTHING
     }
 
     /// a + b for |a| ≥ |b|.

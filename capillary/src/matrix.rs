@@ -173,7 +173,7 @@ pub struct MatrixRouting {
 }
 
 impl MatrixRouting {
-    /// The demands, those between the same two nodes as one.
+    /// The demands, those between the same two nodes with the same bounds as one.
     pub fn demands(&self) -> &[Demand] {
         &self.demands
     }
@@ -208,7 +208,7 @@ impl MatrixRouting {
     /// # Panics
     /// If there is no such demand.
     pub fn share(&self, topology: &Topology, demand: usize) -> Result<Routing, RoutingError> {
-        let Demand { source, target, amount } = self.demands[demand];
+        let Demand { source, target, amount, .. } = self.demands[demand];
         let mut flows = vec![0.0; topology.link_count()];
         for path in self.paths.iter().filter(|path| path.demand == demand) {
             for &arc in &path.arcs {
@@ -221,7 +221,7 @@ impl MatrixRouting {
         Routing::new(topology, source, target, &flows)
     }
 
-    /// The bounds that every path keeps.
+    /// The bounds that every path keeps, beside those of its demand.
     pub fn bounds(&self) -> &PathBounds {
         &self.bounds
     }
@@ -251,10 +251,8 @@ impl MatrixRouting {
 ///
 /// let links = [("a", "b", 10.0), ("a", "c", 10.0), ("c", "b", 10.0)];
 /// let topology = Topology::from_links(Orientation::Undirected, links)?;
-/// let demands = [("a", "b", 6.0), ("c", "b", 6.0)].map(|(from, to, amount)| Demand {
-///     source: topology.node(from).unwrap(),
-///     target: topology.node(to).unwrap(),
-///     amount,
+/// let demands = [("a", "b", 6.0), ("c", "b", 6.0)].map(|(from, to, amount)| {
+///     Demand::new(topology.node(from).unwrap(), topology.node(to).unwrap(), amount)
 /// });
 /// let routing = solve(&topology, &TrafficMatrix::new(demands.to_vec()), None)?;
 /// assert!((routing.levels()[0].utilisation - 0.6).abs() < 1e-12);
@@ -272,7 +270,7 @@ pub fn solve(
     solve_within(topology, traffic, levels, &PathBounds::default())
 }
 
-/// Like [`solve`], of all routings whose every path keeps bounds. The levels are those of these routings, and so is
+/// Like [`solve`], of all routings whose every path keeps bounds, beside those that its demand has of its own. The levels are those of these routings, and so is
 /// their proof: each demand pays at least for its cheapest path within the bounds.
 ///
 /// ```
@@ -282,7 +280,7 @@ pub fn solve(
 ///
 /// let links = [("a", "b", 1.0), ("a", "c", 1.0), ("c", "b", 1.0)];
 /// let topology = Topology::from_links(Orientation::Directed, links)?;
-/// let traffic = TrafficMatrix::new(vec![Demand { source: NodeId(0), target: NodeId(1), amount: 1.0 }]);
+/// let traffic = TrafficMatrix::new(vec![Demand::new(NodeId(0), NodeId(1), 1.0)]);
 /// let level = |hops| -> Result<f64, Box<dyn std::error::Error>> {
 ///     let bounds = PathBounds { hops: NonZeroU32::new(hops), ..PathBounds::default() };
 ///     Ok(solve_within(&topology, &traffic, None, &bounds)?.levels()[0].utilisation)

@@ -6,6 +6,7 @@
 mod balance;
 mod components;
 mod recursion;
+mod repair;
 
 use std::num::NonZeroU32;
 
@@ -16,6 +17,10 @@ use crate::routing::{Routing, RoutingError};
 use crate::topology::{NodeId, Topology, TopologyError};
 
 pub(crate) use recursion::Recursion;
+
+/// How often the recursion goes on with what its cuts have left: the first time it finds what is below its round-off,
+/// some 1e-12 of the demand, and each time after that as much below the time before.
+const MOST_REPAIRS: usize = 4;
 
 /// Why there is no routing.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -167,8 +172,8 @@ fn run(
     if recursion.is_unreachable() {
         return Err(unreachable(topology, source, target));
     }
-    let effort = recursion.effort();
-    let Some(reckoned) = Reckoned::of(&recursion.certificate(), topology, source, target) else {
+    let mut effort = recursion.effort();
+    let Some(reckoned) = reckon(recursion.certificate(), topology, (source, target), &mut effort) else {
         return by_rationals(topology, source, target, effort);
     };
     let Reckoned { mut flows, certificate } = reckoned;
@@ -183,6 +188,23 @@ fn run(
         return by_rationals(topology, source, target, effort);
     }
     Ok(Solution { routing, certificate, effort, arithmetic: Arithmetic::Float })
+}
+
+/// The flows that the cuts demand, after as many cuts were added as they lack. `None`: what they lack is not found in
+/// floating point.
+fn reckon(
+    mut certificate: Certificate,
+    topology: &Topology,
+    (source, target): (NodeId, NodeId),
+    effort: &mut Effort,
+) -> Option<Reckoned> {
+    for _ in 0..=MOST_REPAIRS {
+        match Reckoned::of(certificate, topology, source, target) {
+            Ok(reckoned) => return Some(reckoned),
+            Err(left) => certificate = repair::divide_what_is_left(left, topology, effort)?,
+        }
+    }
+    None
 }
 
 /// The whole routing in exact arithmetic, when floating point has failed its own proof.

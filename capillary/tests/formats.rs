@@ -1,8 +1,10 @@
 //! Readers and writers: what is written reads back, what is broken is an error with a line, and nothing panics.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use capillary::format::{Format, Problem, ReadError, ReadOptions, read, read_traffic, write};
+use capillary::matrix::PathBounds;
 use capillary::{Link, LinkId, Node, NodeId, Orientation, Position, Topology};
 use proptest::prelude::*;
 
@@ -476,5 +478,53 @@ proptest! {
         let at = at % bytes.len();
         bytes[at] = byte;
         let _ = read(&bytes, &ReadOptions { format: Some(format), ..ReadOptions::default() });
+    }
+}
+
+/// In a table, in a list of JSON, and as the path length of SNDlib.
+#[test]
+fn demands_may_bound_their_paths() {
+    let topology = read(b"from,to\na,b\nb,c\n", &ReadOptions::default()).unwrap().topology;
+    let bounds = |text: &str| {
+        let traffic =
+            read_traffic(text.as_bytes(), &topology).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let each = traffic.demands().iter().map(|demand| demand.bounds);
+        each.map(|PathBounds { hops, delay, stretch }| (hops.map(NonZeroU32::get), delay, stretch))
+            .collect::<Vec<_>>()
+    };
+    let none = (None, None, None);
+    let milliseconds = |count| Some(Duration::from_millis(count));
+    let table = "from,to,demand,max_hops,max delay,max_stretch\na,c,1,2,30,\na,b,1,,5s,1.5\nb,a,1,,,\n";
+    assert_eq!(
+        bounds(table),
+        [(Some(2), milliseconds(30), None), (None, milliseconds(5000), Some(1.5)), none]
+    );
+    let list = r#"{"nodes": [], "demands": [
+        {"source": "a", "target": "c", "demand": 1, "max_hops": 3, "max_stretch": 2.0},
+        {"source": "a", "target": "b", "demand": 1, "max_delay": "2ms", "max_hops": null}
+    ], "links": []}"#;
+    assert_eq!(bounds(list), [(Some(3), None, Some(2.0)), (None, milliseconds(2), None)]);
+    let native = "?SNDlib native format; type: network; version: 1.0\nDEMANDS (\n\
+        D1 ( a c ) 1 5.0 UNLIMITED\nD2 ( a b ) 1 5.0 4\n)\n";
+    assert_eq!(bounds(native), [none, (Some(4), None, None)]);
+    let xml = |length: &str| {
+        format!(
+            "<network xmlns=\"http://sndlib.zib.de/network\"><demands><demand><source>a</source>\
+             <target>c</target><demandValue>1</demandValue>{length}</demand></demands></network>"
+        )
+    };
+    assert_eq!(bounds(&xml("<maxPathLength>7</maxPathLength>")), [(Some(7), None, None)]);
+    assert_eq!(bounds(&xml("")), [none]);
+    for (row, expected) in [
+        ("a,c,1,0,,", "max_hops \"0\": expected a whole number of at least 1"),
+        (
+            "a,c,1,,soon,",
+            "max_delay \"soon\": expected a delay in milliseconds, or with a unit as 5us, 3ms or 0.1s",
+        ),
+        ("a,c,1,,,0.5", "max_stretch \"0.5\": expected a number of at least 1"),
+    ] {
+        let text = format!("from,to,demand,max_hops,max_delay,max_stretch\n{row}\n");
+        let error = read_traffic(text.as_bytes(), &topology).unwrap_err().to_string();
+        assert_eq!(error, format!("line 2, demand 0 (a to c), {expected}"));
     }
 }

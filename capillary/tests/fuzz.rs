@@ -155,32 +155,40 @@ fn demands() -> Vec<(&'static str, Vec<u8>)> {
     let topology = abilene();
     let id = |node: u32| &topology.node_weight(NodeId(node)).id;
     let rows: Vec<(u32, u32, u32)> = (0..10).map(|index| (index, index + 1, 100 * index + 7)).collect();
-    let mut texts: [String; 6] = Default::default();
-    let [table, list, repetita, json, native, xml] = &mut texts;
-    *table = "source;destination;traffic\n".into();
+    let mut texts: [String; 7] = Default::default();
+    let [table, list, repetita, json, json_list, native, xml] = &mut texts;
+    *table = "source;destination;traffic;max_hops;max_delay;max_stretch\n".into();
     *repetita = format!("DEMANDS {}\nlabel src dest bw\n", rows.len());
     *json = "{\"nodes\": [], \"links\": [], \"graph\": {\"demands\": {".into();
+    *json_list = "{\"nodes\": [], \"links\": [], \"demands\": [".into();
     *native =
         "?SNDlib native format; type: network; version: 1.0\nNODES (\n)\nLINKS (\n)\nDEMANDS (\n".into();
     *xml = "<network><demands>\n".into();
     for (index, &(from, to, amount)) in rows.iter().enumerate() {
         let (from, to) = (id(from), id(to));
         let comma = if index == 0 { "" } else { ", " };
-        let _ = writeln!(table, "{from};{to};{amount} Mbit/s");
+        let _ = writeln!(table, "{from};{to};{amount} Mbit/s;{};{index}.5ms;1.{index}", index + 1);
         let _ = writeln!(list, "{from} {to} {amount}");
         let _ = writeln!(repetita, "demand_{index} {from} {to} {amount}");
         let _ = write!(json, "{comma}\"{from}\": {{\"{to}\": {amount}}}");
-        let _ = writeln!(native, "  D{index} ( {from} {to} ) 1 {amount}.00 UNLIMITED");
+        let _ = write!(
+            json_list,
+            "{comma}{{\"source\": \"{from}\", \"target\": \"{to}\", \"demand\": {amount}, \"max_hops\": 4,\n\
+             \"max_delay\": \"9ms\", \"max_stretch\": 1.5}}"
+        );
+        let length = if index % 2 == 0 { "UNLIMITED" } else { "3" };
+        let _ = writeln!(native, "  D{index} ( {from} {to} ) 1 {amount}.00 {length}");
         let _ = writeln!(
             xml,
             "<demand id=\"D{index}\"><source>{from}</source><target>{to}</target>\n\
-             <demandValue>{amount}</demandValue></demand>"
+             <demandValue>{amount}</demandValue><maxPathLength>{length}</maxPathLength></demand>"
         );
     }
     json.push_str("}}}\n");
+    json_list.push_str("]}\n");
     native.push_str(")\n");
     xml.push_str("</demands></network>\n");
-    let names = ["table", "list", "repetita", "json", "sndlib-native", "sndlib-xml"];
+    let names = ["table", "list", "repetita", "json", "json list", "sndlib-native", "sndlib-xml"];
     names.into_iter().zip(texts.map(String::into_bytes)).collect()
 }
 

@@ -35,10 +35,8 @@ fn instance() -> impl Strategy<Value = (Topology, Vec<Demand>)> {
     let links = prop::collection::vec((0..12u32, 0..12u32, capacity), 0..24);
     let demands = prop::collection::vec((0..12u32, 0..12u32, 1..100u32), 1..30);
     (3..12u32, links, orientation(), demands).prop_map(|(nodes, links, orientation, demands)| {
-        let demand = |(from, to, amount): (u32, u32, u32)| Demand {
-            source: NodeId(from % nodes),
-            target: NodeId(to % nodes),
-            amount: f64::from(amount),
+        let demand = |(from, to, amount): (u32, u32, u32)| {
+            Demand::new(NodeId(from % nodes), NodeId(to % nodes), f64::from(amount))
         };
         (network(nodes, &links, orientation), demands.into_iter().map(demand).collect())
     })
@@ -140,8 +138,8 @@ fn bounded_instance() -> impl Strategy<Value = (Topology, Vec<Demand>, PathBound
     let link = (0..7u32, 0..7u32, 1..1000u32, 1..20u64, 1..6u32);
     let demands = prop::collection::vec((0..7u32, 0..7u32, 1..100u32), 1..8);
     let bounds = (prop::option::of(1..3u32), prop::option::of(1.0..1.6f64), prop::option::of(1.0..2.0f64));
-    (prop::collection::vec(link, 4..14), orientation(), demands, bounds).prop_map(
-        |(links, orientation, demands, (more_hops, more_delay, stretch))| {
+    (prop::collection::vec(link, 4..14), orientation(), demands, bounds, any::<bool>()).prop_map(
+        |(links, orientation, demands, (more_hops, more_delay, stretch), is_for_all)| {
             let mut topology = Topology::new(orientation);
             for node in 0..7 {
                 topology.add_node(Node::new(node.to_string())).unwrap();
@@ -158,12 +156,13 @@ fn bounded_instance() -> impl Strategy<Value = (Topology, Vec<Demand>, PathBound
                 delay: more_delay.map(|more| Duration::from_secs_f64(0.054 * more)),
                 stretch: stretch.filter(|_| more_hops.is_none() && more_delay.is_none()),
             };
-            let demand = |(from, to, amount): (u32, u32, u32)| Demand {
-                source: NodeId(from),
-                target: NodeId(to),
-                amount: f64::from(amount),
+            // Every other demand has the bounds of its own, or all have them.
+            let demand = |(index, (from, to, amount)): (usize, (u32, u32, u32))| {
+                let own = if is_for_all || index % 2 == 0 { PathBounds::default() } else { bounds };
+                Demand { bounds: own, ..Demand::new(NodeId(from), NodeId(to), f64::from(amount)) }
             };
-            (topology, demands.into_iter().map(demand).collect(), bounds)
+            let demands = demands.into_iter().enumerate().map(demand).collect();
+            (topology, demands, if is_for_all { bounds } else { PathBounds::default() })
         },
     )
 }
@@ -175,7 +174,7 @@ proptest! {
         prop_assume!(demands.iter().any(|demand| demand.source != demand.target));
         let routing = solve_within(&topology, &TrafficMatrix::new(demands), None, &bounds).unwrap();
         let paths: Vec<Vec<Vec<usize>>> =
-            routing.demands().iter().map(|&demand| all_paths(&routing, &topology, demand, &bounds)).collect();
+            routing.demands().iter().map(|&demand| all_paths(&routing, &topology, demand, &bounds.and(&demand.bounds))).collect();
         for path in routing.paths() {
             let arcs: Vec<usize> = path.arcs.iter().map(|&arc| arc as usize).collect();
             prop_assert!(paths[path.demand].contains(&arcs), "{path:?}");
@@ -224,7 +223,7 @@ proptest! {
 #[test]
 fn a_demand_without_a_path_within_the_bounds_is_refused_by_name() {
     let topology = Topology::from_links(Orientation::Directed, [("a", "b", 1.0), ("b", "c", 1.0)]).unwrap();
-    let traffic = TrafficMatrix::new(vec![Demand { source: NodeId(0), target: NodeId(2), amount: 1.0 }]);
+    let traffic = TrafficMatrix::new(vec![Demand::new(NodeId(0), NodeId(2), 1.0)]);
     let refused =
         |bounds: PathBounds| solve_within(&topology, &traffic, None, &bounds).unwrap_err().to_string();
     let one = PathBounds { hops: NonZeroU32::new(1), ..PathBounds::default() };
@@ -251,7 +250,7 @@ fn prices_that_cancel_are_no_gain() {
         (4, 5, 9486.0),
     ];
     let topology = network(6, &chords, Orientation::Undirected);
-    let routing = routed(&topology, &[Demand { source: NodeId(2), target: NodeId(0), amount: 1.0 }]).unwrap();
+    let routing = routed(&topology, &[Demand::new(NodeId(2), NodeId(0), 1.0)]).unwrap();
     let plain = capillary::solve(&topology, NodeId(2), NodeId(0)).unwrap();
     assert_eq!(routing.levels().len(), plain.layers().len());
     for (level, layer) in routing.levels().iter().zip(plain.layers()) {
@@ -262,7 +261,7 @@ fn prices_that_cancel_are_no_gain() {
 #[test]
 fn what_cannot_be_reached_is_refused_by_name() {
     let topology = Topology::from_links(Orientation::Directed, [("a", "b", 1.0), ("c", "b", 1.0)]).unwrap();
-    let demand = Demand { source: NodeId(0), target: NodeId(2), amount: 1.0 };
+    let demand = Demand::new(NodeId(0), NodeId(2), 1.0);
     let error = solve(&topology, &TrafficMatrix::new(vec![demand]), None).unwrap_err();
     assert_eq!(error.to_string(), "the demand from \"a\" to \"c\": the target cannot be reached");
 }
@@ -281,7 +280,7 @@ fn a_torus_where_all_is_equal_comes_to_an_end() {
         }
     }
     let pairs = nodes.iter().flat_map(|&source| nodes.iter().map(move |&target| (source, target)));
-    let demand = |(source, target)| Demand { source, target, amount: 1.0 };
+    let demand = |(source, target)| Demand::new(source, target, 1.0);
     let routing = routed(&topology, &pairs.map(demand).collect::<Vec<_>>()).unwrap();
     assert_eq!(routing.levels().len(), 1);
     assert_eq!(routing.levels()[0].arcs, 100);

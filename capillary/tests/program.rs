@@ -477,3 +477,36 @@ fn a_result_goes_to_the_file_that_output_names() {
     let missing = capillary(&[&plan[..], &["-o", "/no/such/folder/plan.csv"]].concat());
     assert_eq!(missing.status.code(), Some(3));
 }
+
+#[test]
+fn demands_keep_bounds_of_their_own() {
+    let links = file("bounds-links.csv", "from,to,capacity\na,b,10\na,c,10\nc,b,10\n");
+    let network = [links.as_str(), "--capacity", "capacity", "--demands"];
+    let free = file("bounds-free.csv", "from,to,demand\na,b,10\n");
+    let bound = file("bounds-bound.csv", "from,to,demand,max_hops\na,b,6,1\na,b,4,\n");
+    let largest = |demands: &str| {
+        let plan = json(&[&["plan"], &network[..], &[demands, "--json"]].concat());
+        plan["levels"][0]["utilisation"].as_f64().unwrap()
+    };
+    assert!((largest(&free) - 0.5).abs() < 1e-9 && (largest(&bound) - 0.6).abs() < 1e-9);
+    // Without the short way the bound demand counts as cut off, and the other one still goes.
+    let failed = json(&[&["what-if"], &network[..], &[&bound, "--fail", "0", "--json"]].concat());
+    assert_eq!(failed["failures"][0]["cut_off"], 0.6);
+    let after = failed["failures"][0]["largest_utilisation"].as_f64().unwrap();
+    assert!((after - 0.4).abs() < 1e-9, "{after}");
+    let refused = capillary(&[&["plan"], &network[..], &[&bound, "--quantize", "16"]].concat());
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    assert!(error.contains("bounds those from \"a\" to \"b\""), "{error}");
+}
+
+#[test]
+fn what_failures_do_is_drawn_as_curves() {
+    let picture = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("failures.svg");
+    let picture = picture.to_str().unwrap();
+    printed(&["what-if", ABILENE, "--gravity", "10", "--each", "--plot", picture]);
+    let drawn = std::fs::read_to_string(picture).unwrap();
+    assert!(drawn.contains("failures, from the worst down") && drawn.contains("equal-cost multipath"));
+    let refused = capillary(&["what-if", ABILENE, "--from", "0", "--to", "4", "--each", "--plot", picture]);
+    assert_eq!(refused.status.code(), Some(2));
+}

@@ -191,6 +191,20 @@ impl Results {
         self.print(format_args!("{text}\n"))
     }
 
+    /// Writes a value as JSON, in one line or with a line for each of its parts, and a line break. The text is never held
+    /// as a whole.
+    ///
+    /// # Errors
+    /// As [`line()`].
+    pub fn json(&mut self, value: &impl Serialize, in_one_line: bool) -> Result<(), Failure> {
+        let written = match in_one_line {
+            true => serde_json::to_writer(&mut self.writer, value),
+            false => serde_json::to_writer_pretty(&mut self.writer, value),
+        };
+        written.map_err(|error| self.failure(&error.into()))?;
+        self.print('\n')
+    }
+
     /// Sees to it that everything has been written. Without this a full device goes unnoticed.
     ///
     /// # Errors

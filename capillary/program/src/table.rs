@@ -43,8 +43,7 @@ impl Table {
     pub fn folded(&self, columns: Option<usize>) -> String {
         let room = columns.unwrap_or(usize::MAX);
         let parts = self.parts(room);
-        let parts: Vec<String> =
-            parts.iter().map(|part| Shown { table: self, columns: part, room }.to_string()).collect();
+        let parts: Vec<String> = parts.iter().map(|part| Shown::new(self, part, room).to_string()).collect();
         parts.join("\n")
     }
 
@@ -90,39 +89,48 @@ fn is_number(text: &str) -> bool {
 /// Some columns of a table.
 struct Shown<'a> {
     table: &'a Table,
-    columns: &'a [usize],
-    /// How many columns of text there are.
-    room: usize,
+    columns: Vec<Column>,
 }
 
-impl Shown<'_> {
-    /// A column's width; of the last one, if its cells are words, what is left for it.
-    fn width(&self, column: usize) -> usize {
-        let width = self.table.width(column);
-        let Some((last, others)) = self.columns.split_last() else { return width };
-        if column != *last || self.table.is_numeric(column) {
-            return width;
+/// How a column is shown. Tables may have hundreds of thousands of rows, so this is found once.
+struct Column {
+    index: usize,
+    width: usize,
+    is_numeric: bool,
+}
+
+impl<'a> Shown<'a> {
+    /// Columns in so much room; a last one of words gets what is left.
+    fn new(table: &'a Table, columns: &[usize], room: usize) -> Self {
+        let column =
+            |&index: &usize| Column { index, width: table.width(index), is_numeric: table.is_numeric(index) };
+        let mut columns: Vec<Column> = columns.iter().map(column).collect();
+        if let Some((last, others)) = columns.split_last_mut()
+            && !last.is_numeric
+        {
+            let taken: usize = others.iter().map(|other| GAP.len() + other.width).sum();
+            last.width = last.width.min(room.saturating_sub(taken + GAP.len()).max(LEAST_WORDS));
         }
-        let taken: usize = others.iter().map(|other| GAP.len() + self.table.width(*other)).sum();
-        width.min(self.room.saturating_sub(taken + GAP.len()).max(LEAST_WORDS))
+        Self { table, columns }
     }
 
     fn line(&self, f: &mut fmt::Formatter<'_>, cells: &[String]) -> fmt::Result {
-        let last = self.columns.last().map_or(0, |column| *column);
-        let mut words = folded(&cells[last], self.width(last)).into_iter();
+        let Some((last, others)) = self.columns.split_last() else { return writeln!(f) };
+        let mut words = folded(&cells[last.index], last.width).into_iter();
+        let first = words.next();
         let mut line = String::new();
-        for column in self.columns {
-            let first = if *column == last { words.next() } else { None };
-            let (cell, width) = (first.as_ref().unwrap_or(&cells[*column]), self.width(*column));
+        for column in &self.columns {
+            let width = column.width;
+            let own = first.as_ref().filter(|_| column.index == last.index);
+            let cell = own.unwrap_or(&cells[column.index]);
             line += GAP;
-            line += &match self.table.is_numeric(*column) {
+            line += &match column.is_numeric {
                 true => format!("{cell:>width$}"),
                 false => format!("{cell:<width$}"),
             };
         }
         writeln!(f, "{}", line.trim_end())?;
-        let others = self.columns.iter().filter(|column| **column != last);
-        let indent: usize = others.map(|column| GAP.len() + self.width(*column)).sum();
+        let indent: usize = others.iter().map(|column| GAP.len() + column.width).sum();
         words.try_for_each(|rest| writeln!(f, "{}{GAP}{rest}", " ".repeat(indent)))
     }
 }
@@ -130,7 +138,7 @@ impl Shown<'_> {
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.line(f, &self.table.header)?;
-        let rules: Vec<String> = self.columns.iter().map(|column| "─".repeat(self.width(*column))).collect();
+        let rules: Vec<String> = self.columns.iter().map(|column| "─".repeat(column.width)).collect();
         writeln!(f, "{}", format!("{GAP}{}", rules.join(GAP)).trim_end())?;
         self.table.rows.iter().try_for_each(|row| self.line(f, row))
     }

@@ -1,22 +1,40 @@
 //! The flows that the cuts of a certificate demand, reckoned from nothing but the cuts, in numbers of twice the usual
 //! precision.
 
+mod mending;
+
+use std::ops::Range;
+
 use crate::certificate::Certificate;
 use crate::certificate::separation::Separation;
 use crate::double::Double;
 use crate::topology::{LinkId, NodeId, Orientation, Topology};
 
-/// If less than this is left of a demand of 1, it is round-off, which is of some 1e-29; no link carries as little.
-const NOTHING: f64 = 1e-24;
-
 /// Loads that differ by less than this, relative, count as equal.
 const SAME: f64 = 1e-22;
+
+/// Cuts that are off by no more than counts as nothing stand as they are, and may give a link a flow of that size that it
+/// does not have. What is a hundred times as large is none of these; smaller flows take rational numbers.
+const LEAST_FLOW: f64 = 1e-22;
+
+/// How often cuts are mended: each time all that do not fit are, but those within them show only then.
+const MOST_MENDS: usize = 64;
 
 /// The flows of the links (index: link), and the cuts that hold them.
 #[derive(Debug)]
 pub(crate) struct Reckoned {
     pub(crate) flows: Vec<f64>,
     pub(crate) certificate: Certificate,
+}
+
+/// What is left of the demand where the cuts of a certificate do not take it all.
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// The cuts that take a part of it.
+    pub(crate) certificate: Certificate,
+    /// What each node has still to send (negative: to receive), of the demand of 1. Index: node; empty if that is
+    /// beyond numbers of 32 digits.
+    pub(crate) supply: Vec<Double>,
 }
 
 impl Reckoned {
@@ -26,20 +44,32 @@ impl Reckoned {
     ///
     /// This proves the flows optimal, too, with a precision of 1e-20 instead of that of the solver: loads must fall
     /// from a step to those within it, and behind the last step no node may have anything left to send or to receive,
-    /// unless the solver stopped early. `None`: the cuts do not fit together, and what they would prove is no routing.
+    /// unless the solver stopped early.
     ///
     /// Complexity: O((nodes + links) · log nodes).
+    ///
+    /// Cuts that are not what the solver took them for, by less than its round-off, are mended or left out.
+    ///
+    /// # Errors
+    /// [`Left`] if the cuts do not take all of the demand, or do not fit together and the solver stopped early.
     pub(crate) fn of(
-        certificate: &Certificate,
+        certificate: Certificate,
         topology: &Topology,
         source: NodeId,
         target: NodeId,
-    ) -> Option<Reckoned> {
-        let mut reckoning = Reckoning::new(certificate, topology, source, target);
-        for step in 0..certificate.steps.len() {
-            reckoning.step(step)?;
+    ) -> Result<Reckoned, Left> {
+        let mut certificate = certificate;
+        for _ in 0..MOST_MENDS {
+            let mut reckoning = Reckoning::new(&certificate, topology, source, target);
+            for step in 0..certificate.steps.len() {
+                reckoning.step(step);
+            }
+            match reckoning.mended() {
+                Some(mended) => certificate = mended,
+                None => return reckoning.finish(),
+            }
         }
-        reckoning.finish()
+        Err(Left { certificate, supply: Vec::new() })
     }
 }
 
@@ -53,6 +83,17 @@ struct Crossing {
     sign: f64,
 }
 
+/// A cut of a step.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    /// The child that begins here is the first on the target side.
+    start: u32,
+    /// What crosses it from the source side.
+    capacity: Double,
+    /// What the source side has to send.
+    supply: Double,
+}
+
 struct Reckoning<'c> {
     certificate: &'c Certificate,
     capacities: Vec<Double>,
@@ -63,9 +104,11 @@ struct Reckoning<'c> {
     /// The crossings of step s: `crossings[first[s]..first[s + 1]]`.
     crossings: Vec<Crossing>,
     first: Vec<u32>,
-    /// Capacity over flow of the links of each step; `None`: the step's supplies are noise.
+    /// Capacity over flow of the links of each step; `None`: the step's supplies are noise, or it does not fit. Then
+    /// all steps within it have none either.
     scales: Vec<Option<Double>>,
-    flows: Vec<f64>,
+    /// The steps whose loads are not below that of the step around them.
+    too_high: Vec<u32>,
     smallest_capacity: Double,
 }
 
@@ -85,70 +128,117 @@ impl<'c> Reckoning<'c> {
             crossings,
             first,
             scales: Vec::with_capacity(certificate.steps.len()),
-            flows: vec![0.0; topology.link_count()],
+            too_high: Vec::new(),
             smallest_capacity: Double::decimal(topology.smallest_capacity().unwrap_or(1.0)),
         }
     }
 
     /// Fixes the flows over the cuts of a step.
-    fn step(&mut self, index: usize) -> Option<()> {
-        let step = &self.certificate.steps[index];
-        let above = step.parent.map(|parent| self.scales[parent as usize]);
-        let range = self.first[index] as usize..self.first[index + 1] as usize;
-        let (capacity, supply) = self.cut(index)?;
+    fn step(&mut self, index: usize) {
+        let above = self.certificate.steps[index].parent.map(|parent| self.scales[parent as usize]);
         // Steps within a step of noise are noise, too. If anything else was there, the check at the end finds it.
-        if above == Some(None) || supply.rounded() < NOTHING {
-            self.scales.push(None);
-            return Some(());
+        let scale = if above == Some(None) { None } else { self.scale(index) };
+        let falls = |scale: &Double| match above.flatten() {
+            Some(above) => (*scale / above - Double::ONE).rounded() >= SAME,
+            None => true,
+        };
+        if scale.as_ref().is_some_and(|scale| !falls(scale)) {
+            self.too_high.push(index as u32);
         }
-        let scale = capacity / supply;
-        if let Some(Some(above)) = above
-            && (scale / above - Double::ONE).rounded() < SAME
-        {
-            return None;
-        }
-        for crossing in &self.crossings[range] {
-            let flow = self.capacities[crossing.link.index()] / scale;
-            self.supply[crossing.tail.index()] -= flow;
-            self.supply[crossing.head.index()] += flow;
-            self.flows[crossing.link.index()] = crossing.sign * flow.rounded();
-        }
-        self.scales.push(Some(scale));
-        Some(())
+        let scale = scale.filter(falls);
+        self.scales.push(scale);
+        self.carry(index, scale);
     }
 
-    /// Capacity and supply of a cut of a step: the one around the smallest child that crossings only leave or only
-    /// enter. There are two such children at least, so that no node is looked at more than log n times.
-    fn cut(&self, index: usize) -> Option<(Double, Double)> {
+    /// Capacity over flow of the links that cross the cuts of a step; `None` if there is no flow but noise.
+    ///
+    /// It is that of the cut of largest capacity: a small cut beside it has a small supply, whose round-off would be that
+    /// of the large one then as many times as the one is larger.
+    fn scale(&self, index: usize) -> Option<Double> {
+        let cuts = self.cuts(index);
+        let largest = cuts.into_iter().reduce(|a, b| if a.capacity < b.capacity { b } else { a })?;
+        largest.supply.is_something().then(|| largest.capacity / largest.supply)
+    }
+
+    /// Takes what the links of a step carry from the supplies.
+    fn carry(&mut self, index: usize, scale: Option<Double>) {
+        let Some(scale) = scale else { return };
+        for at in self.first[index]..self.first[index + 1] {
+            let Crossing { link, tail, head, .. } = self.crossings[at as usize];
+            let flow = self.capacities[link.index()] / scale;
+            self.supply[tail.index()] -= flow;
+            self.supply[head.index()] += flow;
+        }
+    }
+
+    /// The cuts of a step, from the source side on.
+    ///
+    /// The supplies of its largest child are those of the others with the opposite sign, so that no node is looked at more
+    /// than log n times.
+    fn cuts(&self, index: usize) -> Vec<Cut> {
         let step = &self.certificate.steps[index];
-        let starts = self.certificate.starts(step)?;
-        let crossings = &self.crossings[self.first[index] as usize..self.first[index + 1] as usize];
+        let starts = self.certificate.starts(step).unwrap_or_default();
         let child = |node: NodeId| starts.partition_point(|&start| start <= self.place[node.index()]) - 1;
-        let mut sums = vec![(Double::ZERO, Double::ZERO); starts.len()];
-        for crossing in crossings {
-            let capacity = self.capacities[crossing.link.index()];
-            sums[child(crossing.tail)].0 += capacity;
-            sums[child(crossing.head)].1 += capacity;
+        // What crosses into each child first, less what ends there: the sums are what crosses each cut.
+        let mut capacity = vec![Double::ZERO; starts.len() + 1];
+        for crossing in &self.crossings[self.first[index] as usize..self.first[index + 1] as usize] {
+            let own = self.capacities[crossing.link.index()];
+            capacity[child(crossing.tail) + 1] += own;
+            capacity[child(crossing.head) + 1] -= own;
         }
-        let end = |child: usize| starts.get(child + 1).copied().unwrap_or(step.part.end);
-        let one_way = (0..starts.len()).filter(|&child| {
-            let (out, into) = sums[child];
-            (out == Double::ZERO) != (into == Double::ZERO)
-        });
-        let smallest = one_way.min_by_key(|&child| end(child) - starts[child])?;
-        let nodes = &self.certificate.order[starts[smallest] as usize..end(smallest) as usize];
-        let supply = nodes.iter().fold(Double::ZERO, |sum, node| sum + self.supply[node.index()]);
-        let (out, into) = sums[smallest];
-        Some(if into == Double::ZERO { (out, supply) } else { (into, -supply) })
+        let children: Vec<Range<u32>> = self.certificate.child_ranges(index).collect();
+        let largest = (0..children.len()).max_by_key(|&child| children[child].len());
+        let (mut supplies, mut sum) = (Vec::with_capacity(children.len()), Double::ZERO);
+        for (number, range) in children.iter().enumerate() {
+            let nodes = &self.certificate.order[range.start as usize..range.end as usize];
+            let nodes = if Some(number) == largest { &[] } else { nodes };
+            let own = nodes.iter().fold(Double::ZERO, |sum, node| sum + self.supply[node.index()]);
+            supplies.push(own);
+            sum += own;
+        }
+        if let Some(largest) = largest {
+            supplies[largest] = -sum;
+        }
+        let mut cut = Cut { start: 0, capacity: Double::ZERO, supply: Double::ZERO };
+        let mut cuts = Vec::with_capacity(starts.len());
+        for (number, &start) in starts.iter().enumerate().skip(1) {
+            cut.start = start;
+            cut.capacity += capacity[number];
+            cut.supply += supplies[number - 1];
+            cuts.push(cut);
+        }
+        cuts
     }
 
-    fn finish(self) -> Option<Reckoned> {
-        let is_left = |supply: &Double| supply.abs().rounded() > NOTHING;
-        if self.certificate.stopped_at.is_none() && self.supply.iter().any(is_left) {
-            return None;
-        }
+    /// Whether anything is left of the demand behind the last step.
+    fn is_something_left(&self) -> bool {
+        self.supply.iter().any(|supply| supply.abs().is_something())
+    }
+
+    fn finish(self) -> Result<Reckoned, Left> {
         let certificate = self.without_noise();
-        Some(Reckoned { flows: self.flows, certificate })
+        let is_whole = certificate.stopped_at.is_none();
+        if !self.too_high.is_empty() || is_whole && self.is_something_left() {
+            return Err(Left { certificate, supply: self.supply });
+        }
+        let flows = self.flows();
+        if flows.iter().any(|flow| *flow != 0.0 && flow.abs() < LEAST_FLOW) {
+            return Err(Left { certificate, supply: Vec::new() });
+        }
+        Ok(Reckoned { flows, certificate })
+    }
+
+    /// The signed flow of each link.
+    fn flows(&self) -> Vec<f64> {
+        let mut flows = vec![0.0; self.capacities.len()];
+        for (step, scale) in self.scales.iter().enumerate() {
+            let Some(scale) = *scale else { continue };
+            for crossing in &self.crossings[self.first[step] as usize..self.first[step + 1] as usize] {
+                let flow = (self.capacities[crossing.link.index()] / scale).rounded();
+                flows[crossing.link.index()] = crossing.sign * flow;
+            }
+        }
+        flows
     }
 
     /// The certificate with the loads as they were reckoned, without the steps that held nothing but noise.

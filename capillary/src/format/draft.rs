@@ -174,7 +174,7 @@ impl DraftLink {
 }
 
 /// A delay in milliseconds, or with a unit: s, ms, us (µs).
-fn delay(text: &str) -> Option<Duration> {
+pub(super) fn delay(text: &str) -> Option<Duration> {
     let text = text.trim();
     let number = text.trim_end_matches(|c: char| c.is_alphabetic() || c.is_whitespace());
     let per_second = match text[number.len()..].trim() {

@@ -12,7 +12,7 @@ use crate::format::amount;
 use crate::format::attributes::Attributes;
 use crate::format::draft::DraftLink;
 use crate::format::lines::{Line, lines};
-use crate::format::traffic::Entry;
+use crate::format::traffic::{Bounds, Entry};
 use crate::format::{Draft, Fault};
 use crate::topology::Topology;
 
@@ -72,7 +72,7 @@ pub(super) fn demands(text: &str) -> Result<Vec<Entry>, Fault> {
         let what = "two nodes and a number";
         let missing = || Fault::expected(link.place, format!("demand {index}"), what);
         let amount = link.attributes.remove("weight").ok_or_else(missing)?;
-        Ok(Entry { place: link.place, from: link.from, to: link.to, amount })
+        Ok(Entry { place: link.place, from: link.from, to: link.to, amount, bounds: Bounds::default() })
     };
     links(text)?.into_iter().enumerate().map(entry).collect()
 }

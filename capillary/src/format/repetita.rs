@@ -9,7 +9,7 @@ use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode};
 use crate::format::fault::Place;
 use crate::format::lines::{Line, lines};
-use crate::format::traffic::Entry;
+use crate::format::traffic::{Bounds, Entry};
 use crate::format::{Draft, Fault};
 use crate::topology::{Orientation, Topology};
 
@@ -73,7 +73,8 @@ pub(super) fn demands(text: &str) -> Result<Vec<Entry>, Fault> {
     let mut demands = Vec::new();
     DEMANDS.rows(&mut lines, end, |line, words| {
         let [from, to, amount] = [1, 2, 3].map(|column| words[column].to_string());
-        demands.push(Entry { place: Place::Byte(line.place), from, to, amount });
+        let (place, bounds) = (Place::Byte(line.place), Bounds::default());
+        demands.push(Entry { place, from, to, amount, bounds });
     })?;
     Ok(demands)
 }

@@ -3,7 +3,7 @@
 use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode};
 use crate::format::fault::offset_in;
-use crate::format::traffic::Entry;
+use crate::format::traffic::{Bounds, Entry};
 use crate::format::{Draft, Fault};
 use crate::topology::Topology;
 
@@ -56,13 +56,14 @@ pub(super) fn demands(text: &str) -> Result<Vec<Entry>, Fault> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut rest = section.as_slice();
         while let [(place, _), after @ ..] = rest {
-            let [(_, "("), (_, from), (_, to), (_, ")"), (_, _), (_, amount), (_, _), after @ ..] = after
+            let [(_, "("), (_, from), (_, to), (_, ")"), (_, _), (_, amount), (_, hops), after @ ..] = after
             else {
                 let what = "\"( source target )\", a routing unit, a demand and a path length";
                 return Err(Fault::expected(*place, format!("demand {}", entries.len()), what));
             };
             let (from, to) = ((*from).to_string(), (*to).to_string());
-            entries.push(Entry { place: (*place).into(), from, to, amount: (*amount).to_string() });
+            let bounds = Bounds { hops: Some((*hops).to_string()), ..Bounds::default() };
+            entries.push(Entry { place: (*place).into(), from, to, amount: (*amount).to_string(), bounds });
             rest = after;
         }
         return Ok(entries);

@@ -4,13 +4,20 @@ use serde_json::Value;
 
 use crate::format::csv::{FROM, TO, header, is_named, separator};
 use crate::format::fault::{Fault, Place, offset_in};
-use crate::format::{Format, ReadError, edge_list, graphml, repetita, sndlib_native};
+use crate::format::{Format, ReadError, draft, edge_list, graphml, repetita, sndlib_native};
 use crate::lookup::find_node;
-use crate::matrix::{Demand, TrafficMatrix};
+use crate::matrix::{Demand, PathBounds, TrafficMatrix};
 use crate::topology::Topology;
 
 const AMOUNT: [&str; 9] =
     ["demand", "amount", "value", "traffic", "volume", "bandwidth", "bw", "load", "demandvalue"];
+
+const HOPS: [&str; 3] = ["max_hops", "maxhops", "maxpathlength"];
+const DELAY: [&str; 5] = ["max_delay", "max_delay_ms", "maxdelay", "maxdelayms", "maxlatency"];
+const STRETCH: [&str; 2] = ["max_stretch", "maxstretch"];
+
+/// What SNDlib writes where a path may have any number of links.
+const UNLIMITED: &str = "UNLIMITED";
 
 /// A demand as it stands in a file.
 pub(super) struct Entry {
@@ -18,11 +25,23 @@ pub(super) struct Entry {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) amount: String,
+    pub(super) bounds: Bounds,
+}
+
+/// The bounds on a demand's paths as they stand in a file.
+#[derive(Default)]
+pub(super) struct Bounds {
+    pub(super) hops: Option<String>,
+    pub(super) delay: Option<String>,
+    pub(super) stretch: Option<String>,
 }
 
 /// Reads the demands of a file whose nodes are those of `topology`: SNDlib XML or native (the network's own file or
 /// another), node-link JSON with `demands` in its graph, Repetita's demands, or a table with the columns from, to and
 /// demand, separated by commas, semicolons, tabs or bars. Amounts may have a unit, as `2.5G`: see [`amount`].
+///
+/// A table and a list in JSON may bound the paths of a demand: `max_hops`, `max_delay` (in milliseconds, or with a unit
+/// as `3ms`) and `max_stretch`; SNDlib's path length is a number of links.
 ///
 /// ```
 /// use capillary::format::{ReadOptions, read, read_traffic};
@@ -79,7 +98,34 @@ impl Entry {
                 "a number of at least 0, perhaps with a unit as 10G or 1Gbps",
             )
         })?;
-        Ok(Demand { source, target, amount })
+        let bounds = self.bounds.read(|name, text, what| {
+            let element = format!("demand {index} ({} to {}), {name} {text:?}", self.from, self.to);
+            Fault::expected(self.place, element, what)
+        })?;
+        Ok(Demand { bounds, ..Demand::new(source, target, amount) })
+    }
+}
+
+impl Bounds {
+    /// The bounds as numbers; `wrong` makes a fault of a name, what stands there, and what would be right.
+    fn read(&self, wrong: impl Fn(&str, &str, &'static str) -> Fault) -> Result<PathBounds, Fault> {
+        let Self { hops, delay, stretch } = self;
+        let hops = hops.as_deref().filter(|text| !text.eq_ignore_ascii_case(UNLIMITED));
+        let read_hops =
+            |text: &str| text.parse().map_err(|_| wrong("max_hops", text, "a whole number of at least 1"));
+        let read_delay = |text: &str| {
+            let what = "a delay in milliseconds, or with a unit as 5us, 3ms or 0.1s";
+            draft::delay(text).ok_or_else(|| wrong("max_delay", text, what))
+        };
+        let read_stretch = |text: &str| {
+            let stretch = text.parse().ok().filter(|stretch: &f64| stretch.is_finite() && *stretch >= 1.0);
+            stretch.ok_or_else(|| wrong("max_stretch", text, "a number of at least 1"))
+        };
+        Ok(PathBounds {
+            hops: hops.map(read_hops).transpose()?,
+            delay: delay.as_deref().map(read_delay).transpose()?,
+            stretch: stretch.as_deref().map(read_stretch).transpose()?,
+        })
     }
 }
 
@@ -132,10 +178,14 @@ fn table(text: &str) -> Result<Vec<Entry>, Fault> {
         let place = offset_in(text, header);
         return Err(Fault::expected(place, "header", "columns \"from\", \"to\" and \"demand\""));
     };
+    let [hops, delay, stretch] = [column(&HOPS), column(&DELAY), column(&STRETCH)];
     let mut entries = Vec::new();
     for record in reader.records() {
         let record = record.map_err(refused)?;
         let place = Place::Line(record.position().map_or(1, |position| position.line() as usize));
+        let bound = |column: Option<usize>| {
+            column.and_then(|column| record.get(column)).filter(|cell| !cell.is_empty()).map(str::to_string)
+        };
         let cell = |index: usize| record.get(index).filter(|cell| !cell.is_empty()).map(str::to_string);
         let (Some(from), Some(to), Some(amount)) = (cell(from), cell(to), cell(amount)) else {
             return Err(Fault::expected(
@@ -144,7 +194,8 @@ fn table(text: &str) -> Result<Vec<Entry>, Fault> {
                 "two nodes and a number",
             ));
         };
-        entries.push(Entry { place, from, to, amount });
+        let bounds = Bounds { hops: bound(hops), delay: bound(delay), stretch: bound(stretch) };
+        entries.push(Entry { place, from, to, amount, bounds });
     }
     Ok(entries)
 }
@@ -156,13 +207,17 @@ fn xml(text: &str) -> Result<Vec<Entry>, Fault> {
         .enumerate()
         .map(|(index, element)| {
             let place = Place::Byte(element.range().start);
-            let child = |name: &'static str, what| {
+            let text = |name: &'static str| {
                 let child = element.children().find(|child| child.has_tag_name(name));
-                let text = child.and_then(|child| child.text()).map(|text| text.trim().to_string());
-                text.ok_or_else(|| Fault::expected(place, format!("demand {index}"), what))
+                child.and_then(|child| child.text()).map(|text| text.trim().to_string())
+            };
+            let child = |name: &'static str, what| {
+                text(name).ok_or_else(|| Fault::expected(place, format!("demand {index}"), what))
             };
             let (from, to) = (child("source", "an element source")?, child("target", "an element target")?);
-            Ok(Entry { place, from, to, amount: child("demandValue", "an element demandValue")? })
+            let amount = child("demandValue", "an element demandValue")?;
+            let bounds = Bounds { hops: text("maxPathLength"), ..Bounds::default() };
+            Ok(Entry { place, from, to, amount, bounds })
         })
         .collect()
 }
@@ -189,7 +244,8 @@ fn json(text: &str) -> Result<Vec<Entry>, Fault> {
                 let targets = targets.as_object().ok_or_else(|| wrong(entries.len()))?;
                 for (to, amount) in targets {
                     let amount = word(amount).ok_or_else(|| wrong(entries.len()))?;
-                    entries.push(Entry { place, from: from.clone(), to: to.clone(), amount });
+                    let (from, to, bounds) = (from.clone(), to.clone(), Bounds::default());
+                    entries.push(Entry { place, from, to, amount, bounds });
                 }
             }
         }
@@ -200,7 +256,8 @@ fn json(text: &str) -> Result<Vec<Entry>, Fault> {
                 let (Some(from), Some(to), Some(amount)) = (from, to, amount) else {
                     return Err(wrong(index));
                 };
-                entries.push(Entry { place, from, to, amount });
+                let bounds = Bounds { hops: field(&HOPS), delay: field(&DELAY), stretch: field(&STRETCH) };
+                entries.push(Entry { place, from, to, amount, bounds });
             }
         }
         _ => return Err(Fault::expected(place, "graph", "\"demands\", an object or a list")),

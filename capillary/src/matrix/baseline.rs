@@ -166,7 +166,7 @@ mod tests {
         ];
         let topology = Topology::from_links(Orientation::Undirected, links).unwrap();
         let (source, target) = (topology.node("s").unwrap(), topology.node("t").unwrap());
-        let traffic = TrafficMatrix::new(vec![Demand { source, target, amount: 8.0 }]);
+        let traffic = TrafficMatrix::new(vec![Demand::new(source, target, 8.0)]);
         let loads = |weight: &dyn Fn(LinkId) -> f64| -> Vec<f64> {
             let arcs = equal_cost_multipath(&topology, &traffic, weight).unwrap();
             arcs.iter().step_by(2).map(|arc| arc.load).collect()
@@ -182,7 +182,7 @@ mod tests {
         let links = [("s", "a", 1.0), ("a", "t", 1.0), ("s", "b", 1.0), ("b", "t", 1.0), ("s", "t", 1.0)];
         let topology = Topology::from_links(Orientation::Directed, links).unwrap();
         let (source, target) = (topology.node("s").unwrap(), topology.node("t").unwrap());
-        let traffic = TrafficMatrix::new(vec![Demand { source, target, amount: 8.0 }]);
+        let traffic = TrafficMatrix::new(vec![Demand::new(source, target, 8.0)]);
         let loads = |arcs: Vec<ArcUse>| -> Vec<f64> { arcs.iter().map(|arc| arc.load).collect() };
         let weights = [1.0, 1.0, 1.0, 2.0, 3.0];
         let shortest = shortest_paths(&topology, &traffic, |link| weights[link.index()]).unwrap();

@@ -23,7 +23,7 @@ const KINDS: usize = 3;
 
 type Amounts = [f64; KINDS];
 
-/// What every path of every demand must keep; `None`: there is no such bound.
+/// What every path must keep, of one demand or of all; `None`: there is no such bound.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PathBounds {
     /// The most links of a path.
@@ -38,6 +38,21 @@ impl PathBounds {
     /// Whether there are any.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The narrower bound of each kind.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            hops: self.hops.into_iter().chain(other.hops).min(),
+            delay: self.delay.into_iter().chain(other.delay).min(),
+            stretch: self.stretch.into_iter().chain(other.stretch).reduce(f64::min),
+        }
+    }
+
+    /// What bounds are sorted by.
+    pub(super) fn key(&self) -> (Option<NonZeroU32>, Option<Duration>, Option<u64>) {
+        (self.hops, self.delay, self.stretch.map(f64::to_bits))
     }
 }
 
@@ -58,33 +73,24 @@ impl Budgets {
         demands: &[Demand],
         bounds: &PathBounds,
     ) -> Result<Option<Self>, MatrixError> {
-        if bounds.is_none() {
+        let bounds: Vec<PathBounds> = demands.iter().map(|demand| demand.bounds.and(bounds)).collect();
+        if bounds.iter().all(PathBounds::is_none) {
             return Ok(None);
         }
-        let mut needs = Vec::with_capacity(arcs.len());
-        for (_, arc) in arcs.iter() {
-            let link = topology.link_weight(arc.link);
-            let delay = match (bounds.delay, link.delay) {
-                (None, _) => 0.0,
-                (Some(_), Some(delay)) => delay.as_secs_f64(),
-                (Some(_), None) => return Err(MatrixError::NoDelay { link: arc.link }),
-            };
-            let hops = if bounds.hops.is_some() { 1.0 } else { 0.0 };
-            needs.push([hops, delay, if bounds.stretch.is_some() { link.length() } else { 0.0 }]);
-        }
-        let hops = bounds.hops.map_or(f64::INFINITY, |hops| f64::from(hops.get()));
-        let delay = bounds.delay.map_or(f64::INFINITY, |delay| delay.as_secs_f64());
-        let stretch = bounds.stretch.unwrap_or(f64::INFINITY).max(1.0);
+        let needs = needs(topology, arcs, &bounds)?;
         let mut tree = Tree::new(arcs.nodes());
         let mut searched = None;
         let mut limits = Vec::with_capacity(demands.len());
-        for demand in demands {
+        for (demand, bounds) in demands.iter().zip(&bounds) {
             if searched != Some(demand.target) {
                 let length = |arc: u32| Some(topology.link_weight(arcs.arc(arc).link).length());
                 tree.search(arcs, demand.target.0, length, |_| 1.0);
                 searched = Some(demand.target);
             }
-            let longest = stretch * tree.distance(demand.source.0);
+            let hops = bounds.hops.map_or(f64::INFINITY, |hops| f64::from(hops.get()));
+            let delay = bounds.delay.map_or(f64::INFINITY, |delay| delay.as_secs_f64());
+            let shortest = tree.distance(demand.source.0);
+            let longest = bounds.stretch.map_or(f64::INFINITY, |stretch| stretch.max(1.0) * shortest);
             limits.push([hops, delay, longest].map(|limit| limit * (1.0 + SLACK)));
         }
         Ok(Some(Self { needs, limits }))
@@ -102,6 +108,25 @@ impl Budgets {
             |kind: usize| self.limits[demands.clone()].iter().map(|limit| limit[kind]).fold(0.0, f64::max);
         std::array::from_fn(most)
     }
+}
+
+/// What each arc takes of the kinds of bounds that there are.
+fn needs(topology: &Topology, arcs: &Arcs, bounds: &[PathBounds]) -> Result<Vec<Amounts>, MatrixError> {
+    let has_hops = bounds.iter().any(|bounds| bounds.hops.is_some());
+    let has_delay = bounds.iter().any(|bounds| bounds.delay.is_some());
+    let has_stretch = bounds.iter().any(|bounds| bounds.stretch.is_some());
+    let mut needs = Vec::with_capacity(arcs.len());
+    for (_, arc) in arcs.iter() {
+        let link = topology.link_weight(arc.link);
+        let delay = match link.delay {
+            _ if !has_delay => 0.0,
+            Some(delay) => delay.as_secs_f64(),
+            None => return Err(MatrixError::NoDelay { link: arc.link }),
+        };
+        let hops = if has_hops { 1.0 } else { 0.0 };
+        needs.push([hops, delay, if has_stretch { link.length() } else { 0.0 }]);
+    }
+    Ok(needs)
 }
 
 /// Whether amounts are within limits.
@@ -269,7 +294,7 @@ mod tests {
         let arcs = Arcs::new(&topology);
         let price = [1.0, 1.0, 1.0, 3.0, 9.0];
         let (source, target) = (NodeId(0), topology.node("t").unwrap());
-        let demands = [Demand { source, target, amount: 1.0 }];
+        let demands = [Demand::new(source, target, 1.0)];
         for (hops, cost, path) in [(3, 3.0, vec![0, 1, 2]), (2, 4.0, vec![3, 2]), (1, 9.0, vec![4])] {
             let bounds = PathBounds { hops: NonZeroU32::new(hops), ..PathBounds::default() };
             let budgets = Budgets::new(&topology, &arcs, &demands, &bounds).unwrap();

@@ -164,7 +164,7 @@ mod tests {
     fn thirds_in_sixteenths_are_six_five_and_five() {
         let links = [("s", "t", 1.0), ("s", "t", 1.0), ("s", "t", 1.0)];
         let topology = Topology::from_links(Orientation::Directed, links).unwrap();
-        let traffic = TrafficMatrix::new(vec![Demand { source: NodeId(0), target: NodeId(1), amount: 3.0 }]);
+        let traffic = TrafficMatrix::new(vec![Demand::new(NodeId(0), NodeId(1), 3.0)]);
         let routing = solve(&topology, &traffic, None).unwrap();
         let splits = TargetSplits::of(&topology, &routing, 16);
         assert_eq!(splits.splits().len(), 1);

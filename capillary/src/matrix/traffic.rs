@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::matrix::MatrixError;
 use crate::matrix::arcs::Arcs;
-use crate::matrix::tree::Tree;
+use crate::matrix::bounds::{Budgets, Ways};
+use crate::matrix::{MatrixError, PathBounds};
 use crate::topology::{NodeId, Topology};
 
 /// What one node has to send to another, in the unit of the capacities.
@@ -16,6 +16,15 @@ pub struct Demand {
     pub target: NodeId,
     /// How much it is.
     pub amount: f64,
+    /// What each of its paths must keep, beside the bounds of all.
+    pub bounds: PathBounds,
+}
+
+impl Demand {
+    /// A demand without bounds of its own.
+    pub fn new(source: NodeId, target: NodeId, amount: f64) -> Self {
+        Self { source, target, amount, bounds: PathBounds::default() }
+    }
 }
 
 /// The demands of a network at one time.
@@ -25,7 +34,7 @@ pub struct TrafficMatrix {
 }
 
 impl TrafficMatrix {
-    /// A matrix of these demands; those between the same two nodes add up.
+    /// A matrix of these demands; those between the same two nodes with the same bounds add up.
     pub fn new(demands: Vec<Demand>) -> Self {
         Self { demands }
     }
@@ -52,28 +61,35 @@ impl TrafficMatrix {
         let pairs =
             || nodes().flat_map(|from| nodes().filter(move |to| to.0 != from.0).map(move |to| (from, to)));
         let sum: f64 = pairs().map(|(from, to)| from.1 * to.1).sum();
-        let demand = |((source, a), (target, b))| Demand { source, target, amount: total * a * b / sum };
+        let demand = |((source, a), (target, b))| Demand::new(source, target, total * a * b / sum);
         Self { demands: pairs().map(demand).filter(|demand| demand.amount > 0.0).collect() }
     }
 
-    /// The demands whose targets can be reached, and those whose cannot, as after a failure.
+    /// The demands whose targets can be reached within their bounds, and those whose cannot, as after a failure.
     ///
     /// # Errors
-    /// [`MatrixError`] names a node that the topology does not have.
+    /// [`MatrixError`] names a node that the topology does not have, or a link without a delay where one is bounded.
     pub fn by_reach(&self, topology: &Topology) -> Result<(Self, Self), MatrixError> {
         let arcs = Arcs::new(topology);
-        let mut tree = Tree::new(arcs.nodes());
         let mut demands = self.demands.clone();
+        for demand in &demands {
+            topology.check_node(demand.source)?;
+            topology.check_node(demand.target)?;
+        }
         demands.sort_by_key(|demand| (demand.target, demand.source));
+        let budgets = Budgets::new(topology, &arcs, &demands, &PathBounds::default())?;
+        let mut ways = Ways::new(arcs.nodes(), budgets);
         let (mut reached, mut cut) = (Self::default(), Self::default());
+        let mut begin = 0;
         for same_target in demands.chunk_by(|a, b| a.target == b.target) {
-            topology.check_node(same_target[0].target)?;
-            tree.search(&arcs, same_target[0].target.0, |_| Some(1.0), |_| 1.0);
-            for demand in same_target {
-                topology.check_node(demand.source)?;
-                let part = if tree.distance(demand.source.0).is_finite() { &mut reached } else { &mut cut };
+            let range = begin..begin + same_target.len();
+            ways.search(&arcs, same_target[0].target.0, range.clone(), |_| Some(1.0), |_| 1.0);
+            for (index, demand) in range.clone().zip(same_target) {
+                let is_reached = ways.distance(index, demand.source.0).is_finite();
+                let part = if is_reached { &mut reached } else { &mut cut };
                 part.demands.push(*demand);
             }
+            begin = range.end;
         }
         Ok((reached, cut))
     }
@@ -84,9 +100,10 @@ impl TrafficMatrix {
         between.map(|demand| demand.amount).fold(0.0, |sum, amount| sum + amount)
     }
 
-    /// The demands by target and source, those between the same two nodes as one, those of a node to itself left out.
+    /// The demands by target and source, those between the same two nodes with the same bounds as one, those of a node
+    /// to itself left out.
     pub(super) fn checked(&self, topology: &Topology) -> Result<Vec<Demand>, MatrixError> {
-        let mut merged: BTreeMap<(NodeId, NodeId), f64> = BTreeMap::new();
+        let mut merged: BTreeMap<_, Demand> = BTreeMap::new();
         for demand in &self.demands {
             topology.check_node(demand.source)?;
             topology.check_node(demand.target)?;
@@ -96,13 +113,13 @@ impl TrafficMatrix {
                 return Err(MatrixError::BadAmount { source_name, target, amount: demand.amount });
             }
             if demand.source != demand.target && demand.amount > 0.0 {
-                *merged.entry((demand.target, demand.source)).or_insert(0.0) += demand.amount;
+                let key = (demand.target, demand.source, demand.bounds.key());
+                merged.entry(key).or_insert(Demand { amount: 0.0, ..*demand }).amount += demand.amount;
             }
         }
         if merged.is_empty() {
             return Err(MatrixError::Empty);
         }
-        let demand = |((target, source), amount)| Demand { source, target, amount };
-        Ok(merged.into_iter().map(demand).collect())
+        Ok(merged.into_values().collect())
     }
 }

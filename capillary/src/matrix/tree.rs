@@ -114,7 +114,11 @@ impl Tree {
             let next = self.next[arcs.arc(arc).head as usize];
             (next != NONE).then_some(next)
         };
-        std::iter::successors(first, after).collect()
+        let arcs = || std::iter::successors(first, after);
+        // Millions of paths are kept: none with more room than it takes.
+        let mut path = Vec::with_capacity(arcs().count());
+        path.extend(arcs());
+        path
     }
 }
 

@@ -23,7 +23,7 @@ use rest::Rest;
 use tight_cut::{Newton, Problem, TightCut};
 
 /// The unit, relative, in which round-off is reckoned.
-const EPSILON: f64 = f64::EPSILON;
+pub(super) const EPSILON: f64 = f64::EPSILON;
 
 /// How many times the reckoned round-off a number must exceed to count as more than round-off.
 const SAFETY: f64 = 256.0;
@@ -100,7 +100,13 @@ impl Recursion {
     }
 
     /// The recursion over a network of so many links. Round-off may have done `noise` to the supplies.
-    fn of(network: Network, links: usize, supply: Vec<f64>, noise: f64, smallest_capacity: f64) -> Self {
+    pub(crate) fn of(
+        network: Network,
+        links: usize,
+        supply: Vec<f64>,
+        noise: f64,
+        smallest_capacity: f64,
+    ) -> Self {
         let nodes = supply.len();
         let whole = Part { nodes: 0..nodes as u32, parent: None, scale: 1.0, noise, bound: 0.0 };
         Self {

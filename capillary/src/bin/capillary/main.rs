@@ -88,6 +88,13 @@ impl Printing {
         if self.compact { format!("{object}\n") } else { format!("{object:#}\n") }
     }
 
+    /// Prints an object that is too large to hold its text as a whole.
+    fn put_json(&self, object: &impl serde::Serialize) -> Result<(), program::Failure> {
+        let mut results = program::output::Results::open(self.path())?;
+        results.json(object, self.compact)?;
+        results.close()
+    }
+
     fn format(&self) -> Print {
         if self.json { Print::Json } else { self.format }
     }

@@ -130,7 +130,7 @@ impl Plan {
         let answer = self.answer(&network, network.find(from)?, network.find(to)?)?;
         let text = match self.printing.format() {
             Print::Table => answer.table(output::columns(self.printing.path())),
-            Print::Json => self.printing.json(&answer.json()),
+            Print::Json => return self.printing.put_json(&answer.document()),
             Print::Csv => answer.links().csv(),
             Print::Dot => answer.dot(),
         };

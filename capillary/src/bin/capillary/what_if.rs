@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::batch::pool;
-use crate::matrix::MatrixSource;
+use crate::matrix::{Matrix, MatrixSource};
 use crate::source::{Network, Source};
 use crate::{Print, Printing};
 use program::table::number;
@@ -75,6 +75,10 @@ pub(crate) struct WhatIf {
     #[arg(long, requires = "groups")]
     #[arg(conflicts_with_all = ["fail", "fail_node", "fail_region", "fail_group", "each", "each_node"])]
     each_group: bool,
+    /// With --demands or --gravity: draws the largest utilisation after each failure, from the worst down, beside that of
+    /// equal-cost multipath, as PNG or SVG
+    #[arg(long, value_name = "FILE", requires = "MatrixSource")]
+    plot: Option<PathBuf>,
     #[command(flatten)]
     printing: Printing,
 }
@@ -93,9 +97,13 @@ impl WhatIf {
         let network = self.source.load()?;
         let pool = pool(self.threads)?;
         if self.matrix.is_there() {
-            let traffic = self.matrix.load_one(&network, "what-if")?.traffic;
+            let Matrix { name, traffic } = self.matrix.load_one(&network, "what-if")?;
             let every: Vec<LinkId> = network.topology.links().map(|(link, ..)| link).collect();
             let cases = matrix::Cases::of(&network, &traffic, &self.failures(&network, &every)?, &pool)?;
+            if let Some(path) = &self.plot {
+                let own = network.topology.name();
+                cases.plot(if own.is_empty() { &name } else { own }, path)?;
+            }
             return self.put(&cases.before(), &cases.table(), &cases.json());
         }
         self.one_demand(&network, &pool)

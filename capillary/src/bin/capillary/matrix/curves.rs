@@ -1,4 +1,4 @@
-//! Utilisations as curves: of all arcs from the fullest down, or the largest over time.
+//! Utilisations as curves: of all arcs from the fullest down, or the largest over time or after each failure.
 
 use std::path::Path;
 
@@ -29,6 +29,19 @@ pub(crate) fn over_time(rows: &[Vec<(&'static str, f64)>], title: &str, path: &P
         (rows[0][place].0, points)
     };
     put(title, "matrix", "largest utilisation", (0..names).map(curve).collect(), path)
+}
+
+/// The largest utilisation after each failure, from the worst down: of the routing planned anew and of equal-cost
+/// multipath. Failures that leave nothing to carry have none.
+pub(crate) fn after_failures(after: &[(f64, f64)], title: &str, path: &Path) -> Result<(), Failure> {
+    let sorted = |of: fn(&(f64, f64)) -> f64| {
+        let mut largest: Vec<f64> = after.iter().map(of).collect();
+        largest.sort_by(|a, b| b.total_cmp(a));
+        (1..).map(f64::from).zip(largest).collect()
+    };
+    let curves =
+        vec![("capillary", sorted(|after| after.0)), ("equal-cost multipath", sorted(|after| after.1))];
+    put(title, "failures, from the worst down", "largest utilisation after", curves, path)
 }
 
 fn put(title: &str, x: &str, y: &str, curves: Vec<Named<'_>>, path: &Path) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use capillary::{LinkId, NodeId, Paths, Routing, Splits};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use crate::source::Network;
@@ -20,6 +21,38 @@ pub(super) struct Answer<'n> {
     pub(super) splits: Option<Splits>,
     /// The parts that ratios are counted in, the rounded ratios and what they do to the loads.
     pub(super) quantized: Option<(u32, Splits, f64)>,
+}
+
+/// What the list of links is called.
+const LINKS: &str = "links";
+
+/// The object that is printed. Its links are made one by one as they are written: together they would take several times
+/// the memory of all else.
+pub(super) struct Document<'a> {
+    answer: &'a Answer<'a>,
+    object: Value,
+}
+
+struct LinkList<'a>(&'a Answer<'a>);
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.object.as_object().into_iter().flatten() {
+            match key == LINKS {
+                true => map.serialize_entry(key, &LinkList(self.answer))?,
+                false => map.serialize_entry(key, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl Serialize for LinkList<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(answer) = self;
+        serializer.collect_seq((0..answer.routing.links().len()).map(|index| answer.link_json(index)))
+    }
 }
 
 fn counted(count: usize, what: &str) -> String {
@@ -134,10 +167,14 @@ impl Answer<'_> {
     }
 
     /// The stable form: see the documentation of the program.
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn document(&self) -> Document<'_> {
+        Document { answer: self, object: self.json() }
+    }
+
+    /// The same with null in the place of the links.
+    fn json(&self) -> Value {
         let topology = &self.network.topology;
         let id = |node: NodeId| &topology.node_weight(node).id;
-        let links: Vec<Value> = (0..topology.link_count()).map(|index| self.link_json(index)).collect();
         let paths: Vec<Value> = self
             .paths
             .paths
@@ -160,7 +197,7 @@ impl Answer<'_> {
             "from_name": self.name(self.routing.source()),
             "to_name": self.name(self.routing.target()),
             "layers": self.layers_json(),
-            "links": links,
+            (LINKS): null,
             "critical_links": self.routing.critical_links().map(|link| link.0).collect::<Vec<_>>(),
             "paths": paths,
             "covered": self.paths.covered,
@@ -173,12 +210,13 @@ impl Answer<'_> {
     }
 
     fn layers_json(&self) -> Vec<Value> {
-        let members = |number: u32| -> Vec<usize> {
-            let links = self.routing.links().iter().enumerate();
-            links.filter(|(_, link)| link.layer == Some(number)).map(|(index, _)| index).collect()
-        };
-        let layers = self.routing.layers().iter().map(|layer| {
-            let links = members(layer.number);
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.routing.layers().len()];
+        for (index, link) in self.routing.links().iter().enumerate() {
+            if let Some(number) = link.layer {
+                members[number as usize - 1].push(index);
+            }
+        }
+        let layers = self.routing.layers().iter().zip(members).map(|(layer, links)| {
             let load = match (&self.fractions, links.first()) {
                 (Some(fractions), Some(&link)) => json!(fractions[link].1),
                 _ => json!(layer.load),

@@ -50,6 +50,15 @@ impl Request<'_> {
 
     fn answer(&self, matrix: &Matrix) -> Result<Answer<'_>, Failure> {
         let (network, traffic) = (self.network, &matrix.traffic);
+        if self.parts.is_some()
+            && let Some(demand) = traffic.demands().iter().find(|demand| !demand.bounds.is_none())
+        {
+            let [from, to] = [demand.source, demand.target].map(|node| network.name(node));
+            return Err(Failure::usage(format!(
+                "--quantize keeps no bounds on paths; {} bounds those from {from:?} to {to:?}",
+                matrix.name
+            )));
+        }
         let compared = Compared::of(network, traffic, self.levels, &self.bounds)?;
         let quantized = self.parts.map(|parts| {
             let splits = TargetSplits::of(&network.topology, &compared.capillary, parts);

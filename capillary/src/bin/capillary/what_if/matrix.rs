@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::path::Path;
 
 use capillary::matrix::{ArcUse, MatrixError, TrafficMatrix, equal_cost_multipath, solve};
 use capillary::{LinkId, Topology};
@@ -12,6 +13,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::Failed;
+use crate::matrix::curves;
 use crate::source::Network;
 
 /// The largest utilisations of a network.
@@ -46,16 +48,27 @@ impl Cases {
         pool: &ThreadPool,
     ) -> Result<Self, Failure> {
         let unroutable = |error: MatrixError| network.unroutable(&error);
-        let routing = solve(&network.topology, traffic, None).map_err(unroutable)?;
         let multipath = multipath(&network.topology, traffic).map_err(unroutable)?;
-        let before = Utilisation { capillary: routing.largest_utilisation(), multipath };
-        let case = |failed: &Failed| {
-            let on_failed = lost(routing.paths(), routing.arcs(), &failed.links);
-            Case::of(network, traffic, failed, on_failed / traffic.total())
-        };
+        // All levels of what was before take as long as the first levels after many failures, so they go beside these.
+        let before = || solve(&network.topology, traffic, None);
         // Failures differ in how long they take, so that no thread gets a fixed part of them.
-        let cases = pool.install(|| failures.par_iter().with_max_len(1).map(case).collect::<Result<_, _>>());
-        Ok(Self { before, cases: cases.map_err(unroutable)? })
+        let after = || {
+            let each = failures.par_iter().with_max_len(1).map(|failed| Case::of(network, traffic, failed));
+            each.collect::<Result<Vec<Case>, _>>()
+        };
+        let (routing, cases) = pool.install(|| rayon::join(before, after));
+        let (routing, mut cases) = (routing.map_err(unroutable)?, cases.map_err(unroutable)?);
+        for (case, failed) in cases.iter_mut().zip(failures) {
+            case.lost = lost(routing.paths(), routing.arcs(), &failed.links) / traffic.total();
+        }
+        Ok(Self { before: Utilisation { capillary: routing.largest_utilisation(), multipath }, cases })
+    }
+
+    /// Draws the largest utilisations after the failures.
+    pub(super) fn plot(&self, title: &str, path: &Path) -> Result<(), Failure> {
+        let after = self.cases.iter().filter_map(|case| case.after.as_ref());
+        let after: Vec<(f64, f64)> = after.map(|after| (after.capillary, after.multipath)).collect();
+        curves::after_failures(&after, title, path)
     }
 
     pub(super) fn before(&self) -> String {
@@ -98,17 +111,13 @@ impl Cases {
 }
 
 impl Case {
-    fn of(
-        network: &Network,
-        traffic: &TrafficMatrix,
-        failed: &Failed,
-        lost: f64,
-    ) -> Result<Self, MatrixError> {
+    /// What a failure leaves; what was on the failed links is still to be told.
+    fn of(network: &Network, traffic: &TrafficMatrix, failed: &Failed) -> Result<Self, MatrixError> {
         let (rest, _) = network.topology.filter_links(|link| !failed.links.contains(&link));
         let (reached, cut) = traffic.by_reach(&rest)?;
         let after = if reached.total() > 0.0 { Some(utilisation(&rest, &reached)?) } else { None };
         let cut = (cut.total() / traffic.total(), cut.demands().len());
-        Ok(Self { name: failed.name.clone(), lost, cut, after })
+        Ok(Self { name: failed.name.clone(), lost: 0.0, cut, after })
     }
 }
 
