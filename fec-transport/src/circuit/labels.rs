@@ -10,7 +10,7 @@ use crate::crypto::body_hash::BodyHash;
 use crate::crypto::hop_tag::{self, HopKey};
 use crate::crypto::random::Random;
 use crate::crypto::replay::ReplayWindow;
-use crate::overlay::{MemberId, Peer};
+use crate::overlay::{Adjacency, MemberId};
 use crate::time::Time;
 use crate::wire::IP_UDP_HEADERS;
 use crate::wire::circuit::{CircuitId, Hop};
@@ -24,7 +24,7 @@ enum Purpose {
     /// Takes them: the circuit ends here. The session keeps the replay window, because only what opens may count.
     Terminate(CircuitId),
     /// They greet us from a neighbour.
-    Greeting { window: ReplayWindow, neighbour: Peer },
+    Greeting { window: ReplayWindow, neighbour: Adjacency },
 }
 
 /// On whose account a relay passes packets on.
@@ -46,11 +46,11 @@ struct Entry {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It was relabelled and goes on to this neighbour, on the account of the member that set its circuit up.
-    Forward { to: Peer, originator: MemberId },
+    Forward { to: Adjacency, originator: MemberId },
     /// It has arrived at the end of this circuit.
     Deliver(CircuitId, HopHeader),
     /// It is a greeting of this neighbour.
-    Greeted(Peer),
+    Greeted(Adjacency),
     /// It is dropped.
     Drop(DropReason),
 }
@@ -120,7 +120,7 @@ impl LabelTable {
     }
 
     /// A label with which a neighbour greets us.
-    pub(crate) fn greeting(&mut self, neighbour: Peer) -> Hop {
+    pub(crate) fn greeting(&mut self, neighbour: Adjacency) -> Hop {
         let key = HopKey::new(self.random.bytes());
         self.hand_out(key, Purpose::Greeting { window: ReplayWindow::new(), neighbour })
     }
@@ -221,9 +221,10 @@ impl LabelTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::overlay::InstanceId;
+    use crate::overlay::{InstanceId, LinkId, Peer};
 
-    const NEXT: Peer = Peer { member: MemberId(9), instance: InstanceId(1) };
+    const NEXT: Adjacency =
+        Adjacency { peer: Peer { member: MemberId(9), instance: InstanceId(1) }, link: LinkId(3) };
 
     const CHARGED: Charged = Charged { originator: MemberId(1), neighbour: MemberId(2) };
 

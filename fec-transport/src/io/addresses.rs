@@ -3,24 +3,34 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
+use super::data_plane::Slot;
 use crate::node::Node;
-use crate::overlay::{MemberId, Overlay, Peer};
+use crate::overlay::{Adjacency, LinkId, MemberId, Overlay};
 use crate::time::Time;
 
-/// The data addresses of the neighbours: fixed by the overlay file, or learned from a greeting.
+/// The data addresses of the neighbours, link by link: fixed by the overlay file, or learned from a greeting.
 #[derive(Debug)]
 pub(super) struct AddressBook {
-    fixed: BTreeMap<MemberId, SocketAddr>,
-    learned: BTreeMap<Peer, Greeting>,
+    fixed: BTreeMap<LinkId, Place>,
+    learned: BTreeMap<Adjacency, Greeting>,
+}
+
+/// Where a neighbour is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// From which socket of ours.
+    pub(super) slot: Slot,
+    /// At which address.
+    pub(super) address: SocketAddr,
 }
 
 /// Where a process that has greeted is.
 #[derive(Debug)]
 struct Greeting {
     /// Where it has received a challenge.
-    proven: Option<SocketAddr>,
+    proven: Option<Place>,
     /// Challenges that are on their way, by their numbers, and where they went.
-    challenges: VecDeque<(u64, SocketAddr)>,
+    challenges: VecDeque<(u64, Place)>,
     /// When it greeted last.
     at: Time,
 }
@@ -32,76 +42,82 @@ const MAX_LEARNED: usize = 4_096;
 const MAX_CHALLENGES: usize = 16;
 
 impl AddressBook {
-    /// The addresses that the overlay file fixes for the neighbours of `member`.
-    pub(super) fn of(overlay: &Overlay, member: MemberId) -> AddressBook {
+    /// The addresses that the overlay file fixes for the neighbours of `member`; `slot` is the socket of a link.
+    pub(super) fn of(overlay: &Overlay, member: MemberId, slot: impl FnMut(LinkId) -> Slot) -> AddressBook {
         let mut book = AddressBook { fixed: BTreeMap::new(), learned: BTreeMap::new() };
-        book.reload(overlay, member);
+        book.reload(overlay, member, slot);
         book
     }
 
     /// Takes the fixed addresses from a newer overlay file, and forgets what it learned of others than neighbours.
-    pub(super) fn reload(&mut self, overlay: &Overlay, member: MemberId) {
-        let fixed = overlay
-            .links_of(member)
-            .filter_map(|(link, neighbour)| Some((neighbour, overlay.reach(link, member).1?)));
+    pub(super) fn reload(
+        &mut self,
+        overlay: &Overlay,
+        member: MemberId,
+        mut slot: impl FnMut(LinkId) -> Slot,
+    ) {
+        let fixed = overlay.links_of(member).filter_map(|(link, _)| {
+            let address = overlay.reach(link, member).1?;
+            Some((link, Place { slot: slot(link), address }))
+        });
         self.fixed = fixed.collect();
         let Self { fixed, learned } = self;
-        learned.retain(|peer, _| {
-            overlay.link_between(member, peer.member).is_some() && !fixed.contains_key(&peer.member)
+        learned.retain(|neighbour, _| {
+            overlay.contains_link(neighbour.link) && !fixed.contains_key(&neighbour.link)
         });
     }
 
-    /// Where to send what is for `peer`.
-    pub(super) fn find(&self, peer: Peer) -> Option<SocketAddr> {
-        let learned = || self.learned.get(&peer).and_then(|greeting| greeting.proven);
-        self.fixed.get(&peer.member).copied().or_else(learned)
+    /// Where to send what is for `neighbour`.
+    pub(super) fn find(&self, neighbour: Adjacency) -> Option<Place> {
+        let learned = || self.learned.get(&neighbour).and_then(|greeting| greeting.proven);
+        self.fixed.get(&neighbour.link).copied().or_else(learned)
     }
 
-    /// `peer` has greeted from an address: that is confirmed if the address is known, else it is asked whether it is
-    /// there, by the challenge that this gives, and until it answers nothing else is sent there. It is forgotten when
-    /// too many others have greeted since.
+    /// `neighbour` has greeted from an address: that is confirmed if the address is known, else it is asked whether it
+    /// is there, by the challenge that this gives, and until it answers nothing else is sent there. It is forgotten
+    /// when too many others have greeted since.
     pub(super) fn on_greeting(
         &mut self,
         now: Time,
         node: &mut Node,
-        peer: Peer,
-        from: SocketAddr,
+        neighbour: Adjacency,
+        from: Place,
     ) -> Option<Vec<u8>> {
-        if self.fixed.contains_key(&peer.member) {
-            node.confirm_greeting(peer);
+        if self.fixed.contains_key(&neighbour.link) {
+            node.confirm_greeting(neighbour);
             return None;
         }
         let new = Greeting { proven: None, challenges: VecDeque::new(), at: now };
-        let greeting = self.learned.entry(peer).or_insert(new);
+        let greeting = self.learned.entry(neighbour).or_insert(new);
         greeting.at = now;
         if greeting.proven == Some(from) {
-            node.confirm_greeting(peer);
+            node.confirm_greeting(neighbour);
             return None;
         }
         let mut challenge = Vec::new();
-        let number = node.challenge(peer, &mut challenge)?;
+        let number = node.challenge(neighbour, &mut challenge)?;
         greeting.challenges.push_back((number, from));
         if greeting.challenges.len() > MAX_CHALLENGES {
             greeting.challenges.pop_front();
         }
         if self.learned.len() > MAX_LEARNED {
-            let stalest = self.learned.iter().min_by_key(|(_, greeting)| greeting.at).map(|(peer, _)| *peer);
-            stalest.and_then(|peer| self.learned.remove(&peer));
+            let stalest = self.learned.iter().min_by_key(|(_, greeting)| greeting.at).map(|(who, _)| *who);
+            stalest.and_then(|who| self.learned.remove(&who));
         }
         Some(challenge)
     }
 
     /// Neighbours are where the challenges went that they have answered.
     pub(super) fn take_answers(&mut self, node: &mut Node) {
-        while let Some((peer, number)) = node.poll_challenge_answer() {
-            let Some(greeting) = self.learned.get_mut(&peer) else { continue };
+        while let Some((neighbour, number)) = node.poll_challenge_answer() {
+            let Some(greeting) = self.learned.get_mut(&neighbour) else { continue };
             let Some(place) = greeting.challenges.iter().position(|(sent, _)| *sent == number) else {
                 continue;
             };
             greeting.proven = Some(greeting.challenges[place].1);
             // Those from before may come from where it was, and must not lead back there.
             greeting.challenges.drain(..=place);
-            node.confirm_greeting(peer);
+            node.confirm_greeting(neighbour);
         }
     }
 }
@@ -124,14 +140,14 @@ mod tests {
     use crate::crypto::random::Randomness;
     use crate::io::testing::{Scene, identity};
     use crate::node::Ingress;
-    use crate::overlay::InstanceId;
+    use crate::overlay::{InstanceId, Peer};
 
     /// Two nodes whose control messages and datagrams a test hands on, and the relay's address book.
     struct Pair {
         scene: Scene,
         now: Time,
         relay: Node,
-        clients: Vec<(Node, Peer)>,
+        clients: Vec<(Node, Adjacency)>,
         book: AddressBook,
     }
 
@@ -146,20 +162,33 @@ mod tests {
         text.parse().expect("an address")
     }
 
+    fn place(text: &str) -> Place {
+        Place { slot: Slot(0), address: address(text) }
+    }
+
+    fn only_slot(_: LinkId) -> Slot {
+        Slot(0)
+    }
+
+    /// A process of a member as the other one sees it over the only link.
+    fn over_link(member: MemberId, instance: u64) -> Adjacency {
+        Adjacency { peer: Peer { member, instance: InstanceId(instance) }, link: LinkId(0) }
+    }
+
     impl Pair {
         fn new() -> Pair {
             let scene = Scene::new(&["relay"], &["client"], &[("client", "relay")]);
             let relay = node(&scene, "relay", InstanceId(100));
-            let book = AddressBook::of(&scene.overlay, scene.member("relay"));
+            let book = AddressBook::of(&scene.overlay, scene.member("relay"), only_slot);
             Pair { scene, now: Time::ZERO, relay, clients: Vec::new(), book }
         }
 
         /// A further process of the client connects.
-        fn connect(&mut self) -> Peer {
+        fn connect(&mut self) -> Adjacency {
             let instance = InstanceId(self.clients.len() as u64);
-            let peer = Peer { member: self.scene.member("client"), instance };
+            let peer = over_link(self.scene.member("client"), instance.0);
             self.clients.push((node(&self.scene, "client", instance), peer));
-            let relay = Peer { member: self.scene.member("relay"), instance: InstanceId(100) };
+            let relay = over_link(self.scene.member("relay"), 100);
             self.relay.neighbour_up(self.now, peer);
             self.clients[instance.0 as usize].0.neighbour_up(self.now, relay);
             self.talk();
@@ -168,9 +197,9 @@ mod tests {
 
         /// Hands on what is said on the control plane.
         fn talk(&mut self) {
-            let relay = Peer { member: self.scene.member("relay"), instance: InstanceId(100) };
+            let relay = over_link(self.scene.member("relay"), 100);
             while let Some((to, message)) = self.relay.poll_control() {
-                self.clients[to.instance.0 as usize].0.handle_control(self.now, relay, &message);
+                self.clients[to.peer.instance.0 as usize].0.handle_control(self.now, relay, &message);
             }
             for (client, peer) in &mut self.clients {
                 while let Some((_, message)) = client.poll_control() {
@@ -181,14 +210,14 @@ mod tests {
         }
 
         /// The client's next greeting, if it is due.
-        fn greeting(&mut self, peer: Peer) -> Option<Vec<u8>> {
+        fn greeting(&mut self, peer: Adjacency) -> Option<Vec<u8>> {
             let mut datagram = Vec::new();
-            self.clients[peer.instance.0 as usize].0.poll_transmit(self.now, &mut datagram)?;
+            self.clients[peer.peer.instance.0 as usize].0.poll_transmit(self.now, &mut datagram)?;
             Some(datagram)
         }
 
         /// The relay takes a greeting that comes from an address; gives what it sends there.
-        fn hear(&mut self, mut greeting: Vec<u8>, from: SocketAddr) -> Option<Vec<u8>> {
+        fn hear(&mut self, mut greeting: Vec<u8>, from: Place) -> Option<Vec<u8>> {
             let Ingress::Greeted(peer) = self.relay.handle_datagram(self.now, &mut greeting) else {
                 panic!("it is a greeting")
             };
@@ -196,10 +225,10 @@ mod tests {
         }
 
         /// The client greets from an address, and receives what is sent there.
-        fn settle_at(&mut self, peer: Peer, from: SocketAddr) {
+        fn settle_at(&mut self, peer: Adjacency, from: Place) {
             let greeting = self.greeting(peer).expect("a greeting is due");
             let mut challenge = self.hear(greeting, from).expect("the address is new");
-            self.clients[peer.instance.0 as usize].0.handle_datagram(self.now, &mut challenge);
+            self.clients[peer.peer.instance.0 as usize].0.handle_datagram(self.now, &mut challenge);
             self.talk();
         }
     }
@@ -208,16 +237,17 @@ mod tests {
     fn a_fixed_address_holds_for_all_processes_and_a_learned_one_for_one() {
         let mut pair = Pair::new();
         let [first, second] = [(); 2].map(|()| pair.connect());
-        let somewhere = address("192.0.2.1:9");
+        let somewhere = place("192.0.2.1:9");
         assert_eq!(pair.book.find(first), None);
         pair.settle_at(first, somewhere);
         assert_eq!((pair.book.find(first), pair.book.find(second)), (Some(somewhere), None));
         pair.talk();
         assert_eq!(pair.greeting(first), None, "it is confirmed");
         let scene = &pair.scene;
-        let at_client = AddressBook::of(&scene.overlay, scene.member("client"));
-        let any = Peer { member: scene.member("relay"), instance: InstanceId(9) };
-        assert_eq!(at_client.find(any), scene.overlay.member(any.member).data);
+        let at_client = AddressBook::of(&scene.overlay, scene.member("client"), only_slot);
+        let any = over_link(scene.member("relay"), 9);
+        let data = scene.overlay.member(any.peer.member).data;
+        assert_eq!(at_client.find(any).map(|place| place.address), data);
     }
 
     /// A member once had its relays send all that was for it to any address: the source of its greeting was believed.
@@ -225,7 +255,7 @@ mod tests {
     fn an_address_that_does_not_answer_gets_no_more_than_it_seemed_to_send() {
         let mut pair = Pair::new();
         let peer = pair.connect();
-        let (home, victim) = (address("192.0.2.1:9"), address("203.0.113.7:53"));
+        let (home, victim) = (place("192.0.2.1:9"), place("203.0.113.7:53"));
         pair.settle_at(peer, home);
         let (mut sent, mut got, mut seen) = (0, 0, 0);
         // The member greets from there for an hour of virtual time, and answers what it may guess.
@@ -248,7 +278,7 @@ mod tests {
     fn a_neighbour_that_moves_is_found_and_an_answer_from_before_does_not_lead_back() {
         let mut pair = Pair::new();
         let peer = pair.connect();
-        let (old, new) = (address("192.0.2.1:9"), address("192.0.2.2:9"));
+        let (old, new) = (place("192.0.2.1:9"), place("192.0.2.2:9"));
         let greeting = pair.greeting(peer).expect("it is due");
         let mut late = pair.hear(greeting, old).expect("the address is new");
         pair.now += Duration::from_secs(1);
@@ -264,7 +294,7 @@ mod tests {
         let mut pair = Pair::new();
         let peer = pair.connect();
         let greeting = pair.greeting(peer).expect("it is due");
-        let challenge = pair.hear(greeting, address("192.0.2.1:9")).expect("the address is new");
+        let challenge = pair.hear(greeting, place("192.0.2.1:9")).expect("the address is new");
         let client = &mut pair.clients[0].0;
         let mut forged = challenge.clone();
         forged[7] ^= 1;
@@ -280,17 +310,16 @@ mod tests {
     fn the_stalest_address_makes_room_for_a_new_one() {
         let mut pair = Pair::new();
         let peer = pair.connect();
-        let old = |at| Greeting { proven: Some(address("192.0.2.1:9")), challenges: VecDeque::new(), at };
+        let old = |at| Greeting { proven: Some(place("192.0.2.1:9")), challenges: VecDeque::new(), at };
         for number in 1..=MAX_LEARNED as u64 {
-            let other = Peer { instance: InstanceId(1_000 + number), ..peer };
+            let other = over_link(peer.peer.member, 1_000 + number);
             pair.book.learned.insert(other, old(Time::ZERO + Duration::from_secs(number)));
         }
         pair.now += Duration::from_secs(1 << 20);
         let greeting = pair.greeting(peer).expect("it is due");
-        pair.hear(greeting, address("192.0.2.3:9")).expect("the address is new");
-        let known = [1, 2].map(|number| {
-            pair.book.learned.contains_key(&Peer { instance: InstanceId(1_000 + number), ..peer })
-        });
+        pair.hear(greeting, place("192.0.2.3:9")).expect("the address is new");
+        let known =
+            [1, 2].map(|number| pair.book.learned.contains_key(&over_link(peer.peer.member, 1_000 + number)));
         assert_eq!((known, pair.book.learned.len()), ([false, true], MAX_LEARNED));
     }
 

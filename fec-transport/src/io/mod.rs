@@ -24,6 +24,7 @@ mod clock;
 mod codec_pool;
 mod control;
 mod data;
+mod data_plane;
 mod driver;
 mod drop_log;
 mod endpoint;
