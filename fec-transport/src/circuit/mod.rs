@@ -268,7 +268,7 @@ impl Circuits {
         };
         let signed = body.emit();
         let signature = identity.sign(&signed);
-        let backward = self.labels.terminate(circuit);
+        let backward = self.labels.terminate(circuit, first_hop);
         let entry = Circuit {
             route: route.clone(),
             originator: self.me,
@@ -286,11 +286,9 @@ impl Circuits {
 
     /// Accepts a circuit that was offered.
     pub(crate) fn answer(&mut self, now: Time, id: CircuitId, payload: Vec<u8>) {
-        let forward = self.labels.terminate(id);
-        let Some(previous) = self.extend(now, id, forward.label) else {
-            self.labels.remove(forward.label);
-            return;
-        };
+        let Some(previous) = self.circuits.get(&id).and_then(|circuit| circuit.previous) else { return };
+        let forward = self.labels.terminate(id, previous);
+        self.extend(now, id, forward.label);
         self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
     }
 

@@ -56,7 +56,7 @@ impl Circuits {
 
     fn pass_on_set_up(&mut self, next: Adjacency, id: CircuitId, egress: Egress, set_up: SetUp) {
         let Some(circuit) = self.circuits.get(&id) else { return };
-        let charged = Charged { originator: circuit.originator, neighbour: next.peer.member };
+        let charged = Charged { originator: circuit.originator, neighbour: next };
         let backward = self.labels.relay(egress, charged, Arc::clone(&circuit.body_hash));
         self.own_label(id, backward.label);
         self.outbox.push_back((next, CircuitMessage::SetUp(SetUp { backward, ..set_up })));
@@ -141,13 +141,12 @@ impl Circuits {
             return;
         }
         let egress = circuit.egress(from, &forward);
-        if circuit.previous.is_none() {
+        let Some(previous) = circuit.previous else {
             self.prolong(now, id);
             self.events.push_back(CircuitEvent::Answered { circuit: id, payload, egress });
             return;
-        }
-        let neighbour = circuit.previous.map_or(self.me, |previous| previous.peer.member);
-        let charged = Charged { originator: circuit.originator, neighbour };
+        };
+        let charged = Charged { originator: circuit.originator, neighbour: previous };
         let forward = self.labels.relay(egress, charged, Arc::clone(&circuit.body_hash));
         if let Some(previous) = self.extend(now, id, forward.label) {
             self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));

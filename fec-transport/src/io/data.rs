@@ -17,9 +17,9 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use super::addresses::mapped;
 use super::outbox::{Call, Outbox};
 use super::send_thread::{Outgoing, SendThread};
+use super::sockets::mapped;
 use crate::run::{self, Ecn, Run};
 
 /// What is asked of the kernel for each direction: 20 ms at 3 Gbit/s, the longest that the driver's task may be kept

@@ -12,19 +12,15 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::addresses::Place;
 use super::data::{ArrivalLoss, DataCounts, DataSocket, Received};
 use super::sockets::Local;
+use crate::addresses::{Place, Slot};
 use crate::run::Run;
 use crate::time::Time;
 
 /// An interface without a carrier keeps what it was given, and the kernel then takes no more for its socket. One that
 /// works empties the kernel's buffer of 8 MiB in less, above some 1 Gbit/s, and the pacers do not let it fill below.
 const STUCK: Duration = Duration::from_millis(50);
-
-/// Names a socket of the data plane for as long as the process runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Slot(pub(super) usize);
 
 /// The sockets, and which links use which.
 pub(super) struct DataPlane {

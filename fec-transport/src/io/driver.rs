@@ -19,15 +19,15 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep_until;
 
-use super::addresses::AddressBook;
 use super::clock::Clock;
 use super::codec_pool::CodecPool;
 use super::control::{ControlConfig, ControlEvent, ControlPlane};
 use super::data::{ArrivalLoss, DataCounts, Received};
-use super::data_plane::{DataPlane, Slot};
+use super::data_plane::DataPlane;
 use super::drop_log::DropLog;
 use super::endpoint::{EndpointConfig, EndpointError, OperatingSystem, ReloadError, random};
 use super::sockets::{Local, Sockets, locals};
+use crate::addresses::{AddressBook, Slot};
 use crate::application::Application;
 use crate::crypto::random::Randomness;
 use crate::event::SessionId;
@@ -297,10 +297,15 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         let (mut batch, mut challenges) = (None, Vec::new());
         data.receive(slot, |from, Received { ecn, noted, datagram, .. }| {
             let arrival = batch.get_or_insert_with(|| clock.batch()).arrival(noted).max(node.now());
-            if let Ingress::Greeted(neighbour) = node.handle_marked_datagram(arrival, ecn, datagram)
-                && let Some(challenge) = addresses.on_greeting(arrival, node, neighbour, from)
-            {
-                challenges.push((Transmit::unmarked(neighbour, challenge.len()), from, challenge));
+            let (whom, challenge) = match node.handle_marked_datagram(arrival, ecn, datagram) {
+                Ingress::Consumed => return,
+                Ingress::Greeted(neighbour) => {
+                    (neighbour, addresses.on_greeting(arrival, node, neighbour, from))
+                }
+                Ingress::Heard(neighbour) => (neighbour, addresses.on_heard(arrival, node, neighbour, from)),
+            };
+            if let Some(challenge) = challenge {
+                challenges.push((Transmit::unmarked(whom, challenge.len()), from, challenge));
             }
         });
         for (transmit, from, mut challenge) in challenges {

@@ -19,7 +19,6 @@
 //! # }
 //! ```
 
-mod addresses;
 mod clock;
 mod codec_pool;
 mod control;

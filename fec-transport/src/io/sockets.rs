@@ -220,6 +220,14 @@ fn any_port(neighbours: impl Iterator<Item = SocketAddr> + Clone) -> SocketAddr 
     SocketAddr::new(ip, 0)
 }
 
+/// The form of `address` that a socket takes which is bound to IPv6: IPv4 addresses are mapped (RFC 4291 §2.5.5.2).
+pub(super) fn mapped(address: SocketAddr, socket_is_ipv6: bool) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if socket_is_ipv6 => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
+        _ => address,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,5 +263,13 @@ mod tests {
         let error = Sockets::bind(here.parse().expect("an address"), elsewhere.parse().expect("an address"));
         let error = error.expect_err("192.0.2.0/24 is for documentation only");
         assert!(matches!(error, BindError::NotHere { plane: Plane::Data, .. }), "{error:?}");
+    }
+
+    #[test]
+    fn only_ipv4_addresses_on_an_ipv6_socket_are_mapped() {
+        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        assert_eq!(mapped(at("192.0.2.1:9"), true), at("[::ffff:192.0.2.1]:9"));
+        assert_eq!(mapped(at("192.0.2.1:9"), false), at("192.0.2.1:9"));
+        assert_eq!(mapped(at("[2001:db8::1]:9"), true), at("[2001:db8::1]:9"));
     }
 }

@@ -52,6 +52,10 @@ pub enum Ingress {
     /// anybody's address: it is [challenged](Node::challenge), unless it is known already, or the overlay file fixes
     /// one; then the greeting is [confirmed](Node::confirm_greeting).
     Greeted(Adjacency),
+    /// It was taken or dropped, and it is a packet of this neighbour, newer than all before it along its circuit. If it
+    /// comes from another address than the one that is known, the neighbour may have moved, or a translator between has
+    /// changed its port: it is [challenged](Node::challenge) there.
+    Heard(Adjacency),
 }
 
 /// A node; see the [module](self).
@@ -208,7 +212,9 @@ impl Node {
         if self.neighbours.on_challenge(datagram) {
             return Ingress::Consumed;
         }
-        match self.circuits.labels_mut().decide(now, datagram) {
+        let verdict = self.circuits.labels_mut().decide(now, datagram);
+        let heard = self.circuits.labels().heard();
+        match verdict {
             Verdict::Forward { to, originator } => {
                 if !self.relayed.push(originator, to, ecn, datagram) {
                     self.circuits.labels_mut().note_full_queue();
@@ -221,7 +227,7 @@ impl Node {
             Verdict::Greeted(neighbour) => return Ingress::Greeted(neighbour),
             Verdict::Drop(_) => {}
         }
-        Ingress::Consumed
+        heard.map_or(Ingress::Consumed, Ingress::Heard)
     }
 
     /// Appends a challenge of 24 bytes to `datagram`, as many as a greeting has, to be sent to the address from which

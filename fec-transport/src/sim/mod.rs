@@ -10,6 +10,7 @@ mod onlookers;
 mod pauses;
 mod scene;
 mod socket;
+mod whereabouts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub use pauses::Pauses;
 use pauses::Pausing;
 pub use scene::{LinkSpec, Scene};
 use socket::Socket;
+use whereabouts::Whereabouts;
 
 /// Events at one point of virtual time after which a world counts as stuck: something wakes itself without end.
 const MAX_EVENTS_AT_ONCE: u32 = 200_000;
@@ -55,6 +57,8 @@ pub struct World<A: Application> {
     pausing: Pausing,
     fabric: Fabric,
     onlookers: Onlookers,
+    /// None if datagrams find their neighbours by the links alone.
+    whereabouts: Option<Whereabouts>,
     events_at_once: (Duration, u32),
     seed: u64,
 }
@@ -104,6 +108,7 @@ impl<A: Application> World<A> {
             pausing: Pausing::default(),
             fabric,
             onlookers: Onlookers::default(),
+            whereabouts: None,
             events_at_once: (Duration::ZERO, 0),
             seed,
         };
@@ -112,6 +117,24 @@ impl<A: Application> World<A> {
             world.processes.push(process);
         }
         world
+    }
+
+    /// Gives the ends of all links addresses, which their neighbours learn as on a real network. Links that go over
+    /// cables have none. To be called before anything has happened.
+    #[must_use]
+    pub fn with_addresses(mut self) -> World<A> {
+        self.whereabouts = Some(Whereabouts::new(&self.overlay, self.now()));
+        self
+    }
+
+    /// From now on one end of a link has another address, as behind a translator that gives it another port. What is
+    /// sent to the old one is lost.
+    ///
+    /// # Panics
+    /// Without [addresses](Self::with_addresses).
+    pub fn move_end(&mut self, member: MemberId, link: LinkId) {
+        let now = self.now();
+        self.whereabouts.as_mut().expect("the world has addresses").move_end(now, member, link);
     }
 
     /// The virtual time.
@@ -362,12 +385,7 @@ impl<A: Application> World<A> {
     fn see(&mut self, event: netsim::Event) {
         let now = self.now();
         match event {
-            netsim::Event::Packet { node, mut packet, .. } => self.on_process(node, |process| {
-                // Addresses are the world's.
-                if let Ingress::Greeted(neighbour) = process.node.handle_datagram(now, &mut packet) {
-                    process.node.confirm_greeting(neighbour);
-                }
-            }),
+            netsim::Event::Packet { node, link, packet } => self.receive(node, link, packet),
             netsim::Event::Wake { node } => self.on_process(node, |process| process.wake(now)),
             netsim::Event::ControlUp { node, link } => {
                 let (peer, link) = (self.other_end(node, link), overlay_link(link));
@@ -378,11 +396,38 @@ impl<A: Application> World<A> {
             }
             netsim::Event::ControlMessage { node, link, message } => {
                 self.on_process(node, |process| process.control_message(now, overlay_link(link), &message));
+                let process = &mut self.processes[node.index()];
+                if let Some(whereabouts) = &mut self.whereabouts {
+                    whereabouts.take_answers(&mut process.node);
+                    self.pump(member(node.index()));
+                }
             }
             netsim::Event::NodeDown { node } => self.on_process(node, |process| process.is_up = false),
             netsim::Event::NodeUp { node } => self.reincarnate(member(node.index())),
             _ => {}
         }
+    }
+
+    fn receive(&mut self, node: netsim::NodeId, link: netsim::LinkId, mut packet: Vec<u8>) {
+        let (now, here) = (self.now(), member(node.index()));
+        let process = &mut self.processes[node.index()];
+        if !process.is_up {
+            return;
+        }
+        let ingress = process.node.handle_datagram(now, &mut packet);
+        match (&mut self.whereabouts, ingress) {
+            (Some(whereabouts), ingress) => {
+                let from = self.simulator.neighbour(link, node);
+                let delay = self.simulator.model(link, from).delay;
+                let challenge = whereabouts.on_ingress(now, &mut process.node, ingress, delay);
+                if let Some((neighbour, challenge)) = challenge {
+                    self.put_on(here, neighbour.link, challenge);
+                }
+            }
+            (None, Ingress::Greeted(neighbour)) => process.node.confirm_greeting(neighbour),
+            (None, _) => {}
+        }
+        self.pump(here);
     }
 
     fn on_process(&mut self, node: netsim::NodeId, act: impl FnOnce(&mut Process<A>)) {
@@ -447,6 +492,9 @@ impl<A: Application> World<A> {
     }
 
     fn transmit(&mut self, from: MemberId, to: Adjacency, datagram: Vec<u8>) {
+        if self.whereabouts.as_ref().is_some_and(|whereabouts| !whereabouts.reaches(from, to)) {
+            return;
+        }
         let forged = self.onlookers.see(from, to.peer.member, &datagram);
         forged.into_iter().for_each(|copy| self.put_on(from, to.link, copy));
         self.put_on(from, to.link, datagram);

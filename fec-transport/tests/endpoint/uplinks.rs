@@ -153,6 +153,96 @@ async fn an_uplink_that_the_machine_does_not_have_is_named() {
     assert!(error.to_string().contains("control plane to interface no-such-if0"), "{error}");
 }
 
+/// A translator between a client and a server, which gives the client another port whenever it is told to.
+struct Translator {
+    ports: [SocketAddr; 2],
+    rebinds: [mpsc::UnboundedSender<()>; 2],
+}
+
+impl Translator {
+    /// In front of the control and the data address of a server.
+    async fn start(server: [SocketAddr; 2]) -> Translator {
+        let (mut ports, mut rebinds) = (Vec::new(), Vec::new());
+        for to in server {
+            let inner = any_port().await;
+            ports.push(inner.local_addr().expect("bound"));
+            let (rebind, told) = mpsc::unbounded_channel();
+            rebinds.push(rebind);
+            tokio::spawn(translate(inner, any_port().await, to, told));
+        }
+        let both = "one for each plane";
+        Translator { ports: ports.try_into().expect(both), rebinds: rebinds.try_into().expect(both) }
+    }
+
+    fn rebind(&self, plane: usize) {
+        self.rebinds[plane].send(()).expect("it runs");
+    }
+}
+
+async fn any_port() -> tokio::net::UdpSocket {
+    tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a free port on loopback")
+}
+
+/// Ends with the test's runtime.
+async fn translate(
+    inner: tokio::net::UdpSocket,
+    mut outer: tokio::net::UdpSocket,
+    to: SocketAddr,
+    mut rebinds: mpsc::UnboundedReceiver<()>,
+) {
+    let (mut forth, mut back, mut client) = (vec![0; 65_536], vec![0; 65_536], to);
+    loop {
+        tokio::select! {
+            Ok((length, from)) = inner.recv_from(&mut forth) => {
+                client = from;
+                let _ = outer.send_to(&forth[..length], to).await;
+            }
+            Ok((length, _)) = outer.recv_from(&mut back) => {
+                let _ = inner.send_to(&back[..length], client).await;
+            }
+            Some(()) = rebinds.recv() => outer = any_port().await,
+            else => return,
+        }
+    }
+}
+
+/// A greeting alone would tell the server within 15 s.
+const SOON: Duration = Duration::from_secs(10);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_goes_on_when_a_translator_changes_the_ports() {
+    let [site, _] = same_ports(SITE);
+    let server = addresses(&site);
+    let translator = Translator::start(server).await;
+    let [control, data] = translator.ports;
+    let text = member("laptop", "")
+        + &member("site", &format!("control = \"{}\"\ndata = \"{}\"", server[0], server[1]))
+        + &format!(
+            "[[link]]\na = \"laptop\"\nb = \"site\"\nb_at = {{ control = \"{control}\", data = \"{data}\" }}\n"
+        );
+    let overlay = Arc::new(Overlay::parse(&text).expect("a right overlay"));
+    let whom = overlay.find("site").expect("listed");
+    let start = |name: &str, sockets| {
+        let config = EndpointConfig { sockets, ..EndpointConfig::new(Arc::clone(&overlay), identity(name)) };
+        let (tell, outcomes) = mpsc::unbounded_channel();
+        let endpoint = Endpoint::start(config, Parrot::default(), move |outcome| drop(tell.send(outcome)));
+        async { Process::new(endpoint.await.expect("an endpoint"), outcomes) }
+    };
+    let _site = start("site", Some(site)).await;
+    let mut laptop = start("laptop", None).await;
+    laptop.ask(whom, message(1 << 20)).await;
+    laptop.expect_answer(&message(1 << 20)).await;
+    for planes in [&[1][..], &[0, 1], &[1]] {
+        planes.iter().for_each(|plane| translator.rebind(*plane));
+        laptop.ask(whom, message(2 << 20)).await;
+        let answer = message(2 << 20);
+        timeout(SOON, laptop.expect_answer(&answer)).await.expect("the address was learned from a packet");
+    }
+    let sessions =
+        laptop.endpoint.handle().inspect(|node, _| node.sessions().map(|id| id.0).collect::<Vec<_>>());
+    assert_eq!(sessions.await.expect("the endpoint lives"), [1], "it is the same session");
+}
+
 /// Loopback is an interface like any other, and needs no rights to be bound to.
 #[cfg(target_os = "linux")]
 #[tokio::test]

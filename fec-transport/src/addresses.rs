@@ -1,38 +1,54 @@
 //! Where the data plane finds each neighbour.
+//!
+//! A neighbour that has no fixed address is where it has answered a challenge. It is challenged where a greeting of its
+//! comes from, and where a packet comes from that is newer than all before it along its circuit: so a neighbour that
+//! moves, or whose translator gives it another port, is found a round trip after its first packet from there. Greetings
+//! alone would find it within 15 s.
+//!
+//! Nobody who is not there is sent more than a challenge for each [`PAUSE`], of 24 bytes, which is less than what came
+//! from there: a packet has 24 bytes before its body.
 
+use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
-use super::data_plane::Slot;
 use crate::node::Node;
 use crate::overlay::{Adjacency, LinkId, MemberId, Overlay};
 use crate::time::Time;
 
 /// The data addresses of the neighbours, link by link: fixed by the overlay file, or learned from a greeting.
 #[derive(Debug)]
-pub(super) struct AddressBook {
+pub(crate) struct AddressBook {
     fixed: BTreeMap<LinkId, Place>,
-    learned: BTreeMap<Adjacency, Greeting>,
+    learned: BTreeMap<Adjacency, Learned>,
+    /// Whom packets came from last, and where from, if that is where it is known to be: most packets are of this one.
+    latest: Option<(Adjacency, Place)>,
 }
+
+/// A socket of ours, as whoever owns the sockets numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Slot(pub(crate) usize);
 
 /// Where a neighbour is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// From which socket of ours.
-    pub(super) slot: Slot,
+    pub(crate) slot: Slot,
     /// At which address.
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 /// Where a process that has greeted is.
 #[derive(Debug)]
-struct Greeting {
+struct Learned {
     /// Where it has received a challenge.
     proven: Option<Place>,
     /// Challenges that are on their way, by their numbers, and where they went.
     challenges: VecDeque<(u64, Place)>,
     /// When it greeted last.
     at: Time,
+    /// Where it was challenged last, and when.
+    asked: Option<(Place, Time)>,
 }
 
 /// Twice the processes that may be connected at a time: data may still flow to one whose control connection broke.
@@ -40,17 +56,19 @@ const MAX_LEARNED: usize = 4_096;
 /// Challenges of one process that are on their way: it greets five times a second until one is answered, so that a
 /// round trip may take three seconds.
 const MAX_CHALLENGES: usize = 16;
+/// Between two challenges to one address: one may be lost.
+const PAUSE: Duration = Duration::from_millis(100);
 
 impl AddressBook {
     /// The addresses that the overlay file fixes for the neighbours of `member`; `slot` is the socket of a link.
-    pub(super) fn of(overlay: &Overlay, member: MemberId, slot: impl FnMut(LinkId) -> Slot) -> AddressBook {
-        let mut book = AddressBook { fixed: BTreeMap::new(), learned: BTreeMap::new() };
+    pub(crate) fn of(overlay: &Overlay, member: MemberId, slot: impl FnMut(LinkId) -> Slot) -> AddressBook {
+        let mut book = AddressBook { fixed: BTreeMap::new(), learned: BTreeMap::new(), latest: None };
         book.reload(overlay, member, slot);
         book
     }
 
     /// Takes the fixed addresses from a newer overlay file, and forgets what it learned of others than neighbours.
-    pub(super) fn reload(
+    pub(crate) fn reload(
         &mut self,
         overlay: &Overlay,
         member: MemberId,
@@ -61,22 +79,23 @@ impl AddressBook {
             Some((link, Place { slot: slot(link), address }))
         });
         self.fixed = fixed.collect();
-        let Self { fixed, learned } = self;
+        self.latest = None;
+        let Self { fixed, learned, .. } = self;
         learned.retain(|neighbour, _| {
             overlay.contains_link(neighbour.link) && !fixed.contains_key(&neighbour.link)
         });
     }
 
     /// Where to send what is for `neighbour`.
-    pub(super) fn find(&self, neighbour: Adjacency) -> Option<Place> {
-        let learned = || self.learned.get(&neighbour).and_then(|greeting| greeting.proven);
+    pub(crate) fn find(&self, neighbour: Adjacency) -> Option<Place> {
+        let learned = || self.learned.get(&neighbour).and_then(|learned| learned.proven);
         self.fixed.get(&neighbour.link).copied().or_else(learned)
     }
 
     /// `neighbour` has greeted from an address: that is confirmed if the address is known, else it is asked whether it
     /// is there, by the challenge that this gives, and until it answers nothing else is sent there. It is forgotten
     /// when too many others have greeted since.
-    pub(super) fn on_greeting(
+    pub(crate) fn on_greeting(
         &mut self,
         now: Time,
         node: &mut Node,
@@ -87,60 +106,115 @@ impl AddressBook {
             node.confirm_greeting(neighbour);
             return None;
         }
-        let new = Greeting { proven: None, challenges: VecDeque::new(), at: now };
-        let greeting = self.learned.entry(neighbour).or_insert(new);
-        greeting.at = now;
-        if greeting.proven == Some(from) {
+        let new = Learned { proven: None, challenges: VecDeque::new(), at: now, asked: None };
+        let learned = self.learned.entry(neighbour).or_insert(new);
+        learned.at = now;
+        if learned.proven == Some(from) {
             node.confirm_greeting(neighbour);
             return None;
         }
-        let mut challenge = Vec::new();
-        let number = node.challenge(neighbour, &mut challenge)?;
-        greeting.challenges.push_back((number, from));
-        if greeting.challenges.len() > MAX_CHALLENGES {
-            greeting.challenges.pop_front();
-        }
+        let challenge = learned.ask(now, node, neighbour, from);
         if self.learned.len() > MAX_LEARNED {
-            let stalest = self.learned.iter().min_by_key(|(_, greeting)| greeting.at).map(|(who, _)| *who);
+            let stalest = self.learned.iter().min_by_key(|(_, learned)| learned.at).map(|(who, _)| *who);
             stalest.and_then(|who| self.learned.remove(&who));
         }
-        Some(challenge)
+        challenge
+    }
+
+    /// A packet of `neighbour` has come, newer than all before it. If that is from another address than the one that is
+    /// known, this gives the challenge that asks whether it is there now.
+    pub(crate) fn on_heard(
+        &mut self,
+        now: Time,
+        node: &mut Node,
+        neighbour: Adjacency,
+        from: Place,
+    ) -> Option<Vec<u8>> {
+        if self.latest == Some((neighbour, from)) || self.fixed.contains_key(&neighbour.link) {
+            return None;
+        }
+        // Who has never greeted knows no key with which to tell a challenge.
+        let learned = self.learned.get_mut(&neighbour)?;
+        if learned.proven == Some(from) {
+            self.latest = Some((neighbour, from));
+            return None;
+        }
+        learned.ask(now, node, neighbour, from)
     }
 
     /// Neighbours are where the challenges went that they have answered.
-    pub(super) fn take_answers(&mut self, node: &mut Node) {
+    pub(crate) fn take_answers(&mut self, node: &mut Node) {
         while let Some((neighbour, number)) = node.poll_challenge_answer() {
-            let Some(greeting) = self.learned.get_mut(&neighbour) else { continue };
-            let Some(place) = greeting.challenges.iter().position(|(sent, _)| *sent == number) else {
+            let Some(learned) = self.learned.get_mut(&neighbour) else { continue };
+            let Some(place) = learned.challenges.iter().position(|(sent, _)| *sent == number) else {
                 continue;
             };
-            greeting.proven = Some(greeting.challenges[place].1);
+            learned.proven = Some(learned.challenges[place].1);
+            self.latest = None;
             // Those from before may come from where it was, and must not lead back there.
-            greeting.challenges.drain(..=place);
+            learned.challenges.drain(..=place);
             node.confirm_greeting(neighbour);
         }
     }
 }
 
-/// The form of `address` that a socket takes which is bound to IPv6: IPv4 addresses are mapped (RFC 4291 §2.5.5.2).
-pub(super) fn mapped(address: SocketAddr, socket_is_ipv6: bool) -> SocketAddr {
-    match address.ip() {
-        IpAddr::V4(ip) if socket_is_ipv6 => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
-        _ => address,
+impl Learned {
+    /// A challenge that asks the neighbour whether it is there, unless it was asked there a moment ago.
+    fn ask(&mut self, now: Time, node: &mut Node, neighbour: Adjacency, there: Place) -> Option<Vec<u8>> {
+        if self.asked.is_some_and(|(place, at)| place == there && now.since(at) < PAUSE) {
+            return None;
+        }
+        let mut challenge = Vec::new();
+        let number = node.challenge(neighbour, &mut challenge)?;
+        self.asked = Some((there, now));
+        self.challenges.push_back((number, there));
+        if self.challenges.len() > MAX_CHALLENGES {
+            self.challenges.pop_front();
+        }
+        Some(challenge)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use super::*;
     use crate::config::Config;
     use crate::crypto::random::Randomness;
-    use crate::io::testing::{Scene, identity};
+    use crate::keys::{Identity, encode_key};
     use crate::node::Ingress;
     use crate::overlay::{InstanceId, Peer};
+
+    /// A client without addresses and a relay with some.
+    struct Scene {
+        overlay: Arc<Overlay>,
+    }
+
+    impl Scene {
+        fn new() -> Scene {
+            let mut text = String::new();
+            for (name, rest) in
+                [("client", ""), ("relay", "control = \"127.0.0.1:1\"\ndata = \"127.0.0.1:2\"\n")]
+            {
+                let keys = identity(name).public();
+                let (ed25519, x25519) = (encode_key(&keys.ed25519), encode_key(&keys.x25519));
+                text += &format!(
+                    "[[member]]\nname = \"{name}\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n{rest}"
+                );
+            }
+            text += "[[link]]\na = \"client\"\nb = \"relay\"\n";
+            Scene { overlay: Arc::new(Overlay::parse(&text).expect("a right overlay")) }
+        }
+
+        fn member(&self, name: &str) -> MemberId {
+            self.overlay.find(name).expect("listed")
+        }
+    }
+
+    fn identity(name: &str) -> Identity {
+        Identity::from_seed(*blake3::hash(name.as_bytes()).as_bytes())
+    }
 
     /// Two nodes whose control messages and datagrams a test hands on, and the relay's address book.
     struct Pair {
@@ -177,7 +251,7 @@ mod tests {
 
     impl Pair {
         fn new() -> Pair {
-            let scene = Scene::new(&["relay"], &["client"], &[("client", "relay")]);
+            let scene = Scene::new();
             let relay = node(&scene, "relay", InstanceId(100));
             let book = AddressBook::of(&scene.overlay, scene.member("relay"), only_slot);
             Pair { scene, now: Time::ZERO, relay, clients: Vec::new(), book }
@@ -310,7 +384,8 @@ mod tests {
     fn the_stalest_address_makes_room_for_a_new_one() {
         let mut pair = Pair::new();
         let peer = pair.connect();
-        let old = |at| Greeting { proven: Some(place("192.0.2.1:9")), challenges: VecDeque::new(), at };
+        let old =
+            |at| Learned { proven: Some(place("192.0.2.1:9")), challenges: VecDeque::new(), at, asked: None };
         for number in 1..=MAX_LEARNED as u64 {
             let other = over_link(peer.peer.member, 1_000 + number);
             pair.book.learned.insert(other, old(Time::ZERO + Duration::from_secs(number)));
@@ -324,9 +399,40 @@ mod tests {
     }
 
     #[test]
-    fn only_ipv4_addresses_on_an_ipv6_socket_are_mapped() {
-        assert_eq!(mapped(address("192.0.2.1:9"), true), address("[::ffff:192.0.2.1]:9"));
-        assert_eq!(mapped(address("192.0.2.1:9"), false), address("192.0.2.1:9"));
-        assert_eq!(mapped(address("[2001:db8::1]:9"), true), address("[2001:db8::1]:9"));
+    fn a_neighbour_that_is_heard_from_elsewhere_is_asked_there_and_found_when_it_answers() {
+        let mut pair = Pair::new();
+        let peer = pair.connect();
+        let (old, new) = (place("192.0.2.1:9"), place("192.0.2.1:10"));
+        pair.settle_at(peer, old);
+        assert_eq!(pair.book.on_heard(pair.now, &mut pair.relay, peer, old), None);
+        let mut challenge =
+            pair.book.on_heard(pair.now, &mut pair.relay, peer, new).expect("it is elsewhere");
+        assert_eq!(pair.book.find(peer), Some(old), "it has not answered");
+        let again = |pair: &mut Pair| pair.book.on_heard(pair.now, &mut pair.relay, peer, new);
+        assert_eq!(again(&mut pair), None, "it is asked once in a while");
+        pair.now += PAUSE;
+        assert!(again(&mut pair).is_some(), "the first challenge may be lost");
+        pair.clients[0].0.handle_datagram(pair.now, &mut challenge);
+        pair.talk();
+        assert_eq!(pair.book.find(peer), Some(new));
+        assert_eq!(again(&mut pair), None);
+    }
+
+    #[test]
+    fn an_address_from_which_copies_come_gets_less_than_it_seems_to_send() {
+        let mut pair = Pair::new();
+        let peer = pair.connect();
+        let (home, victim) = (place("192.0.2.1:9"), place("203.0.113.7:53"));
+        pair.settle_at(peer, home);
+        let (mut sent, mut got) = (0, 0);
+        for step in 0..10_000 {
+            pair.now += Duration::from_millis(1);
+            let from = if step % 2 == 0 { victim } else { home };
+            let challenge = pair.book.on_heard(pair.now, &mut pair.relay, peer, from);
+            sent += 24;
+            got += challenge.map_or(0, |challenge| challenge.len());
+        }
+        assert!(got > 0 && got <= sent / 50, "{got} bytes for {sent}");
+        assert_eq!(pair.book.find(peer), Some(home));
     }
 }
