@@ -59,6 +59,8 @@
 //! # }
 //! ```
 
+#[cfg(any(feature = "io", feature = "sim"))]
+mod addresses;
 pub mod application;
 mod circuit;
 pub mod config;

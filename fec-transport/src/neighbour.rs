@@ -1,4 +1,4 @@
-//! The neighbours: who is connected on the control plane, and who knows where to send us data.
+//! The neighbours: who is connected on the control plane over which link, and who knows where to send us data.
 //!
 //! The data address of a neighbour without a fixed one is learned: the acceptor of the control connection hands the
 //! dialler a label and a key, and the dialler greets the acceptor with them on the data plane until the greeting is
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::crypto::hop_tag::{self, HopKey};
-use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
+use crate::overlay::{Adjacency, InstanceId, LinkId, MemberId, Overlay, Peer};
 use crate::time::Time;
 use crate::wire::hop::{HOP_HEADER, HopHeader, Label, PacketType};
 use crate::wire::link::{ChallengeAnswer, GreetingKey};
@@ -23,18 +23,19 @@ const GREETING_RENEWAL: Duration = Duration::from_secs(15);
 /// they were about times out.
 const MAX_MESSAGES: usize = 4_096;
 
-/// The neighbours' processes that are, or lately were, connected, and what is said to them.
+/// The neighbours' processes that are, or lately were, connected, and what is said to them. A process to which several
+/// links lead is one for each of them: each link has its control connection and its greetings.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
-    processes: BTreeMap<Peer, Process>,
+    processes: BTreeMap<Adjacency, Process>,
     /// Control messages that wait for their connections.
-    messages: VecDeque<(Peer, Vec<u8>)>,
+    messages: VecDeque<(Adjacency, Vec<u8>)>,
     /// Control messages that came and were malformed.
     malformed: u64,
     /// Whom we greet with which label: these may challenge us.
-    greeted_with: BTreeMap<Label, Peer>,
+    greeted_with: BTreeMap<Label, Adjacency>,
     /// Challenges that were answered, by whom.
-    answers: VecDeque<(Peer, u64)>,
+    answers: VecDeque<(Adjacency, u64)>,
 }
 
 #[derive(Debug)]
@@ -67,16 +68,18 @@ struct Greeting {
 /// A process that is gone for good: what went over it must be given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone {
-    pub(crate) peer: Peer,
+    pub(crate) neighbour: Adjacency,
     /// The label with which it greeted us, to be taken back.
     pub(crate) label: Option<Label>,
 }
 
-/// A neighbour's process, for people and programs.
+/// A neighbour's process over a link, for people and programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeighbourStatus {
     /// Which one.
     pub peer: Peer,
+    /// Over which link.
+    pub link: LinkId,
     /// Whether its control connection is up.
     pub is_up: bool,
     /// Since when it has been so.
@@ -85,29 +88,33 @@ pub struct NeighbourStatus {
 
 impl Neighbours {
     pub(crate) fn statuses(&self) -> impl Iterator<Item = NeighbourStatus> + '_ {
-        self.processes.iter().map(|(peer, process)| match process.state {
-            Connection::Up { since } => NeighbourStatus { peer: *peer, is_up: true, since },
-            Connection::Down { since } => NeighbourStatus { peer: *peer, is_up: false, since },
+        self.processes.iter().map(|(Adjacency { peer, link }, process)| {
+            let (is_up, since) = match process.state {
+                Connection::Up { since } => (true, since),
+                Connection::Down { since } => (false, since),
+            };
+            NeighbourStatus { peer: *peer, link: *link, is_up, since }
         })
     }
 
     /// A control connection came up. Of a member with an address of its own only one process can be there, so older
     /// ones are gone; gives them.
-    pub(crate) fn up(&mut self, now: Time, overlay: &Overlay, peer: Peer) -> Vec<Gone> {
-        let listens = overlay.member(peer.member).control.is_some();
-        let older: Vec<Peer> =
-            self.of_member(peer.member).filter(|other| listens && *other != peer).collect();
+    pub(crate) fn up(&mut self, now: Time, overlay: &Overlay, adjacency: Adjacency) -> Vec<Gone> {
+        let member = adjacency.peer.member;
+        let listens = overlay.member(member).control.is_some();
+        let older: Vec<Adjacency> =
+            self.of_member(member).filter(|other| listens && other.peer != adjacency.peer).collect();
         let older = self.remove(older);
         let state = Connection::Up { since: now };
         let process =
-            self.processes.entry(peer).or_insert(Process { state, greets_with: None, greeting: None });
+            self.processes.entry(adjacency).or_insert(Process { state, greets_with: None, greeting: None });
         process.state = state;
         older
     }
 
     /// A control connection broke.
-    pub(crate) fn down(&mut self, now: Time, peer: Peer) {
-        if let Some(process) = self.processes.get_mut(&peer) {
+    pub(crate) fn down(&mut self, now: Time, neighbour: Adjacency) {
+        if let Some(process) = self.processes.get_mut(&neighbour) {
             process.state = Connection::Down { since: now };
             if let Some(greeting) = process.greeting.take() {
                 self.greeted_with.remove(&greeting.label);
@@ -118,59 +125,64 @@ impl Neighbours {
     /// Forgets the processes that have been down for `patience`; gives them.
     pub(crate) fn forget(&mut self, now: Time, patience: Duration) -> Vec<Gone> {
         let is_over = |process: &Process| matches!(process.state, Connection::Down { since } if now.since(since) >= patience);
-        let gone =
-            self.processes.iter().filter(|(_, process)| is_over(process)).map(|(peer, _)| *peer).collect();
+        let gone = self
+            .processes
+            .iter()
+            .filter(|(_, process)| is_over(process))
+            .map(|(neighbour, _)| *neighbour)
+            .collect();
         self.remove(gone)
     }
 
-    /// Forgets the processes of members that are no neighbours any more; gives them.
-    pub(crate) fn revoke(&mut self, is_neighbour: impl Fn(MemberId) -> bool) -> Vec<Gone> {
-        let revoked = self.processes.keys().filter(|peer| !is_neighbour(peer.member)).copied().collect();
+    /// Forgets the processes over links that are not there any more; gives them.
+    pub(crate) fn revoke(&mut self, is_listed: impl Fn(LinkId) -> bool) -> Vec<Gone> {
+        let revoked = self.processes.keys().filter(|adjacency| !is_listed(adjacency.link)).copied().collect();
         self.remove(revoked)
     }
 
-    fn remove(&mut self, peers: Vec<Peer>) -> Vec<Gone> {
-        let gone = |peer: Peer| {
-            let process = self.processes.remove(&peer)?;
+    fn remove(&mut self, neighbours: Vec<Adjacency>) -> Vec<Gone> {
+        let gone = |neighbour: Adjacency| {
+            let process = self.processes.remove(&neighbour)?;
             if let Some(greeting) = &process.greeting {
                 self.greeted_with.remove(&greeting.label);
             }
-            Some(Gone { peer, label: process.greets_with })
+            Some(Gone { neighbour, label: process.greets_with })
         };
-        peers.into_iter().filter_map(gone).collect()
+        neighbours.into_iter().filter_map(gone).collect()
     }
 
-    pub(crate) fn is_up(&self, peer: Peer) -> bool {
-        self.processes.get(&peer).is_some_and(|process| matches!(process.state, Connection::Up { .. }))
+    pub(crate) fn is_up(&self, neighbour: Adjacency) -> bool {
+        self.processes.get(&neighbour).is_some_and(|process| matches!(process.state, Connection::Up { .. }))
     }
 
-    /// The connected process of a member; the latest, if there are several.
-    pub(crate) fn process_of(&self, member: MemberId) -> Option<Peer> {
-        let since = |peer: &Peer| match self.processes[peer].state {
+    /// The process that is connected over a link between this member and `member`; the latest, if there are several.
+    pub(crate) fn process_over(&self, link: LinkId, member: MemberId) -> Option<Adjacency> {
+        let since = |adjacency: &Adjacency| match self.processes[adjacency].state {
             Connection::Up { since } => Some(since),
             Connection::Down { .. } => None,
         };
-        self.of_member(member).filter_map(|peer| Some((since(&peer)?, peer))).max().map(|(_, peer)| peer)
+        let over_link = self.of_member(member).filter(|adjacency| adjacency.link == link);
+        over_link.filter_map(|it| Some((since(&it)?, it))).max().map(|(_, it)| it)
     }
 
     pub(crate) fn count(&self) -> usize {
         self.processes.len()
     }
 
-    /// How many processes of a member there are.
+    /// How many processes of a member there are, counted over each link.
     pub(crate) fn count_of(&self, member: MemberId) -> usize {
         self.of_member(member).count()
     }
 
     /// A control message for a process, if its connection is up.
-    pub(crate) fn send(&mut self, to: Peer, message: Vec<u8>) {
+    pub(crate) fn send(&mut self, to: Adjacency, message: Vec<u8>) {
         if self.is_up(to) && self.messages.len() < MAX_MESSAGES {
             self.messages.push_back((to, message));
         }
     }
 
     /// The next control message to send, and to whom.
-    pub(crate) fn poll_message(&mut self) -> Option<(Peer, Vec<u8>)> {
+    pub(crate) fn poll_message(&mut self) -> Option<(Adjacency, Vec<u8>)> {
         self.messages.pop_front()
     }
 
@@ -185,26 +197,26 @@ impl Neighbours {
         self.malformed
     }
 
-    /// The label with which `peer` greets us, if it has one.
-    pub(crate) fn greets_with(&self, peer: Peer) -> Option<Label> {
-        self.processes.get(&peer)?.greets_with
+    /// The label with which `neighbour` greets us, if it has one.
+    pub(crate) fn greets_with(&self, neighbour: Adjacency) -> Option<Label> {
+        self.processes.get(&neighbour)?.greets_with
     }
 
-    pub(crate) fn set_greets_with(&mut self, peer: Peer, label: Label) {
-        if let Some(process) = self.processes.get_mut(&peer) {
+    pub(crate) fn set_greets_with(&mut self, neighbour: Adjacency, label: Label) {
+        if let Some(process) = self.processes.get_mut(&neighbour) {
             process.greets_with = Some(label);
         }
     }
 
     /// The acceptor told us with what to greet it.
-    pub(crate) fn on_greeting_key(&mut self, now: Time, peer: Peer, key: &GreetingKey) {
-        if let Some(process) = self.processes.get_mut(&peer) {
+    pub(crate) fn on_greeting_key(&mut self, now: Time, neighbour: Adjacency, key: &GreetingKey) {
+        if let Some(process) = self.processes.get_mut(&neighbour) {
             let (label, key) = (key.label, HopKey::new(key.hop_key));
             let greeting = Greeting { label, key, number: 0, due: now, confirmed: false, answered: None };
             if let Some(old) = process.greeting.replace(greeting) {
                 self.greeted_with.remove(&old.label);
             }
-            self.greeted_with.insert(label, peer);
+            self.greeted_with.insert(label, neighbour);
         }
     }
 
@@ -220,41 +232,43 @@ impl Neighbours {
         else {
             return false;
         };
-        let Some(peer) = self.greeted_with.get(&label).copied() else { return false };
-        let process = self.processes.get_mut(&peer);
+        let Some(neighbour) = self.greeted_with.get(&label).copied() else { return false };
+        let process = self.processes.get_mut(&neighbour);
         let Some(greeting) = process.and_then(|process| process.greeting.as_mut()) else { return false };
         if hop_tag::verify(datagram, &greeting.key).is_none() {
             return false;
         }
         if greeting.answered.replace(number) != Some(number) {
-            self.send(peer, ChallengeAnswer { number }.emit());
+            self.send(neighbour, ChallengeAnswer { number }.emit());
         }
         true
     }
 
     /// A neighbour has answered a challenge.
-    pub(crate) fn on_challenge_answer(&mut self, peer: Peer, answer: ChallengeAnswer) {
+    pub(crate) fn on_challenge_answer(&mut self, neighbour: Adjacency, answer: ChallengeAnswer) {
         if self.answers.len() < MAX_MESSAGES {
-            self.answers.push_back((peer, answer.number));
+            self.answers.push_back((neighbour, answer.number));
         }
     }
 
     /// The next challenge that was answered.
-    pub(crate) fn poll_answer(&mut self) -> Option<(Peer, u64)> {
+    pub(crate) fn poll_answer(&mut self) -> Option<(Adjacency, u64)> {
         self.answers.pop_front()
     }
 
     /// The acceptor knows where we are.
-    pub(crate) fn on_greeted(&mut self, now: Time, peer: Peer) {
-        if let Some(greeting) = self.processes.get_mut(&peer).and_then(|process| process.greeting.as_mut()) {
+    pub(crate) fn on_greeted(&mut self, now: Time, neighbour: Adjacency) {
+        if let Some(greeting) =
+            self.processes.get_mut(&neighbour).and_then(|process| process.greeting.as_mut())
+        {
             greeting.confirmed = true;
             greeting.due = now + GREETING_RENEWAL;
         }
     }
 
     /// Writes the next greeting into `out`, which is empty, and tells to whom it goes.
-    pub(crate) fn poll_greeting(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
-        for (peer, process) in &mut self.processes {
+    pub(crate) fn poll_greeting(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Adjacency> {
+        for (neighbour, process) in &mut self.processes {
             let Some(greeting) = process.greeting.as_mut().filter(|greeting| greeting.due <= now) else {
                 continue;
             };
@@ -263,7 +277,7 @@ impl Neighbours {
             hop_tag::sign(out, &greeting.key);
             greeting.number += 1;
             greeting.due = now + if greeting.confirmed { GREETING_RENEWAL } else { GREETING_RETRY };
-            return Some(*peer);
+            return Some(*neighbour);
         }
         None
     }
@@ -277,8 +291,11 @@ impl Neighbours {
         timers.flatten().min()
     }
 
-    fn of_member(&self, member: MemberId) -> impl Iterator<Item = Peer> + '_ {
-        let process = move |instance| Peer { member, instance: InstanceId(instance) };
-        self.processes.range(process(0)..=process(u64::MAX)).map(|(peer, _)| *peer)
+    fn of_member(&self, member: MemberId) -> impl Iterator<Item = Adjacency> + '_ {
+        let process = move |instance, link| Adjacency {
+            peer: Peer { member, instance: InstanceId(instance) },
+            link: LinkId(link),
+        };
+        self.processes.range(process(0, 0)..=process(u64::MAX, u16::MAX)).map(|(adjacency, _)| *adjacency)
     }
 }

@@ -3,12 +3,12 @@
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
-
 use crate::keys::PublicKeys;
 
 mod crossings;
 mod file;
+mod link;
+mod route;
 mod signature;
 mod succession;
 
@@ -16,6 +16,8 @@ use file::{File, syntax_error};
 
 pub(crate) use crossings::Crossings;
 pub use file::OverlayError;
+pub use link::{Link, Reach, Uplink};
+pub use route::{Route, RouteLink};
 pub use signature::{OperatorKey, SignatureError, sign};
 pub use succession::{OverlayChange, SuccessionError};
 
@@ -40,6 +42,16 @@ pub struct Peer {
     pub instance: InstanceId,
 }
 
+/// A neighbour's process as one link leads to it. Several links may lead to the same process; what is set up over one
+/// of them does not depend on the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Adjacency {
+    /// The neighbour's process.
+    pub peer: Peer,
+    /// The link to it.
+    pub link: LinkId,
+}
+
 /// Everything that the members know of one another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overlay {
@@ -49,17 +61,8 @@ pub struct Overlay {
     links: Vec<Link>,
     sites: Vec<Site>,
     by_name: BTreeMap<String, MemberId>,
-    /// The links by their ends, the smaller one first.
-    by_ends: BTreeMap<(MemberId, MemberId), LinkId>,
-}
-
-/// A link as a route crosses it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RouteLink {
-    /// Which link it is.
-    pub link: LinkId,
-    /// Its capacity in bit/s, if known.
-    pub capacity_bps: Option<f64>,
+    /// The links by their ends, the smaller one first; those between the same two members in the order of the file.
+    by_ends: BTreeMap<(MemberId, MemberId), Vec<LinkId>>,
 }
 
 /// A member of the overlay.
@@ -84,35 +87,6 @@ pub enum RelayFor {
     Everyone,
     /// For these originators; empty for a member that does not relay.
     Members(BTreeSet<MemberId>),
-}
-
-/// A link between two members, usable in both directions.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Link {
-    /// One end.
-    pub a: MemberId,
-    /// The other end.
-    pub b: MemberId,
-    /// Capacity in Mbit/s, if known.
-    pub capacity_mbit: Option<f64>,
-    /// Propagation delay in ms, if known.
-    pub delay_ms: Option<f64>,
-    /// Share of packets that it loses, if known.
-    pub loss: Option<f64>,
-    /// How `a` reaches `b`, if not at `b`'s own addresses.
-    pub a_to_b: Option<Reach>,
-    /// How `b` reaches `a`, if not at `a`'s own addresses.
-    pub b_to_a: Option<Reach>,
-}
-
-/// The pair of addresses at which one member reaches another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Reach {
-    /// For the control plane.
-    pub control: SocketAddr,
-    /// For the data plane.
-    pub data: SocketAddr,
 }
 
 /// A group of I/O nodes with a default stripe unit.
@@ -189,16 +163,6 @@ impl Overlay {
         member.is_some_and(|member| self.by_name.get(&member.name) == Some(&id))
     }
 
-    /// Whether a circuit may take this route: its members are listed, links join each to the next, and those on the way
-    /// relay for the first one.
-    pub fn allows_route(&self, route: &[MemberId]) -> bool {
-        let is_joined = |pair: &[MemberId]| self.link_between(pair[0], pair[1]).is_some();
-        let relays = route.get(1..route.len().saturating_sub(1)).unwrap_or_default();
-        route.iter().all(|member| self.contains(*member))
-            && route.windows(2).all(is_joined)
-            && relays.iter().all(|relay| self.relays_for(*relay, route[0]))
-    }
-
     /// The name of a member, or its number if it is none of this overlay's.
     pub fn name(&self, id: MemberId) -> String {
         self.members.get(usize::from(id.0)).map_or_else(|| format!("#{}", id.0), |member| member.name.clone())
@@ -228,7 +192,7 @@ impl Overlay {
     /// The links that the file lists, with their numbers; those of earlier files are passed over.
     pub fn listed_links(&self) -> impl Iterator<Item = (LinkId, &Link)> + '_ {
         let links = self.links.iter().enumerate().map(|(index, link)| (link_id(index), link));
-        links.filter(|(id, link)| self.link_between(link.a, link.b) == Some(*id))
+        links.filter(|(id, link)| self.links_between(link.a, link.b).contains(id))
     }
 
     /// The names of the members that the file lists, with their numbers.
@@ -236,32 +200,98 @@ impl Overlay {
         self.by_name.iter().map(|(name, id)| (name.as_str(), *id))
     }
 
-    /// The link that joins two members, in either order.
-    pub fn link_between(&self, one: MemberId, other: MemberId) -> Option<LinkId> {
-        self.by_ends.get(&ends(one, other)).copied()
+    /// The link of that position.
+    ///
+    /// # Panics
+    /// If the id comes from another overlay.
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.links[usize::from(id.0)]
     }
 
-    /// The links that a route crosses, in its order; members that no link joins are passed over.
-    pub fn route_links(&self, route: &[MemberId]) -> Vec<RouteLink> {
-        let links = route.windows(2).filter_map(|pair| self.link_between(pair[0], pair[1]));
-        let known =
-            |link: LinkId| self.links[usize::from(link.0)].capacity_mbit.map(|capacity| capacity * 1e6);
-        links.map(|link| RouteLink { link, capacity_bps: known(link) }).collect()
+    /// Whether `id` is the position of a link that the file lists.
+    pub fn contains_link(&self, id: LinkId) -> bool {
+        let link = self.links.get(usize::from(id.0));
+        link.is_some_and(|link| self.links_between(link.a, link.b).contains(&id))
     }
 
-    /// The links of a member: each with the neighbour at its other end.
+    /// The links that join two members, in either order.
+    pub fn links_between(&self, one: MemberId, other: MemberId) -> &[LinkId] {
+        self.by_ends.get(&ends(one, other)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether any link joins two members.
+    pub fn are_neighbours(&self, one: MemberId, other: MemberId) -> bool {
+        !self.links_between(one, other).is_empty()
+    }
+
+    /// The link of that name between two members; the empty name is that of a link without one.
+    pub fn link_named(&self, one: MemberId, other: MemberId, name: &str) -> Option<LinkId> {
+        self.links_between(one, other).iter().copied().find(|link| self.link(*link).name == name)
+    }
+
+    /// The links of a member: each with the neighbour at its other end. Several may lead to the same one.
     pub fn links_of(&self, member: MemberId) -> impl Iterator<Item = (LinkId, MemberId)> + '_ {
-        let ends = move |link: &Link| match (link.a == member, link.b == member) {
-            (true, _) => Some(link.b),
-            (_, true) => Some(link.a),
-            _ => None,
-        };
-        let at = self
-            .links
+        self.listed_links().filter_map(move |(id, link)| Some((id, link.other_end(member)?)))
+    }
+
+    /// The two ends of a link, and its name if it has one, for people.
+    pub fn link_title(&self, id: LinkId) -> String {
+        let link = self.link(id);
+        title(&self.name(link.a), &self.name(link.b), &link.name)
+    }
+
+    /// The route over these members by the first link that joins each to the next; none if one of them is missing.
+    pub fn route_over(&self, members: &[MemberId]) -> Option<Route> {
+        let links = members.windows(2).map(|pair| self.links_between(pair[0], pair[1]).first().copied());
+        let links = links.collect::<Option<Vec<LinkId>>>()?;
+        (!members.is_empty()).then(|| Route::new(members.to_vec(), links))
+    }
+
+    /// A neighbour's process as `me` sees it over the first link between them; none if there is no link.
+    pub fn adjacency(&self, me: MemberId, peer: Peer) -> Option<Adjacency> {
+        let link = *self.links_between(me, peer.member).first()?;
+        Some(Adjacency { peer, link })
+    }
+
+    /// Whether a circuit may take this route: its members and links are listed, each link joins a member to the next,
+    /// and the members on the way relay for the first one.
+    pub fn allows_route(&self, route: &Route) -> bool {
+        let is_joined =
+            |(pair, link): (&[MemberId], &LinkId)| self.links_between(pair[0], pair[1]).contains(link);
+        route.members().iter().all(|member| self.contains(*member))
+            && route.members().windows(2).zip(route.links()).all(is_joined)
+            && route.relays().iter().all(|relay| self.relays_for(*relay, route.members()[0]))
+    }
+
+    /// The links that a route crosses, in its order, with what the file says of them now.
+    pub fn crossed(&self, links: &[LinkId]) -> Vec<RouteLink> {
+        let capacity_bps = |link: &Link| link.capacity_mbit.map(|capacity| capacity * 1e6);
+        links
             .iter()
-            .enumerate()
-            .filter_map(move |(index, link)| Some((link_id(index), ends(link)?)));
-        at.filter(move |(id, other)| self.link_between(member, *other) == Some(*id))
+            .map(|link| RouteLink { link: *link, capacity_bps: capacity_bps(self.link(*link)) })
+            .collect()
+    }
+
+    /// The names of a route's links, empty for those without a name.
+    pub fn link_names(&self, links: &[LinkId]) -> Vec<&str> {
+        links.iter().map(|link| self.link(*link).name.as_str()).collect()
+    }
+
+    /// A route as people read it: the members' names, and between two of them the name of the link if it has one.
+    ///
+    /// The result looks like `laptop – r1 – io1`, or `laptop –(lte)– io1`.
+    pub fn describe(&self, members: &[MemberId], links: &[LinkId]) -> String {
+        let names = self.link_names(links);
+        let mut text = String::new();
+        for (place, member) in members.iter().enumerate() {
+            text += &match place.checked_sub(1).and_then(|before| names.get(before)) {
+                None if place == 0 => String::new(),
+                None | Some(&"") => " – ".to_owned(),
+                Some(name) => format!(" –({name})– "),
+            };
+            text += &self.name(*member);
+        }
+        text
     }
 
     /// The member that opens the control connection of a link: the end without a control address, else the one listed
@@ -269,13 +299,13 @@ impl Overlay {
     pub fn dialler(&self, link: LinkId) -> MemberId {
         let link = &self.links[usize::from(link.0)];
         let reachable = |to: MemberId, way: Option<Reach>| way.is_some() || self.member(to).control.is_some();
-        if reachable(link.b, link.a_to_b) { link.a } else { link.b }
+        if reachable(link.b, link.b_at) { link.a } else { link.b }
     }
 
     /// Where `from` finds the member at the other end of `link`: control and data address, as far as they are fixed.
     pub fn reach(&self, link: LinkId, from: MemberId) -> (Option<SocketAddr>, Option<SocketAddr>) {
         let link = &self.links[usize::from(link.0)];
-        let (to, way) = if link.a == from { (link.b, link.a_to_b) } else { (link.a, link.b_to_a) };
+        let (to, way) = if link.a == from { (link.b, link.b_at) } else { (link.a, link.a_at) };
         match way {
             Some(way) => (Some(way.control), Some(way.data)),
             None => (self.member(to).control, self.member(to).data),
@@ -284,8 +314,8 @@ impl Overlay {
 
     /// The overlay as `newer` has it, for a process that runs with this one.
     ///
-    /// A member with the same name and keys keeps its number, and so does a link between the same members; numbers of
-    /// others are not given to anybody else, so that nothing that still holds one can mean a stranger by it.
+    /// A member with the same name and keys keeps its number, and so does a link of the same name between the same members; numbers
+    /// of others are not given to anybody else, so that nothing that still holds one can mean a stranger by it.
     ///
     /// # Errors
     /// [`SuccessionError`] if the serial has not risen, or the numbers are used up.
@@ -309,6 +339,11 @@ impl Overlay {
 
 /// Positions of members and links are 16-bit.
 const MAX_ENTRIES: usize = u16::MAX as usize;
+
+/// A link as people read it.
+fn title(a: &str, b: &str, name: &str) -> String {
+    if name.is_empty() { format!("{a} – {b}") } else { format!("{a} – {b} ({name})") }
+}
 
 fn ends(one: MemberId, other: MemberId) -> (MemberId, MemberId) {
     (one.min(other), one.max(other))
@@ -351,15 +386,63 @@ mod tests {
         let overlay = Overlay::parse(&text).expect("a right file");
         let [client, r1, io1] = ["client", "r1", "io1"].map(|name| overlay.find(name).expect("listed"));
         assert!(overlay.relays_for(r1, client) && !overlay.relays_for(r1, io1));
-        let first = overlay.link_between(r1, client).expect("listed");
+        let [first] = *overlay.links_between(r1, client) else { panic!("one link") };
         assert_eq!(overlay.reach(first, client).1, Some("127.0.0.1:12".parse().expect("an address")));
         assert_eq!(overlay.reach(first, r1), (None, None));
-        let second = overlay.link_between(client, io1).expect("listed");
-        let crossed = overlay.route_links(&[r1, client, io1]);
+        let [second] = *overlay.links_between(client, io1) else { panic!("one link") };
+        let crossed = overlay.crossed(overlay.route_over(&[r1, client, io1]).expect("two links").links());
         let expected = [(first, Some(20e6)), (second, None)];
         assert_eq!(crossed, expected.map(|(link, capacity_bps)| RouteLink { link, capacity_bps }));
         assert_eq!((overlay.dialler(first), overlay.dialler(second)), (client, client));
         assert_eq!(overlay.sites()[0].io_nodes, [io1]);
+    }
+
+    #[test]
+    fn parallel_links_are_told_apart_by_name_and_say_from_where_and_to_where_they_lead() {
+        let text = three_members()
+            + "[[link]]\na = \"client\"\nb = \"io1\"\nname = \"dsl\"\na_from = \"127.0.0.2\"\nb_at = \"127.0.0.9\"\n\
+               [[link]]\na = \"io1\"\nb = \"client\"\nname = \"lte\"\nb_from = \"wwan0\"\n\
+               a_at = { control = \"127.0.0.8:11\", data = \"127.0.0.8:12\" }\n\
+               [[link]]\na = \"client\"\nb = \"r1\"\n";
+        let overlay = Overlay::parse(&text).expect("a right file");
+        let [client, io1] = ["client", "io1"].map(|name| overlay.find(name).expect("listed"));
+        let [dsl, lte] = *overlay.links_between(io1, client) else { panic!("two links") };
+        assert_eq!(
+            (overlay.link_named(client, io1, "lte"), overlay.link_named(client, io1, "")),
+            (Some(lte), None)
+        );
+        let uplink = |link| overlay.link(link).uplink(client).map(ToString::to_string);
+        assert_eq!([uplink(dsl), uplink(lte)], [Some("127.0.0.2".to_owned()), Some("wwan0".to_owned())]);
+        assert_eq!(overlay.link(lte).uplink(io1), None);
+        let at = |link| overlay.reach(link, client).0.map(|address| address.to_string());
+        assert_eq!([at(dsl), at(lte)], [Some("127.0.0.9:1".to_owned()), Some("127.0.0.8:11".to_owned())]);
+        assert_eq!(
+            [overlay.link_title(dsl), overlay.link_title(LinkId(2))],
+            ["client – io1 (dsl)", "client – r1"]
+        );
+        assert_eq!(overlay.describe(&[client, io1], &[lte]), "client –(lte)– io1");
+        let over = |links: &[LinkId]| Route::new(vec![client, io1], links.to_vec());
+        assert!(overlay.allows_route(&over(&[dsl])) && !overlay.allows_route(&over(&[LinkId(2)])));
+        let without = text.replace("name = \"lte\"\n", "") + "\n";
+        let error = Overlay::parse(&without).unwrap_err().to_string();
+        assert!(error.contains("link io1 – client is listed twice") && error.contains("`name`"), "{error}");
+    }
+
+    #[test]
+    fn a_newer_file_keeps_the_numbers_of_parallel_links_by_their_names() {
+        let file = |serial: u64, names: &[&str]| {
+            let link = |name: &&str| format!("[[link]]\na = \"client\"\nb = \"io1\"\nname = \"{name}\"\n");
+            let links: String = names.iter().map(link).collect();
+            Overlay::parse(&format!("serial = {serial}\n{}{links}", three_members())).expect("a right file")
+        };
+        let older = file(1, &["dsl", "lte", "fibre"]);
+        let merged = older.succeeded_by(&file(2, &["lte", "sat", "dsl"])).expect("it is newer");
+        let [client, io1] = ["client", "io1"].map(|name| merged.find(name).expect("listed"));
+        let ids = ["dsl", "lte", "fibre", "sat"].map(|name| merged.link_named(client, io1, name));
+        assert_eq!(ids, [Some(LinkId(0)), Some(LinkId(1)), None, Some(LinkId(3))]);
+        assert!(merged.contains_link(LinkId(0)) && !merged.contains_link(LinkId(2)));
+        let change = older.change_to(&merged);
+        assert_eq!((change.links_added, change.links_removed), (1, 1));
     }
 
     #[test]
@@ -377,5 +460,13 @@ mod tests {
         assert!(error(&member(&long, 4, "")).ends_with("is 66 bytes; expected 1 to 64 bytes"));
         let clients = member("other", 4, "") + "[[link]]\na = \"client\"\nb = \"other\"\n";
         assert!(error(&clients).contains("neither end has a control address"));
+        let link = |rest: &str| error(&format!("[[link]]\na = \"client\"\nb = \"r1\"\n{rest}\n"));
+        assert!(
+            link("a_from = \"10.0.0.1:70\"").contains("a_from is \"10.0.0.1:70\"; expected an IP address or")
+        );
+        assert!(link("a_at = \"10.0.0.1\"").contains("a_at is \"10.0.0.1\"; expected { control, data }"));
+        let ports = "{ control = \"10.0.0.1:1\", data = \"10.0.0.1:2\" }";
+        assert!(link(&format!("b_at = {ports}\na_to_b = {ports}")).contains("b_at and a_to_b both say"));
+        assert!(link("b_at = 7").contains("expected an address, as"));
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::crypto::hop_tag::{self, HopKey};
 use crate::crypto::seal::SealKey;
-use crate::overlay::Peer;
+use crate::overlay::Adjacency;
 use crate::wire::hop::{self, AEAD_TAG, HOP_HEADER};
 use crate::wire::packet::RECEIPT;
 use crate::wire::symbol::SYMBOL_HEADER;
@@ -22,8 +22,8 @@ pub(crate) const HEADERS: usize = HOP_HEADER + RECEIPT + SYMBOL_HEADER;
 /// One or more datagrams of equal size, of which the last may be shorter, to one neighbour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
-    /// The neighbour.
-    pub to: Peer,
+    /// The neighbour, and the link to it.
+    pub to: Adjacency,
     /// Bytes of each datagram but the last.
     pub segment_size: usize,
     /// How they are marked.
@@ -48,7 +48,7 @@ impl Ecn {
 
 impl Transmit {
     /// Datagrams of our own, which bear no mark.
-    pub(crate) fn unmarked(to: Peer, segment_size: usize) -> Transmit {
+    pub(crate) fn unmarked(to: Adjacency, segment_size: usize) -> Transmit {
         Transmit { to, segment_size, ecn: Ecn::default() }
     }
 }

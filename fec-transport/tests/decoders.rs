@@ -35,6 +35,7 @@ fn try_node() {
     let mut datagrams = world.take_tapped();
     datagrams.truncate(64);
     let from = Peer { member: client, instance: InstanceId(1) };
+    let from = world.overlay().adjacency(relay, from).expect("they are neighbours");
     let mut buffer = Vec::new();
     world.act(relay, |now, node, _| {
         let mut own = Vec::with_capacity(8_192);

@@ -34,7 +34,7 @@ fn world_with(config: Config, seed: u64) -> World<Transfer> {
     let (client, server, relay) = (world.member("client"), world.member("server"), world.member("r"));
     let planned =
         plan(world.overlay(), client, server, world.node(client).config()).expect("there are routes");
-    assert!(planned.len() == 2 && planned.iter().all(|route| route.members.contains(&relay)));
+    assert!(planned.len() == 2 && planned.iter().all(|route| route.route.members().contains(&relay)));
     world
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use fec_transport::overlay::MemberId;
+use fec_transport::overlay::{InstanceId, MemberId, Peer};
 use fec_transport::sim::{LinkSpec, World};
 use fec_transport::{DatagramCounters, Ingress};
 
@@ -184,8 +184,8 @@ fn garbage_on_the_control_plane_is_dropped() {
     let (client, relay) = (world.member("client"), world.member("r1"));
     let sizes = world.node(relay).table_sizes();
     world.act(relay, |now, node, _| {
-        let from =
-            fec_transport::overlay::Peer { member: client, instance: fec_transport::overlay::InstanceId(1) };
+        let from = Peer { member: client, instance: InstanceId(1) };
+        let from = node.overlay().adjacency(relay, from).expect("they are neighbours");
         for length in 0..300u64 {
             for kind in 0..9 {
                 let mut message: Vec<u8> = (length..2 * length).map(byte_at).collect();
@@ -202,18 +202,21 @@ fn garbage_on_the_control_plane_is_dropped() {
 /// All 1,024 places for connected processes could once be taken under one key, and nobody else connected.
 #[test]
 fn a_member_that_connects_as_many_processes_as_it_can_leaves_places_to_others() {
-    use fec_transport::overlay::{InstanceId, Peer};
     let (mut world, _) = captured();
     let (client, server, relay) = (world.member("client"), world.member("server"), world.member("r1"));
     let connected = |node: &fec_transport::Node, member| {
         node.neighbours().filter(|neighbour| neighbour.is_up && neighbour.peer.member == member).count()
     };
     world.act(relay, |now, node, _| {
+        let over_link = |node: &fec_transport::Node, member, instance| {
+            let peer = Peer { member, instance: InstanceId(instance) };
+            node.overlay().adjacency(relay, peer).expect("they are neighbours")
+        };
         for instance in 1_000..5_000 {
-            node.neighbour_up(now, Peer { member: client, instance: InstanceId(instance) });
+            node.neighbour_up(now, over_link(node, client, instance));
         }
         assert!((1_000..=1_024).contains(&connected(node, client)), "{}", connected(node, client));
-        node.neighbour_up(now, Peer { member: server, instance: InstanceId(9_999) });
+        node.neighbour_up(now, over_link(node, server, 9_999));
         assert!(node.neighbours().any(|one| one.is_up && one.peer.instance == InstanceId(9_999)));
     });
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use common::*;
 use fec_transport::config::Limits;
-use fec_transport::overlay::{InstanceId, MemberId, Overlay, Peer};
+use fec_transport::overlay::{Adjacency, InstanceId, MemberId, Overlay, Peer};
 use fec_transport::sim::{LinkSpec, Scene, World};
 use fec_transport::{Application, Config, Event, NeighbourStatus, Node, SessionId, StreamId, Time};
 
@@ -179,10 +179,12 @@ fn garbage(world: &mut World<Actor>, dice: &mut Dice) {
         message.extend((0..length).map(byte_at));
         let of_member = |neighbour: &NeighbourStatus| neighbour.is_up && neighbour.peer.member == from;
         let connected = node.neighbours().find(of_member);
-        if let Some(NeighbourStatus { peer, .. }) = connected {
-            node.handle_control(now, peer, &message);
+        if let Some(NeighbourStatus { peer, link, .. }) = connected {
+            node.handle_control(now, Adjacency { peer, link }, &message);
         }
-        node.neighbour_up(now, Peer { member: from, instance: InstanceId(process + 2) });
+        let another = Peer { member: from, instance: InstanceId(process + 2) };
+        let another = node.overlay().adjacency(relay, another).expect("they are neighbours");
+        node.neighbour_up(now, another);
     });
 }
 

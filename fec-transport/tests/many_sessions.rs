@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fec_transport::keys::{Identity, encode_key};
-use fec_transport::overlay::{InstanceId, MemberId, Overlay, Peer};
+use fec_transport::overlay::{Adjacency, InstanceId, LinkId, MemberId, Overlay, Peer};
 use fec_transport::{Config, Event, Ingress, Node, Randomness, Read, SessionId, Time};
 use peak_alloc::PeakAlloc;
 
@@ -102,8 +102,8 @@ impl Scene {
         for number in 0..AT_ONCE as u64 {
             let own = Peer { member: CLIENT, instance: InstanceId(self.first_instance + number) };
             let mut node = node(&self.overlay, "client", own, self.now);
-            self.server.neighbour_up(self.now, own);
-            node.neighbour_up(self.now, SERVER);
+            self.server.neighbour_up(self.now, over_link(own));
+            node.neighbour_up(self.now, over_link(SERVER));
             node.connect(self.now, SERVER.member).expect("there is a path");
             self.clients.push(Client { node, own, session: None, delivered: false, closed: false });
         }
@@ -112,7 +112,7 @@ impl Scene {
     /// They end.
     fn disconnect(&mut self) {
         for client in self.clients.drain(..) {
-            self.server.neighbour_down(self.now, client.own);
+            self.server.neighbour_down(self.now, over_link(client.own));
         }
         self.first_instance += AT_ONCE as u64;
         self.to_clients.clear();
@@ -123,7 +123,7 @@ impl Scene {
         let now = self.now;
         for (from, parcel) in std::mem::take(&mut self.to_server) {
             match parcel {
-                Parcel::Control(message) => self.server.handle_control(now, from, &message),
+                Parcel::Control(message) => self.server.handle_control(now, over_link(from), &message),
                 Parcel::Datagram(mut datagram) => {
                     if let Ingress::Greeted(peer) = self.server.handle_datagram(now, &mut datagram) {
                         self.server.confirm_greeting(peer);
@@ -135,7 +135,7 @@ impl Scene {
             let place = to.instance.0.checked_sub(self.first_instance).map(|place| place as usize);
             let Some(client) = place.and_then(|place| self.clients.get_mut(place)) else { continue };
             match parcel {
-                Parcel::Control(message) => client.node.handle_control(now, SERVER, &message),
+                Parcel::Control(message) => client.node.handle_control(now, over_link(SERVER), &message),
                 Parcel::Datagram(mut datagram) => drop(client.node.handle_datagram(now, &mut datagram)),
             }
         }
@@ -192,6 +192,11 @@ impl Client {
     }
 }
 
+/// A process as the other one sees it over the only link.
+fn over_link(peer: Peer) -> Adjacency {
+    Adjacency { peer, link: LinkId(0) }
+}
+
 /// Everything that a node has to say.
 fn drain(node: &mut Node, now: Time, mut send: impl FnMut(Peer, Parcel)) {
     if node.next_timeout().is_some_and(|due| due <= now) {
@@ -204,13 +209,13 @@ fn drain(node: &mut Node, now: Time, mut send: impl FnMut(Peer, Parcel)) {
         node.handle_plan(now, job.run());
     }
     while let Some((to, message)) = node.poll_control() {
-        send(to, Parcel::Control(message));
+        send(to.peer, Parcel::Control(message));
     }
     let mut buffer = Vec::new();
     while let Some(transmit) = node.poll_transmit(now, &mut buffer) {
         buffer
             .chunks(transmit.segment_size)
-            .for_each(|one| send(transmit.to, Parcel::Datagram(one.to_vec())));
+            .for_each(|one| send(transmit.to.peer, Parcel::Datagram(one.to_vec())));
         buffer.clear();
     }
 }

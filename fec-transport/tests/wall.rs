@@ -47,7 +47,7 @@ const GUARDED: [(&str, &[&str], &str); 5] = [
 
 /// The folders of fec-transport/src, the lowest first, and which of those above it in this list each may name: so there
 /// is no circle.
-const FOLDERS: [(&str, &[&str]); 19] = [
+const FOLDERS: [(&str, &[&str]); 20] = [
     ("limits", &[]),
     ("shares", &[]),
     ("time", &[]),
@@ -87,6 +87,7 @@ const FOLDERS: [(&str, &[&str]); 19] = [
             "routes",
         ],
     ),
+    ("addresses", &["time", "overlay", "node"]),
     ("application", &["time", "event", "node"]),
     (
         "io",
@@ -103,10 +104,11 @@ const FOLDERS: [(&str, &[&str]); 19] = [
             "session",
             "routes",
             "node",
+            "addresses",
             "application",
         ],
     ),
-    ("sim", &["time", "keys", "overlay", "config", "crypto", "node", "application"]),
+    ("sim", &["time", "keys", "overlay", "config", "crypto", "node", "addresses", "application"]),
 ];
 
 fn workspace() -> PathBuf {

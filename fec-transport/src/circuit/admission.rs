@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::config::Config;
-use crate::overlay::{MemberId, Overlay};
+use crate::overlay::{Adjacency, LinkId, MemberId, Overlay, Route};
 use crate::shares::has_place;
 use crate::wire::PROTOCOL_VERSION;
 use crate::wire::circuit::{SetUp, SetUpBody};
@@ -13,9 +13,9 @@ use crate::wire::circuit::{SetUp, SetUpBody};
 pub(crate) struct Admitted {
     pub(crate) body: SetUpBody,
     pub(crate) originator: MemberId,
-    pub(crate) route: Vec<MemberId>,
-    /// The next member of the route; none at its end.
-    pub(crate) next: Option<MemberId>,
+    pub(crate) route: Route,
+    /// The next member of the route and the link to it; none at its end.
+    pub(crate) next: Option<(MemberId, LinkId)>,
 }
 
 /// Why a set-up is refused; the words go back to the originator.
@@ -27,12 +27,16 @@ pub(crate) enum Rejection {
     Version(u8),
     #[error("the route names \"{0}\", whom my overlay file does not list")]
     UnknownMember(String),
+    #[error("the route goes from \"{0}\" to \"{1}\" over {2}, and my overlay file lists no such link")]
+    UnknownLink(String, String, String),
     #[error("the route visits \"{0}\" twice")]
     Loop(String),
     #[error("the route has {0} members, and {1} are allowed")]
     TooLong(usize, usize),
     #[error("the route does not lead from \"{0}\" to me")]
     NotOnRoute(String),
+    #[error("the route leads to me over link \"{0}\", and it came over another one")]
+    OtherLink(String),
     #[error("the signature is not that of \"{0}\"")]
     Signature(String),
     #[error("it was made at {made} s and my clock shows {now} s; set the clocks of both members")]
@@ -58,7 +62,7 @@ pub(crate) fn admit(
     overlay: &Overlay,
     me: MemberId,
     config: &Config,
-    previous: MemberId,
+    previous: Adjacency,
     set_up: &SetUp,
     clock_s: u64,
 ) -> Result<Admitted, Rejection> {
@@ -66,38 +70,52 @@ pub(crate) fn admit(
         return Err(Rejection::Version(version));
     }
     let body = SetUpBody::parse(&set_up.signed)?;
-    let route = resolve(overlay, &body.route, config.limits.max_route)?;
-    let originator = route[0];
+    let route = resolve(overlay, &body, config.limits.max_route)?;
+    let (members, links) = (route.members(), route.links());
+    let originator = members[0];
     if !overlay.member(originator).keys.verifies(&set_up.signed, &set_up.signature) {
         return Err(Rejection::Signature(body.route[0].clone()));
     }
     if clock_s.abs_diff(body.time_s) > config.routing.clock_skew.as_secs() {
         return Err(Rejection::Clock { made: body.time_s, now: clock_s });
     }
-    let place = route.iter().position(|member| *member == me);
-    let Some(place) = place.filter(|place| *place > 0 && route[*place - 1] == previous) else {
-        return Err(Rejection::NotOnRoute(overlay.name(previous)));
+    let place = members.iter().position(|member| *member == me);
+    let Some(place) = place.filter(|place| *place > 0 && members[*place - 1] == previous.peer.member) else {
+        return Err(Rejection::NotOnRoute(overlay.name(previous.peer.member)));
     };
-    let next = route.get(place + 1).copied();
+    if links[place - 1] != previous.link {
+        return Err(Rejection::OtherLink(body.links[place - 1].clone()));
+    }
+    let next = members.get(place + 1).copied().zip(links.get(place).copied());
     if next.is_some() && !overlay.relays_for(me, originator) {
         return Err(Rejection::NotRelaying(body.route[0].clone()));
     }
     Ok(Admitted { body, originator, route, next })
 }
 
-fn resolve(overlay: &Overlay, names: &[String], max_route: usize) -> Result<Vec<MemberId>, Rejection> {
+fn resolve(overlay: &Overlay, body: &SetUpBody, max_route: usize) -> Result<Route, Rejection> {
+    let names = &body.route;
     if names.len() > max_route {
         return Err(Rejection::TooLong(names.len(), max_route));
     }
-    let mut route = Vec::with_capacity(names.len());
+    let mut members = Vec::with_capacity(names.len());
     for name in names {
         let member = overlay.find(name).ok_or_else(|| Rejection::UnknownMember(name.clone()))?;
-        if route.contains(&member) {
+        if members.contains(&member) {
             return Err(Rejection::Loop(name.clone()));
         }
-        route.push(member);
+        members.push(member);
     }
-    Ok(route)
+    let mut links = Vec::with_capacity(body.links.len());
+    for (pair, name) in members.windows(2).zip(&body.links) {
+        let unknown = || {
+            let title =
+                if name.is_empty() { "a link without a name".to_owned() } else { format!("link \"{name}\"") };
+            Rejection::UnknownLink(overlay.name(pair[0]), overlay.name(pair[1]), title)
+        };
+        links.push(overlay.link_named(pair[0], pair[1], name).ok_or_else(unknown)?);
+    }
+    Ok(Route::new(members, links))
 }
 
 /// How many circuits each originator has here, and how many came from each neighbour.

@@ -10,7 +10,7 @@ use crate::crypto::body_hash::BodyHash;
 use crate::crypto::hop_tag::{self, HopKey};
 use crate::crypto::random::Random;
 use crate::crypto::replay::ReplayWindow;
-use crate::overlay::{MemberId, Peer};
+use crate::overlay::{Adjacency, MemberId};
 use crate::time::Time;
 use crate::wire::IP_UDP_HEADERS;
 use crate::wire::circuit::{CircuitId, Hop};
@@ -24,7 +24,7 @@ enum Purpose {
     /// Takes them: the circuit ends here. The session keeps the replay window, because only what opens may count.
     Terminate(CircuitId),
     /// They greet us from a neighbour.
-    Greeting { window: ReplayWindow, neighbour: Peer },
+    Greeting { window: ReplayWindow, neighbour: Adjacency },
 }
 
 /// On whose account a relay passes packets on.
@@ -32,25 +32,42 @@ enum Purpose {
 pub(super) struct Charged {
     /// The member that set the circuit up.
     pub(super) originator: MemberId,
-    /// The neighbour from which the packets come.
-    pub(super) neighbour: MemberId,
+    /// The neighbour from which the packets come, and the link over which they do.
+    pub(super) neighbour: Adjacency,
 }
 
 #[derive(Debug)]
 struct Entry {
     key: HopKey,
     purpose: Purpose,
+    /// From whom packets with this label come.
+    from: Adjacency,
+    /// Epoch and number of the newest packet of a session; none before the first.
+    newest: Option<(u8, u64)>,
+}
+
+impl Entry {
+    /// Notes a packet whose tag is right. Says whether it is newer than all before: numbers rise within an epoch, and
+    /// which of two epochs is the newer one nobody on the way knows.
+    fn is_newest(&mut self, header: &HopHeader) -> bool {
+        let is_newest =
+            self.newest.is_none_or(|(epoch, number)| header.epoch != epoch || header.number > number);
+        if is_newest {
+            self.newest = Some((header.epoch, header.number));
+        }
+        is_newest
+    }
 }
 
 /// What becomes of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It was relabelled and goes on to this neighbour, on the account of the member that set its circuit up.
-    Forward { to: Peer, originator: MemberId },
+    Forward { to: Adjacency, originator: MemberId },
     /// It has arrived at the end of this circuit.
     Deliver(CircuitId, HopHeader),
     /// It is a greeting of this neighbour.
-    Greeted(Peer),
+    Greeted(Adjacency),
     /// It is dropped.
     Drop(DropReason),
 }
@@ -94,6 +111,8 @@ pub(crate) struct LabelTable {
     relayed_by_originator: Buckets<MemberId>,
     relayed_by_neighbour: Buckets<MemberId>,
     counters: DatagramCounters,
+    /// From whom the latest datagram came, if it was newer than all before it with its label.
+    heard: Option<Adjacency>,
 }
 
 impl LabelTable {
@@ -104,25 +123,26 @@ impl LabelTable {
             relayed_by_originator: Buckets::new(policing.relayed_bps_per_originator),
             relayed_by_neighbour: Buckets::new(policing.relayed_bps_per_neighbour),
             counters: DatagramCounters::default(),
+            heard: None,
         }
     }
 
     /// A label whose packets go on to `next`, along a circuit whose bodies have this hash.
     pub(super) fn relay(&mut self, next: Egress, charged: Charged, body_hash: Arc<BodyHash>) -> Hop {
         let key = HopKey::to_relay(self.random.bytes(), body_hash);
-        self.hand_out(key, Purpose::Relay { window: ReplayWindow::new(), next, charged })
+        self.hand_out(key, charged.neighbour, Purpose::Relay { window: ReplayWindow::new(), next, charged })
     }
 
-    /// A label whose packets end here.
-    pub(crate) fn terminate(&mut self, circuit: CircuitId) -> Hop {
+    /// A label whose packets come from a neighbour and end here.
+    pub(crate) fn terminate(&mut self, circuit: CircuitId, from: Adjacency) -> Hop {
         let key = HopKey::new(self.random.bytes());
-        self.hand_out(key, Purpose::Terminate(circuit))
+        self.hand_out(key, from, Purpose::Terminate(circuit))
     }
 
     /// A label with which a neighbour greets us.
-    pub(crate) fn greeting(&mut self, neighbour: Peer) -> Hop {
+    pub(crate) fn greeting(&mut self, neighbour: Adjacency) -> Hop {
         let key = HopKey::new(self.random.bytes());
-        self.hand_out(key, Purpose::Greeting { window: ReplayWindow::new(), neighbour })
+        self.hand_out(key, neighbour, Purpose::Greeting { window: ReplayWindow::new(), neighbour })
     }
 
     /// Appends a challenge to a neighbour that greets us with `label`, and gives its number.
@@ -133,6 +153,12 @@ impl LabelTable {
         HopHeader { packet_type: PacketType::Challenge, epoch: 0, number, label }.emit(out);
         hop_tag::sign(out, &entry.key);
         Some(number)
+    }
+
+    /// From whom the datagram came on which was decided last, if its tag was right and it is newer than all before it
+    /// with its label: where it came from is where that neighbour is, unless somebody has put it there.
+    pub(crate) fn heard(&self) -> Option<Adjacency> {
+        self.heard
     }
 
     pub(crate) fn counters(&self) -> DatagramCounters {
@@ -172,6 +198,7 @@ impl LabelTable {
     }
 
     fn judge(&mut self, now: Time, datagram: &mut [u8]) -> Verdict {
+        self.heard = None;
         let Ok(header) = HopHeader::parse(datagram) else { return Verdict::Drop(DropReason::Malformed) };
         let Some(entry) = self.entries.get_mut(&header.label) else {
             return Verdict::Drop(DropReason::UnknownLabel);
@@ -179,13 +206,16 @@ impl LabelTable {
         let Some(verified) = hop_tag::verify(datagram, &entry.key) else {
             return Verdict::Drop(DropReason::BadTag);
         };
+        if header.packet_type == PacketType::Sealed && entry.is_newest(&header) {
+            self.heard = Some(entry.from);
+        }
         match (&mut entry.purpose, header.packet_type) {
             (Purpose::Relay { window, next, charged }, PacketType::Sealed) => {
                 if !window.mark(header.number) {
                     return Verdict::Drop(DropReason::Replayed);
                 }
                 let bits = ((datagram.len() + IP_UDP_HEADERS) * 8) as f64;
-                if !self.relayed_by_neighbour.take(now, charged.neighbour, bits)
+                if !self.relayed_by_neighbour.take(now, charged.neighbour.peer.member, bits)
                     || !self.relayed_by_originator.take(now, charged.originator, bits)
                 {
                     return Verdict::Drop(DropReason::Policed);
@@ -205,7 +235,7 @@ impl LabelTable {
         }
     }
 
-    fn hand_out(&mut self, key: HopKey, purpose: Purpose) -> Hop {
+    fn hand_out(&mut self, key: HopKey, from: Adjacency, purpose: Purpose) -> Hop {
         let label = loop {
             let label = Label(self.random.u64());
             if !self.entries.contains_key(&label) {
@@ -213,7 +243,7 @@ impl LabelTable {
             }
         };
         let hop = Hop { label, key: key.to_bytes() };
-        self.entries.insert(label, Entry { key, purpose });
+        self.entries.insert(label, Entry { key, purpose, from, newest: None });
         hop
     }
 }
@@ -221,11 +251,15 @@ impl LabelTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::overlay::InstanceId;
+    use crate::overlay::{InstanceId, LinkId, Peer};
 
-    const NEXT: Peer = Peer { member: MemberId(9), instance: InstanceId(1) };
+    const NEXT: Adjacency =
+        Adjacency { peer: Peer { member: MemberId(9), instance: InstanceId(1) }, link: LinkId(3) };
 
-    const CHARGED: Charged = Charged { originator: MemberId(1), neighbour: MemberId(2) };
+    const FROM: Adjacency =
+        Adjacency { peer: Peer { member: MemberId(2), instance: InstanceId(1) }, link: LinkId(1) };
+
+    const CHARGED: Charged = Charged { originator: MemberId(1), neighbour: FROM };
 
     fn table() -> LabelTable {
         LabelTable::new(Random::from_seed([1; 32]), &Policing::default())
@@ -266,6 +300,25 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_is_heard_from_its_neighbour_once_and_only_if_it_is_newer_than_all_before() {
+        let mut table = table();
+        let relayed = table.relay(egress(), CHARGED, body_hash());
+        let ending = table.terminate(CircuitId([1; 16]), FROM);
+        let mut heard = |mut datagram: Vec<u8>| {
+            table.decide(Time::ZERO, &mut datagram);
+            table.heard()
+        };
+        let ends_here = |number| signed(ending.label, &HopKey::new(ending.key), number, 1);
+        for (number, expected) in [(7, Some(FROM)), (5, None), (7, None), (8, Some(FROM))] {
+            assert_eq!(heard(packet(&relayed, number, 1)), expected, "relayed, {number}");
+            assert_eq!(heard(ends_here(number)), expected, "at its end, {number}");
+        }
+        let mut forged = packet(&relayed, 9, 1);
+        forged[3] ^= 1;
+        assert_eq!(heard(forged), None);
+    }
+
+    #[test]
     fn a_captured_label_with_another_body_is_not_forwarded() {
         let mut table = table();
         let hop = table.relay(egress(), CHARGED, body_hash());
@@ -300,7 +353,7 @@ mod tests {
     #[test]
     fn a_label_that_was_taken_back_is_unknown() {
         let mut table = table();
-        let hop = table.terminate(CircuitId([1; 16]));
+        let hop = table.terminate(CircuitId([1; 16]), FROM);
         let packet = |number| signed(hop.label, &HopKey::new(hop.key), number, 1);
         assert!(matches!(table.decide(Time::ZERO, &mut packet(1)), Verdict::Deliver(..)));
         table.remove(hop.label);

@@ -34,7 +34,7 @@ use crate::crypto::body_hash::BodyHash;
 use crate::crypto::hop_tag::HopKey;
 use crate::crypto::random::Random;
 use crate::keys::Identity;
-use crate::overlay::{MemberId, Overlay, Peer};
+use crate::overlay::{Adjacency, LinkId, MemberId, Overlay, Route};
 use crate::time::Time;
 #[cfg(feature = "io")]
 pub(crate) use crate::wire::PROTOCOL_VERSION;
@@ -51,7 +51,7 @@ const LEAVING: &str = "I am shutting down";
 /// What a node needs to send along a circuit: the neighbour, the label, and the key of its hop tags.
 #[derive(Debug, Clone)]
 pub(crate) struct Egress {
-    pub(crate) neighbour: Peer,
+    pub(crate) neighbour: Adjacency,
     pub(crate) label: Label,
     pub(crate) key: HopKey,
 }
@@ -68,13 +68,7 @@ pub(crate) enum CircuitEvent {
     /// A circuit that ends here was torn down or, without a notice, has expired.
     Ended { circuit: CircuitId, notice: Option<Notice> },
     /// Somebody set up a circuit to us; the node answers or refuses.
-    Offered {
-        circuit: CircuitId,
-        originator: MemberId,
-        route: Vec<MemberId>,
-        payload: Vec<u8>,
-        egress: Egress,
-    },
+    Offered { circuit: CircuitId, originator: MemberId, route: Route, payload: Vec<u8>, egress: Egress },
 }
 
 /// How many circuits met which fate at this node, its own and those of others.
@@ -99,6 +93,8 @@ pub struct CircuitCounters {
 pub struct CircuitStatus {
     /// All of its members, the originator first.
     pub route: Vec<MemberId>,
+    /// The link from each of them to the next.
+    pub links: Vec<LinkId>,
     /// Which part this node plays.
     pub part: CircuitPart,
     /// Whether its set-up was answered.
@@ -133,7 +129,7 @@ pub(crate) struct Circuits {
     set_ups_by_neighbour: Buckets<MemberId>,
     counters: CircuitCounters,
     events: VecDeque<CircuitEvent>,
-    outbox: VecDeque<(Peer, CircuitMessage)>,
+    outbox: VecDeque<(Adjacency, CircuitMessage)>,
     random: Random,
     /// Whether nothing more is relayed.
     is_draining: bool,
@@ -142,14 +138,14 @@ pub(crate) struct Circuits {
 
 #[derive(Debug)]
 struct Circuit {
-    /// All of its members, the originator first.
-    route: Vec<MemberId>,
+    /// The originator is its first member.
+    route: Route,
     originator: MemberId,
     /// What hop tags cover of the bodies on their way to relays.
     body_hash: CircuitHash,
     /// The neighbour towards the originator, and the one towards the responder.
-    previous: Option<Peer>,
-    next: Option<Peer>,
+    previous: Option<Adjacency>,
+    next: Option<Adjacency>,
     /// The labels that we handed out for it.
     labels: Vec<Label>,
     lifetime: Duration,
@@ -184,8 +180,9 @@ impl Circuit {
     }
 
     /// What is needed to send to `neighbour`, who handed out `hop`: tags cover whole bodies if it is a relay.
-    fn egress(&self, neighbour: Peer, hop: &Hop) -> Egress {
-        let is_end = [self.route.first(), self.route.last()].contains(&Some(&neighbour.member));
+    fn egress(&self, neighbour: Adjacency, hop: &Hop) -> Egress {
+        let members = self.route.members();
+        let is_end = [members.first(), members.last()].contains(&Some(&neighbour.peer.member));
         let key = if is_end { HopKey::new(hop.key) } else { HopKey::to_relay(hop.key, self.body_hash.get()) };
         Egress { neighbour, label: hop.label, key }
     }
@@ -228,7 +225,7 @@ impl Circuits {
         self.events.pop_front()
     }
 
-    pub(crate) fn poll_message(&mut self) -> Option<(Peer, CircuitMessage)> {
+    pub(crate) fn poll_message(&mut self) -> Option<(Adjacency, CircuitMessage)> {
         self.outbox.pop_front()
     }
 
@@ -238,7 +235,8 @@ impl Circuits {
 
     pub(crate) fn statuses(&self) -> impl Iterator<Item = CircuitStatus> + '_ {
         self.circuits.values().map(|circuit| CircuitStatus {
-            route: circuit.route.clone(),
+            route: circuit.route.members().to_vec(),
+            links: circuit.route.links().to_vec(),
             part: circuit.part(),
             answered: circuit.answered,
             expires: circuit.expires,
@@ -263,14 +261,14 @@ impl Circuits {
         CircuitId(self.random.bytes())
     }
 
-    /// Sends the set-up of a circuit of ours along `route`, whose second member is reached at `first_hop`.
+    /// Sends the set-up of a circuit of ours along `route`, which begins with `first_hop`.
     pub(crate) fn originate(
         &mut self,
         now: Time,
         identity: &Identity,
         circuit: CircuitId,
-        route: &[MemberId],
-        first_hop: Peer,
+        route: &Route,
+        first_hop: Adjacency,
         payload: Vec<u8>,
     ) {
         let lifetime = self.config.routing.circuit_lifetime;
@@ -280,14 +278,15 @@ impl Circuits {
             body_key,
             time_s: self.calendar.seconds(now),
             lifetime_s: u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX),
-            route: route.iter().map(|member| self.overlay.name(*member)).collect(),
+            route: route.members().iter().map(|member| self.overlay.name(*member)).collect(),
+            links: self.overlay.link_names(route.links()).into_iter().map(str::to_owned).collect(),
             payload,
         };
         let signed = body.emit();
         let signature = identity.sign(&signed);
-        let backward = self.labels.terminate(circuit);
+        let backward = self.labels.terminate(circuit, first_hop);
         let entry = Circuit {
-            route: route.to_vec(),
+            route: route.clone(),
             originator: self.me,
             body_hash: CircuitHash::new(body_key),
             previous: None,
@@ -303,11 +302,9 @@ impl Circuits {
 
     /// Accepts a circuit that was offered.
     pub(crate) fn answer(&mut self, now: Time, id: CircuitId, payload: Vec<u8>) {
-        let forward = self.labels.terminate(id);
-        let Some(previous) = self.extend(now, id, forward.label) else {
-            self.labels.remove(forward.label);
-            return;
-        };
+        let Some(previous) = self.circuits.get(&id).and_then(|circuit| circuit.previous) else { return };
+        let forward = self.labels.terminate(id, previous);
+        self.extend(now, id, forward.label);
         self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
     }
 
@@ -328,13 +325,13 @@ impl Circuits {
         }
     }
 
-    /// Takes a message from the neighbour `from`. `next_hop` tells which process of a member is connected.
+    /// Takes a message from the neighbour `from`. `next_hop` tells which process is connected over a link.
     pub(crate) fn handle(
         &mut self,
         now: Time,
-        from: Peer,
+        from: Adjacency,
         message: CircuitMessage,
-        next_hop: impl Fn(MemberId) -> Option<Peer>,
+        next_hop: impl Fn(LinkId) -> Option<Adjacency>,
     ) {
         match message {
             CircuitMessage::SetUp(set_up) => self.on_set_up(now, from, set_up, next_hop),
@@ -352,12 +349,13 @@ impl Circuits {
         }
     }
 
-    /// A neighbour's process is gone for good: everything that went over it is torn down.
-    pub(crate) fn on_neighbour_gone(&mut self, gone: Peer) {
+    /// A neighbour's process is gone for good, or its link is: everything that went over it is torn down.
+    pub(crate) fn on_neighbour_gone(&mut self, gone: Adjacency) {
         let touches = |circuit: &Circuit| circuit.previous == Some(gone) || circuit.next == Some(gone);
         let affected: Vec<CircuitId> =
             self.circuits.iter().filter(|(_, circuit)| touches(circuit)).map(|(id, _)| *id).collect();
-        let notice = self.notice(Cause::LinkDown, &format!("{} is gone", self.overlay.name(gone.member)));
+        let notice =
+            self.notice(Cause::LinkDown, &format!("{} is gone", self.overlay.name(gone.peer.member)));
         for id in affected {
             let other_side = |circuit: &Circuit| {
                 if circuit.next == Some(gone) { circuit.previous } else { circuit.next }
@@ -425,7 +423,7 @@ impl Circuits {
         }
     }
 
-    fn on_refusal(&mut self, from: Peer, id: CircuitId, notice: Notice) {
+    fn on_refusal(&mut self, from: Adjacency, id: CircuitId, notice: Notice) {
         if !self.is_neighbour_of(id, from, |circuit| circuit.next) {
             return;
         }
@@ -462,13 +460,13 @@ impl Circuits {
         self.expiry.remove(&(circuit.expires, id));
         circuit.labels.iter().for_each(|label| self.labels.remove(*label));
         if let Some(previous) = circuit.previous {
-            self.quotas.release(circuit.originator, previous.member);
+            self.quotas.release(circuit.originator, previous.peer.member);
         }
         Some(circuit)
     }
 
     /// Removes a circuit, tells the neighbour that `onward` names, and the node if the circuit ends here.
-    fn end_from(&mut self, id: CircuitId, onward: impl Fn(&Circuit) -> Option<Peer>, notice: Notice) {
+    fn end_from(&mut self, id: CircuitId, onward: impl Fn(&Circuit) -> Option<Adjacency>, notice: Notice) {
         let Some(circuit) = self.remove(id) else { return };
         self.counters.torn_down += 1;
         self.send_tear_down(onward(&circuit), id, &notice);
@@ -479,21 +477,26 @@ impl Circuits {
         }
     }
 
-    fn is_neighbour_of(&self, id: CircuitId, peer: Peer, side: impl Fn(&Circuit) -> Option<Peer>) -> bool {
-        self.circuits.get(&id).is_some_and(|circuit| side(circuit) == Some(peer))
+    fn is_neighbour_of(
+        &self,
+        id: CircuitId,
+        neighbour: Adjacency,
+        side: impl Fn(&Circuit) -> Option<Adjacency>,
+    ) -> bool {
+        self.circuits.get(&id).is_some_and(|circuit| side(circuit) == Some(neighbour))
     }
 
     fn notice(&self, cause: Cause, reason: &str) -> Notice {
         Notice { cause, by: self.overlay.name(self.me), reason: reason.to_owned() }
     }
 
-    fn send_refusal(&mut self, to: Option<Peer>, circuit: CircuitId, notice: Notice) {
+    fn send_refusal(&mut self, to: Option<Adjacency>, circuit: CircuitId, notice: Notice) {
         if let Some(to) = to {
             self.outbox.push_back((to, CircuitMessage::Refusal { circuit, notice }));
         }
     }
 
-    fn send_tear_down(&mut self, to: Option<Peer>, circuit: CircuitId, notice: &Notice) {
+    fn send_tear_down(&mut self, to: Option<Adjacency>, circuit: CircuitId, notice: &Notice) {
         if let Some(to) = to {
             self.outbox.push_back((to, CircuitMessage::TearDown { circuit, notice: notice.clone() }));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::admission::{Admitted, Rejection, admit};
 use super::labels::Charged;
 use super::{Circuit, CircuitEvent, CircuitHash, Circuits, Egress, LEAVING};
-use crate::overlay::{MemberId, Peer};
+use crate::overlay::{Adjacency, LinkId};
 use crate::time::Time;
 use crate::wire::circuit::{Cause, CircuitId, CircuitMessage, Hop, SetUp, SetUpBody};
 use crate::wire::hop::Label;
@@ -17,18 +17,18 @@ impl Circuits {
     pub(super) fn on_set_up(
         &mut self,
         now: Time,
-        from: Peer,
+        from: Adjacency,
         set_up: SetUp,
-        next_hop: impl Fn(MemberId) -> Option<Peer>,
+        next_hop: impl Fn(LinkId) -> Option<Adjacency>,
     ) {
-        let admitted = match self.admit(now, from.member, &set_up) {
+        let admitted = match self.admit(now, from, &set_up) {
             Ok(admitted) => admitted,
             Err(rejection) => return self.reject(from, &set_up, &rejection),
         };
         let id = admitted.body.circuit;
-        let next = admitted.next.map(&next_hop);
+        let next = admitted.next.map(|(_, link)| next_hop(link));
         if next == Some(None) {
-            let missing = admitted.next.map(|member| self.overlay.name(member)).unwrap_or_default();
+            let missing = admitted.next.map(|(member, _)| self.overlay.name(member)).unwrap_or_default();
             let notice = self.notice(Cause::LinkDown, &format!("{missing} is not connected to me"));
             return self.send_refusal(Some(from), id, notice);
         }
@@ -52,9 +52,9 @@ impl Circuits {
         }
     }
 
-    fn pass_on_set_up(&mut self, next: Peer, id: CircuitId, egress: Egress, set_up: SetUp) {
+    fn pass_on_set_up(&mut self, next: Adjacency, id: CircuitId, egress: Egress, set_up: SetUp) {
         let Some(circuit) = self.circuits.get(&id) else { return };
-        let charged = Charged { originator: circuit.originator, neighbour: next.member };
+        let charged = Charged { originator: circuit.originator, neighbour: next };
         let backward = self.labels.relay(egress, charged, circuit.body_hash.get());
         self.own_label(id, backward.label);
         self.outbox.push_back((next, CircuitMessage::SetUp(SetUp { backward, ..set_up })));
@@ -62,8 +62,8 @@ impl Circuits {
 
     /// Checks a set-up against the rules and the rates. A neighbour that sends too many does not even get their
     /// signatures checked.
-    fn admit(&mut self, now: Time, neighbour: MemberId, set_up: &SetUp) -> Result<Admitted, Rejection> {
-        let policing = &self.config.policing;
+    fn admit(&mut self, now: Time, from: Adjacency, set_up: &SetUp) -> Result<Admitted, Rejection> {
+        let (policing, neighbour) = (&self.config.policing, from.peer.member);
         let too_fast = |member, rate: Option<f64>| {
             Err(Rejection::TooFast(self.overlay.name(member), rate.unwrap_or_default()))
         };
@@ -71,7 +71,7 @@ impl Circuits {
             return too_fast(neighbour, policing.set_ups_per_neighbour);
         }
         let clock_s = self.calendar.seconds(now);
-        let admitted = admit(&self.overlay, self.me, &self.config, neighbour, set_up, clock_s)?;
+        let admitted = admit(&self.overlay, self.me, &self.config, from, set_up, clock_s)?;
         if !self.set_ups_by_originator.take(now, admitted.originator, 1.0) {
             return too_fast(admitted.originator, policing.set_ups_per_originator);
         }
@@ -87,16 +87,16 @@ impl Circuits {
     fn register(
         &mut self,
         now: Time,
-        from: Peer,
+        from: Adjacency,
         admitted: &Admitted,
-        next: Option<Peer>,
+        next: Option<Adjacency>,
     ) -> Result<(), Rejection> {
         let id = admitted.body.circuit;
         // Another member may draw the same number, on purpose.
         if self.circuits.contains_key(&id) {
             return Err(Rejection::Replayed);
         }
-        self.quotas.charge(&self.overlay, &self.config, admitted.originator, from.member)?;
+        self.quotas.charge(&self.overlay, &self.config, admitted.originator, from.peer.member)?;
         self.counters.admitted += 1;
         let asked = Duration::from_secs(admitted.body.lifetime_s.into());
         let entry = Circuit {
@@ -114,15 +114,22 @@ impl Circuits {
         Ok(())
     }
 
-    fn reject(&mut self, from: Peer, set_up: &SetUp, rejection: &Rejection) {
-        tracing::debug!(from = %self.overlay.name(from.member), %rejection, "set-up refused");
+    fn reject(&mut self, from: Adjacency, set_up: &SetUp, rejection: &Rejection) {
+        tracing::debug!(from = %self.overlay.name(from.peer.member), %rejection, "set-up refused");
         self.counters.refused += 1;
         if let Some(circuit) = SetUpBody::circuit_of(&set_up.signed) {
             self.send_refusal(Some(from), circuit, self.notice(Cause::Other, &rejection.to_string()));
         }
     }
 
-    pub(super) fn on_answer(&mut self, now: Time, from: Peer, id: CircuitId, payload: Vec<u8>, forward: Hop) {
+    pub(super) fn on_answer(
+        &mut self,
+        now: Time,
+        from: Adjacency,
+        id: CircuitId,
+        payload: Vec<u8>,
+        forward: Hop,
+    ) {
         let Some(circuit) = self.circuits.get(&id) else {
             // Our patience was over first. The member that answered must not keep the circuit for its lifetime.
             let notice = self.notice(Cause::Other, "the answer came too late");
@@ -132,13 +139,12 @@ impl Circuits {
             return;
         }
         let egress = circuit.egress(from, &forward);
-        if circuit.previous.is_none() {
+        let Some(previous) = circuit.previous else {
             self.prolong(now, id);
             self.events.push_back(CircuitEvent::Answered { circuit: id, payload, egress });
             return;
-        }
-        let neighbour = circuit.previous.map_or(self.me, |peer| peer.member);
-        let charged = Charged { originator: circuit.originator, neighbour };
+        };
+        let charged = Charged { originator: circuit.originator, neighbour: previous };
         let forward = self.labels.relay(egress, charged, circuit.body_hash.get());
         if let Some(previous) = self.extend(now, id, forward.label) {
             self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
@@ -146,7 +152,7 @@ impl Circuits {
     }
 
     /// Notes that a circuit was answered with a further label of ours; gives the neighbour towards the originator.
-    pub(super) fn extend(&mut self, now: Time, id: CircuitId, label: Label) -> Option<Peer> {
+    pub(super) fn extend(&mut self, now: Time, id: CircuitId, label: Label) -> Option<Adjacency> {
         let previous = self.circuits.get(&id)?.previous?;
         self.own_label(id, label);
         self.prolong(now, id);

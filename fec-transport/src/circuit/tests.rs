@@ -4,7 +4,7 @@ use super::labels::DropReason;
 use super::*;
 use crate::crypto::hop_tag;
 use crate::keys::encode_key;
-use crate::overlay::InstanceId;
+use crate::overlay::{InstanceId, Peer};
 use crate::wire::circuit::Hop;
 use crate::wire::hop::{HOP_HEADER, HopHeader, PacketType};
 
@@ -24,6 +24,11 @@ fn identity(number: usize) -> Identity {
 
 fn peer(number: usize) -> Peer {
     Peer { member: MemberId(number as u16), instance: InstanceId(1) }
+}
+
+/// A neighbour as it is seen at a member: the links of the row have the numbers of their earlier ends.
+fn over(at: usize, neighbour: usize) -> Adjacency {
+    Adjacency { peer: peer(neighbour), link: LinkId(at.min(neighbour) as u16) }
 }
 
 fn row(config: Config) -> Row {
@@ -51,9 +56,9 @@ impl Row {
     /// Sends the set-up of a circuit from the originator to the responder.
     fn originate(&mut self) -> CircuitId {
         let circuit = self.nodes[ORIGINATOR].draw_id();
-        let route = [0, 1, 2].map(MemberId);
+        let route = self.overlay.route_over(&[0, 1, 2].map(MemberId)).expect("they are in a row");
         let (now, identity) = (self.now, identity(ORIGINATOR));
-        self.nodes[ORIGINATOR].originate(now, &identity, circuit, &route, peer(RELAY), vec![7]);
+        self.nodes[ORIGINATOR].originate(now, &identity, circuit, &route, over(ORIGINATOR, RELAY), vec![7]);
         circuit
     }
 
@@ -63,14 +68,14 @@ impl Row {
         for (to, message) in &messages {
             let bytes = message.emit();
             let message = CircuitMessage::parse(bytes[0], &bytes[1..]).expect("its own message");
-            self.hear(usize::from(to.member.0), from, message);
+            self.hear(usize::from(to.peer.member.0), from, message);
         }
         messages.len()
     }
 
     fn hear(&mut self, at: usize, from: usize, message: CircuitMessage) {
-        let next_hop = |member: MemberId| Some(peer(usize::from(member.0)));
-        self.nodes[at].handle(self.now, peer(from), message, next_hop);
+        let next_hop = |link: LinkId| Some(over(at, if at == usize::from(link.0) { at + 1 } else { at - 1 }));
+        self.nodes[at].handle(self.now, over(at, from), message, next_hop);
     }
 
     fn settle(&mut self) {
@@ -139,7 +144,7 @@ fn hop_tags_cover_whole_bodies_at_relays_in_both_directions() {
         copy[HOP_HEADER] ^= 1;
         let labels = &mut row.nodes[RELAY].labels;
         assert_eq!(labels.decide(now, &mut copy), Verdict::Drop(DropReason::BadTag));
-        let forward = Verdict::Forward { to: peer(end), originator: peer(ORIGINATOR).member };
+        let forward = Verdict::Forward { to: over(RELAY, end), originator: peer(ORIGINATOR).member };
         assert_eq!(labels.decide(now, &mut packet), forward);
         let verdict = row.nodes[end].labels.decide(now, &mut packet);
         assert!(matches!(verdict, Verdict::Deliver(..)), "{verdict:?}");
@@ -178,7 +183,7 @@ fn a_neighbour_that_is_gone_is_told_to_the_other_side_with_the_link() {
     for (gone, told) in [(ORIGINATOR, RESPONDER), (RESPONDER, ORIGINATOR)] {
         let mut row = row(Config::default());
         row.established();
-        row.nodes[RELAY].on_neighbour_gone(peer(gone));
+        row.nodes[RELAY].on_neighbour_gone(over(RELAY, gone));
         row.settle();
         let CircuitEvent::Ended { notice: Some(notice), .. } = row.event(told) else { panic!("torn down") };
         assert_eq!((notice.cause, notice.by.as_str()), (Cause::LinkDown, "relay"));
@@ -284,9 +289,10 @@ fn set_ups_are_policed_when_the_config_says_so() {
 /// A set-up made by hand, with the member that signs it.
 fn forged(route: &[&str], time_s: u64, signer: usize) -> (CircuitId, CircuitMessage) {
     let circuit = CircuitId([9; 16]);
-    let route = route.iter().map(|name| (*name).to_owned()).collect();
+    let route: Vec<String> = route.iter().map(|name| (*name).to_owned()).collect();
+    let (links, payload) = (vec![String::new(); route.len() - 1], Vec::new());
     let signed =
-        SetUpBody { circuit, body_key: [1; 16], time_s, lifetime_s: 60, route, payload: Vec::new() }.emit();
+        SetUpBody { circuit, body_key: [1; 16], time_s, lifetime_s: 60, route, links, payload }.emit();
     let signature = identity(signer).sign(&signed);
     let backward = Hop { label: Label(1), key: [1; 16] };
     (circuit, CircuitMessage::SetUp(SetUp { signed, signature, backward }))
@@ -295,13 +301,19 @@ fn forged(route: &[&str], time_s: u64, signer: usize) -> (CircuitId, CircuitMess
 #[test]
 fn a_set_up_that_breaks_a_rule_is_refused_with_the_reason_and_leaves_nothing_behind() {
     let whole = ["client", "relay", "server"];
-    let rules: [(&[&str], u64, usize, &str); 6] = [
+    let rules: [(&[&str], u64, usize, &str); 7] = [
         (&whole, 1_000, RELAY, "the signature is not that of \"client\""),
         (&whole, 1_000 - 121, ORIGINATOR, "set the clocks"),
         (&whole, 1_000 + 121, ORIGINATOR, "set the clocks"),
         (&["client", "stranger", "relay"], 1_000, ORIGINATOR, "names \"stranger\""),
         (&["client", "relay", "client"], 1_000, ORIGINATOR, "visits \"client\" twice"),
-        (&["client", "server", "relay"], 1_000, ORIGINATOR, "does not lead from \"client\" to me"),
+        (
+            &["client", "server", "relay"],
+            1_000,
+            ORIGINATOR,
+            "over a link without a name, and my overlay file lists no",
+        ),
+        (&["server", "relay"], 1_000, RESPONDER, "does not lead from \"client\" to me"),
     ];
     for (route, time_s, signer, words) in rules {
         let mut row = row(Config::default());
@@ -309,7 +321,7 @@ fn a_set_up_that_breaks_a_rule_is_refused_with_the_reason_and_leaves_nothing_beh
         row.hear(RELAY, ORIGINATOR, message);
         let (to, answer) = row.nodes[RELAY].poll_message().expect("a refusal");
         let CircuitMessage::Refusal { circuit: refused, notice } = answer else { panic!("{answer:?}") };
-        assert_eq!((to, refused), (peer(ORIGINATOR), circuit));
+        assert_eq!((to, refused), (over(RELAY, ORIGINATOR), circuit));
         assert!(notice.reason.contains(words), "{}", notice.reason);
         assert_eq!(row.sizes(), EMPTY);
     }

@@ -8,6 +8,7 @@ use std::array;
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket as StdUdpSocket};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
@@ -16,9 +17,9 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use super::addresses::mapped;
 use super::outbox::{Call, Outbox};
 use super::send_thread::{Outgoing, SendThread};
+use super::sockets::mapped;
 use crate::run::{self, Ecn, Run};
 
 /// What is asked of the kernel for each direction: 20 ms at 3 Gbit/s, the longest that the driver's task may be kept
@@ -28,7 +29,7 @@ const SOCKET_BUFFER: usize = 8 * 1024 * 1024;
 /// The largest datagram that can be received, alone or with its GRO companions.
 const RECEIVE_BUFFER: usize = 65_536;
 
-/// What has passed the data plane's socket, in datagrams.
+/// What has passed the data plane's sockets, in datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DataCounts {
     /// Handed to the kernel.
@@ -45,6 +46,21 @@ pub struct DataCounts {
     pub receive_calls: u64,
     /// Thrown away on arrival because [`EndpointConfig::arrival_loss`](super::EndpointConfig::arrival_loss) says so.
     pub thrown_away: u64,
+}
+
+impl DataCounts {
+    /// With what has passed another socket.
+    pub(super) fn plus(self, other: DataCounts) -> DataCounts {
+        DataCounts {
+            sent: self.sent + other.sent,
+            without_address: self.without_address + other.without_address,
+            refused: self.refused + other.refused,
+            received: self.received + other.received,
+            send_calls: self.send_calls + other.send_calls,
+            receive_calls: self.receive_calls + other.receive_calls,
+            thrown_away: self.thrown_away + other.thrown_away,
+        }
+    }
 }
 
 /// Throws away datagrams that have arrived, each with the same probability: a lossy network where there is none.
@@ -137,12 +153,9 @@ impl DataSocket {
     }
 
     /// Waits until there is something to receive.
+    #[cfg(test)]
     pub(super) async fn readable(&self) {
-        if let Err(error) = self.socket.readable().await {
-            // Only when the runtime shuts down.
-            tracing::debug!(%error, "the data socket will not be readable again");
-            std::future::pending::<()>().await;
-        }
+        std::future::poll_fn(|context| self.poll_readable(context)).await;
     }
 
     /// Waits until a blocked socket takes datagrams again, or the thread beside the driver has room or is done.
@@ -154,6 +167,16 @@ impl DataSocket {
             tracing::debug!(%error, "the data socket will not be writable again");
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Whether there is something to receive; if not, the task is woken when there is.
+    pub(super) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.socket.poll_recv_ready(context).map(|ready| {
+            // Only when the runtime shuts down.
+            ready.unwrap_or_else(
+                |error| tracing::debug!(%error, "the data socket will not be readable again"),
+            );
+        })
     }
 
     /// Takes one batch from the kernel and gives each datagram to `take`. Says whether there was anything.
@@ -304,7 +327,7 @@ mod tests {
     use super::*;
     use crate::io::clock::Clock;
     use crate::io::testing::loopback;
-    use crate::overlay::{InstanceId, MemberId, Peer};
+    use crate::overlay::{Adjacency, InstanceId, LinkId, MemberId, Peer};
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -313,7 +336,8 @@ mod tests {
     }
 
     fn run(segment_size: usize) -> Run {
-        let to = Peer { member: MemberId(1), instance: InstanceId(1) };
+        let peer = Peer { member: MemberId(1), instance: InstanceId(1) };
+        let to = Adjacency { peer, link: LinkId(0) };
         Run { transmit: run::Transmit { to, segment_size, ecn: Ecn::default() }, seal: None }
     }
 

@@ -9,6 +9,7 @@
 //!
 //! A round is: wait for one of the inputs, feed it, then pass on what comes out until nothing more does.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::io;
 use std::sync::Arc;
@@ -18,19 +19,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep_until;
 
-use super::addresses::AddressBook;
 use super::clock::Clock;
 use super::codec_pool::CodecPool;
 use super::control::{ControlConfig, ControlEvent, ControlPlane};
-use super::data::{ArrivalLoss, DataCounts, DataSocket, Received};
+use super::data::{ArrivalLoss, DataCounts, Received};
+use super::data_plane::DataPlane;
 use super::drop_log::DropLog;
 use super::endpoint::{EndpointConfig, EndpointError, OperatingSystem, ReloadError, random};
-use super::sockets::Sockets;
+use super::sockets::{Local, Sockets, locals};
+use crate::addresses::{AddressBook, Slot};
 use crate::application::Application;
 use crate::crypto::random::Randomness;
 use crate::event::SessionId;
 use crate::node::{Ingress, Node};
-use crate::overlay::{Overlay, OverlayChange, Peer, Reach};
+use crate::overlay::{Adjacency, LinkId, Overlay, OverlayChange, Peer, Reach, Uplink};
 use crate::routes::job::Plan;
 use crate::run::{Run, Transmit};
 use crate::session::JobResult;
@@ -82,7 +84,7 @@ pub(super) struct Driver<A: Application, H> {
     /// Is told the application's outcomes.
     host: H,
     control: ControlPlane,
-    data: DataSocket,
+    data: DataPlane,
     addresses: AddressBook,
     /// Encodes and decodes beside this task.
     codecs: CodecPool,
@@ -101,7 +103,7 @@ pub(super) struct Driver<A: Application, H> {
 
 enum Wake<A: Application> {
     Control(ControlEvent),
-    Readable,
+    Readable(Slot),
     Writable,
     Request(Request<A>),
     Coded(JobResult),
@@ -123,18 +125,23 @@ impl<A: Application, H> Driver<A, H> {
         requests: mpsc::Receiver<Request<A>>,
         stop: oneshot::Receiver<()>,
     ) -> Result<Driver<A, H>, EndpointError> {
-        let EndpointConfig { overlay, identity, config, sockets, arrival_loss } = config;
+        let EndpointConfig { overlay, identity, config, sockets, uplinks, arrival_loss } = config;
         let arrival_loss = ArrivalLoss::new(arrival_loss, u64::from_be_bytes(random()?));
-        let sockets = sockets.map_or_else(|| Sockets::for_member(&overlay, own.member), Ok)?;
+        let mut bound: BTreeMap<Local, Sockets> =
+            uplinks.into_iter().map(|(uplink, it)| (Some(uplink), it)).collect();
+        bound.extend(sockets.map(|sockets| (None, sockets)));
         let control =
             ControlConfig { overlay: Arc::clone(&overlay), own, identity: identity.clone(), seed: random()? };
         let (clock, randomness) = (Clock::start(), Randomness::Source(Arc::new(OperatingSystem::new()?)));
-        Ok(Driver {
+        let mut data = DataPlane::new(arrival_loss);
+        let by_link = locals(&overlay, own.member);
+        let addresses = AddressBook::of(&overlay, own.member, |link| data.slot(&by_link[&link]));
+        let mut driver = Driver {
             app,
             host,
-            control: ControlPlane::start(sockets.control, control)?,
-            data: DataSocket::new(sockets.data, arrival_loss)?,
-            addresses: AddressBook::of(&overlay, own.member),
+            control: ControlPlane::new(control)?,
+            data,
+            addresses,
             codecs: CodecPool::new()?,
             planning: JoinSet::new(),
             buffer: Vec::new(),
@@ -144,15 +151,45 @@ impl<A: Application, H> Driver<A, H> {
             stop,
             drops: DropLog::default(),
             closing_until: None,
-        })
+        };
+        driver.open_sockets(bound)?;
+        Ok(driver)
+    }
+
+    /// Opens the sockets that this member's links need and that are not open yet; takes those that are `bound`.
+    fn open_sockets(&mut self, mut bound: BTreeMap<Local, Sockets>) -> Result<(), EndpointError> {
+        let (overlay, member) = (self.node.shared_overlay(), self.node.member());
+        let mut needed: BTreeSet<Local> = locals(&overlay, member).into_values().collect();
+        if needed.is_empty() {
+            needed.insert(None);
+        }
+        for local in
+            needed.into_iter().filter(|local| self.data.local_addr(local).is_none()).collect::<Vec<_>>()
+        {
+            let sockets = bound.remove(&local);
+            let sockets = sockets.map_or_else(|| Sockets::for_local(&overlay, member, &local), Ok)?;
+            self.data.open(&local, sockets.data)?;
+            self.control.open(local, sockets.control)?;
+        }
+        self.control.dial_neighbours().map_err(EndpointError::from)
     }
 
     /// Where its sockets are bound.
     ///
     /// # Errors
     /// What the operating system says.
-    pub(super) fn local_addresses(&self) -> io::Result<Reach> {
-        Ok(Reach { control: self.control.local_addr()?, data: self.data.local_addr()? })
+    pub(super) fn local_addresses(&self) -> io::Result<(Reach, BTreeMap<Uplink, Reach>)> {
+        let mut own = None;
+        let mut uplinks = BTreeMap::new();
+        for (local, control) in self.control.local_addresses()? {
+            let Some(data) = self.data.local_addr(&local) else { continue };
+            let reach = Reach { control, data };
+            // The pair for links without an uplink comes first.
+            own = own.or(Some(reach));
+            uplinks.extend(local.map(|uplink| (uplink, reach)));
+        }
+        let none = || io::Error::new(io::ErrorKind::NotFound, "no socket is open");
+        Ok((own.ok_or_else(none)?, uplinks))
     }
 }
 
@@ -185,8 +222,8 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             event = control.next_event() => Wake::Control(event),
             Some(result) = codecs.next() => Wake::Coded(result),
             Some(Ok(plan)) = planning.join_next() => Wake::Planned(plan),
-            () = data.readable() => Wake::Readable,
-            () = data.writable(), if data.is_blocked() || is_closing && !data.is_idle() => Wake::Writable,
+            slot = data.readable() => Wake::Readable(slot),
+            () = data.writable(), if data.is_waiting() || is_closing && !data.is_idle() => Wake::Writable,
             Some(request) = requests.recv() => Wake::Request(request),
             _ = stop, if closing_until.is_none() => Wake::Stop,
             () = due => Wake::Due,
@@ -194,11 +231,12 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         }
     }
 
-    fn deadline(&self) -> Option<tokio::time::Instant> {
+    fn deadline(&mut self) -> Option<tokio::time::Instant> {
         let times = [self.node.next_timeout(), self.app.next_timeout(), self.closing_until];
         let mut earliest = times.into_iter().flatten().min()?;
-        if self.data.is_blocked() {
-            earliest = earliest.max(self.clock.now() + BLOCKED_PAUSE);
+        let now = self.clock.now();
+        if self.data.holds_back(now) {
+            earliest = earliest.max(now + BLOCKED_PAUSE);
         }
         Some(self.clock.instant(earliest))
     }
@@ -208,7 +246,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         self.node.set_calendar(now, Clock::calendar());
         match wake {
             Wake::Control(event) => self.feed_control(now, event),
-            Wake::Readable => self.feed_datagrams(),
+            Wake::Readable(slot) => self.feed_datagrams(slot),
             Wake::Writable => self.data.flush(),
             Wake::Request(request) => self.feed_requests(now, request),
             Wake::Coded(result) => self.node.handle_job(now, result),
@@ -230,37 +268,44 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
 
     fn feed_control_event(&mut self, now: Time, event: ControlEvent) {
         match event {
-            ControlEvent::Up(peer) => {
-                self.log(peer, "a neighbour is connected");
-                self.node.neighbour_up(now, peer);
+            ControlEvent::Up(neighbour) => {
+                self.log(neighbour, "a neighbour is connected");
+                self.node.neighbour_up(now, neighbour);
             }
-            ControlEvent::Message(peer, message) => {
-                self.node.handle_control(now, peer, &message);
+            ControlEvent::Message(neighbour, message) => {
+                self.node.handle_control(now, neighbour, &message);
                 self.addresses.take_answers(&mut self.node);
             }
-            ControlEvent::Down(peer) => {
-                self.log(peer, "a neighbour is no longer connected");
-                self.node.neighbour_down(now, peer);
+            ControlEvent::Down(neighbour) => {
+                self.log(neighbour, "a neighbour is no longer connected");
+                self.node.neighbour_down(now, neighbour);
             }
         }
     }
 
-    fn log(&self, peer: Peer, news: &str) {
-        let neighbour = self.node.overlay().name(peer.member);
-        tracing::info!(neighbour, instance = format_args!("{:016x}", peer.instance.0), "{news}");
+    fn log(&self, Adjacency { peer, link }: Adjacency, news: &str) {
+        let overlay = self.node.overlay();
+        let neighbour = overlay.name(peer.member);
+        let link = Some(overlay.link(link).name.as_str()).filter(|name| !name.is_empty());
+        tracing::info!(neighbour, link, instance = format_args!("{:016x}", peer.instance.0), "{news}");
     }
 
     /// The node hears when each datagram came, not when this task came to it: what arrives while the process is kept
     /// from running would otherwise look like a queue on the way. But its time never goes back.
-    fn feed_datagrams(&mut self) {
+    fn feed_datagrams(&mut self, slot: Slot) {
         let Driver { clock, data, node, addresses, .. } = self;
         let (mut batch, mut challenges) = (None, Vec::new());
-        data.receive(|Received { from, ecn, noted, datagram }| {
+        data.receive(slot, |from, Received { ecn, noted, datagram, .. }| {
             let arrival = batch.get_or_insert_with(|| clock.batch()).arrival(noted).max(node.now());
-            if let Ingress::Greeted(peer) = node.handle_marked_datagram(arrival, ecn, datagram)
-                && let Some(challenge) = addresses.on_greeting(arrival, node, peer, from)
-            {
-                challenges.push((Transmit::unmarked(peer, challenge.len()), from, challenge));
+            let (whom, challenge) = match node.handle_marked_datagram(arrival, ecn, datagram) {
+                Ingress::Consumed => return,
+                Ingress::Greeted(neighbour) => {
+                    (neighbour, addresses.on_greeting(arrival, node, neighbour, from))
+                }
+                Ingress::Heard(neighbour) => (neighbour, addresses.on_heard(arrival, node, neighbour, from)),
+            };
+            if let Some(challenge) = challenge {
+                challenges.push((Transmit::unmarked(whom, challenge.len()), from, challenge));
             }
         });
         for (transmit, from, mut challenge) in challenges {
@@ -292,8 +337,11 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     fn reload(&mut self, now: Time, newer: &Overlay) -> Result<OverlayChange, ReloadError> {
         let change = self.node.reload(now, newer)?;
         let overlay = self.node.shared_overlay();
-        self.addresses.reload(&overlay, self.node.member());
-        self.control.reload(overlay).map_err(EndpointError::from)?;
+        let by_link = locals(&overlay, self.node.member());
+        let data = &mut self.data;
+        self.addresses.reload(&overlay, self.node.member(), |link: LinkId| data.slot(&by_link[&link]));
+        self.control.reload(overlay);
+        self.open_sockets(BTreeMap::new())?;
         Ok(change)
     }
 
@@ -356,7 +404,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
 
     fn pass_on_datagrams(&mut self, now: Time) -> bool {
         let (mut runs, mut queued) = (0, 0);
-        if self.data.is_blocked() {
+        if self.data.holds_back(now) {
             return false;
         }
         while runs < MAX_BATCH && queued < MAX_QUEUED && self.data.has_room() {

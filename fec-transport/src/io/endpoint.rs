@@ -1,5 +1,6 @@
 //! A member's process on the network.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::config::{Config, ConfigError};
 use crate::crypto::random::RandomSource;
 use crate::keys::{Identity, encode_key};
 use crate::node::Node;
-use crate::overlay::{InstanceId, MemberId, Overlay, OverlayChange, Peer, Reach, SuccessionError};
+use crate::overlay::{InstanceId, MemberId, Overlay, OverlayChange, Peer, Reach, SuccessionError, Uplink};
 
 /// Commands and questions that may wait for the driver. Callers with further ones wait until there is room.
 const MAX_WAITING_REQUESTS: usize = 256;
@@ -32,8 +33,11 @@ pub struct EndpointConfig {
     pub identity: Identity,
     /// The node's limits and policies.
     pub config: Config,
-    /// Sockets that are bound already. By default (none) those of [`Sockets::for_member`].
+    /// Sockets that are bound already, for the links that name no uplink of this member. By default (none) those of
+    /// [`Sockets::for_member`].
     pub sockets: Option<Sockets>,
+    /// The same for uplinks that links name. By default (none) those of [`Sockets::for_uplink`].
+    pub uplinks: BTreeMap<Uplink, Sockets>,
     /// The share of arriving datagrams that is thrown away, in [0, 1]: for experiments on a network without loss.
     /// Default 0.
     pub arrival_loss: f64,
@@ -105,6 +109,7 @@ pub struct Endpoint<A: Application> {
     driver: JoinSet<A>,
     own: Peer,
     addresses: Reach,
+    uplinks: BTreeMap<Uplink, Reach>,
 }
 
 /// Reaches the application of an [`Endpoint`] from anywhere.
@@ -121,7 +126,8 @@ pub struct Commands<A: Application> {
 impl EndpointConfig {
     /// The member of `overlay` that `identity` is, at its addresses, with the default limits and policies.
     pub fn new(overlay: Arc<Overlay>, identity: Identity) -> EndpointConfig {
-        EndpointConfig { overlay, identity, config: Config::default(), sockets: None, arrival_loss: 0.0 }
+        let (config, uplinks) = (Config::default(), BTreeMap::new());
+        EndpointConfig { overlay, identity, config, sockets: None, uplinks, arrival_loss: 0.0 }
     }
 }
 
@@ -146,10 +152,10 @@ impl<A: Application + Send + 'static> Endpoint<A> {
         let (requests, waiting) = mpsc::channel(MAX_WAITING_REQUESTS);
         let (stop, stopped) = oneshot::channel();
         let driver = Driver::new(config, own, app, host, waiting, stopped)?;
-        let addresses = driver.local_addresses()?;
+        let (addresses, uplinks) = driver.local_addresses()?;
         let mut task = JoinSet::new();
         task.spawn(driver.run());
-        Ok(Endpoint { handle: Handle { requests }, stop, driver: task, own, addresses })
+        Ok(Endpoint { handle: Handle { requests }, stop, driver: task, own, addresses, uplinks })
     }
 
     /// Closes the sessions and the control connections, lets the farewells out, and gives the application back. Takes
@@ -178,9 +184,14 @@ impl<A: Application> Endpoint<A> {
         self.own
     }
 
-    /// Where the sockets are bound.
+    /// Where the sockets are bound: those for links that name no uplink; if all do, those of the first one.
     pub fn addresses(&self) -> Reach {
         self.addresses
+    }
+
+    /// Where the sockets of the uplinks are bound, those that there were when the endpoint started.
+    pub fn uplinks(&self) -> &BTreeMap<Uplink, Reach> {
+        &self.uplinks
     }
 }
 

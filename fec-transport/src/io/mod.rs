@@ -19,11 +19,11 @@
 //! # }
 //! ```
 
-mod addresses;
 mod clock;
 mod codec_pool;
 mod control;
 mod data;
+mod data_plane;
 mod driver;
 mod drop_log;
 mod endpoint;

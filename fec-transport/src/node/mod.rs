@@ -29,7 +29,7 @@ use crate::crypto::random::{Random, Randomness};
 use crate::event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
 use crate::neighbour::{NeighbourStatus, Neighbours};
-use crate::overlay::{InstanceId, MemberId, Overlay, OverlayChange, Peer, SuccessionError};
+use crate::overlay::{Adjacency, InstanceId, MemberId, Overlay, OverlayChange, Peer, SuccessionError};
 use crate::routes::dialler::Dialler;
 use crate::routes::job::{Plan, PlanJob, Purpose};
 use crate::routes::plan::is_reachable;
@@ -51,7 +51,11 @@ pub enum Ingress {
     /// It was a valid greeting of this neighbour. Where it came from is where the neighbour says that it is, and may be
     /// anybody's address: it is [challenged](Node::challenge), unless it is known already, or the overlay file fixes
     /// one; then the greeting is [confirmed](Node::confirm_greeting).
-    Greeted(Peer),
+    Greeted(Adjacency),
+    /// It was taken or dropped, and it is a packet of this neighbour, newer than all before it along its circuit. If it
+    /// comes from another address than the one that is known, the neighbour may have moved, or a translator between has
+    /// changed its port: it is [challenged](Node::challenge) there.
+    Heard(Adjacency),
 }
 
 /// A node; see the [module](self).
@@ -141,36 +145,37 @@ impl Node {
 
     // --- control plane -----------------------------------------------------------------------------------------
 
-    /// A control connection to a process of a neighbour is up; its identity is proven.
-    pub fn neighbour_up(&mut self, now: Time, peer: Peer) {
+    /// A control connection to a process of a neighbour is up, over this link; its identity is proven.
+    pub fn neighbour_up(&mut self, now: Time, neighbour: Adjacency) {
         self.now = now;
-        if self.overlay.link_between(self.me.member, peer.member).is_none() {
+        let member = neighbour.peer.member;
+        if !self.overlay.links_between(self.me.member, member).contains(&neighbour.link) {
             return;
         }
-        let is_known = self.neighbours.greets_with(peer).is_some();
-        let (all, of_member) = (self.neighbours.count(), self.neighbours.count_of(peer.member));
+        let is_known = self.neighbours.greets_with(neighbour).is_some();
+        let (all, of_member) = (self.neighbours.count(), self.neighbours.count_of(member));
         if !is_known && !has_place(self.config.limits.neighbours, all, of_member) {
-            tracing::warn!(member = %self.overlay.name(peer.member), "too many neighbours are connected");
+            tracing::warn!(member = %self.overlay.name(member), "too many neighbours are connected");
             return;
         }
-        let gone = self.neighbours.up(now, &self.overlay, peer);
+        let gone = self.neighbours.up(now, &self.overlay, neighbour);
         self.give_up(&gone);
-        self.offer_greeting(peer);
+        self.offer_greeting(neighbour);
         self.handle_circuit_events();
-        self.dialler.hurry(now, peer.member);
+        self.dialler.hurry(now, neighbour.link);
         self.handle_dialler_timeout();
     }
 
-    /// The control connection to a process of a neighbour broke.
-    pub fn neighbour_down(&mut self, now: Time, peer: Peer) {
+    /// The control connection to a process of a neighbour broke over this link.
+    pub fn neighbour_down(&mut self, now: Time, neighbour: Adjacency) {
         self.now = now;
-        self.neighbours.down(now, peer);
+        self.neighbours.down(now, neighbour);
     }
 
     /// Takes a control message of a neighbour. One that is malformed is dropped: it can only be a fault of the
     /// neighbour's, and what it was about times out. A message from a process that is not [up](Self::neighbour_up) is
     /// dropped, too.
-    pub fn handle_control(&mut self, now: Time, from: Peer, message: &[u8]) {
+    pub fn handle_control(&mut self, now: Time, from: Adjacency, message: &[u8]) {
         self.now = now;
         if !self.neighbours.is_up(from) {
             return;
@@ -178,14 +183,14 @@ impl Node {
         if let Err(malformed) = self.take_control(from, message)
             && let Some(so_far) = self.neighbours.note_malformed()
         {
-            let from = self.overlay.name(from.member);
+            let from = self.overlay.name(from.peer.member);
             tracing::warn!(%from, %malformed, so_far, "control message dropped");
         }
         self.handle_circuit_events();
     }
 
     /// The next control message to send, and to whom.
-    pub fn poll_control(&mut self) -> Option<(Peer, Vec<u8>)> {
+    pub fn poll_control(&mut self) -> Option<(Adjacency, Vec<u8>)> {
         while let Some((to, message)) = self.circuits.poll_message() {
             self.neighbours.send(to, message.emit());
         }
@@ -207,7 +212,9 @@ impl Node {
         if self.neighbours.on_challenge(datagram) {
             return Ingress::Consumed;
         }
-        match self.circuits.labels_mut().decide(now, datagram) {
+        let verdict = self.circuits.labels_mut().decide(now, datagram);
+        let heard = self.circuits.labels().heard();
+        match verdict {
             Verdict::Forward { to, originator } => {
                 if !self.relayed.push(originator, to, ecn, datagram) {
                     self.circuits.labels_mut().note_full_queue();
@@ -217,28 +224,28 @@ impl Node {
                 self.sessions.on_datagram(now, circuit, &header, datagram);
                 self.bury_sessions();
             }
-            Verdict::Greeted(peer) => return Ingress::Greeted(peer),
+            Verdict::Greeted(neighbour) => return Ingress::Greeted(neighbour),
             Verdict::Drop(_) => {}
         }
-        Ingress::Consumed
+        heard.map_or(Ingress::Consumed, Ingress::Heard)
     }
 
     /// Appends a challenge of 24 bytes to `datagram`, as many as a greeting has, to be sent to the address from which
-    /// `peer` has greeted, and gives its number. The address is the neighbour's once
+    /// `neighbour` has greeted, and gives its number. The address is the neighbour's once
     /// [`poll_challenge_answer`](Self::poll_challenge_answer) gives that number. Gives `None` if it does not greet us.
-    pub fn challenge(&mut self, peer: Peer, datagram: &mut Vec<u8>) -> Option<u64> {
-        let label = self.neighbours.greets_with(peer)?;
+    pub fn challenge(&mut self, neighbour: Adjacency, datagram: &mut Vec<u8>) -> Option<u64> {
+        let label = self.neighbours.greets_with(neighbour)?;
         self.circuits.labels_mut().challenge(label, datagram)
     }
 
     /// The next number of a challenge that a neighbour has answered; called until it gives nothing.
-    pub fn poll_challenge_answer(&mut self) -> Option<(Peer, u64)> {
+    pub fn poll_challenge_answer(&mut self) -> Option<(Adjacency, u64)> {
         self.neighbours.poll_answer()
     }
 
     /// Tells a neighbour that it is known where it is; until then it greets us again and again.
-    pub fn confirm_greeting(&mut self, peer: Peer) {
-        self.neighbours.send(peer, vec![control_type::GREETED]);
+    pub fn confirm_greeting(&mut self, neighbour: Adjacency) {
+        self.neighbours.send(neighbour, vec![control_type::GREETED]);
     }
 
     /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.
@@ -438,8 +445,8 @@ impl Node {
         self.replan_sessions();
         self.circuits.succeed(Arc::clone(&self.overlay));
         self.handle_circuit_events();
-        let (overlay, me) = (&self.overlay, self.me.member);
-        let gone = self.neighbours.revoke(|member| overlay.link_between(me, member).is_some());
+        let overlay = &self.overlay;
+        let gone = self.neighbours.revoke(|link| overlay.contains_link(link));
         self.give_up(&gone);
         self.handle_circuit_events();
         self.sessions.recount_links(&self.overlay);

@@ -10,7 +10,7 @@ use super::sessions::{Acceptance, Declined, HOPELESS, Hopeless};
 use crate::circuit::{CircuitEvent, Egress};
 use crate::event::{CloseReason, Event, SessionId};
 use crate::neighbour::Gone;
-use crate::overlay::{LinkId, MemberId, Peer};
+use crate::overlay::{Adjacency, LinkId, MemberId, Route};
 use crate::routes::detour::Health;
 use crate::routes::dialler::{Action, Attempt, Established, Loss};
 use crate::routes::job::Purpose;
@@ -27,7 +27,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 struct Offer {
     circuit: CircuitId,
     originator: MemberId,
-    route: Vec<MemberId>,
+    route: Route,
     egress: Egress,
 }
 
@@ -96,7 +96,7 @@ impl Node {
     /// allowed, and ends if there are none.
     pub(super) fn follow_plan(&mut self, session: SessionId, plan: Vec<PlannedRoute>) {
         let overlay = &self.overlay;
-        let is_allowed = |route: &[_]| overlay.allows_route(route);
+        let is_allowed = |route: &Route| overlay.allows_route(route);
         if !self.dialler.replan(self.now, session, plan, is_allowed) {
             self.revoke(session);
         }
@@ -182,7 +182,11 @@ impl Node {
     }
 
     fn set_up(&mut self, attempt: &Attempt) {
-        let first_hop = attempt.planned.members.get(1).and_then(|member| self.neighbours.process_of(*member));
+        let route = &attempt.planned.route;
+        let first_link = route.links().first().copied();
+        let next = route.members().get(1).copied();
+        let first_hop =
+            first_link.zip(next).and_then(|(link, member)| self.neighbours.process_over(link, member));
         let circuit = self.circuits.draw_id();
         let (payload, handshake) = match attempt.opens {
             true => {
@@ -192,11 +196,10 @@ impl Node {
             false => (self.sessions.join(attempt), None),
         };
         let (Some(first_hop), Some(payload)) = (first_hop, payload) else {
-            let link = self.link_after(&attempt.planned.members, 0).filter(|_| first_hop.is_none());
+            let link = first_link.filter(|_| first_hop.is_none());
             let health = link.map_or(Health::Unknown, Health::DeadAt);
             return self.dialler.failed(self.now, attempt, health, &self.config.routing);
         };
-        let route = &attempt.planned.members;
         self.circuits.originate(
             self.now,
             self.sessions.identity(),
@@ -221,8 +224,8 @@ impl Node {
             let refusal = CloseReason::Refused { by: self.overlay.name(member), reason: reason.to_owned() };
             return self.give_up_opening(session, refusal);
         }
-        let links = self.overlay.route_links(&planned.members);
-        let path = Path::new(path, planned.members, links, planned.share, egress, self.now);
+        let links = self.overlay.crossed(planned.route.links());
+        let path = Path::new(path, planned.route, links, planned.share, egress, self.now);
         self.sessions.carry(circuit, session, path);
         self.bury_sessions();
         self.handle_dialler_timeout();
@@ -252,16 +255,11 @@ impl Node {
         if notice.cause != Cause::LinkDown {
             return Health::Unknown;
         }
-        let members = self.dialler.members_of(circuit);
+        let Some(route) = self.dialler.route_of(circuit) else { return Health::Dead };
         let told_by = self.overlay.find(&notice.by);
-        let place = members.iter().position(|member| Some(*member) == told_by);
-        let link = place.and_then(|place| self.link_after(members, place));
+        let place = route.members().iter().position(|member| Some(*member) == told_by);
+        let link = place.and_then(|place| route.links().get(place).copied());
         link.map_or(Health::Dead, Health::DeadAt)
-    }
-
-    /// The link from a place of a route onwards.
-    fn link_after(&self, members: &[MemberId], place: usize) -> Option<LinkId> {
-        self.overlay.link_between(*members.get(place)?, *members.get(place + 1)?)
     }
 
     // --- circuits that end here --------------------------------------------------------------------------------
@@ -296,8 +294,8 @@ impl Node {
         let Offer { circuit, originator, route, egress } = offer;
         let Acceptance { session, path, share, answer } =
             self.sessions.answer(self.now, &self.overlay, originator, payload)?;
-        let back: Vec<MemberId> = route.into_iter().rev().collect();
-        let links = self.overlay.route_links(&back);
+        let back = route.reversed();
+        let links = self.overlay.crossed(back.links());
         let path = Path::new(path, back, links, share.to_fraction(), egress, self.now);
         let is_carried = self.sessions.carry(circuit, session, path);
         self.bury_sessions();
@@ -331,7 +329,7 @@ impl Node {
 
     // --- neighbours --------------------------------------------------------------------------------------------
 
-    pub(super) fn take_control(&mut self, from: Peer, message: &[u8]) -> Result<(), Malformed> {
+    pub(super) fn take_control(&mut self, from: Adjacency, message: &[u8]) -> Result<(), Malformed> {
         let (message_type, body) = message.split_first().ok_or(Malformed::new("control message"))?;
         match *message_type {
             control_type::GREETING_KEY => {
@@ -344,32 +342,32 @@ impl Node {
             }
             other => {
                 let message = CircuitMessage::parse(other, body)?;
-                let neighbours = &self.neighbours;
-                self.circuits.handle(self.now, from, message, |member| neighbours.process_of(member));
+                let (neighbours, overlay, me) = (&self.neighbours, &self.overlay, self.me.member);
+                let over = |link: LinkId| neighbours.process_over(link, overlay.link(link).other_end(me)?);
+                self.circuits.handle(self.now, from, message, over);
             }
         }
         Ok(())
     }
 
     /// As the acceptor of the connection, tells the dialler with what to greet us.
-    pub(super) fn offer_greeting(&mut self, peer: Peer) {
-        let Some(link) = self.overlay.link_between(self.me.member, peer.member) else { return };
-        if self.overlay.dialler(link) == self.me.member {
+    pub(super) fn offer_greeting(&mut self, neighbour: Adjacency) {
+        if self.overlay.dialler(neighbour.link) == self.me.member {
             return;
         }
-        if let Some(old) = self.neighbours.greets_with(peer) {
+        if let Some(old) = self.neighbours.greets_with(neighbour) {
             self.circuits.labels_mut().remove(old);
         }
-        let hop = self.circuits.labels_mut().greeting(peer);
-        self.neighbours.set_greets_with(peer, hop.label);
-        self.neighbours.send(peer, GreetingKey { label: hop.label, hop_key: hop.key }.emit());
+        let hop = self.circuits.labels_mut().greeting(neighbour);
+        self.neighbours.set_greets_with(neighbour, hop.label);
+        self.neighbours.send(neighbour, GreetingKey { label: hop.label, hop_key: hop.key }.emit());
     }
 
     /// Gives up what went over processes that are gone.
     pub(super) fn give_up(&mut self, gone: &[Gone]) {
-        for Gone { peer, label } in gone {
+        for Gone { neighbour, label } in gone {
             label.iter().for_each(|label| self.circuits.labels_mut().remove(*label));
-            self.circuits.on_neighbour_gone(*peer);
+            self.circuits.on_neighbour_gone(*neighbour);
         }
     }
 }

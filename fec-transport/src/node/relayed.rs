@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::overlay::{MemberId, Peer};
+use crate::overlay::{Adjacency, MemberId};
 use crate::run::{Ecn, Transmit};
 use crate::shares::Shares;
 
@@ -47,7 +47,7 @@ struct Line {
 
 #[derive(Debug)]
 struct WaitingRun {
-    to: Peer,
+    to: Adjacency,
     segment_size: usize,
     ecn: Ecn,
     bytes: Vec<u8>,
@@ -70,7 +70,7 @@ impl Relayed {
     }
 
     /// Adds a datagram of a circuit that `originator` set up; false if there is no room for it.
-    pub(super) fn push(&mut self, originator: MemberId, to: Peer, ecn: Ecn, datagram: &[u8]) -> bool {
+    pub(super) fn push(&mut self, originator: MemberId, to: Adjacency, ecn: Ecn, datagram: &[u8]) -> bool {
         if self.memory.available(originator) < (datagram.len() + RUN_COST) as u64 {
             return false;
         }
@@ -127,7 +127,7 @@ impl WaitingRun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::overlay::{InstanceId, MemberId};
+    use crate::overlay::{InstanceId, LinkId, MemberId, Peer};
     use proptest::prelude::*;
 
     const MARK: Ecn = Ecn::from_bits(2);
@@ -135,11 +135,12 @@ mod tests {
     const A: MemberId = MemberId(1);
     const B: MemberId = MemberId(2);
 
-    fn peer(number: u16) -> Peer {
-        Peer { member: MemberId(number), instance: InstanceId(0) }
+    fn peer(number: u16) -> Adjacency {
+        let peer = Peer { member: MemberId(number), instance: InstanceId(0) };
+        Adjacency { peer, link: LinkId(number) }
     }
 
-    fn drain(relayed: &mut Relayed) -> Vec<(Peer, usize, Vec<u8>)> {
+    fn drain(relayed: &mut Relayed) -> Vec<(Adjacency, usize, Vec<u8>)> {
         let mut runs = Vec::new();
         let mut buffer = Vec::new();
         while let Some(Transmit { to, segment_size, ecn }) = relayed.pop(&mut buffer) {
@@ -159,7 +160,7 @@ mod tests {
         }
         let runs = drain(&mut relayed);
         assert_eq!(
-            runs.iter().map(|(to, size, bytes)| (to.member.0, *size, bytes.len())).collect::<Vec<_>>(),
+            runs.iter().map(|(to, size, bytes)| (to.peer.member.0, *size, bytes.len())).collect::<Vec<_>>(),
             [(1, 1_400, 28_000), (2, 1_300, 26_000)]
         );
         assert!(relayed.is_empty());
@@ -259,10 +260,10 @@ mod tests {
             }
             let runs = drain(&mut relayed);
             prop_assert!(runs.iter().all(|(_, _, bytes)| bytes.len() <= MAX_RUN));
-            let cut = |(to, size, bytes): &(Peer, usize, Vec<u8>)| {
+            let cut = |(to, size, bytes): &(Adjacency, usize, Vec<u8>)| {
                 bytes.chunks(*size).map(|datagram| (*to, datagram.to_vec())).collect::<Vec<_>>()
             };
-            let mut popped: Vec<(Peer, Vec<u8>)> = runs.iter().flat_map(cut).collect();
+            let mut popped: Vec<(Adjacency, Vec<u8>)> = runs.iter().flat_map(cut).collect();
             popped.sort_by_key(|(to, _)| *to);
             pushed.sort_by_key(|(to, _)| *to);
             prop_assert_eq!(popped, pushed);

@@ -1,12 +1,15 @@
 //! Reading an overlay file: what stands in it, and what can be wrong with it.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
 
-use super::{Link, MAX_ENTRIES, Member, MemberId, Overlay, Reach, RelayFor, Site, ends, link_id, member_id};
+use super::{
+    Link, LinkId, MAX_ENTRIES, Member, MemberId, Overlay, Reach, RelayFor, Site, Uplink, ends, link_id,
+    member_id, title,
+};
 use crate::keys::{PublicKeys, decode_key};
 use crate::limits::MAX_NAME;
 
@@ -40,11 +43,43 @@ struct MemberEntry {
 struct LinkEntry {
     a: String,
     b: String,
+    #[serde(default)]
+    name: String,
     capacity_mbit: Option<f64>,
     delay_ms: Option<f64>,
     loss: Option<f64>,
+    a_from: Option<String>,
+    b_from: Option<String>,
+    a_at: Option<At>,
+    b_at: Option<At>,
+    /// What files said before links had uplinks: where `b` is reached.
     a_to_b: Option<Reach>,
+    /// Where `a` is reached.
     b_to_a: Option<Reach>,
+}
+
+/// Where a member is reached over a link.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected an address, as \"192.0.2.7\", or one with a port for each plane, as { control = \"192.0.2.7:7000\", \
+                 data = \"192.0.2.7:7001\" }"
+)]
+enum At {
+    /// At the ports that the member has.
+    Host(IpAddr),
+    /// There.
+    Ports(Reach),
+}
+
+/// One end of a link as its entry has it.
+struct End<'a> {
+    member: MemberId,
+    /// The keys that speak of it.
+    keys: [&'static str; 3],
+    at: Option<At>,
+    reach: Option<Reach>,
+    from: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -86,13 +121,20 @@ pub enum OverlayError {
         /// The member listed later.
         second: String,
     },
-    /// A link is listed twice.
-    #[error("link {a} – {b} is listed twice; one entry serves both directions")]
-    DuplicateLink {
-        /// One end.
-        a: String,
-        /// The other end.
-        b: String,
+    /// A link is listed twice, or two links between the same members are not told apart.
+    #[error(
+        "link {0} is listed twice; one entry serves both directions, and parallel links have a `name` each"
+    )]
+    DuplicateLink(String),
+    /// Two keys say the same thing of a link.
+    #[error("{place}: {newer} and {older} both say where that member is reached; leave {older} out")]
+    SaidTwice {
+        /// Which link.
+        place: String,
+        /// One key.
+        newer: &'static str,
+        /// The other key, which earlier files had.
+        older: &'static str,
     },
     /// A link leads from a member to itself.
     #[error("link {0} – {0} leads from a member to itself")]
@@ -110,13 +152,8 @@ pub enum OverlayError {
         expected: &'static str,
     },
     /// Nobody can open the control connection of a link.
-    #[error("link {a} – {b}: neither end has a control address, so neither can reach the other")]
-    Unreachable {
-        /// One end.
-        a: String,
-        /// The other end.
-        b: String,
-    },
+    #[error("link {0}: neither end has a control address, so neither can reach the other")]
+    Unreachable(String),
 }
 
 impl Overlay {
@@ -138,7 +175,8 @@ impl Overlay {
         overlay.refuse_shared_keys()?;
         for entry in file.link {
             let link = overlay.link_from(entry)?;
-            overlay.by_ends.insert(ends(link.a, link.b), link_id(overlay.links.len()));
+            let parallel = overlay.by_ends.entry(ends(link.a, link.b)).or_default();
+            parallel.push(link_id(overlay.links.len()));
             overlay.links.push(link);
         }
         for entry in file.site {
@@ -204,31 +242,73 @@ impl Overlay {
     }
 
     fn link_from(&self, entry: LinkEntry) -> Result<Link, OverlayError> {
-        let place = format!("link {} – {}", entry.a, entry.b);
+        let title = title(&entry.a, &entry.b, &entry.name);
+        let place = format!("link {title}");
         let (a, b) = (self.resolve(&place, &entry.a)?, self.resolve(&place, &entry.b)?);
         if a == b {
             return Err(OverlayError::SelfLink(entry.a));
         }
-        if self.link_between(a, b).is_some() {
-            return Err(OverlayError::DuplicateLink { a: entry.a, b: entry.b });
+        if entry.name.len() > MAX_NAME {
+            let (what, value) = ("the length of its name", format!("{} bytes", entry.name.len()));
+            return Err(OverlayError::OutOfRange { place, what, value, expected: "at most 64 bytes" });
+        }
+        let is_told_apart = |other: &LinkId| !entry.name.is_empty() && !self.link(*other).name.is_empty();
+        if self.link_named(a, b, &entry.name).is_some() || !self.links_between(a, b).iter().all(is_told_apart)
+        {
+            return Err(OverlayError::DuplicateLink(title));
         }
         let positive = |value: f64| value > 0.0 && value.is_finite();
         check(&place, "capacity_mbit", entry.capacity_mbit, positive, "a number above 0")?;
         check(&place, "delay_ms", entry.delay_ms, |v| v >= 0.0 && v.is_finite(), "a number of at least 0")?;
         check(&place, "loss", entry.loss, |v| (0.0..1.0).contains(&v), "a share of at least 0 and below 1")?;
-        let reachable = |to: MemberId, way: Option<Reach>| way.is_some() || self.member(to).control.is_some();
-        if !reachable(b, entry.a_to_b) && !reachable(a, entry.b_to_a) {
-            return Err(OverlayError::Unreachable { a: entry.a, b: entry.b });
+        let (from, keys) = (entry.a_from.as_deref(), ["a_from", "a_at", "b_to_a"]);
+        let (a_from, a_at) =
+            self.end_from(&place, End { member: a, keys, at: entry.a_at, reach: entry.b_to_a, from })?;
+        let (from, keys) = (entry.b_from.as_deref(), ["b_from", "b_at", "a_to_b"]);
+        let (b_from, b_at) =
+            self.end_from(&place, End { member: b, keys, at: entry.b_at, reach: entry.a_to_b, from })?;
+        let reachable = |to: MemberId, at: Option<Reach>| at.is_some() || self.member(to).control.is_some();
+        if !reachable(b, b_at) && !reachable(a, a_at) {
+            return Err(OverlayError::Unreachable(title));
         }
-        Ok(Link {
-            a,
-            b,
-            capacity_mbit: entry.capacity_mbit,
-            delay_ms: entry.delay_ms,
-            loss: entry.loss,
-            a_to_b: entry.a_to_b,
-            b_to_a: entry.b_to_a,
-        })
+        let LinkEntry { name, capacity_mbit, delay_ms, loss, .. } = entry;
+        Ok(Link { a, b, name, capacity_mbit, delay_ms, loss, a_from, b_from, a_at, b_at })
+    }
+
+    /// Over which uplink one end of a link sends, and where it is reached.
+    fn end_from(&self, place: &str, end: End<'_>) -> Result<(Option<Uplink>, Option<Reach>), OverlayError> {
+        let [from_key, at_key, older_key] = end.keys;
+        let fault = |what, value: String, expected| {
+            Err(OverlayError::OutOfRange { place: place.to_owned(), what, value, expected })
+        };
+        let from = match end.from.map(|text| (text, Uplink::parse(text))) {
+            Some((text, None)) => {
+                return fault(from_key, format!("\"{text}\""), "an IP address or the name of an interface");
+            }
+            Some((_, from)) => from,
+            None => None,
+        };
+        let member = self.member(end.member);
+        let at = match (end.at, end.reach) {
+            (Some(_), Some(_)) => {
+                let place = place.to_owned();
+                return Err(OverlayError::SaidTwice { place, newer: at_key, older: older_key });
+            }
+            (Some(At::Ports(reach)), None) => Some(reach),
+            (None, reach) => reach,
+            (Some(At::Host(ip)), None) => match (member.control, member.data) {
+                (Some(control), Some(data)) => Some(Reach {
+                    control: SocketAddr::new(ip, control.port()),
+                    data: SocketAddr::new(ip, data.port()),
+                }),
+                _ => {
+                    let expected =
+                        "{ control, data } with a port each, because that member has none of its own";
+                    return fault(at_key, format!("\"{ip}\""), expected);
+                }
+            },
+        };
+        Ok((from, at))
     }
 
     fn site_from(&self, entry: SiteEntry) -> Result<Site, OverlayError> {

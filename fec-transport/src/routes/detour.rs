@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::plan::{PlannedRoute, plan_around};
 use crate::config::Config;
-use crate::overlay::{LinkId, MemberId, Overlay};
+use crate::overlay::{LinkId, MemberId, Overlay, Route};
 
 /// What is known of one route of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,29 +35,26 @@ pub(crate) struct Suspects {
 }
 
 impl Suspects {
-    /// Reads the pattern: for each route its members and how it is.
+    /// Reads the pattern: for each route how it is.
     pub(crate) fn find<'a>(
         overlay: &Overlay,
-        routes: impl Iterator<Item = (&'a [MemberId], Health)> + Clone,
+        routes: impl Iterator<Item = (&'a Route, Health)> + Clone,
     ) -> Suspects {
-        let links_of = |members: &[MemberId]| {
-            overlay.route_links(members).into_iter().map(|crossed| crossed.link).collect::<BTreeSet<_>>()
-        };
-        let living =
-            || routes.clone().filter(|(_, health)| *health == Health::Live).map(|(members, _)| members);
-        let live_links: BTreeSet<LinkId> = living().flat_map(links_of).collect();
-        let live_members: BTreeSet<MemberId> = living().flatten().copied().collect();
+        let living = || routes.clone().filter(|(_, health)| *health == Health::Live).map(|(route, _)| route);
+        let live_links: BTreeSet<LinkId> = living().flat_map(Route::links).copied().collect();
+        let live_members: BTreeSet<MemberId> = living().flat_map(Route::members).copied().collect();
         let mut suspects = Suspects::default();
         let mut common: Option<(BTreeSet<LinkId>, BTreeSet<MemberId>)> = None;
-        for (members, health) in routes.clone() {
+        for (route, health) in routes.clone() {
             match health {
                 Health::Live | Health::Unknown => continue,
                 Health::DeadAt(link) => drop(suspects.named.insert(link)),
                 Health::Dead => {}
             }
-            let links: BTreeSet<LinkId> = links_of(members).difference(&live_links).copied().collect();
-            let relays: BTreeSet<MemberId> =
-                relays(members).filter(|relay| !live_members.contains(relay)).collect();
+            let crossed = route.links().iter().filter(|link| !live_links.contains(link));
+            let links: BTreeSet<LinkId> = crossed.copied().collect();
+            let relays = route.relays().iter().filter(|relay| !live_members.contains(relay));
+            let relays: BTreeSet<MemberId> = relays.copied().collect();
             suspects.wide.extend(&links);
             common = Some(match common {
                 None => (links, relays),
@@ -91,10 +88,6 @@ impl Suspects {
     }
 }
 
-fn relays(members: &[MemberId]) -> impl Iterator<Item = MemberId> + '_ {
-    members.get(1..members.len().saturating_sub(1)).unwrap_or_default().iter().copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,21 +112,19 @@ mod tests {
         Overlay::parse(&text).expect("a right file")
     }
 
-    fn route(overlay: &Overlay, names: &str) -> Vec<MemberId> {
-        names
-            .split("")
-            .filter(|name| !name.is_empty())
-            .map(|name| overlay.find(name).expect("listed"))
-            .collect()
+    fn route(overlay: &Overlay, names: &str) -> Route {
+        let names = names.split("").filter(|name| !name.is_empty());
+        let members: Vec<MemberId> = names.map(|name| overlay.find(name).expect("listed")).collect();
+        overlay.route_over(&members).expect("links join them")
     }
 
     fn links(overlay: &Overlay, names: &[&str]) -> BTreeSet<LinkId> {
-        names.iter().flat_map(|pair| overlay.route_links(&route(overlay, pair))).map(|it| it.link).collect()
+        names.iter().flat_map(|pair| route(overlay, pair).links().to_vec()).collect()
     }
 
     fn find(overlay: &Overlay, pattern: &[(&str, Health)]) -> Suspects {
         let routes: Vec<_> = pattern.iter().map(|(names, health)| (route(overlay, names), *health)).collect();
-        Suspects::find(overlay, routes.iter().map(|(members, health)| (&members[..], *health)))
+        Suspects::find(overlay, routes.iter().map(|(route, health)| (route, *health)))
     }
 
     #[test]
@@ -156,7 +147,7 @@ mod tests {
         let suspects = find(&overlay, &[("carxs", Health::Dead), ("cbrys", Health::Dead)]);
         let [c, s] = ["c", "s"].map(|name| overlay.find(name).expect("listed"));
         let plan = suspects.plan(&overlay, c, s, &Config::default()).expect("around r");
-        let mut found: Vec<Vec<MemberId>> = plan.into_iter().map(|route| route.members).collect();
+        let mut found: Vec<Route> = plan.into_iter().map(|planned| planned.route).collect();
         found.sort();
         assert_eq!(found, [route(&overlay, "cazs"), route(&overlay, "cbzs")]);
     }
@@ -168,8 +159,6 @@ mod tests {
         let pattern = [("cazs", Health::DeadAt(dead)), ("cbzs", Health::DeadAt(dead))];
         let [c, s] = ["c", "s"].map(|name| overlay.find(name).expect("listed"));
         let plan = find(&overlay, &pattern).plan(&overlay, c, s, &Config::default()).expect("around z");
-        assert!(
-            plan.iter().all(|route| overlay.route_links(&route.members).iter().all(|it| it.link != dead))
-        );
+        assert!(plan.iter().all(|planned| !planned.route.links().contains(&dead)));
     }
 }

@@ -18,11 +18,11 @@ use std::time::Duration;
 use super::detour::{Health, Suspects};
 use super::job::{Plan, PlanJob, Purpose};
 use super::plan::PlannedRoute;
-use super::route::Route;
+use super::route::DialledRoute;
 use crate::config::{Config, Liveness, Routing};
 use crate::crypto::handshake::Initiator;
 use crate::event::{CloseReason, SessionId};
-use crate::overlay::{MemberId, Overlay};
+use crate::overlay::{LinkId, MemberId, Overlay, Route};
 use crate::session::PathId;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
@@ -53,7 +53,7 @@ pub(crate) struct RouteId(u32);
 #[derive(Debug)]
 struct Outgoing {
     member: MemberId,
-    routes: BTreeMap<RouteId, Route>,
+    routes: BTreeMap<RouteId, DialledRoute>,
     next_route: u32,
     next_path: u32,
     opening: Option<Opening>,
@@ -210,18 +210,18 @@ impl Dialler {
     }
 
     /// Drops the routes of a session that are not allowed any more.
-    pub(crate) fn drop_routes(&mut self, session: SessionId, is_allowed: impl Fn(&[MemberId]) -> bool) {
+    pub(crate) fn drop_routes(&mut self, session: SessionId, is_allowed: impl Fn(&Route) -> bool) {
         if let Some(outgoing) = self.outgoing.get_mut(&session) {
-            outgoing.routes.retain(|_, route| is_allowed(route.members()));
+            outgoing.routes.retain(|_, route| is_allowed(route.route()));
         }
     }
 
     // --- what is to be done ------------------------------------------------------------------------------------------
 
-    /// A neighbour has come: what waits for it is tried at once.
-    pub(crate) fn hurry(&mut self, now: Time, neighbour: MemberId) {
+    /// A neighbour has come over a link: what waits for that is tried at once.
+    pub(crate) fn hurry(&mut self, now: Time, link: LinkId) {
         for route in self.outgoing.values_mut().flat_map(|outgoing| outgoing.routes.values_mut()) {
-            route.hurry(now, neighbour);
+            route.hurry(now, link);
         }
     }
 
@@ -335,11 +335,10 @@ impl Dialler {
         routes.for_each(|route| route.trust(&paths));
     }
 
-    /// The members of the route of a circuit.
-    pub(crate) fn members_of(&self, circuit: CircuitId) -> &[MemberId] {
-        let route = self.by_circuit.get(&circuit);
-        let route = route.and_then(|(session, route)| self.outgoing.get(session)?.routes.get(route));
-        route.map_or(&[], Route::members)
+    /// Where the route of a circuit leads.
+    pub(crate) fn route_of(&self, circuit: CircuitId) -> Option<&Route> {
+        let (session, route) = self.by_circuit.get(&circuit)?;
+        self.outgoing.get(session)?.routes.get(route).map(DialledRoute::route)
     }
 
     /// A newer overlay file: `plan` takes the place of a session's planned routes. Routes that are still allowed and
@@ -350,13 +349,13 @@ impl Dialler {
         now: Time,
         session: SessionId,
         plan: Vec<PlannedRoute>,
-        is_allowed: impl Fn(&[MemberId]) -> bool,
+        is_allowed: impl Fn(&Route) -> bool,
     ) -> bool {
         let Some(outgoing) = self.outgoing.get_mut(&session) else { return false };
-        outgoing.routes.retain(|_, route| is_allowed(route.members()));
+        outgoing.routes.retain(|_, route| is_allowed(route.route()));
         outgoing.routes.values_mut().for_each(|route| route.replan(&plan));
         for planned in plan {
-            if outgoing.routes.values().all(|route| route.members() != planned.members) {
+            if outgoing.routes.values().all(|route| *route.route() != planned.route) {
                 outgoing.add(now, planned, false);
             }
         }
@@ -384,8 +383,8 @@ impl Dialler {
     ) -> Option<Suspects> {
         let outgoing = self.outgoing.get_mut(&session)?;
         let ripe = now - routing.replan_after;
-        let health: Vec<(&[MemberId], Health)> =
-            outgoing.routes.values().map(|route| (route.members(), route.health(ripe, &paths))).collect();
+        let health: Vec<(&Route, Health)> =
+            outgoing.routes.values().map(|route| (route.route(), route.health(ripe, &paths))).collect();
         let suspects = Suspects::find(overlay, health.iter().copied());
         let planned = outgoing.routes.values().zip(&health).filter(|(route, _)| !route.is_detour());
         let is_whole = planned.clone().count() > 0
@@ -412,16 +411,15 @@ impl Dialler {
         let Some(outgoing) = self.outgoing.get_mut(&session) else { return Vec::new() };
         let most_carrying = config.routing.max_paths;
         let is_crowded = outgoing.carrying(&carries) > most_carrying;
-        let is_wanted = |route: &Route| {
+        let is_wanted = |route: &DialledRoute| {
             let carries_data = || route.path().is_some_and(&carries);
             route.is_in(plan) || route.is_setting_up() || !is_crowded && carries_data()
         };
         let given_up = outgoing.drop_detours(is_wanted);
         outgoing.routes.values_mut().for_each(|route| route.share_by(plan));
         let carrying = outgoing.carrying(&carries);
-        let is_known = |planned: &&PlannedRoute| {
-            outgoing.routes.values().any(|route| route.members() == planned.members)
-        };
+        let is_known =
+            |planned: &&PlannedRoute| outgoing.routes.values().any(|route| *route.route() == planned.route);
         let room = config.limits.paths.saturating_sub(outgoing.routes.len());
         let new = plan.iter().filter(|planned| !is_known(planned));
         let new: Vec<PlannedRoute> =
@@ -435,7 +433,7 @@ impl Dialler {
     pub(crate) fn restore(&mut self, now: Time, session: SessionId, patience: Duration) -> Vec<CircuitId> {
         match self.outgoing.get_mut(&session) {
             Some(outgoing) if outgoing.whole_since.is_some_and(|since| now.since(since) >= patience) => {
-                outgoing.routes.values_mut().for_each(Route::restore_share);
+                outgoing.routes.values_mut().for_each(DialledRoute::restore_share);
                 outgoing.drop_detours(|_| false)
             }
             _ => Vec::new(),
@@ -453,7 +451,7 @@ impl Outgoing {
     fn add(&mut self, now: Time, planned: PlannedRoute, is_detour: bool) {
         let id = RouteId(self.next_route);
         self.next_route += 1;
-        self.routes.insert(id, Route::new(now, planned, is_detour));
+        self.routes.insert(id, DialledRoute::new(now, planned, is_detour));
     }
 
     /// How many routes carry data.
@@ -463,10 +461,10 @@ impl Outgoing {
 
     /// Drops the detours that are not to be kept; gives their circuits. One that is being set up is torn down when it
     /// is answered.
-    fn drop_detours(&mut self, keep: impl Fn(&Route) -> bool) -> Vec<CircuitId> {
-        let dropped = |route: &Route| route.is_detour() && !keep(route);
+    fn drop_detours(&mut self, keep: impl Fn(&DialledRoute) -> bool) -> Vec<CircuitId> {
+        let dropped = |route: &DialledRoute| route.is_detour() && !keep(route);
         let circuits =
-            self.routes.values().filter(|route| dropped(route)).filter_map(Route::circuit).collect();
+            self.routes.values().filter(|route| dropped(route)).filter_map(DialledRoute::circuit).collect();
         self.routes.retain(|_, route| !dropped(route));
         circuits
     }
@@ -481,7 +479,7 @@ impl Outgoing {
                 return None;
             }
         }
-        let is_due = |route: &Route| route.due().is_some_and(|due| due <= now);
+        let is_due = |route: &DialledRoute| route.due().is_some_and(|due| due <= now);
         let (route, planned) = self
             .routes
             .iter()
@@ -494,7 +492,7 @@ impl Outgoing {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        let due = self.routes.values().filter_map(Route::due).min();
+        let due = self.routes.values().filter_map(DialledRoute::due).min();
         match &self.opening {
             Some(opening) if opening.handshake.is_some() => Some(opening.deadline),
             Some(opening) => Some(due.map_or(opening.deadline, |due| due.min(opening.deadline))),

@@ -6,13 +6,13 @@ use capillary::{Link, Node, NodeId, Orientation, Routing, SolveError, Topology};
 
 use crate::config::Config;
 use crate::event::ConnectError;
-use crate::overlay::{Link as OverlayLink, LinkId, MemberId, Overlay};
+use crate::overlay::{Link as OverlayLink, LinkId, MemberId, Overlay, Route};
 
 /// A route of a session and its share of the flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedRoute {
-    /// The members from this end to the other, both included.
-    pub members: Vec<MemberId>,
+    /// From this end to the other.
+    pub route: Route,
     /// In (0, 1]; the shares of a plan sum to 1.
     pub share: f64,
 }
@@ -65,16 +65,14 @@ pub fn plan_around(
     avoided: &BTreeSet<LinkId>,
 ) -> Result<Vec<PlannedRoute>, ConnectError> {
     let no_path = || ConnectError::NoPath { from: overlay.name(from), to: overlay.name(to) };
-    let (topology, members) = usable_topology(overlay, from, to, avoided).ok_or_else(no_path)?;
+    let usable = usable_topology(overlay, from, to, avoided).ok_or_else(no_path)?;
+    let topology = &usable.topology;
     let node = |member: MemberId| topology.node(&overlay.name(member)).ok_or_else(no_path);
-    let routing = pattern(&topology, node(from)?, node(to)?, config).map_err(|_| no_path())?;
+    let routing = pattern(topology, node(from)?, node(to)?, config).map_err(|_| no_path())?;
     let paths = routing.paths(config.routing.max_paths.min(config.limits.paths), config.routing.cover);
     let short = paths.paths.into_iter().filter(|path| path.nodes.len() <= config.limits.max_route);
     let mut routes: Vec<PlannedRoute> = short
-        .map(|path| PlannedRoute {
-            members: path.nodes.iter().map(|node| members[node.index()]).collect(),
-            share: path.weight,
-        })
+        .map(|path| PlannedRoute { route: usable.route(&path.nodes, &path.links), share: path.weight })
         .collect();
     let total: f64 = routes.iter().map(|route| route.share).sum();
     routes.iter_mut().for_each(|route| route.share /= total);
@@ -101,25 +99,36 @@ pub fn minimum_cut(
     weight: impl Fn(&OverlayLink) -> f64,
 ) -> Result<(Vec<LinkId>, f64), ConnectError> {
     let no_path = || ConnectError::NoPath { from: overlay.name(from), to: overlay.name(to) };
-    let (topology, _) = weighted_topology(overlay, from, to, &BTreeSet::new(), weight).ok_or_else(no_path)?;
-    let node = |member: MemberId| topology.node(&overlay.name(member)).ok_or_else(no_path);
-    let cut = capillary::minimum_cut(&topology, node(from)?, node(to)?).map_err(|_| no_path())?;
-    let member = |node| overlay.find(topology.node_weight(node).name());
-    let link = |link| {
-        let (a, b) = topology.ends(link);
-        overlay.link_between(member(a)?, member(b)?)
-    };
-    let links: Vec<LinkId> = cut.links.into_iter().filter_map(link).collect();
+    let usable = weighted_topology(overlay, from, to, &BTreeSet::new(), weight).ok_or_else(no_path)?;
+    let node = |member: MemberId| usable.topology.node(&overlay.name(member)).ok_or_else(no_path);
+    let cut = capillary::minimum_cut(&usable.topology, node(from)?, node(to)?).map_err(|_| no_path())?;
+    let links: Vec<LinkId> = cut.links.into_iter().map(|link| usable.links[link.index()]).collect();
     if links.is_empty() { Err(no_path()) } else { Ok((links, cut.capacity)) }
 }
 
-/// The part of the overlay that routes from `from` to `to` may use, and the member of each of its nodes.
+/// The part of an overlay that some routes may use.
+struct Usable {
+    topology: Topology,
+    /// The member that each node of the topology is.
+    members: Vec<MemberId>,
+    /// The link that each link of the topology is; parallel links are links of their own there, too.
+    links: Vec<LinkId>,
+}
+
+impl Usable {
+    fn route(&self, nodes: &[NodeId], links: &[capillary::LinkId]) -> Route {
+        let members = nodes.iter().map(|node| self.members[node.index()]).collect();
+        Route::new(members, links.iter().map(|link| self.links[link.index()]).collect())
+    }
+}
+
+/// The part of the overlay that routes from `from` to `to` may use.
 fn usable_topology(
     overlay: &Overlay,
     from: MemberId,
     to: MemberId,
     avoided: &BTreeSet<LinkId>,
-) -> Option<(Topology, Vec<MemberId>)> {
+) -> Option<Usable> {
     let capacities_known = overlay.listed_links().all(|(_, link)| link.capacity_mbit.is_some());
     let capacity = |link: &OverlayLink| link.capacity_mbit.filter(|_| capacities_known).unwrap_or(1.0);
     weighted_topology(overlay, from, to, avoided, capacity)
@@ -131,7 +140,7 @@ fn weighted_topology(
     to: MemberId,
     avoided: &BTreeSet<LinkId>,
     weight: impl Fn(&OverlayLink) -> f64,
-) -> Option<(Topology, Vec<MemberId>)> {
+) -> Option<Usable> {
     let usable = |member: MemberId| member == from || member == to || overlay.relays_for(member, from);
     let all = overlay.listed_members().map(|(member, _)| member);
     let members: Vec<MemberId> = all.filter(|member| usable(*member)).collect();
@@ -139,12 +148,14 @@ fn weighted_topology(
     for member in &members {
         topology.add_node(Node::new(overlay.name(*member))).ok()?;
     }
-    let links = overlay.listed_links().filter(|(link, _)| !avoided.contains(link));
-    for (_, link) in links.filter(|(_, link)| usable(link.a) && usable(link.b)) {
+    let mut links = Vec::new();
+    let listed = overlay.listed_links().filter(|(link, _)| !avoided.contains(link));
+    for (id, link) in listed.filter(|(_, link)| usable(link.a) && usable(link.b)) {
         let (a, b) = (topology.node(&overlay.name(link.a))?, topology.node(&overlay.name(link.b))?);
         topology.add_link(a, b, Link::with_capacity(weight(link))).ok()?;
+        links.push(id);
     }
-    Some((topology, members))
+    Some(Usable { topology, members, links })
 }
 
 #[cfg(test)]
@@ -177,8 +188,12 @@ mod tests {
         let [c, io] = ["c", "io"].map(|name| overlay.find(name).expect("listed"));
         let routes = plan(&overlay, c, io, &Config::default()).expect("two routes");
         assert_eq!(routes.len(), 2);
-        assert!(routes.iter().all(|route| route.members.len() == 3 && (route.share - 0.5).abs() < 1e-9));
-        assert!(routes.iter().all(|route| !route.members.contains(&overlay.find("x").expect("listed"))));
+        assert!(
+            routes.iter().all(|route| route.route.links().len() == 2 && (route.share - 0.5).abs() < 1e-9)
+        );
+        assert!(
+            routes.iter().all(|route| !route.route.members().contains(&overlay.find("x").expect("listed")))
+        );
     }
 
     #[test]
@@ -192,7 +207,8 @@ mod tests {
             plan_around(&overlay, c, io, &Config::default(), &avoided)
         };
         let routes = around(&[2]).expect("one route is left");
-        assert_eq!(routes, [PlannedRoute { members: vec![c, r2, io], share: 1.0 }]);
+        let route = overlay.route_over(&[c, r2, io]).expect("two links");
+        assert_eq!(routes, [PlannedRoute { route, share: 1.0 }]);
         assert!(around(&[2, 1]).is_err());
     }
 
@@ -221,7 +237,7 @@ mod tests {
         assert_eq!((links.len(), weight), (2, 2.0));
         let at_io = |link: &OverlayLink| if link.b == io { 1.0 } else { 3.0 };
         let (links, weight) = minimum_cut(&overlay, c, io, at_io).expect("two routes");
-        assert!(weight == 2.0 && links.contains(&overlay.link_between(r1, io).expect("listed")));
+        assert!(weight == 2.0 && links.contains(&overlay.links_between(r1, io)[0]));
     }
 
     #[test]

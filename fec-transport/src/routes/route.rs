@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::detour::Health;
 use super::plan::PlannedRoute;
 use crate::config::Routing;
-use crate::overlay::MemberId;
+use crate::overlay::{LinkId, Route};
 use crate::session::PathId;
 use crate::time::Time;
 use crate::wire::circuit::CircuitId;
@@ -16,7 +16,7 @@ const MAX_RETRY: Duration = Duration::from_secs(2);
 
 /// One route, with or without a circuit.
 #[derive(Debug)]
-pub(super) struct Route {
+pub(super) struct DialledRoute {
     planned: PlannedRoute,
     /// Its share of the flow in the latest plan that has it: the one around a dead link, while there is one.
     share: f64,
@@ -46,11 +46,11 @@ enum RouteState {
     Open { circuit: CircuitId, path: PathId, refresh_at: Time },
 }
 
-impl Route {
+impl DialledRoute {
     /// A route that is to be set up now.
-    pub(super) fn new(now: Time, planned: PlannedRoute, is_detour: bool) -> Route {
+    pub(super) fn new(now: Time, planned: PlannedRoute, is_detour: bool) -> DialledRoute {
         let share = planned.share;
-        Route {
+        DialledRoute {
             planned,
             share,
             is_detour,
@@ -61,9 +61,9 @@ impl Route {
         }
     }
 
-    /// The members that it leads over, both ends included.
-    pub(super) fn members(&self) -> &[MemberId] {
-        &self.planned.members
+    /// Where it leads.
+    pub(super) fn route(&self) -> &Route {
+        &self.planned.route
     }
 
     pub(super) fn share(&self) -> f64 {
@@ -81,7 +81,7 @@ impl Route {
     // --- its place in a plan ----------------------------------------------------------------------------------------
 
     fn find_in<'a>(&self, plan: &'a [PlannedRoute]) -> Option<&'a PlannedRoute> {
-        plan.iter().find(|planned| planned.members == self.planned.members)
+        plan.iter().find(|planned| planned.route == self.planned.route)
     }
 
     pub(super) fn is_in(&self, plan: &[PlannedRoute]) -> bool {
@@ -107,12 +107,12 @@ impl Route {
 
     // --- its circuit ------------------------------------------------------------------------------------------------
 
-    /// The first neighbour of the route has come: what waits for it is tried at once. Its earlier failures count no
-    /// more, because after an outage of everything the links behind that neighbour come back within moments, too, and
-    /// the pauses that grew in the outage would then be what the session waits for.
-    pub(super) fn hurry(&mut self, now: Time, neighbour: MemberId) {
+    /// The first neighbour of the route has come, over this link: what waits for it is tried at once. Its earlier
+    /// failures count no more, because after an outage of everything the links behind that neighbour come back within
+    /// moments, too, and the pauses that grew in the outage would then be what the session waits for.
+    pub(super) fn hurry(&mut self, now: Time, link: LinkId) {
         if let RouteState::Idle { retry_at } = &mut self.state
-            && self.planned.members.get(1) == Some(&neighbour)
+            && self.planned.route.links().first() == Some(&link)
         {
             *retry_at = now;
             self.failures = 0;
@@ -195,7 +195,7 @@ impl Route {
 
     /// The route with its present share.
     pub(super) fn as_shared(&self) -> PlannedRoute {
-        PlannedRoute { share: self.share, members: self.planned.members.clone() }
+        PlannedRoute { share: self.share, route: self.planned.route.clone() }
     }
 
     /// The circuit and the path that it has now, if any.
@@ -248,6 +248,7 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overlay::MemberId;
 
     /// After an outage of 30 s circuits that had come back were replaced by new ones, which had to find their rates
     /// anew.
@@ -256,8 +257,11 @@ mod tests {
         let (routing, at) = (Routing::default(), |seconds| Time::ZERO + Duration::from_secs(seconds));
         let [old, new] = [1, 2].map(|byte| CircuitId([byte; 16]));
         let open = || {
-            let planned = PlannedRoute { share: 1.0, members: vec![MemberId(0), MemberId(1)] };
-            let mut route = Route::new(at(0), planned, false);
+            let planned = PlannedRoute {
+                share: 1.0,
+                route: Route::new(vec![MemberId(0), MemberId(1)], vec![LinkId(0)]),
+            };
+            let mut route = DialledRoute::new(at(0), planned, false);
             route.started(PathId(1));
             route.answered(at(0), old, &routing).expect("it was being set up");
             route.doubt(at(20), old);
@@ -283,9 +287,10 @@ mod tests {
     #[test]
     fn when_the_first_neighbour_has_come_back_the_pauses_of_the_outage_are_forgotten() {
         let routing = Routing::default();
-        let (near, far) = (MemberId(1), MemberId(2));
-        let planned = PlannedRoute { share: 1.0, members: vec![MemberId(0), near, far] };
-        let mut route = Route::new(Time::ZERO, planned, false);
+        let (near, far) = (LinkId(1), LinkId(2));
+        let route = Route::new([0, 1, 2].map(MemberId).to_vec(), vec![near, far]);
+        let planned = PlannedRoute { share: 1.0, route };
+        let mut route = DialledRoute::new(Time::ZERO, planned, false);
         for _ in 0..8 {
             route.fail(Time::ZERO, (Time::ZERO, Health::Unknown), &routing);
         }

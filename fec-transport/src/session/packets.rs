@@ -6,7 +6,7 @@ use super::paths::PathId;
 use super::rate::bottlenecks::Bottlenecks;
 use super::receiver::Progress;
 use crate::event::CloseReason;
-use crate::overlay::Peer;
+use crate::overlay::Adjacency;
 use crate::run::{Run, Transmit};
 use crate::time::Time;
 use crate::wire::hop::HopHeader;
@@ -153,7 +153,7 @@ impl Session {
     }
 
     /// Writes the next packet that travels alone.
-    fn poll_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+    fn poll_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Adjacency> {
         if self.lifecycle.is_closing() {
             return self.poll_close(now, out);
         }
@@ -170,7 +170,7 @@ impl Session {
         self.poll_renewal(now, out).or_else(|| self.poll_report(now, out))
     }
 
-    fn poll_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+    fn poll_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Adjacency> {
         while let Some((path, reason)) = self.lifecycle.next_goodbye(now) {
             let to = self.paths.seal(now, path, self.epochs.seal(), out, |out| emit_close(reason, out));
             // The path may be gone.
@@ -182,7 +182,7 @@ impl Session {
     }
 
     /// Writes the next message of a handshake for a later epoch, if one is due.
-    fn poll_renewal(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+    fn poll_renewal(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Adjacency> {
         let path = match self.epochs.take_owed() {
             Some(path) => path,
             None => self.ask_for_keys(now)?,
@@ -198,7 +198,7 @@ impl Session {
         Some(path)
     }
 
-    fn poll_report(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Peer> {
+    fn poll_report(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Adjacency> {
         if self.reporting.is_due(now) {
             let (floor, blocks) = self.receiver.report(self.paths.reported());
             let sequence = self.reporting.next(now, self.receiver.is_waiting());

@@ -11,7 +11,7 @@ use crate::crypto::handshake::{Initiator, Occasion, Responder};
 use crate::crypto::hop_tag::HopKey;
 use crate::event::SessionId;
 use crate::keys::Identity;
-use crate::overlay::{InstanceId, MemberId, Peer};
+use crate::overlay::{Adjacency, InstanceId, LinkId, MemberId, Peer, Route};
 use crate::run::Run;
 use crate::wire::hop::{HopHeader, Label};
 use crate::wire::report::Report;
@@ -27,6 +27,10 @@ const SERVER: usize = 1;
 
 fn peer(number: u16) -> Peer {
     Peer { member: MemberId(number), instance: InstanceId(1) }
+}
+
+fn over(link: u16, number: u16) -> Adjacency {
+    Adjacency { peer: peer(number), link: LinkId(link) }
 }
 
 fn pair(config: Config) -> Pair {
@@ -57,13 +61,13 @@ fn pair(config: Config) -> Pair {
         let mut session = Session::new(set_up, Arc::clone(&config), Time::ZERO);
         for id in [1, 2] {
             let egress = Egress {
-                neighbour: peer(1 - number as u16),
+                neighbour: over(0, 1 - number as u16),
                 label: Label(id),
                 key: HopKey::new([id as u8; 16]),
             };
             assert!(session.add_path(Path::new(
                 PathId(id as u32),
-                Vec::new(),
+                Route::new(vec![MemberId(0)], Vec::new()),
                 Vec::new(),
                 0.5,
                 egress,
@@ -386,9 +390,16 @@ fn shares_that_people_see_sum_to_one_while_a_path_comes_back() {
 #[test]
 fn a_path_id_is_never_used_twice() {
     let mut pair = Pair::opened(Config::default());
-    let egress = Egress { neighbour: peer(1), label: Label(1), key: HopKey::new([1; 16]) };
+    let egress = Egress { neighbour: over(0, 1), label: Label(1), key: HopKey::new([1; 16]) };
     pair.ends[CLIENT].remove_path(PathId(1));
-    assert!(!pair.ends[CLIENT].add_path(Path::new(PathId(1), Vec::new(), Vec::new(), 0.5, egress, pair.now)));
+    assert!(!pair.ends[CLIENT].add_path(Path::new(
+        PathId(1),
+        Route::new(vec![MemberId(0)], Vec::new()),
+        Vec::new(),
+        0.5,
+        egress,
+        pair.now
+    )));
 }
 
 #[test]

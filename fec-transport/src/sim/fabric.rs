@@ -14,14 +14,14 @@ use std::sync::Arc;
 use netsim::{Event, LinkId, NodeId, Simulator};
 
 use super::Scene;
-use crate::overlay::{MemberId, Overlay};
+use crate::overlay::{self, MemberId, Overlay};
 
 /// The ways over cables, laid in a simulator.
 #[derive(Debug, Default)]
 pub(super) struct Fabric {
     cables: BTreeSet<LinkId>,
     /// Of each direction of a link that goes over cables.
-    ways: BTreeMap<(MemberId, MemberId), Arc<[LinkId]>>,
+    ways: BTreeMap<(MemberId, overlay::LinkId), Arc<[LinkId]>>,
 }
 
 impl Fabric {
@@ -43,19 +43,19 @@ impl Fabric {
             between.extend([((a, b), link), ((b, a), link)]);
         }
         let mut ways = BTreeMap::new();
-        for names in scene.ways() {
+        for (link, names) in scene.ways() {
             let way: Vec<LinkId> = names.windows(2).map(|pair| between[&(pair[0], pair[1])]).collect();
             let back: Vec<LinkId> = way.iter().rev().copied().collect();
             let [from, to] = [names[0], names[names.len() - 1]]
                 .map(|name| overlay.find(name).expect("ways are between members"));
-            ways.extend([((from, to), way.into()), ((to, from), back.into())]);
+            ways.extend([((from, link), way.into()), ((to, link), back.into())]);
         }
         Fabric { cables: between.into_values().collect(), ways }
     }
 
-    /// The cables from one member to its neighbour, if their link goes over some.
-    pub(super) fn way(&self, from: MemberId, to: MemberId) -> Option<&Arc<[LinkId]>> {
-        self.ways.get(&(from, to))
+    /// The cables over which a link leads from one of its ends, if it goes over some.
+    pub(super) fn way(&self, from: MemberId, link: overlay::LinkId) -> Option<&Arc<[LinkId]>> {
+        self.ways.get(&(from, link))
     }
 
     /// Whether an event concerns nothing but a cable: the simulator gives each link a control pipe, and nobody uses
@@ -93,7 +93,7 @@ mod tests {
         let [a, b, x] = ["a", "b", "x"].map(|name| overlay.find(name).expect("a member"));
         for (from, count) in [(a, 20), (b, 20)] {
             for _ in 0..count {
-                let way = fabric.way(from, x).expect("it goes over cables");
+                let way = fabric.way(from, overlay.links_between(from, x)[0]).expect("it goes over cables");
                 simulator.send_along(nodes[usize::from(from.0)], way, vec![0; 1_222]);
             }
         }

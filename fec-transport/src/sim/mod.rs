@@ -10,6 +10,7 @@ mod onlookers;
 mod pauses;
 mod scene;
 mod socket;
+mod whereabouts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,9 @@ use crate::config::Config;
 use crate::crypto::random::Randomness;
 use crate::keys::Identity;
 use crate::node::{Ingress, Node};
-use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, OverlayChange, Peer, SuccessionError};
+use crate::overlay::{
+    Adjacency, InstanceId, LinkId, MemberId, Overlay, OverlayChange, Peer, SuccessionError,
+};
 use crate::time::Time;
 use competitor::{CompetitorSpec, Competitors};
 use fabric::Fabric;
@@ -31,6 +34,7 @@ pub use pauses::Pauses;
 use pauses::Pausing;
 pub use scene::{LinkSpec, Scene};
 use socket::Socket;
+use whereabouts::Whereabouts;
 
 /// Events at one point of virtual time after which a world counts as stuck: something wakes itself without end.
 const MAX_EVENTS_AT_ONCE: u32 = 200_000;
@@ -53,6 +57,8 @@ pub struct World<A: Application> {
     pausing: Pausing,
     fabric: Fabric,
     onlookers: Onlookers,
+    /// None if datagrams find their neighbours by the links alone.
+    whereabouts: Option<Whereabouts>,
     events_at_once: (Duration, u32),
     seed: u64,
 }
@@ -65,8 +71,8 @@ struct Process<A> {
     is_up: bool,
     /// None if it takes whatever is sent.
     socket: Option<Socket>,
-    /// The process to which each of the simulator's control pipes leads, while it is up.
-    connected: BTreeMap<netsim::LinkId, Peer>,
+    /// The process to which the control pipe of each link leads, while it is up.
+    connected: BTreeMap<LinkId, Peer>,
 }
 
 impl<A: Application> World<A> {
@@ -102,6 +108,7 @@ impl<A: Application> World<A> {
             pausing: Pausing::default(),
             fabric,
             onlookers: Onlookers::default(),
+            whereabouts: None,
             events_at_once: (Duration::ZERO, 0),
             seed,
         };
@@ -110,6 +117,24 @@ impl<A: Application> World<A> {
             world.processes.push(process);
         }
         world
+    }
+
+    /// Gives the ends of all links addresses, which their neighbours learn as on a real network. Links that go over
+    /// cables have none. To be called before anything has happened.
+    #[must_use]
+    pub fn with_addresses(mut self) -> World<A> {
+        self.whereabouts = Some(Whereabouts::new(&self.overlay, self.now()));
+        self
+    }
+
+    /// From now on one end of a link has another address, as behind a translator that gives it another port. What is
+    /// sent to the old one is lost.
+    ///
+    /// # Panics
+    /// Without [addresses](Self::with_addresses).
+    pub fn move_end(&mut self, member: MemberId, link: LinkId) {
+        let now = self.now();
+        self.whereabouts.as_mut().expect("the world has addresses").move_end(now, member, link);
     }
 
     /// The virtual time.
@@ -182,19 +207,32 @@ impl<A: Application> World<A> {
         std::mem::take(&mut self.outcomes)
     }
 
-    /// Cuts the link between two members `after` some time from now.
+    /// Cuts all links between two members `after` some time from now.
     pub fn cut(&mut self, after: Duration, a: MemberId, b: MemberId) {
-        let link = self.simulator_link(a, b);
+        let links = self.overlay.links_between(a, b).to_vec();
+        links.into_iter().for_each(|link| self.cut_link(after, link));
+    }
+
+    /// Cuts a link `after` some time from now.
+    pub fn cut_link(&mut self, after: Duration, link: LinkId) {
+        let link = self.links[usize::from(link.0)];
         self.simulator.schedule(self.simulator.now() + after, Change::LinkDown(link));
     }
 
-    /// Restores the link between two members `after` some time from now.
+    /// Restores all links between two members `after` some time from now.
     pub fn restore(&mut self, after: Duration, a: MemberId, b: MemberId) {
-        let link = self.simulator_link(a, b);
+        let links = self.overlay.links_between(a, b).to_vec();
+        links.into_iter().for_each(|link| self.restore_link(after, link));
+    }
+
+    /// Restores a link `after` some time from now.
+    pub fn restore_link(&mut self, after: Duration, link: LinkId) {
+        let link = self.links[usize::from(link.0)];
         self.simulator.schedule(self.simulator.now() + after, Change::LinkUp(link));
     }
 
-    /// Gives the direction from `a` to `b` of their link new parameters `after` some time from now.
+    /// Gives the direction from `a` to `b` of their link, of several the first, new parameters `after` some time from
+    /// now.
     pub fn reshape(&mut self, after: Duration, a: MemberId, b: MemberId, model: netsim::LinkModel) {
         let (link, from) = (self.simulator_link(a, b), self.simulator_node(a));
         self.simulator.schedule(self.simulator.now() + after, Change::SetModel { link, from, model });
@@ -248,12 +286,17 @@ impl<A: Application> World<A> {
         self.processes[usize::from(member.0)].socket = Some(Socket::new(bytes_per_second));
     }
 
-    /// Puts a datagram onto a link, as somebody who sits on it could.
+    /// Puts a datagram onto the link between two members, of several the first, as somebody who sits on it could.
     pub fn inject(&mut self, from: MemberId, to: MemberId, datagram: Vec<u8>) {
+        let link = self.link_between(from, to);
+        self.put_on(from, link, datagram);
+    }
+
+    fn put_on(&mut self, from: MemberId, link: LinkId, datagram: Vec<u8>) {
         let node = self.simulator_node(from);
-        match self.fabric.way(from, to) {
+        match self.fabric.way(from, link) {
             Some(way) => self.simulator.send_along(node, way, datagram),
-            None => self.simulator.send(node, self.simulator_link(from, to), datagram),
+            None => self.simulator.send(node, self.links[usize::from(link.0)], datagram),
         }
     }
 
@@ -342,27 +385,49 @@ impl<A: Application> World<A> {
     fn see(&mut self, event: netsim::Event) {
         let now = self.now();
         match event {
-            netsim::Event::Packet { node, mut packet, .. } => self.on_process(node, |process| {
-                // Addresses are the world's.
-                if let Ingress::Greeted(peer) = process.node.handle_datagram(now, &mut packet) {
-                    process.node.confirm_greeting(peer);
-                }
-            }),
+            netsim::Event::Packet { node, link, packet } => self.receive(node, link, packet),
             netsim::Event::Wake { node } => self.on_process(node, |process| process.wake(now)),
             netsim::Event::ControlUp { node, link } => {
-                let peer = self.other_end(node, link);
-                self.on_process(node, |process| process.control_up(now, link, peer));
+                let (peer, link) = (self.other_end(node, link), overlay_link(link));
+                self.on_process(node, |process| process.control_up(now, Adjacency { peer, link }));
             }
             netsim::Event::ControlDown { node, link } => {
-                self.on_process(node, |process| process.control_down(now, link));
+                self.on_process(node, |process| process.control_down(now, overlay_link(link)));
             }
             netsim::Event::ControlMessage { node, link, message } => {
-                self.on_process(node, |process| process.control_message(now, link, &message));
+                self.on_process(node, |process| process.control_message(now, overlay_link(link), &message));
+                let process = &mut self.processes[node.index()];
+                if let Some(whereabouts) = &mut self.whereabouts {
+                    whereabouts.take_answers(&mut process.node);
+                    self.pump(member(node.index()));
+                }
             }
             netsim::Event::NodeDown { node } => self.on_process(node, |process| process.is_up = false),
             netsim::Event::NodeUp { node } => self.reincarnate(member(node.index())),
             _ => {}
         }
+    }
+
+    fn receive(&mut self, node: netsim::NodeId, link: netsim::LinkId, mut packet: Vec<u8>) {
+        let (now, here) = (self.now(), member(node.index()));
+        let process = &mut self.processes[node.index()];
+        if !process.is_up {
+            return;
+        }
+        let ingress = process.node.handle_datagram(now, &mut packet);
+        match (&mut self.whereabouts, ingress) {
+            (Some(whereabouts), ingress) => {
+                let from = self.simulator.neighbour(link, node);
+                let delay = self.simulator.model(link, from).delay;
+                let challenge = whereabouts.on_ingress(now, &mut process.node, ingress, delay);
+                if let Some((neighbour, challenge)) = challenge {
+                    self.put_on(here, neighbour.link, challenge);
+                }
+            }
+            (None, Ingress::Greeted(neighbour)) => process.node.confirm_greeting(neighbour),
+            (None, _) => {}
+        }
+        self.pump(here);
     }
 
     fn on_process(&mut self, node: netsim::NodeId, act: impl FnOnce(&mut Process<A>)) {
@@ -401,8 +466,8 @@ impl<A: Application> World<A> {
                 self.outcomes.push((member, outcome));
             }
             while let Some((to, message)) = process.node.poll_control() {
-                let connected = process.connected.iter().find(|(_, peer)| **peer == to);
-                if let Some(link) = connected.map(|(link, _)| *link) {
+                if process.connected.get(&to.link) == Some(&to.peer) {
+                    let link = self.links[usize::from(to.link.0)];
                     self.simulator.send_control(self.nodes[index], link, message);
                 }
             }
@@ -415,7 +480,7 @@ impl<A: Application> World<A> {
                 socket.send(now, datagram.len());
             }
             for segment in datagram.chunks(transmit.segment_size) {
-                self.transmit(member, transmit.to.member, segment.to_vec());
+                self.transmit(member, transmit.to, segment.to_vec());
             }
         }
         let alarm = self.processes[index].next_timeout(now);
@@ -426,10 +491,13 @@ impl<A: Application> World<A> {
         }
     }
 
-    fn transmit(&mut self, from: MemberId, to: MemberId, datagram: Vec<u8>) {
-        let forged = self.onlookers.see(from, to, &datagram);
-        forged.into_iter().for_each(|copy| self.inject(from, to, copy));
-        self.inject(from, to, datagram);
+    fn transmit(&mut self, from: MemberId, to: Adjacency, datagram: Vec<u8>) {
+        if self.whereabouts.as_ref().is_some_and(|whereabouts| !whereabouts.reaches(from, to)) {
+            return;
+        }
+        let forged = self.onlookers.see(from, to.peer.member, &datagram);
+        forged.into_iter().for_each(|copy| self.put_on(from, to.link, copy));
+        self.put_on(from, to.link, datagram);
     }
 
     /// The process at the other end of a control pipe.
@@ -450,13 +518,16 @@ impl<A: Application> World<A> {
         self.nodes[usize::from(member.0)]
     }
 
-    /// The simulator's name for the link between two members.
+    /// The simulator's name for the link between two members, of several the first.
     ///
     /// # Panics
     /// If the two are no neighbours.
     pub fn simulator_link(&self, a: MemberId, b: MemberId) -> netsim::LinkId {
-        let LinkId(index) = self.overlay.link_between(a, b).expect("the members are neighbours");
-        self.links[usize::from(index)]
+        self.links[usize::from(self.link_between(a, b).0)]
+    }
+
+    fn link_between(&self, a: MemberId, b: MemberId) -> LinkId {
+        *self.overlay.links_between(a, b).first().expect("the members are neighbours")
     }
 }
 
@@ -496,22 +567,27 @@ impl<A: Application> Process<A> {
         any
     }
 
-    fn control_up(&mut self, now: Time, link: netsim::LinkId, peer: Peer) {
-        self.connected.insert(link, peer);
-        self.node.neighbour_up(now, peer);
+    fn control_up(&mut self, now: Time, neighbour: Adjacency) {
+        self.connected.insert(neighbour.link, neighbour.peer);
+        self.node.neighbour_up(now, neighbour);
     }
 
-    fn control_down(&mut self, now: Time, link: netsim::LinkId) {
+    fn control_down(&mut self, now: Time, link: LinkId) {
         if let Some(peer) = self.connected.remove(&link) {
-            self.node.neighbour_down(now, peer);
+            self.node.neighbour_down(now, Adjacency { peer, link });
         }
     }
 
-    fn control_message(&mut self, now: Time, link: netsim::LinkId, message: &[u8]) {
-        if let Some(peer) = self.connected.get(&link) {
-            self.node.handle_control(now, *peer, message);
+    fn control_message(&mut self, now: Time, link: LinkId, message: &[u8]) {
+        if let Some(peer) = self.connected.get(&link).copied() {
+            self.node.handle_control(now, Adjacency { peer, link }, message);
         }
     }
+}
+
+/// The overlay's links are the simulator's first ones, in their order; cables come behind them.
+fn overlay_link(link: netsim::LinkId) -> LinkId {
+    LinkId(u16::try_from(link.index()).expect("control pipes of cables were passed over"))
 }
 
 fn member(index: usize) -> MemberId {

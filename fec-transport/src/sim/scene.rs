@@ -3,7 +3,7 @@
 use netsim::LinkModel;
 
 use crate::keys::{Identity, encode_key};
-use crate::overlay::{Overlay, OverlayError};
+use crate::overlay::{LinkId, Overlay, OverlayError};
 
 /// The members and links of a simulated overlay.
 ///
@@ -33,6 +33,8 @@ pub struct Scene {
 struct SceneLink {
     a: String,
     b: String,
+    /// Empty for a link that needs none.
+    name: String,
     spec: LinkSpec,
     /// The switches between the two, if it goes over cables.
     over: Vec<String>,
@@ -105,9 +107,14 @@ impl Scene {
     }
 
     /// Joins two members.
-    pub fn link(mut self, a: &str, b: &str, spec: &LinkSpec) -> Scene {
-        let (a, b) = (a.to_owned(), b.to_owned());
-        self.links.push(SceneLink { a, b, spec: spec.clone(), over: Vec::new() });
+    pub fn link(self, a: &str, b: &str, spec: &LinkSpec) -> Scene {
+        self.parallel_link(a, b, "", spec)
+    }
+
+    /// Joins two members by a link with a name, beside others that have one.
+    pub fn parallel_link(mut self, a: &str, b: &str, name: &str, spec: &LinkSpec) -> Scene {
+        let [a, b, name] = [a, b, name].map(str::to_owned);
+        self.links.push(SceneLink { a, b, name, spec: spec.clone(), over: Vec::new() });
         self
     }
 
@@ -139,7 +146,8 @@ impl Scene {
         let delay = cables.iter().map(|cable| cable.a_to_b.delay).sum();
         (spec.a_to_b.delay, spec.b_to_a.delay) = (delay, delay);
         let over = switches.iter().map(|name| (*name).to_owned()).collect();
-        self.links.push(SceneLink { a: a.to_owned(), b: b.to_owned(), spec, over });
+        let (a, b, name) = (a.to_owned(), b.to_owned(), String::new());
+        self.links.push(SceneLink { a, b, name, spec, over });
         self
     }
 
@@ -197,8 +205,11 @@ impl Scene {
         for (number, ((name, kind), identity)) in self.members.iter().zip(self.identities()).enumerate() {
             text += &member_text(name, *kind, number, &identity);
         }
-        for SceneLink { a, b, spec, .. } in &self.links {
+        for SceneLink { a, b, name, spec, .. } in &self.links {
             text += &format!("[[link]]\na = {}\nb = {}\n", quoted(a), quoted(b));
+            if !name.is_empty() {
+                text += &format!("name = {}\n", quoted(name));
+            }
             if self.known_capacities {
                 text += &format!("capacity_mbit = {:?}\n", spec.a_to_b.rate.bits_per_second() as f64 / 1e6);
             }
@@ -220,11 +231,11 @@ impl Scene {
     }
 
     /// Of each link over cables its two ends, and the switches between them.
-    pub(super) fn ways(&self) -> impl Iterator<Item = Vec<&str>> {
-        let over_cables = self.links.iter().filter(|link| !link.over.is_empty());
-        over_cables.map(|link| {
+    pub(super) fn ways(&self) -> impl Iterator<Item = (LinkId, Vec<&str>)> {
+        let over_cables = self.links.iter().zip(0..).filter(|(link, _)| !link.over.is_empty());
+        over_cables.map(|(link, number)| {
             let names = [&link.a].into_iter().chain(&link.over).chain([&link.b]);
-            names.map(String::as_str).collect()
+            (LinkId(number), names.map(String::as_str).collect())
         })
     }
 

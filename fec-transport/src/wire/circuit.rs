@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! set-up     1 | length (16) of what is signed | version (8), circuit (128), body key (128), time (64, s),
-//!                  lifetime (32, s), number of members (8), per member its name (16 + n), payload (16 + n)
+//!                  lifetime (32, s), members of the route (see below), payload (16 + n)
 //!              | signature of the originator (512) | backward hop: label (64), hop key (128)
 //! answer     2 | circuit (128) | payload (16 + n) | forward hop: label (64), hop key (128)
 //! refusal    3 | circuit (128) | cause (8) | by whom (16 + n) | reason (16 + n)
 //! tear-down  4 | circuit (128) | cause (8) | by whom (16 + n) | reason (16 + n)
 //! ```
+//! The members of a route are their number (8) and the name of each (16 + n). If any link of the route has a name, 128
+//! is added to the number, and the name of the link to it (16 + n) comes before the name of each member but the first.
+//!
 //! The version and the circuit stand at the same place in every version, so that a set-up of another one can be
 //! refused.
 //!
@@ -21,7 +24,9 @@ use crate::limits::{MAX_NAME, MAX_ROUTE};
 /// The longest payload of a set-up or an answer, in bytes.
 pub(crate) const MAX_PAYLOAD: usize = 512;
 const MAX_TEXT: usize = 256;
-const MAX_SIGNED: usize = 64 + MAX_ROUTE * (2 + MAX_NAME) + MAX_PAYLOAD;
+const MAX_SIGNED: usize = 64 + 2 * MAX_ROUTE * (2 + MAX_NAME) + MAX_PAYLOAD;
+/// Added to the number of members where links have names.
+const WITH_LINKS: u8 = 128;
 
 /// A circuit's number, drawn at random by its originator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,6 +56,8 @@ pub(crate) struct SetUpBody {
     pub(crate) lifetime_s: u32,
     /// The members' names from the originator to the responder.
     pub(crate) route: Vec<String>,
+    /// The names of the links between them, one less; empty for a link without a name.
+    pub(crate) links: Vec<String>,
     /// For the responder: a handshake or a request to join.
     pub(crate) payload: Vec<u8>,
 }
@@ -102,8 +109,18 @@ impl SetUpBody {
         out.put_bytes(&self.body_key);
         out.put_u64(self.time_s);
         out.put_u32(self.lifetime_s);
-        out.put_u8(u8::try_from(self.route.len()).expect("a route has at most MAX_ROUTE members"));
-        self.route.iter().for_each(|name| out.put_string(name.as_bytes()));
+        let count = u8::try_from(self.route.len()).expect("a route has at most MAX_ROUTE members");
+        if self.links.iter().all(String::is_empty) {
+            out.put_u8(count);
+            self.route.iter().for_each(|name| out.put_string(name.as_bytes()));
+        } else {
+            out.put_u8(count + WITH_LINKS);
+            for (place, name) in self.route.iter().enumerate() {
+                let link = place.checked_sub(1).and_then(|before| self.links.get(before));
+                link.iter().for_each(|link| out.put_string(link.as_bytes()));
+                out.put_string(name.as_bytes());
+            }
+        }
         out.put_string(&self.payload);
         out
     }
@@ -129,16 +146,30 @@ impl SetUpBody {
         let body_key = reader.array("body key")?;
         let time_s = reader.u64("time")?;
         let lifetime_s = reader.u32("lifetime")?;
-        let members = usize::from(reader.u8("length of the route")?);
-        if !(2..=MAX_ROUTE).contains(&members) {
-            return Err(Malformed::new("length of the route"));
-        }
-        let names = (0..members).map(|_| reader.text(MAX_NAME, "member of the route").map(str::to_owned));
-        let route = names.collect::<Result<_, _>>()?;
+        let (route, links) = parse_route(&mut reader)?;
         let payload = reader.string(MAX_PAYLOAD, "payload")?.to_vec();
         reader.finish("set-up")?;
-        Ok(SetUpBody { circuit, body_key, time_s, lifetime_s, route, payload })
+        Ok(SetUpBody { circuit, body_key, time_s, lifetime_s, route, links, payload })
     }
+}
+
+/// The names of a route's members and links.
+fn parse_route(reader: &mut Reader<'_>) -> Result<(Vec<String>, Vec<String>), Malformed> {
+    let count = reader.u8("length of the route")?;
+    let members = usize::from(count % WITH_LINKS);
+    if !(2..=MAX_ROUTE).contains(&members) {
+        return Err(Malformed::new("length of the route"));
+    }
+    let (mut route, mut links) = (Vec::with_capacity(members), Vec::with_capacity(members - 1));
+    for place in 0..members {
+        if place > 0 {
+            let has_name = count >= WITH_LINKS;
+            let name = if has_name { reader.text(MAX_NAME, "link of the route")? } else { "" };
+            links.push(name.to_owned());
+        }
+        route.push(reader.text(MAX_NAME, "member of the route")?.to_owned());
+    }
+    Ok((route, links))
 }
 
 impl Notice {
@@ -283,9 +314,10 @@ mod tests {
         #[test]
         fn the_signed_part_comes_back(
             circuit in circuits(), body_key: [u8; 16], time_s: u64, lifetime_s: u32, route in vec("[a-z0-9]{1,64}", 2..=MAX_ROUTE),
-            payload in vec(any::<u8>(), 0..MAX_PAYLOAD),
+            names in vec("[a-z]{0,64}", MAX_ROUTE), named: bool, payload in vec(any::<u8>(), 0..MAX_PAYLOAD),
         ) {
-            let body = SetUpBody { circuit, body_key, time_s, lifetime_s, route, payload };
+            let links = names[1..route.len()].iter().map(|name| if named { name.clone() } else { String::new() }).collect();
+            let body = SetUpBody { circuit, body_key, time_s, lifetime_s, route, links, payload };
             let signed = body.emit();
             prop_assert!(signed.len() <= MAX_SIGNED);
             prop_assert_eq!(SetUpBody::circuit_of(&signed), Some(circuit));

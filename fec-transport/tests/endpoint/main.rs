@@ -3,6 +3,7 @@
 
 mod parrot;
 mod scene;
+mod uplinks;
 
 use std::sync::Arc;
 use std::time::Duration;

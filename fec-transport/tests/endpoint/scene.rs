@@ -104,6 +104,10 @@ impl Scene {
 }
 
 impl Process {
+    pub(crate) fn new(endpoint: Endpoint<Parrot>, outcomes: mpsc::UnboundedReceiver<Outcome>) -> Process {
+        Process { endpoint, outcomes }
+    }
+
     /// The next thing that the application tells.
     pub(crate) async fn next(&mut self) -> Outcome {
         timeout(PATIENCE, self.outcomes.recv()).await.expect("in time").expect("the application lives")

@@ -32,8 +32,8 @@ pub(super) const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
 /// What connections tell the control plane.
 pub(super) enum Signal {
-    /// The hellos are exchanged.
-    Up(Peer, Outlet),
+    /// The hellos are exchanged; the link has this name.
+    Up(Peer, String, Outlet),
     /// The next message of a connection.
     Message(ConnectionId, Vec<u8>),
     /// The connection is over.
@@ -72,11 +72,13 @@ pub(super) enum Farewell {
     Revoked = 5,
     /// The peer speaks an older version of the protocol.
     Outdated = 6,
+    /// It connects over a link that is not there.
+    UnknownLink = 7,
 }
 
 impl Farewell {
     /// The code with which it closes the connection.
-    fn code(self) -> VarInt {
+    pub(super) fn code(self) -> VarInt {
         VarInt::from_u32(self as u32)
     }
 }
@@ -176,18 +178,22 @@ pub(super) struct Established {
     sender: SendStream,
     receiver: RecvStream,
     peer: Peer,
+    /// The name of the link, as the dialler said.
+    link: String,
 }
 
 impl Established {
-    /// The dialler's part: opens the stream.
+    /// The dialler's part: opens the stream over the link of that name.
     pub(super) async fn open(
         connection: Connection,
         member: MemberId,
+        link: &str,
         shared: &Shared,
     ) -> Result<Established, HandshakeError> {
         check_version(&connection)?;
         let streams = connection.open_bi().await?;
-        Self::greet(connection, streams, member, shared).await
+        let established = Self::greet(connection, streams, (member, link), shared).await?;
+        Ok(Established { link: link.to_owned(), ..established })
     }
 
     /// The acceptor's part: waits for the stream.
@@ -198,28 +204,29 @@ impl Established {
     ) -> Result<Established, HandshakeError> {
         check_version(&connection)?;
         let streams = connection.accept_bi().await?;
-        Self::greet(connection, streams, member, shared).await
+        Self::greet(connection, streams, (member, ""), shared).await
     }
 
     async fn greet(
         connection: Connection,
         (mut sender, mut receiver): (SendStream, RecvStream),
-        member: MemberId,
+        (member, link): (MemberId, &str),
         shared: &Shared,
     ) -> Result<Established, HandshakeError> {
-        write_message(&mut sender, &Hello { instance: shared.instance }.emit()).await?;
+        let own = Hello { instance: shared.instance, link: link.to_owned() };
+        write_message(&mut sender, &own.emit()).await?;
         let answer = read_message(&mut receiver).await?.ok_or(HandshakeError::Ended)?;
-        let peer = Peer { member, instance: Hello::parse(&answer)?.instance };
-        Ok(Established { connection, sender, receiver, peer })
+        let Hello { instance, link } = Hello::parse(&answer)?;
+        Ok(Established { connection, sender, receiver, peer: Peer { member, instance }, link })
     }
 
     /// Carries messages both ways until the connection ends or its outlet is dropped.
     pub(super) async fn run(self, shared: &Shared) {
-        let Established { connection, sender, receiver, peer } = self;
+        let Established { connection, sender, receiver, peer, link } = self;
         let id = shared.next_id();
         let (queue, queued) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let outlet = Outlet { id, queue, connection: connection.clone() };
-        if shared.signals.send(Signal::Up(peer, outlet)).await.is_err() {
+        if shared.signals.send(Signal::Up(peer, link, outlet)).await.is_err() {
             return;
         }
         let farewell = tokio::select! {
@@ -285,6 +292,7 @@ fn say_farewell(connection: &Connection, farewell: Farewell) {
         Farewell::Crowded => b"too many neighbours",
         Farewell::Revoked => b"my overlay file does not list you as a neighbour",
         Farewell::Outdated => b"you speak an older version of the protocol",
+        Farewell::UnknownLink => b"my overlay file lists no link of that name between us",
     };
     connection.close(farewell.code(), reason);
 }

@@ -15,7 +15,7 @@ use crate::overlay::MemberId;
 
 /// Dials one neighbour, and again whenever the connection has ended.
 pub(super) struct Dialler {
-    /// The QUIC endpoint of this member.
+    /// The QUIC endpoint of this member at the link's uplink.
     pub(super) endpoint: quinn::Endpoint,
     /// Accepts the neighbour's key only.
     pub(super) config: quinn::ClientConfig,
@@ -23,6 +23,8 @@ pub(super) struct Dialler {
     pub(super) neighbour: MemberId,
     /// The neighbour's name, for the log.
     pub(super) name: String,
+    /// The name of the link over which it is dialled; empty for one without.
+    pub(super) link: String,
     /// Where it is.
     pub(super) address: SocketAddr,
     /// What all connections share.
@@ -65,7 +67,7 @@ impl Dialler {
             Ok(word) => drop(word?),
             Err(_) => return Err(HandshakeError::Silent),
         }
-        Established::open(connecting.await?, self.neighbour, &self.shared).await
+        Established::open(connecting.await?, self.neighbour, &self.link, &self.shared).await
     }
 
     /// A task of its own, so that the connection may say farewell after this dialler was aborted.
@@ -80,23 +82,26 @@ impl Dialler {
     /// The first failure is worth a warning, its repetitions every two seconds are not.
     fn log(&self, error: &HandshakeError, failures: u32) {
         let (neighbour, address, cause) = (&self.name, self.address, error.source());
+        let link = Some(self.link.as_str()).filter(|link| !link.is_empty());
         if error.is_for_the_key() && failures <= 1 {
             tracing::warn!(
                 neighbour,
+                link,
                 %address,
                 "a neighbour does not know this member's key: its overlay file is another one"
             );
         } else if error.is_for_the_protocol() && failures == 0 {
             tracing::warn!(
                 neighbour,
+                link,
                 %address,
                 "a neighbour does not speak {PROTOCOL}{VERSION} or older: one of the two members needs \
                  another version of this program; trying again"
             );
         } else if failures == 0 {
-            tracing::warn!(neighbour, %address, cause, "cannot reach a neighbour ({error}); trying again");
+            tracing::warn!(neighbour, link, %address, cause, "cannot reach a neighbour ({error}); trying again");
         } else {
-            tracing::debug!(neighbour, %address, cause, failures, "still cannot reach a neighbour ({error})");
+            tracing::debug!(neighbour, link, %address, cause, failures, "still cannot reach a neighbour ({error})");
         }
     }
 }

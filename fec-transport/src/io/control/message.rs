@@ -33,7 +33,7 @@ pub(super) enum MessageError {
     #[error("the stream broke")]
     Broken(#[from] ReadError),
     /// The first message is not a Hello.
-    #[error("the first message has {0} bytes where a Hello has {HELLO_SIZE}")]
+    #[error("the first message, of {0} bytes, is no Hello")]
     NoHello(usize),
 }
 
@@ -78,26 +78,33 @@ fn announced_length(header: [u8; LENGTH_SIZE]) -> Result<usize, MessageError> {
     }
 }
 
-const HELLO_SIZE: usize = 8;
+/// The instance id, and the longest name of a link.
+const INSTANCE_SIZE: usize = 8;
+const MAX_LINK_NAME: usize = 64;
 
-/// Tells the other side which of the member's processes this is: the instance id, u64BE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Tells the other side which of the member's processes this is and over which link it connects: the instance id,
+/// u64BE, and the link's name, nothing if it has none. What the acceptor says of the link counts for nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hello {
     /// The sender's instance.
     pub(super) instance: InstanceId,
+    /// The name of the link.
+    pub(super) link: String,
 }
 
 impl Hello {
     /// As it stands in the message.
-    pub(super) fn emit(self) -> [u8; HELLO_SIZE] {
-        self.instance.0.to_be_bytes()
+    pub(super) fn emit(&self) -> Vec<u8> {
+        [&self.instance.0.to_be_bytes(), self.link.as_bytes()].concat()
     }
 
     /// Reads what [`emit`](Self::emit) wrote.
     pub(super) fn parse(message: &[u8]) -> Result<Hello, MessageError> {
-        let bytes = <[u8; HELLO_SIZE]>::try_from(message);
-        let bytes = bytes.map_err(|_| MessageError::NoHello(message.len()))?;
-        Ok(Hello { instance: InstanceId(u64::from_be_bytes(bytes)) })
+        let no_hello = || MessageError::NoHello(message.len());
+        let (instance, link) = message.split_first_chunk::<INSTANCE_SIZE>().ok_or_else(no_hello)?;
+        let link =
+            str::from_utf8(link).ok().filter(|link| link.len() <= MAX_LINK_NAME).ok_or_else(no_hello)?;
+        Ok(Hello { instance: InstanceId(u64::from_be_bytes(*instance)), link: link.to_owned() })
     }
 }
 
@@ -124,13 +131,15 @@ mod tests {
         }
 
         #[test]
-        fn a_hello_is_read_back_and_anything_of_another_length_is_none(
+        fn a_hello_is_read_back_and_anything_of_another_form_is_none(
             instance in any::<u64>(),
-            garbage in prop::collection::vec(any::<u8>(), 0..20),
+            link in "[a-zé]{0,30}",
+            garbage in prop::collection::vec(any::<u8>(), 0..100),
         ) {
-            let hello = Hello { instance: InstanceId(instance) };
+            let hello = Hello { instance: InstanceId(instance), link };
             prop_assert_eq!(Hello::parse(&hello.emit()).expect("its own bytes"), hello);
-            prop_assert_eq!(Hello::parse(&garbage).is_ok(), garbage.len() == HELLO_SIZE);
+            let is_hello = (8..=72).contains(&garbage.len()) && str::from_utf8(&garbage[8..]).is_ok();
+            prop_assert_eq!(Hello::parse(&garbage).is_ok(), is_hello);
         }
     }
 

@@ -1,10 +1,10 @@
-//! The control plane: one QUIC connection per neighbour, seen as ordered messages.
+//! The control plane: one QUIC connection per link, seen as ordered messages.
 //!
 //! Both sides are authenticated by the keys of the overlay file, and the acceptor answers the first packet of an
 //! address that it has not validated with a Retry and nothing else (design §6). What QUIC itself demands stays: a
 //! Version Negotiation for a version that it does not speak (RFC 9000 §6.1). Tasks: one
-//! [`listener`](listener::Listener), one [`dialler`](dialler::Dialler) per neighbour that this member dials, and one
-//! per connection. The first two end with the [`ControlPlane`]; a connection ends when its outlet is dropped, after it
+//! [`listener`](listener::Listener) per socket, one [`dialler`](dialler::Dialler) per link whose neighbour this member
+//! dials, and one per connection. The first two end with the [`ControlPlane`]; a connection ends when its outlet is dropped, after it
 //! has said what it had to say.
 
 mod back_off;
@@ -30,9 +30,10 @@ use self::back_off::BackOff;
 use self::connection::{ConnectionId, Farewell, Outlet, Shared, Signal};
 use self::dialler::Dialler;
 use self::listener::Listener;
+use super::sockets::{Local, locals};
 use super::tls::{self, PinnedKeys, TlsError};
 use crate::keys::Identity;
-use crate::overlay::{InstanceId, LinkId, MemberId, Overlay, Peer};
+use crate::overlay::{Adjacency, InstanceId, LinkId, MemberId, Overlay, Peer};
 use crate::shares::has_place;
 
 /// A connection over which nothing came for so long is broken, and with it the link (design §6).
@@ -89,111 +90,123 @@ pub(super) enum ControlError {
 /// What the control plane tells its owner.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ControlEvent {
-    /// Messages can be exchanged with this peer.
-    Up(Peer),
-    /// The next message of a peer that is up.
-    Message(Peer, Vec<u8>),
-    /// The pipe to this peer broke; what it still held is lost.
-    Down(Peer),
+    /// Messages can be exchanged with this neighbour over this link.
+    Up(Adjacency),
+    /// The next message of a neighbour that is up.
+    Message(Adjacency, Vec<u8>),
+    /// The pipe to this neighbour broke; what it still held is lost.
+    Down(Adjacency),
 }
 
 /// All control connections of a process.
 pub(super) struct ControlPlane {
     config: ControlConfig,
     shared: Arc<Shared>,
-    endpoint: quinn::Endpoint,
-    /// Whose connections are accepted; the listener looks at the same.
+    /// One for each pair of sockets, with the task that listens there.
+    endpoints: BTreeMap<Local, (quinn::Endpoint, AbortHandle)>,
+    /// Whose connections are accepted; the listeners look at the same.
     accepted: PinnedKeys,
     tasks: JoinSet<()>,
-    /// The tasks that dial, with where they do.
-    diallers: BTreeMap<MemberId, (SocketAddr, AbortHandle)>,
+    /// The tasks that dial, with where from and where to.
+    diallers: BTreeMap<LinkId, (Dialled, AbortHandle)>,
     signals: mpsc::Receiver<Signal>,
-    outlets: BTreeMap<Peer, Outlet>,
-    peers: BTreeMap<ConnectionId, Peer>,
+    outlets: BTreeMap<Adjacency, Outlet>,
+    neighbours: BTreeMap<ConnectionId, Adjacency>,
     ready: VecDeque<ControlEvent>,
 }
 
+/// Whom a member dials over a link: the member, from which socket, and where to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Dialled {
+    neighbour: MemberId,
+    local: Local,
+    address: SocketAddr,
+}
+
 impl ControlPlane {
-    /// Listens on `socket`, if any neighbour dials this member, and dials from it the neighbours that are this member's
-    /// to dial.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub(super) fn start(socket: UdpSocket, config: ControlConfig) -> Result<ControlPlane, ControlError> {
+    /// A control plane without any sockets yet.
+    pub(super) fn new(config: ControlConfig) -> Result<ControlPlane, ControlError> {
         let (sender, signals) = mpsc::channel(MAX_WAITING_SIGNALS);
         let shared = Arc::new(Shared::new(config.own.instance, sender));
         let accepted = PinnedKeys::of(&config.overlay, accepted(&config.overlay, config.own.member));
-        let endpoint = quinn::Endpoint::new(
-            EndpointConfig::default(),
-            Some(server_config(&config.identity, accepted.clone())?),
-            socket,
-            Arc::new(TokioRuntime),
-        )?;
-        let mut tasks = JoinSet::new();
-        let listener = Listener::new(endpoint.clone(), accepted.clone(), Arc::clone(&shared));
-        tasks.spawn(listener.listen());
-        let mut plane = ControlPlane {
+        Ok(ControlPlane {
             config,
             shared,
-            endpoint,
+            endpoints: BTreeMap::new(),
             accepted,
-            tasks,
+            tasks: JoinSet::new(),
             diallers: BTreeMap::new(),
             signals,
             outlets: BTreeMap::new(),
-            peers: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
             ready: VecDeque::new(),
-        };
-        plane.dial_neighbours()?;
-        Ok(plane)
+        })
     }
 
-    /// Goes on with a newer overlay file. Connections to members that are no neighbours any more end, new neighbours
-    /// are dialled, and all others notice nothing.
-    pub(super) fn reload(&mut self, overlay: Arc<Overlay>) -> Result<(), ControlError> {
+    /// Listens on a socket, if any neighbour dials this member. [`dial_neighbours`](Self::dial_neighbours) dials from
+    /// it.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub(super) fn open(&mut self, local: Local, socket: UdpSocket) -> Result<(), ControlError> {
+        let endpoint = quinn::Endpoint::new(
+            EndpointConfig::default(),
+            Some(server_config(&self.config.identity, self.accepted.clone())?),
+            socket,
+            Arc::new(TokioRuntime),
+        )?;
+        let listener = Listener::new(endpoint.clone(), self.accepted.clone(), Arc::clone(&self.shared));
+        let listening = self.tasks.spawn(listener.listen());
+        self.endpoints.insert(local, (endpoint, listening));
+        Ok(())
+    }
+
+    /// Goes on with a newer overlay file. Connections over links that are not listed any more end, and all others notice
+    /// nothing. Whoever calls this has new neighbours [dialled](Self::dial_neighbours) once the sockets are open.
+    pub(super) fn reload(&mut self, overlay: Arc<Overlay>) {
         self.accepted.replace(&overlay, accepted(&overlay, self.config.own.member));
         self.config.overlay = overlay;
-        let revoked: Vec<Peer> =
-            self.outlets.keys().filter(|peer| !self.is_neighbour(peer.member)).copied().collect();
-        for peer in revoked {
-            if let Some(outlet) = self.outlets.remove(&peer) {
+        let is_listed = |neighbour: &&Adjacency| self.config.overlay.contains_link(neighbour.link);
+        let revoked: Vec<Adjacency> =
+            self.outlets.keys().filter(|neighbour| !is_listed(neighbour)).copied().collect();
+        for neighbour in revoked {
+            if let Some(outlet) = self.outlets.remove(&neighbour) {
                 outlet.close(Farewell::Revoked);
-                self.peers.remove(&outlet.id);
-                self.ready.push_back(ControlEvent::Down(peer));
+                self.neighbours.remove(&outlet.id);
+                self.ready.push_back(ControlEvent::Down(neighbour));
             }
         }
-        self.dial_neighbours()
     }
 
-    fn is_neighbour(&self, member: MemberId) -> bool {
-        self.config.overlay.link_between(self.config.own.member, member).is_some()
-    }
-
-    /// Keeps one task for each neighbour that is this member's to dial, at the neighbour's address; other tasks end.
-    fn dial_neighbours(&mut self) -> Result<(), ControlError> {
-        let wanted = dialled(&self.config.overlay, self.config.own.member);
+    /// Keeps one task for each link whose neighbour is this member's to dial, from the link's socket at the neighbour's
+    /// address; other tasks end.
+    pub(super) fn dial_neighbours(&mut self) -> Result<(), ControlError> {
+        let mut wanted = dialled(&self.config.overlay, self.config.own.member);
+        wanted.retain(|_, dialled| self.endpoints.contains_key(&dialled.local));
         // Those that have ended are not remembered for ever.
         while self.tasks.try_join_next().is_some() {}
-        self.diallers.retain(|neighbour, (address, task)| {
-            let stays = wanted.get(neighbour).is_some_and(|(_, wanted)| wanted == address);
+        self.diallers.retain(|link, (dialled, task)| {
+            let stays = wanted.get(link) == Some(dialled);
             if !stays {
                 task.abort();
             }
             stays
         });
-        for (neighbour, (link, address)) in wanted {
-            if !self.diallers.contains_key(&neighbour) {
-                let dialler = dialler(&self.config, &self.endpoint, &self.shared, neighbour, link, address)?;
+        for (link, dialled) in wanted {
+            if !self.diallers.contains_key(&link) {
+                let (endpoint, _) = &self.endpoints[&dialled.local];
+                let dialler = dialler(&self.config, endpoint, &self.shared, link, &dialled)?;
                 let task = self.tasks.spawn(dialler.keep_connected());
-                self.diallers.insert(neighbour, (address, task));
+                self.diallers.insert(link, (dialled, task));
             }
         }
         Ok(())
     }
 
-    /// Where the socket is bound.
-    pub(super) fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.endpoint.local_addr()
+    /// Where the sockets are bound.
+    pub(super) fn local_addresses(&self) -> std::io::Result<Vec<(Local, SocketAddr)>> {
+        let endpoints = self.endpoints.iter();
+        endpoints.map(|(local, (endpoint, _))| Ok((local.clone(), endpoint.local_addr()?))).collect()
     }
 
     /// The next event; waits for one. Nothing is lost if the future is dropped.
@@ -219,8 +232,8 @@ impl ControlPlane {
         self.ready.pop_front()
     }
 
-    /// Sends a message to a peer that is up. To one that is not it is lost, as what a broken pipe held.
-    pub(super) fn send(&self, to: Peer, message: Vec<u8>) {
+    /// Sends a message to a neighbour that is up. To one that is not it is lost, as what a broken pipe held.
+    pub(super) fn send(&self, to: Adjacency, message: Vec<u8>) {
         if let Some(outlet) = self.outlets.get(&to) {
             outlet.send(message);
         }
@@ -228,58 +241,74 @@ impl ControlPlane {
 
     /// Lets the queued messages out, closes all connections and waits until their peers know, up to a limit.
     pub(super) async fn shutdown(mut self) {
-        self.endpoint.set_server_config(None);
+        let endpoints: Vec<quinn::Endpoint> =
+            self.endpoints.values().map(|(endpoint, _)| endpoint.clone()).collect();
+        endpoints.iter().for_each(|endpoint| endpoint.set_server_config(None));
         self.tasks.shutdown().await;
         self.outlets.clear();
         let drained = async {
             // Connections must not wait for a full queue of signals while they end.
             tokio::select! {
-                () = self.endpoint.wait_idle() => {}
+                () = async { for endpoint in &endpoints { endpoint.wait_idle().await } } => {}
                 () = async { while self.signals.recv().await.is_some() {} pending().await } => {}
             }
         };
         if tokio::time::timeout(SHUTDOWN_LIMIT, drained).await.is_err() {
             tracing::debug!("some control connections did not end in time");
         }
-        self.endpoint.close(VarInt::from_u32(Farewell::Done as u32), b"");
+        endpoints.iter().for_each(|endpoint| endpoint.close(Farewell::Done.code(), b""));
     }
 
     fn note(&mut self, signal: Signal) {
         match signal {
-            Signal::Up(peer, outlet) => self.connected(peer, outlet),
+            Signal::Up(peer, link, outlet) => self.connected(peer, &link, outlet),
             Signal::Message(id, message) => {
-                let peer = self.peers.get(&id);
-                self.ready.extend(peer.map(|peer| ControlEvent::Message(*peer, message)));
+                let neighbour = self.neighbours.get(&id);
+                self.ready.extend(neighbour.map(|neighbour| ControlEvent::Message(*neighbour, message)));
             }
             Signal::Down(id) => {
-                if let Some(peer) = self.peers.remove(&id) {
-                    self.outlets.remove(&peer);
-                    self.ready.push_back(ControlEvent::Down(peer));
+                if let Some(neighbour) = self.neighbours.remove(&id) {
+                    self.outlets.remove(&neighbour);
+                    self.ready.push_back(ControlEvent::Down(neighbour));
                 }
             }
         }
     }
 
-    /// The newer connection of a process replaces the older: its dialler only dials again when it has given up the
-    /// older one, which this side may not have noticed yet.
-    fn connected(&mut self, peer: Peer, outlet: Outlet) {
+    /// The newer connection of a process over a link replaces the older: its dialler only dials again when it has given
+    /// up the older one, which this side may not have noticed yet.
+    fn connected(&mut self, peer: Peer, link: &str, outlet: Outlet) {
+        let (overlay, me) = (&self.config.overlay, self.config.own.member);
         // Its handshake may have begun under an older overlay file.
-        if !self.is_neighbour(peer.member) {
+        if !overlay.are_neighbours(me, peer.member) {
             return outlet.close(Farewell::Revoked);
         }
-        if let Some(old) = self.outlets.remove(&peer) {
+        let Some(link) = overlay.link_named(me, peer.member, link) else {
+            let neighbour = overlay.name(peer.member);
+            tracing::warn!(
+                neighbour,
+                link,
+                "a neighbour connects over a link that my overlay file does not list"
+            );
+            return outlet.close(Farewell::UnknownLink);
+        };
+        let neighbour = Adjacency { peer, link };
+        if let Some(old) = self.outlets.remove(&neighbour) {
             old.close(Farewell::Replaced);
-            self.peers.remove(&old.id);
-            self.ready.push_back(ControlEvent::Down(peer));
+            self.neighbours.remove(&old.id);
+            self.ready.push_back(ControlEvent::Down(neighbour));
         }
-        let process = |instance| Peer { member: peer.member, instance: InstanceId(instance) };
-        let of_member = self.outlets.range(process(0)..=process(u64::MAX)).count();
+        let process = |instance, link| Adjacency {
+            peer: Peer { member: peer.member, instance: InstanceId(instance) },
+            link: LinkId(link),
+        };
+        let of_member = self.outlets.range(process(0, 0)..=process(u64::MAX, u16::MAX)).count();
         if !has_place(MAX_NEIGHBOURS, self.outlets.len(), of_member) {
             return outlet.close(Farewell::Crowded);
         }
-        self.peers.insert(outlet.id, peer);
-        self.outlets.insert(peer, outlet);
-        self.ready.push_back(ControlEvent::Up(peer));
+        self.neighbours.insert(outlet.id, neighbour);
+        self.outlets.insert(neighbour, outlet);
+        self.ready.push_back(ControlEvent::Up(neighbour));
     }
 }
 
@@ -293,20 +322,25 @@ fn accepted(overlay: &Overlay, member: MemberId) -> Vec<MemberId> {
     if is_dialled(overlay, member) { neighbours.collect() } else { Vec::new() }
 }
 
-/// Whom this member dials, over which link, and where.
-fn dialled(overlay: &Overlay, member: MemberId) -> BTreeMap<MemberId, (LinkId, SocketAddr)> {
+/// Whom this member dials over each link.
+fn dialled(overlay: &Overlay, member: MemberId) -> BTreeMap<LinkId, Dialled> {
+    let mut locals = locals(overlay, member);
     let ours = overlay.links_of(member).filter(|(link, _)| overlay.dialler(*link) == member);
-    ours.filter_map(|(link, neighbour)| Some((neighbour, (link, overlay.reach(link, member).0?)))).collect()
+    ours.filter_map(|(link, neighbour)| {
+        let (local, address) = (locals.remove(&link)?, overlay.reach(link, member).0?);
+        Some((link, Dialled { neighbour, local, address }))
+    })
+    .collect()
 }
 
 fn dialler(
     config: &ControlConfig,
     endpoint: &quinn::Endpoint,
     shared: &Arc<Shared>,
-    neighbour: MemberId,
     link: LinkId,
-    address: SocketAddr,
+    dialled: &Dialled,
 ) -> Result<Dialler, ControlError> {
+    let Dialled { neighbour, address, .. } = *dialled;
     let pinned = PinnedKeys::of(&config.overlay, [neighbour]);
     let tls = tls::client_config(&config.identity, pinned)?;
     let mut quic = quinn::ClientConfig::new(Arc::new(tls));
@@ -316,6 +350,7 @@ fn dialler(
         config: quic,
         neighbour,
         name: config.overlay.name(neighbour),
+        link: config.overlay.link(link).name.clone(),
         address,
         shared: Arc::clone(shared),
         back_off: BackOff::new(link_seed(config.seed, link)),

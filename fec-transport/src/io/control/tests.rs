@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use netsim::emulator::{EmulatedLink, Emulator};
@@ -10,6 +11,7 @@ use super::connection::HandshakeError;
 use super::message::{Hello, MAX_MESSAGE, read_message, write_message};
 use super::*;
 use crate::circuit::PROTOCOL_VERSION;
+use crate::io::sockets::Sockets;
 use crate::io::testing::{Scene, identity, loopback};
 use crate::overlay::Reach;
 
@@ -19,11 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn start_as(scene: &Scene, name: &str, instance: u64, socket: UdpSocket, keys: Identity) -> ControlPlane {
     let config = ControlConfig {
         overlay: Arc::clone(&scene.overlay),
-        own: peer(scene, name, instance),
+        own: process(scene, name, instance),
         identity: keys,
         seed: [7; 32],
     };
-    ControlPlane::start(socket, config).expect("a control plane")
+    let mut plane = ControlPlane::new(config).expect("a control plane");
+    plane.open(None, socket).expect("an endpoint");
+    plane.dial_neighbours().expect("diallers");
+    plane
 }
 
 /// A process of a listening member on its socket, or of a client on any.
@@ -33,8 +38,20 @@ fn start(scene: &Scene, name: &str, instance: u64) -> ControlPlane {
     start_as(scene, name, instance, socket, identity(name))
 }
 
-fn peer(scene: &Scene, name: &str, instance: u64) -> Peer {
+fn process(scene: &Scene, name: &str, instance: u64) -> Peer {
     Peer { member: scene.member(name), instance: InstanceId(instance) }
+}
+
+/// A process as its neighbour sees it over the only link to it.
+fn peer(scene: &Scene, name: &str, instance: u64) -> Adjacency {
+    let peer = process(scene, name, instance);
+    let mut links = scene.overlay.links_of(peer.member).map(|(link, _)| link);
+    Adjacency { peer, link: links.next().expect("it has a link") }
+}
+
+/// The relay's first process as one of several neighbours sees it.
+fn relay_over_link_of(scene: &Scene, name: &str) -> Adjacency {
+    Adjacency { link: peer(scene, name, 0).link, ..peer(scene, "relay", 1) }
 }
 
 async fn next(plane: &mut ControlPlane) -> ControlEvent {
@@ -105,7 +122,7 @@ async fn the_newer_connection_of_a_process_replaces_the_older() {
     assert_eq!(next(&mut older).await, ControlEvent::Up(peer(&scene, "relay", 1)));
     assert_eq!(next(&mut relay).await, ControlEvent::Up(client));
     let raw = RawClient::new(identity("client"));
-    let _newer = raw.greeted(&scene, "relay", client.instance).await;
+    let _newer = raw.greeted(&scene, "relay", client.peer.instance).await;
     assert_eq!(next(&mut relay).await, ControlEvent::Down(client));
     assert_eq!(next(&mut relay).await, ControlEvent::Up(client));
     assert_eq!(next(&mut older).await, ControlEvent::Down(peer(&scene, "relay", 1)));
@@ -206,7 +223,7 @@ impl RawClient {
     ) -> (quinn::Connection, quinn::SendStream) {
         let connection = self.connect(scene, to).await;
         let (mut sender, mut receiver) = connection.open_bi().await.expect("a stream");
-        write_message(&mut sender, &Hello { instance }.emit()).await.expect("a Hello");
+        write_message(&mut sender, &Hello { instance, link: String::new() }.emit()).await.expect("a Hello");
         read_message(&mut receiver).await.expect("a Hello").expect("not the end");
         (connection, sender)
     }
@@ -411,18 +428,82 @@ async fn a_reload_cuts_the_removed_neighbour_off_lets_the_new_one_in_and_leaves_
     assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&before, "removed", 2)));
     let mut kept = start(&before, "kept", 3);
     assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&before, "kept", 3)));
-    assert_eq!(next(&mut removed).await, ControlEvent::Up(peer(&before, "relay", 1)));
-    assert_eq!(next(&mut kept).await, ControlEvent::Up(peer(&before, "relay", 1)));
+    assert_eq!(next(&mut removed).await, ControlEvent::Up(relay_over_link_of(&before, "removed")));
+    assert_eq!(next(&mut kept).await, ControlEvent::Up(relay_over_link_of(&before, "kept")));
 
-    relay.reload(Arc::clone(&overlay)).expect("it can be dialled");
-    assert_eq!(next(&mut relay).await, ControlEvent::Down(peer(&before, "removed", 2)));
-    assert_eq!(next(&mut removed).await, ControlEvent::Down(peer(&before, "relay", 1)));
+    let (gone, stays) = (peer(&before, "removed", 2), relay_over_link_of(&before, "removed"));
+    relay.reload(Arc::clone(&overlay));
+    relay.dial_neighbours().expect("it can be dialled");
+    assert_eq!(next(&mut relay).await, ControlEvent::Down(gone));
+    assert_eq!(next(&mut removed).await, ControlEvent::Down(stays));
     let after = Scene { overlay, text, ..before };
     let _new = start(&after, "new", 4);
     assert_eq!(next(&mut relay).await, ControlEvent::Up(peer(&after, "new", 4)));
     relay.send(peer(&after, "kept", 3), vec![7]);
-    assert_eq!(next(&mut kept).await, ControlEvent::Message(peer(&after, "relay", 1), vec![7]));
+    assert_eq!(next(&mut kept).await, ControlEvent::Message(relay_over_link_of(&after, "kept"), vec![7]));
     assert_eq!(removed.try_next_event(), None, "it is not let in again");
+}
+
+#[tokio::test]
+async fn parallel_links_have_a_connection_each_from_the_address_of_their_uplink() {
+    let bare = client_and_relay();
+    let links =
+        ["dsl", "lte"].map(|name| format!("[[link]]\na = \"client\"\nb = \"relay\"\nname = \"{name}\"\n"));
+    let members = bare.text.split("[[link]]").next().expect("the members");
+    let text = format!("{members}{}a_from = \"127.0.0.2\"\n{}a_from = \"127.0.0.3\"\n", links[0], links[1]);
+    let scene = Scene { overlay: Arc::new(Overlay::parse(&text).expect("right")), text, ..bare };
+    let mut relay = start(&scene, "relay", 1);
+    let config = ControlConfig {
+        overlay: Arc::clone(&scene.overlay),
+        own: process(&scene, "client", 2),
+        identity: identity("client"),
+        seed: [7; 32],
+    };
+    let mut client = ControlPlane::new(config).expect("a control plane");
+    for (_, local) in locals(&scene.overlay, scene.member("client")) {
+        let sockets =
+            Sockets::for_local(&scene.overlay, scene.member("client"), &local).expect("on loopback");
+        client.open(local, sockets.control).expect("an endpoint");
+    }
+    client.dial_neighbours().expect("diallers");
+    let over = |name: &str, link: u16| Adjacency {
+        link: LinkId(link),
+        ..peer(&scene, name, if name == "relay" { 1 } else { 2 })
+    };
+    let (mut here, mut there) = (BTreeSet::new(), BTreeSet::new());
+    for _ in 0..2 {
+        here.insert(format!("{:?}", next(&mut client).await));
+        there.insert(format!("{:?}", next(&mut relay).await));
+    }
+    let ups = |name| [0, 1].map(|link| format!("{:?}", ControlEvent::Up(over(name, link)))).into();
+    assert_eq!((here, there), (ups("relay"), ups("client")));
+    for link in [1, 0] {
+        client.send(over("relay", link), vec![link as u8]);
+        assert_eq!(next(&mut relay).await, ControlEvent::Message(over("client", link), vec![link as u8]));
+    }
+    let hosts: BTreeSet<_> = client
+        .local_addresses()
+        .expect("bound")
+        .into_iter()
+        .map(|(_, address)| address.ip().to_string())
+        .collect();
+    assert_eq!(hosts, ["127.0.0.2", "127.0.0.3"].map(str::to_owned).into());
+}
+
+#[tokio::test]
+async fn a_connection_over_a_link_that_the_acceptor_does_not_list_is_refused_with_its_cause() {
+    let scene = client_and_relay();
+    let mut relay = start(&scene, "relay", 1);
+    let raw = RawClient::new(identity("client"));
+    let connection = raw.connect(&scene, "relay").await;
+    let (mut sender, _receiver) = connection.open_bi().await.expect("a stream");
+    let hello = Hello { instance: InstanceId(2), link: "fibre".to_owned() };
+    write_message(&mut sender, &hello.emit()).await.expect("a Hello");
+    let reason = tokio::select! {
+        reason = connection.closed() => reason,
+        event = relay.next_event() => panic!("{event:?}"),
+    };
+    assert!(is_farewell(&reason, Farewell::UnknownLink), "{reason}");
 }
 
 #[tokio::test]

@@ -130,7 +130,7 @@ impl Paths {
     /// A newer overlay file may have given links other capacities.
     pub(crate) fn recount_links(&mut self, overlay: &Overlay) {
         for path in self.changed() {
-            path.set_links(overlay.route_links(path.route()));
+            path.set_links(overlay.crossed(path.route().links()));
         }
         self.look_at_links();
     }

@@ -16,7 +16,7 @@ use super::suspicion::{Evidence, Suspicion};
 use crate::circuit::Egress;
 use crate::config::Liveness;
 use crate::crypto::receipt::{Made, Receipts};
-use crate::overlay::{MemberId, RouteLink};
+use crate::overlay::{LinkId, MemberId, Route, RouteLink};
 use crate::session::block::FlightFate;
 use crate::session::rate::bottlenecks::CoupledPath;
 use crate::session::rate::{self, Feedback, RateController};
@@ -73,6 +73,8 @@ pub struct PathStatus {
     pub id: PathId,
     /// The members from this end to the other.
     pub route: Vec<MemberId>,
+    /// The link from each of them to the next.
+    pub links: Vec<LinkId>,
     /// Whether it carries data.
     pub state: PathState,
     /// The share of the flow that the plan gives it, in [0, 1]; those of a session sum to no more than 1.
@@ -93,7 +95,7 @@ pub struct PathStatus {
 #[derive(Debug)]
 pub(crate) struct Path {
     id: PathId,
-    route: Vec<MemberId>,
+    route: Route,
     /// The links that the route crosses. Other paths may cross them, too.
     links: Vec<RouteLink>,
     /// The share of the flow that the plan gives it.
@@ -157,7 +159,7 @@ pub(crate) enum FalseClaim {
 impl Path {
     pub(crate) fn new(
         id: PathId,
-        route: Vec<MemberId>,
+        route: Route,
         links: Vec<RouteLink>,
         planned_share: f64,
         egress: Egress,
@@ -203,8 +205,8 @@ impl Path {
         &self.egress
     }
 
-    /// The members from this end to the other.
-    pub(super) fn route(&self) -> &[MemberId] {
+    /// Its route from this end to the other.
+    pub(super) fn route(&self) -> &Route {
         &self.route
     }
 
@@ -293,7 +295,8 @@ impl Path {
     pub(super) fn status(&self, planned: f64) -> PathStatus {
         PathStatus {
             id: self.id,
-            route: self.route.clone(),
+            route: self.route.members().to_vec(),
+            links: self.route.links().to_vec(),
             state: self.state,
             planned_share: self.planned_share / planned.max(1.0),
             rate_bps: self.rate.mean_rate(),
@@ -601,7 +604,7 @@ impl Path {
 mod tests {
     use super::*;
     use crate::crypto::hop_tag::HopKey;
-    use crate::overlay::{InstanceId, Peer};
+    use crate::overlay::{Adjacency, InstanceId, Peer};
     use crate::wire::hop::Label;
 
     /// Whatever the pacer says: a process that does not run for some milliseconds must not lose what its socket cannot
@@ -609,8 +612,13 @@ mod tests {
     #[test]
     fn no_more_is_on_the_way_than_a_socket_holds() {
         let peer = Peer { member: MemberId(1), instance: InstanceId(1) };
-        let egress = Egress { neighbour: peer, label: Label(1), key: HopKey::new([1; 16]) };
-        let mut path = Path::new(PathId(1), Vec::new(), Vec::new(), 0.5, egress, Time::ZERO);
+        let egress = Egress {
+            neighbour: Adjacency { peer, link: LinkId(0) },
+            label: Label(1),
+            key: HopKey::new([1; 16]),
+        };
+        let route = Route::new(vec![MemberId(0)], Vec::new());
+        let mut path = Path::new(PathId(1), route, Vec::new(), 0.5, egress, Time::ZERO);
         path.round_trip.observe(Time::ZERO, Duration::ZERO);
         let now = Time::ZERO + Duration::from_secs(1);
         let mut sent = 0.0;

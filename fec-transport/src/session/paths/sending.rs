@@ -10,7 +10,7 @@ use crate::circuit::Egress;
 use crate::crypto::hop_tag;
 use crate::crypto::random::Random;
 use crate::crypto::receipt::Receipts;
-use crate::overlay::Peer;
+use crate::overlay::Adjacency;
 use crate::run::{HEADERS, Run, RunSeal, Transmit};
 use crate::session::epochs::{Epochs, Seal};
 use crate::session::sender::Sender;
@@ -29,7 +29,7 @@ impl Paths {
         with: Seal<'_>,
         out: &mut Vec<u8>,
         body: impl FnOnce(&mut Vec<u8>),
-    ) -> Option<Peer> {
+    ) -> Option<Adjacency> {
         // What leaves changes nothing that the sender knows of a path.
         let path = self.paths.iter_mut().find(|path| path.id() == id)?;
         Some(seal(now, path, with, self.receipts, out, body))
@@ -46,7 +46,12 @@ impl Paths {
     }
 
     /// Writes the next echo that the peer waits for.
-    pub(crate) fn poll_probe_reply(&mut self, now: Time, with: Seal<'_>, out: &mut Vec<u8>) -> Option<Peer> {
+    pub(crate) fn poll_probe_reply(
+        &mut self,
+        now: Time,
+        with: Seal<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<Adjacency> {
         let path = self.paths.iter_mut().find(|path| path.probing().owes_reply())?;
         let token = path.probing_mut().take_reply()?;
         let emit = |out: &mut Vec<u8>| Probe { token }.emit(Kind::ProbeReply, out);
@@ -61,7 +66,7 @@ impl Paths {
         with: Seal<'_>,
         random: &mut Random,
         out: &mut Vec<u8>,
-    ) -> Option<Peer> {
+    ) -> Option<Adjacency> {
         let is_hushed = self.hearing.is_hushed();
         while let Some(path) = self.paths.iter_mut().find(|path| path.probing().due() <= now) {
             let was_live = path.is_live();
@@ -228,7 +233,7 @@ fn seal(
     receipts: Receipts,
     out: &mut Vec<u8>,
     body: impl FnOnce(&mut Vec<u8>),
-) -> Peer {
+) -> Adjacency {
     let start = out.len();
     let number = path.take_number(now);
     header(path, seal, number).emit(out);

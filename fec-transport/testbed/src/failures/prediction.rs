@@ -22,8 +22,8 @@ pub(super) struct Failure {
 pub(super) fn failures(overlay: &Overlay, routes: &[PlannedRoute], every_link: bool) -> Vec<Failure> {
     let mut crossed: BTreeMap<LinkId, Vec<usize>> = BTreeMap::new();
     for (number, route) in routes.iter().enumerate() {
-        for link in overlay.route_links(&route.members) {
-            crossed.entry(link.link).or_default().push(number);
+        for link in route.route.links() {
+            crossed.entry(*link).or_default().push(number);
         }
     }
     let mut failures: Vec<(Vec<usize>, Failure)> = Vec::new();
@@ -73,9 +73,10 @@ mod tests {
             scene = scene.link(&ends[..1], &ends[1..], &link);
         }
         let (overlay, _) = scene.overlay();
-        let route = |names: &str, share| PlannedRoute {
-            members: names.chars().map(|name| overlay.find(&name.to_string()).expect("listed")).collect(),
-            share,
+        let route = |names: &str, share| {
+            let members = names.chars().map(|name| overlay.find(&name.to_string()).expect("listed"));
+            let members: Vec<_> = members.collect();
+            PlannedRoute { route: overlay.route_over(&members).expect("links join them"), share }
         };
         let routes = [route("cadxs", 0.5), route("cbds", 0.3), route("cbdxs", 0.2)];
         let shares = |every| {

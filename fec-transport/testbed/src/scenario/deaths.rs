@@ -9,7 +9,7 @@ use super::load::Load;
 use super::sampler::STRIDE;
 use fec_transport::Class;
 use fec_transport::Time;
-use fec_transport::overlay::{LinkId, MemberId};
+use fec_transport::overlay::{LinkId, MemberId, Route};
 use fec_transport::plan::PlannedRoute;
 use fec_transport::sim::World;
 
@@ -74,7 +74,7 @@ impl Deaths {
         let overlay = world.overlay();
         let followed = |happening: &Happening| {
             let NetworkChange::LinkDown { a, b } = &happening.change else { return None };
-            let link = overlay.link_between(world.member(a), world.member(b))?;
+            let link = *overlay.links_between(world.member(a), world.member(b)).first()?;
             let at = Time::from_epoch(happening.at);
             let ends = [a.clone(), b.clone()];
             Some(Followed { link, ends, at, is_masked: false, rounds: [0; 2] })
@@ -108,7 +108,7 @@ impl Deaths {
     }
 
     /// What came of them, by time.
-    pub(super) fn outcome(&self, world: &World<Load>, ledger: &Ledger) -> Vec<LinkDeath> {
+    pub(super) fn outcome(&self, ledger: &Ledger) -> Vec<LinkDeath> {
         let next = self.deaths.iter().skip(1).map(|death| death.at).chain([ledger.window.1]);
         let of = |(death, until): (&Followed, Time)| {
             let gaps =
@@ -116,11 +116,7 @@ impl Deaths {
             LinkDeath {
                 link: death.ends.join(" – "),
                 at_s: death.at.since_epoch().as_secs_f64(),
-                planned_share: self
-                    .flows
-                    .iter()
-                    .map(|flow| flow.share_over(world, death.link))
-                    .fold(0.0, f64::max),
+                planned_share: self.flows.iter().map(|flow| flow.share_over(death.link)).fold(0.0, f64::max),
                 has_mask: self.flows.iter().any(|flow| flow.is_masked),
                 is_masked: death.is_masked,
                 gap_ms: gaps.max().unwrap_or_default().as_secs_f64() * 1e3,
@@ -141,9 +137,8 @@ impl BulkFlow {
     fn new(world: &World<Load>, index: usize, flow: &Flow) -> BulkFlow {
         let routes = fec_transport::plan::plan(world.overlay(), flow.from, flow.to, world.config())
             .unwrap_or_default();
-        let forth = |route: &PlannedRoute| delay(world, &route.members);
-        let back =
-            |route: &PlannedRoute| delay(world, &route.members.iter().rev().copied().collect::<Vec<_>>());
+        let forth = |route: &PlannedRoute| delay(world, &route.route);
+        let back = |route: &PlannedRoute| delay(world, &route.route.reversed());
         let slowest = routes.iter().map(|route| forth(route) + back(route)).max().unwrap_or_default();
         let latest = routes.iter().map(forth).max().unwrap_or_default();
         let skew = latest - routes.iter().map(forth).min().unwrap_or_default();
@@ -152,10 +147,8 @@ impl BulkFlow {
         BulkFlow { index, from: flow.from, routes, slowest, skew, is_masked: protection.mask > 0 }
     }
 
-    fn share_over(&self, world: &World<Load>, link: LinkId) -> f64 {
-        let crosses = |route: &&PlannedRoute| {
-            world.overlay().route_links(&route.members).iter().any(|crossed| crossed.link == link)
-        };
+    fn share_over(&self, link: LinkId) -> f64 {
+        let crosses = |route: &&PlannedRoute| route.route.links().contains(&link);
         self.routes.iter().filter(crosses).map(|route| route.share).sum()
     }
 
@@ -168,10 +161,10 @@ impl BulkFlow {
 }
 
 /// How long a packet is on the links of a route, without queues.
-fn delay(world: &World<Load>, members: &[MemberId]) -> Duration {
-    let of = |pair: &[MemberId]| {
-        let (link, from) = (world.simulator_link(pair[0], pair[1]), world.simulator_node(pair[0]));
-        world.simulator().model(link, from).delay
+fn delay(world: &World<Load>, route: &Route) -> Duration {
+    let of = |(from, link): (&MemberId, &LinkId)| {
+        let link = world.simulator_links()[usize::from(link.0)];
+        world.simulator().model(link, world.simulator_node(*from)).delay
     };
-    members.windows(2).map(of).sum()
+    route.members().iter().zip(route.links()).map(of).sum()
 }

@@ -94,7 +94,7 @@ impl Layout {
         let mut layout = Layout { clients: vec![client], servers: vec![server], relays, ..Layout::default() };
         let mut joined = BTreeSet::new();
         for (_, a, b, _) in topology.links() {
-            // An overlay has at most one link between two members; the file may have several.
+            // The file may have several links between two nodes, without names to tell them apart: one stands for all.
             if a != b && joined.insert((a.min(b), a.max(b))) {
                 let (a, b) = (member_name(&topology, a), member_name(&topology, b));
                 layout.add_link(&a, &b, [table.links.clone(), table.links.clone()]);

@@ -214,7 +214,7 @@ impl Scenario {
         let changes = self.happenings.iter().map(|happening| Time::from_epoch(happening.at));
         let changes = changes.filter(|at| *at >= self.window.0);
         let changes = changes.clone().min().zip(changes.max());
-        let deaths = deaths.outcome(&world, &ledger);
+        let deaths = deaths.outcome(&ledger);
         let mut metrics = outcome::metrics(&ledger, &sampler, &deaths, changes);
         metrics.extend(self.slowest_return(&sampler.series).map(|back| ("back_s".to_owned(), back)));
         let checks = outcome::check_all(&self.expectations, &metrics);
@@ -260,8 +260,8 @@ fn planned_links(overlay: &Overlay, flows: &[Flow], config: &Config) -> event::P
     let plan =
         |flow: &Flow| fec_transport::plan::plan(overlay, flow.from, flow.to, config).unwrap_or_default();
     let routes = flows.iter().flat_map(plan);
-    let links = routes.flat_map(|route| overlay.route_links(&route.members)).map(|crossed| crossed.link);
-    let links: std::collections::BTreeSet<_> = links.collect();
+    let links: std::collections::BTreeSet<_> =
+        routes.flat_map(|planned| planned.route.links().to_vec()).collect();
     let ends = |link: LinkId| {
         let link = &overlay.links()[usize::from(link.0)];
         [overlay.name(link.a), overlay.name(link.b)]
@@ -274,7 +274,7 @@ fn competitor(overlay: &Overlay, table: &CompetitorTable) -> Result<Competitor, 
     let member =
         |name: &String| overlay.find(name).ok_or_else(|| wrong(format!("there is no member \"{name}\"")));
     let over = table.over.iter().map(member).collect::<Result<Vec<_>, _>>()?;
-    let is_joined = |pair: &[MemberId]| overlay.link_between(pair[0], pair[1]).is_some();
+    let is_joined = |pair: &[MemberId]| overlay.are_neighbours(pair[0], pair[1]);
     if over.len() < 2 || !over.windows(2).all(is_joined) {
         return Err(wrong(format!(
             "over is {:?}: expected at least two members, neighbours in order",

@@ -8,7 +8,8 @@ use super::limit::{Hop, Paths, largest_equal_rate};
 use super::load::Load;
 use fec_transport::SYMBOL_OVERHEAD;
 use fec_transport::Time;
-use fec_transport::overlay::MemberId;
+use fec_transport::overlay::{LinkId, MemberId};
+use fec_transport::plan::PlannedRoute;
 use fec_transport::sim::World;
 use fec_transport::{PathId, PathState};
 
@@ -157,13 +158,15 @@ impl Sampler {
 
     fn plan(&self, world: &World<Load>, from: MemberId, to: MemberId) -> Vec<Vec<usize>> {
         let routes = fec_transport::plan::plan(world.overlay(), from, to, world.config()).unwrap_or_default();
-        let direction = |pair: &[MemberId]| {
-            let link = world.simulator_link(pair[0], pair[1]);
-            let node = world.simulator_node(pair[0]);
+        let direction = |(from, link): (&MemberId, &LinkId)| {
+            let (link, node) = (world.simulator_links()[usize::from(link.0)], world.simulator_node(*from));
             let is_it = |direction: &Direction| (direction.link, direction.from) == (link, node);
             self.directions.iter().position(is_it).expect("both directions of all links are there")
         };
-        routes.iter().map(|route| route.members.windows(2).map(direction).collect()).collect()
+        let directions = |planned: &PlannedRoute| {
+            planned.route.members().iter().zip(planned.route.links()).map(direction).collect()
+        };
+        routes.iter().map(directions).collect()
     }
 
     /// Looks at the queues.

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Identification, Session, failure, milliseconds};
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::operations::route_text;
 
 /// Between requests, so that each tells of another moment.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -87,6 +88,7 @@ async fn ask(session: &Session, member: &str) -> Result<(), Failure> {
 /// A path to the member, with the names of those that it runs through.
 struct PathReport {
     route: Vec<String>,
+    links: Vec<String>,
     status: PathStatus,
 }
 
@@ -97,8 +99,11 @@ async fn paths(session: &Session, member: &str) -> Result<Vec<PathReport>, Failu
         let statuses = node.sessions().filter_map(|session| node.session_status(session));
         let with_member = statuses.filter(|status| node.overlay().name(status.peer.member) == member);
         let name = |member: &MemberId| node.overlay().name(*member);
-        let report =
-            |status: PathStatus| PathReport { route: status.route.iter().map(name).collect(), status };
+        let report = |status: PathStatus| PathReport {
+            route: status.route.iter().map(name).collect(),
+            links: node.overlay().link_names(&status.links).into_iter().map(str::to_owned).collect(),
+            status,
+        };
         with_member.flat_map(|status| status.paths).map(report).collect()
     });
     look.await.or_fail(Exit::Failed, "looking at the session")
@@ -112,7 +117,7 @@ impl PathReport {
     }
 
     fn text(&self) -> String {
-        let route = self.route.join(" – ");
+        let route = route_text(&self.route, &self.links);
         let share = self.status.planned_share * 100.0;
         match self.status.state {
             PathState::Unconfirmed => format!("{route}: no answer yet, share {share:.0} %"),
@@ -135,6 +140,7 @@ impl PathReport {
         };
         json!({
             "route": self.route,
+            "links": self.links,
             "state": state,
             "round_trip_ms": self.status.round_trip.as_secs_f64() * 1e3,
             "loss": self.loss(),

@@ -211,7 +211,15 @@ fn neighbours(observation: &Observation) -> String {
         1 => member.name.clone(),
         processes => format!("{} ({processes} processes)", member.name),
     };
-    let words: Vec<String> = neighbours.map(word).collect();
+    let links = |member: &operations::Member| {
+        let state = |link: &operations::NamedLink| match link.is_connected {
+            true => link.name.clone(),
+            false => format!("{} down", link.name),
+        };
+        let states: Vec<String> = member.links.iter().map(state).collect();
+        if states.is_empty() { String::new() } else { format!(" over {}", states.join(", ")) }
+    };
+    let words: Vec<String> = neighbours.map(|member| word(member) + &links(member)).collect();
     format!("{} members besides it; neighbours: {}", observation.members.len(), words.join(", "))
 }
 
@@ -333,7 +341,7 @@ fn path(path: &operations::Path, columns: usize) -> Vec<String> {
         path.loss * 100.0,
         shares,
     );
-    let (route, beside) = (path.route.join(" – "), "  ");
+    let (route, beside) = (operations::route_text(&path.route, &path.links), "  ");
     match numbers.chars().count() + beside.len() + route.chars().count() <= columns {
         true => vec![numbers + beside + &route],
         false => vec![numbers, format!("       {route}")],
@@ -360,6 +368,7 @@ mod tests {
             packets_lost: 0,
             deaths: 0,
             route: route.iter().map(ToString::to_string).collect(),
+            links: Vec::new(),
         }
     }
 

@@ -60,15 +60,19 @@ fn describe(node: &Node) -> String {
     let mut ways: BTreeMap<String, Way> = BTreeMap::new();
     let sessions = node.sessions().filter_map(|session| node.session_status(session));
     for path in sessions.flat_map(|session| session.paths) {
-        let relays = path.route.get(1..path.route.len().saturating_sub(1)).unwrap_or_default();
-        let relays: Vec<String> = relays.iter().map(|relay| node.overlay().name(*relay)).collect();
-        ways.entry(relays.join(", ")).or_default().add(&path);
+        ways.entry(title(node, &path)).or_default().add(&path);
     }
-    let line = |(relays, way): (&String, &Way)| match relays.as_str() {
-        "" => format!("\n  direct: {way}"),
-        relays => format!("\n  via {relays}: {way}"),
-    };
-    ways.iter().map(line).collect()
+    ways.iter().map(|(title, way)| format!("\n  {title}: {way}")).collect()
+}
+
+/// By which relays a path leads, and over which links as far as they have names.
+fn title(node: &Node, path: &PathStatus) -> String {
+    let relays = path.route.get(1..path.route.len().saturating_sub(1)).unwrap_or_default();
+    let relays: Vec<String> = relays.iter().map(|relay| node.overlay().name(*relay)).collect();
+    let via = if relays.is_empty() { "direct".to_owned() } else { format!("via {}", relays.join(", ")) };
+    let names = node.overlay().link_names(&path.links);
+    let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+    if names.is_empty() { via } else { format!("{via} ({})", names.join(", ")) }
 }
 
 impl Way {

@@ -20,7 +20,9 @@ use crate::exit::Failure;
 use crate::http;
 
 pub(crate) use admin::{AdminRequest, ask};
-pub(crate) use observation::{Circuit, Compressed, IoNode, Member, Observation, Path, Session, Use};
+pub(crate) use observation::{
+    Circuit, Compressed, IoNode, Member, NamedLink, Observation, Path, Session, Use, route_text,
+};
 pub(crate) use overlay_map::{MappedLink, MappedMember, OverlayMap};
 pub(crate) use reload::{Reloaded, Reloader};
 pub(crate) use watch::WatchPage;

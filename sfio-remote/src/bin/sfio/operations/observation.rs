@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fec_transport::io::{DataCounts, EndpointEnded};
-use fec_transport::overlay::MemberId;
+use fec_transport::overlay::{LinkId, MemberId, Peer};
 use fec_transport::{CircuitPart, Node, PathState, PathStatus, SessionStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,6 +68,17 @@ pub(crate) struct Member {
     pub(crate) connected: usize,
     /// For how long the latest of them has been connected.
     pub(crate) connected_s: Option<f64>,
+    /// The links to it that have a name.
+    #[serde(default)]
+    pub(crate) links: Vec<NamedLink>,
+}
+
+/// One of several links to a neighbour.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct NamedLink {
+    pub(crate) name: String,
+    /// Whether any process is connected over it.
+    pub(crate) is_connected: bool,
 }
 
 /// A circuit that the member knows.
@@ -76,6 +87,9 @@ pub(crate) struct Circuit {
     /// `originator`, `relay` or `responder`.
     pub(crate) part: String,
     pub(crate) route: Vec<String>,
+    /// The names of the links between them, one less; empty for a link without a name.
+    #[serde(default)]
+    pub(crate) links: Vec<String>,
     pub(crate) answered: bool,
     pub(crate) expires_s: f64,
 }
@@ -110,6 +124,9 @@ pub(crate) struct Session {
 pub(crate) struct Path {
     pub(crate) id: u32,
     pub(crate) route: Vec<String>,
+    /// The names of the links between them, one less; empty for a link without a name.
+    #[serde(default)]
+    pub(crate) links: Vec<String>,
     /// `unconfirmed`, `live` or `dead`.
     pub(crate) state: String,
     /// The rate at which it is paced.
@@ -245,21 +262,55 @@ fn compression(node: &Node, application: &SfioApplication) -> Vec<Compressed> {
 fn members(node: &Node) -> Vec<Member> {
     let overlay = node.overlay();
     let member = |(id, member): (MemberId, &fec_transport::overlay::Member)| {
-        let processes = node.neighbours().filter(|neighbour| neighbour.peer.member == id && neighbour.is_up);
-        let connected: Vec<f64> =
-            processes.map(|neighbour| node.now().since(neighbour.since).as_secs_f64()).collect();
+        let over_links = node.neighbours().filter(|neighbour| neighbour.peer.member == id && neighbour.is_up);
+        // A process that is connected over several links is one process, connected since the first of them was.
+        let mut connected: BTreeMap<Peer, f64> = BTreeMap::new();
+        for neighbour in over_links {
+            let since = node.now().since(neighbour.since).as_secs_f64();
+            connected
+                .entry(neighbour.peer)
+                .and_modify(|longest| *longest = since.max(*longest))
+                .or_insert(since);
+        }
         Member {
             name: member.name.clone(),
-            is_neighbour: overlay.link_between(node.member(), id).is_some(),
+            links: links_to(node, id),
+            is_neighbour: overlay.are_neighbours(node.member(), id),
             connected: connected.len(),
-            connected_s: connected.into_iter().reduce(f64::min),
+            connected_s: connected.into_values().reduce(f64::min),
         }
     };
     overlay.listed_members().filter(|(id, _)| *id != node.member()).map(member).collect()
 }
 
+/// The links with a name to a member.
+fn links_to(node: &Node, member: MemberId) -> Vec<NamedLink> {
+    let overlay = node.overlay();
+    let links = overlay.links_between(node.member(), member).iter();
+    let named = links.map(|link| (*link, &overlay.link(*link).name)).filter(|(_, name)| !name.is_empty());
+    let is_up = |link| node.neighbours().any(|it| it.is_up && it.peer.member == member && it.link == link);
+    named.map(|(link, name)| NamedLink { name: name.clone(), is_connected: is_up(link) }).collect()
+}
+
 fn names(node: &Node, route: &[MemberId]) -> Vec<String> {
     route.iter().map(|member| node.overlay().name(*member)).collect()
+}
+
+fn link_names(node: &Node, links: &[LinkId]) -> Vec<String> {
+    node.overlay().link_names(links).into_iter().map(str::to_owned).collect()
+}
+
+/// A route as people read it: the members' names, and the name of a link between two of them if it has one.
+pub(crate) fn route_text(members: &[String], links: &[String]) -> String {
+    let mut text = members.first().cloned().unwrap_or_default();
+    for (place, member) in members.iter().enumerate().skip(1) {
+        match links.get(place - 1).map_or("", String::as_str) {
+            "" => text += " – ",
+            name => text += &format!(" –({name})– "),
+        }
+        text += member;
+    }
+    text
 }
 
 fn circuits(node: &Node) -> Vec<Circuit> {
@@ -271,6 +322,7 @@ fn circuits(node: &Node) -> Vec<Circuit> {
     let circuit = |status: fec_transport::CircuitStatus| Circuit {
         part: part(status.part).to_owned(),
         route: names(node, &status.route),
+        links: link_names(node, &status.links),
         answered: status.answered,
         expires_s: status.expires.since(node.now()).as_secs_f64(),
     };
@@ -310,6 +362,7 @@ fn describe(node: &Node, path: &PathStatus, share: f64) -> Path {
     Path {
         id: path.id.0,
         route: names(node, &path.route),
+        links: link_names(node, &path.links),
         state: state.to_owned(),
         rate_mbit: path.rate_bps / 1e6,
         round_trip_ms: path.round_trip.as_secs_f64() * 1e3,

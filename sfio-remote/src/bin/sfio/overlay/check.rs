@@ -142,6 +142,9 @@ impl fmt::Display for Reach {
         write!(f, "{} to {}: ", self.from, self.to)?;
         match self.fewest_links.as_slice() {
             [only] => write!(f, "lost when one link fails ({only})")?,
+            several if several.iter().all(|link| link.ends_with(')')) => {
+                write!(f, "lost when {} links fail: {}", several.len(), several.join(", "))?;
+            }
             several => write!(f, "lost when {} links fail", several.len())?,
         }
         if let Some(capacity) = self.minimum_cut_mbit {
@@ -152,8 +155,7 @@ impl fmt::Display for Reach {
 }
 
 fn link_name(overlay: &Overlay, link: LinkId) -> String {
-    let link = &overlay.links()[usize::from(link.0)];
-    format!("{} – {}", overlay.name(link.a), overlay.name(link.b))
+    overlay.link_title(link)
 }
 
 #[cfg(test)]

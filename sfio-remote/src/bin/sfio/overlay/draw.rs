@@ -8,7 +8,7 @@ mod key;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use fec_transport::overlay::{Link, Member, MemberId, Overlay};
+use fec_transport::overlay::{Link, LinkId, Member, MemberId, Overlay};
 
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::web::layout;
@@ -45,6 +45,9 @@ const BOX_WIDTH: f64 = 110.0;
 const BOX_HEIGHT: f64 = 44.0;
 /// Of the widest link.
 const WIDEST: f64 = 4.0;
+
+/// Between the bends of two parallel links.
+const FAN: f64 = 56.0;
 
 /// The loss from which on a link is drawn fully red.
 const RED_LOSS: f64 = 0.1;
@@ -106,11 +109,11 @@ impl Picture<'_> {
              height=\"{height}\" font-family=\"sans-serif\" text-anchor=\"middle\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
         );
-        for link in self.overlay.links() {
-            self.draw_link(&mut svg, link);
+        for (id, link) in self.overlay.listed_links() {
+            self.draw_link(&mut svg, id, link);
         }
-        for link in self.overlay.links() {
-            self.label_link(&mut svg, link);
+        for (id, link) in self.overlay.listed_links() {
+            self.label_link(&mut svg, id, link);
         }
         for (member, place) in self.overlay.members().iter().zip(&self.places) {
             draw_member(&mut svg, member, *place);
@@ -129,12 +132,19 @@ impl Picture<'_> {
         if (a.column, a.rank) <= (b.column, b.rank) { (a, b) } else { (b, a) }
     }
 
-    fn draw_link(&self, svg: &mut String, link: &Link) {
+    /// How far the bend of a link lies below the straight line: parallel links fan out.
+    fn sag(&self, id: LinkId, link: &Link) -> f64 {
+        let parallel = self.overlay.links_between(link.a, link.b);
+        let place = parallel.iter().position(|other| *other == id).unwrap_or(0);
+        (place as f64 - (parallel.len().saturating_sub(1)) as f64 / 2.0) * FAN
+    }
+
+    fn draw_link(&self, svg: &mut String, id: LinkId, link: &Link) {
         let (from, to) = self.ends(link);
         let stroke = self.stroke(link.capacity_mbit.unwrap_or(0.0));
         let colour = colour(link.loss.unwrap_or(0.0));
         let bow = bow(from, to);
-        let (middle_x, middle_y) = ((from.x + to.x) / 2.0 + bow, (from.y + to.y) / 2.0);
+        let (middle_x, middle_y) = ((from.x + to.x) / 2.0 + bow, (from.y + to.y) / 2.0 + self.sag(id, link));
         let _ = writeln!(
             svg,
             "<path d=\"M {:.1} {:.1} Q {middle_x:.1} {middle_y:.1} {:.1} {:.1}\" fill=\"none\" \
@@ -150,7 +160,7 @@ impl Picture<'_> {
 
     /// Writes what is known of a link along it, on the level of its end's rank: so the labels of links that come from
     /// one member, and of those that go to one member, lie apart.
-    fn label_link(&self, svg: &mut String, link: &Link) {
+    fn label_link(&self, svg: &mut String, id: LinkId, link: &Link) {
         let words = label(link);
         if words.is_empty() {
             return;
@@ -158,7 +168,9 @@ impl Picture<'_> {
         let (from, to) = self.ends(link);
         let bow = bow(from, to);
         let t = if bow == 0.0 { 0.15 + 0.7 * to.rank } else { 0.5 };
-        let (x, y) = (from.x + t * (to.x - from.x) + bow / 2.0, from.y + t * (to.y - from.y));
+        // As far below the straight line as a quadratic curve is there.
+        let sag = 2.0 * t * (1.0 - t) * self.sag(id, link);
+        let (x, y) = (from.x + t * (to.x - from.x) + bow / 2.0, from.y + t * (to.y - from.y) + sag);
         let angle = if bow == 0.0 { (to.y - from.y).atan2(to.x - from.x).to_degrees() } else { 0.0 };
         let _ = writeln!(
             svg,
@@ -246,7 +258,8 @@ fn label(link: &Link) -> String {
     let capacity = link.capacity_mbit.map(|capacity| format!("{capacity} Mbit/s"));
     let delay = link.delay_ms.map(|delay| format!("{delay} ms"));
     let loss = link.loss.map(|loss| format!("{} %", (loss * 1e6).round() / 1e4));
-    [capacity, delay, loss].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let name = (!link.name.is_empty()).then(|| escape(&link.name));
+    [name, capacity, delay, loss].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Names are the user's and may hold what means something in XML.
@@ -300,6 +313,31 @@ mod tests {
         let svg = Picture::of(&overlay(&["<b&d>", "client"], &[("client", "<b&d>")])).svg();
         assert!(svg.contains("&lt;b&amp;d&gt;") && !svg.contains("<b&d>"));
         assert!(svg.contains("10 Mbit/s, 2.5 %"));
+    }
+
+    #[test]
+    fn parallel_links_fan_out_and_bear_their_names() {
+        let mut text = String::new();
+        for (number, name) in ["laptop", "io1"].iter().enumerate() {
+            let [ed25519, x25519] = [1, 101].map(|first| encode_key(&[first + number as u8; 32]));
+            text += &format!(
+                "[[member]]\nname = \"{name}\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n\
+                 control = \"127.0.0.1:1\"\ndata = \"127.0.0.1:2\"\n"
+            );
+        }
+        for name in ["dsl", "l<te"] {
+            text +=
+                &format!("[[link]]\na = \"laptop\"\nb = \"io1\"\nname = \"{name}\"\ncapacity_mbit = 10\n");
+        }
+        let overlay = Overlay::parse(&text).expect("a right file");
+        let svg = Picture::of(&overlay).svg();
+        assert!(svg.contains(">dsl, 10 Mbit/s<") && svg.contains(">l&lt;te, 10 Mbit/s<"), "{svg}");
+        let ways: std::collections::BTreeSet<&str> = svg
+            .lines()
+            .filter(|line| line.starts_with("<path"))
+            .filter_map(|line| line.split('"').nth(1))
+            .collect();
+        assert_eq!(ways.len(), 2, "one lies upon the other: {svg}");
     }
 
     #[test]

@@ -41,18 +41,17 @@ impl Emulation {
 }
 
 fn emulated_link(overlay: &Overlay, link: &Link) -> Result<EmulatedLink, Failure> {
-    let name = link.name();
+    let name = link.title();
     let fail = |what: String| Failure::new(Exit::Input, format!("links.toml: link {name}: {what}"));
     let find =
         |end: &str| overlay.find(end).ok_or_else(|| fail(format!("overlay.toml has no member \"{end}\"")));
     let (a, b) = (find(&link.a)?, find(&link.b)?);
-    let listed =
-        overlay.link_between(a, b).ok_or_else(|| fail("overlay.toml has no such link".to_owned()))?;
+    let listed = overlay.link_named(a, b, &link.name);
+    let listed = listed.ok_or_else(|| fail("overlay.toml has no such link".to_owned()))?;
     let model = model(link).map_err(fail)?;
-    let listed = &overlay.links()[usize::from(listed.0)];
-    let (a_to_b, b_to_a) =
-        if listed.a == a { (listed.a_to_b, listed.b_to_a) } else { (listed.b_to_a, listed.a_to_b) };
-    let ports = LinkPorts { a_to_b: endpoint(a_to_b), b_to_a: endpoint(b_to_a) };
+    let listed = overlay.link(listed);
+    let (b_at, a_at) = if listed.a == a { (listed.b_at, listed.a_at) } else { (listed.a_at, listed.b_at) };
+    let ports = LinkPorts { a_to_b: endpoint(b_at), b_to_a: endpoint(a_at) };
     let ends = [a, b].map(|end| own_addresses(overlay, end));
     let mut emulated = EmulatedLink::new(name, ends[0], ends[1], model.clone(), model);
     emulated.bind = ports;

@@ -25,6 +25,9 @@ pub(super) struct Links {
 pub(super) struct Link {
     pub(super) a: String,
     pub(super) b: String,
+    /// Tells it from others between the same two members; empty if there are none.
+    #[serde(default)]
+    pub(super) name: String,
     pub(super) rate_mbit: f64,
     pub(super) delay_ms: f64,
     #[serde(default)]
@@ -40,7 +43,7 @@ impl Links {
         let links: Links = read_toml("links file", path).or_exit(Exit::Input)?;
         let check = |link: &Link| {
             link.check().map_err(|what| {
-                let (path, name) = (path.display(), link.name());
+                let (path, name) = (path.display(), link.title());
                 Failure::new(Exit::Input, format!("links file {path}: link {name}: {what}"))
             })
         };
@@ -50,8 +53,10 @@ impl Links {
 }
 
 impl Link {
-    pub(super) fn name(&self) -> String {
-        format!("{}–{}", self.a, self.b)
+    /// For people.
+    pub(super) fn title(&self) -> String {
+        let Link { a, b, name, .. } = self;
+        if name.is_empty() { format!("{a}–{b}") } else { format!("{a}–{b} ({name})") }
     }
 
     /// What is wrong with its values, if anything.

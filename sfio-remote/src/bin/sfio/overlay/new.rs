@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::value_parser;
@@ -36,6 +36,10 @@ pub(crate) struct Options {
     /// I/O nodes
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     pub(super) io_nodes: u16,
+
+    /// Uplinks of the client: so many links lead from it to each of its neighbours, from addresses of its own
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = value_parser!(u16).range(1..=16))]
+    pub(super) uplinks: u16,
 
     /// Join the members directly, without emulated links
     #[arg(long)]
@@ -132,19 +136,38 @@ fn links(options: &Options) -> Vec<Link> {
     let link = |a: &str, b: String, distance: u16| Link {
         a: a.to_owned(),
         b,
+        name: String::new(),
         rate_mbit: options.rate_mbit,
         delay_ms: options.delay_ms * f64::from(distance),
         loss: options.loss,
     };
+    // One for each uplink, the farther the later it is.
+    let uplinks = |b: String, distance: u16| {
+        let one = move |number: u16| Link {
+            name: if options.uplinks > 1 { uplink_name(number) } else { String::new() },
+            ..link(CLIENT, b.clone(), distance + number - 1)
+        };
+        (1..=options.uplinks).map(one)
+    };
     let io_nodes = || (1..=options.io_nodes).map(|number| format!("io{number}"));
     if options.relays == 0 {
-        return io_nodes().map(|io_node| link(CLIENT, io_node, 1)).collect();
+        return io_nodes().flat_map(|io_node| uplinks(io_node, 1)).collect();
     }
     let relays = || (1..=options.relays).map(|number| (number, format!("r{number}")));
-    let near = relays().map(|(number, relay)| link(CLIENT, relay, number));
+    let near = relays().flat_map(|(number, relay)| uplinks(relay, number));
     let far =
         relays().flat_map(|(number, relay)| io_nodes().map(move |io_node| link(&relay, io_node, number)));
     near.chain(far).collect()
+}
+
+fn uplink_name(number: u16) -> String {
+    format!("uplink{number}")
+}
+
+/// The client's address on loopback that stands for an uplink.
+fn uplink_address(name: &str) -> Option<Ipv4Addr> {
+    let number: u8 = name.strip_prefix("uplink")?.parse().ok()?;
+    Some(Ipv4Addr::new(127, 0, 0, number + 1))
 }
 
 /// Writes the files of a member and gives its entry in the overlay file.
@@ -179,12 +202,15 @@ fn make_member(folder: &Folder, member: &Member) -> Result<String, Failure> {
 /// The entry of a link; an emulated one is entered at ports of the emulator, one pair for each end that listens.
 fn link_entry(link: &Link, plain: bool, members: &[Member], ports: &mut Ports) -> Result<String, Failure> {
     let mut entry = format!("\n[[link]]\na = \"{}\"\nb = \"{}\"\n", link.a, link.b);
+    if let Some(address) = uplink_address(&link.name) {
+        let _ = write!(entry, "name = \"{}\"\na_from = \"{address}\"\n", link.name);
+    }
     if plain {
         return Ok(entry);
     }
     let Link { rate_mbit, delay_ms, loss, .. } = link;
     let _ = write!(entry, "capacity_mbit = {rate_mbit}\ndelay_ms = {delay_ms}\nloss = {loss}\n");
-    for (way, to) in [("a_to_b", &link.b), ("b_to_a", &link.a)] {
+    for (way, to) in [("b_at", &link.b), ("a_at", &link.a)] {
         let listens = members.iter().any(|member| member.name == *to && member.addresses.is_some());
         if listens {
             let Addresses { control, data } = Addresses::take(ports)?;
@@ -206,10 +232,11 @@ fn links_file(links: &[Link]) -> String {
          # The capacities in overlay.toml, by which routes are planned, are to be changed along with the rates here.\n\
          seed = 1\n",
     );
-    for Link { a, b, rate_mbit, delay_ms, loss } in links {
+    for Link { a, b, name, rate_mbit, delay_ms, loss } in links {
+        let name = if name.is_empty() { String::new() } else { format!("name = \"{name}\"\n") };
         let _ = write!(
             text,
-            "\n[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate_mbit = {rate_mbit}\ndelay_ms = {delay_ms}\nloss = {loss}\n"
+            "\n[[link]]\na = \"{a}\"\nb = \"{b}\"\n{name}rate_mbit = {rate_mbit}\ndelay_ms = {delay_ms}\nloss = {loss}\n"
         );
     }
     text
@@ -229,12 +256,13 @@ impl Addresses {
 mod tests {
     use super::super::links::Links;
     use super::*;
+    use fec_transport::overlay::Uplink;
     use sfio_remote::io::membership::Membership;
     use sfio_remote::io_node::Right;
     use sfio_remote::name::SubfilePath;
 
     fn options(dir: PathBuf, relays: u16, plain: bool) -> Options {
-        Options { dir, relays, io_nodes: 3, plain, rate_mbit: 50.0, delay_ms: 5.0, loss: 0.02 }
+        Options { dir, relays, io_nodes: 3, uplinks: 1, plain, rate_mbit: 50.0, delay_ms: 5.0, loss: 0.02 }
     }
 
     #[test]
@@ -256,7 +284,7 @@ mod tests {
         let links = Links::read(&folder.links()).expect("right values").link;
         assert_eq!(links.len(), 16);
         assert_eq!(links.iter().map(|link| link.delay_ms).fold(0.0, f64::max), 20.0);
-        assert!(client.overlay.links().iter().all(|link| link.a_to_b.is_some() && link.loss == Some(0.02)));
+        assert!(client.overlay.links().iter().all(|link| link.b_at.is_some() && link.loss == Some(0.02)));
     }
 
     #[test]
@@ -266,8 +294,38 @@ mod tests {
         let folder = Folder::new(parent.path());
         let client = Membership::load(&folder.config(CLIENT)).expect("right files");
         assert_eq!(client.overlay.links().len(), 3);
-        assert!(client.overlay.links().iter().all(|link| link.a_to_b.is_none() && link.b_to_a.is_none()));
+        assert!(client.overlay.links().iter().all(|link| link.b_at.is_none() && link.a_at.is_none()));
         assert!(!folder.links().exists());
+    }
+
+    #[test]
+    fn each_uplink_of_the_client_is_a_link_to_each_of_its_neighbours() {
+        for (relays, neighbours) in [(0, 3), (2, 2)] {
+            let parent = tempfile::tempdir().expect("a folder");
+            let options = Options { uplinks: 2, ..options(parent.path().join("new"), relays, false) };
+            run(&options).expect("it can be made");
+            let folder = Folder::new(&options.dir);
+            let client = Membership::load(&folder.config(CLIENT)).expect("right files");
+            let links: Vec<_> =
+                client.overlay.links_of(client.member).map(|(id, _)| client.overlay.link(id)).collect();
+            let over = |name: &str, address: &str| {
+                let uplink = Uplink::parse(address);
+                links
+                    .iter()
+                    .filter(|link| link.name == name && link.a_from == uplink && link.b_at.is_some())
+                    .count()
+            };
+            assert_eq!(
+                (over("uplink1", "127.0.0.2"), over("uplink2", "127.0.0.3")),
+                (neighbours, neighbours)
+            );
+            assert_eq!(links.len(), 2 * neighbours);
+            let named = Links::read(&folder.links()).expect("right values").link;
+            assert_eq!(
+                named.iter().filter(|link| link.name == "uplink2" && link.delay_ms > 5.0).count(),
+                neighbours
+            );
+        }
     }
 
     #[test]

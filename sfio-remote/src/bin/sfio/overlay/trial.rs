@@ -43,7 +43,7 @@ impl Trial {
         let EmulatedLinks { rate_mbit, delay_ms, loss } =
             links.unwrap_or(EmulatedLinks { rate_mbit: 1.0, delay_ms: 0.0, loss: 0.0 });
         let (dir, plain) = (folder.path().join("overlay"), links.is_none());
-        new::make(&new::Options { dir, relays: 0, io_nodes, plain, rate_mbit, delay_ms, loss })?;
+        new::make(&new::Options { dir, relays: 0, io_nodes, uplinks: 1, plain, rate_mbit, delay_ms, loss })?;
         let up = Up::start(&folder.path().join("overlay"))?;
         Ok(Trial { _up: up, folder })
     }

@@ -233,6 +233,7 @@ mod tests {
         operations::Path {
             id,
             route: ["io1", relay, "client"].map(str::to_owned).to_vec(),
+            links: Vec::new(),
             state: state.to_owned(),
             rate_mbit: 5.0,
             round_trip_ms: 20.0,
