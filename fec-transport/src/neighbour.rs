@@ -256,14 +256,12 @@ impl Neighbours {
         self.answers.pop_front()
     }
 
-    /// The acceptor knows where we are.
-    pub(crate) fn on_greeted(&mut self, now: Time, neighbour: Adjacency) {
-        if let Some(greeting) =
-            self.processes.get_mut(&neighbour).and_then(|process| process.greeting.as_mut())
-        {
-            greeting.confirmed = true;
-            greeting.due = now + GREETING_RENEWAL;
-        }
+    /// The acceptor knows where we are. Gives whether that is news.
+    pub(crate) fn on_greeted(&mut self, now: Time, neighbour: Adjacency) -> bool {
+        let process = self.processes.get_mut(&neighbour);
+        let Some(greeting) = process.and_then(|process| process.greeting.as_mut()) else { return false };
+        greeting.due = now + GREETING_RENEWAL;
+        !std::mem::replace(&mut greeting.confirmed, true)
     }
 
     /// Writes the next greeting into `out`, which is empty, and tells to whom it goes.

@@ -336,7 +336,11 @@ impl Node {
                 let key = GreetingKey::parse(body)?;
                 self.neighbours.on_greeting_key(self.now, from, &key);
             }
-            control_type::GREETED => self.neighbours.on_greeted(self.now, from),
+            control_type::GREETED => {
+                if self.neighbours.on_greeted(self.now, from) {
+                    self.sessions.probe_new_paths(self.now, from);
+                }
+            }
             control_type::CHALLENGE_ANSWER => {
                 self.neighbours.on_challenge_answer(from, ChallengeAnswer::parse(body)?);
             }

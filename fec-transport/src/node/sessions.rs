@@ -11,7 +11,7 @@ use crate::crypto::handshake::{Initiator, Occasion, Responder, SessionKeys};
 use crate::crypto::random::Random;
 use crate::event::{Event, SessionId};
 use crate::keys::Identity;
-use crate::overlay::{InstanceId, MemberId, Overlay, Peer};
+use crate::overlay::{Adjacency, InstanceId, MemberId, Overlay, Peer};
 use crate::routes::detour::Health;
 use crate::routes::dialler::Attempt;
 use crate::run::Run;
@@ -306,6 +306,13 @@ impl Sessions {
     pub(super) fn drop_path(&mut self, circuit: CircuitId) {
         if let Some((session, path)) = self.carried.remove(&circuit) {
             self.with(session, |session| session.remove_path(path));
+        }
+    }
+
+    /// A neighbour knows where we are from now on: echoes of probes that it was to pass on to us before are lost.
+    pub(super) fn probe_new_paths(&mut self, now: Time, neighbour: Adjacency) {
+        for id in self.ids().collect::<Vec<_>>() {
+            self.with(id, |session| session.paths_mut().probe_new_ones(now, neighbour));
         }
     }
 

@@ -33,7 +33,7 @@ use crate::crypto::receipt::Receipts;
 use crate::crypto::replay::ReplayWindow;
 use crate::event::SessionId;
 use crate::limits::MAX_REPORTED_PATHS;
-use crate::overlay::{Crossings, Overlay};
+use crate::overlay::{Adjacency, Crossings, Overlay};
 use crate::time::Time;
 use crate::wire::report::{PathReport, Report};
 use hearing::Hearing;
@@ -125,6 +125,13 @@ impl Paths {
                 path.set_planned_share(*share);
             }
         }
+    }
+
+    /// Probes again, at once, what goes over that neighbour and has not been heard of yet.
+    pub(crate) fn probe_new_ones(&mut self, now: Time, neighbour: Adjacency) {
+        let is_new =
+            |path: &Path| path.state() == PathState::Unconfirmed && path.egress().neighbour == neighbour;
+        self.paths.iter_mut().filter(|path| is_new(path)).for_each(|path| path.probing_mut().ask(now));
     }
 
     /// A newer overlay file may have given links other capacities.

@@ -9,7 +9,7 @@ use super::arrivals::Arrivals;
 use super::departures::Departures;
 use super::loss::{LossEstimate, PRIOR_LOSS};
 use super::pacer::Pacer;
-use super::probing::{Probed, Probing, UNANSWERED_PROBES};
+use super::probing::{Probing, UNANSWERED_PROBES};
 use super::proofs::Proofs;
 use super::round_trip::RoundTrip;
 use super::suspicion::{Evidence, Suspicion};
@@ -579,14 +579,13 @@ impl Path {
         if self.leaves_probes_unanswered(now, liveness) {
             self.found_dead(now, liveness);
         }
-        let probed = match self.state {
-            PathState::Dead { since } => Probed::DeadFor(now.since(since)),
-            PathState::Unconfirmed => Probed::Unconfirmed,
-            PathState::Live => Probed::Live,
+        let dead_for = match self.state {
+            PathState::Dead { since } => Some(now.since(since)),
+            PathState::Unconfirmed | PathState::Live => None,
         };
         // An outage of everything that is over soon is to be found over soon.
         let is_urgent = is_hushed && self.is_live();
-        let interval = self.probing.interval(probed, liveness);
+        let interval = super::probing::interval(dead_for, liveness);
         self.probing.put_off(now + if is_urgent { interval / HUSHED_PROBES } else { interval });
         true
     }

@@ -105,43 +105,10 @@ impl Probing {
     }
 }
 
-/// What the time between two probes depends on.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Probed {
-    /// A path of which nothing was ever heard. Until its peer knows where its neighbour is, echoes are lost, and so may
-    /// the first probe be: nobody waits a whole interval for that, but for each twice as long as for the one before.
-    Unconfirmed,
-    Live,
-    DeadFor(Duration),
-}
-
-impl Probing {
-    /// The time until the next probe, after the one that is sent now.
-    pub(super) fn interval(&self, path: Probed, liveness: &Liveness) -> Duration {
-        let usual = liveness.probe_interval;
-        match path {
-            Probed::DeadFor(long) if long > PATIENCE => (long / 16).clamp(usual, MAX_INTERVAL),
-            Probed::DeadFor(_) | Probed::Live => usual,
-            Probed::Unconfirmed => usual / (16 >> self.unanswered().min(4)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A client whose first probe was lost, or answered before its relay knew where it is, once connected a quarter of
-    /// a second later than others.
-    #[test]
-    fn a_new_path_is_probed_soon_again_and_then_as_often_as_others() {
-        let (liveness, mut probing) = (Liveness::default(), Probing::new(Time::ZERO));
-        let mut next = || {
-            let interval = probing.interval(Probed::Unconfirmed, &liveness);
-            probing.sent(Time::ZERO, 1);
-            interval.as_micros()
-        };
-        let intervals: Vec<u128> = (0..7).map(|_| next()).collect();
-        assert_eq!(intervals, [15_625, 31_250, 62_500, 125_000, 250_000, 250_000, 250_000]);
+/// The time between two probes of a path that has been dead for so long, or that is not dead.
+pub(super) fn interval(dead_for: Option<Duration>, liveness: &Liveness) -> Duration {
+    match dead_for {
+        Some(dead_for) if dead_for > PATIENCE => (dead_for / 16).clamp(liveness.probe_interval, MAX_INTERVAL),
+        _ => liveness.probe_interval,
     }
 }
