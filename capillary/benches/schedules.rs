@@ -1,8 +1,8 @@
 //! `cargo bench -p capillary --bench schedules`: exact search for liquid schedules of random all-to-all traffics, in
 //! processor time for each.
 //!
-//! Each network has 8 switches, joined in a line, a ring or a random tree, and 32 nodes behind random ones; of the nodes
-//! about half send to each other. `--count N` sets how many traffics each shape gets (100).
+//! Each network has 8 switches, joined in a line, a ring or a random tree, and 32 nodes behind random ones; of the
+//! nodes about half send to each other. `--count N` sets how many traffics each shape gets (100).
 
 use std::time::Duration;
 

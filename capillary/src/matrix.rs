@@ -270,8 +270,9 @@ pub fn solve(
     solve_within(topology, traffic, levels, &PathBounds::default())
 }
 
-/// Like [`solve`], of all routings whose every path keeps bounds, beside those that its demand has of its own. The levels are those of these routings, and so is
-/// their proof: each demand pays at least for its cheapest path within the bounds.
+/// Like [`solve`], of all routings whose every path keeps bounds, beside those that its demand has of its own. The
+/// levels are those of these routings, and so is their proof: each demand pays at least for its cheapest path within
+/// the bounds.
 ///
 /// ```
 /// use std::num::NonZeroU32;

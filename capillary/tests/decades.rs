@@ -57,8 +57,8 @@ fn network(dice: &mut Dice, decades: f64) -> Topology {
     topology
 }
 
-/// A multigraph whose capacities are small whole numbers, many of them off by some 1e-14: the loads that follow differ by
-/// less than floating point can tell after a few steps.
+/// A multigraph whose capacities are small whole numbers, many of them off by some 1e-14: the loads that follow differ
+/// by less than floating point can tell after a few steps.
 fn nearly_even(dice: &mut Dice) -> Topology {
     let orientation = if dice.below(2) == 0 { Orientation::Directed } else { Orientation::Undirected };
     let nodes = 4 + dice.below(9);

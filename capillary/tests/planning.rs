@@ -1,7 +1,8 @@
 //! The commands of docs/planning.md, as they stand there, in a folder of their own.
 //!
-//! The page takes a file of SNDlib, which may not be handed on with this project. Where `CAPILLARY_SHARED` names a folder
-//! with `topologies/` it is SNDlib's `abilene.xml`; else it is a network of the same shape with demands of its own.
+//! The page takes a file of SNDlib, which may not be handed on with this project. Where `CAPILLARY_SHARED` names a
+//! folder with `topologies/` it is SNDlib's `abilene.xml`; else it is a network of the same shape with demands of its
+//! own.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -191,8 +191,8 @@ impl Results {
         self.print(format_args!("{text}\n"))
     }
 
-    /// Writes a value as JSON, in one line or with a line for each of its parts, and a line break. The text is never held
-    /// as a whole.
+    /// Writes a value as JSON, in one line or with a line for each of its parts, and a line break. The text is never
+    /// held as a whole.
     ///
     /// # Errors
     /// As [`line()`].

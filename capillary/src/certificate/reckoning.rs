@@ -13,8 +13,8 @@ use crate::topology::{LinkId, NodeId, Orientation, Topology};
 /// Loads that differ by less than this, relative, count as equal.
 const SAME: f64 = 1e-22;
 
-/// Cuts that are off by no more than counts as nothing stand as they are, and may give a link a flow of that size that it
-/// does not have. What is a hundred times as large is none of these; smaller flows take rational numbers.
+/// Cuts that are off by no more than counts as nothing stand as they are, and may give a link a flow of that size that
+/// it does not have. What is a hundred times as large is none of these; smaller flows take rational numbers.
 const LEAST_FLOW: f64 = 1e-22;
 
 /// How often cuts are mended: each time all that do not fit are, but those within them show only then.
@@ -152,8 +152,8 @@ impl<'c> Reckoning<'c> {
 
     /// Capacity over flow of the links that cross the cuts of a step; `None` if there is no flow but noise.
     ///
-    /// It is that of the cut of largest capacity: a small cut beside it has a small supply, whose round-off would be that
-    /// of the large one then as many times as the one is larger.
+    /// It is that of the cut of largest capacity: a small cut beside it has a small supply, whose round-off would be
+    /// that of the large one then as many times as the one is larger.
     fn scale(&self, index: usize) -> Option<Double> {
         let cuts = self.cuts(index);
         let largest = cuts.into_iter().reduce(|a, b| if a.capacity < b.capacity { b } else { a })?;
@@ -173,8 +173,8 @@ impl<'c> Reckoning<'c> {
 
     /// The cuts of a step, from the source side on.
     ///
-    /// The supplies of its largest child are those of the others with the opposite sign, so that no node is looked at more
-    /// than log n times.
+    /// The supplies of its largest child are those of the others with the opposite sign, so that no node is looked at
+    /// more than log n times.
     fn cuts(&self, index: usize) -> Vec<Cut> {
         let step = &self.certificate.steps[index];
         let starts = self.certificate.starts(step).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! What floating point has taken for round-off, and is none.
 //!
 //! A node of a deep recursion may have to send a share of 1e-13 of the demand, which thousands of subtractions in
-//! floating point cannot tell from nothing. The reckoning in numbers of some 32 digits can. What it finds left in a part
-//! that no step divides is a problem of its own, as all parts are; in units of its own largest supply it has no round-off
-//! yet, and the recursion begins anew there.
+//! floating point cannot tell from nothing. The reckoning in numbers of some 32 digits can. What it finds left in a
+//! part that no step divides is a problem of its own, as all parts are; in units of its own largest supply it has no
+//! round-off yet, and the recursion begins anew there.
 
 use crate::certificate::{Certificate, Left};
 use crate::double::Double;
@@ -22,8 +22,8 @@ struct Remnant {
     links: Vec<(u32, u32, f64)>,
 }
 
-/// The cuts with those that divide what they have left. `None`: none of them fits, they stop early, or what is left cannot
-/// flow.
+/// The cuts with those that divide what they have left. `None`: none of them fits, they stop early, or what is left
+/// cannot flow.
 pub(super) fn divide_what_is_left(
     left: Left,
     topology: &Topology,

@@ -75,8 +75,8 @@ pub(crate) struct WhatIf {
     #[arg(long, requires = "groups")]
     #[arg(conflicts_with_all = ["fail", "fail_node", "fail_region", "fail_group", "each", "each_node"])]
     each_group: bool,
-    /// With --demands or --gravity: draws the largest utilisation after each failure, from the worst down, beside that of
-    /// equal-cost multipath, as PNG or SVG
+    /// With --demands or --gravity: draws the largest utilisation after each failure, from the worst down, beside that
+    /// of equal-cost multipath, as PNG or SVG
     #[arg(long, value_name = "FILE", requires = "MatrixSource")]
     plot: Option<PathBuf>,
     #[command(flatten)]

@@ -1,10 +1,10 @@
 //! Cuts of the solver that are not what it took them for.
 //!
-//! Where loads differ by less than the round-off of floating point, the solver may put cuts into one step whose loads are
-//! not quite equal, or into one after the other whose loads are equal or fall the wrong way. The reckoning sees the
+//! Where loads differ by less than the round-off of floating point, the solver may put cuts into one step whose loads
+//! are not quite equal, or into one after the other whose loads are equal or fall the wrong way. The reckoning sees the
 //! difference, and what to do follows from the order of the nodes, which stays as it is: a step that is too high is put
-//! together with the step around it, and of the cuts of one step only those stay that are the tightest. What they
-//! leave undivided is a problem of its own again.
+//! together with the step around it, and of the cuts of one step only those stay that are the tightest. What they leave
+//! undivided is a problem of its own again.
 
 use std::collections::BTreeMap;
 

@@ -26,8 +26,8 @@ pub(super) struct Answer<'n> {
 /// What the list of links is called.
 const LINKS: &str = "links";
 
-/// The object that is printed. Its links are made one by one as they are written: together they would take several times
-/// the memory of all else.
+/// The object that is printed. Its links are made one by one as they are written: together they would take several
+/// times the memory of all else.
 pub(super) struct Document<'a> {
     answer: &'a Answer<'a>,
     object: Value,
