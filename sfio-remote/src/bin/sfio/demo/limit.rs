@@ -69,7 +69,17 @@ mod tests {
     use super::*;
 
     fn link(a: &str, b: &str, rate_mbit: f64, loss: f64) -> SceneLink {
-        SceneLink { a: a.into(), b: b.into(), rate_mbit, delay_ms: 1.0, loss }
+        let (name, from) = (String::new(), None);
+        SceneLink {
+            a: a.into(),
+            b: b.into(),
+            name,
+            a_from: from,
+            b_from: from,
+            rate_mbit,
+            delay_ms: 1.0,
+            loss,
+        }
     }
 
     fn scene(links: Vec<SceneLink>) -> Scene {

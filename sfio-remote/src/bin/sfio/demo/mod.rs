@@ -64,6 +64,7 @@ Examples:
   sfio demo                        64 MiB of generated files
   sfio demo ~/src --loss 0.1       your own files, with 10 % loss on every link
   sfio demo --kill none --json     no failure, for machines
+  sfio demo --scene uplinks        a laptop with two uplinks, of which one dies
   sfio demo ~/src --web            watch it in a browser: open the address that it prints
   sfio demo --print-scene > s.toml && sfio demo --scene s.toml
                                    your own network")]
@@ -85,7 +86,9 @@ pub(crate) struct Options {
     /// The link to kill half-way
     #[arg(long, value_enum, default_value_t = Kill::Busiest)]
     kill: Kill,
-    /// TOML file with members and links, instead of the built-in scene
+    /// TOML file with members and links, instead of the built-in scene; `uplinks` is a built-in one, too
+    ///
+    /// In the scene "uplinks" a laptop has two uplinks and a site has two, there is no relay, and one link dies.
     #[arg(long, value_name = "FILE")]
     scene: Option<PathBuf>,
     /// Print the built-in scene and end

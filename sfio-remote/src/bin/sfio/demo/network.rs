@@ -1,7 +1,7 @@
 //! The overlay of the demo: emulated links, the overlay file, and an endpoint for each relay and I/O node.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -97,9 +97,15 @@ fn addresses(sockets: &BTreeMap<String, Sockets>) -> Result<BTreeMap<String, Lin
 }
 
 fn emulated(link: &SceneLink, ends: &BTreeMap<String, LinkEnd>) -> Result<EmulatedLink, Failure> {
-    let end = |name: &str| ends.get(name).copied().unwrap_or_default();
+    let end = |name: &str, from: Option<IpAddr>| {
+        let LinkEnd { control, data } = ends.get(name).copied().unwrap_or_default();
+        // An uplink has the ports that the member has.
+        let over = |own: SocketAddr| from.map_or(own, |from| SocketAddr::new(from, own.port()));
+        LinkEnd { control: control.map(over), data: data.map(over) }
+    };
     let model = link.model()?;
-    Ok(EmulatedLink::new(link.name(), end(&link.a), end(&link.b), model.clone(), model))
+    let ends = [end(&link.a, link.a_from), end(&link.b, link.b_from)];
+    Ok(EmulatedLink::new(link.title(), ends[0], ends[1], model.clone(), model))
 }
 
 /// The overlay file: members with their keys and addresses, links with the ports of the emulator.
@@ -135,7 +141,13 @@ fn link_text(link: &SceneLink, ports: LinkPorts) -> String {
         "\n[[link]]\na = {:?}\nb = {:?}\ncapacity_mbit = {:?}\ndelay_ms = {:?}\nloss = {:?}\n",
         link.a, link.b, link.rate_mbit, link.delay_ms, link.loss
     );
-    for (key, way) in [("a_to_b", ports.a_to_b), ("b_to_a", ports.b_to_a)] {
+    if !link.name.is_empty() {
+        text += &format!("name = {:?}\n", link.name);
+    }
+    for (key, from) in [("a_from", link.a_from), ("b_from", link.b_from)] {
+        text += &from.map(|address| format!("{key} = \"{address}\"\n")).unwrap_or_default();
+    }
+    for (key, way) in [("b_at", ports.a_to_b), ("a_at", ports.b_to_a)] {
         if let LinkEnd { control: Some(control), data: Some(data) } = way {
             text += &format!("{key} = {{ control = \"{control}\", data = \"{data}\" }}\n");
         }

@@ -87,7 +87,9 @@ pub(crate) fn path_reports(overlay: &Overlay, io_node: &str, paths: &[PathStatus
 
 /// The links of a path, by name.
 pub(crate) fn links_of(overlay: &Overlay, path: &PathStatus) -> Vec<String> {
-    path.route.windows(2).map(|ends| link_name(&overlay.name(ends[0]), &overlay.name(ends[1]))).collect()
+    let names = overlay.link_names(&path.links);
+    let ends = path.route.windows(2).zip(names);
+    ends.map(|(ends, name)| link_name(&overlay.name(ends[0]), &overlay.name(ends[1]), name)).collect()
 }
 
 impl Report {

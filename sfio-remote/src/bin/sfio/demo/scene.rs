@@ -1,5 +1,6 @@
 //! The network of the demo: members and emulated links, read from TOML.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use crate::exit::{Exit, Failure, OrFail as _};
 
 /// The scene that the demo plays in unless the user gives another.
 pub(crate) const DEFAULT_SCENE: &str = include_str!("scene.toml");
+
+/// The scene of a member with several uplinks, by its name.
+const UPLINKS: (&str, &str) = ("uplinks", include_str!("uplinks.toml"));
 
 /// How long a packet may wait for the link: enough to see a queue grow, not enough to hide it.
 const QUEUE: Duration = Duration::from_millis(60);
@@ -31,6 +35,12 @@ pub(crate) struct Scene {
 pub(crate) struct SceneLink {
     pub(crate) a: String,
     pub(crate) b: String,
+    /// Tells parallel links apart; empty for a link without a name.
+    #[serde(default)]
+    pub(crate) name: String,
+    /// The addresses from which the two ends send, if not from their own.
+    pub(crate) a_from: Option<IpAddr>,
+    pub(crate) b_from: Option<IpAddr>,
     pub(crate) rate_mbit: f64,
     pub(crate) delay_ms: f64,
     #[serde(default)]
@@ -42,6 +52,9 @@ impl Scene {
     pub(crate) fn read(file: Option<&Path>, loss: Option<f64>, rate: Option<f64>) -> Result<Scene, Failure> {
         let (place, text) = match file {
             None => ("the built-in scene".to_owned(), DEFAULT_SCENE.to_owned()),
+            Some(file) if file == Path::new(UPLINKS.0) => {
+                ("the scene \"uplinks\"".to_owned(), UPLINKS.1.to_owned())
+            }
             Some(file) => {
                 let place = format!("scene file {}", file.display());
                 let text = std::fs::read_to_string(file).or_fail(Exit::Input, &place)?;
@@ -72,14 +85,17 @@ impl Scene {
             return fail("io_nodes is empty; name at least one I/O node".to_owned());
         }
         for (index, link) in self.links.iter().enumerate() {
-            let name = link.name();
+            let name = link.title();
             for end in [&link.a, &link.b] {
                 if !self.members().any(|member| member == end) {
                     return fail(format!("link {name}: there is no member \"{end}\""));
                 }
             }
-            if self.links[..index].iter().any(|other| other.joins(&link.a, &link.b)) {
-                return fail(format!("link {name} is listed twice; one entry serves both directions"));
+            let is_same = |other: &SceneLink| other.joins(&link.a, &link.b) && other.name == link.name;
+            if self.links[..index].iter().any(is_same) {
+                return fail(format!(
+                    "link {name} is listed twice; one entry serves both directions, and parallel links have names"
+                ));
             }
             if !(link.rate_mbit >= 0.1 && link.rate_mbit <= 100_000.0) {
                 return fail(format!("link {name}: rate_mbit is {}; expected 0.1 to 100000", link.rate_mbit));
@@ -99,8 +115,9 @@ impl Scene {
 }
 
 impl SceneLink {
-    pub(crate) fn name(&self) -> String {
-        link_name(&self.a, &self.b)
+    /// What it is called in reports.
+    pub(crate) fn title(&self) -> String {
+        link_name(&self.a, &self.b, &self.name)
     }
 
     fn joins(&self, one: &str, other: &str) -> bool {
@@ -113,8 +130,8 @@ impl SceneLink {
     }
 
     pub(crate) fn model(&self) -> Result<LinkModel, Failure> {
-        let rate = Rate::try_from_bits(self.rate_bps()).or_fail(Exit::Input, self.name())?;
-        let loss = Probability::new(self.loss).or_fail(Exit::Input, self.name())?;
+        let rate = Rate::try_from_bits(self.rate_bps()).or_fail(Exit::Input, self.title())?;
+        let loss = Probability::new(self.loss).or_fail(Exit::Input, self.title())?;
         let queue_bytes = (self.rate_bps() / 8.0 * QUEUE.as_secs_f64()).max(20_000.0) as u64;
         let delay = Duration::from_secs_f64(self.delay_ms / 1e3);
         Ok(LinkModel::new(rate, delay).with_loss(loss).with_queue_bytes(queue_bytes))
@@ -122,8 +139,8 @@ impl SceneLink {
 }
 
 /// What a link is called in reports.
-pub(crate) fn link_name(a: &str, b: &str) -> String {
-    format!("{a}–{b}")
+pub(crate) fn link_name(a: &str, b: &str, name: &str) -> String {
+    if name.is_empty() { format!("{a}–{b}") } else { format!("{a}–{b} ({name})") }
 }
 
 #[cfg(test)]
@@ -141,6 +158,15 @@ mod tests {
         let scene = Scene::read(None, Some(0.1), None).expect("right");
         assert!(scene.members().count() >= 8);
         assert!(scene.links.iter().all(|link| link.loss == 0.1 && link.model().is_ok()));
+    }
+
+    #[test]
+    fn the_scene_of_uplinks_has_two_links_between_the_same_two_members() {
+        let scene = Scene::read(Some(Path::new("uplinks")), None, None).expect("right");
+        let titles: Vec<String> = scene.links.iter().map(SceneLink::title).collect();
+        assert_eq!(titles, ["laptop–site (dsl to fibre)", "laptop–site (lte to cable)"]);
+        let twice = UPLINKS.1.replace("lte to cable", "dsl to fibre");
+        assert!(read(&twice).unwrap_err().contains("(dsl to fibre) is listed twice"));
     }
 
     #[test]

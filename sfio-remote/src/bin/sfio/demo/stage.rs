@@ -95,7 +95,8 @@ impl Spectator {
         for member in &mut overlay.members {
             member.serves = scene.io_nodes.contains(&member.name);
         }
-        let links = overlay.links.iter().filter_map(|link| network.link(&link_name(&link.a, &link.b)));
+        let links =
+            overlay.links.iter().filter_map(|link| network.link(&link_name(&link.a, &link.b, &link.name)));
         let links = links.collect();
         let overlay = Arc::new(overlay);
         Spectator { stage: stage.clone(), overlay, links, client: scene.client.clone(), last: None }

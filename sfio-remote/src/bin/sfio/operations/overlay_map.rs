@@ -29,6 +29,9 @@ pub(crate) struct MappedMember {
 pub(crate) struct MappedLink {
     pub(crate) a: String,
     pub(crate) b: String,
+    /// Tells parallel links apart; empty for a link without a name.
+    #[serde(default)]
+    pub(crate) name: String,
     pub(crate) capacity_mbit: Option<f64>,
     pub(crate) delay_ms: Option<f64>,
     /// In [0, 1].
@@ -53,7 +56,7 @@ fn mapped_member(member: &Member, serves: bool) -> MappedMember {
 }
 
 fn mapped_link(overlay: &Overlay, link: &Link) -> MappedLink {
-    let name = |member: MemberId| overlay.name(member);
+    let name_of = |member: MemberId| overlay.name(member);
     let Link { a, b, capacity_mbit, delay_ms, loss, .. } = *link;
-    MappedLink { a: name(a), b: name(b), capacity_mbit, delay_ms, loss }
+    MappedLink { a: name_of(a), b: name_of(b), name: link.name.clone(), capacity_mbit, delay_ms, loss }
 }

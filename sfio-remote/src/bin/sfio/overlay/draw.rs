@@ -334,7 +334,7 @@ mod tests {
         assert!(svg.contains(">dsl, 10 Mbit/s<") && svg.contains(">l&lt;te, 10 Mbit/s<"), "{svg}");
         let ways: std::collections::BTreeSet<&str> = svg
             .lines()
-            .filter(|line| line.starts_with("<path"))
+            .filter(|line| line.contains(" Q "))
             .filter_map(|line| line.split('"').nth(1))
             .collect();
         assert_eq!(ways.len(), 2, "one lies upon the other: {svg}");

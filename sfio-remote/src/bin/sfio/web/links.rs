@@ -17,7 +17,8 @@ pub(super) fn count(overlay: &OverlayMap, links: &[LinkCounts], counts: &mut Cou
 }
 
 fn link_key(link: &MappedLink) -> String {
-    format!("link {} – {}", link.a, link.b)
+    let MappedLink { a, b, name, .. } = link;
+    if name.is_empty() { format!("link {a} – {b}") } else { format!("link {a} – {b} ({name})") }
 }
 
 /// What tells about links.
@@ -51,19 +52,20 @@ impl Evidence<'_> {
     }
 
     fn crossings(&self) -> BTreeMap<usize, Vec<Crossing<'_>>> {
-        let ends: BTreeMap<(&str, &str), usize> = self
+        let ends: BTreeMap<(&str, &str, &str), usize> = self
             .overlay
             .links
             .iter()
             .enumerate()
-            .map(|(index, link)| ((link.a.as_str(), link.b.as_str()), index))
+            .map(|(index, link)| ((link.a.as_str(), link.b.as_str(), link.name.as_str()), index))
             .collect();
         let mut crossings: BTreeMap<usize, Vec<Crossing<'_>>> = BTreeMap::new();
         for &path in &self.paths {
-            for hop in path.route.windows(2) {
+            for (place, hop) in path.route.windows(2).enumerate() {
                 let (from, to) = (hop[0].as_str(), hop[1].as_str());
-                let forward = ends.get(&(from, to)).map(|index| (index, true));
-                let found = forward.or_else(|| ends.get(&(to, from)).map(|index| (index, false)));
+                let name = path.links.get(place).map_or("", String::as_str);
+                let forward = ends.get(&(from, to, name)).map(|index| (index, true));
+                let found = forward.or_else(|| ends.get(&(to, from, name)).map(|index| (index, false)));
                 if let Some((index, is_forward)) = found {
                     crossings.entry(*index).or_default().push(Crossing { path, is_forward });
                 }

@@ -126,6 +126,8 @@ pub(crate) struct Path {
     pub(crate) key: String,
     pub(crate) id: u32,
     pub(crate) route: Vec<String>,
+    /// The names of the links between them; empty for a link without a name.
+    pub(crate) links: Vec<String>,
     pub(crate) life: Life,
     /// What it carries of the session's data: the session's rates, by its share of the packets.
     #[serde(flatten)]

@@ -91,6 +91,7 @@ fn path_picture(path: &operations::Path, key: String, flow: Flow) -> Path {
         key,
         id: path.id,
         route: path.route.clone(),
+        links: path.links.clone(),
         life: match path.state.as_str() {
             "live" => Life::Live,
             "dead" => Life::Dead,

@@ -213,6 +213,7 @@ mod tests {
         let link = |a: &str, b: &str| MappedLink {
             a: a.to_owned(),
             b: b.to_owned(),
+            name: String::new(),
             capacity_mbit: Some(10.0),
             delay_ms: None,
             loss: None,
