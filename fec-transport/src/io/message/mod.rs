@@ -275,7 +275,8 @@ impl Messenger {
             if let Some(found) = self.look(&mut look) {
                 return found;
             }
-            match self.inner.shared.lock().next_timeout() {
+            let timeout = self.inner.shared.lock().next_timeout();
+            match timeout {
                 None => rung.await,
                 Some(time) => {
                     // If it does not ring in time, the next look finds what has timed out.
