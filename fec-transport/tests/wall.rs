@@ -47,7 +47,7 @@ const GUARDED: [(&str, &[&str], &str); 5] = [
 
 /// The folders of fec-transport/src, the lowest first, and which of those above it in this list each may name: so there
 /// is no circle.
-const FOLDERS: [(&str, &[&str]); 19] = [
+const FOLDERS: [(&str, &[&str]); 20] = [
     ("limits", &[]),
     ("shares", &[]),
     ("time", &[]),
@@ -88,6 +88,7 @@ const FOLDERS: [(&str, &[&str]); 19] = [
         ],
     ),
     ("application", &["time", "event", "node"]),
+    ("message", &["time", "wire"]),
     (
         "io",
         &[
@@ -104,6 +105,7 @@ const FOLDERS: [(&str, &[&str]); 19] = [
             "routes",
             "node",
             "application",
+            "message",
         ],
     ),
     ("sim", &["time", "keys", "overlay", "config", "crypto", "node", "application"]),

@@ -1,0 +1,308 @@
+//! Messages within one process: the module `memory`.
+//!
+//! Messengers that have joined an [`Exchange`] reach each other as `memory://NAME`. What one of them wants is put into
+//! the other one's inbox as it is, nothing is written as bytes, and a long message is copied once, from where it is to
+//! where it goes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use super::link::LinkId;
+use super::module::{Module, Output};
+use super::shared::Shared;
+use crate::wire::message::Frame;
+
+/// Names are no longer than those of members.
+const LONGEST_NAME: usize = 64;
+
+/// Where messengers of one process find each other; clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub struct Exchange {
+    inboxes: Arc<Mutex<BTreeMap<String, Arc<Inbox>>>>,
+}
+
+/// A messenger's place in an [`Exchange`]. Dropping it ends its links; nobody reaches it any more.
+#[derive(Debug)]
+pub struct Port {
+    exchange: Exchange,
+    name: String,
+    module: usize,
+    messenger: Shared,
+    inbox: Arc<Inbox>,
+    /// The other end of each link, and the link by the other end.
+    links: Mutex<Links>,
+}
+
+/// Why a name cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// It is somebody else's.
+    #[error("there is a messenger \"memory://{0}\" already")]
+    Taken(String),
+    /// It is none.
+    #[error("\"memory://{name}\": {reason}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Links {
+    /// Who is at the other end.
+    peers: BTreeMap<LinkId, (String, Arc<Inbox>)>,
+    by_name: BTreeMap<String, LinkId>,
+}
+
+/// Called when something is put into an inbox.
+type Alarm = Box<dyn Fn() + Send + Sync>;
+
+struct Inbox {
+    parcels: Mutex<VecDeque<Parcel>>,
+    alarm: Mutex<Option<Arc<Alarm>>>,
+}
+
+/// What comes from another messenger, whose name is first.
+#[derive(Debug)]
+struct Parcel {
+    from: String,
+    news: News,
+}
+
+#[derive(Debug)]
+enum News {
+    /// It wants a link; here is where its own parcels go.
+    Hello(Arc<Inbox>),
+    Frame(Frame, u32),
+    Bulk(u64, Vec<Bytes>),
+    /// It has all bytes of a message.
+    Taken(u64),
+    Farewell,
+}
+
+/// The module, as the messenger knows it.
+#[derive(Debug)]
+struct MemoryModule;
+
+impl Module for MemoryModule {
+    fn scheme(&self) -> &'static str {
+        "memory"
+    }
+
+    fn resolve(&self, place: &str) -> Result<String, String> {
+        match place.len() {
+            0 => Err("the name is missing".to_owned()),
+            1..=LONGEST_NAME => Ok(place.to_owned()),
+            length => Err(format!("a name has at most {LONGEST_NAME} bytes, this one has {length}")),
+        }
+    }
+}
+
+impl Exchange {
+    /// One that nobody has joined yet.
+    pub fn new() -> Exchange {
+        Exchange::default()
+    }
+
+    /// Lets the others reach a messenger under that name. `alarm` is called when there is something for it, on the
+    /// thread of whoever has sent it and while no messenger is locked.
+    ///
+    /// # Errors
+    /// [`JoinError`] if the name is none, or somebody else's.
+    pub fn join(
+        &self,
+        name: &str,
+        messenger: &Shared,
+        alarm: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Port, JoinError> {
+        let bad = |reason| JoinError::BadName { name: name.to_owned(), reason };
+        MemoryModule.resolve(name).map_err(bad)?;
+        let inbox =
+            Arc::new(Inbox { parcels: Mutex::default(), alarm: Mutex::new(Some(Arc::new(Box::new(alarm)))) });
+        let mut inboxes = locked(&self.inboxes);
+        if inboxes.contains_key(name) {
+            return Err(JoinError::Taken(name.to_owned()));
+        }
+        inboxes.insert(name.to_owned(), Arc::clone(&inbox));
+        let module = messenger.lock().add_module(Box::new(MemoryModule));
+        Ok(Port {
+            exchange: self.clone(),
+            name: name.to_owned(),
+            module,
+            messenger: messenger.clone(),
+            inbox,
+            links: Mutex::default(),
+        })
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<Inbox>> {
+        locked(&self.inboxes).get(name).cloned()
+    }
+}
+
+impl Port {
+    /// Carries what there is to carry, both ways. To be called after each post, and when the alarm has rung.
+    pub fn carry(&self) {
+        loop {
+            let mut alarms = Vec::new();
+            let moved = self.carry_once(&mut alarms);
+            // The others lock their messengers, so ours must be free.
+            alarms.iter().for_each(|alarm| alarm());
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// Whether something waits to be carried.
+    pub fn is_idle(&self) -> bool {
+        locked(&self.inbox.parcels).is_empty() && !self.messenger.lock().has_output(self.module)
+    }
+
+    fn carry_once(&self, alarms: &mut Vec<Arc<Alarm>>) -> bool {
+        let mut messenger = self.messenger.lock();
+        let mut links = locked(&self.links);
+        let mut moved = false;
+        while let Some(output) = messenger.next_output(self.module) {
+            moved = true;
+            match output {
+                Output::Connect { link, place } => match self.exchange.find(&place) {
+                    Some(inbox) => {
+                        inbox.put(self.parcel(News::Hello(Arc::clone(&self.inbox))), alarms);
+                        links.add(link, place, inbox);
+                        if messenger.link_up(link).is_err() {
+                            links.part(link, self.parcel(News::Farewell), alarms);
+                        }
+                    }
+                    None => messenger.link_closed(link, "nobody of that name is in this process"),
+                },
+                Output::Frame { link, frame, taken } => {
+                    links.tell(link, self.parcel(News::Frame(frame, taken)), alarms);
+                }
+                Output::Bulk { link, message, pieces, .. } => {
+                    links.tell(link, self.parcel(News::Bulk(message, pieces)), alarms);
+                }
+                // What was put into an inbox is there; the other side drops what it does not want.
+                Output::StopSending { .. } | Output::StopReceiving { .. } => {}
+                Output::Disconnect { link } => links.part(link, self.parcel(News::Farewell), alarms),
+            }
+        }
+        let parcels = std::mem::take(&mut *locked(&self.inbox.parcels));
+        for parcel in parcels {
+            moved = true;
+            self.take(&mut messenger, &mut links, parcel, alarms);
+        }
+        moved
+    }
+
+    fn parcel(&self, news: News) -> Parcel {
+        Parcel { from: self.name.clone(), news }
+    }
+
+    fn take(
+        &self,
+        messenger: &mut super::Messenger,
+        links: &mut Links,
+        Parcel { from, news }: Parcel,
+        alarms: &mut Vec<Arc<Alarm>>,
+    ) {
+        if let News::Hello(inbox) = news {
+            match messenger.link_incoming(self.module, &from) {
+                Ok(link) => links.add(link, from, inbox),
+                Err(_) => inbox.put(self.parcel(News::Farewell), alarms),
+            }
+            return;
+        }
+        // A parcel of a link that has ended meanwhile.
+        let Some(link) = links.by_name.get(&from).copied() else { return };
+        match news {
+            News::Hello(_) => {}
+            News::Frame(frame, taken) => {
+                if let Err(breach) = messenger.handle_frame(link, frame, taken) {
+                    links.part(link, self.parcel(News::Farewell), alarms);
+                    messenger.link_closed(link, &breach.to_string());
+                }
+            }
+            News::Bulk(message, pieces) => {
+                let mut offset = 0;
+                for piece in &pieces {
+                    // It was granted with its length, and a messenger of this process sends no other.
+                    let _ = messenger.handle_bulk(link, message, offset, piece);
+                    offset += piece.len() as u64;
+                }
+                drop(pieces);
+                links.tell(link, self.parcel(News::Taken(message)), alarms);
+            }
+            News::Taken(message) => messenger.bulk_sent(link, message),
+            News::Farewell => {
+                links.remove(link);
+                messenger.link_closed(link, "its messenger has ended");
+            }
+        }
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        locked(&self.exchange.inboxes).remove(&self.name);
+        // Whoever holds this inbox may no longer ring.
+        *locked(&self.inbox.alarm) = None;
+        let mut alarms = Vec::new();
+        for (_, inbox) in locked(&self.links).peers.values() {
+            inbox.put(Parcel { from: self.name.clone(), news: News::Farewell }, &mut alarms);
+        }
+        alarms.iter().for_each(|alarm| alarm());
+    }
+}
+
+impl Links {
+    fn add(&mut self, link: LinkId, name: String, inbox: Arc<Inbox>) {
+        self.by_name.insert(name.clone(), link);
+        self.peers.insert(link, (name, inbox));
+    }
+
+    fn tell(&self, link: LinkId, parcel: Parcel, alarms: &mut Vec<Arc<Alarm>>) {
+        if let Some((_, inbox)) = self.peers.get(&link) {
+            inbox.put(parcel, alarms);
+        }
+    }
+
+    /// Says a last thing over a link.
+    fn part(&mut self, link: LinkId, farewell: Parcel, alarms: &mut Vec<Arc<Alarm>>) {
+        self.tell(link, farewell, alarms);
+        self.remove(link);
+    }
+
+    fn remove(&mut self, link: LinkId) {
+        if let Some((name, _)) = self.peers.remove(&link) {
+            self.by_name.remove(&name);
+        }
+    }
+}
+
+impl Inbox {
+    fn put(&self, parcel: Parcel, alarms: &mut Vec<Arc<Alarm>>) {
+        let mut parcels = locked(&self.parcels);
+        // Whoever has been rung for takes all that is there.
+        let is_first = parcels.is_empty();
+        parcels.push_back(parcel);
+        if is_first {
+            alarms.extend(locked(&self.alarm).clone());
+        }
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("parcels", &locked(&self.parcels).len()).finish_non_exhaustive()
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
