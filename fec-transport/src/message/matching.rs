@@ -82,6 +82,13 @@ impl Matching {
         all.take_while(|receive| receive.0 == from).map(|receive| receive.2).collect()
     }
 
+    /// Whether a receive or a message of one sender waits.
+    pub(super) fn knows(&self, from: AddressId) -> bool {
+        let receive = self.receives.range((from, Tag(0), OperationId(0))..).next();
+        let arrival = self.arrivals.range((from, Tag(0), 0)..).next();
+        receive.is_some_and(|receive| receive.0 == from) || arrival.is_some_and(|(place, _)| place.0 == from)
+    }
+
     /// Takes all messages of one sender that wait.
     pub(super) fn take_arrivals_of(&mut self, from: AddressId) -> Vec<Arrival> {
         let mut later = self.arrivals.split_off(&(from, Tag(0), 0));

@@ -2,7 +2,7 @@
 //!
 //! Messengers that have joined an [`Exchange`] reach each other as `memory://NAME`. What one of them wants is put into
 //! the other one's inbox as it is, nothing is written as bytes, and a long message is copied once, from where it is to
-//! where it goes.
+//! where it goes. A messenger may look itself up, too: servers and clients that share one reach each other so.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -54,10 +54,22 @@ pub enum JoinError {
 
 #[derive(Debug, Default)]
 struct Links {
-    /// Who is at the other end.
-    peers: BTreeMap<LinkId, (String, Arc<Inbox>)>,
+    peers: BTreeMap<LinkId, Peer>,
     by_name: BTreeMap<String, LinkId>,
 }
+
+/// Who is at the other end of a link.
+#[derive(Debug)]
+struct Peer {
+    name: String,
+    inbox: Arc<Inbox>,
+    /// What this end is called there.
+    own_name: String,
+}
+
+/// What a messenger that looked itself up is called at the end that it comes to: a peer of its own, with memory of its
+/// own.
+const ITSELF: &str = "~itself";
 
 /// Called when something is put into an inbox.
 type Alarm = Box<dyn Fn() + Send + Sync>;
@@ -173,23 +185,25 @@ impl Port {
             match output {
                 Output::Connect { link, place } => match self.exchange.find(&place) {
                     Some(inbox) => {
-                        inbox.put(self.parcel(News::Hello(Arc::clone(&self.inbox))), alarms);
-                        links.add(link, place, inbox);
+                        let own_name =
+                            if place == self.name { format!("{place}{ITSELF}") } else { self.name.clone() };
+                        links.add(link, Peer { name: place, inbox, own_name });
+                        links.tell(link, News::Hello(Arc::clone(&self.inbox)), alarms);
                         if messenger.link_up(link).is_err() {
-                            links.part(link, self.parcel(News::Farewell), alarms);
+                            links.part(link, alarms);
                         }
                     }
                     None => messenger.link_closed(link, "nobody of that name is in this process"),
                 },
                 Output::Frame { link, frame, taken } => {
-                    links.tell(link, self.parcel(News::Frame(frame, taken)), alarms);
+                    links.tell(link, News::Frame(frame, taken), alarms);
                 }
                 Output::Bulk { link, message, pieces, .. } => {
-                    links.tell(link, self.parcel(News::Bulk(message, pieces)), alarms);
+                    links.tell(link, News::Bulk(message, pieces), alarms);
                 }
                 // What was put into an inbox is there; the other side drops what it does not want.
                 Output::StopSending { .. } | Output::StopReceiving { .. } => {}
-                Output::Disconnect { link } => links.part(link, self.parcel(News::Farewell), alarms),
+                Output::Disconnect { link } => links.part(link, alarms),
             }
         }
         let parcels = std::mem::take(&mut *locked(&self.inbox.parcels));
@@ -198,10 +212,6 @@ impl Port {
             self.take(&mut messenger, &mut links, parcel, alarms);
         }
         moved
-    }
-
-    fn parcel(&self, news: News) -> Parcel {
-        Parcel { from: self.name.clone(), news }
     }
 
     fn take(
@@ -213,8 +223,8 @@ impl Port {
     ) {
         if let News::Hello(inbox) = news {
             match messenger.link_incoming(self.module, &from) {
-                Ok(link) => links.add(link, from, inbox),
-                Err(_) => inbox.put(self.parcel(News::Farewell), alarms),
+                Ok(link) => links.add(link, Peer { name: from, inbox, own_name: self.name.clone() }),
+                Err(_) => inbox.put(Parcel { from: self.name.clone(), news: News::Farewell }, alarms),
             }
             return;
         }
@@ -224,7 +234,7 @@ impl Port {
             News::Hello(_) => {}
             News::Frame(frame, taken) => {
                 if let Err(breach) = messenger.handle_frame(link, frame, taken) {
-                    links.part(link, self.parcel(News::Farewell), alarms);
+                    links.part(link, alarms);
                     messenger.link_closed(link, &breach.to_string());
                 }
             }
@@ -236,7 +246,7 @@ impl Port {
                     offset += piece.len() as u64;
                 }
                 drop(pieces);
-                links.tell(link, self.parcel(News::Taken(message)), alarms);
+                links.tell(link, News::Taken(message), alarms);
             }
             News::Taken(message) => messenger.bulk_sent(link, message),
             News::Farewell => {
@@ -253,35 +263,41 @@ impl Drop for Port {
         // Whoever holds this inbox may no longer ring.
         *locked(&self.inbox.alarm) = None;
         let mut alarms = Vec::new();
-        for (_, inbox) in locked(&self.links).peers.values() {
-            inbox.put(Parcel { from: self.name.clone(), news: News::Farewell }, &mut alarms);
+        for peer in locked(&self.links).peers.values() {
+            peer.tell(News::Farewell, &mut alarms);
         }
         alarms.iter().for_each(|alarm| alarm());
     }
 }
 
 impl Links {
-    fn add(&mut self, link: LinkId, name: String, inbox: Arc<Inbox>) {
-        self.by_name.insert(name.clone(), link);
-        self.peers.insert(link, (name, inbox));
+    fn add(&mut self, link: LinkId, peer: Peer) {
+        self.by_name.insert(peer.name.clone(), link);
+        self.peers.insert(link, peer);
     }
 
-    fn tell(&self, link: LinkId, parcel: Parcel, alarms: &mut Vec<Arc<Alarm>>) {
-        if let Some((_, inbox)) = self.peers.get(&link) {
-            inbox.put(parcel, alarms);
+    fn tell(&self, link: LinkId, news: News, alarms: &mut Vec<Arc<Alarm>>) {
+        if let Some(peer) = self.peers.get(&link) {
+            peer.tell(news, alarms);
         }
     }
 
     /// Says a last thing over a link.
-    fn part(&mut self, link: LinkId, farewell: Parcel, alarms: &mut Vec<Arc<Alarm>>) {
-        self.tell(link, farewell, alarms);
+    fn part(&mut self, link: LinkId, alarms: &mut Vec<Arc<Alarm>>) {
+        self.tell(link, News::Farewell, alarms);
         self.remove(link);
     }
 
     fn remove(&mut self, link: LinkId) {
-        if let Some((name, _)) = self.peers.remove(&link) {
-            self.by_name.remove(&name);
+        if let Some(peer) = self.peers.remove(&link) {
+            self.by_name.remove(&peer.name);
         }
+    }
+}
+
+impl Peer {
+    fn tell(&self, news: News, alarms: &mut Vec<Arc<Alarm>>) {
+        self.inbox.put(Parcel { from: self.own_name.clone(), news }, alarms);
     }
 }
 

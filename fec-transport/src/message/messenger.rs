@@ -54,6 +54,18 @@ impl Caller {
     }
 }
 
+/// What all networks of a messenger have room for, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// A longer message is never complete before the peer has all of it; a shorter one may be, and its pieces are then
+    /// still looked at.
+    pub eager: usize,
+    /// Each of them carries messages of this length.
+    pub largest: u64,
+    /// Each of them carries unexpected messages of this length.
+    pub largest_unexpected: usize,
+}
+
 /// Messages between this process and others, as a state machine; see the [module](super).
 #[derive(Debug)]
 pub struct Messenger {
@@ -161,6 +173,28 @@ impl Messenger {
         self.unexpected = others;
         its.iter().for_each(|(_, held)| self.release(held));
         self.addresses.remove(address);
+    }
+
+    /// Forgets a peer for which there is nothing here: no connection, no operation, no message. Gives whether there was
+    /// nothing.
+    pub fn drop_idle_address(&mut self, address: AddressId) -> bool {
+        let is_idle = self.addresses.link(address).is_none()
+            && !self.matching.knows(address)
+            && !self.unexpected.iter().any(|(message, _)| message.from == address);
+        if is_idle {
+            self.drop_address(address);
+        }
+        is_idle
+    }
+
+    /// What all networks that are used have room for.
+    pub fn bounds(&self) -> Bounds {
+        let modules = || self.modules.iter().map(Slot::module);
+        Bounds {
+            eager: modules().map(Module::eager).max().unwrap_or(0),
+            largest: modules().map(Module::largest).min().unwrap_or(0),
+            largest_unexpected: modules().map(Module::largest_unexpected).min().unwrap_or(0),
+        }
     }
 
     /// Bytes that a message to that peer may have: an expected one, and an unexpected one.

@@ -67,7 +67,7 @@ pub use address::AddressError;
 pub use budget::Limits;
 pub use incoming::Breach;
 pub use link::LinkId;
-pub use messenger::{Caller, Messenger};
+pub use messenger::{Bounds, Caller, Messenger};
 pub use module::Module;
 pub use operation::{
     AddressId, Completion, ContextId, Hints, NoOperation, OperationError, OperationId, PostError, Posted,

@@ -436,3 +436,59 @@ fn a_name_is_free_again_when_its_messenger_has_ended() {
     drop(port);
     assert!(exchange.join("a", &messenger, || {}).is_ok());
 }
+
+#[test]
+fn a_messenger_reaches_itself_and_its_two_ends_are_told_apart() {
+    let exchange = Exchange::new();
+    let messenger = Shared::new(Limits::default());
+    let port = exchange.join("both", &messenger, || {}).expect("a free name");
+    let (to, context) = {
+        let mut messenger = messenger.lock();
+        (messenger.look_up("memory://both").expect("an address"), messenger.open_context())
+    };
+    let caller = Caller::new(context);
+    for length in [10, 100_000] {
+        let message = bytes(length, 1);
+        let post =
+            |from, room| messenger.lock().post_receive(NOW, from, Tag(1), room, caller).expect("posted");
+        // Each end receives with the same tag; what one sends must not come back to it.
+        let reply = post(to, Room::of([length])).operation();
+        let request = vec![bytes(5, 0)];
+        drop(messenger.lock().post_send_unexpected(NOW, to, Tag(1), request, caller).expect("posted"));
+        port.carry();
+        let request = messenger.lock().test_unexpected(1).pop().expect("it has come");
+        assert_ne!(request.from, to);
+        let question = vec![bytes(7, 2)];
+        drop(messenger.lock().post_send(NOW, to, Tag(1), question, caller).expect("posted"));
+        port.carry();
+        assert_eq!(received(done(post(request.from, Room::of([7])))), bytes(7, 2));
+        drop(
+            messenger
+                .lock()
+                .post_send(NOW, request.from, Tag(1), vec![message.clone()], caller)
+                .expect("posted"),
+        );
+        port.carry();
+        let completion = messenger.lock().test(reply).expect("nobody else takes it").expect("it is complete");
+        assert_eq!(received(completion), message);
+    }
+}
+
+#[test]
+fn only_a_peer_for_which_there_is_nothing_is_idle() {
+    let [a, b] = pair();
+    let is_dropped = |end: &End| end.messenger.lock().drop_idle_address(end.peer);
+    let receive = a.receive(1, Room::of([1])).operation();
+    assert!(!is_dropped(&a), "a receive waits");
+    a.messenger.lock().cancel(receive).expect("it is pending");
+    drop(a.send(1, &bytes(1, 1)));
+    let mut ends = [a, b];
+    carry(&ends);
+    assert!(!is_dropped(&ends[0]), "it is connected");
+    ends[0].port = None;
+    carry(&ends);
+    assert!(!is_dropped(&ends[1]), "a message waits");
+    received(done(ends[1].receive(1, Room::of([1]))));
+    assert!(is_dropped(&ends[1]));
+    assert_eq!(ends[1].messenger.lock().reverse_look_up(ends[1].peer), None);
+}

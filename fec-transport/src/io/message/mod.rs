@@ -41,8 +41,8 @@ use bytes::Bytes;
 use super::clock::Clock;
 use crate::message::memory::{Exchange, JoinError, Port};
 use crate::message::{
-    AddressError, AddressId, Caller, Completion, ContextId, Limits, NoOperation, OperationId, PostError,
-    Posted, Room, Shared, Tag, Unexpected,
+    AddressError, AddressId, Bounds, Caller, Completion, ContextId, Limits, NoOperation, OperationId,
+    PostError, Posted, Room, Shared, Tag, Unexpected,
 };
 use bell::Bell;
 
@@ -146,6 +146,17 @@ impl Messenger {
     /// Forgets a peer: what is pending there fails, its messages that nobody has taken are dropped.
     pub fn drop_address(&self, address: AddressId) {
         self.act(|messenger| messenger.drop_address(address));
+    }
+
+    /// Forgets a peer for which there is nothing here; see
+    /// [`message::Messenger::drop_idle_address`](crate::message::Messenger::drop_idle_address).
+    pub fn drop_idle_address(&self, address: AddressId) -> bool {
+        self.inner.shared.lock().drop_idle_address(address)
+    }
+
+    /// What all networks that it uses have room for.
+    pub fn bounds(&self) -> Bounds {
+        self.inner.shared.lock().bounds()
     }
 
     /// Bytes that a message to that peer may have: an expected one, and an unexpected one.
