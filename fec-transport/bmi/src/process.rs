@@ -1,0 +1,186 @@
+//! The library's beginning and end.
+
+use std::ffi::{c_char, c_int};
+use std::sync::Arc;
+
+use fec_transport::io::message::{Messenger, MessengerConfig, StartError, process_exchange};
+
+use crate::addresses::Addresses;
+use crate::error::{Code, Failure, Outcome, call};
+use crate::library::{Library, shared, text};
+use crate::operations::Operations;
+
+const INIT_SERVER: c_int = 1;
+const TCP_BIND_SPECIFIC: c_int = 2;
+const AUTO_REF_COUNT: c_int = 4;
+
+/// The networks that there are, as BMI names its modules.
+const MODULES: [&str; 1] = ["bmi_memory"];
+
+/// What a program wants of the library when it begins.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wishes<'a> {
+    /// The networks by their schemes.
+    networks: Vec<&'a str>,
+    /// Where to listen: scheme and place.
+    listen: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Wishes<'a> {
+    fn new(methods: Option<&'a str>, addresses: Option<&'a str>, flags: c_int) -> Outcome<Wishes<'a>> {
+        if flags & !(INIT_SERVER | TCP_BIND_SPECIFIC | AUTO_REF_COUNT) != 0 {
+            return Err(Failure::argument(format!("the flags {flags:#x} are not all known")));
+        }
+        let listen = addresses.map(listed).into_iter().flatten().map(|address| {
+            let bad = || Failure::argument(format!("\"{address}\" is no address; expected SCHEME://PLACE"));
+            address.split_once("://").ok_or_else(bad)
+        });
+        let listen: Vec<(&str, &str)> = listen.collect::<Outcome<_>>()?;
+        if (flags & INIT_SERVER != 0) == listen.is_empty() {
+            let words = "BMI_INIT_SERVER and addresses to listen at are given together, or neither of them";
+            return Err(Failure::argument(words));
+        }
+        let networks = match methods {
+            Some(methods) => listed(methods).map(scheme).collect::<Outcome<_>>()?,
+            None if listen.is_empty() => MODULES.into_iter().map(scheme).collect::<Outcome<_>>()?,
+            None => listen.iter().map(|(scheme, _)| *scheme).collect(),
+        };
+        let wishes = Wishes { networks, listen };
+        wishes.check()?;
+        Ok(wishes)
+    }
+
+    fn check(&self) -> Outcome<()> {
+        for scheme in &self.networks {
+            if !MODULES.iter().any(|module| module.strip_prefix("bmi_") == Some(scheme)) {
+                return Err(no_module(&format!("{scheme}://")));
+            }
+        }
+        for (index, (scheme, place)) in self.listen.iter().enumerate() {
+            if !self.networks.contains(scheme) {
+                let words =
+                    format!("{scheme}://{place} is to be listened at, but bmi_{scheme} is not in the list");
+                return Err(Failure::argument(words));
+            }
+            if self.listen[..index].iter().any(|(other, _)| other == scheme) {
+                return Err(Failure::argument(format!("two addresses of {scheme}:// to listen at")));
+            }
+        }
+        Ok(())
+    }
+
+    fn listen(&self, scheme: &str) -> Option<&'a str> {
+        self.listen.iter().find(|(other, _)| *other == scheme).map(|(_, place)| *place)
+    }
+}
+
+/// The parts of a list that is separated by commas.
+fn listed(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+fn scheme(module: &str) -> Outcome<&str> {
+    module.strip_prefix("bmi_").ok_or_else(|| no_module(module))
+}
+
+fn no_module(name: &str) -> Failure {
+    Failure::new(Code::ENOPROTOOPT, format!("there is no network {name}; there are {}", MODULES.join(", ")))
+}
+
+impl Library {
+    fn start(wishes: &Wishes<'_>, counts_senders: bool) -> Outcome<Library> {
+        let mut config = MessengerConfig::new();
+        if wishes.networks.contains(&"memory") {
+            // Nobody looks a client up, but it needs a name of its own among the messengers of the process.
+            let name =
+                wishes.listen("memory").map_or_else(|| format!("bmi-{}", std::process::id()), str::to_owned);
+            config = config.memory(process_exchange(), &name);
+        }
+        let messenger = Messenger::start(config)?;
+        let (operations, addresses) = (Operations::default(), Addresses::default());
+        Ok(Library { messenger, operations, addresses, counts_senders })
+    }
+
+    /// Gives up what is pending, and waits until the network has let go of the callers' memory.
+    fn end(&self) {
+        for context in self.operations.contexts() {
+            self.messenger.close_context(context);
+            self.operations.close(context);
+        }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Failure {
+        let code = match &error {
+            StartError::Memory(fec_transport::message::memory::JoinError::Taken(_)) => Code::EADDRINUSE,
+            StartError::Memory(_) => Code::EINVAL,
+        };
+        Failure::new(code, error)
+    }
+}
+
+/// # Safety
+/// `method_list` and `listen_addr` are null, or end with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn BMI_initialize(
+    method_list: *const c_char,
+    listen_addr: *const c_char,
+    flags: c_int,
+) -> c_int {
+    call(|| {
+        let mut shared = shared();
+        if shared.library.is_none() {
+            // SAFETY: as this function's.
+            let (methods, addresses) =
+                unsafe { (text(method_list, "the list of networks")?, text(listen_addr, "the address")?) };
+            let wishes = Wishes::new(methods, addresses, flags)?;
+            shared.library = Some(Arc::new(Library::start(&wishes, flags & AUTO_REF_COUNT != 0)?));
+        }
+        shared.users += 1;
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn BMI_finalize() -> c_int {
+    call(|| {
+        let mut shared = shared();
+        let ended = match shared.users {
+            0 => return Err(Failure::new(Code::ENETDOWN, "BMI_initialize was not called")),
+            1 => shared.library.take(),
+            _ => None,
+        };
+        shared.users -= 1;
+        if let Some(library) = ended {
+            library.end();
+        }
+        Ok(0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_those_of_the_list_else_of_the_addresses_else_all() {
+        let networks = |methods, addresses, flags| Wishes::new(methods, addresses, flags).map(|w| w.networks);
+        let all: Vec<_> = MODULES.iter().map(|module| &module[4..]).collect();
+        assert_eq!(networks(None, None, 0).expect("right"), all);
+        assert_eq!(networks(Some("bmi_memory"), None, 0).expect("right"), ["memory"]);
+        assert_eq!(networks(None, Some("memory://a"), INIT_SERVER).expect("right"), ["memory"]);
+        for (methods, addresses, flags) in [
+            (None, None, INIT_SERVER),
+            (None, Some("memory://a"), 0),
+            (None, Some("a"), INIT_SERVER),
+            (None, Some("memory://a,memory://b"), INIT_SERVER),
+            (Some("bmi_tcp"), None, 0),
+            (Some("memory"), None, 0),
+            (Some("bmi_tcp"), Some("memory://a"), INIT_SERVER),
+            (None, None, 8),
+        ] {
+            assert!(networks(methods, addresses, flags).is_err(), "{methods:?} {addresses:?} {flags}");
+        }
+    }
+}
