@@ -212,7 +212,7 @@ impl Port {
         alarms: &mut Vec<Arc<Alarm>>,
     ) {
         if let News::Hello(inbox) = news {
-            match messenger.link_incoming(self.module, &from) {
+            match messenger.link_incoming(self.module, &from, true) {
                 Ok(link) => links.add(link, from, inbox),
                 Err(_) => inbox.put(self.parcel(News::Farewell), alarms),
             }
