@@ -88,7 +88,7 @@ const FOLDERS: [(&str, &[&str]); 20] = [
         ],
     ),
     ("application", &["time", "event", "node"]),
-    ("message", &["time", "wire"]),
+    ("message", &["time", "overlay", "event", "wire", "session", "node", "application"]),
     (
         "io",
         &[

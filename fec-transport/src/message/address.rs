@@ -66,16 +66,18 @@ impl Addresses {
         if let Some(known) = self.by_text.get(&text) {
             return *known;
         }
-        // Whoever came by himself and is looked up now under his own name is the same.
-        if let ([route], Some(known)) =
-            (&routes[..], routes.first().and_then(|route| self.by_route.get(route)))
-        {
-            let known = *known;
-            debug_assert!(!route.place.is_empty(), "modules take no empty places");
-            self.by_text.insert(text, known);
-            return known;
-        }
-        let id = self.insert(text, routes.clone());
+        // Texts that share a route name the same peer: whoever came by himself, or was looked up by a shorter list.
+        let known = routes.iter().find_map(|route| self.by_route.get(route).copied());
+        let id = match known.and_then(|known| Some((known, self.addresses.get_mut(&known)?))) {
+            Some((known, address)) => {
+                address
+                    .routes
+                    .extend(routes.iter().filter(|route| !self.by_route.contains_key(*route)).cloned());
+                self.by_text.insert(text, known);
+                known
+            }
+            None => self.insert(text, routes.clone()),
+        };
         for route in routes {
             self.by_route.entry(route).or_insert(id);
         }

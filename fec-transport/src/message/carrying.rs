@@ -49,14 +49,21 @@ impl Messenger {
     // --- how links come and go ---------------------------------------------------------------------------------
 
     /// Somebody has come over a module from that place; gives the link, which is the one that there is if it was being
-    /// opened from here at the same time.
+    /// opened from here at the same time. `is_new` says whether it is another process than the one that was there before:
+    /// what that one may not have had is of no interest to this one.
     ///
     /// # Errors
     /// If there is no memory left for what the peer may send.
-    pub(crate) fn link_incoming(&mut self, module: usize, place: &str) -> Result<LinkId, OperationError> {
+    pub(crate) fn link_incoming(
+        &mut self,
+        module: usize,
+        place: &str,
+        is_new: bool,
+    ) -> Result<LinkId, OperationError> {
         let address = self.address_of(module, place);
-        // Whoever comes by himself knows of what was lost.
-        self.addresses.take_lost(address);
+        if is_new {
+            self.addresses.take_lost(address);
+        }
         let id = match self.addresses.link(address) {
             Some(link) if self.links[&link].module() == module => link,
             // It was tried over another module. That one may still come up, and is told to stop.
@@ -355,6 +362,12 @@ impl Messenger {
         }
     }
 
+    /// Whether the bytes of a message are wanted.
+    pub(crate) fn is_granted(&mut self, id: LinkId, message: u64) -> bool {
+        let incoming = self.links.get_mut(&id).and_then(Link::incoming);
+        incoming.is_some_and(|incoming| incoming.granted(message).is_some())
+    }
+
     /// Bytes of a granted message, which begin at `offset` in it. Each byte comes once; those of a message that was
     /// given up are dropped.
     ///
@@ -384,7 +397,6 @@ impl Messenger {
     }
 
     /// No more bytes of a message of the peer's come.
-    #[allow(dead_code, reason = "the module fec, which follows, calls it")]
     pub(crate) fn bulk_ended(&mut self, id: LinkId, message: u64) {
         let incoming = self.links.get_mut(&id).and_then(Link::incoming);
         let Some(Offer::Granted(operation)) = incoming.and_then(|incoming| incoming.forget(message)) else {
@@ -402,7 +414,6 @@ impl Messenger {
     }
 
     /// The peer takes no bytes of a message of ours any more.
-    #[allow(dead_code, reason = "the module fec, which follows, calls it")]
     pub(crate) fn bulk_refused(&mut self, id: LinkId, message: u64) {
         self.on_refusal(id, message, Refusal::Cancelled);
     }

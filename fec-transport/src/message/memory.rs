@@ -222,7 +222,7 @@ impl Port {
         alarms: &mut Vec<Arc<Alarm>>,
     ) {
         if let News::Hello(inbox) = news {
-            match messenger.link_incoming(self.module, &from) {
+            match messenger.link_incoming(self.module, &from, true) {
                 Ok(link) => links.add(link, Peer { name: from, inbox, own_name: self.name.clone() }),
                 Err(_) => inbox.put(Parcel { from: self.name.clone(), news: News::Farewell }, alarms),
             }

@@ -49,6 +49,7 @@ mod address;
 mod budget;
 mod carrying;
 mod contexts;
+pub mod fec;
 mod incoming;
 mod link;
 mod matching;

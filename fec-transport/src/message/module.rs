@@ -42,7 +42,6 @@ pub(super) const EAGER: usize = 16 << 10;
 
 /// What a messenger wants of a network.
 #[derive(Debug)]
-#[allow(dead_code, reason = "the module fec, which follows, reads all of it")]
 pub(crate) enum Output {
     /// A link to that place; it comes up, or is closed.
     Connect { link: LinkId, place: String },

@@ -74,41 +74,41 @@ pub(crate) enum Frame {
 
 impl Frame {
     /// Appends the frame.
-    pub(crate) fn emit(&self, taken: u32, out: &mut Vec<u8>) {
-        let head = |out: &mut Vec<u8>, number: u8| {
+    pub(crate) fn emit(&self, taken: u32, out: &mut impl Writer) {
+        fn head(out: &mut impl Writer, number: u8, taken: u32) {
             out.put_u8(number);
             out.put_u32(taken);
-        };
+        }
         match self {
             Frame::Window { unexpected, expected } => {
-                head(out, 1);
+                head(out, 1, taken);
                 out.put_u64(*unexpected);
                 out.put_u64(*expected);
             }
             Frame::Eager { kind, tag, bytes } => {
-                head(out, 2);
+                head(out, 2, taken);
                 out.put_u8(u8::from(*kind == Kind::Unexpected));
                 out.put_u32(*tag);
                 out.put_u32(bytes.len() as u32);
                 out.put_bytes(bytes);
             }
             Frame::Offer { message, tag, length } => {
-                head(out, 3);
+                head(out, 3, taken);
                 out.put_u64(*message);
                 out.put_u32(*tag);
                 out.put_u64(*length);
             }
             Frame::Grant { message } => {
-                head(out, 4);
+                head(out, 4, taken);
                 out.put_u64(*message);
             }
             Frame::Refusal { message, reason } => {
-                head(out, 5);
+                head(out, 5, taken);
                 out.put_u64(*message);
                 out.put_u8(u8::from(*reason == Refusal::NoRoom));
             }
             Frame::Withdrawal { message } => {
-                head(out, 6);
+                head(out, 6, taken);
                 out.put_u64(*message);
             }
         }
@@ -175,6 +175,13 @@ fn frame_length(bytes: &[u8]) -> Result<usize, Malformed> {
         Some(_) => return Err(Malformed::new("frame type")),
     };
     Ok(length)
+}
+
+/// The first bytes of a stream with the bytes of a large message.
+pub(crate) fn bulk_head(message: u64) -> [u8; BULK_HEAD] {
+    let mut head = [BULK; BULK_HEAD];
+    head[1..].copy_from_slice(&message.to_be_bytes());
+    head
 }
 
 /// Takes frames out of a stream of bytes that comes in any pieces. It keeps less than one frame of them.

@@ -6,7 +6,6 @@
 pub(crate) mod circuit;
 pub(crate) mod hop;
 pub(crate) mod link;
-#[allow(dead_code, reason = "the module fec, which follows, reads and writes them")]
 pub(crate) mod message;
 pub(crate) mod packet;
 pub(crate) mod reader;
