@@ -4,6 +4,8 @@
 //! `MESSAGE_SEED=7` runs that one.
 
 mod party;
+#[cfg(feature = "io")]
+mod sockets;
 mod swarm;
 
 use std::time::Duration;
@@ -142,6 +144,36 @@ fn a_cancelled_message_stops_on_both_sides() {
         let _ = party.send("a", "b", 1, content(50_000, 0));
         party.run_for(SECOND);
         assert_eq!(party.completions("b").remove(0).result, Ok(50_000));
+    }
+}
+
+/// What is counted is memory and operations, not time: each completion is found without looking at the others.
+#[test]
+fn a_hundred_thousand_pending_operations_leave_nothing_once_they_are_complete_or_cancelled() {
+    let mut party = Party::new(&two_servers(1, &LinkSpec::new(200, MS)), 3);
+    let count = 100_000_u32;
+    let mut cancelled = Vec::new();
+    for number in 0..count {
+        let posted = party.receive("b", "a", number / 10, Room::of([8]));
+        if number % 10 == 3 {
+            cancelled.push(posted.operation());
+        }
+    }
+    assert_eq!(party.with("b", |messenger| messenger.operation_count()), count as usize);
+    party.with("b", |messenger| {
+        cancelled.iter().for_each(|operation| messenger.cancel(*operation).expect("it is pending"));
+    });
+    for number in 0..count - count / 10 {
+        let _ = party.send("a", "b", number / 9, vec![number as u8; 8]);
+    }
+    party.run_for(30 * SECOND);
+    let completions = party.completions("b");
+    let failed = completions.iter().filter(|completion| completion.result.is_err()).count();
+    assert_eq!((completions.len(), failed), (count as usize, cancelled.len()));
+    party.completions("a");
+    for name in ["a", "b"] {
+        let left = party.with(name, |messenger| (messenger.operation_count(), messenger.waiting_count()));
+        assert_eq!(left, (0, 0), "{name}");
     }
 }
 

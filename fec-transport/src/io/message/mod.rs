@@ -32,6 +32,7 @@
 //! ```
 
 mod bell;
+mod sessions;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -39,18 +40,21 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::clock::Clock;
+use super::endpoint::{EndpointConfig, EndpointError};
 use crate::message::memory::{Exchange, JoinError, Port};
 use crate::message::{
     AddressError, AddressId, Bounds, Caller, Completion, ContextId, Limits, NoOperation, OperationId,
     PostError, Posted, Room, Shared, Tag, Unexpected,
 };
 use bell::Bell;
+use sessions::Sessions;
 
 /// What a [`Messenger`] is made of: the networks that it uses.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct MessengerConfig {
     limits: Limits,
     memory: Option<(Exchange, String)>,
+    sessions: Option<EndpointConfig>,
 }
 
 impl MessengerConfig {
@@ -68,6 +72,11 @@ impl MessengerConfig {
     pub fn memory(self, exchange: &Exchange, name: &str) -> MessengerConfig {
         MessengerConfig { memory: Some((exchange.clone(), name.to_owned())), ..self }
     }
+
+    /// With the other members of an overlay, as one of them: `fec://MEMBER`.
+    pub fn sessions(self, endpoint: EndpointConfig) -> MessengerConfig {
+        MessengerConfig { sessions: Some(endpoint), ..self }
+    }
 }
 
 /// Why a messenger does not start.
@@ -76,6 +85,12 @@ pub enum StartError {
     /// The name within the process cannot be used.
     #[error(transparent)]
     Memory(#[from] JoinError),
+    /// The member's process does not start.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The thread that carries messages cannot be started.
+    #[error("the thread that carries messages cannot be started")]
+    Thread(#[source] std::io::Error),
 }
 
 /// The exchange of this process, for whoever has no other one to share.
@@ -96,6 +111,7 @@ struct Inner {
     bell: Arc<Bell>,
     clock: Clock,
     memory: Option<Port>,
+    sessions: Option<Sessions>,
 }
 
 impl Messenger {
@@ -110,7 +126,17 @@ impl Messenger {
             exchange.join(&name, &shared, move || bell.ring())
         };
         let memory = config.memory.map(join).transpose()?;
-        Ok(Messenger { inner: Arc::new(Inner { shared, bell, clock: Clock::start(), memory }) })
+        let start = |endpoint| Sessions::start(endpoint, &shared, &bell);
+        let sessions = config.sessions.map(start).transpose()?;
+        Ok(Messenger { inner: Arc::new(Inner { shared, bell, clock: Clock::start(), memory, sessions }) })
+    }
+
+    /// Ends the connections in order, which takes two seconds at most. What is pending fails with the other sides; the
+    /// last clone that is dropped does the same without waiting.
+    pub fn shutdown(self) {
+        if let Some(sessions) = &self.inner.sessions {
+            sessions.shutdown();
+        }
     }
 
     // --- contexts and addresses --------------------------------------------------------------------------------
@@ -317,6 +343,9 @@ impl Messenger {
     fn carry(&self) {
         if let Some(memory) = &self.inner.memory {
             memory.carry();
+        }
+        if let Some(sessions) = &self.inner.sessions {
+            sessions.carry(&self.inner.shared);
         }
     }
 

@@ -93,6 +93,12 @@ impl MessageApplication {
         &self.messenger
     }
 
+    /// What the messenger calls the module.
+    #[cfg(feature = "io")]
+    pub(crate) fn module(&self) -> usize {
+        self.module
+    }
+
     /// Does what the messenger wants, and tells if there is something to take.
     fn carry(&mut self, now: Time, node: &mut Node) {
         loop {
