@@ -26,7 +26,6 @@
 // Networks, and how their addresses look (docs/bmi.md has the whole story):
 //   memory://NAME        between threads of one process
 //   fec://MEMBER         over all paths of an overlay, with forward error correction
-//   quic://HOST:PORT     over one path, for comparison and on a local network
 //
 // Not supported, and answered with -BMI_ENOSYS:
 //   BMI_get_info: BMI_GET_METH_ADDR, BMI_DROP_ADDR_QUERY (both lead to the inside of PVFS2's modules)
@@ -53,17 +52,16 @@ struct BMI_unexpected_info {
   bmi_msg_tag_t tag;
 };
 
-// Begins. A server gives the networks that it uses, "bmi_memory,bmi_quic", or NULL for those of its addresses; the
+// Begins. A server gives the networks that it uses, "bmi_memory,bmi_fec", or NULL for those of its addresses; the
 // addresses to listen at, separated by commas, at most one for each network; and BMI_INIT_SERVER. A client gives NULL,
 // NULL and 0, or the networks. Whoever calls it again in the same process shares what is there, whatever is given, and
 // calls BMI_finalize as often.
 //
-// What the networks must know beside that is in the environment:
-//   BMI_CONFIG   the path of a TOML file with `overlay`, `member` and `key`, as members of an overlay have it: fec and
-//                quic get keys and addresses of everybody from it
+// The environment variable BMI_CONFIG names a TOML file with `overlay`, `member` and `key`, as members of an overlay have
+// it. fec cannot be used without.
 //
-// Gives -BMI_EINVAL (arguments), -BMI_ENOPROTOOPT (a network that is not there), -BMI_EADDRINUSE, -BMI_EADDRNOTAVAIL,
-// -BMI_EACCES (addresses that cannot be listened at) or -BMI_EDEVINIT (the configuration).
+// Gives -BMI_EINVAL (arguments), -BMI_ENOPROTOOPT (a network that is not there), -BMI_EADDRINUSE, -BMI_EADDRNOTAVAIL
+// (addresses that cannot be listened at) or -BMI_EDEVINIT (the file, or a network that does not start).
 int BMI_initialize(const char *method_list, const char *listen_addr, int flags);
 
 // Ends; what is pending is given up. No other call may be under way.

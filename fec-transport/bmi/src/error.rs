@@ -24,11 +24,11 @@ impl Code {
     pub const EMSGSIZE: Code = Code(42 | BMI);
     pub const ENOPROTOOPT: Code = Code(44 | BMI);
     pub const EADDRINUSE: Code = Code(47 | BMI);
+    pub const EADDRNOTAVAIL: Code = Code(48 | BMI);
     pub const ENETDOWN: Code = Code(49 | BMI);
     pub const ETIMEDOUT: Code = Code(53 | BMI);
     pub const ECONNRESET: Code = Code(59 | BMI);
     pub const ECANCEL: Code = Code(1 | NOT_OF_THE_SYSTEM | BMI);
-    #[allow(dead_code, reason = "the networks with a configuration, which follow, use it")]
     pub const EDEVINIT: Code = Code(2 | NOT_OF_THE_SYSTEM | BMI);
     pub const EDETAIL: Code = Code(3 | NOT_OF_THE_SYSTEM | BMI);
     pub const EADDRNTFD: Code = Code(5 | NOT_OF_THE_SYSTEM | BMI);
@@ -56,6 +56,11 @@ impl Failure {
 
     pub fn argument(words: impl ToString) -> Failure {
         Failure::new(Code::EINVAL, words)
+    }
+
+    #[cfg(test)]
+    pub fn words(&self) -> &str {
+        &self.words
     }
 
     /// How an operation has ended. Only its side tells what it means that the peer gave it up.
@@ -151,6 +156,7 @@ mod tests {
             ("EMSGSIZE", Code::EMSGSIZE),
             ("ENOPROTOOPT", Code::ENOPROTOOPT),
             ("EADDRINUSE", Code::EADDRINUSE),
+            ("EADDRNOTAVAIL", Code::EADDRNOTAVAIL),
             ("ENETDOWN", Code::ENETDOWN),
             ("ETIMEDOUT", Code::ETIMEDOUT),
             ("ECONNRESET", Code::ECONNRESET),

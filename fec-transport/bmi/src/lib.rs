@@ -4,7 +4,7 @@
 //! |---|---|
 //! | error codes, and the words for them | [`error`] |
 //! | the messenger that all calls of the process share | [`library`] |
-//! | how it begins and ends | [`process`] |
+//! | how it begins and ends, and what it must know for that | [`process`], [`config`] |
 //! | what is pending, and whose memory it has | [`operations`], [`memory`] |
 //! | references to peers, and their names | [`addresses`], [`range`] |
 //! | the functions of `include/bmi.h` | [`process`], [`context`], [`address`], [`post`], [`test`], [`info`] |
@@ -14,6 +14,7 @@
 
 mod address;
 mod addresses;
+mod config;
 mod context;
 mod error;
 mod info;

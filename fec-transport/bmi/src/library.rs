@@ -16,6 +16,10 @@ pub struct Library {
     pub messenger: Messenger,
     pub operations: Operations,
     pub addresses: Addresses,
+    /// The addresses at which it listens.
+    pub listens_at: Vec<String>,
+    /// Its address within the process.
+    pub within: String,
     /// Whether each unexpected message is a reference to its sender.
     pub counts_senders: bool,
 }

@@ -4,8 +4,11 @@ use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
 use fec_transport::io::message::{Messenger, MessengerConfig, StartError, process_exchange};
+use fec_transport::io::{BindError, EndpointConfig, EndpointError};
+use fec_transport::message::memory::JoinError;
 
 use crate::addresses::Addresses;
+use crate::config::Membership;
 use crate::error::{Code, Failure, Outcome, call};
 use crate::library::{Library, shared, text};
 use crate::operations::Operations;
@@ -15,7 +18,11 @@ const TCP_BIND_SPECIFIC: c_int = 2;
 const AUTO_REF_COUNT: c_int = 4;
 
 /// The networks that there are, as BMI names its modules.
-const MODULES: [&str; 1] = ["bmi_memory"];
+const MODULES: [&str; 2] = ["bmi_memory", "bmi_fec"];
+
+/// What the process is called within itself if it does not listen there: whoever looks up another address that it listens
+/// at comes to it by this one.
+const ITSELF: &str = "bmi";
 
 /// What a program wants of the library when it begins.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,7 +34,13 @@ struct Wishes<'a> {
 }
 
 impl<'a> Wishes<'a> {
-    fn new(methods: Option<&'a str>, addresses: Option<&'a str>, flags: c_int) -> Outcome<Wishes<'a>> {
+    /// `is_member` tells whether the process has what a member needs; without it a client does without such networks.
+    fn new(
+        methods: Option<&'a str>,
+        addresses: Option<&'a str>,
+        flags: c_int,
+        is_member: bool,
+    ) -> Outcome<Wishes<'a>> {
         if flags & !(INIT_SERVER | TCP_BIND_SPECIFIC | AUTO_REF_COUNT) != 0 {
             return Err(Failure::argument(format!("the flags {flags:#x} are not all known")));
         }
@@ -42,7 +55,10 @@ impl<'a> Wishes<'a> {
         }
         let networks = match methods {
             Some(methods) => listed(methods).map(scheme).collect::<Outcome<_>>()?,
-            None if listen.is_empty() => MODULES.into_iter().map(scheme).collect::<Outcome<_>>()?,
+            None if listen.is_empty() && is_member => {
+                MODULES.into_iter().map(scheme).collect::<Outcome<_>>()?
+            }
+            None if listen.is_empty() => vec!["memory"],
             None => listen.iter().map(|(scheme, _)| *scheme).collect(),
         };
         let wishes = Wishes { networks, listen };
@@ -88,36 +104,63 @@ fn no_module(name: &str) -> Failure {
 }
 
 impl Library {
-    fn start(wishes: &Wishes<'_>, counts_senders: bool) -> Outcome<Library> {
-        let mut config = MessengerConfig::new();
-        if wishes.networks.contains(&"memory") {
-            // Nobody looks a client up, but it needs a name of its own among the messengers of the process.
-            let name =
-                wishes.listen("memory").map_or_else(|| format!("bmi-{}", std::process::id()), str::to_owned);
-            config = config.memory(process_exchange(), &name);
+    fn start(wishes: &Wishes<'_>, membership: Option<Membership>, counts_senders: bool) -> Outcome<Library> {
+        let within = wishes.listen("memory").unwrap_or(ITSELF);
+        let mut config = MessengerConfig::new().memory(process_exchange(), within);
+        if wishes.networks.contains(&"fec") {
+            let membership = membership.ok_or_else(|| Membership::missing("fec"))?;
+            if let Some(place) = wishes.listen("fec").filter(|place| *place != membership.member) {
+                let words =
+                    format!("fec://{place} is not the member \"{}\" of the config file", membership.member);
+                return Err(Failure::argument(words));
+            }
+            config = config.sessions(EndpointConfig::new(membership.overlay, membership.identity));
         }
-        let messenger = Messenger::start(config)?;
-        let (operations, addresses) = (Operations::default(), Addresses::default());
-        Ok(Library { messenger, operations, addresses, counts_senders })
+        Ok(Library {
+            messenger: Messenger::start(config)?,
+            operations: Operations::default(),
+            addresses: Addresses::default(),
+            listens_at: wishes.listen.iter().map(|(scheme, place)| format!("{scheme}://{place}")).collect(),
+            within: format!("memory://{within}"),
+            counts_senders,
+        })
     }
 
-    /// Gives up what is pending, and waits until the network has let go of the callers' memory.
+    /// Gives up what is pending, waits until the network has let go of the callers' memory, and parts from peers.
     fn end(&self) {
         for context in self.operations.contexts() {
             self.messenger.close_context(context);
             self.operations.close(context);
         }
+        self.messenger.clone().shutdown();
     }
 }
 
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Failure {
         let code = match &error {
-            StartError::Memory(fec_transport::message::memory::JoinError::Taken(_)) => Code::EADDRINUSE,
-            StartError::Memory(_) => Code::EINVAL,
+            StartError::Memory(JoinError::Taken(_))
+            | StartError::Endpoint(EndpointError::Bind(BindError::InUse { .. })) => Code::EADDRINUSE,
+            StartError::Endpoint(EndpointError::Bind(BindError::NotHere { .. })) => Code::EADDRNOTAVAIL,
+            StartError::Memory(JoinError::BadName { .. }) => Code::EINVAL,
+            StartError::Endpoint(_) | StartError::Thread(_) => Code::EDEVINIT,
         };
-        Failure::new(code, error)
+        Failure::new(code, with_causes(&error))
     }
+}
+
+/// An error with what is behind it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !words.ends_with(&text) {
+            words += &format!(": {text}");
+        }
+        cause = error.source();
+    }
+    words
 }
 
 /// # Safety
@@ -134,8 +177,10 @@ pub unsafe extern "C" fn BMI_initialize(
             // SAFETY: as this function's.
             let (methods, addresses) =
                 unsafe { (text(method_list, "the list of networks")?, text(listen_addr, "the address")?) };
-            let wishes = Wishes::new(methods, addresses, flags)?;
-            shared.library = Some(Arc::new(Library::start(&wishes, flags & AUTO_REF_COUNT != 0)?));
+            let membership = Membership::load()?;
+            let wishes = Wishes::new(methods, addresses, flags, membership.is_some())?;
+            let library = Library::start(&wishes, membership, flags & AUTO_REF_COUNT != 0)?;
+            shared.library = Some(Arc::new(library));
         }
         shared.users += 1;
         Ok(0)
@@ -165,9 +210,16 @@ mod tests {
 
     #[test]
     fn networks_are_those_of_the_list_else_of_the_addresses_else_all() {
-        let networks = |methods, addresses, flags| Wishes::new(methods, addresses, flags).map(|w| w.networks);
+        let networks = |methods, addresses, flags| {
+            Wishes::new(methods, addresses, flags, false).map(|wishes| wishes.networks)
+        };
+        assert_eq!(networks(None, None, 0).expect("right"), ["memory"]);
         let all: Vec<_> = MODULES.iter().map(|module| &module[4..]).collect();
-        assert_eq!(networks(None, None, 0).expect("right"), all);
+        assert_eq!(Wishes::new(None, None, 0, true).expect("right").networks, all);
+        assert_eq!(
+            networks(None, Some("fec://a, memory://b"), INIT_SERVER).expect("right"),
+            ["fec", "memory"]
+        );
         assert_eq!(networks(Some("bmi_memory"), None, 0).expect("right"), ["memory"]);
         assert_eq!(networks(None, Some("memory://a"), INIT_SERVER).expect("right"), ["memory"]);
         for (methods, addresses, flags) in [

@@ -13,8 +13,15 @@ struct request {
     bmi_size_t size;
 };
 
-// A long message has more bytes than travel before their receive is known.
-enum { CLIENTS = 3, MESSAGES = 20, LONG_SIZE = 400000, ROOM = 8000, TAGS = 1000 };
+#ifndef CLIENTS
+#define CLIENTS 3
+#endif
+// Bytes of a long message: more than travel before their receive is known.
+#ifndef LONG_SIZE
+#define LONG_SIZE 400000
+#endif
+
+enum { MESSAGES = 20, ROOM = 8000, TAGS = 1000 };
 
 static const char *address;
 
@@ -187,7 +194,7 @@ static void get(struct client *client)
 {
     bmi_size_t size = LONG_SIZE - 3;
     void *const pieces[] = {client->bytes, client->more};
-    const bmi_size_t sizes[] = {100001, LONG_SIZE - 100001};
+    const bmi_size_t sizes[] = {LONG_SIZE / 4 + 1, LONG_SIZE - LONG_SIZE / 4 - 1};
     bmi_op_id_t id;
     bmi_size_t actual = -1;
     // It may be posted before it is asked for.
