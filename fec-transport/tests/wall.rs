@@ -88,7 +88,7 @@ const FOLDERS: [(&str, &[&str]); 20] = [
         ],
     ),
     ("application", &["time", "event", "node"]),
-    ("message", &["time", "overlay", "event", "wire", "session", "node", "application"]),
+    ("message", &["time", "keys", "overlay", "event", "wire", "session", "node", "application"]),
     (
         "io",
         &[

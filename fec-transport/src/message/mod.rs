@@ -58,6 +58,8 @@ mod messenger;
 mod module;
 mod operation;
 mod outgoing;
+#[cfg(feature = "io")]
+pub(crate) mod quic;
 mod room;
 mod shared;
 #[cfg(test)]
@@ -70,9 +72,15 @@ pub use incoming::Breach;
 pub use link::LinkId;
 pub use messenger::{Bounds, Caller, Messenger};
 pub use module::Module;
+#[cfg(feature = "io")]
+pub(crate) use module::Output;
 pub use operation::{
     AddressId, Completion, ContextId, Hints, NoOperation, OperationError, OperationId, PostError, Posted,
     Tag, Unexpected, Urgency,
 };
 pub use room::{Lent, Room};
 pub use shared::Shared;
+
+/// The formats, for those who carry messages over sockets.
+#[cfg(feature = "io")]
+pub(crate) use crate::wire::message as wire;

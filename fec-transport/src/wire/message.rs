@@ -184,6 +184,12 @@ pub(crate) fn bulk_head(message: u64) -> [u8; BULK_HEAD] {
     head
 }
 
+/// The number of the message that such a stream carries; none if it is another kind of stream.
+pub(crate) fn parse_bulk_head(head: [u8; BULK_HEAD]) -> Option<u64> {
+    let [first, number @ ..] = head;
+    (first == BULK).then(|| u64::from_be_bytes(number))
+}
+
 /// Takes frames out of a stream of bytes that comes in any pieces. It keeps less than one frame of them.
 #[derive(Debug, Default)]
 pub(crate) struct FrameReader {

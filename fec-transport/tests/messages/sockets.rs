@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fec_transport::io::message::{Messenger, MessengerConfig};
+use fec_transport::io::message::{Messenger, MessengerConfig, QuicConfig};
 use fec_transport::io::{EndpointConfig, Sockets};
 use fec_transport::keys::{Identity, encode_key};
 use fec_transport::message::memory::Exchange;
@@ -41,6 +41,19 @@ fn over_sessions() -> (Messenger, Messenger, String) {
     let serving = EndpointConfig { sockets: Some(sockets), ..config("server") };
     let start = |endpoint| Messenger::start(MessengerConfig::new().sessions(endpoint)).expect("it starts");
     (start(config("client")), start(serving), "fec://server".to_owned())
+}
+
+fn over_quic() -> (Messenger, Messenger, String) {
+    let key = |name: &str| identity(name).public().ed25519;
+    let start = |name: &str, other: &str| {
+        let socket = socket();
+        let address = socket.local_addr().expect("bound");
+        let config = QuicConfig { identity: identity(name), socket, peers: vec![key(other)] };
+        let messenger = Messenger::start(MessengerConfig::new().quic(config)).expect("it starts");
+        (messenger, format!("quic://{}@{address}", encode_key(&key(name))))
+    };
+    let ((client, _), (server, address)) = (start("client", "server"), start("server", "client"));
+    (client, server, address)
 }
 
 fn within_the_process() -> (Messenger, Messenger, String) {
@@ -86,7 +99,7 @@ fn ask(client: &Messenger, address: &str, lengths: &[usize]) {
 #[test]
 fn one_program_runs_over_each_module_by_the_address_alone() {
     let lengths = [0, 1, 400, 16 << 10, (16 << 10) + 1, 3 << 20];
-    for make in [within_the_process, over_sessions] {
+    for make in [within_the_process, over_sessions, over_quic] {
         let (client, server, address) = make();
         std::thread::scope(|scope| {
             scope.spawn(|| serve(&server, lengths.len()));
@@ -99,7 +112,11 @@ fn one_program_runs_over_each_module_by_the_address_alone() {
 
 #[test]
 fn waiting_ends_by_time_by_cancel_and_by_the_end_of_the_peer() {
-    let (client, server, address) = over_sessions();
+    waiting_ends(over_sessions(), "closed by the peer: shutting down");
+    waiting_ends(over_quic(), "closed by peer: shutting down (code 0)");
+}
+
+fn waiting_ends((client, server, address): (Messenger, Messenger, String), lost: &str) {
     let context = client.open_context();
     let to = client.look_up(&address).expect("an address");
     let receive = |caller| client.post_receive(to, Tag(1), Room::of([4]), caller).expect("posted");
@@ -119,8 +136,7 @@ fn waiting_ends_by_time_by_cancel_and_by_the_end_of_the_peer() {
     assert_eq!(server.test_unexpected(1, PATIENCE).len(), 1);
     server.shutdown();
     let error = client.wait(sent).expect("known").result.expect_err("nobody has received it");
-    let expected = "the peer fec://server was lost: closed by the peer: shutting down";
-    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.to_string(), format!("the peer {address} was lost: {lost}"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,6 +32,7 @@
 //! ```
 
 mod bell;
+mod quic;
 mod sessions;
 
 use std::sync::{Arc, OnceLock};
@@ -41,12 +42,15 @@ use bytes::Bytes;
 
 use super::clock::Clock;
 use super::endpoint::{EndpointConfig, EndpointError};
+use super::tls::TlsError;
 use crate::message::memory::{Exchange, JoinError, Port};
 use crate::message::{
     AddressError, AddressId, Bounds, Caller, Completion, ContextId, Limits, NoOperation, OperationId,
     PostError, Posted, Room, Shared, Tag, Unexpected,
 };
 use bell::Bell;
+pub use quic::QuicConfig;
+use quic::QuicThread;
 use sessions::Sessions;
 
 /// What a [`Messenger`] is made of: the networks that it uses.
@@ -55,6 +59,7 @@ pub struct MessengerConfig {
     limits: Limits,
     memory: Option<(Exchange, String)>,
     sessions: Option<EndpointConfig>,
+    quic: Option<QuicConfig>,
 }
 
 impl MessengerConfig {
@@ -77,6 +82,11 @@ impl MessengerConfig {
     pub fn sessions(self, endpoint: EndpointConfig) -> MessengerConfig {
         MessengerConfig { sessions: Some(endpoint), ..self }
     }
+
+    /// With processes whose keys and addresses are known, each over one QUIC connection: `quic://KEY@HOST:PORT`.
+    pub fn quic(self, config: QuicConfig) -> MessengerConfig {
+        MessengerConfig { quic: Some(config), ..self }
+    }
 }
 
 /// Why a messenger does not start.
@@ -88,6 +98,9 @@ pub enum StartError {
     /// The member's process does not start.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The thread that carries messages cannot be started.
     #[error("the thread that carries messages cannot be started")]
     Thread(#[source] std::io::Error),
@@ -112,6 +125,7 @@ struct Inner {
     clock: Clock,
     memory: Option<Port>,
     sessions: Option<Sessions>,
+    quic: Option<QuicThread>,
 }
 
 impl Messenger {
@@ -128,7 +142,9 @@ impl Messenger {
         let memory = config.memory.map(join).transpose()?;
         let start = |endpoint| Sessions::start(endpoint, &shared, &bell);
         let sessions = config.sessions.map(start).transpose()?;
-        Ok(Messenger { inner: Arc::new(Inner { shared, bell, clock: Clock::start(), memory, sessions }) })
+        let quic = config.quic.map(|config| QuicThread::start(config, &shared, &bell)).transpose()?;
+        let clock = Clock::start();
+        Ok(Messenger { inner: Arc::new(Inner { shared, bell, clock, memory, sessions, quic }) })
     }
 
     /// Ends the connections in order, which takes two seconds at most. What is pending fails with the other sides; the
@@ -136,6 +152,9 @@ impl Messenger {
     pub fn shutdown(self) {
         if let Some(sessions) = &self.inner.sessions {
             sessions.shutdown();
+        }
+        if let Some(quic) = &self.inner.quic {
+            quic.shutdown();
         }
     }
 
@@ -346,6 +365,9 @@ impl Messenger {
         }
         if let Some(sessions) = &self.inner.sessions {
             sessions.carry(&self.inner.shared);
+        }
+        if let Some(quic) = &self.inner.quic {
+            quic.carry(&self.inner.shared);
         }
     }
 

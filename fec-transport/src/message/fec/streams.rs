@@ -10,7 +10,9 @@ use crate::message::operation::Urgency;
 use crate::node::Node;
 use crate::session::{Class, Read};
 use crate::time::Time;
-use crate::wire::message::{BULK, BULK_HEAD, FRAMES, FRAMES_HEAD, FrameReader, MESSAGE_VERSION, bulk_head};
+use crate::wire::message::{
+    BULK, BULK_HEAD, FRAMES, FRAMES_HEAD, FrameReader, MESSAGE_VERSION, bulk_head, parse_bulk_head,
+};
 
 /// What the streams of all sessions are for.
 #[derive(Debug, Default)]
@@ -188,9 +190,10 @@ pub(super) fn read_head(
 }
 
 fn parse_head(head: &[u8]) -> Result<Head, String> {
-    match (head[0], head[1..].try_into()) {
-        (BULK, Ok(number)) => Ok(Head::Bulk(u64::from_be_bytes(number))),
-        (FRAMES, _) if head[1] == MESSAGE_VERSION => Ok(Head::Frames),
+    let bulk = head.try_into().ok().and_then(parse_bulk_head);
+    match (bulk, head[1]) {
+        (Some(message), _) => Ok(Head::Bulk(message)),
+        (None, MESSAGE_VERSION) => Ok(Head::Frames),
         _ => Err(format!("its messages have version {}, these ones {MESSAGE_VERSION}", head[1])),
     }
 }
