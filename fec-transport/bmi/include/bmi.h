@@ -24,8 +24,9 @@
 // network has let go of its memory, which takes it an instant.
 //
 // Networks, and how their addresses look (docs/bmi.md has the whole story):
-//   memory://NAME        between threads of one process
-//   fec://MEMBER         over all paths of an overlay, with forward error correction
+//   memory://NAME               between threads of one process
+//   fec://MEMBER                over all paths of an overlay, with forward error correction
+//   quic://MEMBER@HOST:PORT     over one connection between two addresses
 //
 // Not supported, and answered with -BMI_ENOSYS:
 //   BMI_get_info: BMI_GET_METH_ADDR, BMI_DROP_ADDR_QUERY (both lead to the inside of PVFS2's modules)
@@ -52,13 +53,13 @@ struct BMI_unexpected_info {
   bmi_msg_tag_t tag;
 };
 
-// Begins. A server gives the networks that it uses, "bmi_memory,bmi_fec", or NULL for those of its addresses; the
+// Begins. A server gives the networks that it uses, "bmi_fec,bmi_quic", or NULL for those of its addresses; the
 // addresses to listen at, separated by commas, at most one for each network; and BMI_INIT_SERVER. A client gives NULL,
 // NULL and 0, or the networks. Whoever calls it again in the same process shares what is there, whatever is given, and
 // calls BMI_finalize as often.
 //
 // The environment variable BMI_CONFIG names a TOML file with `overlay`, `member` and `key`, as members of an overlay have
-// it. fec cannot be used without.
+// it. fec and quic cannot be used without.
 //
 // Gives -BMI_EINVAL (arguments), -BMI_ENOPROTOOPT (a network that is not there), -BMI_EADDRINUSE, -BMI_EADDRNOTAVAIL
 // (addresses that cannot be listened at) or -BMI_EDEVINIT (the file, or a network that does not start).

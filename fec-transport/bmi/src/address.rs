@@ -19,8 +19,7 @@ pub unsafe extern "C" fn BMI_addr_lookup(new_addr: *mut i64, id_string: *const c
         let id = id.filter(|_| !new_addr.is_null());
         let id =
             id.ok_or_else(|| Failure::argument("the address, or the place for it, is a null pointer"))?;
-        let is_own = id.split(',').any(|part| library.listens_at.iter().any(|own| own == part.trim()));
-        let address = library.messenger.look_up(if is_own { &library.within } else { id })?;
+        let address = library.messenger.look_up(&library.translate(id))?;
         library.addresses.refer(address);
         // Reversed it is what was looked up, whatever way leads there.
         library.addresses.name(address, || Some(id.to_owned()));

@@ -31,6 +31,17 @@ impl Membership {
         std::env::var_os(VARIABLE).map(|path| Membership::read(Path::new(&path))).transpose()
     }
 
+    /// Whether an address to listen at is that of this member.
+    pub fn check_name(&self, name: &str) -> Outcome<()> {
+        match name == self.member {
+            true => Ok(()),
+            false => {
+                let words = format!("\"{name}\" is not the member \"{}\" of the config file", self.member);
+                Err(Failure::argument(words))
+            }
+        }
+    }
+
     /// What a network says that needs it and does not have it.
     pub fn missing(network: &str) -> Failure {
         let words = format!("{network}:// needs the config file of a member, which {VARIABLE} names");

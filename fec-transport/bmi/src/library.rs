@@ -5,7 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 use fec_transport::io::message::Messenger;
+use fec_transport::keys::encode_key;
 use fec_transport::message::AddressId;
+use fec_transport::overlay::Overlay;
 
 use crate::addresses::Addresses;
 use crate::error::{Code, Failure, Outcome};
@@ -16,12 +18,34 @@ pub struct Library {
     pub messenger: Messenger,
     pub operations: Operations,
     pub addresses: Addresses,
+    /// Who has which key.
+    pub overlay: Option<Arc<Overlay>>,
     /// The addresses at which it listens.
     pub listens_at: Vec<String>,
     /// Its address within the process.
     pub within: String,
     /// Whether each unexpected message is a reference to its sender.
     pub counts_senders: bool,
+}
+
+impl Library {
+    /// An address as the messenger has it: one of this process leads within it, and the member of `quic://MEMBER@PLACE`
+    /// is told by its key.
+    pub fn translate(&self, text: &str) -> String {
+        let parts = || text.split(',').map(str::trim);
+        if parts().any(|part| self.listens_at.iter().any(|own| own == part)) {
+            return self.within.clone();
+        }
+        let parts = parts().map(|part| self.with_key(part).unwrap_or_else(|| part.to_owned()));
+        parts.collect::<Vec<_>>().join(",")
+    }
+
+    fn with_key(&self, part: &str) -> Option<String> {
+        let (name, place) = part.strip_prefix("quic://")?.split_once('@')?;
+        let overlay = self.overlay.as_ref()?;
+        let key = encode_key(&overlay.member(overlay.find(name)?).keys.ed25519);
+        Some(format!("quic://{key}@{place}"))
+    }
 }
 
 /// The library, while somebody uses it.

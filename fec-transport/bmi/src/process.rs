@@ -1,9 +1,11 @@
 //! The library's beginning and end.
 
 use std::ffi::{c_char, c_int};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-use fec_transport::io::message::{Messenger, MessengerConfig, StartError, process_exchange};
+use fec_transport::io::message::{Messenger, MessengerConfig, QuicConfig, StartError, process_exchange};
 use fec_transport::io::{BindError, EndpointConfig, EndpointError};
 use fec_transport::message::memory::JoinError;
 
@@ -18,7 +20,7 @@ const TCP_BIND_SPECIFIC: c_int = 2;
 const AUTO_REF_COUNT: c_int = 4;
 
 /// The networks that there are, as BMI names its modules.
-const MODULES: [&str; 2] = ["bmi_memory", "bmi_fec"];
+const MODULES: [&str; 3] = ["bmi_memory", "bmi_fec", "bmi_quic"];
 
 /// What the process is called within itself if it does not listen there: whoever looks up another address that it listens
 /// at comes to it by this one.
@@ -107,19 +109,18 @@ impl Library {
     fn start(wishes: &Wishes<'_>, membership: Option<Membership>, counts_senders: bool) -> Outcome<Library> {
         let within = wishes.listen("memory").unwrap_or(ITSELF);
         let mut config = MessengerConfig::new().memory(process_exchange(), within);
+        let overlay = membership.as_ref().map(|membership| Arc::clone(&membership.overlay));
         if wishes.networks.contains(&"fec") {
-            let membership = membership.ok_or_else(|| Membership::missing("fec"))?;
-            if let Some(place) = wishes.listen("fec").filter(|place| *place != membership.member) {
-                let words =
-                    format!("fec://{place} is not the member \"{}\" of the config file", membership.member);
-                return Err(Failure::argument(words));
-            }
-            config = config.sessions(EndpointConfig::new(membership.overlay, membership.identity));
+            config = config.sessions(sessions(wishes, membership.as_ref())?);
+        }
+        if wishes.networks.contains(&"quic") {
+            config = config.quic(connections(wishes, membership.as_ref())?);
         }
         Ok(Library {
             messenger: Messenger::start(config)?,
             operations: Operations::default(),
             addresses: Addresses::default(),
+            overlay,
             listens_at: wishes.listen.iter().map(|(scheme, place)| format!("{scheme}://{place}")).collect(),
             within: format!("memory://{within}"),
             counts_senders,
@@ -136,6 +137,47 @@ impl Library {
     }
 }
 
+/// As the member at which the process listens, or which it is anyway.
+fn sessions(wishes: &Wishes<'_>, membership: Option<&Membership>) -> Outcome<EndpointConfig> {
+    let membership = membership.ok_or_else(|| Membership::missing("fec"))?;
+    if let Some(place) = wishes.listen("fec") {
+        membership.check_name(place)?;
+    }
+    Ok(EndpointConfig::new(Arc::clone(&membership.overlay), membership.identity.clone()))
+}
+
+/// With everybody in the overlay, from where the process listens, `MEMBER@HOST:PORT` or `HOST:PORT`, or from anywhere.
+fn connections(wishes: &Wishes<'_>, membership: Option<&Membership>) -> Outcome<QuicConfig> {
+    let membership = membership.ok_or_else(|| Membership::missing("quic"))?;
+    let socket = match wishes.listen("quic") {
+        None => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))
+            .or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))),
+        Some(place) => {
+            let address = match place.split_once('@') {
+                None => place,
+                Some((name, address)) => {
+                    membership.check_name(name)?;
+                    address
+                }
+            };
+            let bad = |_| {
+                Failure::argument(format!("\"{address}\" is no address and port, such as 192.0.2.7:7100"))
+            };
+            UdpSocket::bind(address.parse::<SocketAddr>().map_err(bad)?)
+        }
+    };
+    let socket = socket.map_err(|error| {
+        let code = match error.kind() {
+            ErrorKind::AddrInUse => Code::EADDRINUSE,
+            ErrorKind::AddrNotAvailable => Code::EADDRNOTAVAIL,
+            _ => Code::EDEVINIT,
+        };
+        Failure::new(code, format!("quic://{}: {error}", wishes.listen("quic").unwrap_or("any address")))
+    })?;
+    let peers = membership.overlay.members().iter().map(|member| member.keys.ed25519).collect();
+    Ok(QuicConfig { identity: membership.identity.clone(), socket, peers })
+}
+
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Failure {
         let code = match &error {
@@ -143,7 +185,7 @@ impl From<StartError> for Failure {
             | StartError::Endpoint(EndpointError::Bind(BindError::InUse { .. })) => Code::EADDRINUSE,
             StartError::Endpoint(EndpointError::Bind(BindError::NotHere { .. })) => Code::EADDRNOTAVAIL,
             StartError::Memory(JoinError::BadName { .. }) => Code::EINVAL,
-            StartError::Endpoint(_) | StartError::Thread(_) => Code::EDEVINIT,
+            StartError::Endpoint(_) | StartError::Tls(_) | StartError::Thread(_) => Code::EDEVINIT,
         };
         Failure::new(code, with_causes(&error))
     }

@@ -160,11 +160,11 @@ fn free_address() -> String {
 }
 
 /// A server and its clients in two processes.
-fn exchange_between(runner: Runner<'_>, program: &Path, address: &str) {
+fn exchange_between(runner: Runner<'_>, program: &Path, address: impl Fn() -> String) {
     // Somebody else may have taken the server's port meanwhile.
     for _ in 0..5 {
-        let scene = Scene::new();
-        let mut server = scene.command(runner, program, address, "server");
+        let (scene, address) = (Scene::new(), address());
+        let mut server = scene.command(runner, program, &address, "server");
         let mut server = server.stdout(Stdio::piped()).spawn().expect("it was compiled");
         let mut told = BufReader::new(server.stdout.take().expect("it is piped"));
         let mut line = String::new();
@@ -173,7 +173,7 @@ fn exchange_between(runner: Runner<'_>, program: &Path, address: &str) {
             server.wait().expect("it was started");
             continue;
         }
-        let client = scene.command(runner, program, address, "client").output();
+        let client = scene.command(runner, program, &address, "client").output();
         if !client.as_ref().is_ok_and(|client| client.status.success()) {
             server.kill().expect("it was started");
         }
@@ -185,6 +185,14 @@ fn exchange_between(runner: Runner<'_>, program: &Path, address: &str) {
         return;
     }
     panic!("the server never started");
+}
+
+fn over_sessions() -> String {
+    "fec://server".to_owned()
+}
+
+fn over_quic() -> String {
+    format!("quic://server@{}", free_address())
 }
 
 /// Whether a program is there that not every machine has; says so if it is not.
@@ -205,7 +213,25 @@ fn a_server_and_its_clients_over_memory() {
 #[test]
 fn a_server_and_its_clients_over_many_paths_with_fec() {
     let workshop = Workshop::new();
-    exchange_between(PLAIN, &workshop.compile("exchange", SHARED), "fec://server");
+    exchange_between(PLAIN, &workshop.compile("exchange", SHARED), over_sessions);
+}
+
+#[test]
+fn a_server_and_its_clients_over_one_quic_connection() {
+    let workshop = Workshop::new();
+    exchange_between(PLAIN, &workshop.compile("exchange", SHARED), over_quic);
+}
+
+#[test]
+fn an_address_of_the_process_itself_leads_within() {
+    let workshop = Workshop::new();
+    let exchange = workshop.compile("exchange", SHARED);
+    for address in [over_sessions(), over_quic()] {
+        let scene = Scene::new();
+        let mut command = command(PLAIN, &exchange);
+        command.args([&address, "both"]).env("BMI_CONFIG", scene.folder.path().join("server.toml"));
+        holds(&command.output().expect("it was compiled"));
+    }
 }
 
 #[test]
@@ -226,7 +252,8 @@ fn no_memory_is_lost_or_misused() {
     let exchange = workshop.compile("exchange", SHARED);
     exchange_within(VALGRIND, &exchange, "memory://server");
     let exchange = workshop.compile("exchange", LIGHT);
-    exchange_between(VALGRIND_WITH_CIPHERS, &exchange, "fec://server");
+    exchange_between(VALGRIND_WITH_CIPHERS, &exchange, over_sessions);
+    exchange_between(VALGRIND_WITH_CIPHERS, &exchange, over_quic);
 }
 
 /// The same by AddressSanitizer, which sees the programs' own accesses and all that is allocated.
@@ -245,7 +272,8 @@ fn sanitized(workshop: &Workshop) {
     holds(&command(PLAIN, &everything).output().expect("it was compiled"));
     let exchange = workshop.compile("exchange", &options);
     exchange_within(PLAIN, &exchange, "memory://server");
-    exchange_between(PLAIN, &exchange, "fec://server");
+    exchange_between(PLAIN, &exchange, over_sessions);
+    exchange_between(PLAIN, &exchange, over_quic);
 }
 
 /// What pkg-config says of the library that is installed beneath a folder.
@@ -287,7 +315,10 @@ fn an_installed_library_is_found_by_pkg_config_shared_and_static() {
             .output()
             .expect("there is a C compiler");
         assert!(output.status.success(), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
-        let output = Command::new(&program).env("LD_LIBRARY_PATH", prefix.join("lib")).output();
+        let output = Command::new(&program)
+            .env("LD_LIBRARY_PATH", prefix.join("lib"))
+            .env_remove("BMI_CONFIG")
+            .output();
         holds(&output.expect("it was compiled"));
     }
 }

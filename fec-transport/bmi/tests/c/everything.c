@@ -24,6 +24,7 @@ static void before(void)
     CHECK(BMI_finalize() == -BMI_ENETDOWN);
     CHECK(BMI_initialize("bmi_tcp", NULL, 0) == -BMI_ENOPROTOOPT);
     CHECK(BMI_initialize(NULL, NULL, BMI_INIT_SERVER) == -BMI_EINVAL);
+    CHECK(BMI_initialize("bmi_fec", NULL, 0) == -BMI_EDEVINIT && strstr(BMI_words(), "BMI_CONFIG"));
     CHECK(BMI_initialize(NULL, "memory://", BMI_INIT_SERVER) == -BMI_EINVAL);
     CHECK(BMI_initialize("bmi_memory", NAME, BMI_INIT_SERVER | BMI_TCP_BIND_SPECIFIC) == 0);
     CHECK(BMI_get_info(0, BMI_CHECK_INIT, NULL) == 0);
