@@ -328,7 +328,8 @@ impl Carrier {
             connection.close(VarInt::from_u32(0), reason.as_bytes());
         }
         for tasks in [sending, receiving] {
-            tasks.extract_if(.., |(other, _), _| *other == link).for_each(|(_, task)| task.abort());
+            let its: Vec<_> = tasks.keys().filter(|(other, _)| *other == link).copied().collect();
+            its.into_iter().for_each(|which| stop(tasks, which));
         }
     }
 
