@@ -2,11 +2,14 @@
 //!
 //! Messengers that have joined an [`Exchange`] reach each other as `memory://NAME`. What one of them wants is put into
 //! the other one's inbox as it is, nothing is written as bytes, and a long message is copied once, from where it is to
-//! where it goes. A messenger may look itself up, too: servers and clients that share one reach each other so.
+//! where it goes. Whoever puts something into an inbox has it taken out on its own thread, so a messenger goes on while
+//! its own threads do something else. A messenger may look itself up, too: servers and clients that share one reach each
+//! other so.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 
@@ -28,12 +31,24 @@ pub struct Exchange {
 #[derive(Debug)]
 pub struct Port {
     exchange: Exchange,
+    line: Arc<Line>,
+}
+
+/// What carries between a messenger and its inbox, on the thread of whoever has put something into either.
+struct Line {
+    exchange: Exchange,
     name: String,
     module: usize,
     messenger: Shared,
     inbox: Arc<Inbox>,
     /// The other end of each link, and the link by the other end.
     links: Mutex<Links>,
+    /// How often somebody wanted to carry since somebody does; 0 while nobody does.
+    turns: AtomicU64,
+    /// Called when there may be something to take.
+    bell: Bell,
+    /// What the messenger's news were when it was called last.
+    told: AtomicU64,
 }
 
 /// Why a name cannot be used.
@@ -71,12 +86,16 @@ struct Peer {
 /// own.
 const ITSELF: &str = "~itself";
 
-/// Called when something is put into an inbox.
-type Alarm = Box<dyn Fn() + Send + Sync>;
+type Bell = Box<dyn Fn() + Send + Sync>;
 
+/// Those whose inboxes have something new. They lock their messengers, so they wait until ours is free.
+type Alarms = Vec<Arc<Line>>;
+
+#[derive(Default)]
 struct Inbox {
     parcels: Mutex<VecDeque<Parcel>>,
-    alarm: Mutex<Option<Arc<Alarm>>>,
+    /// Who takes them.
+    line: Mutex<Weak<Line>>,
 }
 
 /// What comes from another messenger, whose name is first.
@@ -121,8 +140,8 @@ impl Exchange {
         Exchange::default()
     }
 
-    /// Lets the others reach a messenger under that name. `alarm` is called when there is something for it, on the
-    /// thread of whoever has sent it and while no messenger is locked.
+    /// Lets the others reach a messenger under that name. `bell` is called when there may be something to take from
+    /// it, on the thread of whoever has sent it and while no messenger is locked.
     ///
     /// # Errors
     /// [`JoinError`] if the name is none, or somebody else's.
@@ -130,26 +149,30 @@ impl Exchange {
         &self,
         name: &str,
         messenger: &Shared,
-        alarm: impl Fn() + Send + Sync + 'static,
+        bell: impl Fn() + Send + Sync + 'static,
     ) -> Result<Port, JoinError> {
         let bad = |reason| JoinError::BadName { name: name.to_owned(), reason };
         MemoryModule.resolve(name).map_err(bad)?;
-        let inbox =
-            Arc::new(Inbox { parcels: Mutex::default(), alarm: Mutex::new(Some(Arc::new(Box::new(alarm)))) });
+        let inbox = Arc::new(Inbox::default());
         let mut inboxes = locked(&self.inboxes);
         if inboxes.contains_key(name) {
             return Err(JoinError::Taken(name.to_owned()));
         }
         inboxes.insert(name.to_owned(), Arc::clone(&inbox));
         let module = messenger.lock().add_module(Box::new(MemoryModule));
-        Ok(Port {
+        let line = Arc::new(Line {
             exchange: self.clone(),
             name: name.to_owned(),
             module,
             messenger: messenger.clone(),
-            inbox,
+            inbox: Arc::clone(&inbox),
             links: Mutex::default(),
-        })
+            turns: AtomicU64::new(0),
+            bell: Box::new(bell),
+            told: AtomicU64::new(0),
+        });
+        *locked(&inbox.line) = Arc::downgrade(&line);
+        Ok(Port { exchange: self.clone(), line })
     }
 
     fn find(&self, name: &str) -> Option<Arc<Inbox>> {
@@ -158,25 +181,44 @@ impl Exchange {
 }
 
 impl Port {
-    /// Carries what there is to carry, both ways. To be called after each post, and when the alarm has rung.
+    /// Carries what was posted, and what comes of it, in the messengers of others, too. To be called after each post.
     pub fn carry(&self) {
+        self.line.carry();
+    }
+
+    /// Whether nothing waits to be carried.
+    pub fn is_idle(&self) -> bool {
+        locked(&self.line.inbox.parcels).is_empty()
+            && !self.line.messenger.lock().has_output(self.line.module)
+    }
+}
+
+impl Line {
+    /// Carries until nothing moves. If somebody does already, that one sees to it that nothing is left.
+    fn carry(&self) {
+        if self.turns.fetch_add(1, Ordering::AcqRel) > 0 {
+            return;
+        }
+        let mut turns = 1;
         loop {
-            let mut alarms = Vec::new();
+            let mut alarms = Alarms::new();
             let moved = self.carry_once(&mut alarms);
-            // The others lock their messengers, so ours must be free.
-            alarms.iter().for_each(|alarm| alarm());
-            if !moved {
-                return;
+            alarms.iter().for_each(|line| line.carry());
+            let news = self.messenger.lock().news();
+            if self.told.swap(news, Ordering::AcqRel) != news {
+                (self.bell)();
+            }
+            if moved {
+                continue;
+            }
+            match self.turns.compare_exchange(turns, 0, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(more) => turns = more,
             }
         }
     }
 
-    /// Whether something waits to be carried.
-    pub fn is_idle(&self) -> bool {
-        locked(&self.inbox.parcels).is_empty() && !self.messenger.lock().has_output(self.module)
-    }
-
-    fn carry_once(&self, alarms: &mut Vec<Arc<Alarm>>) -> bool {
+    fn carry_once(&self, alarms: &mut Alarms) -> bool {
         let mut messenger = self.messenger.lock();
         let mut links = locked(&self.links);
         let mut moved = false;
@@ -219,7 +261,7 @@ impl Port {
         messenger: &mut super::Messenger,
         links: &mut Links,
         Parcel { from, news }: Parcel,
-        alarms: &mut Vec<Arc<Alarm>>,
+        alarms: &mut Alarms,
     ) {
         if let News::Hello(inbox) = news {
             match messenger.link_incoming(self.module, &from, true) {
@@ -259,14 +301,15 @@ impl Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        locked(&self.exchange.inboxes).remove(&self.name);
-        // Whoever holds this inbox may no longer ring.
-        *locked(&self.inbox.alarm) = None;
-        let mut alarms = Vec::new();
-        for peer in locked(&self.links).peers.values() {
+        let Line { name, links, inbox, .. } = &*self.line;
+        locked(&self.exchange.inboxes).remove(name);
+        // Whoever still puts something into the inbox finds nobody.
+        *locked(&inbox.line) = Weak::new();
+        let mut alarms = Alarms::new();
+        for peer in locked(links).peers.values() {
             peer.tell(News::Farewell, &mut alarms);
         }
-        alarms.iter().for_each(|alarm| alarm());
+        alarms.iter().for_each(|line| line.carry());
     }
 }
 
@@ -276,14 +319,14 @@ impl Links {
         self.peers.insert(link, peer);
     }
 
-    fn tell(&self, link: LinkId, news: News, alarms: &mut Vec<Arc<Alarm>>) {
+    fn tell(&self, link: LinkId, news: News, alarms: &mut Alarms) {
         if let Some(peer) = self.peers.get(&link) {
             peer.tell(news, alarms);
         }
     }
 
     /// Says a last thing over a link.
-    fn part(&mut self, link: LinkId, alarms: &mut Vec<Arc<Alarm>>) {
+    fn part(&mut self, link: LinkId, alarms: &mut Alarms) {
         self.tell(link, News::Farewell, alarms);
         self.remove(link);
     }
@@ -296,20 +339,26 @@ impl Links {
 }
 
 impl Peer {
-    fn tell(&self, news: News, alarms: &mut Vec<Arc<Alarm>>) {
+    fn tell(&self, news: News, alarms: &mut Alarms) {
         self.inbox.put(Parcel { from: self.own_name.clone(), news }, alarms);
     }
 }
 
 impl Inbox {
-    fn put(&self, parcel: Parcel, alarms: &mut Vec<Arc<Alarm>>) {
+    fn put(&self, parcel: Parcel, alarms: &mut Alarms) {
         let mut parcels = locked(&self.parcels);
         // Whoever has been rung for takes all that is there.
         let is_first = parcels.is_empty();
         parcels.push_back(parcel);
         if is_first {
-            alarms.extend(locked(&self.alarm).clone());
+            alarms.extend(locked(&self.line).upgrade());
         }
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

@@ -427,6 +427,21 @@ fn addresses_are_looked_up_by_the_first_scheme_that_is_in_use() {
     assert!(matches!(messenger.look_up("memory://"), Err(AddressError::BadPlace { .. })));
 }
 
+/// A transfer stood still when its sender had posted everything and tested nothing: nobody took the windows that the
+/// receiver had sent it.
+#[test]
+fn a_sender_goes_on_without_being_asked() {
+    let ends = pair();
+    let count = 5_000;
+    (0..count).for_each(|_| drop(ends[1].receive(1, Room::of([1_000]))));
+    (0..count).for_each(|_| drop(ends[0].send(1, &bytes(1_000, 0))));
+    let carry = |end: &End| end.port.as_ref().expect("it has one").carry();
+    carry(&ends[0]);
+    // Only the receiver does anything from here on.
+    carry(&ends[1]);
+    assert_eq!(ends[1].completions().len(), count);
+}
+
 #[test]
 fn a_name_is_free_again_when_its_messenger_has_ended() {
     let exchange = Exchange::new();
