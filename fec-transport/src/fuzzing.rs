@@ -4,6 +4,7 @@
 use crate::wire::circuit::{CircuitMessage, SetUpBody};
 use crate::wire::hop::HopHeader;
 use crate::wire::link::{ChallengeAnswer, GreetingKey};
+use crate::wire::message::FrameReader;
 use crate::wire::packet::{Kind, Probe, Renewal, emit_close, parse_close};
 use crate::wire::report::Report;
 use crate::wire::session::{Opening, SetUpPayload, Welcome, emit_join, parse_join};
@@ -109,6 +110,26 @@ pub fn stream_control(bytes: &[u8]) {
     }
 }
 
+/// What a stream of messages' frames carries, in two pieces.
+pub fn message_frames(bytes: &[u8]) {
+    let (first, second) = bytes.split_at(bytes.len() / 3);
+    let mut reader = FrameReader::default();
+    for piece in [first, second] {
+        reader.push(bytes::Bytes::copy_from_slice(piece));
+        loop {
+            let (frame, taken) = match reader.next() {
+                Ok(Some(next)) => next,
+                Ok(None) => break,
+                Err(_) => return,
+            };
+            let (mut again, mut other) = (Vec::new(), FrameReader::default());
+            frame.emit(taken, &mut again);
+            other.push(again.into());
+            assert_eq!(other.next(), Ok(Some((frame, taken))));
+        }
+    }
+}
+
 /// An overlay file.
 pub fn overlay(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -198,7 +219,7 @@ mod tests {
             let bytes = [&[first][..], &rest].concat();
             let decoders = [
                 super::control_message, super::set_up, super::payload, super::hop_header, super::body,
-                super::stream_control, super::overlay,
+                super::stream_control, super::message_frames, super::overlay,
             ];
             decoders.iter().for_each(|decode| decode(&bytes));
         }

@@ -73,6 +73,7 @@ pub mod fuzzing;
 pub mod io;
 pub mod keys;
 mod limits;
+pub mod message;
 mod neighbour;
 pub mod node;
 pub mod overlay;

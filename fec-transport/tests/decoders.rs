@@ -58,13 +58,14 @@ fn try_node() {
 
 #[test]
 fn no_bytes_make_a_decoder_panic_or_take_more_memory_than_their_length_allows() {
-    let decoders: [(&str, Decoder); 7] = [
+    let decoders: [(&str, Decoder); 8] = [
         ("control_message", fuzzing::control_message),
         ("set_up", fuzzing::set_up),
         ("payload", fuzzing::payload),
         ("hop_header", fuzzing::hop_header),
         ("body", fuzzing::body),
         ("stream_control", fuzzing::stream_control),
+        ("message_frames", fuzzing::message_frames),
         ("overlay", fuzzing::overlay),
     ];
     for (name, decode) in decoders {

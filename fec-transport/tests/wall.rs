@@ -47,7 +47,7 @@ const GUARDED: [(&str, &[&str], &str); 5] = [
 
 /// The folders of fec-transport/src, the lowest first, and which of those above it in this list each may name: so there
 /// is no circle.
-const FOLDERS: [(&str, &[&str]); 20] = [
+const FOLDERS: [(&str, &[&str]); 21] = [
     ("limits", &[]),
     ("shares", &[]),
     ("time", &[]),
@@ -89,6 +89,7 @@ const FOLDERS: [(&str, &[&str]); 20] = [
     ),
     ("addresses", &["time", "overlay", "node"]),
     ("application", &["time", "event", "node"]),
+    ("message", &["time", "keys", "overlay", "event", "wire", "session", "node", "application"]),
     (
         "io",
         &[
@@ -106,6 +107,7 @@ const FOLDERS: [(&str, &[&str]); 20] = [
             "node",
             "addresses",
             "application",
+            "message",
         ],
     ),
     ("sim", &["time", "keys", "overlay", "config", "crypto", "node", "addresses", "application"]),

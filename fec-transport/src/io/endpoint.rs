@@ -221,6 +221,12 @@ impl<A: Application + 'static> Handle<A> {
         self.requests.blocking_send(Request::Command(command)).map_err(|_| EndpointEnded)
     }
 
+    /// Gives the application a command from a place that cannot wait. While too many are under way, or if the endpoint
+    /// has ended, the command is dropped.
+    pub(super) fn try_command(&self, command: A::Command) {
+        let _ = self.requests.try_send(Request::Command(command));
+    }
+
     /// Looks at the node and the application, and gives what `look` gives. The endpoint stands still meanwhile.
     ///
     /// # Errors

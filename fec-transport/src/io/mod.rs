@@ -27,6 +27,7 @@ mod data_plane;
 mod driver;
 mod drop_log;
 mod endpoint;
+pub mod message;
 mod outbox;
 mod send_thread;
 mod sockets;

@@ -71,6 +71,18 @@ impl PinnedKeys {
         pinned
     }
 
+    /// These Ed25519 keys, of whom it is not known whose they are.
+    pub(super) fn of_keys(keys: impl IntoIterator<Item = [u8; 32]>) -> PinnedKeys {
+        let spki = |ed25519| PublicKeys { ed25519, x25519: [0; 32] }.ed25519_spki();
+        let members = keys.into_iter().zip(0..).map(|(key, number)| (spki(key), MemberId(number))).collect();
+        PinnedKeys {
+            members: Arc::new(RwLock::new(members)),
+            hosts: Arc::default(),
+            algorithms: provider().signature_verification_algorithms,
+            refused: Arc::default(),
+        }
+    }
+
     /// From now on these are the keys.
     pub(super) fn replace(&self, overlay: &Overlay, members: impl IntoIterator<Item = MemberId>) {
         let members: Vec<MemberId> = members.into_iter().collect();
@@ -214,20 +226,29 @@ impl ClientCertVerifier for PinnedKeys {
 
 /// What a dialler brings to a handshake with one of `expected`.
 pub(super) fn client_config(identity: &Identity, expected: PinnedKeys) -> Result<QuicClientConfig, TlsError> {
-    client_config_with(own_key(identity)?, expected, PROTOCOL_VERSION)
+    client_config_with(own_key(identity)?, expected, protocols(PROTOCOL_VERSION))
+}
+
+/// The same for another protocol than that of the control plane.
+pub(super) fn client_config_for(
+    identity: &Identity,
+    expected: PinnedKeys,
+    protocol: &str,
+) -> Result<QuicClientConfig, TlsError> {
+    client_config_with(own_key(identity)?, expected, vec![protocol.as_bytes().to_vec()])
 }
 
 fn client_config_with(
     key: Arc<CertifiedKey>,
     expected: PinnedKeys,
-    version: u8,
+    protocols: Vec<Vec<u8>>,
 ) -> Result<QuicClientConfig, TlsError> {
     let mut config = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(expected))
         .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(key)));
-    config.alpn_protocols = protocols(version);
+    config.alpn_protocols = protocols;
     config.enable_sni = false;
     // A resumed session would skip the check of the key. Without resumption there is no 0-RTT either.
     config.resumption = Resumption::disabled();
@@ -236,23 +257,39 @@ fn client_config_with(
 
 /// What an acceptor brings to a handshake with any of `expected`.
 pub(super) fn server_config(identity: &Identity, expected: PinnedKeys) -> Result<QuicServerConfig, TlsError> {
-    server_config_with(own_key(identity)?, expected, PROTOCOL_VERSION)
+    server_config_with(own_key(identity)?, expected, protocols(PROTOCOL_VERSION))
+}
+
+/// The same for another protocol than that of the control plane.
+pub(super) fn server_config_for(
+    identity: &Identity,
+    expected: PinnedKeys,
+    protocol: &str,
+) -> Result<QuicServerConfig, TlsError> {
+    server_config_with(own_key(identity)?, expected, vec![protocol.as_bytes().to_vec()])
 }
 
 fn server_config_with(
     key: Arc<CertifiedKey>,
     expected: PinnedKeys,
-    version: u8,
+    protocols: Vec<Vec<u8>>,
 ) -> Result<QuicServerConfig, TlsError> {
     let mut config = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(Arc::new(expected))
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
-    config.alpn_protocols = protocols(version);
+    config.alpn_protocols = protocols;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.max_early_data_size = 0;
     Ok(QuicServerConfig::try_from(config)?)
+}
+
+/// The Ed25519 key of whoever is at the other end of a connection.
+pub(super) fn peer_key(connection: &quinn::Connection) -> Option<[u8; 32]> {
+    let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    let key: &[u8] = chain.first()?.as_ref();
+    key.last_chunk().copied()
 }
 
 /// What a side of `version` offers, its own first.
@@ -292,7 +329,7 @@ pub(super) mod impostor {
         owns: &Identity,
         expected: PinnedKeys,
     ) -> Result<QuicClientConfig, TlsError> {
-        client_config_with(key_pair(claims, owns)?, expected, PROTOCOL_VERSION)
+        client_config_with(key_pair(claims, owns)?, expected, protocols(PROTOCOL_VERSION))
     }
 
     /// As an acceptor.
@@ -301,7 +338,7 @@ pub(super) mod impostor {
         owns: &Identity,
         expected: PinnedKeys,
     ) -> Result<QuicServerConfig, TlsError> {
-        server_config_with(key_pair(claims, owns)?, expected, PROTOCOL_VERSION)
+        server_config_with(key_pair(claims, owns)?, expected, protocols(PROTOCOL_VERSION))
     }
 }
 
@@ -315,7 +352,7 @@ pub(super) mod outdated {
         identity: &Identity,
         expected: PinnedKeys,
     ) -> Result<QuicClientConfig, TlsError> {
-        client_config_with(own_key(identity)?, expected, PROTOCOL_VERSION - 1)
+        client_config_with(own_key(identity)?, expected, protocols(PROTOCOL_VERSION - 1))
     }
 
     /// As an acceptor.
@@ -323,6 +360,6 @@ pub(super) mod outdated {
         identity: &Identity,
         expected: PinnedKeys,
     ) -> Result<QuicServerConfig, TlsError> {
-        server_config_with(own_key(identity)?, expected, PROTOCOL_VERSION - 1)
+        server_config_with(own_key(identity)?, expected, protocols(PROTOCOL_VERSION - 1))
     }
 }

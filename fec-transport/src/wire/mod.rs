@@ -6,6 +6,7 @@
 pub(crate) mod circuit;
 pub(crate) mod hop;
 pub(crate) mod link;
+pub(crate) mod message;
 pub(crate) mod packet;
 pub(crate) mod reader;
 pub(crate) mod report;

@@ -124,3 +124,9 @@ impl Writer for Vec<u8> {
         self.extend_from_slice(bytes);
     }
 }
+
+impl Writer for bytes::BytesMut {
+    fn put_bytes(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}

@@ -14,4 +14,4 @@ mod member;
 pub mod overlay;
 pub mod row;
 pub mod snapshot;
-mod tls;
+pub mod tls;

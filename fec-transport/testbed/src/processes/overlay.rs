@@ -56,7 +56,7 @@ impl OverlayText {
 }
 
 /// The keys of the member of that name.
-pub(crate) fn identity(name: &str) -> Identity {
+pub fn identity(name: &str) -> Identity {
     Identity::from_seed(*blake3::hash(name.as_bytes()).as_bytes())
 }
 

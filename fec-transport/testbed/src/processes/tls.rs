@@ -13,7 +13,11 @@ use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 use super::overlay::identity;
 
-pub(crate) fn client() -> Result<QuicClientConfig> {
+/// Takes any server.
+///
+/// # Errors
+/// If rustls refuses the configuration.
+pub fn client() -> Result<QuicClientConfig> {
     let config = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
@@ -22,7 +26,11 @@ pub(crate) fn client() -> Result<QuicClientConfig> {
     Ok(QuicClientConfig::try_from(config)?)
 }
 
-pub(crate) fn server() -> Result<QuicServerConfig> {
+/// With a key of its own, for any client.
+///
+/// # Errors
+/// If rustls refuses the configuration.
+pub fn server() -> Result<QuicServerConfig> {
     let identity = identity("competitor");
     let secret = identity.ed25519_pkcs8();
     let signing = rustls::crypto::ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(&secret[..]))?;

@@ -1,0 +1,178 @@
+//! The file that `BMI_CONFIG` names: which member of which overlay the process is.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fec_transport::keys::Identity;
+use fec_transport::overlay::{OperatorKey, Overlay};
+use toml::Table;
+
+use crate::error::{Code, Failure, Outcome};
+
+/// The environment variable that names the file.
+const VARIABLE: &str = "BMI_CONFIG";
+
+/// More than a key file ever has: 44 characters of base64, and what an editor may add.
+const MOST_OF_A_KEY: u64 = 256;
+
+/// A member of an overlay.
+pub struct Membership {
+    pub overlay: Arc<Overlay>,
+    pub identity: Identity,
+    pub member: String,
+}
+
+impl Membership {
+    /// Reads the file, if there is to be one.
+    pub fn load() -> Outcome<Option<Membership>> {
+        std::env::var_os(VARIABLE).map(|path| Membership::read(Path::new(&path))).transpose()
+    }
+
+    /// Whether an address to listen at is that of this member.
+    pub fn check_name(&self, name: &str) -> Outcome<()> {
+        match name == self.member {
+            true => Ok(()),
+            false => {
+                let words = format!("\"{name}\" is not the member \"{}\" of the config file", self.member);
+                Err(Failure::argument(words))
+            }
+        }
+    }
+
+    /// What a network says that needs it and does not have it.
+    pub fn missing(network: &str) -> Failure {
+        let words = format!("{network}:// needs the config file of a member, which {VARIABLE} names");
+        Failure::new(Code::EDEVINIT, words)
+    }
+
+    /// A member's config file has more than is looked at here: what its I/O node serves, for instance.
+    fn read(path: &Path) -> Outcome<Membership> {
+        let place = format!("config file {}", path.display());
+        let file: Table = text(path, &place)?.parse().map_err(|error| bad(&place, error))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let field = |name| {
+            let value = file.get(name).and_then(|value| value.as_str());
+            value.ok_or_else(|| bad(&place, format!("`{name}` is missing, or no text")))
+        };
+        let operator = file.contains_key("operator").then(|| field("operator")).transpose()?;
+        let operator = operator.map(OperatorKey::from_text).transpose();
+        let operator = operator.map_err(|error| bad(&format!("{place}: operator"), error))?;
+        let overlay = read_overlay(&folder.join(field("overlay")?), operator)?;
+        let identity = read_key(&folder.join(field("key")?))?;
+        let member = field("member")?.to_owned();
+        let entry = overlay.find(&member).map(|id| overlay.member(id).keys);
+        match entry {
+            None => Err(bad(&place, format!("the overlay has no member \"{member}\""))),
+            Some(keys) if keys != identity.public() => {
+                Err(bad(&place, format!("the key is not that of the member \"{member}\"")))
+            }
+            Some(_) => Ok(Membership { overlay: Arc::new(overlay), identity, member }),
+        }
+    }
+}
+
+fn read_overlay(path: &Path, operator: Option<OperatorKey>) -> Outcome<Overlay> {
+    let place = format!("overlay file {}", path.display());
+    let overlay = text(path, &place)?;
+    if let Some(operator) = operator {
+        let mut signature = path.as_os_str().to_owned();
+        signature.push(".sig");
+        let place = format!("signature {}", signature.display());
+        let signature = text(&PathBuf::from(signature), &place)?;
+        operator.check(overlay.as_bytes(), &signature).map_err(|error| bad(&place, error))?;
+    }
+    Overlay::parse(&overlay).map_err(|error| bad(&place, error))
+}
+
+/// Refuses a key that others can read, too.
+fn read_key(path: &Path) -> Outcome<Identity> {
+    let place = format!("key file {}", path.display());
+    let open = || {
+        let file = File::open(path)?;
+        // The open file is asked and not the path, which may lead elsewhere a moment later.
+        let mode = file.metadata()?.permissions().mode() & 0o777;
+        let mut text = String::new();
+        file.take(MOST_OF_A_KEY).read_to_string(&mut text)?;
+        Ok::<_, std::io::Error>((mode, text))
+    };
+    let (mode, text) = open().map_err(|error| bad(&place, error))?;
+    if mode & 0o077 != 0 {
+        return Err(bad(&place, format!("it has mode {mode:04o}; it is a secret and must have 0600")));
+    }
+    Identity::from_text(&text).map_err(|error| bad(&place, error))
+}
+
+fn text(path: &Path, place: &str) -> Outcome<String> {
+    fs::read_to_string(path).map_err(|error| bad(place, error))
+}
+
+fn bad(place: &str, reason: impl std::fmt::Display) -> Failure {
+    Failure::new(Code::EDEVINIT, format!("{place}: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fec_transport::keys::encode_key;
+    use fec_transport::overlay::sign;
+
+    /// A folder with the files of the member "me".
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let identity = Identity::from_seed([7; 32]);
+        let keys = identity.public();
+        let overlay = format!(
+            "[[member]]\nname = \"me\"\ned25519 = \"{}\"\nx25519 = \"{}\"\n",
+            encode_key(&keys.ed25519),
+            encode_key(&keys.x25519)
+        );
+        write(&folder, "overlay.toml", &overlay);
+        write(&folder, "key", &identity.to_text());
+        fs::set_permissions(folder.path().join("key"), fs::Permissions::from_mode(0o600)).expect("possible");
+        folder
+    }
+
+    fn write(folder: &tempfile::TempDir, name: &str, text: &str) {
+        fs::write(folder.path().join(name), text).expect("possible");
+    }
+
+    fn read(folder: &tempfile::TempDir, config: &str) -> Result<String, String> {
+        write(folder, "config.toml", config);
+        let membership = Membership::read(&folder.path().join("config.toml"));
+        membership.map(|membership| membership.member).map_err(|failure| failure.words().to_owned())
+    }
+
+    const CONFIG: &str = "overlay = \"overlay.toml\"\nmember = \"me\"\nkey = \"key\"\nexport = \"export\"\n";
+
+    #[test]
+    fn a_members_config_file_is_enough_and_what_is_wrong_with_it_is_told() {
+        let folder = folder();
+        assert_eq!(read(&folder, CONFIG), Ok("me".to_owned()));
+        let told = |config: &str, words: &str| {
+            let error = read(&folder, config).expect_err("it is refused");
+            assert!(error.contains(words), "{error}");
+        };
+        told(&CONFIG.replace("\"me\"", "\"you\""), "no member \"you\"");
+        told(&CONFIG.replace("\"me\"", "7"), "`member` is missing");
+        told(&CONFIG.replace("\"key\"", "\"none\""), "none: No such file");
+        fs::set_permissions(folder.path().join("key"), fs::Permissions::from_mode(0o640)).expect("possible");
+        told(CONFIG, "0640");
+    }
+
+    #[test]
+    fn where_an_operator_is_named_the_overlay_bears_its_signature() {
+        let folder = folder();
+        let operator = Identity::from_seed([8; 32]);
+        let config = format!("operator = \"{}\"\n{CONFIG}", OperatorKey::of(&operator).to_text());
+        let error = read(&folder, &config).expect_err("there is no signature");
+        assert!(error.contains("overlay.toml.sig"), "{error}");
+        let overlay = fs::read(folder.path().join("overlay.toml")).expect("it was written");
+        write(&folder, "overlay.toml.sig", &sign(&operator, &overlay));
+        assert_eq!(read(&folder, &config), Ok("me".to_owned()));
+        write(&folder, "overlay.toml.sig", &sign(&Identity::from_seed([9; 32]), &overlay));
+        read(&folder, &config).expect_err("it is somebody else's");
+    }
+}

@@ -1,0 +1,480 @@
+//! The thread that carries messages over QUIC connections: the module `quic`.
+//!
+//! Whoever dials opens one bidirectional stream for the frames of both sides. The bytes of each large message travel on a
+//! bidirectional stream of their own; its receiver answers one byte when it has all of them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quinn::{
+    Connection, IdleTimeout, Incoming, RecvStream, SendStream, TokioRuntime, TransportConfig, VarInt,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use super::StartError;
+use super::bell::Bell;
+use crate::io::endpoint::random;
+use crate::io::tls::{PinnedKeys, SERVER_NAME, client_config_for, peer_key, server_config_for};
+use crate::keys::{Identity, encode_key};
+use crate::message::quic::{AddressBook, QuicModule};
+use crate::message::wire::{
+    BULK_HEAD, FRAMES, FRAMES_HEAD, FrameReader, MESSAGE_VERSION, bulk_head, parse_bulk_head,
+};
+use crate::message::{LinkId, Output, Shared};
+
+/// Names the protocol in ALPN, with its version.
+const PROTOCOL: &str = "fec-messages/1";
+/// What tells processes under one key apart, behind the head of a stream of frames.
+const INSTANCE: usize = 8;
+/// A peer that is silent for so long is lost; one that has nothing to say says so four times in that time.
+const IDLE_LIMIT_MS: u32 = 10_000;
+/// Large messages on their way at once in each direction.
+const MAX_BULKS: u32 = 256;
+/// How long a handshake may take.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(8);
+/// How long farewells may take.
+const SHUTDOWN_LIMIT: Duration = Duration::from_millis(500);
+/// The receiver's word that it has all of a message.
+const TAKEN: u8 = 1;
+
+/// What a messenger needs for QUIC connections.
+#[derive(Debug)]
+pub struct QuicConfig {
+    /// The keys of this process.
+    pub identity: Identity,
+    /// Where it dials from, and is reached.
+    pub socket: UdpSocket,
+    /// The Ed25519 keys of those who may connect to it.
+    pub peers: Vec<[u8; 32]>,
+}
+
+/// A thread with all connections. Dropping it ends them.
+pub(super) struct QuicThread {
+    module: usize,
+    wanted: Arc<Notify>,
+    thread: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+}
+
+struct Carrier {
+    messenger: Shared,
+    module: usize,
+    bell: Arc<Bell>,
+    wanted: Arc<Notify>,
+    told: AtomicU64,
+    endpoint: quinn::Endpoint,
+    identity: Identity,
+    book: AddressBook,
+    instance: [u8; INSTANCE],
+    ways: Mutex<Ways>,
+}
+
+/// Which link goes over which connections. There are two if both sides have dialled at once; each side says everything
+/// over the one that it had first.
+#[derive(Default)]
+struct Ways {
+    ways: BTreeMap<LinkId, Way>,
+    /// The process that came last under each key.
+    last: BTreeMap<String, [u8; INSTANCE]>,
+    sending: BTreeMap<(LinkId, u64), AbortHandle>,
+    receiving: BTreeMap<(LinkId, u64), AbortHandle>,
+}
+
+struct Way {
+    connections: Vec<Connection>,
+    frames: UnboundedSender<Vec<u8>>,
+}
+
+impl QuicThread {
+    /// Begins to listen and, when it is wanted, to dial.
+    ///
+    /// # Errors
+    /// If TLS, the socket or the thread is not to be had.
+    pub(super) fn start(
+        config: QuicConfig,
+        messenger: &Shared,
+        bell: &Arc<Bell>,
+    ) -> Result<QuicThread, StartError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(StartError::Thread)?;
+        let QuicConfig { identity, socket, peers } = config;
+        let tls = server_config_for(&identity, PinnedKeys::of_keys(peers), PROTOCOL)?;
+        let mut server = quinn::ServerConfig::with_crypto(Arc::new(tls));
+        server.transport_config(Arc::new(transport_config()));
+        let endpoint = {
+            let _within = runtime.enter();
+            let quic = quinn::EndpointConfig::default();
+            quinn::Endpoint::new(quic, Some(server), socket, Arc::new(TokioRuntime))
+                .map_err(StartError::Thread)?
+        };
+        let book = AddressBook::default();
+        let module = messenger.lock().add_module(Box::new(QuicModule(book.clone())));
+        let wanted = Arc::new(Notify::new());
+        let carrier = Arc::new(Carrier {
+            messenger: messenger.clone(),
+            module,
+            bell: Arc::clone(bell),
+            wanted: Arc::clone(&wanted),
+            told: AtomicU64::new(0),
+            endpoint,
+            identity,
+            book,
+            instance: random()?,
+            ways: Mutex::default(),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let (tell, started) = mpsc::channel();
+        let run = move || {
+            let _ = tell.send(());
+            runtime.block_on(carrier.run(stopped));
+        };
+        let thread = std::thread::Builder::new().name("messages (quic)".to_owned()).spawn(run);
+        let thread = thread.map_err(StartError::Thread)?;
+        // It cannot end before it has told.
+        let _ = started.recv();
+        Ok(QuicThread { module, wanted, thread: Mutex::new(Some((stop, thread))) })
+    }
+
+    /// Has carried what was posted.
+    pub(super) fn carry(&self, messenger: &Shared) {
+        if messenger.lock().has_output(self.module) {
+            self.wanted.notify_one();
+        }
+    }
+
+    /// Ends all connections, and waits for the farewells to be out.
+    pub(super) fn shutdown(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((stop, thread)) = thread {
+            drop(stop);
+            // A panic of the thread was shown when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Carrier {
+    async fn run(self: Arc<Carrier>, stopped: oneshot::Receiver<()>) {
+        let listening = tokio::spawn(Arc::clone(&self).listen());
+        let carrying = async {
+            loop {
+                self.wanted.notified().await;
+                self.obey();
+            }
+        };
+        tokio::select! {
+            _ = stopped => {}
+            () = carrying => {}
+        }
+        listening.abort();
+        self.endpoint.close(VarInt::from_u32(0), b"shutting down");
+        let _ = timeout(SHUTDOWN_LIMIT, self.endpoint.wait_idle()).await;
+    }
+
+    fn ways(&self) -> MutexGuard<'_, Ways> {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something was brought to the messenger: others may want to look, and it may want something.
+    fn tell(&self) {
+        let (news, has_output) = {
+            let messenger = self.messenger.lock();
+            (messenger.news(), messenger.has_output(self.module))
+        };
+        if self.told.swap(news, Ordering::Relaxed) != news {
+            self.bell.ring();
+        }
+        if has_output {
+            self.wanted.notify_one();
+        }
+    }
+
+    /// Does what the messenger wants.
+    fn obey(self: &Arc<Carrier>) {
+        let mut frames: BTreeMap<LinkId, Vec<u8>> = BTreeMap::new();
+        loop {
+            let output = self.messenger.lock().next_output(self.module);
+            let Some(output) = output else { break };
+            match output {
+                Output::Frame { link, frame, taken } => frame.emit(taken, frames.entry(link).or_default()),
+                Output::Connect { link, place } => drop(tokio::spawn(Arc::clone(self).connect(link, place))),
+                Output::Bulk { link, message, pieces, .. } => {
+                    let sending = tokio::spawn(Arc::clone(self).send_bulk(link, message, pieces));
+                    self.ways().sending.insert((link, message), sending.abort_handle());
+                }
+                Output::StopSending { link, message } => stop(&mut self.ways().sending, (link, message)),
+                Output::StopReceiving { link, message } => stop(&mut self.ways().receiving, (link, message)),
+                Output::Disconnect { link } => self.part(link, "its address was dropped"),
+            }
+        }
+        let ways = self.ways();
+        for (link, frames) in frames {
+            if let Some(way) = ways.ways.get(&link) {
+                // If its writer has ended, so has the connection.
+                let _ = way.frames.send(frames);
+            }
+        }
+    }
+
+    // --- how links come and go ---------------------------------------------------------------------------------
+
+    async fn connect(self: Arc<Carrier>, link: LinkId, place: String) {
+        match timeout(HANDSHAKE_LIMIT, self.dial(&place)).await {
+            Ok(Ok((connection, send, receive))) => {
+                if self.messenger.lock().link_up(link).is_ok() {
+                    self.attach(link, connection, send, receive);
+                }
+            }
+            Ok(Err(reason)) => self.fail(link, &reason),
+            Err(_) => self.fail(link, &format!("nothing answered within {HANDSHAKE_LIMIT:?}")),
+        }
+        self.tell();
+    }
+
+    /// A link could not be dialled, unless the peer has come by itself meanwhile.
+    fn fail(&self, link: LinkId, reason: &str) {
+        if !self.ways().ways.contains_key(&link) {
+            self.messenger.lock().link_closed(link, reason);
+        }
+    }
+
+    async fn dial(&self, place: &str) -> Result<(Connection, SendStream, RecvStream), String> {
+        let address = self.book.find(place).ok_or("nobody knows its address")?;
+        let key = crate::keys::decode_key(place).map_err(|error| error.to_string())?;
+        let tls = client_config_for(&self.identity, PinnedKeys::of_keys([key]), PROTOCOL);
+        let mut config = quinn::ClientConfig::new(Arc::new(tls.map_err(|error| error.to_string())?));
+        config.transport_config(Arc::new(transport_config()));
+        let connecting = self.endpoint.connect_with(config, address, SERVER_NAME);
+        let connection = connecting.map_err(|error| error.to_string())?.await;
+        let connection = connection.map_err(|error| error.to_string())?;
+        let (mut send, receive) = connection.open_bi().await.map_err(|error| error.to_string())?;
+        let head = [&[FRAMES, MESSAGE_VERSION][..], &self.instance].concat();
+        send.write_all(&head).await.map_err(|error| error.to_string())?;
+        Ok((connection, send, receive))
+    }
+
+    async fn listen(self: Arc<Carrier>) {
+        while let Some(incoming) = self.endpoint.accept().await {
+            let carrier = Arc::clone(&self);
+            tokio::spawn(async move {
+                // Whoever is not let in, or does not say what he wants, is not heard of again.
+                let _ = timeout(HANDSHAKE_LIMIT, Arc::clone(&carrier).welcome(incoming)).await;
+                carrier.tell();
+            });
+        }
+    }
+
+    async fn welcome(self: Arc<Carrier>, incoming: Incoming) -> Option<()> {
+        let connection = incoming.await.ok()?;
+        let place = encode_key(&peer_key(&connection)?);
+        let (send, mut receive) = connection.accept_bi().await.ok()?;
+        let mut head = [0; FRAMES_HEAD + INSTANCE];
+        receive.read_exact(&mut head).await.ok()?;
+        if head[..FRAMES_HEAD] != [FRAMES, MESSAGE_VERSION] {
+            connection.close(VarInt::from_u32(1), b"another version of messages");
+            return None;
+        }
+        let instance = *head.last_chunk()?;
+        let is_new = self.ways().last.insert(place.clone(), instance) != Some(instance);
+        let link = self.messenger.lock().link_incoming(self.module, &place, is_new);
+        match link {
+            Ok(link) => self.attach(link, connection, send, receive),
+            Err(error) => connection.close(VarInt::from_u32(1), error.to_string().as_bytes()),
+        }
+        Some(())
+    }
+
+    fn attach(
+        self: &Arc<Carrier>,
+        link: LinkId,
+        connection: Connection,
+        send: SendStream,
+        receive: RecvStream,
+    ) {
+        tokio::spawn(Arc::clone(self).read_frames(link, connection.clone(), receive));
+        tokio::spawn(Arc::clone(self).accept_bulks(link, connection.clone()));
+        match self.ways().ways.entry(link) {
+            std::collections::btree_map::Entry::Occupied(mut way) => {
+                way.get_mut().connections.push(connection);
+                // Nothing is said over it, and it stays open as long as the other one.
+                tokio::spawn(write_frames(send, unbounded_channel().1));
+            }
+            std::collections::btree_map::Entry::Vacant(way) => {
+                let (frames, waiting) = unbounded_channel();
+                tokio::spawn(write_frames(send, waiting));
+                way.insert(Way { connections: vec![connection], frames });
+            }
+        }
+    }
+
+    fn lose(&self, link: LinkId, reason: &str) {
+        self.part(link, reason);
+        self.messenger.lock().link_closed(link, reason);
+        self.tell();
+    }
+
+    fn part(&self, link: LinkId, reason: &str) {
+        let mut ways = self.ways();
+        let Ways { ways, sending, receiving, .. } = &mut *ways;
+        for connection in ways.remove(&link).into_iter().flat_map(|way| way.connections) {
+            connection.close(VarInt::from_u32(0), reason.as_bytes());
+        }
+        for tasks in [sending, receiving] {
+            let its: Vec<_> = tasks.keys().filter(|(other, _)| *other == link).copied().collect();
+            its.into_iter().for_each(|which| stop(tasks, which));
+        }
+    }
+
+    // --- what comes --------------------------------------------------------------------------------------------
+
+    async fn read_frames(self: Arc<Carrier>, link: LinkId, connection: Connection, mut receive: RecvStream) {
+        let mut reader = FrameReader::default();
+        let reason = loop {
+            match receive.read_chunk(usize::MAX, true).await {
+                Ok(Some(chunk)) => {
+                    if let Err(reason) = self.take_frames(link, &mut reader, chunk.bytes) {
+                        break format!("the peer broke the protocol of messages: {reason}");
+                    }
+                    self.tell();
+                }
+                Ok(None) => break "the peer has ended".to_owned(),
+                Err(error) => {
+                    break connection.close_reason().map_or(error.to_string(), |why| why.to_string());
+                }
+            }
+        };
+        self.lose(link, &reason);
+    }
+
+    fn take_frames(&self, link: LinkId, reader: &mut FrameReader, bytes: Bytes) -> Result<(), String> {
+        let mut messenger = self.messenger.lock();
+        reader.push(bytes);
+        while let Some((frame, taken)) = reader.next().map_err(|error| error.to_string())? {
+            messenger.handle_frame(link, frame, taken).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    async fn accept_bulks(self: Arc<Carrier>, link: LinkId, connection: Connection) {
+        // When the connection ends, the stream of frames tells why.
+        while let Ok((send, receive)) = connection.accept_bi().await {
+            tokio::spawn(Arc::clone(&self).receive_bulk(link, send, receive));
+        }
+    }
+
+    async fn receive_bulk(
+        self: Arc<Carrier>,
+        link: LinkId,
+        mut send: SendStream,
+        mut receive: RecvStream,
+    ) -> Option<()> {
+        let mut head = [0; BULK_HEAD];
+        receive.read_exact(&mut head).await.ok()?;
+        let Some(message) = parse_bulk_head(head) else {
+            self.lose(link, "the peer broke the protocol of messages: a stream of no kind");
+            return None;
+        };
+        if !self.messenger.lock().is_granted(link, message) {
+            return None;
+        }
+        let receiving = tokio::spawn(Arc::clone(&self).read_bulk(link, message, receive));
+        self.ways().receiving.insert((link, message), receiving.abort_handle());
+        let is_whole = receiving.await.unwrap_or(false);
+        self.ways().receiving.remove(&(link, message));
+        if is_whole {
+            send.write_all(&[TAKEN]).await.ok()?;
+        }
+        Some(())
+    }
+
+    /// Gives whether all of the stream has come.
+    async fn read_bulk(self: Arc<Carrier>, link: LinkId, message: u64, mut receive: RecvStream) -> bool {
+        loop {
+            match receive.read_chunk(usize::MAX, false).await {
+                Ok(Some(chunk)) => {
+                    let offset = chunk.offset.saturating_sub(BULK_HEAD as u64);
+                    let result = self.messenger.lock().handle_bulk(link, message, offset, &chunk.bytes);
+                    if let Err(breach) = result {
+                        self.lose(link, &format!("the peer broke the protocol of messages: {breach}"));
+                        return false;
+                    }
+                    self.tell();
+                }
+                end => {
+                    self.messenger.lock().bulk_ended(link, message);
+                    self.tell();
+                    return end.is_ok();
+                }
+            }
+        }
+    }
+
+    // --- what goes ---------------------------------------------------------------------------------------------
+
+    async fn send_bulk(self: Arc<Carrier>, link: LinkId, message: u64, pieces: Vec<Bytes>) {
+        let connection = self.ways().ways.get(&link).map(|way| way.connections[0].clone());
+        let Some(connection) = connection else { return };
+        let is_taken = send_bulk(&connection, message, pieces).await == Some(TAKEN);
+        self.ways().sending.remove(&(link, message));
+        match is_taken {
+            true => self.messenger.lock().bulk_sent(link, message),
+            // If the connection has ended, everything on it fails with the reason.
+            false if connection.close_reason().is_some() => {}
+            false => self.messenger.lock().bulk_refused(link, message),
+        }
+        self.tell();
+    }
+}
+
+/// Sends the bytes of a message; gives what the receiver says to it.
+async fn send_bulk(connection: &Connection, message: u64, mut pieces: Vec<Bytes>) -> Option<u8> {
+    let (mut send, mut receive) = connection.open_bi().await.ok()?;
+    send.write_all(&bulk_head(message)).await.ok()?;
+    send.write_all_chunks(&mut pieces).await.ok()?;
+    send.finish().ok()?;
+    let mut answer = [0];
+    receive.read_exact(&mut answer).await.ok()?;
+    Some(answer[0])
+}
+
+async fn write_frames(mut send: SendStream, mut frames: UnboundedReceiver<Vec<u8>>) {
+    while let Some(bytes) = frames.recv().await {
+        // When the connection ends, its reader tells why.
+        if send.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+    // The stream stays open until the connection ends: its end would be taken for that of the peer.
+    let _ = send.stopped().await;
+}
+
+fn stop(tasks: &mut BTreeMap<(LinkId, u64), AbortHandle>, which: (LinkId, u64)) {
+    if let Some(task) = tasks.remove(&which) {
+        task.abort();
+    }
+}
+
+fn transport_config() -> TransportConfig {
+    let mut config = TransportConfig::default();
+    config
+        .max_concurrent_bidi_streams(VarInt::from_u32(MAX_BULKS))
+        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .datagram_receive_buffer_size(None)
+        .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_LIMIT_MS))))
+        .keep_alive_interval(Some(Duration::from_millis(u64::from(IDLE_LIMIT_MS) / 4)));
+    config
+}
+
+impl fmt::Debug for QuicThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QuicThread").field("module", &self.module).finish_non_exhaustive()
+    }
+}

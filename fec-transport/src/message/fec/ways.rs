@@ -1,0 +1,165 @@
+//! The sessions that links go over, and the frames that wait for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::{Buf as _, BytesMut};
+
+use crate::event::{SessionId, StreamId};
+use crate::message::link::LinkId;
+use crate::node::Node;
+use crate::overlay::{InstanceId, MemberId, Peer};
+use crate::session::Class;
+use crate::time::Time;
+use crate::wire::message::{FRAMES, Frame, MESSAGE_VERSION};
+
+/// Which link goes over which sessions.
+#[derive(Debug, Default)]
+pub(super) struct Ways {
+    ways: BTreeMap<LinkId, Way>,
+    by_session: BTreeMap<SessionId, LinkId>,
+    /// Sessions that are being opened, and what for.
+    dialled: BTreeMap<SessionId, LinkId>,
+    /// Of each member the process that a session led to last.
+    last: BTreeMap<MemberId, InstanceId>,
+    /// Links with frames that have not been tried to write yet.
+    unwritten: BTreeSet<LinkId>,
+}
+
+/// What a link goes over. There are two sessions if both sides have dialled at once; each side says everything over the
+/// one that it had first, so that what it says stays in order, and the link ends with either.
+#[derive(Debug, Default)]
+struct Way {
+    sessions: Vec<SessionId>,
+    peer: Option<Peer>,
+    /// Where frames go.
+    stream: Option<StreamId>,
+    /// Frames that the stream had no room for.
+    frames: BytesMut,
+    /// Whether it has none now.
+    is_blocked: bool,
+}
+
+impl Ways {
+    /// A session is being opened for a link.
+    pub(super) fn dial(&mut self, session: SessionId, link: LinkId) {
+        self.dialled.insert(session, link);
+        self.ways.entry(link).or_default();
+    }
+
+    /// What a session was being opened for; it is no more.
+    pub(super) fn dialled(&mut self, session: SessionId) -> Option<LinkId> {
+        let link = self.dialled.remove(&session)?;
+        self.ways.contains_key(&link).then_some(link)
+    }
+
+    pub(super) fn attach(&mut self, link: LinkId, session: SessionId, peer: Peer) {
+        let way = self.ways.entry(link).or_default();
+        way.sessions.push(session);
+        way.peer = Some(peer);
+        self.by_session.insert(session, link);
+        self.last.insert(peer.member, peer.instance);
+    }
+
+    pub(super) fn is_up(&self, link: LinkId) -> bool {
+        self.ways.get(&link).is_some_and(|way| !way.sessions.is_empty())
+    }
+
+    /// Whether there is a link to another process of the same member.
+    pub(super) fn other_process(&self, peer: Peer) -> bool {
+        let peers = self.ways.values().filter_map(|way| way.peer);
+        peers.into_iter().any(|other| other.member == peer.member && other != peer)
+    }
+
+    /// Whether this was the last process of its member that a session led to.
+    pub(super) fn is_last(&self, peer: Peer) -> bool {
+        self.last.get(&peer.member) == Some(&peer.instance)
+    }
+
+    pub(super) fn link_of(&self, session: SessionId) -> Option<LinkId> {
+        self.by_session.get(&session).copied()
+    }
+
+    /// The session that our frames and messages go over.
+    pub(super) fn session(&self, link: LinkId) -> Option<SessionId> {
+        let way = self.ways.get(&link)?;
+        way.stream.map(|stream| stream.session).or_else(|| way.sessions.first().copied())
+    }
+
+    /// Opens the stream of frames on a session that we have opened; gives it.
+    pub(super) fn open(
+        &mut self,
+        now: Time,
+        node: &mut Node,
+        link: LinkId,
+        session: SessionId,
+    ) -> Option<StreamId> {
+        // A new session has room for a stream of some bytes.
+        let stream = node.open_stream(session).ok()?;
+        node.set_class(now, stream, Class::Interactive).ok()?;
+        node.write(now, stream, &[FRAMES, MESSAGE_VERSION]).ok()?;
+        node.flush(now, stream).ok()?;
+        self.answer_on(link, stream);
+        Some(stream)
+    }
+
+    /// Frames go over this stream, unless there is one already.
+    pub(super) fn answer_on(&mut self, link: LinkId, stream: StreamId) {
+        if let Some(way) = self.ways.get_mut(&link)
+            && way.stream.is_none()
+        {
+            way.stream = Some(stream);
+            self.unwritten.insert(link);
+        }
+    }
+
+    /// Says something over a link.
+    pub(super) fn say(&mut self, link: LinkId, frame: &Frame, taken: u32) {
+        if let Some(way) = self.ways.get_mut(&link) {
+            frame.emit(taken, &mut way.frames);
+            self.unwritten.insert(link);
+        }
+    }
+
+    /// There is room again for the frames of a link.
+    pub(super) fn unblock(&mut self, link: LinkId) {
+        if let Some(way) = self.ways.get_mut(&link) {
+            way.is_blocked = false;
+            self.unwritten.insert(link);
+        }
+    }
+
+    /// Writes what there is room for.
+    pub(super) fn flush(&mut self, now: Time, node: &mut Node) {
+        while let Some(link) = self.unwritten.pop_first() {
+            if let Some(way) = self.ways.get_mut(&link) {
+                way.flush(now, node);
+            }
+        }
+    }
+
+    /// Forgets a link; gives its sessions, of which those that are still being opened are not wanted any more either.
+    pub(super) fn remove(&mut self, link: LinkId) -> Vec<SessionId> {
+        let mut sessions = self.ways.remove(&link).map(|way| way.sessions).unwrap_or_default();
+        for session in &sessions {
+            self.by_session.remove(session);
+        }
+        sessions
+            .extend(self.dialled.iter().filter(|(_, other)| **other == link).map(|(session, _)| *session));
+        self.dialled.retain(|_, other| *other != link);
+        self.unwritten.remove(&link);
+        sessions
+    }
+}
+
+impl Way {
+    fn flush(&mut self, now: Time, node: &mut Node) {
+        let Some(stream) = self.stream else { return };
+        if self.is_blocked || self.frames.is_empty() {
+            return;
+        }
+        let Ok(written) = node.write(now, stream, &self.frames) else { return };
+        self.is_blocked = written < self.frames.len();
+        self.frames.advance(written);
+        let _ = node.flush(now, stream);
+    }
+}

@@ -1,0 +1,71 @@
+//! Messages over one QUIC connection for each pair of processes: the module `quic`, as the messenger knows it. What
+//! carries them is in `io::message`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use core::net::SocketAddr;
+
+use super::module::Module;
+use crate::keys::{decode_key, encode_key};
+
+/// Where the owners of keys are; clones are the same book.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AddressBook {
+    addresses: Arc<Mutex<BTreeMap<String, SocketAddr>>>,
+}
+
+impl AddressBook {
+    /// Where the owner of a key is, as far as somebody has looked it up.
+    pub(crate) fn find(&self, key: &str) -> Option<SocketAddr> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()
+    }
+
+    fn note(&self, key: String, address: SocketAddr) {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).insert(key, address);
+    }
+}
+
+/// The module. Everybody calls a process by its key, wherever it is.
+#[derive(Debug)]
+pub(crate) struct QuicModule(pub(crate) AddressBook);
+
+impl Module for QuicModule {
+    fn scheme(&self) -> &'static str {
+        "quic"
+    }
+
+    fn resolve(&self, place: &str) -> Result<String, String> {
+        let (key, address) = match place.split_once('@') {
+            Some((key, address)) => (key, Some(address)),
+            None => (place, None),
+        };
+        let bytes = decode_key(key).map_err(|error| format!("the key, before the @, is wrong: {error}"))?;
+        let key = encode_key(&bytes);
+        if let Some(address) = address {
+            let parsed = address.parse().map_err(|_| {
+                format!("\"{address}\" is no address and port; expected such as 192.0.2.7:7100 or [::1]:7100")
+            })?;
+            self.0.note(key.clone(), parsed);
+        }
+        Ok(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_key_and_perhaps_an_address() {
+        let module = QuicModule(AddressBook::default());
+        let key = encode_key(&[7; 32]);
+        assert_eq!(module.resolve(&format!("{key}@192.0.2.7:7100")), Ok(key.clone()));
+        assert_eq!(module.0.find(&key), "192.0.2.7:7100".parse().ok());
+        assert_eq!(module.resolve(&key), Ok(key.clone()));
+        let error = module.resolve("192.0.2.7:7100").expect_err("the key is missing");
+        assert!(error.starts_with("the key, before the @, is wrong"), "{error}");
+        let error = module.resolve(&format!("{key}@io1")).expect_err("no name server is asked");
+        assert!(error.starts_with("\"io1\" is no address and port"), "{error}");
+    }
+}

@@ -1,0 +1,308 @@
+//! The evaluation of P. Carns et al., *BMI: A Network Abstraction Layer for Parallel I/O*, 2005, for each module of
+//! `fec_transport::message` on loopback, beside a bare stream of a session and a stream of quinn in the same run.
+//!
+//! ```text
+//! cargo bench -p fec-testbed --bench messages -- --rounds 2000
+//! ```
+//!
+//! Both ends are threads of one process, each with a thread of its own for the network.
+
+mod bare;
+mod pairs;
+mod plain_quinn;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use fec_testbed::processes::row::{Column, Table, column, object, progress};
+use fec_transport::io::message::Messenger;
+use fec_transport::message::{AddressId, Posted, Room, Tag};
+use serde_json::json;
+
+use pairs::Pair;
+
+/// Round trips of small messages (figure 3), 120 MB in messages of several sizes (figure 4), and N servers that send 10
+/// MB each to M clients in messages of 256 KB (figure 5).
+#[derive(Debug, Parser)]
+#[command(
+    name = "messages",
+    after_help = "Example: messages --figure 3 --rounds 5000\n\nCompare rows of one run only."
+)]
+struct Arguments {
+    /// Only this figure of the paper.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=5))]
+    figure: Option<u8>,
+    /// Round trips of each size.
+    #[arg(long, default_value_t = 2_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Megabytes of each transfer.
+    #[arg(long, default_value_t = 120, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
+    megabytes: u32,
+    /// One JSON object for each row.
+    #[arg(long)]
+    json: bool,
+    /// `cargo bench` hands it to every benchmark.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// The same as that of `sfio`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ROUND_TRIPS: &[Column] = &[
+    column("over", "over", 14, 0),
+    column("bytes", "bytes", 7, 0),
+    column("median µs", "median_us", 10, 1),
+    column("99 % µs", "p99_us", 10, 1),
+];
+const TRANSFERS: &[Column] = &[
+    column("over", "over", 14, 0),
+    column("message bytes", "message_bytes", 13, 0),
+    column("MB/s", "megabytes_per_second", 10, 1),
+];
+const AGGREGATES: &[Column] = &[
+    column("over", "over", 14, 0),
+    column("servers", "servers", 7, 0),
+    column("clients", "clients", 7, 0),
+    column("MB/s", "megabytes_per_second", 10, 1),
+];
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+const MODULES: [&str; 3] = ["memory", "fec", "quic"];
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let is_wanted = |figure| arguments.figure.is_none_or(|only| only == figure);
+    if is_wanted(3) {
+        round_trips(&arguments)?;
+    }
+    if is_wanted(4) {
+        transfers(&arguments)?;
+    }
+    if is_wanted(5) {
+        aggregates(&arguments)?;
+    }
+    Ok(())
+}
+
+// --- figure 3 ----------------------------------------------------------------------------------------------------
+
+fn round_trips(arguments: &Arguments) -> Result<()> {
+    let table = Table::new("round trips (figure 3)", ROUND_TRIPS, arguments.json)?;
+    let sizes = [24, 100, 400, 700, 1_200];
+    let print = |over: &str, bytes: usize, mut times: Vec<Duration>| {
+        times.sort_unstable();
+        let us = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
+        table.row(object(json!({"over": over, "bytes": bytes, "median_us": us(50), "p99_us": us(99)})))
+    };
+    for module in MODULES {
+        progress(module);
+        let pair = Pair::new(module)?;
+        for bytes in sizes {
+            print(module, bytes, message_round_trips(&pair, bytes, arguments.rounds)?)?;
+        }
+        pair.end();
+    }
+    let mut stream = bare::Stream::open()?;
+    for bytes in sizes {
+        print("bare stream", bytes, stream.round_trips(bytes, arguments.rounds)?)?;
+    }
+    let quinn = plain_quinn::Quinn::open()?;
+    for bytes in sizes {
+        print("quinn stream", bytes, quinn.round_trips(bytes, arguments.rounds)?)?;
+    }
+    Ok(())
+}
+
+/// The server answers each message with one of the same size; both have posted their receives before.
+fn message_round_trips(pair: &Pair, bytes: usize, rounds: u32) -> Result<Vec<Duration>> {
+    let client_address = pair.greet()?;
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| -> Result<()> {
+            let context = pair.server.open_context();
+            for _ in 0..=rounds {
+                receive(&pair.server, client_address, bytes, context)?;
+                send(&pair.server, client_address, bytes, context)?;
+            }
+            Ok(())
+        });
+        let context = pair.client.open_context();
+        let mut times = Vec::new();
+        for round in 0..=rounds {
+            let began = now();
+            send(&pair.client, pair.to, bytes, context)?;
+            receive(&pair.client, pair.to, bytes, context)?;
+            if round > 0 {
+                times.push(began.elapsed());
+            }
+        }
+        serving.join().expect("no panic")?;
+        Ok(times)
+    })
+}
+
+type Context = fec_transport::message::ContextId;
+
+fn send(messenger: &Messenger, to: AddressId, bytes: usize, context: Context) -> Result<()> {
+    let posted = messenger.post_send(to, Tag(1), vec![vec![7; bytes].into()], messenger.caller(context))?;
+    messenger.wait(posted)?.result?;
+    Ok(())
+}
+
+fn receive(messenger: &Messenger, from: AddressId, bytes: usize, context: Context) -> Result<()> {
+    let posted = messenger.post_receive(from, Tag(1), Room::of([bytes]), messenger.caller(context))?;
+    messenger.wait(posted)?.result?;
+    Ok(())
+}
+
+// --- figure 4 ----------------------------------------------------------------------------------------------------
+
+fn transfers(arguments: &Arguments) -> Result<()> {
+    let total = arguments.megabytes as usize * 1_000_000;
+    let title = format!("{} MB in messages (figure 4)", arguments.megabytes);
+    let table = Table::new(&title, TRANSFERS, arguments.json)?;
+    let print = |over: &str, bytes: Option<usize>, took: Duration| {
+        let speed = total as f64 / 1e6 / took.as_secs_f64();
+        table.row(object(json!({"over": over, "message_bytes": bytes, "megabytes_per_second": speed})))
+    };
+    for module in MODULES {
+        for kib in [1, 4, 15, 16, 17, 32, 64, 256, 1_024] {
+            progress(&format!("{module}, {kib} KiB"));
+            let pair = Pair::new(module)?;
+            print(module, Some(kib << 10), transfer(&pair, kib << 10, total)?)?;
+            pair.end();
+        }
+    }
+    print("bare stream", None, bare::Stream::open()?.transfer(total)?)?;
+    print("quinn stream", None, plain_quinn::Quinn::open()?.transfer(total)?)?;
+    Ok(())
+}
+
+/// All sends and receives are posted at the beginning, as in the paper.
+fn transfer(pair: &Pair, bytes: usize, total: usize) -> Result<Duration> {
+    let client_address = pair.greet()?;
+    let count = total.div_ceil(bytes);
+    let contexts = [pair.server.open_context(), pair.client.open_context()];
+    let message = bytes::Bytes::from(vec![7; bytes]);
+    let mut done = 0;
+    for _ in 0..count {
+        let caller = pair.server.caller(contexts[0]);
+        let posted = pair.server.post_receive(client_address, Tag(2), Room::of([bytes]), caller)?;
+        done += usize::from(matches!(posted, Posted::Done(_)));
+    }
+    let began = now();
+    for _ in 0..count {
+        let caller = pair.client.caller(contexts[1]);
+        let _ = pair.client.post_send(pair.to, Tag(2), vec![message.clone()], caller)?;
+    }
+    while done < count {
+        let some = pair.server.test_context(contexts[0], 1_000, PATIENCE);
+        if some.is_empty() {
+            bail!("{done} of {count} messages came");
+        }
+        for completion in some {
+            completion.result?;
+            done += 1;
+        }
+    }
+    Ok(began.elapsed())
+}
+
+// --- figure 5 ----------------------------------------------------------------------------------------------------
+
+/// Bytes of a request, of an answer, of a pair's data, and of each message of it.
+const REQUEST: usize = 25;
+const ANSWER: usize = 400;
+const OF_A_PAIR: usize = 10_000_000;
+const MESSAGE: usize = 256 << 10;
+/// A message is received into pieces of a stripe unit.
+const STRIPE: usize = 64 << 10;
+
+fn aggregates(arguments: &Arguments) -> Result<()> {
+    let table = Table::new("10 MB for each server and client (figure 5)", AGGREGATES, arguments.json)?;
+    for module in MODULES {
+        for count in [1, 2, 4] {
+            progress(&format!("{module}, {count} × {count}"));
+            let (servers, clients) = pairs::crowd(module, count)?;
+            let took = aggregate(&servers, &clients, module)?;
+            let megabytes = (count * count * OF_A_PAIR) as f64 / 1e6;
+            table.row(object(json!({
+                "over": module, "servers": count, "clients": count,
+                "megabytes_per_second": megabytes / took.as_secs_f64(),
+            })))?;
+        }
+    }
+    Ok(())
+}
+
+/// Until the slowest client has everything.
+fn aggregate(servers: &[pairs::Server], clients: &[Messenger], module: &str) -> Result<Duration> {
+    let began = now();
+    std::thread::scope(|scope| {
+        let serving: Vec<_> =
+            servers.iter().map(|server| scope.spawn(|| serve(&server.messenger, clients.len()))).collect();
+        let reading: Vec<_> = clients.iter().map(|client| scope.spawn(|| read(client, servers))).collect();
+        for thread in reading.into_iter().chain(serving) {
+            thread.join().expect("no panic").with_context(|| module.to_owned())?;
+        }
+        Ok(began.elapsed())
+    })
+}
+
+fn serve(server: &Messenger, clients: usize) -> Result<()> {
+    let context = server.open_context();
+    let (answer, data) = (bytes::Bytes::from(vec![1; ANSWER]), bytes::Bytes::from(vec![7; MESSAGE]));
+    let mut pending = 0;
+    let post = |to, message: &bytes::Bytes| -> Result<usize> {
+        let posted = server.post_send(to, Tag(3), vec![message.clone()], server.caller(context))?;
+        Ok(usize::from(matches!(posted, Posted::Pending(_))))
+    };
+    for _ in 0..clients {
+        let request = server.test_unexpected(1, PATIENCE).pop().context("no request came")?;
+        pending += post(request.from, &answer)?;
+        for _ in 0..OF_A_PAIR.div_ceil(MESSAGE) {
+            pending += post(request.from, &data)?;
+        }
+    }
+    finish(server, context, pending)
+}
+
+fn read(client: &Messenger, servers: &[pairs::Server]) -> Result<()> {
+    let context = client.open_context();
+    let mut pending = 0;
+    for server in servers {
+        let from = client.look_up(&server.address)?;
+        let rooms = (0..OF_A_PAIR.div_ceil(MESSAGE)).map(|_| Room::of([STRIPE; MESSAGE / STRIPE]));
+        for room in std::iter::once(Room::of([ANSWER])).chain(rooms) {
+            let posted = client.post_receive(from, Tag(3), room, client.caller(context))?;
+            pending += usize::from(matches!(posted, Posted::Pending(_)));
+        }
+        let request = vec![vec![2; REQUEST].into()];
+        let posted = client.post_send_unexpected(from, Tag(3), request, client.caller(context))?;
+        pending += usize::from(matches!(posted, Posted::Pending(_)));
+    }
+    finish(client, context, pending)
+}
+
+/// Waits for so many completions.
+fn finish(messenger: &Messenger, context: Context, mut pending: usize) -> Result<()> {
+    while pending > 0 {
+        let some = messenger.test_context(context, 1_000, PATIENCE);
+        if some.is_empty() {
+            bail!("{pending} operations are pending after {PATIENCE:?}");
+        }
+        for completion in some {
+            completion.result?;
+            pending -= 1;
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+fn now() -> Instant {
+    Instant::now()
+}

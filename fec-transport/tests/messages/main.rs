@@ -1,0 +1,207 @@
+//! Messages over sessions in virtual time: loss, links that die, processes that crash, and a swarm of all of it.
+//!
+//! `MESSAGE_SEEDS=10000 cargo test --release --workspace --test messages -- --nocapture` runs as many seeds;
+//! `MESSAGE_SEED=7` runs that one.
+
+mod party;
+#[cfg(feature = "io")]
+mod sockets;
+mod swarm;
+
+use std::time::Duration;
+
+use fec_transport::message::{OperationError, Posted, Room, Tag};
+use fec_transport::sim::{LinkSpec, Scene};
+
+use party::{Party, SECOND, content, two_servers};
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn messages_of_all_lengths_come_over_a_session() {
+    let mut party = Party::new(&two_servers(1, &LinkSpec::new(100, 5 * MS)), 1);
+    let lengths = [0, 1, 400, 16 << 10, (16 << 10) + 1, 1 << 20, 5_000_001];
+    for (tag, length) in lengths.into_iter().enumerate() {
+        let _ = party.receive("b", "a", tag as u32, Room::of([length / 3, length - length / 3]));
+        let _ = party.send("a", "b", tag as u32, content(length, 1));
+    }
+    party.run_for(5 * SECOND);
+    let received = party.completions("b");
+    assert_eq!(received.len(), lengths.len());
+    for (completion, length) in received.into_iter().zip(lengths) {
+        assert_eq!(completion.result, Ok(length as u64));
+        assert!(completion.room.expect("a receive").into_pieces().concat() == content(length, 1), "{length}");
+    }
+    assert!(party.completions("a").iter().all(|completion| completion.result.is_ok()));
+}
+
+#[test]
+fn with_loss_and_a_link_that_dies_nothing_is_lost_doubled_or_out_of_order() {
+    let link = LinkSpec::new(30, 10 * MS).with_loss(0.02);
+    let mut party = Party::new(&two_servers(3, &link), 5);
+    party.cut(SECOND, "a", "r2");
+    let lengths = [25, 400, 70_000, 16_000, 20_000, 3, 256 << 10];
+    let rounds = 60;
+    for round in 0..rounds {
+        for (from, to) in [("a", "b"), ("b", "a")] {
+            for (index, length) in lengths.into_iter().enumerate() {
+                let number = (round * lengths.len() + index) as u8;
+                let _ = party.receive(to, from, 1, Room::of([256 << 10]));
+                let _ = party.send(from, to, 1, content(length, number));
+            }
+        }
+        party.run_for(50 * MS);
+    }
+    party.run_for(20 * SECOND);
+    for name in ["a", "b"] {
+        let (received, sent): (Vec<_>, Vec<_>) =
+            party.completions(name).into_iter().partition(|completion| completion.room.is_some());
+        assert_eq!(received.len(), rounds * lengths.len());
+        let mut in_order = received;
+        in_order.sort_by_key(|completion| completion.operation);
+        for (number, completion) in in_order.into_iter().enumerate() {
+            let length = lengths[number % lengths.len()];
+            assert_eq!(completion.result, Ok(length as u64), "message {number} to {name}");
+            let bytes = completion.room.expect("a receive").into_pieces().concat();
+            assert!(bytes[..length] == content(length, number as u8), "message {number} to {name}");
+        }
+        assert!(sent.iter().all(|completion| completion.result.is_ok()));
+        assert_eq!(
+            party.with(name, |messenger| (messenger.operation_count(), messenger.waiting_count())),
+            (0, 0)
+        );
+    }
+}
+
+#[test]
+fn requests_are_answered_within_a_round_trip_and_5_ms_though_a_link_dies() {
+    let link = LinkSpec::new(50, 10 * MS).with_loss(0.02);
+    let mut party = Party::new(&two_servers(3, &link), 9);
+    let _ = party.send_unexpected("a", "b", 0, content(25, 0));
+    party.run_for(3 * SECOND);
+    assert_eq!(party.with("b", |messenger| messenger.test_unexpected(9)).len(), 1);
+    party.completions("a");
+    party.cut(SECOND, "a", "r1");
+    let (mut late, requests) = (0, 2_000);
+    // Two links of 10 ms each way.
+    let allowed = 4 * 10 * MS + 5 * MS;
+    for _ in 0..requests {
+        let began = party.now();
+        let _ = party.receive("a", "b", 7, Room::of([400]));
+        let _ = party.send_unexpected("a", "b", 7, content(25, 1));
+        let asked = party.run_until(SECOND, "b", |messenger| messenger.waiting_count() > 0);
+        assert!(asked, "the request has come");
+        let request = party.with("b", |messenger| messenger.test_unexpected(1)).remove(0);
+        assert_eq!(request.tag, Tag(7));
+        let _ = party.send("b", "a", 7, content(400, 2));
+        let operations = |messenger: &fec_transport::message::Messenger| messenger.waiting_count() == 0;
+        assert!(party.run_until(SECOND, "a", operations), "the reply has come");
+        late += u32::from(party.now().since(began) > allowed);
+        party.completions("a");
+        party.run_for(2 * MS);
+    }
+    println!("{late} of {requests} replies took longer than {allowed:?}");
+    assert!(late <= requests / 1_000, "{late} of {requests} were late");
+}
+
+#[test]
+fn a_process_that_crashes_fails_what_is_pending_on_the_other_side_and_is_found_again() {
+    let mut party = Party::new(&two_servers(2, &LinkSpec::new(50, 5 * MS)), 3);
+    let _ = party.send("a", "b", 1, content(100_000, 0));
+    let _ = party.receive("a", "b", 2, Room::of([100]));
+    party.run_for(SECOND);
+    assert!(party.completions("a").is_empty());
+    party.crash("b");
+    party.run_for(100 * SECOND);
+    let failed = party.completions("a");
+    assert_eq!(failed.len(), 2);
+    for completion in failed {
+        assert!(matches!(completion.result, Err(OperationError::PeerLost { .. })), "{completion:?}");
+    }
+    party.restart("b");
+    party.run_for(SECOND);
+    let _ = party.receive("b", "a", 1, Room::of([100_000]));
+    let _ = party.send("a", "b", 1, content(100_000, 4));
+    party.run_for(5 * SECOND);
+    assert_eq!(party.completions("b").remove(0).result, Ok(100_000));
+}
+
+#[test]
+fn a_cancelled_message_stops_on_both_sides() {
+    for by_the_sender in [true, false] {
+        let mut party = Party::new(&two_servers(1, &LinkSpec::new(20, 5 * MS)), 3);
+        let receive = party.receive("b", "a", 1, Room::of([20 << 20])).operation();
+        let send = party.send("a", "b", 1, content(20 << 20, 0)).operation();
+        party.run_for(2 * SECOND);
+        let (canceller, operation, other) =
+            if by_the_sender { ("a", send, "b") } else { ("b", receive, "a") };
+        party.with(canceller, |messenger| messenger.cancel(operation)).expect("it is pending");
+        party.run_for(SECOND);
+        assert_eq!(party.completions(canceller).remove(0).result, Err(OperationError::Cancelled));
+        assert_eq!(party.completions(other).remove(0).result, Err(OperationError::GivenUp));
+        // The link goes on.
+        let _ = party.receive("b", "a", 1, Room::of([50_000]));
+        let _ = party.send("a", "b", 1, content(50_000, 0));
+        party.run_for(SECOND);
+        assert_eq!(party.completions("b").remove(0).result, Ok(50_000));
+    }
+}
+
+/// What is counted is memory and operations, not time: each completion is found without looking at the others.
+#[test]
+fn a_hundred_thousand_pending_operations_leave_nothing_once_they_are_complete_or_cancelled() {
+    let mut party = Party::new(&two_servers(1, &LinkSpec::new(200, MS)), 3);
+    let count = 100_000_u32;
+    let mut cancelled = Vec::new();
+    for number in 0..count {
+        let posted = party.receive("b", "a", number / 10, Room::of([8]));
+        if number % 10 == 3 {
+            cancelled.push(posted.operation());
+        }
+    }
+    assert_eq!(party.with("b", |messenger| messenger.operation_count()), count as usize);
+    party.with("b", |messenger| {
+        cancelled.iter().for_each(|operation| messenger.cancel(*operation).expect("it is pending"));
+    });
+    for number in 0..count - count / 10 {
+        let _ = party.send("a", "b", number / 9, vec![number as u8; 8]);
+    }
+    party.run_for(30 * SECOND);
+    let completions = party.completions("b");
+    let failed = completions.iter().filter(|completion| completion.result.is_err()).count();
+    assert_eq!((completions.len(), failed), (count as usize, cancelled.len()));
+    party.completions("a");
+    for name in ["a", "b"] {
+        let left = party.with(name, |messenger| (messenger.operation_count(), messenger.waiting_count()));
+        assert_eq!(left, (0, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_member_that_is_not_in_the_overlay_is_named() {
+    let mut party = Party::new(&two_servers(1, &LinkSpec::new(20, 5 * MS)), 3);
+    let posted = party.send("a", "c", 1, content(4, 0));
+    assert!(matches!(posted, Posted::Pending(_)));
+    party.run_for(SECOND);
+    let error = party.completions("a").remove(0).result.expect_err("there is no c");
+    assert_eq!(error.to_string(), "the peer fec://c was lost: the overlay has no member \"c\"");
+}
+
+#[test]
+fn a_client_that_floods_holds_a_mebibyte_of_the_server() {
+    let scene = Scene::new().client("a").server("b").link("a", "b", &LinkSpec::new(200, 5 * MS));
+    let mut party = Party::new(&scene, 3);
+    for _ in 0..4_000 {
+        let _ = party.send_unexpected("a", "b", 1, content(1_000, 0));
+    }
+    party.run_for(10 * SECOND);
+    let held = party.with("b", |messenger| messenger.unexpected_bytes());
+    assert!((900_000..=1 << 20).contains(&held), "{held}");
+    let mut taken = 0;
+    while taken < 4_000 {
+        let some = party.with("b", |messenger| messenger.test_unexpected(500)).len();
+        assert!(some > 0, "{taken} have come");
+        taken += some;
+        party.run_for(SECOND);
+    }
+}

@@ -1,0 +1,161 @@
+//! The face for threads, over real sockets and within the process: the same program by the address alone.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fec_transport::io::message::{Messenger, MessengerConfig, QuicConfig};
+use fec_transport::io::{EndpointConfig, Sockets};
+use fec_transport::keys::{Identity, encode_key};
+use fec_transport::message::memory::Exchange;
+use fec_transport::message::{OperationError, Posted, Room, Tag};
+use fec_transport::overlay::Overlay;
+
+use crate::party::content;
+
+/// Longer than anything here takes on a busy machine; only a failing test waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn identity(name: &str) -> Identity {
+    Identity::from_seed(*blake3::hash(name.as_bytes()).as_bytes())
+}
+
+fn socket() -> UdpSocket {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback")
+}
+
+fn member(name: &str, rest: &str) -> String {
+    let keys = identity(name).public();
+    let (ed25519, x25519) = (encode_key(&keys.ed25519), encode_key(&keys.x25519));
+    format!("[[member]]\nname = \"{name}\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n{rest}\n")
+}
+
+/// A client and a server over sessions, and the server's address.
+fn over_sessions() -> (Messenger, Messenger, String) {
+    let sockets = Sockets { control: socket(), data: socket() };
+    let [control, data] = [&sockets.control, &sockets.data].map(|socket| socket.local_addr().expect("bound"));
+    let server = member("server", &format!("control = \"{control}\"\ndata = \"{data}\""));
+    let text = member("client", "") + &server + "[[link]]\na = \"client\"\nb = \"server\"\n";
+    let overlay = Arc::new(Overlay::parse(&text).expect("a right overlay"));
+    let config = |name: &str| EndpointConfig::new(Arc::clone(&overlay), identity(name));
+    let serving = EndpointConfig { sockets: Some(sockets), ..config("server") };
+    let start = |endpoint| Messenger::start(MessengerConfig::new().sessions(endpoint)).expect("it starts");
+    (start(config("client")), start(serving), "fec://server".to_owned())
+}
+
+fn over_quic() -> (Messenger, Messenger, String) {
+    let key = |name: &str| identity(name).public().ed25519;
+    let start = |name: &str, other: &str| {
+        let socket = socket();
+        let address = socket.local_addr().expect("bound");
+        let config = QuicConfig { identity: identity(name), socket, peers: vec![key(other)] };
+        let messenger = Messenger::start(MessengerConfig::new().quic(config)).expect("it starts");
+        (messenger, format!("quic://{}@{address}", encode_key(&key(name))))
+    };
+    let ((client, _), (server, address)) = (start("client", "server"), start("server", "client"));
+    (client, server, address)
+}
+
+fn within_the_process() -> (Messenger, Messenger, String) {
+    let exchange = Exchange::new();
+    let start = |name| Messenger::start(MessengerConfig::new().memory(&exchange, name)).expect("it starts");
+    (start("client"), start("server"), "memory://server".to_owned())
+}
+
+/// Answers requests, each of which says how long the reply is to be, until the client is gone.
+fn serve(server: &Messenger, requests: usize) {
+    let context = server.open_context();
+    for _ in 0..requests {
+        let request = server.test_unexpected(1, PATIENCE).pop().expect("a request");
+        let length = u32::from_be_bytes(request.bytes[..4].try_into().expect("four bytes")) as usize;
+        let reply = content(length, request.tag.0 as u8);
+        let (first, rest) = reply.split_at(length / 3);
+        let pieces = vec![first.to_vec().into(), rest.to_vec().into()];
+        let posted =
+            server.post_send(request.from, request.tag, pieces, server.caller(context)).expect("posted");
+        let completion = server.wait(posted).expect("nobody else takes it");
+        assert_eq!(completion.result, Ok(length as u64));
+    }
+}
+
+fn ask(client: &Messenger, address: &str, lengths: &[usize]) {
+    let context = client.open_context();
+    let to = client.look_up(address).expect("an address");
+    for (number, length) in lengths.iter().copied().enumerate() {
+        let (tag, caller) = (Tag(number as u32), client.caller(context).user(number as u64));
+        let reply = client.post_receive(to, tag, Room::of([length / 2, length - length / 2]), caller);
+        let Posted::Pending(receive) = reply.expect("posted") else { panic!("nothing was asked") };
+        let request = (length as u32).to_be_bytes().to_vec();
+        let sent = client.post_send_unexpected(to, tag, vec![request.into()], caller).expect("posted");
+        assert_eq!(client.wait(sent).expect("nobody else takes it").result, Ok(4));
+        let completion = client.test_context(context, 1, PATIENCE).pop().expect("a reply");
+        assert_eq!((completion.operation, completion.user), (receive, number as u64));
+        assert_eq!(completion.result, Ok(length as u64));
+        let bytes = completion.room.expect("a receive has room").into_pieces().concat();
+        assert!(bytes == content(length, number as u8), "a reply of {length} bytes");
+    }
+}
+
+#[test]
+fn one_program_runs_over_each_module_by_the_address_alone() {
+    let lengths = [0, 1, 400, 16 << 10, (16 << 10) + 1, 3 << 20];
+    for make in [within_the_process, over_sessions, over_quic] {
+        let (client, server, address) = make();
+        std::thread::scope(|scope| {
+            scope.spawn(|| serve(&server, lengths.len()));
+            ask(&client, &address, &lengths);
+        });
+        client.shutdown();
+        server.shutdown();
+    }
+}
+
+#[test]
+fn waiting_ends_by_time_by_cancel_and_by_the_end_of_the_peer() {
+    waiting_ends(over_sessions(), "closed by the peer: shutting down");
+    waiting_ends(over_quic(), "closed by peer: shutting down (code 0)");
+}
+
+fn waiting_ends((client, server, address): (Messenger, Messenger, String), lost: &str) {
+    let context = client.open_context();
+    let to = client.look_up(&address).expect("an address");
+    let receive = |caller| client.post_receive(to, Tag(1), Room::of([4]), caller).expect("posted");
+    let timed = receive(client.caller(context).within(Duration::from_millis(20)));
+    let completion = client.wait(timed).expect("nobody else takes it");
+    assert_eq!(completion.result, Err(OperationError::TimedOut(Duration::from_millis(20))));
+    let operation = receive(client.caller(context)).operation();
+    std::thread::scope(|scope| {
+        scope.spawn(|| client.cancel(operation).expect("it is pending"));
+        let completion = client.test(operation, PATIENCE).expect("known").expect("complete");
+        assert_eq!(completion.result, Err(OperationError::Cancelled));
+    });
+    let sent = client.post_send(to, Tag(2), vec![content(100_000, 0).into()], client.caller(context));
+    let sent = sent.expect("posted");
+    let asked = client.post_send_unexpected(to, Tag(2), vec!["?".into()], client.caller(context));
+    assert_eq!(client.wait(asked.expect("posted")).expect("known").result, Ok(1));
+    assert_eq!(server.test_unexpected(1, PATIENCE).len(), 1);
+    server.shutdown();
+    let error = client.wait(sent).expect("known").result.expect_err("nobody has received it");
+    assert_eq!(error.to_string(), format!("the peer {address} was lost: {lost}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_wait_without_keeping_a_thread() {
+    let (client, server, address) = over_sessions();
+    let serving = tokio::spawn(async move {
+        let context = server.open_context();
+        let request = server.next_unexpected().await;
+        let posted = server.post_send(request.from, request.tag, vec![request.bytes], server.caller(context));
+        let posted = posted.expect("posted");
+        let completion = server.complete(posted).await.expect("known");
+        (completion.result, server)
+    });
+    let context = client.open_context();
+    let to = client.look_up(&address).expect("an address");
+    let _ = client.post_receive(to, Tag(1), Room::of([9]), client.caller(context).user(8)).expect("posted");
+    let sent = client.post_send_unexpected(to, Tag(1), vec!["hello".into()], client.caller(context));
+    client.complete(sent.expect("posted")).await.expect("known").result.expect("sent");
+    let reply = client.next_completion(context).await;
+    assert_eq!((reply.user, reply.result), (8, Ok(5)));
+    assert_eq!(serving.await.expect("no panic").0, Ok(5));
+}
