@@ -1,5 +1,7 @@
 //! The messenger: what its callers do.
 
+mod carrying;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -69,16 +71,16 @@ pub struct Bounds {
 /// Messages between this process and others, as a state machine; see the [module](super).
 #[derive(Debug)]
 pub struct Messenger {
-    pub(super) modules: Vec<Slot>,
-    pub(super) addresses: Addresses,
-    pub(super) links: BTreeMap<LinkId, Link>,
-    pub(super) matching: Matching,
-    pub(super) contexts: Contexts,
-    pub(super) unexpected: VecDeque<(Unexpected, Held)>,
-    pub(super) budget: Budget,
+    modules: Vec<Slot>,
+    addresses: Addresses,
+    links: BTreeMap<LinkId, Link>,
+    matching: Matching,
+    contexts: Contexts,
+    unexpected: VecDeque<(Unexpected, Held)>,
+    budget: Budget,
     /// How many unexpected messages have come so far.
-    pub(super) arrived: u64,
-    pub(super) last_link: u64,
+    arrived: u64,
+    last_link: u64,
 }
 
 impl Messenger {

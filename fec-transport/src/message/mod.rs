@@ -47,7 +47,6 @@
 
 mod address;
 mod budget;
-mod carrying;
 mod contexts;
 pub mod fec;
 mod incoming;

@@ -1,13 +1,13 @@
 //! The messenger: what those do who carry its messages.
 
-use super::budget::{Held, charge};
-use super::incoming::{Breach, Incoming, Offer};
-use super::link::{Link, LinkId};
-use super::matching::{Arrival, Pairing};
-use super::messenger::Messenger;
-use super::module::Output;
-use super::operation::{AddressId, OperationError, OperationId, Tag, Unexpected};
-use super::outgoing::{Departure, Outgoing};
+use super::Messenger;
+use crate::message::budget::{Held, charge};
+use crate::message::incoming::{Breach, Incoming, Offer};
+use crate::message::link::{Link, LinkId};
+use crate::message::matching::{Arrival, Pairing};
+use crate::message::module::Output;
+use crate::message::operation::{AddressId, OperationError, OperationId, Tag, Unexpected};
+use crate::message::outgoing::{Departure, Outgoing};
 use crate::wire::message::{Frame, Kind, Refusal};
 
 impl Messenger {
@@ -81,7 +81,7 @@ impl Messenger {
     }
 
     fn address_of(&mut self, module: usize, place: &str) -> AddressId {
-        let route = super::address::Route { module, place: place.to_owned() };
+        let route = crate::message::address::Route { module, place: place.to_owned() };
         let text = format!("{}://{place}", self.modules[module].module().scheme());
         match self.addresses.find(&route) {
             None => self.addresses.add(text, vec![route]),
@@ -312,7 +312,7 @@ impl Messenger {
         }
     }
 
-    fn receive(&mut self, operation: OperationId) -> Option<&mut super::transfer::Receive> {
+    fn receive(&mut self, operation: OperationId) -> Option<&mut crate::message::transfer::Receive> {
         self.contexts.transfer(operation)?.as_receive()
     }
 
