@@ -1,5 +1,5 @@
 //! Messages between processes, over several networks: a buffered message interface, after P. Carns, W. Ligon, R. Ross
-//! and P. Wyckoff, *BMI: A Network Abstraction Layer for Parallel I/O*, 2005 [bmi].
+//! and P. Wyckoff, *BMI: A Network Abstraction Layer for Parallel I/O*, 2005.
 //!
 //! An operation is *posted*, and *tested* until it is complete; a post may say at once that it is. A message is paired
 //! with a receive of its sender and [`Tag`], in order; an *unexpected* message needs no receive. Callers that share a
