@@ -9,6 +9,7 @@ use program::Table;
 use serde::Serialize;
 
 use super::scene::link_name;
+use crate::operations;
 
 /// A replication that is over sooner says little about the links: half of its first two seconds goes into its start.
 const SHORT_SECONDS: f64 = 5.0;
@@ -45,6 +46,9 @@ pub(crate) struct PathReport {
     /// The members that it runs through.
     pub(crate) route: Vec<String>,
     pub(crate) links: Vec<String>,
+    /// The route as people read it.
+    #[serde(skip)]
+    pub(crate) route_text: String,
     /// Shares of this I/O node's symbols.
     pub(crate) planned_share: f64,
     pub(crate) actual_share: f64,
@@ -73,8 +77,9 @@ pub(crate) fn path_reports(overlay: &Overlay, io_node: &str, paths: &[PathStatus
     let all: u64 = paths.iter().map(symbols).sum();
     let row = |path: &PathStatus| PathReport {
         io_node: io_node.to_owned(),
-        route: path.route.iter().map(|member| overlay.name(*member)).collect(),
+        route: members_of(overlay, path),
         links: links_of(overlay, path),
+        route_text: operations::route_text(&members_of(overlay, path), &overlay.link_names(&path.links)),
         planned_share: path.planned_share,
         actual_share: symbols(path) as f64 / all.max(1) as f64,
         loss: path.counters.packets_lost as f64 / path.counters.packets_sent.max(1) as f64,
@@ -83,6 +88,10 @@ pub(crate) fn path_reports(overlay: &Overlay, io_node: &str, paths: &[PathStatus
         deaths: path.counters.deaths,
     };
     paths.iter().map(row).collect()
+}
+
+fn members_of(overlay: &Overlay, path: &PathStatus) -> Vec<String> {
+    path.route.iter().map(|member| overlay.name(*member)).collect()
 }
 
 /// The links of a path, by name.
@@ -142,7 +151,7 @@ impl Report {
         for path in &self.paths {
             table.push(vec![
                 path.io_node.clone(),
-                path.route.join("–"),
+                path.route_text.clone(),
                 percent(path.planned_share),
                 percent(path.actual_share),
                 percent(path.loss),
@@ -178,6 +187,7 @@ mod tests {
             io_node: "io1".into(),
             route: vec!["client".into(), "r1".into(), "io1".into()],
             links: vec!["client–r1".into(), "r1–io1".into()],
+            route_text: "client – r1 – io1".into(),
             planned_share: 0.5,
             actual_share: 0.4,
             loss: 0.02,
