@@ -214,7 +214,7 @@ mod tests {
         for part in [
             "3 files, 1.00 MiB",
             "50 % of the 8.0 Mbit/s",
-            "client–r1–io1",
+            "client – r1 – io1",
             "killed client–r1",
             "31 %",
             "120 ms",
