@@ -19,21 +19,12 @@ use crate::wire::hop::{HopHeader, Label, PacketType};
 /// What the node does with packets of a label.
 #[derive(Debug)]
 enum Purpose {
-    /// Passes them on.
-    Relay { window: ReplayWindow, next: Egress, charged: Charged },
+    /// Passes them on, on the account of the member that set the circuit up and of the neighbour they come from.
+    Relay { window: ReplayWindow, next: Egress, originator: MemberId },
     /// Takes them: the circuit ends here. The session keeps the replay window, because only what opens may count.
     Terminate(CircuitId),
     /// They greet us from a neighbour.
-    Greeting { window: ReplayWindow, neighbour: Adjacency },
-}
-
-/// On whose account a relay passes packets on.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Charged {
-    /// The member that set the circuit up.
-    pub(super) originator: MemberId,
-    /// The neighbour from which the packets come, and the link over which they do.
-    pub(super) neighbour: Adjacency,
+    Greeting { window: ReplayWindow },
 }
 
 #[derive(Debug)]
@@ -49,7 +40,7 @@ struct Entry {
 impl Entry {
     /// Notes a packet whose tag is right. Says whether it is newer than all before: numbers rise within an epoch, and
     /// which of two epochs is the newer one nobody on the way knows.
-    fn is_newest(&mut self, header: &HopHeader) -> bool {
+    fn note(&mut self, header: &HopHeader) -> bool {
         let is_newest =
             self.newest.is_none_or(|(epoch, number)| header.epoch != epoch || header.number > number);
         if is_newest {
@@ -127,10 +118,17 @@ impl LabelTable {
         }
     }
 
-    /// A label whose packets go on to `next`, along a circuit whose bodies have this hash.
-    pub(super) fn relay(&mut self, next: Egress, charged: Charged, body_hash: Arc<BodyHash>) -> Hop {
+    /// A label whose packets come from a neighbour and go on to `next`, along a circuit that `originator` set up and
+    /// whose bodies have this hash.
+    pub(super) fn relay(
+        &mut self,
+        from: Adjacency,
+        next: Egress,
+        originator: MemberId,
+        body_hash: Arc<BodyHash>,
+    ) -> Hop {
         let key = HopKey::to_relay(self.random.bytes(), body_hash);
-        self.hand_out(key, charged.neighbour, Purpose::Relay { window: ReplayWindow::new(), next, charged })
+        self.hand_out(key, from, Purpose::Relay { window: ReplayWindow::new(), next, originator })
     }
 
     /// A label whose packets come from a neighbour and end here.
@@ -142,7 +140,7 @@ impl LabelTable {
     /// A label with which a neighbour greets us.
     pub(crate) fn greeting(&mut self, neighbour: Adjacency) -> Hop {
         let key = HopKey::new(self.random.bytes());
-        self.hand_out(key, neighbour, Purpose::Greeting { window: ReplayWindow::new(), neighbour })
+        self.hand_out(key, neighbour, Purpose::Greeting { window: ReplayWindow::new() })
     }
 
     /// Appends a challenge to a neighbour that greets us with `label`, and gives its number.
@@ -206,27 +204,28 @@ impl LabelTable {
         let Some(verified) = hop_tag::verify(datagram, &entry.key) else {
             return Verdict::Drop(DropReason::BadTag);
         };
-        if header.packet_type == PacketType::Sealed && entry.is_newest(&header) {
+        if header.packet_type == PacketType::Sealed && entry.note(&header) {
             self.heard = Some(entry.from);
         }
+        let from = entry.from;
         match (&mut entry.purpose, header.packet_type) {
-            (Purpose::Relay { window, next, charged }, PacketType::Sealed) => {
+            (Purpose::Relay { window, next, originator }, PacketType::Sealed) => {
                 if !window.mark(header.number) {
                     return Verdict::Drop(DropReason::Replayed);
                 }
                 let bits = ((datagram.len() + IP_UDP_HEADERS) * 8) as f64;
-                if !self.relayed_by_neighbour.take(now, charged.neighbour.peer.member, bits)
-                    || !self.relayed_by_originator.take(now, charged.originator, bits)
+                if !self.relayed_by_neighbour.take(now, from.peer.member, bits)
+                    || !self.relayed_by_originator.take(now, *originator, bits)
                 {
                     return Verdict::Drop(DropReason::Policed);
                 }
                 hop_tag::relabel(datagram, next.label, &next.key, verified);
-                Verdict::Forward { to: next.neighbour, originator: charged.originator }
+                Verdict::Forward { to: next.neighbour, originator: *originator }
             }
             (Purpose::Terminate(circuit), PacketType::Sealed) => Verdict::Deliver(*circuit, header),
-            (Purpose::Greeting { window, neighbour }, PacketType::Greeting) => {
+            (Purpose::Greeting { window }, PacketType::Greeting) => {
                 if window.mark(header.number) {
-                    Verdict::Greeted(*neighbour)
+                    Verdict::Greeted(from)
                 } else {
                     Verdict::Drop(DropReason::Replayed)
                 }
@@ -259,7 +258,7 @@ mod tests {
     const FROM: Adjacency =
         Adjacency { peer: Peer { member: MemberId(2), instance: InstanceId(1) }, link: LinkId(1) };
 
-    const CHARGED: Charged = Charged { originator: MemberId(1), neighbour: FROM };
+    const ORIGINATOR: MemberId = MemberId(1);
 
     fn table() -> LabelTable {
         LabelTable::new(Random::from_seed([1; 32]), &Policing::default())
@@ -289,10 +288,10 @@ mod tests {
     #[test]
     fn a_relay_exchanges_label_and_tag_once_for_each_number() {
         let mut table = table();
-        let hop = table.relay(egress(), CHARGED, body_hash());
+        let hop = table.relay(FROM, egress(), ORIGINATOR, body_hash());
         let mut original = packet(&hop, 7, 1);
         let mut datagram = original.clone();
-        let forward = Verdict::Forward { to: NEXT, originator: CHARGED.originator };
+        let forward = Verdict::Forward { to: NEXT, originator: ORIGINATOR };
         assert_eq!(table.decide(Time::ZERO, &mut datagram), forward);
         assert_eq!(HopHeader::parse(&datagram).expect("whole").label, Label(5));
         assert!(hop_tag::verify(&datagram, &HopKey::new([5; 16])).is_some());
@@ -302,7 +301,7 @@ mod tests {
     #[test]
     fn a_packet_is_heard_from_its_neighbour_once_and_only_if_it_is_newer_than_all_before() {
         let mut table = table();
-        let relayed = table.relay(egress(), CHARGED, body_hash());
+        let relayed = table.relay(FROM, egress(), ORIGINATOR, body_hash());
         let ending = table.terminate(CircuitId([1; 16]), FROM);
         let mut heard = |mut datagram: Vec<u8>| {
             table.decide(Time::ZERO, &mut datagram);
@@ -321,7 +320,7 @@ mod tests {
     #[test]
     fn a_captured_label_with_another_body_is_not_forwarded() {
         let mut table = table();
-        let hop = table.relay(egress(), CHARGED, body_hash());
+        let hop = table.relay(FROM, egress(), ORIGINATOR, body_hash());
         let mut captured = packet(&hop, 7, 1);
         let end = captured.len();
         captured[end - 30..].fill(2);
@@ -342,7 +341,7 @@ mod tests {
             Policing { relayed_bps_per_neighbour: Some(10.0 * packet_bits), ..Policing::default() };
         for policing in [per_originator, per_neighbour] {
             let mut table = LabelTable::new(Random::from_seed([1; 32]), &policing);
-            let hop = table.relay(egress(), CHARGED, body_hash());
+            let hop = table.relay(FROM, egress(), ORIGINATOR, body_hash());
             for number in 0..30 {
                 table.decide(Time::ZERO, &mut packet(&hop, number, 1));
             }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::admission::{Admitted, Rejection, admit};
-use super::labels::Charged;
 use super::{Circuit, CircuitEvent, CircuitHash, Circuits, Egress, LEAVING};
 use crate::overlay::{Adjacency, LinkId};
 use crate::time::Time;
@@ -54,8 +53,7 @@ impl Circuits {
 
     fn pass_on_set_up(&mut self, next: Adjacency, id: CircuitId, egress: Egress, set_up: SetUp) {
         let Some(circuit) = self.circuits.get(&id) else { return };
-        let charged = Charged { originator: circuit.originator, neighbour: next };
-        let backward = self.labels.relay(egress, charged, circuit.body_hash.get());
+        let backward = self.labels.relay(next, egress, circuit.originator, circuit.body_hash.get());
         self.own_label(id, backward.label);
         self.outbox.push_back((next, CircuitMessage::SetUp(SetUp { backward, ..set_up })));
     }
@@ -144,8 +142,7 @@ impl Circuits {
             self.events.push_back(CircuitEvent::Answered { circuit: id, payload, egress });
             return;
         };
-        let charged = Charged { originator: circuit.originator, neighbour: previous };
-        let forward = self.labels.relay(egress, charged, circuit.body_hash.get());
+        let forward = self.labels.relay(previous, egress, circuit.originator, circuit.body_hash.get());
         if let Some(previous) = self.extend(now, id, forward.label) {
             self.outbox.push_back((previous, CircuitMessage::Answer { circuit: id, payload, forward }));
         }
