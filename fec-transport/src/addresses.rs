@@ -12,7 +12,7 @@ use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::node::Node;
+use crate::node::{Ingress, Node};
 use crate::overlay::{Adjacency, LinkId, MemberId, Overlay};
 use crate::time::Time;
 
@@ -92,10 +92,27 @@ impl AddressBook {
         self.fixed.get(&neighbour.link).copied().or_else(learned)
     }
 
+    /// A datagram that came from an address has met this fate. Gives the challenge that goes back there, and whom it is
+    /// for, if one does.
+    pub(crate) fn on_ingress(
+        &mut self,
+        now: Time,
+        node: &mut Node,
+        ingress: Ingress,
+        from: Place,
+    ) -> Option<(Adjacency, Vec<u8>)> {
+        let (neighbour, challenge) = match ingress {
+            Ingress::Consumed => return None,
+            Ingress::Greeted(neighbour) => (neighbour, self.on_greeting(now, node, neighbour, from)),
+            Ingress::Heard(neighbour) => (neighbour, self.on_heard(now, node, neighbour, from)),
+        };
+        Some((neighbour, challenge?))
+    }
+
     /// `neighbour` has greeted from an address: that is confirmed if the address is known, else it is asked whether it
     /// is there, by the challenge that this gives, and until it answers nothing else is sent there. It is forgotten
     /// when too many others have greeted since.
-    pub(crate) fn on_greeting(
+    fn on_greeting(
         &mut self,
         now: Time,
         node: &mut Node,
@@ -123,13 +140,7 @@ impl AddressBook {
 
     /// A packet of `neighbour` has come, newer than all before it. If that is from another address than the one that is
     /// known, this gives the challenge that asks whether it is there now.
-    pub(crate) fn on_heard(
-        &mut self,
-        now: Time,
-        node: &mut Node,
-        neighbour: Adjacency,
-        from: Place,
-    ) -> Option<Vec<u8>> {
+    fn on_heard(&mut self, now: Time, node: &mut Node, neighbour: Adjacency, from: Place) -> Option<Vec<u8>> {
         if self.latest == Some((neighbour, from)) || self.fixed.contains_key(&neighbour.link) {
             return None;
         }
@@ -183,7 +194,6 @@ mod tests {
     use crate::config::Config;
     use crate::crypto::random::Randomness;
     use crate::keys::{Identity, encode_key};
-    use crate::node::Ingress;
     use crate::overlay::{InstanceId, Peer};
 
     /// A client without addresses and a relay with some.

@@ -31,7 +31,7 @@ use crate::addresses::{AddressBook, Slot};
 use crate::application::Application;
 use crate::crypto::random::Randomness;
 use crate::event::SessionId;
-use crate::node::{Ingress, Node};
+use crate::node::Node;
 use crate::overlay::{Adjacency, LinkId, Overlay, OverlayChange, Peer, Reach, Uplink};
 use crate::routes::job::Plan;
 use crate::run::{Run, Transmit};
@@ -297,14 +297,8 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         let (mut batch, mut challenges) = (None, Vec::new());
         data.receive(slot, |from, Received { ecn, noted, datagram, .. }| {
             let arrival = batch.get_or_insert_with(|| clock.batch()).arrival(noted).max(node.now());
-            let (whom, challenge) = match node.handle_marked_datagram(arrival, ecn, datagram) {
-                Ingress::Consumed => return,
-                Ingress::Greeted(neighbour) => {
-                    (neighbour, addresses.on_greeting(arrival, node, neighbour, from))
-                }
-                Ingress::Heard(neighbour) => (neighbour, addresses.on_heard(arrival, node, neighbour, from)),
-            };
-            if let Some(challenge) = challenge {
+            let ingress = node.handle_marked_datagram(arrival, ecn, datagram);
+            if let Some((whom, challenge)) = addresses.on_ingress(arrival, node, ingress, from) {
                 challenges.push((Transmit::unmarked(whom, challenge.len()), from, challenge));
             }
         });

@@ -76,12 +76,7 @@ impl Whereabouts {
         let end = self.ends.get(&(neighbour.peer.member, neighbour.link))?;
         let address = if now.since(end.since) < delay { end.before } else { end.address };
         let (from, book) = (Place { slot: SLOT, address }, &mut self.books[usize::from(node.member().0)]);
-        let challenge = match ingress {
-            Ingress::Greeted(_) => book.on_greeting(now, node, neighbour, from),
-            _ => book.on_heard(now, node, neighbour, from),
-        };
-        let is_there = end.address == address;
-        challenge.filter(|_| is_there).map(|challenge| (neighbour, challenge))
+        book.on_ingress(now, node, ingress, from).filter(|_| end.address == address)
     }
 
     /// A member has heard control messages, which may answer challenges.
