@@ -3,12 +3,14 @@
 //! Minimise t, so that no free arc carries more than t times its capacity and no settled one more than its share. A
 //! basis knows the price of each tight arc; a demand that finds a way of lower price than its own moves to it.
 
+mod first_paths;
 mod pivot;
 mod tight;
 
 use crate::matrix::arcs::Arcs;
 use crate::matrix::basis::Inverse;
 use crate::matrix::bounds::{Budgets, Ways};
+use first_paths::first_paths;
 use tight::OpenArcs;
 
 /// A way counts as cheaper only if it is so by this much, relative to the prices on it and on the way of now, and if
@@ -123,13 +125,6 @@ impl<'n> Simplex<'n> {
         demands: &[(u32, u32, f64)],
         budgets: Option<Budgets>,
     ) -> Result<Self, usize> {
-        let flow = |&(source, _, amount): &(u32, u32, f64)| Flow {
-            source,
-            amount,
-            key: Vec::new(),
-            key_flow: amount,
-            columns: Vec::new(),
-        };
         let mut by_target: Vec<(u32, std::ops::Range<usize>)> = Vec::new();
         for (index, &(_, target, _)) in demands.iter().enumerate() {
             match by_target.last_mut().filter(|(last, _)| *last == target) {
@@ -137,73 +132,39 @@ impl<'n> Simplex<'n> {
                 None => by_target.push((target, index..index + 1)),
             }
         }
+        let mut ways = Ways::new(arcs.nodes(), budgets);
+        let paths = first_paths(arcs, demands, &by_target, &mut ways)?;
+        let mut load = vec![0.0; arcs.len()];
+        for (path, (_, _, amount)) in paths.iter().zip(demands) {
+            path.iter().for_each(|&arc| load[arc as usize] += amount);
+        }
+        let flow = |(key, &(source, _, amount)): (Vec<u32>, &(u32, u32, f64))| Flow {
+            source,
+            amount,
+            key,
+            key_flow: amount,
+            columns: Vec::new(),
+        };
         let open = OpenArcs::all(arcs, by_target.len());
         let mut simplex = Self {
             arcs,
-            flows: demands.iter().map(flow).collect(),
+            flows: paths.into_iter().zip(demands).map(flow).collect(),
             by_target,
             basis: Basis::default(),
             row_of: vec![None; arcs.len()],
             settled: vec![None; arcs.len()],
-            load: vec![0.0; arcs.len()],
+            load,
             leeway: vec![0.0; arcs.len()],
             price: vec![0.0; arcs.len()],
             paid: 0.0,
             open,
-            ways: Ways::new(arcs.nodes(), budgets),
+            ways,
             count: Count::default(),
             since: 0,
             idle: 0,
         };
-        simplex.spread()?;
         simplex.loosen();
         Ok(simplex)
-    }
-
-    /// A first path for each demand: those of fewest arcs, then again some times around what is full.
-    fn spread(&mut self) -> Result<(), usize> {
-        const PASSES: usize = 8;
-        for pass in 0..PASSES {
-            let worst = self.largest_utilisation();
-            let lengths: Vec<f64> = (0..self.arcs.len() as u32)
-                .map(|arc| {
-                    let full = if pass == 0 { 0.0 } else { self.utilisation(arc) / worst };
-                    1e-3 + full.powi(8) / self.arcs.arc(arc).capacity
-                })
-                .collect();
-            for (target, range) in self.by_target.clone() {
-                let length = |arc: u32| Some(lengths[arc as usize]);
-                self.ways.search(self.arcs, target, range.clone(), length, |_| 1.0);
-                for index in range {
-                    self.respread(index, pass, &lengths)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Moves a demand to the shortest path of the tree, if it is shorter than its own by what its move would change.
-    fn respread(&mut self, index: usize, pass: usize, lengths: &[f64]) -> Result<(), usize> {
-        let (source, amount) = (self.flows[index].source, self.flows[index].amount);
-        let distance = self.ways.distance(index, source);
-        if distance.is_infinite() {
-            return Err(index);
-        }
-        let now: f64 = self.flows[index].key.iter().map(|&arc| lengths[arc as usize]).sum();
-        // From pass to pass fewer demands move, so that they do not all jump to and fro together.
-        let stays = !(index + pass).is_multiple_of(pass + 1);
-        if pass > 0 && (stays || distance > 0.9 * now) {
-            return Ok(());
-        }
-        let path = self.ways.path(self.arcs, index, source);
-        for &arc in &self.flows[index].key {
-            self.load[arc as usize] -= amount;
-        }
-        for &arc in &path {
-            self.load[arc as usize] += amount;
-        }
-        self.flows[index].key = path;
-        Ok(())
     }
 
     pub(super) fn utilisation(&self, arc: u32) -> f64 {
@@ -265,11 +226,13 @@ impl<'n> Simplex<'n> {
     }
 
     /// Takes the leeways back once all levels are known, if the routing of the same basis without them is one: with
-    /// leeways as small as these it nearly always is.
+    /// leeways as small as these it nearly always is. Where both have less than nothing on a path, by round-off, the
+    /// better one stays.
     pub(super) fn tighten(&mut self, level_of: impl Fn(u32) -> Option<f64>) {
         let before =
             (self.settled.clone(), self.leeway.clone(), self.basis.values.clone(), self.load.clone());
         let key_flows: Vec<f64> = self.flows.iter().map(|flow| flow.key_flow).collect();
+        let allowed = self.least_share().min(-NEGATIVE);
         self.leeway.fill(0.0);
         for (index, arc) in self.arcs.iter() {
             if let (limit @ Some(_), Some(level)) = (&mut self.settled[index as usize], level_of(index)) {
@@ -278,16 +241,21 @@ impl<'n> Simplex<'n> {
         }
         self.since = WORN;
         self.renew_if_worn(WORN);
-        let least = |flow: &Flow| {
-            let columns = flow.columns.iter().map(|&column| self.basis.values[column]);
-            columns.fold(flow.key_flow, f64::min)
-        };
-        if self.flows.iter().any(|flow| least(flow) < -NEGATIVE * flow.amount) {
+        if self.least_share() < allowed {
             (self.settled, self.leeway, self.basis.values, self.load) = before;
             for (flow, key_flow) in self.flows.iter_mut().zip(key_flows) {
                 flow.key_flow = key_flow;
             }
         }
+    }
+
+    /// The least share of its demand that any path carries; below 0 by round-off.
+    fn least_share(&self) -> f64 {
+        let least = |flow: &Flow| {
+            let columns = flow.columns.iter().map(|&column| self.basis.values[column]);
+            columns.fold(flow.key_flow, f64::min) / flow.amount
+        };
+        self.flows.iter().map(least).fold(f64::INFINITY, f64::min)
     }
 
     /// Begins a level: the level of before is given up, and sinks from where the free arcs are now.
