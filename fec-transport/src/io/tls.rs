@@ -110,8 +110,7 @@ impl PinnedKeys {
 
     /// The member at the other end of a connection that these keys let through.
     pub(super) fn member_at(&self, connection: &quinn::Connection) -> Option<MemberId> {
-        let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
-        self.read().get(chain.first()?.as_ref()).copied()
+        self.read().get(certificate(connection)?.as_ref()).copied()
     }
 
     fn check(&self, key: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Result<(), Error> {
@@ -287,9 +286,13 @@ fn server_config_with(
 
 /// The Ed25519 key of whoever is at the other end of a connection.
 pub(super) fn peer_key(connection: &quinn::Connection) -> Option<[u8; 32]> {
+    certificate(connection)?.last_chunk().copied()
+}
+
+/// What the peer of a connection has shown: its raw public key, in DER.
+fn certificate(connection: &quinn::Connection) -> Option<CertificateDer<'static>> {
     let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
-    let key: &[u8] = chain.first()?.as_ref();
-    key.last_chunk().copied()
+    chain.into_iter().next()
 }
 
 /// What a side of `version` offers, its own first.

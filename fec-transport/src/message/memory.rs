@@ -3,8 +3,8 @@
 //! Messengers that have joined an [`Exchange`] reach each other as `memory://NAME`. What one of them wants is put into
 //! the other one's inbox as it is, nothing is written as bytes, and a long message is copied once, from where it is to
 //! where it goes. Whoever puts something into an inbox has it taken out on its own thread, so a messenger goes on while
-//! its own threads do something else. A messenger may look itself up, too: servers and clients that share one reach each
-//! other so.
+//! its own threads do something else. A messenger may look itself up, too: servers and clients that share one reach
+//! each other so.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

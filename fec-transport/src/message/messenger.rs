@@ -326,12 +326,18 @@ impl Messenger {
     /// Asks for a link along the current route of a peer.
     pub(super) fn connect(&mut self, address: AddressId, outgoing: Outgoing) -> Option<LinkId> {
         let Route { module, place } = self.addresses.route(address)?.clone();
+        let link = self.new_link(address, module, outgoing);
+        self.modules[module].ask(Output::Connect { link, place });
+        Some(link)
+    }
+
+    /// The link to a peer from now on, over which `outgoing` goes once it is up.
+    pub(super) fn new_link(&mut self, address: AddressId, module: usize, outgoing: Outgoing) -> LinkId {
         self.last_link += 1;
         let link = LinkId(self.last_link);
         self.links.insert(link, Link::new(address, module, outgoing));
         self.addresses.set_link(address, Some(link));
-        self.modules[module].ask(Output::Connect { link, place });
-        Some(link)
+        link
     }
 
     // --- tests -------------------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ impl Room {
         sizes.into_iter().map(|size| vec![0; size]).collect()
     }
 
-    /// Memory that is somebody else's. It is written to until the [`Completion`](super::Completion) of the receive gives
-    /// it back, or the post that was given it fails.
+    /// Memory that is somebody else's. It is written to until the [`Completion`](super::Completion) of the receive
+    /// gives it back, or the post that was given it fails.
     pub fn lent(pieces: impl IntoIterator<Item = Lent>) -> Room {
         Room::new(pieces.into_iter().map(Piece::Lent).collect())
     }

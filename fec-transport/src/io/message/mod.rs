@@ -34,6 +34,7 @@
 mod bell;
 mod quic;
 mod sessions;
+mod task_thread;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -1,14 +1,13 @@
 //! The thread that carries messages over QUIC connections: the module `quic`.
 //!
-//! Whoever dials opens one bidirectional stream for the frames of both sides. The bytes of each large message travel on a
-//! bidirectional stream of their own; its receiver answers one byte when it has all of them.
+//! Whoever dials opens one bidirectional stream for the frames of both sides. The bytes of each large message travel on
+//! a bidirectional stream of their own; its receiver answers one byte when it has all of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +21,7 @@ use tokio::time::timeout;
 
 use super::StartError;
 use super::bell::Bell;
+use super::task_thread::TaskThread;
 use crate::io::endpoint::random;
 use crate::io::tls::{PinnedKeys, SERVER_NAME, client_config_for, peer_key, server_config_for};
 use crate::keys::{Identity, encode_key};
@@ -61,7 +61,7 @@ pub struct QuicConfig {
 pub(super) struct QuicThread {
     module: usize,
     wanted: Arc<Notify>,
-    thread: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    thread: TaskThread,
 }
 
 struct Carrier {
@@ -130,17 +130,9 @@ impl QuicThread {
             instance: random()?,
             ways: Mutex::default(),
         });
-        let (stop, stopped) = oneshot::channel();
-        let (tell, started) = mpsc::channel();
-        let run = move || {
-            let _ = tell.send(());
-            runtime.block_on(carrier.run(stopped));
-        };
-        let thread = std::thread::Builder::new().name("messages (quic)".to_owned()).spawn(run);
-        let thread = thread.map_err(StartError::Thread)?;
-        // It cannot end before it has told.
-        let _ = started.recv();
-        Ok(QuicThread { module, wanted, thread: Mutex::new(Some((stop, thread))) })
+        let run = move |stopped| runtime.block_on(carrier.run(stopped));
+        let thread = TaskThread::start("messages (quic)", run).map_err(StartError::Thread)?;
+        Ok(QuicThread { module, wanted, thread })
     }
 
     /// Has carried what was posted.
@@ -152,12 +144,7 @@ impl QuicThread {
 
     /// Ends all connections, and waits for the farewells to be out.
     pub(super) fn shutdown(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((stop, thread)) = thread {
-            drop(stop);
-            // A panic of the thread was shown when it happened.
-            let _ = thread.join();
-        }
+        self.thread.end();
     }
 }
 
@@ -340,8 +327,9 @@ impl Carrier {
         let reason = loop {
             match receive.read_chunk(usize::MAX, true).await {
                 Ok(Some(chunk)) => {
-                    if let Err(reason) = self.take_frames(link, &mut reader, chunk.bytes) {
-                        break format!("the peer broke the protocol of messages: {reason}");
+                    let result = self.messenger.lock().handle_frames(link, &mut reader, chunk.bytes);
+                    if let Err(breach) = result {
+                        break format!("the peer broke the protocol of messages: {breach}");
                     }
                     self.tell();
                 }
@@ -352,15 +340,6 @@ impl Carrier {
             }
         };
         self.lose(link, &reason);
-    }
-
-    fn take_frames(&self, link: LinkId, reader: &mut FrameReader, bytes: Bytes) -> Result<(), String> {
-        let mut messenger = self.messenger.lock();
-        reader.push(bytes);
-        while let Some((frame, taken)) = reader.next().map_err(|error| error.to_string())? {
-            messenger.handle_frame(link, frame, taken).map_err(|error| error.to_string())?;
-        }
-        Ok(())
     }
 
     async fn accept_bulks(self: Arc<Carrier>, link: LinkId, connection: Connection) {

@@ -1,13 +1,13 @@
 //! The thread on which a member's process carries messages over its sessions.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::JoinHandle;
+use std::sync::{Arc, mpsc};
 
 use tokio::sync::oneshot;
 
 use super::StartError;
 use super::bell::Bell;
+use super::task_thread::TaskThread;
 use crate::io::endpoint::{Endpoint, EndpointConfig, Handle};
 use crate::message::Shared;
 use crate::message::fec::{Carry, MessageApplication};
@@ -16,7 +16,7 @@ use crate::message::fec::{Carry, MessageApplication};
 pub(super) struct Sessions {
     handle: Handle<MessageApplication>,
     module: usize,
-    thread: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    thread: TaskThread,
 }
 
 impl Sessions {
@@ -33,9 +33,8 @@ impl Sessions {
         let runtime = runtime.map_err(StartError::Thread)?;
         let application = MessageApplication::new(messenger);
         let (module, bell) = (application.module(), Arc::clone(bell));
-        let (stop, stopped) = oneshot::channel();
         let (tell, started) = mpsc::channel();
-        let run = move || {
+        let run = move |stopped: oneshot::Receiver<()>| {
             runtime.block_on(async {
                 match Endpoint::start(endpoint, application, move |_| bell.ring()).await {
                     Ok(endpoint) => {
@@ -48,11 +47,10 @@ impl Sessions {
                 }
             });
         };
-        let thread = std::thread::Builder::new().name("messages".to_owned()).spawn(run);
-        let thread = thread.map_err(StartError::Thread)?;
+        let thread = TaskThread::start("messages", run).map_err(StartError::Thread)?;
         let ended = || StartError::Thread(std::io::Error::other("it has ended"));
         let handle = started.recv().map_err(|_| ended())??;
-        Ok(Sessions { handle, module, thread: Mutex::new(Some((stop, thread))) })
+        Ok(Sessions { handle, module, thread })
     }
 
     /// Has carried what was posted.
@@ -65,12 +63,7 @@ impl Sessions {
 
     /// Ends the process, and waits for it.
     pub(super) fn shutdown(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((stop, thread)) = thread {
-            drop(stop);
-            // A panic of the thread was shown when it happened.
-            let _ = thread.join();
-        }
+        self.thread.end();
     }
 }
 

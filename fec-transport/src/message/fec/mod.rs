@@ -1,8 +1,8 @@
 //! Messages over sessions: the module `fec`.
 //!
-//! A peer is `fec://MEMBER`. Whoever opens the session opens one interactive stream on it, whose two directions carry the
-//! frames of both sides; the bytes of each large message travel on a stream of their own, once they were granted, and
-//! go to their place in whatever order they arrive. The receiver ends that stream when it has all of them.
+//! A peer is `fec://MEMBER`. Whoever opens the session opens one interactive stream on it, whose two directions carry
+//! the frames of both sides; the bytes of each large message travel on a stream of their own, once they were granted,
+//! and go to their place in whatever order they arrive. The receiver ends that stream when it has all of them.
 //!
 //! [`MessageApplication`] is what runs on a node: in production `io::message` drives it, in tests `sim::World`.
 
@@ -217,11 +217,11 @@ impl MessageApplication {
         match self.streams.get(stream) {
             Some(Use::Frames(link, reader)) => {
                 let link = *link;
-                let result = read_frames(now, node, stream, reader, |frame, taken| {
-                    self.messenger.lock().handle_frame(link, frame, taken)
-                });
-                if let Err(breach) = result {
-                    self.lose(now, node, link, &format!("the peer broke the protocol of messages: {breach}"));
+                while let Ok(Read::Data { bytes, .. }) = node.read(now, stream, usize::MAX) {
+                    let result = self.messenger.lock().handle_frames(link, reader, bytes);
+                    if let Err(breach) = result {
+                        return self.lose(now, node, link, &breach_text(&breach));
+                    }
                 }
             }
             Some(Use::Receiving(link, message)) => {
@@ -260,8 +260,7 @@ impl MessageApplication {
                     let offset = streams::offset_in_message(offset);
                     let result = self.messenger.lock().handle_bulk(link, message, offset, &bytes);
                     if let Err(breach) = result {
-                        let reason = format!("the peer broke the protocol of messages: {breach}");
-                        return self.lose(now, node, link, &reason);
+                        return self.lose(now, node, link, &breach_text(&breach));
                     }
                 }
                 Ok(Read::Finished) => {
@@ -309,23 +308,9 @@ impl MessageApplication {
     }
 }
 
-/// Takes the frames that have come.
-fn read_frames(
-    now: Time,
-    node: &mut Node,
-    stream: StreamId,
-    reader: &mut FrameReader,
-    mut take: impl FnMut(crate::wire::message::Frame, u32) -> Result<(), Breach>,
-) -> Result<(), Breach> {
-    while let Ok(Read::Data { bytes, .. }) = node.read(now, stream, usize::MAX) {
-        reader.push(bytes);
-        while let Some((frame, taken)) =
-            reader.next().map_err(|error| Breach::Malformed(error.to_string()))?
-        {
-            take(frame, taken)?;
-        }
-    }
-    Ok(())
+/// Why a link is closed whose peer does not keep to the rules.
+fn breach_text(breach: &Breach) -> String {
+    format!("the peer broke the protocol of messages: {breach}")
 }
 
 impl Application for MessageApplication {

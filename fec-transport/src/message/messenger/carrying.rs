@@ -1,5 +1,7 @@
 //! The messenger: what those do who carry its messages.
 
+use bytes::Bytes;
+
 use super::Messenger;
 use crate::message::budget::{Held, charge};
 use crate::message::incoming::{Breach, Incoming, Offer};
@@ -8,7 +10,7 @@ use crate::message::matching::{Arrival, Pairing};
 use crate::message::module::Output;
 use crate::message::operation::{AddressId, OperationError, OperationId, Tag, Unexpected};
 use crate::message::outgoing::{Departure, Outgoing};
-use crate::wire::message::{Frame, Kind, Refusal};
+use crate::wire::message::{Frame, FrameReader, Kind, Refusal};
 
 impl Messenger {
     // --- what is wanted of a module ----------------------------------------------------------------------------
@@ -49,8 +51,8 @@ impl Messenger {
     // --- how links come and go ---------------------------------------------------------------------------------
 
     /// Somebody has come over a module from that place; gives the link, which is the one that there is if it was being
-    /// opened from here at the same time. `is_new` says whether it is another process than the one that was there before:
-    /// what that one may not have had is of no interest to this one.
+    /// opened from here at the same time. `is_new` says whether it is another process than the one that was there
+    /// before: what that one may not have had is of no interest to this one.
     ///
     /// # Errors
     /// If there is no memory left for what the peer may send.
@@ -68,13 +70,7 @@ impl Messenger {
             Some(link) if self.links[&link].module() == module => link,
             // It was tried over another module. That one may still come up, and is told to stop.
             Some(other) => self.move_link(other, module),
-            None => {
-                self.last_link += 1;
-                let link = LinkId(self.last_link);
-                self.links.insert(link, Link::new(address, module, Outgoing::new()));
-                self.addresses.set_link(address, Some(link));
-                link
-            }
+            None => self.new_link(address, module, Outgoing::new()),
         };
         self.link_up(id)?;
         Ok(id)
@@ -102,12 +98,7 @@ impl Messenger {
     fn move_link(&mut self, old: LinkId, module: usize) -> LinkId {
         let Some(link) = self.links.remove(&old) else { return old };
         self.modules[link.module()].ask(Output::Disconnect { link: old });
-        let address = link.address();
-        self.last_link += 1;
-        let id = LinkId(self.last_link);
-        self.links.insert(id, Link::new(address, module, link.into_halves().0));
-        self.addresses.set_link(address, Some(id));
-        id
+        self.new_link(link.address(), module, link.into_halves().0)
     }
 
     /// A link is there.
@@ -199,6 +190,25 @@ impl Messenger {
 
     // --- what comes --------------------------------------------------------------------------------------------
 
+    /// The peer sends `bytes`, which are the next ones for `reader`.
+    ///
+    /// # Errors
+    /// [`Breach`] if they are no frames, or if it must not say what they say; the carrier closes the link.
+    pub(crate) fn handle_frames(
+        &mut self,
+        id: LinkId,
+        reader: &mut FrameReader,
+        bytes: Bytes,
+    ) -> Result<(), Breach> {
+        reader.push(bytes);
+        while let Some((frame, taken)) =
+            reader.next().map_err(|error| Breach::Malformed(error.to_string()))?
+        {
+            self.handle_frame(id, frame, taken)?;
+        }
+        Ok(())
+    }
+
     /// The peer says something, and how many messages it has taken.
     ///
     /// # Errors
@@ -237,7 +247,7 @@ impl Messenger {
         Ok(Held { link: id, holder, kind, charge })
     }
 
-    fn arrive(&mut self, id: LinkId, tag: Tag, bytes: bytes::Bytes, held: Held) {
+    fn arrive(&mut self, id: LinkId, tag: Tag, bytes: Bytes, held: Held) {
         let from = self.links[&id].address();
         if held.kind == Kind::Unexpected {
             self.arrived += 1;
