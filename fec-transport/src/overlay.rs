@@ -11,6 +11,7 @@ mod link;
 mod route;
 mod signature;
 mod succession;
+mod title;
 
 use file::{File, syntax_error};
 
@@ -20,6 +21,7 @@ pub use link::{Link, Reach, Uplink};
 pub use route::{Route, RouteLink};
 pub use signature::{OperatorKey, SignatureError, sign};
 pub use succession::{OverlayChange, SuccessionError};
+pub use title::{link_title, route_title};
 
 /// A member's position in the overlay file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -237,7 +239,7 @@ impl Overlay {
     /// The two ends of a link, and its name if it has one, for people.
     pub fn link_title(&self, id: LinkId) -> String {
         let link = self.link(id);
-        title(&self.name(link.a), &self.name(link.b), &link.name)
+        link_title(&self.name(link.a), &self.name(link.b), &link.name)
     }
 
     /// The route over these members by the first link that joins each to the next; none if one of them is missing.
@@ -277,23 +279,6 @@ impl Overlay {
         links.iter().map(|link| self.link(*link).name.as_str()).collect()
     }
 
-    /// A route as people read it: the members' names, and between two of them the name of the link if it has one.
-    ///
-    /// The result looks like `laptop – r1 – io1`, or `laptop –(lte)– io1`.
-    pub fn describe(&self, members: &[MemberId], links: &[LinkId]) -> String {
-        let names = self.link_names(links);
-        let mut text = String::new();
-        for (place, member) in members.iter().enumerate() {
-            text += &match place.checked_sub(1).and_then(|before| names.get(before)) {
-                None if place == 0 => String::new(),
-                None | Some(&"") => " – ".to_owned(),
-                Some(name) => format!(" –({name})– "),
-            };
-            text += &self.name(*member);
-        }
-        text
-    }
-
     /// The member that opens the control connection of a link: the end without a control address, else the one listed
     /// first.
     pub fn dialler(&self, link: LinkId) -> MemberId {
@@ -314,8 +299,9 @@ impl Overlay {
 
     /// The overlay as `newer` has it, for a process that runs with this one.
     ///
-    /// A member with the same name and keys keeps its number, and so does a link of the same name between the same members; numbers
-    /// of others are not given to anybody else, so that nothing that still holds one can mean a stranger by it.
+    /// A member with the same name and keys keeps its number, and so does a link of the same name between the same
+    /// members; numbers of others are not given to anybody else, so that nothing that still holds one can mean a
+    /// stranger by it.
     ///
     /// # Errors
     /// [`SuccessionError`] if the serial has not risen, or the numbers are used up.
@@ -339,11 +325,6 @@ impl Overlay {
 
 /// Positions of members and links are 16-bit.
 const MAX_ENTRIES: usize = u16::MAX as usize;
-
-/// A link as people read it.
-fn title(a: &str, b: &str, name: &str) -> String {
-    if name.is_empty() { format!("{a} – {b}") } else { format!("{a} – {b} ({name})") }
-}
 
 fn ends(one: MemberId, other: MemberId) -> (MemberId, MemberId) {
     (one.min(other), one.max(other))
@@ -420,7 +401,6 @@ mod tests {
             [overlay.link_title(dsl), overlay.link_title(LinkId(2))],
             ["client – io1 (dsl)", "client – r1"]
         );
-        assert_eq!(overlay.describe(&[client, io1], &[lte]), "client –(lte)– io1");
         let over = |links: &[LinkId]| Route::new(vec![client, io1], links.to_vec());
         assert!(overlay.allows_route(&over(&[dsl])) && !overlay.allows_route(&over(&[LinkId(2)])));
         let without = text.replace("name = \"lte\"\n", "") + "\n";

@@ -1,22 +1,18 @@
 //! The file that `BMI_CONFIG` names: which member of which overlay the process is.
 
-use std::fs::{self, File};
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+use std::{fmt, fs};
 
+use fec_transport::io::files::{About as _, Credentials, Credited};
 use fec_transport::keys::Identity;
-use fec_transport::overlay::{OperatorKey, Overlay};
+use fec_transport::overlay::Overlay;
 use toml::Table;
 
 use crate::error::{Code, Failure, Outcome};
 
 /// The environment variable that names the file.
 const VARIABLE: &str = "BMI_CONFIG";
-
-/// More than a key file ever has: 44 characters of base64, and what an editor may add.
-const MOST_OF_A_KEY: u64 = 256;
 
 /// A member of an overlay.
 pub struct Membership {
@@ -51,73 +47,31 @@ impl Membership {
     /// A member's config file has more than is looked at here: what its I/O node serves, for instance.
     fn read(path: &Path) -> Outcome<Membership> {
         let place = format!("config file {}", path.display());
-        let file: Table = text(path, &place)?.parse().map_err(|error| bad(&place, error))?;
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let text = fs::read_to_string(path).about(&place).map_err(refused)?;
+        let file: Table = text.parse().about(&place).map_err(refused)?;
         let field = |name| {
             let value = file.get(name).and_then(|value| value.as_str());
-            value.ok_or_else(|| bad(&place, format!("`{name}` is missing, or no text")))
+            value.ok_or_else(|| refused(format!("{place}: `{name}` is missing, or no text")))
         };
         let operator = file.contains_key("operator").then(|| field("operator")).transpose()?;
-        let operator = operator.map(OperatorKey::from_text).transpose();
-        let operator = operator.map_err(|error| bad(&format!("{place}: operator"), error))?;
-        let overlay = read_overlay(&folder.join(field("overlay")?), operator)?;
-        let identity = read_key(&folder.join(field("key")?))?;
-        let member = field("member")?.to_owned();
-        let entry = overlay.find(&member).map(|id| overlay.member(id).keys);
-        match entry {
-            None => Err(bad(&place, format!("the overlay has no member \"{member}\""))),
-            Some(keys) if keys != identity.public() => {
-                Err(bad(&place, format!("the key is not that of the member \"{member}\"")))
-            }
-            Some(_) => Ok(Membership { overlay: Arc::new(overlay), identity, member }),
-        }
+        let (overlay, key, member) =
+            (Path::new(field("overlay")?), Path::new(field("key")?), field("member")?);
+        let credentials = Credentials { config: path, overlay, member, key, operator };
+        let Credited { overlay, identity, .. } = credentials.read().map_err(refused)?;
+        Ok(Membership { overlay: Arc::new(overlay), identity, member: member.to_owned() })
     }
 }
 
-fn read_overlay(path: &Path, operator: Option<OperatorKey>) -> Outcome<Overlay> {
-    let place = format!("overlay file {}", path.display());
-    let overlay = text(path, &place)?;
-    if let Some(operator) = operator {
-        let mut signature = path.as_os_str().to_owned();
-        signature.push(".sig");
-        let place = format!("signature {}", signature.display());
-        let signature = text(&PathBuf::from(signature), &place)?;
-        operator.check(overlay.as_bytes(), &signature).map_err(|error| bad(&place, error))?;
-    }
-    Overlay::parse(&overlay).map_err(|error| bad(&place, error))
-}
-
-/// Refuses a key that others can read, too.
-fn read_key(path: &Path) -> Outcome<Identity> {
-    let place = format!("key file {}", path.display());
-    let open = || {
-        let file = File::open(path)?;
-        // The open file is asked and not the path, which may lead elsewhere a moment later.
-        let mode = file.metadata()?.permissions().mode() & 0o777;
-        let mut text = String::new();
-        file.take(MOST_OF_A_KEY).read_to_string(&mut text)?;
-        Ok::<_, std::io::Error>((mode, text))
-    };
-    let (mode, text) = open().map_err(|error| bad(&place, error))?;
-    if mode & 0o077 != 0 {
-        return Err(bad(&place, format!("it has mode {mode:04o}; it is a secret and must have 0600")));
-    }
-    Identity::from_text(&text).map_err(|error| bad(&place, error))
-}
-
-fn text(path: &Path, place: &str) -> Outcome<String> {
-    fs::read_to_string(path).map_err(|error| bad(place, error))
-}
-
-fn bad(place: &str, reason: impl std::fmt::Display) -> Failure {
-    Failure::new(Code::EDEVINIT, format!("{place}: {reason}"))
+fn refused(reason: impl fmt::Display) -> Failure {
+    Failure::new(Code::EDEVINIT, reason.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use fec_transport::keys::encode_key;
-    use fec_transport::overlay::sign;
+    use fec_transport::overlay::{OperatorKey, sign};
+    use std::os::unix::fs::PermissionsExt as _;
 
     /// A folder with the files of the member "me".
     fn folder() -> tempfile::TempDir {

@@ -27,6 +27,8 @@ mod data_plane;
 mod driver;
 mod drop_log;
 mod endpoint;
+#[cfg(unix)]
+pub mod files;
 pub mod message;
 mod outbox;
 mod send_thread;

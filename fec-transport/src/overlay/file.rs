@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
     Link, LinkId, MAX_ENTRIES, Member, MemberId, Overlay, Reach, RelayFor, Site, Uplink, ends, link_id,
-    member_id, title,
+    link_title, member_id,
 };
 use crate::keys::{PublicKeys, decode_key};
 use crate::limits::MAX_NAME;
@@ -242,7 +242,7 @@ impl Overlay {
     }
 
     fn link_from(&self, entry: LinkEntry) -> Result<Link, OverlayError> {
-        let title = title(&entry.a, &entry.b, &entry.name);
+        let title = link_title(&entry.a, &entry.b, &entry.name);
         let place = format!("link {title}");
         let (a, b) = (self.resolve(&place, &entry.a)?, self.resolve(&place, &entry.b)?);
         if a == b {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fec_transport::keys::encode_key;
 use fec_transport::overlay::OperatorKey;
 
-use sfio_remote::io::membership::key_file;
+use fec_transport::io::files::key_file;
 
 use program::output;
 use serde_json::json;

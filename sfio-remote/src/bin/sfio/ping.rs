@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::value_parser;
-use fec_transport::overlay::MemberId;
+use fec_transport::overlay::{MemberId, route_title};
 use fec_transport::{PathState, PathStatus};
 use sfio_remote::client::OperationError;
 use sfio_remote::io::FileError;
@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::client::{Identification, Session, failure, milliseconds};
 use crate::exit::{Exit, Failure, OrFail as _};
-use crate::operations::route_text;
 
 /// Between requests, so that each tells of another moment.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -117,7 +116,7 @@ impl PathReport {
     }
 
     fn text(&self) -> String {
-        let route = route_text(&self.route, &self.links);
+        let route = route_title(&self.route, &self.links);
         let share = self.status.planned_share * 100.0;
         match self.status.state {
             PathState::Unconfirmed => format!("{route}: no answer yet, share {share:.0} %"),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use console::{Term, truncate_str};
+use fec_transport::overlay::route_title;
 use program::output::{self, Results};
 use sfio_remote::io::membership::admin_socket;
 
@@ -341,7 +342,7 @@ fn path(path: &operations::Path, columns: usize) -> Vec<String> {
         path.loss * 100.0,
         shares,
     );
-    let (route, beside) = (operations::route_text(&path.route, &path.links), "  ");
+    let (route, beside) = (route_title(&path.route, &path.links), "  ");
     match numbers.chars().count() + beside.len() + route.chars().count() <= columns {
         true => vec![numbers + beside + &route],
         false => vec![numbers, format!("       {route}")],

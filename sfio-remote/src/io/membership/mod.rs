@@ -22,15 +22,11 @@
 //! backup = "200GiB"
 //! "*" = "10GiB"            # each other member
 //!
-//! [limits]                 # bounds on memory and tables: those of fec_transport::config::Limits, which has the defaults
-//! sessions = 256
-//! [policing]               # how much others may ask of this member: those of fec_transport::config::Policing
-//! set_ups_per_originator = 256
-//! [io_node]                # what all clients of an I/O node share; these are the defaults
-//! memory = "64MiB"
-//! requests = "16MiB"
-//! transfers_per_member = 512
-//! disk_operations = 8
+//! [limits]                 # bounds on memory and tables: those of fec_transport::config::Limits, which has the
+//! defaults sessions = 256 [policing]               # how much others may ask of this member: those of
+//! fec_transport::config::Policing set_ups_per_originator = 256 [io_node]                # what all clients of an I/O
+//! node share; these are the defaults memory = "64MiB" requests = "16MiB" transfers_per_member = 512 disk_operations =
+//! 8
 //!
 //! [trace]                  # what is done with files is written down there (docs/traces.md); by default it is not
 //! file = "trace.jsonl.zst"
@@ -38,8 +34,6 @@
 //!
 //! Paths are relative to the config file, so that a folder with everything in it can be moved.
 
-mod error;
-pub mod key_file;
 mod limits;
 mod toml_file;
 
@@ -50,8 +44,9 @@ use std::time::Duration;
 
 use fec_transport::config::{Limits, Liveness, Policing};
 use fec_transport::io::EndpointConfig;
-use fec_transport::keys::{Identity, PublicKeys, encode_key};
-use fec_transport::overlay::{MemberId, OperatorKey, Overlay};
+use fec_transport::io::files::{Credentials, Credited, FileError, OverlaySource};
+use fec_transport::keys::Identity;
+use fec_transport::overlay::{MemberId, Overlay};
 use serde::Deserialize;
 
 use super::Quotas;
@@ -59,11 +54,8 @@ use crate::distribution::StripeUnit;
 use crate::io_node::{AccessRules, IoNodeConfig, Right, Rights};
 use crate::name::SubfilePath;
 
-pub use error::ConfigError;
 pub use limits::MemberLimits;
 pub use toml_file::read as read_toml;
-
-use error::About as _;
 
 /// The admin socket, beside the config file, unless that names another place.
 const ADMIN_SOCKET: &str = "admin.sock";
@@ -99,45 +91,11 @@ pub struct Membership {
     pub trace: Option<PathBuf>,
 }
 
-/// Where a member's overlay file comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OverlaySource {
-    /// The file.
-    pub path: PathBuf,
-    /// Whose signature it must bear, in a file of the same name with `.sig` behind; none if any file will do.
-    pub operator: Option<OperatorKey>,
-}
-
-impl OverlaySource {
-    /// Reads the file as it is now and checks the signature.
-    ///
-    /// # Errors
-    /// If it cannot be read, is not the operator's, or is no overlay file.
-    pub fn read(&self) -> Result<Overlay, ConfigError> {
-        let place = format!("overlay file {}", self.path.display());
-        let text = std::fs::read_to_string(&self.path).about(&place)?;
-        if let Some(operator) = self.operator {
-            let file = signature_file(&self.path);
-            let place = format!("signature {}", file.display());
-            let signature = std::fs::read_to_string(&file).about(&place)?;
-            operator.check(text.as_bytes(), &signature).about(place)?;
-        }
-        Overlay::parse(&text).about(place)
-    }
-}
-
-/// Where the signature of an overlay file is.
-pub fn signature_file(overlay: &Path) -> PathBuf {
-    let mut name = overlay.as_os_str().to_owned();
-    name.push(".sig");
-    PathBuf::from(name)
-}
-
 /// The admin socket of the member whose config file this is.
 ///
 /// # Errors
 /// If it is no config file.
-pub fn admin_socket(config: &Path) -> Result<PathBuf, ConfigError> {
+pub fn admin_socket(config: &Path) -> Result<PathBuf, FileError> {
     let file: File = toml_file::read("config file", config)?;
     Ok(file.admin_beside(config))
 }
@@ -228,33 +186,20 @@ impl File {
 
 impl Membership {
     /// Reads a config file and the files that it names, and checks that they fit together.
-    pub fn load(path: &Path) -> Result<Membership, ConfigError> {
+    pub fn load(path: &Path) -> Result<Membership, FileError> {
         let file: File = toml_file::read("config file", path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let overlay_file = folder.join(&file.overlay);
-        let operator = file.operator.as_deref().map(OperatorKey::from_text).transpose();
-        let operator = operator.about(format!("config file {}: operator", path.display()))?;
-        let source = OverlaySource { path: overlay_file.clone(), operator };
-        let overlay = source.read()?;
         let admin = file.admin_beside(path);
-        let member = overlay.find(&file.member).ok_or_else(|| {
-            let names: Vec<&str> = overlay.members().iter().map(|member| member.name.as_str()).collect();
-            let (path, listed) = (path.display(), overlay_file.display());
-            let message = format!(
-                "config file {path}: {listed} has no member \"{}\" (members: {})",
-                file.member,
-                names.join(", ")
-            );
-            ConfigError::new(message)
-        })?;
-        let key = folder.join(&file.key);
-        let identity = key_file::read(&key)?;
-        let expected = overlay.member(member).keys;
-        if identity.public() != expected {
-            return Err(wrong_key(&key, &file.member, &overlay_file, identity.public(), expected));
-        }
+        let credentials = Credentials {
+            config: path,
+            overlay: &file.overlay,
+            member: &file.member,
+            key: &file.key,
+            operator: file.operator.as_deref(),
+        };
+        let Credited { overlay, member, identity, source } = credentials.read()?;
         let export = file.export.map(|export| folder.join(export));
-        let fault = |message| ConfigError::new(format!("config file {}: {message}", path.display()));
+        let fault = |message| FileError::new(format!("config file {}: {message}", path.display()));
         if export.is_some() && file.access.is_none() {
             return Err(fault(access_is_missing(&overlay, member)));
         }
@@ -286,8 +231,8 @@ impl Membership {
         EndpointConfig { config: self.limits.endpoint(), ..endpoint }
     }
 
-    /// Has sessions wait no longer than that in an outage, or no longer than until a peer counts as out of reach, if that
-    /// is more.
+    /// Has sessions wait no longer than that in an outage, or no longer than until a peer counts as out of reach, if
+    /// that is more.
     pub fn limit_patience(&mut self, limit: Duration) {
         let Liveness { session_silence, .. } = Liveness::default();
         self.limits.patience = self.limits.patience.min(limit.max(session_silence));
@@ -351,36 +296,13 @@ fn quotas(entries: &BTreeMap<String, String>, overlay: &Overlay) -> Result<Quota
     Ok(quotas)
 }
 
-/// Reads an overlay file.
-pub fn read_overlay(path: &Path) -> Result<Overlay, ConfigError> {
-    let place = format!("overlay file {}", path.display());
-    let text = std::fs::read_to_string(path).about(&place)?;
-    Overlay::parse(&text).about(place)
-}
-
-fn wrong_key(
-    key: &Path,
-    member: &str,
-    overlay: &Path,
-    found: PublicKeys,
-    expected: PublicKeys,
-) -> ConfigError {
-    let (what, found, expected) = if found.ed25519 == expected.ed25519 {
-        ("x25519", found.x25519, expected.x25519)
-    } else {
-        ("ed25519", found.ed25519, expected.ed25519)
-    };
-    let (key, overlay) = (key.display(), overlay.display());
-    let (found, expected) = (encode_key(&found), encode_key(&expected));
-    let message = format!(
-        "key file {key} is not the key of member \"{member}\": its {what} is {found}, {overlay} lists {expected}"
-    );
-    ConfigError::new(message)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::write;
+
+    use fec_transport::io::files::{key_file, signature_file};
+    use fec_transport::keys::encode_key;
+    use fec_transport::overlay::OperatorKey;
 
     use super::*;
 

@@ -2,17 +2,16 @@
 
 use std::path::Path;
 
+use fec_transport::io::files::{About as _, FileError};
 use serde::de::DeserializeOwned;
 
-use super::error::{About as _, ConfigError};
-
 /// Reads the file at `path`; `what` it is begins every complaint.
-pub fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, ConfigError> {
+pub fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, FileError> {
     let place = format!("{what} {}", path.display());
     let text = std::fs::read_to_string(path).about(&place)?;
     toml::from_str(&text).map_err(|error| {
         let message = format!("{place}, line {}: {}", line(&text, &error), error.message());
-        ConfigError::new(message)
+        FileError::new(message)
     })
 }
 

@@ -114,7 +114,8 @@ mod tests {
             let links = links.iter().map(|link| (*link).to_owned()).collect::<Vec<_>>();
             ((SessionId(1), PathId(number)), links)
         };
-        let paths = [path(1, &["c–r", "r–x"]), path(2, &["c–r", "r–y"]), path(3, &["c–s", "s–x"])];
+        let paths =
+            [path(1, &["c – r", "r – x"]), path(2, &["c – r", "r – y"]), path(3, &["c – s", "s – x"])];
         let sample = |counts: [u64; 3]| Sample {
             taken: Instant::now(),
             symbols: paths
@@ -124,7 +125,7 @@ mod tests {
                 .collect(),
         };
         let samples = VecDeque::from([sample([100, 0, 500]), sample([130, 30, 540])]);
-        assert_eq!(busiest(&samples), Some(("c–r".to_owned(), 0.6)));
+        assert_eq!(busiest(&samples), Some(("c – r".to_owned(), 0.6)));
         assert_eq!(busiest(&VecDeque::from([sample([1, 1, 1])])), None);
     }
 }

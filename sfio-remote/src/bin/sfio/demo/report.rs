@@ -4,12 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use fec_transport::PathStatus;
-use fec_transport::overlay::Overlay;
+use fec_transport::overlay::{Overlay, route_title};
 use program::Table;
 use serde::Serialize;
-
-use super::scene::link_name;
-use crate::operations;
 
 /// A replication that is over sooner says little about the links: half of its first two seconds goes into its start.
 const SHORT_SECONDS: f64 = 5.0;
@@ -75,30 +72,27 @@ pub(crate) struct KillReport {
 pub(crate) fn path_reports(overlay: &Overlay, io_node: &str, paths: &[PathStatus]) -> Vec<PathReport> {
     let symbols = |path: &PathStatus| path.counters.source_symbols + path.counters.repair_symbols;
     let all: u64 = paths.iter().map(symbols).sum();
-    let row = |path: &PathStatus| PathReport {
-        io_node: io_node.to_owned(),
-        route: members_of(overlay, path),
-        links: links_of(overlay, path),
-        route_text: operations::route_text(&members_of(overlay, path), &overlay.link_names(&path.links)),
-        planned_share: path.planned_share,
-        actual_share: symbols(path) as f64 / all.max(1) as f64,
-        loss: path.counters.packets_lost as f64 / path.counters.packets_sent.max(1) as f64,
-        symbols: symbols(path),
-        repair_symbols: path.counters.repair_symbols,
-        deaths: path.counters.deaths,
+    let row = |path: &PathStatus| {
+        let route: Vec<String> = path.route.iter().map(|member| overlay.name(*member)).collect();
+        PathReport {
+            io_node: io_node.to_owned(),
+            route_text: route_title(&route, &overlay.link_names(&path.links)),
+            route,
+            links: links_of(overlay, path),
+            planned_share: path.planned_share,
+            actual_share: symbols(path) as f64 / all.max(1) as f64,
+            loss: path.counters.packets_lost as f64 / path.counters.packets_sent.max(1) as f64,
+            symbols: symbols(path),
+            repair_symbols: path.counters.repair_symbols,
+            deaths: path.counters.deaths,
+        }
     };
     paths.iter().map(row).collect()
 }
 
-fn members_of(overlay: &Overlay, path: &PathStatus) -> Vec<String> {
-    path.route.iter().map(|member| overlay.name(*member)).collect()
-}
-
-/// The links of a path, by name.
+/// The links of a path, for people.
 pub(crate) fn links_of(overlay: &Overlay, path: &PathStatus) -> Vec<String> {
-    let names = overlay.link_names(&path.links);
-    let ends = path.route.windows(2).zip(names);
-    ends.map(|(ends, name)| link_name(&overlay.name(ends[0]), &overlay.name(ends[1]), name)).collect()
+    path.links.iter().map(|link| overlay.link_title(*link)).collect()
 }
 
 impl Report {
@@ -186,7 +180,7 @@ mod tests {
         let path = PathReport {
             io_node: "io1".into(),
             route: vec!["client".into(), "r1".into(), "io1".into()],
-            links: vec!["client–r1".into(), "r1–io1".into()],
+            links: vec!["client – r1".into(), "r1 – io1".into()],
             route_text: "client – r1 – io1".into(),
             planned_share: 0.5,
             actual_share: 0.4,
@@ -195,7 +189,7 @@ mod tests {
             repair_symbols: 7,
             deaths: 1,
         };
-        let kill = KillReport { link: "client–r1".into(), share: 0.31, longest_gap_ms: 120.0 };
+        let kill = KillReport { link: "client – r1".into(), share: 0.31, longest_gap_ms: 120.0 };
         let mut report = Report {
             ok: true,
             files: 3,
@@ -215,7 +209,7 @@ mod tests {
             "3 files, 1.00 MiB",
             "50 % of the 8.0 Mbit/s",
             "client – r1 – io1",
-            "killed client–r1",
+            "killed client – r1",
             "31 %",
             "120 ms",
             "of so short a time",

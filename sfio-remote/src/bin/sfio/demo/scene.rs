@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use fec_transport::overlay::link_title;
 use netsim::{LinkModel, Probability, Rate};
 use serde::Deserialize;
 
@@ -117,7 +118,7 @@ impl Scene {
 impl SceneLink {
     /// What it is called in reports.
     pub(crate) fn title(&self) -> String {
-        link_name(&self.a, &self.b, &self.name)
+        link_title(&self.a, &self.b, &self.name)
     }
 
     fn joins(&self, one: &str, other: &str) -> bool {
@@ -136,11 +137,6 @@ impl SceneLink {
         let delay = Duration::from_secs_f64(self.delay_ms / 1e3);
         Ok(LinkModel::new(rate, delay).with_loss(loss).with_queue_bytes(queue_bytes))
     }
-}
-
-/// What a link is called in reports.
-pub(crate) fn link_name(a: &str, b: &str, name: &str) -> String {
-    if name.is_empty() { format!("{a}–{b}") } else { format!("{a}–{b} ({name})") }
 }
 
 #[cfg(test)]
@@ -164,7 +160,7 @@ mod tests {
     fn the_scene_of_uplinks_has_two_links_between_the_same_two_members() {
         let scene = Scene::read(Some(Path::new("uplinks")), None, None).expect("right");
         let titles: Vec<String> = scene.links.iter().map(SceneLink::title).collect();
-        assert_eq!(titles, ["laptop–site (dsl to fibre)", "laptop–site (lte to cable)"]);
+        assert_eq!(titles, ["laptop – site (dsl to fibre)", "laptop – site (lte to cable)"]);
         let twice = UPLINKS.1.replace("lte to cable", "dsl to fibre");
         assert!(read(&twice).unwrap_err().contains("(dsl to fibre) is listed twice"));
     }
@@ -172,7 +168,7 @@ mod tests {
     #[test]
     fn a_wrong_scene_is_named_with_its_place() {
         let wrong = DEFAULT_SCENE.replacen("loss = 0.01", "loss = 1", 1);
-        assert!(read(&wrong).unwrap_err().contains("link client–r1: loss is 1"));
+        assert!(read(&wrong).unwrap_err().contains("link client – r1: loss is 1"));
         let unknown = DEFAULT_SCENE.replacen("delay_ms", "delay", 1);
         assert!(
             read(&unknown).unwrap_err().contains("line 12: unknown field `delay`"),

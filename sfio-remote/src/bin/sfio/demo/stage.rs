@@ -3,12 +3,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use fec_transport::overlay::link_title;
 use netsim::LinkCounters;
 use netsim::emulator::{Direction, LinkHandle};
 use tokio::sync::Notify;
 
 use super::network::Network;
-use super::scene::{Scene, link_name};
+use super::scene::Scene;
 use crate::operations::{Observation, Observer, OverlayMap};
 use crate::web::picture::{State, Subject, Work};
 use crate::web::{LinkCounts, Seen, Source};
@@ -96,7 +97,7 @@ impl Spectator {
             member.serves = scene.io_nodes.contains(&member.name);
         }
         let links =
-            overlay.links.iter().filter_map(|link| network.link(&link_name(&link.a, &link.b, &link.name)));
+            overlay.links.iter().filter_map(|link| network.link(&link_title(&link.a, &link.b, &link.name)));
         let links = links.collect();
         let overlay = Arc::new(overlay);
         Spectator { stage: stage.clone(), overlay, links, client: scene.client.clone(), last: None }

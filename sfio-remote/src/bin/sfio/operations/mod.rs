@@ -21,7 +21,7 @@ use crate::http;
 
 pub(crate) use admin::{AdminRequest, ask};
 pub(crate) use observation::{
-    Circuit, Compressed, IoNode, Member, NamedLink, Observation, Path, Session, Use, route_text,
+    Circuit, Compressed, IoNode, Member, NamedLink, Observation, Path, Session, Use,
 };
 pub(crate) use overlay_map::{MappedLink, MappedMember, OverlayMap};
 pub(crate) use reload::{Reloaded, Reloader};

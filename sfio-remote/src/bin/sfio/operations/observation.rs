@@ -300,19 +300,6 @@ fn link_names(node: &Node, links: &[LinkId]) -> Vec<String> {
     node.overlay().link_names(links).into_iter().map(str::to_owned).collect()
 }
 
-/// A route as people read it: the members' names, and the name of a link between two of them if it has one.
-pub(crate) fn route_text(members: &[String], links: &[impl AsRef<str>]) -> String {
-    let mut text = members.first().cloned().unwrap_or_default();
-    for (place, member) in members.iter().enumerate().skip(1) {
-        match links.get(place - 1).map_or("", AsRef::as_ref) {
-            "" => text += " – ",
-            name => text += &format!(" –({name})– "),
-        }
-        text += member;
-    }
-    text
-}
-
 fn circuits(node: &Node) -> Vec<Circuit> {
     let part = |part| match part {
         CircuitPart::Originator => "originator",

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use fec_transport::io::Handle;
+use fec_transport::io::files::OverlaySource;
 use serde::{Deserialize, Serialize};
 use sfio_remote::application::SfioApplication;
-use sfio_remote::io::membership::{Membership, OverlaySource};
+use sfio_remote::io::membership::Membership;
 
 use crate::exit::{Exit, Failure, OrFail as _};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use fec_transport::Config;
-use fec_transport::overlay::{LinkId, MemberId, Overlay};
+use fec_transport::overlay::{MemberId, Overlay};
 use fec_transport::plan::{minimum_cut, plan};
 use sfio_remote::distribution::StripeUnit;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::{Exit, Failure, OrFail as _};
-use sfio_remote::io::membership::read_overlay;
+use fec_transport::io::files::read_overlay;
 
 /// Check an overlay file
 ///
@@ -114,6 +114,9 @@ struct Reach {
     to: String,
     /// The fewest links that must fail before it is lost.
     fewest_links: Vec<String>,
+    /// Whether each of these has a name, so that people know which one is meant.
+    #[serde(skip)]
+    are_named: bool,
     /// None if a link's capacity is not known.
     minimum_cut_mbit: Option<f64>,
     /// Those that a session would use.
@@ -130,7 +133,8 @@ impl Reach {
         Some(Reach {
             from: overlay.name(from),
             to: overlay.name(to),
-            fewest_links: links.iter().map(|link| link_name(overlay, *link)).collect(),
+            fewest_links: links.iter().map(|link| overlay.link_title(*link)).collect(),
+            are_named: links.iter().all(|link| !overlay.link(*link).name.is_empty()),
             minimum_cut_mbit: if is_known { Some(cut()?.1) } else { None },
             paths,
         })
@@ -142,7 +146,7 @@ impl fmt::Display for Reach {
         write!(f, "{} to {}: ", self.from, self.to)?;
         match self.fewest_links.as_slice() {
             [only] => write!(f, "lost when one link fails ({only})")?,
-            several if several.iter().all(|link| link.ends_with(')')) => {
+            several if self.are_named => {
                 write!(f, "lost when {} links fail: {}", several.len(), several.join(", "))?;
             }
             several => write!(f, "lost when {} links fail", several.len())?,
@@ -152,10 +156,6 @@ impl fmt::Display for Reach {
         }
         write!(f, ", paths of a session: {}", self.paths)
     }
-}
-
-fn link_name(overlay: &Overlay, link: LinkId) -> String {
-    overlay.link_title(link)
 }
 
 #[cfg(test)]

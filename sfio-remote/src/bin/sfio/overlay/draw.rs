@@ -12,7 +12,7 @@ use fec_transport::overlay::{Link, LinkId, Member, MemberId, Overlay};
 
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::web::layout;
-use sfio_remote::io::membership::read_overlay;
+use fec_transport::io::files::read_overlay;
 
 /// Draw an overlay file as SVG or PNG
 ///

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fec_transport::overlay::link_title;
 use serde::Deserialize;
 
 use sfio_remote::io::membership::read_toml;
@@ -55,8 +56,7 @@ impl Links {
 impl Link {
     /// For people.
     pub(super) fn title(&self) -> String {
-        let Link { a, b, name, .. } = self;
-        if name.is_empty() { format!("{a}–{b}") } else { format!("{a}–{b} ({name})") }
+        link_title(&self.a, &self.b, &self.name)
     }
 
     /// What is wrong with its values, if anything.
@@ -93,7 +93,9 @@ mod tests {
     #[test]
     fn each_value_out_of_range_is_named_with_its_link() {
         let link = |values: &str| format!("[[link]]\na = \"client\"\nb = \"r1\"\n{values}\n");
-        assert!(refusal(&link("rate_mbit = 0\ndelay_ms = 1")).contains("link client–r1: a rate of 0 Mbit/s"));
+        assert!(
+            refusal(&link("rate_mbit = 0\ndelay_ms = 1")).contains("link client – r1: a rate of 0 Mbit/s")
+        );
         assert!(refusal(&link("rate_mbit = 1\ndelay_ms = -1")).contains("a delay of -1 ms"));
         assert!(refusal(&link("rate_mbit = 1\ndelay_ms = 1\nloss = 1")).contains("a loss of 1"));
         assert!(refusal(&link("rate_mbit = nan\ndelay_ms = 1")).contains("a rate of NaN"));

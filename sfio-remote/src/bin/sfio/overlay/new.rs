@@ -14,7 +14,7 @@ use fec_transport::keys::encode_key;
 use super::folder::{CLIENT, Folder};
 use super::links::Link;
 use super::ports::Ports;
-use sfio_remote::io::membership::key_file;
+use fec_transport::io::files::key_file;
 
 use crate::exit::{Exit, Failure, OrFail as _};
 

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use fec_transport::io::files::{key_file, signature_file};
 use fec_transport::overlay::{OperatorKey, Overlay, sign};
-use sfio_remote::io::membership::{key_file, signature_file};
 
 use crate::exit::{Exit, Failure, OrFail as _};
 

@@ -14,8 +14,8 @@ use crate::block_on;
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::member::end_of_stdin;
 use crate::signals::StopSignals;
+use fec_transport::io::files::read_overlay;
 use program::output;
-use sfio_remote::io::membership::read_overlay;
 
 /// Run the members of a local overlay until Ctrl-C
 ///

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use fec_transport::overlay::link_title;
+
 use super::meter::{Counts, Meter};
 use super::picture::{Flow, Life, Link, Path, rounded};
 use super::sessions::MBIT;
@@ -17,8 +19,7 @@ pub(super) fn count(overlay: &OverlayMap, links: &[LinkCounts], counts: &mut Cou
 }
 
 fn link_key(link: &MappedLink) -> String {
-    let MappedLink { a, b, name, .. } = link;
-    if name.is_empty() { format!("link {a} – {b}") } else { format!("link {a} – {b} ({name})") }
+    format!("link {}", link_title(&link.a, &link.b, &link.name))
 }
 
 /// What tells about links.

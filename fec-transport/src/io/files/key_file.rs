@@ -5,10 +5,10 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use fec_transport::keys::Identity;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use super::error::{About as _, ConfigError};
+use super::error::{About as _, FileError};
+use crate::keys::Identity;
 
 /// Read and write for the owner, nothing for anybody else.
 const MODE: u32 = 0o600;
@@ -17,10 +17,13 @@ const MODE: u32 = 0o600;
 const MAX_BYTES: u64 = 256;
 
 /// Makes a new identity and writes it to `path`, where nothing may be yet.
-pub fn create(path: &Path) -> Result<Identity, ConfigError> {
+///
+/// # Errors
+/// If something is there already, or cannot be written.
+pub fn create(path: &Path) -> Result<Identity, FileError> {
     let mut seed = [0; 32];
     let random = SystemRandom::new().fill(&mut seed);
-    random.map_err(|_| ConfigError::new("the operating system gives no random numbers"))?;
+    random.map_err(|_| FileError::new("the operating system gives no random numbers"))?;
     let identity = Identity::from_seed(seed);
     let place = format!("key file {}", path.display());
     let mut file =
@@ -29,15 +32,18 @@ pub fn create(path: &Path) -> Result<Identity, ConfigError> {
                 ErrorKind::AlreadyExists => "it exists already; a key that is overwritten is lost".to_owned(),
                 _ => error.to_string(),
             };
-            ConfigError::new(format!("{place}: {hint}"))
+            FileError::new(format!("{place}: {hint}"))
         })?;
     let written = writeln!(file, "{}", *identity.to_text()).and_then(|()| file.sync_all());
     written.about(&place)?;
     Ok(identity)
 }
 
-/// Reads the identity at `path`, and refuses one that others can read too.
-pub fn read(path: &Path) -> Result<Identity, ConfigError> {
+/// Reads the identity at `path`.
+///
+/// # Errors
+/// If it cannot be read, is no key, or may be read by others, too.
+pub fn read(path: &Path) -> Result<Identity, FileError> {
     let place = format!("key file {}", path.display());
     let file = File::open(path).about(&place)?;
     refuse_public(&file, path, &place)?;
@@ -47,17 +53,17 @@ pub fn read(path: &Path) -> Result<Identity, ConfigError> {
 }
 
 /// Asks the open file and not the path, which may lead elsewhere a moment later.
-fn refuse_public(file: &File, path: &Path, place: &str) -> Result<(), ConfigError> {
+fn refuse_public(file: &File, path: &Path, place: &str) -> Result<(), FileError> {
     let metadata = file.metadata().about(place)?;
     if !metadata.is_file() {
-        return Err(ConfigError::new(format!("{place} is not a regular file")));
+        return Err(FileError::new(format!("{place} is not a regular file")));
     }
     let mode = metadata.permissions().mode() & 0o777;
     if mode & !MODE == 0 {
         return Ok(());
     }
     let path = path.display();
-    Err(ConfigError::new(format!(
+    Err(FileError::new(format!(
         "{place} has mode {mode:04o}; it is a secret and must have 0600 (chmod 600 {path})"
     )))
 }

@@ -1,0 +1,50 @@
+//! Overlay files, and the signatures beside them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::{About as _, FileError};
+use crate::overlay::{OperatorKey, Overlay};
+
+/// Where a member's overlay file comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverlaySource {
+    /// The file.
+    pub path: PathBuf,
+    /// Whose signature it must bear, in a file of the same name with `.sig` behind; none if any file will do.
+    pub operator: Option<OperatorKey>,
+}
+
+impl OverlaySource {
+    /// Reads the file as it is now and checks the signature.
+    ///
+    /// # Errors
+    /// If it cannot be read, is not the operator's, or is no overlay file.
+    pub fn read(&self) -> Result<Overlay, FileError> {
+        let place = format!("overlay file {}", self.path.display());
+        let text = fs::read_to_string(&self.path).about(&place)?;
+        if let Some(operator) = self.operator {
+            let file = signature_file(&self.path);
+            let place = format!("signature {}", file.display());
+            let signature = fs::read_to_string(&file).about(&place)?;
+            operator.check(text.as_bytes(), &signature).about(place)?;
+        }
+        Overlay::parse(&text).about(place)
+    }
+}
+
+/// Where the signature of an overlay file is.
+#[must_use]
+pub fn signature_file(overlay: &Path) -> PathBuf {
+    let mut name = overlay.as_os_str().to_owned();
+    name.push(".sig");
+    PathBuf::from(name)
+}
+
+/// Reads an overlay file, whoever has signed it.
+///
+/// # Errors
+/// If it cannot be read, or is no overlay file.
+pub fn read_overlay(path: &Path) -> Result<Overlay, FileError> {
+    OverlaySource { path: path.to_owned(), operator: None }.read()
+}
