@@ -1,31 +1,18 @@
 //! A client without an address in the overlay file: until its neighbour knows where it is, nothing reaches it.
 
-use std::sync::Arc;
+#[path = "common/two_members.rs"]
+mod two_members;
+
 use std::time::Duration;
 
-use fec_transport::keys::{Identity, encode_key};
-use fec_transport::overlay::{Adjacency, InstanceId, LinkId, MemberId, Overlay, Peer};
+use fec_transport::overlay::{Adjacency, InstanceId, LinkId, MemberId, Peer};
 use fec_transport::{Config, Event, Ingress, Node, Randomness, Time};
+use two_members::{identity, overlay};
 
 const CLIENT: Peer = Peer { member: MemberId(0), instance: InstanceId(1) };
 const SERVER: Peer = Peer { member: MemberId(1), instance: InstanceId(0) };
 /// What one way takes.
 const STEP: Duration = Duration::from_millis(5);
-
-fn identity(name: &str) -> Identity {
-    Identity::from_seed(*blake3::hash(name.as_bytes()).as_bytes())
-}
-
-fn overlay() -> Arc<Overlay> {
-    let member = |name: &str, rest: &str| {
-        let keys = identity(name).public();
-        let (ed25519, x25519) = (encode_key(&keys.ed25519), encode_key(&keys.x25519));
-        format!("[[member]]\nname = \"{name}\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n{rest}")
-    };
-    let address = "control = \"192.0.2.1:1\"\ndata = \"192.0.2.1:2\"\n";
-    let link = "[[link]]\na = \"client\"\nb = \"server\"\n";
-    Arc::new(Overlay::parse(&(member("client", "") + &member("server", address) + link)).expect("right"))
-}
 
 /// One of the two ends, with what is on its way to it.
 struct End {

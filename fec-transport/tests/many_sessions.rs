@@ -2,14 +2,17 @@
 //!
 //! Here there is no network: what a node sends arrives one step later, whatever it is.
 
+#[path = "common/two_members.rs"]
+mod two_members;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fec_transport::keys::{Identity, encode_key};
 use fec_transport::overlay::{Adjacency, InstanceId, LinkId, MemberId, Overlay, Peer};
 use fec_transport::{Config, Event, Ingress, Node, Randomness, Read, SessionId, Time};
 use peak_alloc::PeakAlloc;
+use two_members::{identity, overlay};
 
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
@@ -28,22 +31,6 @@ const RESTING_SESSION_BYTES: usize = 16 << 10;
 
 const CLIENT: MemberId = MemberId(0);
 const SERVER: Peer = Peer { member: MemberId(1), instance: InstanceId(0) };
-
-fn identity(name: &str) -> Identity {
-    Identity::from_seed(*blake3::hash(name.as_bytes()).as_bytes())
-}
-
-fn overlay() -> Arc<Overlay> {
-    let member = |name: &str, rest: &str| {
-        let keys = identity(name).public();
-        let (ed25519, x25519) = (encode_key(&keys.ed25519), encode_key(&keys.x25519));
-        format!("[[member]]\nname = \"{name}\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n{rest}")
-    };
-    let address = "control = \"192.0.2.1:1\"\ndata = \"192.0.2.1:2\"\n";
-    let link = "[[link]]\na = \"client\"\nb = \"server\"\n";
-    let text = member("client", "") + &member("server", address) + link;
-    Arc::new(Overlay::parse(&text).expect("a right overlay"))
-}
 
 fn node(overlay: &Arc<Overlay>, name: &str, own: Peer, now: Time) -> Node {
     let seed = *blake3::hash(format!("{name} {}", own.instance.0).as_bytes()).as_bytes();

@@ -115,6 +115,13 @@ impl Operations {
         pending.operation
     }
 
+    /// What the messenger calls the operation that a caller means.
+    pub fn meant(&self, id: i64, context_id: i64) -> Outcome<OperationId> {
+        let operation = self.find(id, self.context(context_id)?);
+        let failure = || Failure::argument(format!("there is no operation {id} in context {context_id}"));
+        operation.ok_or_else(failure)
+    }
+
     /// A completion was taken. It waits until the network has let go of the operation's memory.
     pub fn end(&self, completion: Completion) -> Option<Ended> {
         let id = i64::try_from(completion.user).ok()?;

@@ -223,12 +223,7 @@ pub unsafe extern "C" fn BMI_post_recv_list(
 pub extern "C" fn BMI_cancel(id: i64, context_id: i64) -> c_int {
     call(|| {
         let library = current()?;
-        let context = library.operations.context(context_id)?;
-        let operation = library.operations.find(id, context);
-        let operation = operation.ok_or_else(|| {
-            Failure::argument(format!("there is no operation {id} in context {context_id}"))
-        })?;
-        library.messenger.cancel(operation)?;
+        library.messenger.cancel(library.operations.meant(id, context_id)?)?;
         Ok(0)
     })
 }

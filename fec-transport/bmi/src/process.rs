@@ -22,8 +22,8 @@ const AUTO_REF_COUNT: c_int = 4;
 /// The networks that there are, as BMI names its modules.
 const MODULES: [&str; 3] = ["bmi_memory", "bmi_fec", "bmi_quic"];
 
-/// What the process is called within itself if it does not listen there: whoever looks up another address that it listens
-/// at comes to it by this one.
+/// What the process is called within itself if it does not listen there: whoever looks up another address that it
+/// listens at comes to it by this one.
 const ITSELF: &str = "bmi";
 
 /// What a program wants of the library when it begins.

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-/// Whether a peer is in a range: both are addresses, or several of them separated by commas. Of hosts with an IP address
-/// the first `bits` are compared; of others the names, in which a final `*` of the range stands for anything.
+/// Whether a peer is in a range: both are addresses, or several of them separated by commas. Of hosts with an IP
+/// address the first `bits` are compared; of others the names, in which a final `*` of the range stands for anything.
 pub fn contains(range: &str, bits: i32, peer: &str) -> Result<bool, String> {
     let mut found = false;
     for range in range.split(',').map(str::trim) {

@@ -63,11 +63,8 @@ pub unsafe extern "C" fn BMI_test(
         let library = current()?;
         // SAFETY: as this function's.
         unsafe { begin(1, outcount) }?;
-        let (wait, context) = (idle_time(max_idle_time_ms)?, library.operations.context(context_id)?);
-        let operation = library.operations.find(id, context);
-        let operation = operation.ok_or_else(|| {
-            Failure::argument(format!("there is no operation {id} in context {context_id}"))
-        })?;
+        let wait = idle_time(max_idle_time_ms)?;
+        let operation = library.operations.meant(id, context_id)?;
         let completion = library.messenger.test(operation, wait)?;
         let Some(ended) = completion.and_then(|completion| library.operations.end(completion)) else {
             return Ok(0);

@@ -4,7 +4,8 @@
 pub(crate) const REPLAY_WINDOW: u64 = 8_192;
 const PACKETS: usize = (REPLAY_WINDOW / 64) as usize;
 
-/// A window of `64 × WORDS` numbers that ends at the highest one marked; those of packets have [`REPLAY_WINDOW`], 1 KiB.
+/// A window of `64 × WORDS` numbers that ends at the highest one marked; those of packets have [`REPLAY_WINDOW`], 1
+/// KiB.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplayWindow<const WORDS: usize = PACKETS> {
     /// One past the highest number marked.

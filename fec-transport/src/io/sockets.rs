@@ -1,5 +1,5 @@
-//! The sockets of a process, and where they are bound: a pair for the links that name no uplink, and one for each uplink
-//! that a link names.
+//! The sockets of a process, and where they are bound: a pair for the links that name no uplink, and one for each
+//! uplink that a link names.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -63,8 +63,8 @@ impl Whereabouts {
         believed.is_some() && believed == there
     }
 
-    /// A datagram from the other end of a link, which takes `delay`, met this fate at a member. Gives the challenge that
-    /// goes back to where it came from, if one does and somebody is there.
+    /// A datagram from the other end of a link, which takes `delay`, met this fate at a member. Gives the challenge
+    /// that goes back to where it came from, if one does and somebody is there.
     pub(super) fn on_ingress(
         &mut self,
         now: Time,

@@ -206,6 +206,13 @@ async fn translate(
     }
 }
 
+async fn start(overlay: &Arc<Overlay>, name: &str, sockets: Option<Sockets>) -> Process {
+    let config = EndpointConfig { sockets, ..EndpointConfig::new(Arc::clone(overlay), identity(name)) };
+    let (tell, outcomes) = mpsc::unbounded_channel();
+    let endpoint = Endpoint::start(config, Parrot::default(), move |outcome| drop(tell.send(outcome)));
+    Process::new(endpoint.await.expect("an endpoint"), outcomes)
+}
+
 /// A greeting alone would tell the server within 15 s.
 const SOON: Duration = Duration::from_secs(10);
 
@@ -222,14 +229,8 @@ async fn a_session_goes_on_when_a_translator_changes_the_ports() {
         );
     let overlay = Arc::new(Overlay::parse(&text).expect("a right overlay"));
     let whom = overlay.find("site").expect("listed");
-    let start = |name: &str, sockets| {
-        let config = EndpointConfig { sockets, ..EndpointConfig::new(Arc::clone(&overlay), identity(name)) };
-        let (tell, outcomes) = mpsc::unbounded_channel();
-        let endpoint = Endpoint::start(config, Parrot::default(), move |outcome| drop(tell.send(outcome)));
-        async { Process::new(endpoint.await.expect("an endpoint"), outcomes) }
-    };
-    let _site = start("site", Some(site)).await;
-    let mut laptop = start("laptop", None).await;
+    let _site = start(&overlay, "site", Some(site)).await;
+    let mut laptop = start(&overlay, "laptop", None).await;
     laptop.ask(whom, message(1 << 20)).await;
     laptop.expect_answer(&message(1 << 20)).await;
     for planes in [&[1][..], &[0, 1], &[1]] {
@@ -254,14 +255,8 @@ async fn a_link_may_name_an_interface_as_uplink() {
         + "[[link]]\na = \"laptop\"\nb = \"site\"\na_from = \"lo\"\n";
     let overlay = Arc::new(Overlay::parse(&text).expect("a right overlay"));
     let whom = overlay.find("site").expect("listed");
-    let start = |name: &str, sockets| {
-        let config = EndpointConfig { sockets, ..EndpointConfig::new(Arc::clone(&overlay), identity(name)) };
-        let (tell, outcomes) = mpsc::unbounded_channel();
-        let endpoint = Endpoint::start(config, Parrot::default(), move |outcome| drop(tell.send(outcome)));
-        async { Process::new(endpoint.await.expect("an endpoint"), outcomes) }
-    };
-    let _site = start("site", Some(site)).await;
-    let mut laptop = start("laptop", None).await;
+    let _site = start(&overlay, "site", Some(site)).await;
+    let mut laptop = start(&overlay, "laptop", None).await;
     laptop.ask(whom, message(100_000)).await;
     laptop.expect_answer(&message(100_000)).await;
 }

@@ -4,8 +4,8 @@
 //! address that it has not validated with a Retry and nothing else (design §6). What QUIC itself demands stays: a
 //! Version Negotiation for a version that it does not speak (RFC 9000 §6.1). Tasks: one
 //! [`listener`](listener::Listener) per socket, one [`dialler`](dialler::Dialler) per link whose neighbour this member
-//! dials, and one per connection. The first two end with the [`ControlPlane`]; a connection ends when its outlet is dropped, after it
-//! has said what it had to say.
+//! dials, and one per connection. The first two end with the [`ControlPlane`]; a connection ends when its outlet is
+//! dropped, after it has said what it had to say.
 
 mod back_off;
 mod connection;
@@ -161,8 +161,9 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Goes on with a newer overlay file. Connections over links that are not listed any more end, and all others notice
-    /// nothing. Whoever calls this has new neighbours [dialled](Self::dial_neighbours) once the sockets are open.
+    /// Goes on with a newer overlay file. Connections over links that are not listed any more end, and all others
+    /// notice nothing. Whoever calls this has new neighbours [dialled](Self::dial_neighbours) once the sockets are
+    /// open.
     pub(super) fn reload(&mut self, overlay: Arc<Overlay>) {
         self.accepted.replace(&overlay, accepted(&overlay, self.config.own.member));
         self.config.overlay = overlay;
