@@ -314,6 +314,36 @@ fn rates(world: &mut World<Transfer>, span: Duration, count: usize) -> Vec<f64> 
     (0..count).map(one).collect()
 }
 
+/// The same, and for each span the longest average over 100 ms of what stands in the queue of a link, in ms.
+fn rates_and_queues(world: &mut World<Transfer>, span: Duration, count: usize) -> (Vec<f64>, Vec<f64>) {
+    let tenths = (span.as_millis() / 100) as usize;
+    let one = |_| {
+        let (mut rate, mut longest) = (0.0, 0.0_f64);
+        for _ in 0..tenths {
+            let (server, before) =
+                (world.member("server"), world.application(world.member("server")).received_bytes);
+            longest = longest.max(longest_queue_ms(world, 100 * MS));
+            rate += (world.application(server).received_bytes - before) as f64 * 8e-6 / span.as_secs_f64();
+        }
+        (rate, longest)
+    };
+    (0..count).map(one).unzip()
+}
+
+/// What stands on average in the longest queue of the client's links in the next span, in ms.
+fn longest_queue_ms(world: &mut World<Transfer>, span: Duration) -> f64 {
+    let (links, from) = (world.simulator_links().to_vec(), world.simulator_node(world.member("client")));
+    let (mut sums, looks) = (vec![0.0; links.len()], span.as_millis());
+    for _ in 0..looks {
+        world.run_for(MS);
+        for (sum, link) in sums.iter_mut().zip(&links) {
+            let rate = world.simulator().model(*link, from).rate.bits_per_second() as f64;
+            *sum += world.queued_bytes(*link, from) as f64 * 8e3 / rate;
+        }
+    }
+    sums.into_iter().fold(0.0, f64::max) / looks as f64
+}
+
 /// The failover run of a published multipath VPN, which took 10 s to use the first link again.
 #[test]
 fn a_fast_link_dies_for_twenty_seconds_and_is_used_within_one_when_it_is_back() {
@@ -323,12 +353,17 @@ fn a_fast_link_dies_for_twenty_seconds_and_is_used_within_one_when_it_is_back() 
     world.command(client, Send { to: server, length: 4_000 * MIB });
     world.cut_link(20 * SECOND, first);
     world.restore_link(40 * SECOND, first);
-    let by_second = rates(&mut world, SECOND, 60);
-    println!("{by_second:.0?}");
+    let (by_second, queues) = rates_and_queues(&mut world, SECOND, 60);
+    println!("{by_second:.0?} Mbit/s, queues {queues:.1?} ms");
     assert!(by_second.iter().all(|rate| *rate > 0.0), "a second without data: {by_second:.0?}");
     let mean = |seconds: std::ops::Range<usize>| {
         by_second[seconds.clone()].iter().sum::<f64>() / seconds.len() as f64
     };
+    // In the first second each path looks for its rate, and in that of its return the first one finds it again: there it
+    // goes a little too far, for a tenth of a second.
+    let in_between = queues.iter().enumerate().filter(|(second, _)| ![0, 40].contains(second));
+    assert!(in_between.map(|(_, queue)| *queue).all(|queue| queue < 15.0), "a queue of 15 ms: {queues:.1?}");
+    assert!(queues[40] < 20.0, "after the return a queue of {} ms", queues[40]);
     let payload = 1_408.0 / 1_496.0;
     assert!(mean(5..20) > 0.9 * 380.0 * payload, "both links carry {} Mbit/s", mean(5..20));
     assert!(mean(22..40) > 0.9 * 80.0 * payload, "the second link carries {} Mbit/s", mean(22..40));
@@ -366,9 +401,10 @@ fn flapping(period: Option<Duration>, seed: u64) -> (f64, f64) {
 fn a_link_that_flaps_takes_nothing_from_the_other_one() {
     let others = 40.0 * 1_408.0 / 1_496.0;
     let (_, undisturbed) = flapping(None, 6);
-    // Each death takes along what leaves until it is noticed: 100 ms of the link's rate, and what its queue held. Where
-    // a link lives for a second only that is more than the twentieth that is meant to be the most.
-    for (period, most) in [(300 * MS, 1.05), (SECOND, 1.12), (5 * SECOND, 1.05)] {
+    // Each death takes along what leaves until it is noticed, 100 ms of the link's rate at most, and what its queue held.
+    // Where more of a block was lost than there were repair symbols left, the whole block was once sent again: at a
+    // second that made 8.8 % of it.
+    for period in [300 * MS, SECOND, 5 * SECOND] {
         let (goodput, sent) = flapping(Some(period), 6);
         println!(
             "every {period:?}: {goodput:.1} Mbit/s beside {others:.1}, {sent:.3} bytes for each; \
@@ -376,7 +412,7 @@ fn a_link_that_flaps_takes_nothing_from_the_other_one() {
         );
         assert!(goodput >= 0.9 * others, "{period:?}: {goodput} Mbit/s");
         assert!(
-            sent <= most * undisturbed,
+            sent <= 1.05 * undisturbed,
             "{period:?}: {sent} bytes for each that arrives, {undisturbed} undisturbed"
         );
     }
