@@ -160,11 +160,15 @@ impl AddressBook {
             let Some(place) = learned.challenges.iter().position(|(sent, _)| *sent == number) else {
                 continue;
             };
-            learned.proven = Some(learned.challenges[place].1);
+            let there = Some(learned.challenges[place].1);
+            let was_there = std::mem::replace(&mut learned.proven, there) == there;
             self.latest = None;
             // Those from before may come from where it was, and must not lead back there.
             learned.challenges.drain(..=place);
             node.confirm_greeting(neighbour);
+            if !was_there {
+                node.neighbour_found(neighbour);
+            }
         }
     }
 }

@@ -221,27 +221,24 @@ impl Neighbours {
     }
 
     /// Takes a datagram that may be a challenge: then the neighbour is told on the control plane what it says. Gives
-    /// whether it was one.
-    pub(crate) fn on_challenge(&mut self, datagram: &[u8]) -> bool {
+    /// whose it was, if it was one.
+    pub(crate) fn on_challenge(&mut self, datagram: &[u8]) -> Option<Adjacency> {
         // It has no body, so that packets of sessions, which have one, need not be looked at twice.
         if datagram.len() != HOP_HEADER {
-            return false;
+            return None;
         }
         let Ok(HopHeader { packet_type: PacketType::Challenge, number, label, .. }) =
             HopHeader::parse(datagram)
         else {
-            return false;
+            return None;
         };
-        let Some(neighbour) = self.greeted_with.get(&label).copied() else { return false };
-        let process = self.processes.get_mut(&neighbour);
-        let Some(greeting) = process.and_then(|process| process.greeting.as_mut()) else { return false };
-        if hop_tag::verify(datagram, &greeting.key).is_none() {
-            return false;
-        }
+        let neighbour = self.greeted_with.get(&label).copied()?;
+        let greeting = self.processes.get_mut(&neighbour)?.greeting.as_mut()?;
+        hop_tag::verify(datagram, &greeting.key)?;
         if greeting.answered.replace(number) != Some(number) {
             self.send(neighbour, ChallengeAnswer { number }.emit());
         }
-        true
+        Some(neighbour)
     }
 
     /// A neighbour has answered a challenge.

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use fec_transport::overlay::{LinkId, Overlay};
+use fec_transport::overlay::{LinkId, MemberId, Overlay};
 use fec_transport::sim::{LinkSpec, Scene, World};
 use fec_transport::{Config, PathState, PathStatus};
 
@@ -17,9 +17,14 @@ const LOSS: f64 = 0.02;
 
 /// Two members with three links between them: 100 Mbit/s each, 2 % loss each way.
 fn two_members(seed: u64) -> World<Transfer> {
+    two_members_at(ROUND_TRIPS_MS, LOSS, seed)
+}
+
+/// The same with these round trips, in ms, and this loss.
+fn two_members_at(round_trips: [u32; 3], loss: f64, seed: u64) -> World<Transfer> {
     let mut scene = Scene::new().client("client").server("server");
-    for (name, round_trip) in NAMES.into_iter().zip(ROUND_TRIPS_MS) {
-        let spec = LinkSpec::new(RATE_MBIT, MS * round_trip / 2).with_loss(LOSS);
+    for (name, round_trip) in NAMES.into_iter().zip(round_trips) {
+        let spec = LinkSpec::new(RATE_MBIT, MS * round_trip / 2).with_loss(loss);
         scene = scene.parallel_link("client", "server", name, &spec);
     }
     World::new(&scene, Config::default(), seed, |_: &Overlay, _| Transfer::default())
@@ -102,68 +107,158 @@ fn a_link_that_dies_takes_its_own_path_along_and_nothing_else() {
     assert_eq!((&world.application(client).closed[..], world.application(client).opened.len()), (&[][..], 1));
 }
 
-/// The handshake goes over one link, and it may be that one which is dead.
+/// How long it takes from the wish to send until the first data is there. The links `dead` are so long since, and the
+/// process has found out about it; those in `dying` die just then.
+fn first_data_after(mut world: World<Transfer>, dead: &[&str], dying: &[&str]) -> Duration {
+    let (client, server) = (world.member("client"), world.member("server"));
+    let cut = |world: &mut World<Transfer>, names: &[&str]| {
+        let links: Vec<LinkId> = names.iter().map(|name| link(world, name)).collect();
+        links.into_iter().for_each(|link| world.cut_link(Duration::ZERO, link));
+    };
+    cut(&mut world, dead);
+    world.run_for(4 * SECOND);
+    cut(&mut world, dying);
+    let start = world.now();
+    world.command(client, Send { to: server, length: 1_000 });
+    let has_data = |world: &World<Transfer>| world.application(server).received_bytes > 0;
+    assert!(world.run_until(10 * SECOND, has_data), "nothing arrives");
+    let took = world.now().since(start);
+    world.run_for(10 * SECOND);
+    assert_eq!(world.application(client).confirmed, [1_000]);
+    assert_eq!(live(&world).len(), NAMES.len() - dead.len() - dying.len());
+    // Of handshakes that were not needed nobody is told anything.
+    for end in [client, server] {
+        assert_eq!((world.application(end).opened.len(), &world.application(end).closed[..]), (1, &[][..]));
+    }
+    took
+}
+
+/// The handshake goes over one link, and it may be that one which has just died. It once took two seconds until it went
+/// over another one.
 #[test]
-fn whichever_link_is_dead_at_the_start_the_session_opens_over_the_others() {
-    for dead in NAMES {
-        let mut world = two_members(11);
-        let dead_link = link(&world, dead);
-        world.cut_link(Duration::ZERO, dead_link);
-        let took = transfer(&mut world, MIB, 10 * SECOND).expect("it ends");
-        println!("{dead} is dead: {took:?}");
-        assert!(!live(&world).contains(&dead.to_owned()));
-        assert_eq!(live(&world).len(), 2);
+fn a_link_that_is_dead_at_the_start_costs_at_most_a_tenth_of_a_second() {
+    let wait = 100 * MS;
+    for seed in 1..=3 {
+        let equal = || two_members_at([50; 3], 0.0, seed);
+        let uneven = || two_members_at(ROUND_TRIPS_MS, 0.0, seed);
+        let undisturbed = first_data_after(equal(), &[], &[]);
+        for dying in NAMES {
+            let took = first_data_after(equal(), &[], &[dying]);
+            println!("seed {seed}, {dying} dies: {took:?} instead of {undisturbed:?}");
+            assert!(took <= undisturbed + wait, "seed {seed}, {dying} dies: {took:?}, {undisturbed:?}");
+        }
+        let cases = NAMES.map(|dying| (vec![dying], 1)).into_iter().chain([(vec!["dsl", "lte"], 2)]);
+        for (dying, tries) in cases {
+            // The path that is left is a slower one, or a faster one, in any case.
+            let known = first_data_after(uneven(), &dying, &[]);
+            let took = first_data_after(uneven(), &[], &dying);
+            println!("seed {seed}, {dying:?} die: {took:?}, and {known:?} had they been known to be dead");
+            assert!(took <= known + wait * tries, "seed {seed}, {dying:?} die: {took:?}, {known:?}");
+        }
     }
 }
 
-/// A link whose client's end gets another port while the server sends over it: how long it takes from the client's
-/// first packet from there until the server sends data there.
-fn found_after(round_trip: Duration, seed: u64) -> Duration {
+/// Where a round trip takes longer than a handshake is waited for, all paths are tried, and one session is opened.
+#[test]
+fn handshakes_over_several_long_paths_open_one_session() {
+    for seed in 1..=3 {
+        let took = first_data_after(two_members_at([700, 500, 300], LOSS, seed), &[], &[]);
+        println!("seed {seed}: {took:?}");
+    }
+}
+
+/// A client and a server with links of 20 Mbit/s, some of whose ends have addresses that may change.
+fn with_addresses(round_trip: Duration, names: &[&str], seed: u64) -> World<Transfer> {
+    let spec = LinkSpec::new(20, round_trip / 2);
     let scene = Scene::new().client("client").server("server");
-    let scene = scene.link("client", "server", &LinkSpec::new(20, round_trip / 2));
-    let mut world = World::new(&scene, Config::default(), seed, |_: &Overlay, _| Transfer::default());
-    world = world.with_addresses();
-    let (client, server) = (world.member("client"), world.member("server"));
+    let scene = names.iter().fold(scene, |scene, name| scene.parallel_link("client", "server", name, &spec));
+    let world = World::new(&scene, Config::default(), seed, |_: &Overlay, _| Transfer::default());
+    let mut world = world.with_addresses();
     transfer(&mut world, 1_000, 10 * SECOND).expect("the server has learned where the client is");
+    world
+}
+
+/// The bytes that a member has put onto the first link. What is sent to an old address never gets there.
+fn sent_over_first(world: &World<Transfer>, from: MemberId) -> u64 {
+    let link = world.simulator_links()[0];
+    world.simulator().counters(link, world.simulator_node(from)).offered_bytes
+}
+
+/// The client's end of the first link gets another port while the server sends over all of them: how long it takes from
+/// the client's first packet from there until the server sends data there.
+fn found_after(mut world: World<Transfer>, phase: Duration) -> Duration {
+    let (client, server) = (world.member("client"), world.member("server"));
     world.act(server, |now, node, application| {
         let session = node.sessions().next().expect("it is open");
         application.start(now, node, session, 100 * MIB);
     });
-    world.run_for(3 * SECOND);
+    // Another moment each time, in the rounds of reports and drains.
+    world.run_for(3 * SECOND + phase);
     world.move_end(client, LinkId(0));
-    // What is sent to the old address never gets onto the link.
-    let sent = |world: &World<Transfer>, from| {
-        let link = world.simulator_links()[0];
-        world.simulator().counters(link, world.simulator_node(from)).offered_bytes
-    };
-    let before = [sent(&world, client), sent(&world, server)];
-    assert!(world.run_until(5 * SECOND, |world| sent(world, client) > before[0]), "the client sends nothing");
+    let before = [client, server].map(|end| sent_over_first(&world, end));
+    let speaks = |world: &World<Transfer>| sent_over_first(world, client) > before[0];
+    assert!(world.run_until(5 * SECOND, speaks), "the client sends nothing");
     let first = world.now();
-    // A challenge has 52 bytes with its headers, a packet with a symbol 1,496.
-    assert!(world.run_until(5 * SECOND, |world| sent(world, server) > before[1] + 1_000), "it is not found");
+    // A challenge has 52 bytes with its headers, a probe 89, a packet with a symbol 1,496.
+    let mut sent = before[1];
+    let has_data = |world: &World<Transfer>| {
+        let more = sent_over_first(world, server);
+        std::mem::replace(&mut sent, more) + 1_000 < more
+    };
+    assert!(world.run_until(5 * SECOND, has_data), "it is not found");
     let took = world.now().since(first);
     // What was lost is repaired, and the rate found again.
     world.run_for(3 * SECOND);
     let before = world.application(client).received_bytes;
     world.run_for(2 * SECOND);
     let rate = (world.application(client).received_bytes - before) as f64 * 8.0 / 2e6;
-    println!("round trip {round_trip:?}, seed {seed}: data after {took:?}, then {rate:.1} Mbit/s");
-    assert!(rate > 14.0, "{rate} Mbit/s of 20 after the move");
+    let all = 20.0 * world.simulator_links().len() as f64;
+    assert!(rate > 0.7 * all, "{rate} Mbit/s of {all} after the move");
     assert_eq!((&world.application(client).closed[..], world.application(client).wrong_bytes), (&[][..], 0));
     took
 }
 
-/// A greeting alone would have found it within 15 s, and the session would have been over after 4 s once.
+/// A greeting alone would have found it within 15 s, and the session would have been over after 4 s once. Later it took
+/// 543 ms at a round trip of 200 ms: the session had meanwhile stopped to send, or the path was dead, and a probe had to
+/// be answered first.
 #[test]
 fn a_link_whose_address_changes_goes_on_a_round_trip_and_a_half_after_the_first_packet_from_there() {
-    for (milliseconds, seed, is_hushed) in [(30, 1, false), (80, 2, false), (200, 3, true)] {
+    for seed in 1..=10 {
+        for (milliseconds, names) in
+            [30, 80, 200].into_iter().flat_map(|it| [(it, &[""][..]), (it, &["a", "b"])])
+        {
+            let round_trip = milliseconds * MS;
+            let took = found_after(with_addresses(round_trip, names, seed.into()), seed * 17 * MS);
+            let links = names.len();
+            println!("round trip {round_trip:?}, {links} links, seed {seed}: data after {took:?}");
+            // The packet goes there, the challenge comes back, the answer goes there.
+            assert!(
+                took <= round_trip * 3 / 2 + 10 * MS,
+                "{round_trip:?}, {links} links, seed {seed}: {took:?}"
+            );
+        }
+    }
+}
+
+/// Nothing that is said to it arrives for a round trip and a half, which is no reason to stop to send.
+#[test]
+fn a_client_whose_address_changes_while_it_sends_goes_on_sending() {
+    for (milliseconds, seed) in [(30, 1), (80, 2), (200, 3)] {
         let round_trip = milliseconds * MS;
-        // The packet goes there, the challenge comes back, the answer goes there. If that takes so long that the server
-        // has meanwhile taken it for an outage of everything, a probe comes first, every 62.5 ms, and is answered.
-        let hush = if is_hushed { round_trip + 63 * MS } else { Duration::ZERO };
-        let limit = round_trip * 3 / 2 + hush + 10 * MS;
-        let took = found_after(round_trip, seed);
-        assert!(took <= limit, "after {took:?}, of {limit:?}");
+        let mut world = with_addresses(round_trip, &[""], seed);
+        let (client, server) = (world.member("client"), world.member("server"));
+        world.command(client, Send { to: server, length: 100 * MIB });
+        world.run_for(3 * SECOND);
+        world.move_end(client, LinkId(0));
+        let sent = (0..200).map(|_| {
+            let before = sent_over_first(&world, client);
+            world.run_for(10 * MS);
+            sent_over_first(&world, client) - before
+        });
+        let sent: Vec<u64> = sent.collect();
+        let longest = sent.split(|bytes| *bytes > 1_000).map(<[u64]>::len).max().unwrap_or_default();
+        println!("round trip {round_trip:?}, seed {seed}: nothing is sent for {longest} times 10 ms");
+        assert!(longest <= 1, "{round_trip:?}, seed {seed}: nothing is sent for {longest} times 10 ms");
     }
 }
 
@@ -219,6 +314,36 @@ fn rates(world: &mut World<Transfer>, span: Duration, count: usize) -> Vec<f64> 
     (0..count).map(one).collect()
 }
 
+/// The same, and for each span the longest average over 100 ms of what stands in the queue of a link, in ms.
+fn rates_and_queues(world: &mut World<Transfer>, span: Duration, count: usize) -> (Vec<f64>, Vec<f64>) {
+    let tenths = (span.as_millis() / 100) as usize;
+    let one = |_| {
+        let (mut rate, mut longest) = (0.0, 0.0_f64);
+        for _ in 0..tenths {
+            let (server, before) =
+                (world.member("server"), world.application(world.member("server")).received_bytes);
+            longest = longest.max(longest_queue_ms(world, 100 * MS));
+            rate += (world.application(server).received_bytes - before) as f64 * 8e-6 / span.as_secs_f64();
+        }
+        (rate, longest)
+    };
+    (0..count).map(one).unzip()
+}
+
+/// What stands on average in the longest queue of the client's links in the next span, in ms.
+fn longest_queue_ms(world: &mut World<Transfer>, span: Duration) -> f64 {
+    let (links, from) = (world.simulator_links().to_vec(), world.simulator_node(world.member("client")));
+    let (mut sums, looks) = (vec![0.0; links.len()], span.as_millis());
+    for _ in 0..looks {
+        world.run_for(MS);
+        for (sum, link) in sums.iter_mut().zip(&links) {
+            let rate = world.simulator().model(*link, from).rate.bits_per_second() as f64;
+            *sum += world.queued_bytes(*link, from) as f64 * 8e3 / rate;
+        }
+    }
+    sums.into_iter().fold(0.0, f64::max) / looks as f64
+}
+
 /// The failover run of a published multipath VPN, which took 10 s to use the first link again.
 #[test]
 fn a_fast_link_dies_for_twenty_seconds_and_is_used_within_one_when_it_is_back() {
@@ -228,12 +353,17 @@ fn a_fast_link_dies_for_twenty_seconds_and_is_used_within_one_when_it_is_back() 
     world.command(client, Send { to: server, length: 4_000 * MIB });
     world.cut_link(20 * SECOND, first);
     world.restore_link(40 * SECOND, first);
-    let by_second = rates(&mut world, SECOND, 60);
-    println!("{by_second:.0?}");
+    let (by_second, queues) = rates_and_queues(&mut world, SECOND, 60);
+    println!("{by_second:.0?} Mbit/s, queues {queues:.1?} ms");
     assert!(by_second.iter().all(|rate| *rate > 0.0), "a second without data: {by_second:.0?}");
     let mean = |seconds: std::ops::Range<usize>| {
         by_second[seconds.clone()].iter().sum::<f64>() / seconds.len() as f64
     };
+    // In the first second each path looks for its rate, and in that of its return the first one finds it again: there it
+    // goes a little too far, for a tenth of a second.
+    let in_between = queues.iter().enumerate().filter(|(second, _)| ![0, 40].contains(second));
+    assert!(in_between.map(|(_, queue)| *queue).all(|queue| queue < 15.0), "a queue of 15 ms: {queues:.1?}");
+    assert!(queues[40] < 20.0, "after the return a queue of {} ms", queues[40]);
     let payload = 1_408.0 / 1_496.0;
     assert!(mean(5..20) > 0.9 * 380.0 * payload, "both links carry {} Mbit/s", mean(5..20));
     assert!(mean(22..40) > 0.9 * 80.0 * payload, "the second link carries {} Mbit/s", mean(22..40));
@@ -271,9 +401,10 @@ fn flapping(period: Option<Duration>, seed: u64) -> (f64, f64) {
 fn a_link_that_flaps_takes_nothing_from_the_other_one() {
     let others = 40.0 * 1_408.0 / 1_496.0;
     let (_, undisturbed) = flapping(None, 6);
-    // Each death takes along what leaves until it is noticed: 100 ms of the link's rate, and what its queue held. Where
-    // a link lives for a second only that is more than the twentieth that is meant to be the most.
-    for (period, most) in [(300 * MS, 1.05), (SECOND, 1.12), (5 * SECOND, 1.05)] {
+    // Each death takes along what leaves until it is noticed, 100 ms of the link's rate at most, and what its queue held.
+    // Where more of a block was lost than there were repair symbols left, the whole block was once sent again: at a
+    // second that made 8.8 % of it.
+    for period in [300 * MS, SECOND, 5 * SECOND] {
         let (goodput, sent) = flapping(Some(period), 6);
         println!(
             "every {period:?}: {goodput:.1} Mbit/s beside {others:.1}, {sent:.3} bytes for each; \
@@ -281,7 +412,7 @@ fn a_link_that_flaps_takes_nothing_from_the_other_one() {
         );
         assert!(goodput >= 0.9 * others, "{period:?}: {goodput} Mbit/s");
         assert!(
-            sent <= most * undisturbed,
+            sent <= 1.05 * undisturbed,
             "{period:?}: {sent} bytes for each that arrives, {undisturbed} undisturbed"
         );
     }

@@ -209,7 +209,8 @@ impl Node {
     /// The same for a datagram that bears a mark.
     pub fn handle_marked_datagram(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8]) -> Ingress {
         self.now = now;
-        if self.neighbours.on_challenge(datagram) {
+        if let Some(neighbour) = self.neighbours.on_challenge(datagram) {
+            self.sessions.neighbour_seeks_us(neighbour);
             return Ingress::Consumed;
         }
         let verdict = self.circuits.labels_mut().decide(now, datagram);
@@ -246,6 +247,11 @@ impl Node {
     /// Tells a neighbour that it is known where it is; until then it greets us again and again.
     pub fn confirm_greeting(&mut self, neighbour: Adjacency) {
         self.neighbours.send(neighbour, vec![control_type::GREETED]);
+    }
+
+    /// A neighbour is at another address than before: it has answered a challenge there. Paths through it go on at once.
+    pub fn neighbour_found(&mut self, neighbour: Adjacency) {
+        self.sessions.neighbour_found(self.now, neighbour);
     }
 
     /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.

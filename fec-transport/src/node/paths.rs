@@ -208,7 +208,7 @@ impl Node {
             first_hop,
             payload.emit(),
         );
-        self.dialler.started(circuit, attempt, handshake);
+        self.dialler.started(self.now, circuit, attempt, handshake);
     }
 
     fn on_answered(&mut self, circuit: CircuitId, payload: &[u8], egress: Egress) {

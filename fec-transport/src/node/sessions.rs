@@ -316,6 +316,22 @@ impl Sessions {
         }
     }
 
+    /// A neighbour asks whether we are where our packets come from.
+    pub(super) fn neighbour_seeks_us(&mut self, neighbour: Adjacency) {
+        for id in self.ids().collect::<Vec<_>>() {
+            self.with(id, |session| session.paths_mut().neighbour_seeks_us(neighbour));
+        }
+    }
+
+    /// It is known now where a neighbour is that has moved.
+    pub(super) fn neighbour_found(&mut self, now: Time, neighbour: Adjacency) {
+        for (id, session) in &mut self.by_id {
+            self.alarms.touch(*id);
+            session.paths_mut().neighbour_found(now, neighbour, &mut self.bottlenecks);
+        }
+        self.pass_news_on(now);
+    }
+
     /// The overlay has changed, and with it which links the paths cross.
     pub(super) fn recount_links(&mut self, overlay: &Overlay) {
         for (id, session) in &mut self.by_id {

@@ -8,19 +8,19 @@
 //! Beside the planned routes there are *detours*: routes around links that seem dead, given up when all planned ones
 //! have carried data again for a while.
 //!
-//! The first circuit of a session carries the handshake, so while a session is being opened only one of its routes is
-//! tried at a time; the others join afterwards.
+//! The first circuit of a session carries the handshake. While a session is being opened its routes are tried one after
+//! the other, each of them beside those that were not answered [in time](super::opening); the others join afterwards.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::detour::{Health, Suspects};
 use super::job::{Plan, PlanJob, Purpose};
+use super::opening::{Handshake, Opening};
 use super::plan::PlannedRoute;
 use super::route::DialledRoute;
 use crate::config::{Config, Liveness, Routing};
-use crate::crypto::handshake::Initiator;
 use crate::event::{CloseReason, SessionId};
 use crate::overlay::{LinkId, MemberId, Overlay, Route};
 use crate::session::PathId;
@@ -64,15 +64,6 @@ struct Outgoing {
     /// The numbers of the latest plans that were asked for: of all its routes, and of routes around dead links.
     latest_plan: u64,
     latest_detour: u64,
-}
-
-/// A session that is being opened.
-#[derive(Debug)]
-struct Opening {
-    deadline: Time,
-    patience: Duration,
-    handshake: Option<(Initiator, u64)>,
-    last_refusal: Option<CloseReason>,
 }
 
 /// What the node is to do.
@@ -124,8 +115,8 @@ pub(crate) struct Established {
     pub(crate) member: MemberId,
     pub(crate) path: PathId,
     pub(crate) planned: PlannedRoute,
-    /// The handshake that it carries, and the session's token.
-    pub(crate) handshake: Option<(Initiator, u64)>,
+    /// The handshake that it carries, if it opens the session.
+    pub(crate) handshake: Option<Handshake>,
 }
 
 impl Dialler {
@@ -149,14 +140,12 @@ impl Dialler {
 
     /// Begins to open a session, whose routes are [asked for](Self::ask) and come [later](Self::add_planned).
     pub(crate) fn open(&mut self, now: Time, session: SessionId, member: MemberId, liveness: &Liveness) {
-        let patience = liveness.connect;
-        let opening = Opening { deadline: now + patience, patience, handshake: None, last_refusal: None };
         let outgoing = Outgoing {
             member,
             routes: BTreeMap::new(),
             next_route: 0,
             next_path: 1,
-            opening: Some(opening),
+            opening: Some(Opening::new(now, liveness)),
             suspects: Suspects::default(),
             whole_since: None,
             latest_plan: 0,
@@ -256,13 +245,14 @@ impl Dialler {
     /// The set-up of an attempt was sent.
     pub(crate) fn started(
         &mut self,
+        now: Time,
         circuit: CircuitId,
         attempt: &Attempt,
-        handshake: Option<(Initiator, u64)>,
+        handshake: Option<Handshake>,
     ) {
         let Some(outgoing) = self.outgoing.get_mut(&attempt.session) else { return };
-        if let Some(opening) = &mut outgoing.opening {
-            opening.handshake = handshake;
+        if let (Some(opening), Some(handshake)) = (&mut outgoing.opening, handshake) {
+            opening.sent(now, circuit, handshake);
         }
         let Some(route) = outgoing.routes.get_mut(&attempt.route) else { return };
         route.started(attempt.path);
@@ -295,8 +285,21 @@ impl Dialler {
         if let Some(old) = replaces {
             self.scheduled.push((now + RETIREMENT, Action::Retire(old)));
         }
-        let handshake = outgoing.opening.take().and_then(|opening| opening.handshake);
-        Some(Established { session, member: outgoing.member, path, planned, handshake })
+        let member = outgoing.member;
+        let opening = outgoing.opening.take();
+        let (handshake, others) = opening.map_or((None, Vec::new()), |opening| opening.answered(circuit));
+        others.into_iter().for_each(|other| self.withdraw(now, other));
+        Some(Established { session, member, path, planned, handshake })
+    }
+
+    /// A circuit whose handshake came too late is torn down, and its route joins the session at once.
+    fn withdraw(&mut self, now: Time, circuit: CircuitId) {
+        self.scheduled.push((now, Action::End(circuit)));
+        let Some((session, route)) = self.by_circuit.remove(&circuit) else { return };
+        let outgoing = self.outgoing.get_mut(&session);
+        if let Some(route) = outgoing.and_then(|outgoing| outgoing.routes.get_mut(&route)) {
+            route.begin_anew(now);
+        }
     }
 
     /// A circuit of ours was refused, has ended, or was given up.
@@ -304,8 +307,7 @@ impl Dialler {
         let Some((session, route)) = self.by_circuit.remove(&circuit) else { return };
         let Some(outgoing) = self.outgoing.get_mut(&session) else { return };
         if let Some(opening) = &mut outgoing.opening {
-            opening.handshake = None;
-            opening.last_refusal = loss.refusal.or(opening.last_refusal.take());
+            opening.lost(circuit, loss.refusal);
         }
         let Some(route) = outgoing.routes.get_mut(&route) else { return };
         if route.is_current(circuit) {
@@ -470,33 +472,35 @@ impl Outgoing {
     }
 
     fn next_action(&mut self, now: Time, session: SessionId) -> Option<Action> {
-        if let Some(opening) = &mut self.opening {
-            if now >= opening.deadline {
-                let reason = opening.last_refusal.take().unwrap_or(CloseReason::NoPath(opening.patience));
-                return Some(Action::GiveUp { session, reason });
-            }
-            if opening.handshake.is_some() {
-                return None;
-            }
+        if let Some(opening) = self.opening.as_mut().filter(|opening| opening.deadline() <= now) {
+            return Some(Action::GiveUp { session, reason: opening.take_reason() });
         }
-        let is_due = |route: &DialledRoute| route.due().is_some_and(|due| due <= now);
-        let (route, planned) = self
-            .routes
-            .iter()
-            .find(|(_, route)| is_due(route))
-            .map(|(id, route)| (*id, route.as_shared()))?;
+        let (route, planned) = self.next_route(now)?;
         let path = PathId(self.next_path);
         self.next_path += 1;
         let opens = self.opening.is_some();
         Some(Action::SetUp(Attempt { session, route, member: self.member, planned, path, opens }))
     }
 
+    /// The route that is to be set up now. While handshakes are on their way it is the one that shares the fewest links
+    /// with theirs, because one of those links may be dead.
+    fn next_route(&self, now: Time) -> Option<(RouteId, PlannedRoute)> {
+        let free_at = self.opening.as_ref().and_then(Opening::free_at);
+        if free_at.is_some_and(|at| now < at) {
+            return None;
+        }
+        let under_way = self.routes.values().filter(|route| free_at.is_some() && route.is_setting_up());
+        let doubtful: BTreeSet<LinkId> = under_way.flat_map(|it| it.route().links()).copied().collect();
+        let shared = |route: &Route| route.links().iter().filter(|link| doubtful.contains(link)).count();
+        let due = self.routes.iter().filter(|(_, route)| route.due().is_some_and(|due| due <= now));
+        let (id, route) = due.min_by_key(|(_, route)| shared(route.route()))?;
+        Some((*id, route.as_shared()))
+    }
+
     fn next_timeout(&self) -> Option<Time> {
         let due = self.routes.values().filter_map(DialledRoute::due).min();
-        match &self.opening {
-            Some(opening) if opening.handshake.is_some() => Some(opening.deadline),
-            Some(opening) => Some(due.map_or(opening.deadline, |due| due.min(opening.deadline))),
-            None => due,
-        }
+        let Some(opening) = &self.opening else { return due };
+        let due = due.map(|due| opening.free_at().map_or(due, |free| due.max(free)));
+        Some(due.map_or(opening.deadline(), |due| due.min(opening.deadline())))
     }
 }

@@ -120,6 +120,11 @@ impl DialledRoute {
         }
     }
 
+    /// What was being set up is given up, through no fault of the route.
+    pub(super) fn begin_anew(&mut self, now: Time) {
+        self.state = RouteState::Idle { retry_at: now };
+    }
+
     /// A circuit is being set up, as this path.
     pub(super) fn started(&mut self, path: PathId) {
         let replaces = match self.state {

@@ -175,14 +175,17 @@ impl Lifecycle {
         })
     }
 
-    /// Ends the session without a word, if it is not ending already.
+    /// Ends the session without a word, if it is not ending already. Of one that the peer began and never used, the
+    /// application is told nothing: it has not heard of it.
     pub(super) fn end(&mut self, reason: CloseReason) -> Option<Event> {
         if !self.is_begun() {
             return None;
         }
         tracing::info!(parent: &self.span, %reason, "the session is over");
+        let is_known = self.is_open() || self.name.role == Role::Initiator;
         self.phase = Phase::Over;
-        Some(Event::SessionClosed { session: self.name.id, member: self.name.peer.member, reason })
+        let Name { id: session, peer, .. } = self.name;
+        is_known.then_some(Event::SessionClosed { session, member: peer.member, reason })
     }
 
     /// Ends the session even if it still says goodbye.
@@ -194,9 +197,12 @@ impl Lifecycle {
 
     /// Ends the session and tells the peer why, if it is not ending already.
     pub(super) fn close(&mut self, reason: &str, paths: &Paths) -> Option<Event> {
-        let event = self.end(CloseReason::Local)?;
+        if !self.is_begun() {
+            return None;
+        }
+        let event = self.end(CloseReason::Local);
         self.say_goodbye(reason, paths);
-        Some(event)
+        event
     }
 
     /// Ends the session because the peer broke the protocol, and tells it so.

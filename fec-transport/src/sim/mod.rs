@@ -234,7 +234,12 @@ impl<A: Application> World<A> {
     /// Gives the direction from `a` to `b` of their link, of several the first, new parameters `after` some time from
     /// now.
     pub fn reshape(&mut self, after: Duration, a: MemberId, b: MemberId, model: netsim::LinkModel) {
-        let (link, from) = (self.simulator_link(a, b), self.simulator_node(a));
+        self.reshape_link(after, self.link_between(a, b), a, model);
+    }
+
+    /// Gives the direction of a link that leads away from `from` new parameters `after` some time from now.
+    pub fn reshape_link(&mut self, after: Duration, link: LinkId, from: MemberId, model: netsim::LinkModel) {
+        let (link, from) = (self.links[usize::from(link.0)], self.simulator_node(from));
         self.simulator.schedule(self.simulator.now() + after, Change::SetModel { link, from, model });
     }
 

@@ -71,3 +71,40 @@ fn every_scenario_of_the_repository_can_be_read() {
     }
     assert!(count > 100, "{count} scenarios");
 }
+
+/// Two links between the same two members, an event, and what comes of it: when which link dies, by the report.
+fn deaths(event: &str) -> Result<Vec<(String, f64)>, String> {
+    let link = |name| {
+        format!("[[topology.link]]\na = \"client\"\nb = \"server\"\nname = \"{name}\"\nrate_mbit = 2\n")
+    };
+    let text = format!(
+        "name = \"uplinks\"\nwarm_up_s = 0\nduration_s = 2\n[topology]\nclients = [\"client\"]\n\
+         servers = [\"server\"]\n{}{}[[flow]]\n[[event]]\nfail = true\n{event}",
+        link("dsl"),
+        link("lte")
+    );
+    let scenarios = Scenario::parse_all(&text, &|_| Err("no other files".to_owned()));
+    let outcome = scenarios.map_err(|error| error.to_string())?[0].run();
+    Ok(outcome.deaths.into_iter().map(|death| (death.link, death.at_s)).collect())
+}
+
+#[test]
+fn one_of_several_links_dies_or_all_of_them_once_or_again_and_again() {
+    let [dsl, lte] = ["client – server (dsl)", "client – server (lte)"].map(str::to_owned);
+    let one = deaths("at_s = 0.5\nfor_s = 0.25\nagain_s = 0.5\nlinks = [[\"client\", \"server\", \"lte\"]]");
+    assert_eq!(one, Ok(vec![(lte.clone(), 0.5), (lte.clone(), 1.0), (lte.clone(), 1.5)]));
+    let both = deaths("at_s = 1\nlinks = [[\"server\", \"client\"]]");
+    assert_eq!(both, Ok(vec![(dsl.clone(), 1.0), (lte.clone(), 1.0)]));
+    assert_eq!(deaths("at_s = 1\nlinks = \"planned\"\nevery_s = 0.5"), Ok(vec![(dsl, 1.0), (lte, 1.5)]));
+}
+
+#[test]
+fn a_link_that_is_not_there_is_named() {
+    let wrong = |event| deaths(event).expect_err("it is wrong");
+    let unknown = wrong("at_s = 1\nlinks = [[\"client\", \"server\", \"isdn\"]]");
+    assert_eq!(unknown, "event 1: there is no link client – server named \"isdn\"");
+    let short = wrong("at_s = 1\nlinks = [[\"client\"]]");
+    assert_eq!(short, "event 1: a link is [\"client\"]: expected two members, and perhaps a name");
+    let endless = wrong("at_s = 1\nagain_s = 1\nlinks = \"all\"");
+    assert_eq!(endless, "event 1: again_s is 1: expected for_s, and no less than that");
+}

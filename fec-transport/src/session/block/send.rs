@@ -1,5 +1,6 @@
 //! A block on its way to the peer.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -37,6 +38,10 @@ pub(crate) struct SendBlock {
     /// Repair symbols that were decided on and not yet sent; any path may carry them.
     owed: u16,
     flights: Vec<Flight>,
+    /// Which packets have carried which symbols.
+    carried: Vec<Carried>,
+    /// Encoding ids of symbols that are taken for lost because nothing was heard of them.
+    given_up: BTreeSet<u16>,
     /// How many independent symbols the peer is known to have.
     rank: usize,
     /// How often the block was repaired.
@@ -64,6 +69,15 @@ struct Flight {
     first: u64,
     last: u64,
     sent: Time,
+}
+
+/// Symbols with consecutive encoding ids that left in consecutive packets of one path.
+#[derive(Debug, Clone, Copy)]
+struct Carried {
+    path: PathId,
+    number: u64,
+    encoding_id: u16,
+    count: u32,
 }
 
 /// What is known of the packets of a flight.
@@ -101,6 +115,8 @@ impl SendBlock {
             chosen: 0,
             owed: 0,
             flights: Vec::new(),
+            carried: Vec::new(),
+            given_up: BTreeSet::new(),
             rank: 0,
             repairs: 0,
         }
@@ -149,21 +165,22 @@ impl SendBlock {
         self.owed = self.owed.saturating_add(symbols);
     }
 
-    /// It is repaired once more, with so many symbols.
+    /// It is repaired once more, with so many symbols: with those that were never sent, then with those that are taken
+    /// for lost.
     ///
-    /// Where fewer have not been sent yet, all source symbols are sent again: nobody knows which ones of those that
-    /// were sent the peer lacks.
+    /// Where there are fewer, all source symbols are sent again: nobody knows which ones of the others the peer lacks.
     pub(crate) fn repair(&mut self, symbols: u16) {
-        let (fresh, all) = (self.fresh_symbols(), self.geometry.source_symbols);
-        let again = all > 1 && usize::from(symbols) > fresh;
-        self.owe(if again { symbols.max((fresh + all) as u16) } else { symbols });
+        let (left, all) = (self.symbols_left(), self.geometry.source_symbols);
+        let again = all > 1 && usize::from(symbols) > left;
+        self.owe(if again { symbols.max((left + all) as u16) } else { symbols });
         self.repairs = self.repairs.saturating_add(1);
     }
 
-    /// How many symbols there are that were not sent and are not about to be.
-    fn fresh_symbols(&self) -> usize {
-        let (first, count) = self.unsent_repairs();
-        if self.is_used_up { 0 } else { self.encoding_ids.saturating_sub(first + count) }
+    /// How many symbols there are that the peer has not got, as far as is known, and that are not about to be sent.
+    fn symbols_left(&self) -> usize {
+        let never_sent = if self.is_used_up { 0 } else { self.encoding_ids - self.next_encoding_id };
+        let about_to_be = self.chosen + self.unsent() + usize::from(self.owed);
+        (never_sent + self.given_up.len()).saturating_sub(about_to_be)
     }
 
     /// K.
@@ -199,11 +216,17 @@ impl SendBlock {
 
     /// Draws the next symbol: gives its encoding id and whether it repeats or repairs.
     pub(crate) fn encode_next(&mut self) -> (u16, bool) {
+        let given_up = if self.is_used_up { self.given_up.pop_first() } else { None };
+        let id = given_up.unwrap_or_else(|| self.next_in_turn());
+        self.chosen = self.chosen.saturating_sub(1);
+        (id, usize::from(id) >= self.geometry.source_symbols || self.repairs > 0)
+    }
+
+    fn next_in_turn(&mut self) -> u16 {
         let id = self.next_encoding_id;
         self.next_encoding_id = (id + 1) % self.encoding_ids;
         self.is_used_up |= self.next_encoding_id == 0;
-        self.chosen = self.chosen.saturating_sub(1);
-        (id as u16, id >= self.geometry.source_symbols || self.repairs > 0)
+        id as u16
     }
 
     /// Appends the `count` symbols of the encoding ids from `first` on. Repair symbols of Reed–Solomon are made by
@@ -251,7 +274,11 @@ impl SendBlock {
     }
 
     /// Notes that a symbol left on `path` as packet `number`.
-    pub(crate) fn sent(&mut self, path: PathId, number: u64, now: Time) {
+    pub(crate) fn sent(&mut self, encoding_id: u16, path: PathId, number: u64, now: Time) {
+        match self.carried.last_mut().filter(|run| run.is_followed_by(encoding_id, path, number)) {
+            Some(run) => run.count += 1,
+            None => self.carried.push(Carried { path, number, encoding_id, count: 1 }),
+        }
         let mut latest = self.flights.iter_mut().rev().take(MERGED_FLIGHTS);
         match latest.find(|flight| flight.path == path && flight.last + 1 == number) {
             Some(flight) => (flight.last, flight.sent) = (number, now),
@@ -297,8 +324,18 @@ impl SendBlock {
     pub(crate) fn forget_path(&mut self, path: PathId) -> u16 {
         let dropped = self.quotas.iter().filter(|(id, _)| *id == path).map(|(_, count)| count).sum();
         self.quotas.retain(|(id, _)| *id != path);
-        self.flights.retain(|flight| flight.path != path);
+        let (over, flying) = self.flights.iter().partition(|flight| flight.path == path);
+        self.flights = flying;
+        self.give_up(over);
         dropped
+    }
+
+    /// Nothing was heard of the symbols in these flights, nor will be.
+    fn give_up(&mut self, flights: Vec<Flight>) {
+        for flight in flights {
+            let over = self.carried.iter().filter(|run| run.path == flight.path);
+            self.given_up.extend(over.flat_map(|run| run.within(flight.first, flight.last)));
+        }
     }
 
     /// Notes the rank that the peer reported last. It falls when K symbols turn out not to determine the block: the
@@ -309,14 +346,19 @@ impl SendBlock {
 
     /// Forgets the flights that have ended, as far as `fate(path, time of sending)` knows.
     pub(crate) fn settle(&mut self, fate: impl Fn(PathId, Time) -> FlightFate) {
+        let mut over = Vec::new();
         self.flights.retain_mut(|flight| match fate(flight.path, flight.sent) {
-            FlightFate::Over => false,
+            FlightFate::Over => {
+                over.push(*flight);
+                false
+            }
             FlightFate::Flying => true,
             FlightFate::KnownUpTo(number) => {
                 flight.first = flight.first.max(number + 1);
                 flight.first <= flight.last
             }
         });
+        self.give_up(over);
     }
 
     /// How many more symbols the peer needs beyond what is on the way or about to be.
@@ -324,5 +366,19 @@ impl SendBlock {
         let flying: u64 = self.flights.iter().map(|flight| flight.last - flight.first + 1).sum();
         let coming = flying as usize + self.unsent() + usize::from(self.owed);
         self.geometry.source_symbols.saturating_sub(self.rank + coming)
+    }
+}
+
+impl Carried {
+    /// Whether the symbol that left on `path` as packet `number` is the next one.
+    fn is_followed_by(&self, encoding_id: u16, path: PathId, number: u64) -> bool {
+        let next_id = u32::from(self.encoding_id) + self.count;
+        (self.path, self.number + u64::from(self.count), next_id) == (path, number, encoding_id.into())
+    }
+
+    /// The encoding ids in the packets from `first` to `last`.
+    fn within(&self, first: u64, last: u64) -> impl Iterator<Item = u16> + use<> {
+        let packets = (self.number..).zip(self.encoding_id..=u16::MAX).take(self.count as usize);
+        packets.filter(move |(number, _)| (first..=last).contains(number)).map(|(_, encoding_id)| encoding_id)
     }
 }

@@ -112,6 +112,12 @@ impl Hearing {
         self.unanswered.clear();
     }
 
+    /// Why nothing was heard of what was sent until now is known, and it was no outage.
+    pub(super) fn excuse(&mut self) {
+        self.unanswered.clear();
+        self.is_hushed = false;
+    }
+
     /// Whether nothing but probes is to be sent.
     pub(super) fn is_hushed(&self) -> bool {
         self.is_hushed

@@ -214,10 +214,38 @@ impl Paths {
         bottlenecks: &mut Bottlenecks,
     ) {
         let config = Arc::clone(&self.config);
-        let is_new = self.get_mut(id).is_some_and(|path| path.on_probe_reply(now, token, &config.liveness));
+        if self.get_mut(id).is_some_and(|path| path.on_probe_reply(now, token, &config.liveness)) {
+            self.admit(now, id, bottlenecks);
+        }
+    }
+
+    /// A path is in the schedule (again), beside those that share links with it.
+    fn admit(&mut self, now: Time, id: PathId, bottlenecks: &mut Bottlenecks) {
         let mut carrying = self.paths.iter().filter(|path| path.carries_on());
-        if is_new && let Some(newcomer) = carrying.position(|path| path.id() == id) {
+        if let Some(newcomer) = carrying.position(|path| path.id() == id) {
             bottlenecks.admit(now, self.session, &mut self.coupled(), newcomer);
+        }
+    }
+
+    /// A neighbour asks whether we are at the address that our packets come from. Until it knows, nothing that it sends
+    /// arrives here, and that is no sign of an outage.
+    pub(crate) fn neighbour_seeks_us(&mut self, neighbour: Adjacency) {
+        if self.paths.iter().any(|path| path.egress().neighbour == neighbour) {
+            self.hearing.excuse();
+        }
+    }
+
+    /// It is known now where a neighbour is that has moved. What was sent to it before was lost, which speaks against
+    /// no path.
+    pub(crate) fn neighbour_found(&mut self, now: Time, neighbour: Adjacency, bottlenecks: &mut Bottlenecks) {
+        let through = |path: &Path| path.egress().neighbour == neighbour;
+        let concerned: Vec<PathId> = self.paths.iter().filter(|path| through(path)).map(Path::id).collect();
+        for id in concerned {
+            self.hearing.excuse();
+            let was_live = self.get(id).is_some_and(Path::is_live);
+            if self.get_mut(id).is_some_and(|path| path.neighbour_found(now)) && !was_live {
+                self.admit(now, id, bottlenecks);
+            }
         }
     }
 

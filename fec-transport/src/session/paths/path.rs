@@ -543,21 +543,42 @@ impl Path {
         let Some(sent) = self.probing.on_echo(token) else { return false };
         self.round_trip.observe(now, now.since(sent));
         self.heard.departed = self.heard.departed.max(Some(sent));
-        if matches!(self.state, PathState::Dead { .. }) {
-            self.rate.restart(now);
-        }
         if std::mem::take(&mut self.silence.is_kept) {
             self.silence.ended = Some(now);
         }
         let is_new = !self.is_live();
         if is_new {
-            self.silence.ended = matches!(self.state, PathState::Dead { .. }).then_some(now);
-            self.state = PathState::Live;
-            tracing::debug!(parent: &self.span, round_trip = ?self.round_trip.smoothed(), "the path is live");
-            self.pacer = Pacer::new(now);
+            self.come_in(now);
         }
         self.probing.put_off(now + liveness.keep_alive);
         is_new
+    }
+
+    /// It is in the schedule (again).
+    fn come_in(&mut self, now: Time) {
+        let was_dead = matches!(self.state, PathState::Dead { .. });
+        if was_dead {
+            self.rate.restart(now);
+        }
+        self.silence.ended = was_dead.then_some(now);
+        self.state = PathState::Live;
+        tracing::debug!(parent: &self.span, round_trip = ?self.round_trip.smoothed(), "the path is live");
+        self.pacer = Pacer::new(now);
+    }
+
+    /// The neighbour that it leads to has moved, and it is known now where it is: what left before speaks neither
+    /// against the path nor of what it can carry. If that neighbour is the peer, a dead path needs no probe to come
+    /// back, since the peer has just answered a challenge. Gives whether it is in the schedule again.
+    pub(super) fn neighbour_found(&mut self, now: Time) -> bool {
+        match self.state {
+            PathState::Live => self.silence.ended = Some(now),
+            PathState::Dead { .. } if self.route.links().len() == 1 => self.come_in(now),
+            PathState::Dead { .. } | PathState::Unconfirmed => {
+                self.probing.ask(now);
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether it is in the schedule and has left too many probes unanswered, for too long.

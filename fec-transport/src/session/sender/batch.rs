@@ -13,13 +13,15 @@ pub(crate) struct Batch<'a> {
     block: &'a mut SendBlock,
     counters: &'a mut SendCounters,
     count: usize,
-    /// The encoding id of the first, once its header was emitted; the others follow.
-    first: Option<u16>,
+    /// The encoding ids of those whose headers were emitted, in runs: the first one and how many follow each other.
+    runs: Vec<(u16, usize)>,
+    /// The last of them.
+    latest: u16,
 }
 
 impl<'a> Batch<'a> {
     pub(super) fn new(block: &'a mut SendBlock, counters: &'a mut SendCounters, count: usize) -> Batch<'a> {
-        Batch { block, counters, count, first: None }
+        Batch { block, counters, count, runs: Vec::new(), latest: 0 }
     }
 
     /// How many symbols they are.
@@ -40,7 +42,13 @@ impl<'a> Batch<'a> {
     /// Appends the header of the next symbol; gives whether it repairs.
     pub(crate) fn emit(&mut self, out: &mut Vec<u8>) -> bool {
         let (encoding_id, is_repair) = self.block.encode_next();
-        self.first.get_or_insert(encoding_id);
+        let is_next =
+            |(first, count): &&mut (u16, usize)| usize::from(*first) + *count == usize::from(encoding_id);
+        match self.runs.last_mut().filter(is_next) {
+            Some((_, count)) => *count += 1,
+            None => self.runs.push((encoding_id, 1)),
+        }
+        self.latest = encoding_id;
         self.count_symbol(encoding_id);
         SymbolHeader { encoding_id, block: self.block.header() }.emit(out);
         is_repair
@@ -58,13 +66,13 @@ impl<'a> Batch<'a> {
 
     /// The symbols, once their headers were emitted.
     pub(crate) fn symbols(&mut self, symbols: &mut Vec<Symbols>) {
-        if let Some(first) = self.first {
-            self.block.encode(first, self.count, symbols);
+        for (first, count) in &self.runs {
+            self.block.encode(*first, *count, symbols);
         }
     }
 
-    /// Notes that the symbol left on `path` as packet `number`.
+    /// Notes that the latest symbol left on `path` as packet `number`.
     pub(crate) fn sent(&mut self, path: PathId, number: u64, now: Time) {
-        self.block.sent(path, number, now);
+        self.block.sent(self.latest, path, number, now);
     }
 }

@@ -16,7 +16,7 @@ use fec_transport::sim::World;
 /// A link that died, and how the bulk flows felt it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkDeath {
-    /// Its ends.
+    /// Its ends, and its name if it has one.
     pub link: String,
     /// When it died, in seconds since the start of the simulation.
     pub at_s: f64,
@@ -62,7 +62,7 @@ struct BulkFlow {
 /// A death that is being followed.
 struct Followed {
     link: LinkId,
-    ends: [String; 2],
+    title: String,
     at: Time,
     is_masked: bool,
     /// Rounds of repair in all when it happened, and when the next one did.
@@ -73,11 +73,9 @@ impl Deaths {
     pub(super) fn new(world: &World<Load>, flows: &[Flow], happenings: &[Happening]) -> Deaths {
         let overlay = world.overlay();
         let followed = |happening: &Happening| {
-            let NetworkChange::LinkDown { a, b } = &happening.change else { return None };
-            let link = *overlay.links_between(world.member(a), world.member(b)).first()?;
-            let at = Time::from_epoch(happening.at);
-            let ends = [a.clone(), b.clone()];
-            Some(Followed { link, ends, at, is_masked: false, rounds: [0; 2] })
+            let NetworkChange::LinkDown(link) = happening.change else { return None };
+            let (title, at) = (overlay.link_title(link), Time::from_epoch(happening.at));
+            Some(Followed { link, title, at, is_masked: false, rounds: [0; 2] })
         };
         let mut deaths: Vec<Followed> = happenings.iter().filter_map(followed).collect();
         deaths.sort_by_key(|death| death.at);
@@ -114,7 +112,7 @@ impl Deaths {
             let gaps =
                 self.flows.iter().map(|flow| ledger.records[flow.index].longest_pause(death.at, until));
             LinkDeath {
-                link: death.ends.join(" – "),
+                link: death.title.clone(),
                 at_s: death.at.since_epoch().as_secs_f64(),
                 planned_share: self.flows.iter().map(|flow| flow.share_over(death.link)).fold(0.0, f64::max),
                 has_mask: self.flows.iter().any(|flow| flow.is_masked),

@@ -132,6 +132,9 @@ pub(super) struct FileTable {
 pub(super) struct LinkTable {
     pub(super) a: String,
     pub(super) b: String,
+    /// Tells it from other links between the same two members.
+    #[serde(default)]
+    pub(super) name: String,
     /// What is different in the direction from b to a.
     pub(super) back: Option<Shape>,
     /// A [`Shape`]; serde cannot check unknown keys of what is flattened.
@@ -251,6 +254,8 @@ pub(super) struct EventTable {
     pub(super) at_s: f64,
     /// After how many seconds everything is again as before; never where it is left out.
     pub(super) for_s: Option<f64>,
+    /// After how many seconds it happens again, and so on, as long as it is over before the run is.
+    pub(super) again_s: Option<f64>,
     #[serde(default)]
     pub(super) links: Links,
     /// The links are concerned one after the other, this many seconds apart.
@@ -273,12 +278,12 @@ pub(super) struct EventTable {
 pub(super) enum Links {
     /// `"all"`, or `"planned"`: those that the plans of the flows use.
     Named(String),
-    /// Pairs of members.
-    Pairs(Vec<[String; 2]>),
+    /// Pairs of members; behind them the name of a link, or all links between the two are meant.
+    Listed(Vec<Vec<String>>),
 }
 
 impl Default for Links {
     fn default() -> Links {
-        Links::Pairs(Vec::new())
+        Links::Listed(Vec::new())
     }
 }

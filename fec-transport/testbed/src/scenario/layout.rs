@@ -23,6 +23,8 @@ pub(super) struct Layout {
 #[derive(Debug, Clone)]
 pub(super) struct DrawnLink {
     pub(super) ends: [String; 2],
+    /// Empty for a link that needs none.
+    name: String,
     /// What the link is like from the first end to the second, and back.
     pub(super) shapes: [Shape; 2],
 }
@@ -69,8 +71,8 @@ impl Layout {
             };
             let far = Shape { loss: None, mean_burst: None, queue_ms: None, ..near.clone() };
             let relay = format!("r{}", path + 1);
-            layout.add_link("client", &relay, [near.clone(), near]);
-            layout.add_link(&relay, "server", [far.clone(), far]);
+            layout.add_link("client", &relay, "", [near.clone(), near]);
+            layout.add_link(&relay, "server", "", [far.clone(), far]);
             layout.relays.push(relay);
         }
         Ok(layout)
@@ -97,7 +99,7 @@ impl Layout {
             // The file may have several links between two nodes, without names to tell them apart: one stands for all.
             if a != b && joined.insert((a.min(b), a.max(b))) {
                 let (a, b) = (member_name(&topology, a), member_name(&topology, b));
-                layout.add_link(&a, &b, [table.links.clone(), table.links.clone()]);
+                layout.add_link(&a, &b, "", [table.links.clone(), table.links.clone()]);
             }
         }
         Ok(layout)
@@ -110,17 +112,18 @@ impl Layout {
             servers: table.servers,
             ..Layout::default()
         };
-        for LinkTable { a, b, back, shape } in table.link {
+        for LinkTable { a, b, name, back, shape } in table.link {
             let forth = Shape::deserialize(shape)
                 .map_err(|error| ScenarioError::wrong(format!("link {a} – {b}: {}", error.message())))?;
             let back = back.unwrap_or_default().over(&forth);
-            layout.add_link(&a, &b, [forth, back]);
+            layout.add_link(&a, &b, &name, [forth, back]);
         }
         Ok(layout)
     }
 
-    fn add_link(&mut self, a: &str, b: &str, shapes: [Shape; 2]) {
-        self.links.push(DrawnLink { ends: [a.to_owned(), b.to_owned()], shapes });
+    fn add_link(&mut self, a: &str, b: &str, name: &str, shapes: [Shape; 2]) {
+        let [a, b, name] = [a, b, name].map(str::to_owned);
+        self.links.push(DrawnLink { ends: [a, b], name, shapes });
     }
 
     pub(super) fn scene(&self) -> Result<Scene, ScenarioError> {
@@ -128,12 +131,12 @@ impl Layout {
         scene = self.clients.iter().fold(scene, |scene, name| scene.client(name));
         scene = self.relays.iter().fold(scene, |scene, name| scene.relay(name));
         scene = self.servers.iter().fold(scene, |scene, name| scene.server(name));
-        for DrawnLink { ends: [a, b], shapes } in &self.links {
+        for DrawnLink { ends: [a, b], name, shapes } in &self.links {
             let model = |shape: &Shape| {
                 shape.model().map_err(|what| ScenarioError::wrong(format!("link {a} – {b}: {what}")))
             };
             let spec = LinkSpec { a_to_b: model(&shapes[0])?, b_to_a: model(&shapes[1])? };
-            scene = scene.link(a, b, &spec);
+            scene = scene.parallel_link(a, b, name, &spec);
         }
         Ok(if self.known_capacities { scene.with_known_capacities() } else { scene })
     }
@@ -142,14 +145,16 @@ impl Layout {
         [&self.clients, &self.relays, &self.servers].into_iter().flatten().any(|member| member == name)
     }
 
-    /// The position of the link between two members, and whether it was written down the other way round.
-    pub(super) fn find_link(&self, a: &str, b: &str) -> Option<(usize, bool)> {
+    /// The positions of the links between two members, of that name if one is given, and whether each was written down
+    /// the other way round.
+    pub(super) fn find_links(&self, a: &str, b: &str, name: Option<&str>) -> Vec<(usize, bool)> {
         let joins = |link: &DrawnLink| {
             let [one, other] = link.ends.each_ref().map(String::as_str);
-            (one, other) == (a, b) || (one, other) == (b, a)
+            let is_meant = name.is_none_or(|name| name == link.name);
+            is_meant && ((one, other) == (a, b) || (one, other) == (b, a))
         };
-        let index = self.links.iter().position(joins)?;
-        Some((index, self.links[index].ends[0] != a))
+        let found = self.links.iter().enumerate().filter(|(_, link)| joins(link));
+        found.map(|(index, link)| (index, link.ends[0] != a)).collect()
     }
 }
 

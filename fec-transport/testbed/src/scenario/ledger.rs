@@ -60,6 +60,8 @@ pub(super) struct Record {
     pub(super) stall: (Duration, Time),
     /// All pauses of at least [`SHORTEST_PAUSE`], in order.
     pauses: Vec<Gap>,
+    /// When something arrived first, and last.
+    pub(super) first: Option<Time>,
     last: Option<Time>,
     /// When everything of a flow with an end had arrived.
     pub(super) completed: Option<Time>,
@@ -138,6 +140,7 @@ impl Record {
             self.bytes_in_window += bytes;
         }
         self.pause_until(now, (from, to));
+        self.first.get_or_insert(now);
         self.last = Some(now);
     }
 

@@ -127,8 +127,9 @@ impl Scenario {
         let (overlay, _) = scene.overlay();
         let flow = |(index, table): (usize, FlowTable)| flow(&overlay, index, table);
         let flows = file.flow.into_iter().enumerate().map(flow).collect::<Result<Vec<_>, _>>()?;
-        let happenings =
-            event::happenings(&file.event, &layout, &planned_links(&overlay, &flows, &file.config))?;
+        let planned = planned_links(&overlay, &flows, &file.config);
+        let end_s = file.warm_up_s + file.duration_s;
+        let happenings = event::happenings(&file.event, &layout, &planned, end_s)?;
         let competitors = file.competitor.iter().map(|table| competitor(&overlay, table));
         let competitors = competitors.collect::<Result<Vec<_>, _>>()?;
         let pauses = file.pauses.iter().map(|table| pauses(&overlay, table));
@@ -233,10 +234,10 @@ impl Scenario {
     /// For all links that came back, how long it took until a path over them carried data again, in seconds.
     fn slowest_return(&self, series: &Series) -> Option<f64> {
         let returns = self.happenings.iter().filter_map(|happening| match &happening.change {
-            NetworkChange::LinkUp { a, b } => Some((happening.at.as_secs_f64(), [a.as_str(), b.as_str()])),
+            NetworkChange::LinkUp(link) => Some((happening.at.as_secs_f64(), *link)),
             _ => None,
         });
-        returns.map(|(at, ends)| series.carries_again(at, ends)).max_by(f64::total_cmp)
+        returns.map(|(at, link)| series.carries_again(at, link)).max_by(f64::total_cmp)
     }
 }
 
@@ -244,29 +245,25 @@ impl Happening {
     fn schedule(&self, world: &mut World<Load>) {
         let after = self.at;
         match &self.change {
-            NetworkChange::LinkDown { a, b } => world.cut(after, world.member(a), world.member(b)),
-            NetworkChange::LinkUp { a, b } => world.restore(after, world.member(a), world.member(b)),
+            NetworkChange::LinkDown(link) => world.cut_link(after, *link),
+            NetworkChange::LinkUp(link) => world.restore_link(after, *link),
             NetworkChange::Crash(name) => world.crash(after, world.member(name)),
             NetworkChange::Restart(name) => world.restart(after, world.member(name)),
-            NetworkChange::Model { a, b, model } => {
-                world.reshape(after, world.member(a), world.member(b), (**model).clone());
+            NetworkChange::Model { link, from, model } => {
+                world.reshape_link(after, *link, world.member(from), (**model).clone());
             }
         }
     }
 }
 
 /// The links that the plans of all flows use, each once, in the order of the overlay.
-fn planned_links(overlay: &Overlay, flows: &[Flow], config: &Config) -> event::Pairs {
+fn planned_links(overlay: &Overlay, flows: &[Flow], config: &Config) -> Vec<LinkId> {
     let plan =
         |flow: &Flow| fec_transport::plan::plan(overlay, flow.from, flow.to, config).unwrap_or_default();
     let routes = flows.iter().flat_map(plan);
     let links: std::collections::BTreeSet<_> =
         routes.flat_map(|planned| planned.route.links().to_vec()).collect();
-    let ends = |link: LinkId| {
-        let link = &overlay.links()[usize::from(link.0)];
-        [overlay.name(link.a), overlay.name(link.b)]
-    };
-    links.into_iter().map(ends).collect()
+    links.into_iter().collect()
 }
 
 fn competitor(overlay: &Overlay, table: &CompetitorTable) -> Result<Competitor, ScenarioError> {

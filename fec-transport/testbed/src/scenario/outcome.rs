@@ -164,6 +164,11 @@ fn throughput(metrics: &mut Metrics, ledger: &Ledger, sampler: &Sampler) {
     metrics.add("overhead", repair as f64 / source.max(1) as f64);
     metrics.add("wire_ratio", (after.sent_bytes - before.sent_bytes) as f64 / bytes.max(1) as f64);
     metrics.add("queue_ms", sampler.queue_ms());
+    metrics.add("queue_peak_ms", sampler.queue_peak_ms());
+    let firsts = ledger.flows.iter().zip(&ledger.records);
+    let waits =
+        firsts.map(|(flow, record)| record.first.map_or(Duration::MAX, |first| first.since(flow.start)));
+    metrics.add("first_data_ms", waits.max().unwrap_or_default().as_secs_f64() * 1e3);
     let competitors = (after.competitors_bytes - before.competitors_bytes) as f64;
     if competitors > 0.0 {
         let ours = (after.sent_bytes - before.sent_bytes) as f64;
@@ -192,25 +197,31 @@ fn after_step(metrics: &mut Metrics, ledger: &Ledger, sampler: &Sampler, step: T
     let overflowed = after.overflowed_packets - before.overflowed_packets;
     // Sent × (1 − loss) is what arrived and what would have arrived had no queue and no policer dropped it.
     metrics.add("excess", (arrived + overflowed) / arrived);
+    metrics.add("recovery_s", recovery(ledger, sampler, step));
+}
+
+/// How many seconds after a change of the network the goodput has recovered from it.
+fn recovery(ledger: &Ledger, sampler: &Sampler, change: Time) -> f64 {
+    let end = ledger.window.1;
     let enough = RECOVERED * sampler.limit_bps / 8.0;
     let goodput = |from: Time, to: Time| {
         let bytes: u64 = ledger.records.iter().map(|record| record.bytes_between(from, to)).sum();
         bytes as f64 / to.since(from).as_secs_f64()
     };
-    let strides = (0..).map(|n| step + Duration::from_millis(100 * n));
+    let strides = (0..).map(|n| change + Duration::from_millis(100 * n));
     let candidates = strides.take_while(|at| *at + RECOVERY_WINDOW <= end);
     let recovered = candidates
         .into_iter()
         .find(|at| goodput(*at, *at + RECOVERY_WINDOW) >= enough && goodput(*at, end) >= enough);
-    let recovery = recovered.map_or(f64::INFINITY, |at| at.since(step).as_secs_f64());
-    metrics.add("recovery_s", recovery);
+    recovered.map_or(f64::INFINITY, |at| at.since(change).as_secs_f64())
 }
 
-/// What the redundancy costs once it had time to fall again.
+/// How the session followed the last change, and what the redundancy costs once it had time to fall again.
 fn after_last_change(metrics: &mut Metrics, ledger: &Ledger, sampler: &Sampler, last: Time) {
     let (before, after) = (sampler.totals_at(last + SETTLING), sampler.totals_at(ledger.window.1));
     let source = (after.source_symbols - before.source_symbols).max(1) as f64;
     metrics.add("overhead_after", (after.repair_symbols - before.repair_symbols) as f64 / source);
+    metrics.add("last_recovery_s", recovery(ledger, sampler, last));
 }
 
 /// How the deaths of links were felt.

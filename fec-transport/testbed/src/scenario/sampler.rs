@@ -18,9 +18,6 @@ pub(super) const TICK: Duration = Duration::from_millis(5);
 /// How often everything else is looked at.
 pub(super) const STRIDE: Duration = Duration::from_millis(100);
 
-/// Between the members of a route.
-const ROUTE_SEPARATOR: &str = " – ";
-
 /// What a scenario was like over time, one row every 100 ms.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
@@ -28,19 +25,17 @@ pub struct Series {
     pub rows: Vec<SeriesRow>,
     /// The routes of all paths that there were, in the order of [`SeriesRow::paths`].
     pub routes: Vec<String>,
+    /// The links that each of them crosses.
+    crossed: Vec<Vec<LinkId>>,
 }
 
 /// A path with a smaller share of the packets carries probes and reports, not data.
 const LEAST_SHARE: f64 = 0.01;
 
 impl Series {
-    /// How many seconds after `at_s` a path over the link between `ends` carries data; infinite if none does.
-    pub(super) fn carries_again(&self, at_s: f64, ends: [&str; 2]) -> f64 {
-        let crosses = |route: &str| {
-            let members: Vec<&str> = route.split(ROUTE_SEPARATOR).collect();
-            members.windows(2).any(|pair| pair == ends || pair == [ends[1], ends[0]])
-        };
-        let columns = self.routes.iter().enumerate().filter(|(_, route)| crosses(route));
+    /// How many seconds after `at_s` a path over a link carries data; infinite if none does.
+    pub(super) fn carries_again(&self, at_s: f64, link: LinkId) -> f64 {
+        let columns = self.crossed.iter().enumerate().filter(|(_, links)| links.contains(&link));
         let columns: Vec<usize> = columns.map(|(column, _)| column).collect();
         let carries = |row: &&SeriesRow| {
             let samples = columns.iter().filter_map(|column| row.paths.get(*column));
@@ -274,8 +269,8 @@ impl Sampler {
                     let known = self.counters.entry((member, session.0, path.id)).or_default();
                     let sent = latest[0] - known[0];
                     *known = latest;
-                    let names: Vec<String> = path.route.iter().map(|id| world.overlay().name(*id)).collect();
-                    let column = self.column(names.join(ROUTE_SEPARATOR));
+                    let route = world.overlay().describe(&path.route, &path.links);
+                    let column = self.column(route, &path.links);
                     samples.resize(samples.len().max(column + 1), Default::default());
                     let (sample, packets) = &mut samples[column];
                     *packets += sent;
@@ -293,10 +288,11 @@ impl Sampler {
         samples.into_iter().map(|(sample, packets)| PathSample { share: share(packets), ..sample }).collect()
     }
 
-    fn column(&mut self, route: String) -> usize {
+    fn column(&mut self, route: String, links: &[LinkId]) -> usize {
         let next = self.columns.len();
         *self.columns.entry(route).or_insert_with_key(|route| {
             self.series.routes.push(route.clone());
+            self.series.crossed.push(links.to_vec());
             next
         })
     }
@@ -339,6 +335,14 @@ impl Sampler {
     pub(super) fn queue_ms(&self) -> f64 {
         let ticks = self.ticks_in_window.max(1) as f64;
         self.directions.iter().map(|direction| direction.window_ms / ticks).fold(0.0, f64::max)
+    }
+
+    /// The longest queue of a link in the window, averaged over a stride.
+    pub(super) fn queue_peak_ms(&self) -> f64 {
+        let (from, to) =
+            (self.window.0.since_epoch().as_secs_f64(), self.window.1.since_epoch().as_secs_f64());
+        let in_window = self.series.rows.iter().filter(|row| row.at_s > from && row.at_s <= to);
+        in_window.map(|row| row.queue_ms).fold(0.0, f64::max)
     }
 
     /// The totals at a time, to the length of a stride.
