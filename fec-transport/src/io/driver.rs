@@ -286,7 +286,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     fn log(&self, Adjacency { peer, link }: Adjacency, news: &str) {
         let overlay = self.node.overlay();
         let neighbour = overlay.name(peer.member);
-        let link = Some(overlay.link(link).name.as_str()).filter(|name| !name.is_empty());
+        let link = Some(overlay.link_label(link)).filter(|name| !name.is_empty());
         tracing::info!(neighbour, link, instance = format_args!("{:016x}", peer.instance.0), "{news}");
     }
 

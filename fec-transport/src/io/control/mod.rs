@@ -300,9 +300,10 @@ impl ControlPlane {
         }
         let process = |instance, link| Adjacency {
             peer: Peer { member: peer.member, instance: InstanceId(instance) },
-            link: LinkId(link),
+            link,
         };
-        let of_member = self.outlets.range(process(0, 0)..=process(u64::MAX, u16::MAX)).count();
+        let of_member =
+            self.outlets.range(process(0, LinkId(0))..=process(u64::MAX, LinkId(u32::MAX))).count();
         if !has_place(MAX_NEIGHBOURS, self.outlets.len(), of_member) {
             return outlet.close(Farewell::Crowded);
         }
@@ -350,7 +351,7 @@ fn dialler(
         config: quic,
         neighbour,
         name: config.overlay.name(neighbour),
-        link: config.overlay.link(link).name.clone(),
+        link: config.overlay.link_name(link),
         address,
         shared: Arc::clone(shared),
         back_off: BackOff::new(link_seed(config.seed, link)),

@@ -263,7 +263,7 @@ fn planned_links(overlay: &Overlay, flows: &[Flow], config: &Config) -> event::P
     let links: std::collections::BTreeSet<_> =
         routes.flat_map(|planned| planned.route.links().to_vec()).collect();
     let ends = |link: LinkId| {
-        let link = &overlay.links()[usize::from(link.0)];
+        let link = &overlay.links()[link.entry()];
         [overlay.name(link.a), overlay.name(link.b)]
     };
     links.into_iter().map(ends).collect()

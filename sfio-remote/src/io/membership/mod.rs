@@ -11,6 +11,8 @@
 //! export_identity = "export.identity"  # where it is remembered which folder that is; this is the default
 //! reclaim_after_seconds = 3600         # for how long readers keep what data sets have dropped; this is the default
 //! patience_seconds = 60                # for how long sessions wait in an outage of everything; this is the default
+//! uplinks = ["eth0", "192.0.2.9"]      # interfaces or addresses over each of which every neighbour is reached; only for
+//!                                      # a member without an address in the overlay file. By default what routes say
 //!
 //! [access]                 # who may do what there: none, read, append, read-write; other members may do nothing
 //! laptop = "read-write"
@@ -51,7 +53,7 @@ use std::time::Duration;
 use fec_transport::config::{Limits, Liveness, Policing};
 use fec_transport::io::EndpointConfig;
 use fec_transport::keys::{Identity, PublicKeys, encode_key};
-use fec_transport::overlay::{MemberId, OperatorKey, Overlay};
+use fec_transport::overlay::{MemberId, OperatorKey, Overlay, Uplink};
 use serde::Deserialize;
 
 use super::Quotas;
@@ -99,20 +101,24 @@ pub struct Membership {
     pub trace: Option<PathBuf>,
 }
 
-/// Where a member's overlay file comes from.
+/// Where a member's overlay comes from: the file, and what its config adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverlaySource {
     /// The file.
     pub path: PathBuf,
     /// Whose signature it must bear, in a file of the same name with `.sig` behind; none if any file will do.
     pub operator: Option<OperatorKey>,
+    /// The member's name.
+    pub member: String,
+    /// Over which uplinks it uses those of its links of which the file does not say it; none for whichever routes say.
+    pub uplinks: Option<Vec<Uplink>>,
 }
 
 impl OverlaySource {
     /// Reads the file as it is now and checks the signature.
     ///
     /// # Errors
-    /// If it cannot be read, is not the operator's, or is no overlay file.
+    /// If it cannot be read, is not the operator's, is no overlay file, or the member's uplinks do not fit to it.
     pub fn read(&self) -> Result<Overlay, ConfigError> {
         let place = format!("overlay file {}", self.path.display());
         let text = std::fs::read_to_string(&self.path).about(&place)?;
@@ -122,7 +128,14 @@ impl OverlaySource {
             let signature = std::fs::read_to_string(&file).about(&place)?;
             operator.check(text.as_bytes(), &signature).about(place)?;
         }
-        Overlay::parse(&text).about(place)
+        let overlay = Overlay::parse(&text).about(place)?;
+        match (&self.uplinks, overlay.find(&self.member)) {
+            (Some(uplinks), Some(member)) => {
+                let place = format!("the config's uplinks and overlay file {}", self.path.display());
+                overlay.over_uplinks(member, uplinks).about(place)
+            }
+            _ => Ok(overlay),
+        }
     }
 }
 
@@ -154,6 +167,7 @@ struct File {
     export_identity: Option<PathBuf>,
     reclaim_after_seconds: Option<u64>,
     patience_seconds: Option<u64>,
+    uplinks: Option<Vec<String>>,
     access: Option<BTreeMap<String, Access>>,
     #[serde(default)]
     quota: BTreeMap<String, String>,
@@ -234,7 +248,10 @@ impl Membership {
         let overlay_file = folder.join(&file.overlay);
         let operator = file.operator.as_deref().map(OperatorKey::from_text).transpose();
         let operator = operator.about(format!("config file {}: operator", path.display()))?;
-        let source = OverlaySource { path: overlay_file.clone(), operator };
+        let fault = |message| ConfigError::new(format!("config file {}: {message}", path.display()));
+        let uplinks = file.uplinks.as_deref().map(uplinks).transpose().map_err(fault)?;
+        let source =
+            OverlaySource { path: overlay_file.clone(), operator, member: file.member.clone(), uplinks };
         let overlay = source.read()?;
         let admin = file.admin_beside(path);
         let member = overlay.find(&file.member).ok_or_else(|| {
@@ -254,7 +271,6 @@ impl Membership {
             return Err(wrong_key(&key, &file.member, &overlay_file, identity.public(), expected));
         }
         let export = file.export.map(|export| folder.join(export));
-        let fault = |message| ConfigError::new(format!("config file {}: {message}", path.display()));
         if export.is_some() && file.access.is_none() {
             return Err(fault(access_is_missing(&overlay, member)));
         }
@@ -303,6 +319,15 @@ impl Membership {
     pub fn name(&self) -> &str {
         &self.overlay.member(self.member).name
     }
+}
+
+/// The uplinks that a config names.
+fn uplinks(names: &[String]) -> Result<Vec<Uplink>, String> {
+    let uplink = |name: &String| {
+        let expected = "expected the name of an interface, as \"eth0\", or an IP address, as \"192.0.2.9\"";
+        Uplink::parse(name).ok_or_else(|| format!("uplinks: \"{name}\" is no uplink; {expected}"))
+    };
+    names.iter().map(uplink).collect()
 }
 
 /// What to add to a config that serves subfiles and does not say to whom.
@@ -467,6 +492,41 @@ mod tests {
         assert!(load(&folder).unwrap_err().contains("quota: io1 = \"much\" is no size"));
         configure(&folder, "[quota]\nio9 = \"1\"\n");
         assert!(load(&folder).unwrap_err().contains("quota: the overlay has no member \"io9\""));
+    }
+
+    #[test]
+    fn uplinks_are_named_in_the_config_and_must_fit_to_the_overlay_file() {
+        let folder = scene();
+        let far = Identity::from_seed([8; 32]).public();
+        let link = format!(
+            "[[member]]\nname = \"far\"\ned25519 = \"{}\"\nx25519 = \"{}\"\ncontrol = \"127.0.0.1:1\"\n\
+             data = \"127.0.0.1:2\"\n[[link]]\na = \"io1\"\nb = \"far\"\n",
+            encode_key(&far.ed25519),
+            encode_key(&far.x25519)
+        );
+        configure(&folder, "uplinks = [\"127.0.0.2\", \"lo\"]\n");
+        let complaint = load(&folder).unwrap_err();
+        assert!(complaint.contains("overlay.toml") && complaint.contains("leaves open"), "{complaint}");
+        let overlay = folder.path().join("overlay.toml");
+        let text = std::fs::read_to_string(&overlay).expect("it is there") + &link;
+        write(&overlay, text).expect("it can be written");
+        let membership = load(&folder).expect("all of it fits");
+        let links = membership.overlay.listed_links().map(|(link, _)| membership.overlay.link_title(link));
+        assert_eq!(links.collect::<Vec<_>>(), ["io1 – far (@127.0.0.2)", "io1 – far (@lo)"]);
+        assert_eq!(membership.source.read().expect("as before"), *membership.overlay);
+        for (uplinks, complaint) in [
+            ("[\"lo\", \"lo\"]", "\"lo\" is listed twice"),
+            ("[\"127.0.0.2:7\"]", "config.toml: uplinks: \"127.0.0.2:7\" is no uplink; expected the name"),
+            (
+                "[\"::1\"]",
+                "from \"::1\" no neighbour can be reached: their addresses (127.0.0.1) are of another",
+            ),
+            ("[]", "0 are listed; expected 1 to 8"),
+        ] {
+            configure(&folder, &format!("uplinks = {uplinks}\n"));
+            let told = load(&folder).unwrap_err();
+            assert!(told.contains(complaint), "{told}");
+        }
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn members_of(overlay: &Overlay, path: &PathStatus) -> Vec<String> {
 pub(crate) fn links_of(overlay: &Overlay, path: &PathStatus) -> Vec<String> {
     let names = overlay.link_names(&path.links);
     let ends = path.route.windows(2).zip(names);
-    ends.map(|(ends, name)| link_name(&overlay.name(ends[0]), &overlay.name(ends[1]), name)).collect()
+    ends.map(|(ends, name)| link_name(&overlay.name(ends[0]), &overlay.name(ends[1]), &name)).collect()
 }
 
 impl Report {
