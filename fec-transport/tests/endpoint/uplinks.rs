@@ -27,7 +27,7 @@ struct Scene {
     emulator: Emulator,
 }
 
-fn uplink(address: &str) -> Uplink {
+pub(crate) fn uplink(address: &str) -> Uplink {
     Uplink::parse(address).expect("an address")
 }
 
@@ -104,7 +104,7 @@ async fn live(process: &Process) -> Vec<String> {
     look.await.expect("the endpoint lives")
 }
 
-async fn until_live(process: &Process, names: &[&str]) {
+pub(crate) async fn until_live(process: &Process, names: &[&str]) {
     let waiting = async {
         while live(process).await != names {
             tokio::task::yield_now().await;
@@ -140,7 +140,7 @@ async fn two_uplinks_carry_a_session_together_and_either_of_them_alone() {
 }
 
 #[tokio::test]
-async fn an_uplink_that_the_machine_does_not_have_is_named() {
+async fn an_only_uplink_that_the_machine_does_not_have_is_named() {
     let text = member("laptop", "")
         + &member("site", "control = \"127.0.0.1:1\"\ndata = \"127.0.0.1:2\"")
         + "[[link]]\na = \"laptop\"\nb = \"site\"\nname = \"lte\"\na_from = \"no-such-if0\"\n";
@@ -148,9 +148,10 @@ async fn an_uplink_that_the_machine_does_not_have_is_named() {
     let config = EndpointConfig::new(overlay, identity("laptop"));
     let error =
         Endpoint::start(config, Parrot::default(), |_| {}).await.expect_err("there is no such interface");
-    let EndpointError::Bind(BindError::Interface { interface, .. }) = &error else { panic!("{error:?}") };
+    let EndpointError::Bind(BindError::NoInterface { interface, .. }) = &error else { panic!("{error:?}") };
     assert_eq!(interface, "no-such-if0");
-    assert!(error.to_string().contains("control plane to interface no-such-if0"), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("this machine has no interface \"no-such-if0\"; it has lo"), "{text}");
 }
 
 /// Stands between a client with several uplinks and a member that listens, and passes on what comes over each of them,
@@ -210,7 +211,7 @@ async fn pass_back(
 }
 
 /// Starts a process of a member, with these sockets if it has an address.
-async fn start(overlay: &Arc<Overlay>, name: &str, sockets: Option<Sockets>) -> Process {
+pub(crate) async fn start(overlay: &Arc<Overlay>, name: &str, sockets: Option<Sockets>) -> Process {
     let config = EndpointConfig { sockets, ..EndpointConfig::new(Arc::clone(overlay), identity(name)) };
     let (tell, outcomes) = mpsc::unbounded_channel();
     let endpoint = Endpoint::start(config, Parrot::default(), move |outcome| drop(tell.send(outcome)));

@@ -161,6 +161,15 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Closes the socket of an uplink, with the connections over it; nobody is dialled from there any more.
+    pub(super) fn close(&mut self, local: &Local) {
+        if let Some((endpoint, listening)) = self.endpoints.remove(local) {
+            listening.abort();
+            endpoint.close(Farewell::Done.code(), b"");
+        }
+        self.keep_dialling(|_, dialled| dialled.local != *local);
+    }
+
     /// Goes on with a newer overlay file. Connections over links that are not listed any more end, and all others notice
     /// nothing. Whoever calls this has new neighbours [dialled](Self::dial_neighbours) once the sockets are open.
     pub(super) fn reload(&mut self, overlay: Arc<Overlay>) {
@@ -185,13 +194,7 @@ impl ControlPlane {
         wanted.retain(|_, dialled| self.endpoints.contains_key(&dialled.local));
         // Those that have ended are not remembered for ever.
         while self.tasks.try_join_next().is_some() {}
-        self.diallers.retain(|link, (dialled, task)| {
-            let stays = wanted.get(link) == Some(dialled);
-            if !stays {
-                task.abort();
-            }
-            stays
-        });
+        self.keep_dialling(|link, dialled| wanted.get(&link) == Some(dialled));
         for (link, dialled) in wanted {
             if !self.diallers.contains_key(&link) {
                 let (endpoint, _) = &self.endpoints[&dialled.local];
@@ -201,6 +204,17 @@ impl ControlPlane {
             }
         }
         Ok(())
+    }
+
+    /// Ends the tasks that dial anything else.
+    fn keep_dialling(&mut self, stays: impl Fn(LinkId, &Dialled) -> bool) {
+        self.diallers.retain(|link, (dialled, task)| {
+            let stays = stays(*link, dialled);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
     }
 
     /// Where the sockets are bound.
