@@ -287,10 +287,10 @@ impl Neighbours {
     }
 
     fn of_member(&self, member: MemberId) -> impl Iterator<Item = Adjacency> + '_ {
-        let process = move |instance, link| Adjacency {
-            peer: Peer { member, instance: InstanceId(instance) },
-            link: LinkId(link),
-        };
-        self.processes.range(process(0, 0)..=process(u64::MAX, u16::MAX)).map(|(adjacency, _)| *adjacency)
+        let process =
+            move |instance, link| Adjacency { peer: Peer { member, instance: InstanceId(instance) }, link };
+        self.processes
+            .range(process(0, LinkId(0))..=process(u64::MAX, LinkId(u32::MAX)))
+            .map(|(adjacency, _)| *adjacency)
     }
 }

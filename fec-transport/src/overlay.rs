@@ -12,6 +12,7 @@ mod route;
 mod signature;
 mod succession;
 mod title;
+mod uplinks;
 
 use file::{File, syntax_error};
 
@@ -22,14 +23,16 @@ pub use route::{Route, RouteLink};
 pub use signature::{OperatorKey, SignatureError, sign};
 pub use succession::{OverlayChange, SuccessionError};
 pub use title::{link_title, route_title};
+pub use uplinks::{MAX_UPLINKS, UplinksError};
 
 /// A member's position in the overlay file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(pub u16);
 
-/// A link's position in the overlay file.
+/// A link's position in the overlay file; of a link that a neighbour uses over several uplinks which the file does not
+/// know, the higher 16 bits say over which one of them (0 for the first one, and for links without).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub u16);
+pub struct LinkId(pub u32);
 
 /// Tells several processes that run under one member's key apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -207,13 +210,12 @@ impl Overlay {
     /// # Panics
     /// If the id comes from another overlay.
     pub fn link(&self, id: LinkId) -> &Link {
-        &self.links[usize::from(id.0)]
+        &self.links[id.entry()]
     }
 
-    /// Whether `id` is the position of a link that the file lists.
+    /// Whether `id` is a link that the file lists, or one over a further uplink that the file leaves open.
     pub fn contains_link(&self, id: LinkId) -> bool {
-        let link = self.links.get(usize::from(id.0));
-        link.is_some_and(|link| self.links_between(link.a, link.b).contains(&id))
+        self.links.get(id.entry()).is_some_and(|link| self.joins(id, link.a, link.b))
     }
 
     /// The links that join two members, in either order.
@@ -226,9 +228,27 @@ impl Overlay {
         !self.links_between(one, other).is_empty()
     }
 
-    /// The link of that name between two members; the empty name is that of a link without one.
+    /// Whether that link joins these two members, in either order.
+    pub fn joins(&self, link: LinkId, one: MemberId, other: MemberId) -> bool {
+        self.links_between(one, other).contains(&link.listed())
+            && (link.uplink() == 0 || self.open_end(link).is_some())
+    }
+
+    /// The link of that name between two members; the empty name is that of a link without one. A name that ends with
+    /// `@` and a number is that of a link over a further uplink, where the file leaves it open over which it goes.
     pub fn link_named(&self, one: MemberId, other: MemberId, name: &str) -> Option<LinkId> {
-        self.links_between(one, other).iter().copied().find(|link| self.link(*link).name == name)
+        let listed = |name: &str| {
+            self.links_between(one, other).iter().copied().find(|link| self.link(*link).name == name)
+        };
+        listed(name).or_else(|| {
+            let (name, uplink) = uplinks::split(name)?;
+            listed(name).map(|link| link.over(uplink)).filter(|link| self.open_end(*link).is_some())
+        })
+    }
+
+    /// The name of a link as members tell it to one another; empty for one without.
+    pub fn link_name(&self, id: LinkId) -> String {
+        uplinks::join(&self.link(id).name, id)
     }
 
     /// The links of a member: each with the neighbour at its other end. Several may lead to the same one.
@@ -239,7 +259,7 @@ impl Overlay {
     /// The two ends of a link, and its name if it has one, for people.
     pub fn link_title(&self, id: LinkId) -> String {
         let link = self.link(id);
-        link_title(&self.name(link.a), &self.name(link.b), &link.name)
+        link_title(&self.name(link.a), &self.name(link.b), &self.link_label(id))
     }
 
     /// The route over these members by the first link that joins each to the next; none if one of them is missing.
@@ -258,8 +278,7 @@ impl Overlay {
     /// Whether a circuit may take this route: its members and links are listed, each link joins a member to the next,
     /// and the members on the way relay for the first one.
     pub fn allows_route(&self, route: &Route) -> bool {
-        let is_joined =
-            |(pair, link): (&[MemberId], &LinkId)| self.links_between(pair[0], pair[1]).contains(link);
+        let is_joined = |(pair, link): (&[MemberId], &LinkId)| self.joins(*link, pair[0], pair[1]);
         route.members().iter().all(|member| self.contains(*member))
             && route.members().windows(2).zip(route.links()).all(is_joined)
             && route.relays().iter().all(|relay| self.relays_for(*relay, route.members()[0]))
@@ -274,22 +293,34 @@ impl Overlay {
             .collect()
     }
 
-    /// The names of a route's links, empty for those without a name.
-    pub fn link_names(&self, links: &[LinkId]) -> Vec<&str> {
-        links.iter().map(|link| self.link(*link).name.as_str()).collect()
+    /// What people here call a link: its name and, where this process's config and not the file says over which uplink
+    /// it goes, `@` and the uplink. Empty for a link without either.
+    pub fn link_label(&self, id: LinkId) -> String {
+        uplinks::join(&self.link(id).label, id)
+    }
+
+    /// What people here call a route's links.
+    pub fn link_names(&self, links: &[LinkId]) -> Vec<String> {
+        links.iter().map(|link| self.link_label(*link)).collect()
+    }
+
+    /// A route as people read it, by [`route_title`].
+    pub fn route_title(&self, members: &[MemberId], links: &[LinkId]) -> String {
+        let names: Vec<String> = members.iter().map(|member| self.name(*member)).collect();
+        route_title(&names, &self.link_names(links))
     }
 
     /// The member that opens the control connection of a link: the end without a control address, else the one listed
     /// first.
     pub fn dialler(&self, link: LinkId) -> MemberId {
-        let link = &self.links[usize::from(link.0)];
+        let link = self.link(link);
         let reachable = |to: MemberId, way: Option<Reach>| way.is_some() || self.member(to).control.is_some();
         if reachable(link.b, link.b_at) { link.a } else { link.b }
     }
 
     /// Where `from` finds the member at the other end of `link`: control and data address, as far as they are fixed.
     pub fn reach(&self, link: LinkId, from: MemberId) -> (Option<SocketAddr>, Option<SocketAddr>) {
-        let link = &self.links[usize::from(link.0)];
+        let link = self.link(link);
         let (to, way) = if link.a == from { (link.b, link.b_at) } else { (link.a, link.a_at) };
         match way {
             Some(way) => (Some(way.control), Some(way.data)),
@@ -335,7 +366,7 @@ fn member_id(index: usize) -> MemberId {
 }
 
 fn link_id(index: usize) -> LinkId {
-    LinkId(u16::try_from(index).expect("the number of links was checked when the file was read"))
+    LinkId(u32::try_from(index).expect("the number of links was checked when the file was read"))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn live(world: &World<Transfer>) -> Vec<String> {
 /// What a link has delivered from the client to the server, in bytes.
 fn delivered(world: &World<Transfer>, name: &str) -> u64 {
     let from = world.simulator_node(world.member("client"));
-    let link = world.simulator_links()[usize::from(link(world, name).0)];
+    let link = world.simulator_links()[link(world, name).entry()];
     world.simulator().counters(link, from).delivered_bytes
 }
 

@@ -56,7 +56,10 @@ impl Membership {
         let operator = file.contains_key("operator").then(|| field("operator")).transpose()?;
         let (overlay, key, member) =
             (Path::new(field("overlay")?), Path::new(field("key")?), field("member")?);
-        let credentials = Credentials { config: path, overlay, member, key, operator };
+        let uplinks = file.get("uplinks").map(|uplinks| uplinks.clone().try_into::<Vec<String>>());
+        let uplinks = uplinks.transpose().about(format!("{place}: uplinks")).map_err(refused)?;
+        let uplinks = uplinks.as_deref();
+        let credentials = Credentials { config: path, overlay, member, key, operator, uplinks };
         let Credited { overlay, identity, .. } = credentials.read().map_err(refused)?;
         Ok(Membership { overlay: Arc::new(overlay), identity, member: member.to_owned() })
     }

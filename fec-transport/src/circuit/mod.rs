@@ -279,7 +279,7 @@ impl Circuits {
             time_s: self.calendar.seconds(now),
             lifetime_s: u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX),
             route: route.members().iter().map(|member| self.overlay.name(*member)).collect(),
-            links: self.overlay.link_names(route.links()).into_iter().map(str::to_owned).collect(),
+            links: route.links().iter().map(|link| self.overlay.link_name(*link)).collect(),
             payload,
         };
         let signed = body.emit();

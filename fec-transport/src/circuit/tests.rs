@@ -28,7 +28,7 @@ fn peer(number: usize) -> Peer {
 
 /// A neighbour as it is seen at a member: the links of the row have the numbers of their earlier ends.
 fn over(at: usize, neighbour: usize) -> Adjacency {
-    Adjacency { peer: peer(neighbour), link: LinkId(at.min(neighbour) as u16) }
+    Adjacency { peer: peer(neighbour), link: LinkId(at.min(neighbour) as u32) }
 }
 
 fn row(config: Config) -> Row {
@@ -74,7 +74,7 @@ impl Row {
     }
 
     fn hear(&mut self, at: usize, from: usize, message: CircuitMessage) {
-        let next_hop = |link: LinkId| Some(over(at, if at == usize::from(link.0) { at + 1 } else { at - 1 }));
+        let next_hop = |link: LinkId| Some(over(at, if at == link.entry() { at + 1 } else { at - 1 }));
         self.nodes[at].handle(self.now, over(at, from), message, next_hop);
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, yield_now};
-use tokio::time::sleep_until;
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until};
 
 use super::clock::Clock;
 use super::codec_pool::CodecPool;
@@ -26,7 +26,8 @@ use super::data::{ArrivalLoss, DataCounts, Received};
 use super::data_plane::DataPlane;
 use super::drop_log::DropLog;
 use super::endpoint::{EndpointConfig, EndpointError, OperatingSystem, ReloadError, random};
-use super::sockets::{Local, Sockets, locals};
+use super::sockets::{Local, Sockets, find, locals};
+use super::uplinks::{Step, Uplinks};
 use crate::addresses::{AddressBook, Slot};
 use crate::application::Application;
 use crate::crypto::random::Randomness;
@@ -55,6 +56,10 @@ const MAX_PASSES: usize = 16;
 /// While the data socket is blocked, the node's timer only asks for what cannot be sent: look again this much later,
 /// or when the socket is writable.
 const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
+
+/// How often it is looked which uplinks there are: a few system calls for each. What comes is to carry data within 2 s,
+/// and the control connection, a plan and a probe need some round trips of that.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// How long the sessions may take to end: a round trip on a slow path, and a repetition.
 const CLOSING_LIMIT: Duration = Duration::from_millis(500);
@@ -85,6 +90,9 @@ pub(super) struct Driver<A: Application, H> {
     host: H,
     control: ControlPlane,
     data: DataPlane,
+    /// The uplinks that links name, and when to look at them again.
+    uplinks: Uplinks,
+    look: Interval,
     addresses: AddressBook,
     /// Encodes and decodes beside this task.
     codecs: CodecPool,
@@ -105,6 +113,7 @@ enum Wake<A: Application> {
     Control(ControlEvent),
     Readable(Slot),
     Writable,
+    Look,
     Request(Request<A>),
     Coded(JobResult),
     Planned(Plan),
@@ -141,6 +150,8 @@ impl<A: Application, H> Driver<A, H> {
             host,
             control: ControlPlane::new(control)?,
             data,
+            uplinks: Uplinks::default(),
+            look: every(LOOK),
             addresses,
             codecs: CodecPool::new()?,
             planning: JoinSet::new(),
@@ -156,22 +167,75 @@ impl<A: Application, H> Driver<A, H> {
         Ok(driver)
     }
 
-    /// Opens the sockets that this member's links need and that are not open yet; takes those that are `bound`.
+    /// Opens the sockets that this member's links need and that are not open yet; takes those that are `bound`. Uplinks
+    /// that the machine does not have now are opened when they come, as long as there is another one.
     fn open_sockets(&mut self, mut bound: BTreeMap<Local, Sockets>) -> Result<(), EndpointError> {
-        let (overlay, member) = (self.node.shared_overlay(), self.node.member());
-        let mut needed: BTreeSet<Local> = locals(&overlay, member).into_values().collect();
+        let mut needed: BTreeSet<Local> =
+            locals(self.node.overlay(), self.node.member()).into_values().collect();
         if needed.is_empty() {
             needed.insert(None);
         }
-        for local in
-            needed.into_iter().filter(|local| self.data.local_addr(local).is_none()).collect::<Vec<_>>()
-        {
-            let sockets = bound.remove(&local);
-            let sockets = sockets.map_or_else(|| Sockets::for_local(&overlay, member, &local), Ok)?;
-            self.data.open(&local, sockets.data)?;
-            self.control.open(local, sockets.control)?;
+        self.uplinks.watch(&needed.iter().flatten().cloned().collect());
+        let mut absent = None;
+        for local in &needed {
+            if self.data.local_addr(local).is_some() {
+                continue;
+            }
+            match self.open(local, bound.remove(local)) {
+                Err(EndpointError::Bind(error)) if local.is_some() && error.is_absence() => {
+                    tracing::warn!("{error}; it is used when it comes");
+                    absent = absent.or(Some(error));
+                }
+                result => result?,
+            }
         }
-        self.control.dial_neighbours().map_err(EndpointError::from)
+        match absent {
+            Some(error) if needed.iter().all(|local| self.data.local_addr(local).is_none()) => {
+                Err(error.into())
+            }
+            _ => self.control.dial_neighbours().map_err(EndpointError::from),
+        }
+    }
+
+    /// Opens a pair of sockets, those that are `bound` if there are any.
+    fn open(&mut self, local: &Local, bound: Option<Sockets>) -> Result<(), EndpointError> {
+        let incarnation = local.as_ref().and_then(find);
+        let sockets = match bound {
+            Some(sockets) => sockets,
+            None => Sockets::for_local(self.node.overlay(), self.node.member(), local)?,
+        };
+        self.data.open(local, sockets.data)?;
+        self.control.open(local.clone(), sockets.control)?;
+        if let Some((uplink, incarnation)) = local.as_ref().zip(incarnation) {
+            self.uplinks.opened(uplink, incarnation);
+        }
+        Ok(())
+    }
+
+    /// Closes the sockets of uplinks that are gone, and opens those of uplinks that have come.
+    fn look_at_uplinks(&mut self) {
+        let steps = self.uplinks.look(find);
+        let has_changed = !steps.is_empty();
+        for (uplink, step) in steps {
+            let local = Some(uplink.clone());
+            match step {
+                Step::Close => {
+                    self.data.close(&local);
+                    self.control.close(&local);
+                    tracing::info!(%uplink, "an uplink is gone");
+                }
+                Step::Open(_) => match self.open(&local, None) {
+                    Ok(()) => tracing::info!(%uplink, "an uplink has come"),
+                    Err(error) if self.uplinks.refused(&uplink) => {
+                        tracing::warn!(%uplink, %error, "an uplink has come and cannot be used; trying again");
+                    }
+                    Err(_) => {}
+                },
+            }
+        }
+        if has_changed && let Err(error) = self.control.dial_neighbours() {
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot dial over an uplink");
+        }
     }
 
     /// Where its sockets are bound.
@@ -211,7 +275,8 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     async fn wait(&mut self, busy: bool) -> Wake<A> {
         let deadline = self.deadline();
         let is_closing = self.closing_until.is_some();
-        let Driver { control, data, codecs, planning, requests, stop, closing_until, .. } = self;
+        let Driver { control, data, codecs, planning, requests, stop, closing_until, uplinks, look, .. } =
+            self;
         let due = async {
             match deadline {
                 Some(instant) => sleep_until(instant).await,
@@ -225,6 +290,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             slot = data.readable() => Wake::Readable(slot),
             () = data.writable(), if data.is_waiting() || is_closing && !data.is_idle() => Wake::Writable,
             Some(request) = requests.recv() => Wake::Request(request),
+            _ = look.tick(), if !uplinks.is_empty() => Wake::Look,
             _ = stop, if closing_until.is_none() => Wake::Stop,
             () = due => Wake::Due,
             () = yield_now(), if busy => Wake::Due,
@@ -248,6 +314,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             Wake::Control(event) => self.feed_control(now, event),
             Wake::Readable(slot) => self.feed_datagrams(slot),
             Wake::Writable => self.data.flush(),
+            Wake::Look => self.look_at_uplinks(),
             Wake::Request(request) => self.feed_requests(now, request),
             Wake::Coded(result) => self.node.handle_job(now, result),
             Wake::Planned(plan) => self.node.handle_plan(now, plan),
@@ -286,7 +353,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     fn log(&self, Adjacency { peer, link }: Adjacency, news: &str) {
         let overlay = self.node.overlay();
         let neighbour = overlay.name(peer.member);
-        let link = Some(overlay.link(link).name.as_str()).filter(|name| !name.is_empty());
+        let link = Some(overlay.link_label(link)).filter(|name| !name.is_empty());
         tracing::info!(neighbour, link, instance = format_args!("{:016x}", peer.instance.0), "{news}");
     }
 
@@ -411,6 +478,13 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         self.data.flush();
         runs > 0
     }
+}
+
+/// Ticks from now on, and later after a pause rather than several times.
+fn every(period: Duration) -> Interval {
+    let mut interval = interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
 }
 
 /// Takes steps until one finds nothing to do, or for one batch. Says whether there was anything to do.

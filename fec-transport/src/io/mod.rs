@@ -36,6 +36,7 @@ mod sockets;
 #[cfg(test)]
 mod testing;
 mod tls;
+mod uplinks;
 
 pub use data::DataCounts;
 #[cfg(feature = "sim")]

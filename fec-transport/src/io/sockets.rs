@@ -7,9 +7,12 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 #[cfg(target_os = "linux")]
+use nix::net::if_::{if_nameindex, if_nametoindex};
+#[cfg(target_os = "linux")]
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::uplinks::Incarnation;
 use crate::overlay::{LinkId, MemberId, Overlay, Uplink};
 
 /// The bound sockets of the two planes.
@@ -61,12 +64,20 @@ pub enum BindError {
         address: SocketAddr,
     },
     /// The machine does not have the address.
-    #[error("the {plane} address {address} belongs to no interface of this machine")]
+    #[error("the {plane} address {} belongs to no interface of this machine", address.ip())]
     NotHere {
         /// The plane.
         plane: Plane,
         /// The address.
         address: SocketAddr,
+    },
+    /// The machine does not have the interface.
+    #[error("this machine has no interface \"{interface}\"; it has {there}")]
+    NoInterface {
+        /// The interface's name.
+        interface: String,
+        /// The names of those that it has.
+        there: String,
     },
     /// The system does not bind a socket to the interface.
     #[error("cannot bind a socket of the {plane} plane to interface {interface}")]
@@ -90,6 +101,22 @@ pub enum BindError {
         #[source]
         cause: io::Error,
     },
+}
+
+impl BindError {
+    /// Whether what is missing may come: an address or an interface that the machine does not have now.
+    pub(super) fn is_absence(&self) -> bool {
+        matches!(self, BindError::NotHere { .. } | BindError::NoInterface { .. })
+    }
+}
+
+/// Whether the machine has an uplink now.
+pub(super) fn find(uplink: &Uplink) -> Option<Incarnation> {
+    match uplink {
+        // Not all of a machine's addresses are listed anywhere: of loopback's it has 2²⁴.
+        Uplink::Address(ip) => UdpSocket::bind((*ip, 0)).ok().map(|_| Incarnation(0)),
+        Uplink::Interface(name) => index_of(name).map(Incarnation),
+    }
 }
 
 impl Sockets {
@@ -175,8 +202,7 @@ fn bind_to(plane: Plane, address: SocketAddr, interface: Option<&str>) -> Result
     let socket =
         Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
     if let Some(interface) = interface {
-        let refused = |cause| BindError::Interface { plane, interface: interface.to_owned(), cause };
-        bind_to_device(&socket, interface).map_err(refused)?;
+        bind_to_device(&socket, interface).map_err(|cause| refused(plane, interface, cause))?;
     }
     open(&socket, address).map_err(|cause| match cause.kind() {
         ErrorKind::AddrInUse => BindError::InUse { plane, address },
@@ -184,6 +210,38 @@ fn bind_to(plane: Plane, address: SocketAddr, interface: Option<&str>) -> Result
         _ => BindError::Failed { plane, address, cause },
     })?;
     Ok(socket.into())
+}
+
+fn refused(plane: Plane, interface: &str, cause: io::Error) -> BindError {
+    let interface = interface.to_owned();
+    match index_of(&interface) {
+        None => BindError::NoInterface { interface, there: interfaces().join(", ") },
+        Some(_) => BindError::Interface { plane, interface, cause },
+    }
+}
+
+/// The number of an interface, if the machine has one of that name. One that was removed and made again has another.
+#[cfg(target_os = "linux")]
+fn index_of(interface: &str) -> Option<u32> {
+    if_nametoindex(interface).ok()
+}
+
+#[cfg(target_os = "linux")]
+fn interfaces() -> Vec<String> {
+    let names = if_nameindex()
+        .map(|all| all.iter().map(|interface| interface.name().to_string_lossy().into_owned()).collect());
+    names.unwrap_or_default()
+}
+
+/// Elsewhere no socket is bound to an interface; that is told when it is tried.
+#[cfg(not(target_os = "linux"))]
+fn index_of(_: &str) -> Option<u32> {
+    Some(0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn interfaces() -> Vec<String> {
+    Vec::new()
 }
 
 /// What is sent leaves by that interface, and what comes by another one is not received.

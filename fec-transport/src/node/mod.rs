@@ -149,7 +149,7 @@ impl Node {
     pub fn neighbour_up(&mut self, now: Time, neighbour: Adjacency) {
         self.now = now;
         let member = neighbour.peer.member;
-        if !self.overlay.links_between(self.me.member, member).contains(&neighbour.link) {
+        if !self.overlay.joins(neighbour.link, self.me.member, member) {
             return;
         }
         let is_known = self.neighbours.greets_with(neighbour).is_some();

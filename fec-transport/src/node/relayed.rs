@@ -137,7 +137,7 @@ mod tests {
 
     fn peer(number: u16) -> Adjacency {
         let peer = Peer { member: MemberId(number), instance: InstanceId(0) };
-        Adjacency { peer, link: LinkId(number) }
+        Adjacency { peer, link: LinkId(number.into()) }
     }
 
     fn drain(relayed: &mut Relayed) -> Vec<(Adjacency, usize, Vec<u8>)> {

@@ -56,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_says_what_the_lists_of_links_say(paths in vec(btree_set(0u16..12, 0..6), 0..8)) {
+        fn it_says_what_the_lists_of_links_say(paths in vec(btree_set(0u32..12, 0..6), 0..8)) {
             let crosses = |path: usize, link: LinkId| paths[path].contains(&link.0);
             let crossings = Crossings::new(paths.iter().map(|links| links.iter().map(|link| LinkId(*link))));
             for link in (0..12).map(LinkId) {

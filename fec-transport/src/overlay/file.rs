@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use super::uplinks::{MAX_LISTED_NAME, UPLINK_MARK};
 use super::{
     Link, LinkId, MAX_ENTRIES, Member, MemberId, Overlay, Reach, RelayFor, Site, Uplink, ends, link_id,
     link_title, member_id,
@@ -248,9 +249,10 @@ impl Overlay {
         if a == b {
             return Err(OverlayError::SelfLink(entry.a));
         }
-        if entry.name.len() > MAX_NAME {
-            let (what, value) = ("the length of its name", format!("{} bytes", entry.name.len()));
-            return Err(OverlayError::OutOfRange { place, what, value, expected: "at most 64 bytes" });
+        if entry.name.len() > MAX_LISTED_NAME || entry.name.contains(UPLINK_MARK) {
+            let (what, value) = ("its name", format!("\"{}\"", entry.name));
+            let expected = "at most 62 bytes without @, behind which members number their uplinks";
+            return Err(OverlayError::OutOfRange { place, what, value, expected });
         }
         let is_told_apart = |other: &LinkId| !entry.name.is_empty() && !self.link(*other).name.is_empty();
         if self.link_named(a, b, &entry.name).is_some() || !self.links_between(a, b).iter().all(is_told_apart)
@@ -272,7 +274,8 @@ impl Overlay {
             return Err(OverlayError::Unreachable(title));
         }
         let LinkEntry { name, capacity_mbit, delay_ms, loss, .. } = entry;
-        Ok(Link { a, b, name, capacity_mbit, delay_ms, loss, a_from, b_from, a_at, b_at })
+        let label = name.clone();
+        Ok(Link { a, b, name, label, capacity_mbit, delay_ms, loss, a_from, b_from, a_at, b_at })
     }
 
     /// Over which uplink one end of a link sends, and where it is reached.

@@ -203,7 +203,7 @@ mod tests {
         let overlay = overlay(&members, &links);
         let [c, r2, io] = ["c", "r2", "io"].map(|name| overlay.find(name).expect("listed"));
         let around = |avoided: &[u16]| {
-            let avoided = avoided.iter().map(|link| LinkId(*link)).collect();
+            let avoided = avoided.iter().map(|link| LinkId((*link).into())).collect();
             plan_around(&overlay, c, io, &Config::default(), &avoided)
         };
         let routes = around(&[2]).expect("one route is left");

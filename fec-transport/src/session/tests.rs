@@ -30,7 +30,7 @@ fn peer(number: u16) -> Peer {
 }
 
 fn over(link: u16, number: u16) -> Adjacency {
-    Adjacency { peer: peer(number), link: LinkId(link) }
+    Adjacency { peer: peer(number), link: LinkId(link.into()) }
 }
 
 fn pair(config: Config) -> Pair {

@@ -215,7 +215,7 @@ impl<A: Application> World<A> {
 
     /// Cuts a link `after` some time from now.
     pub fn cut_link(&mut self, after: Duration, link: LinkId) {
-        let link = self.links[usize::from(link.0)];
+        let link = self.links[link.entry()];
         self.simulator.schedule(self.simulator.now() + after, Change::LinkDown(link));
     }
 
@@ -227,7 +227,7 @@ impl<A: Application> World<A> {
 
     /// Restores a link `after` some time from now.
     pub fn restore_link(&mut self, after: Duration, link: LinkId) {
-        let link = self.links[usize::from(link.0)];
+        let link = self.links[link.entry()];
         self.simulator.schedule(self.simulator.now() + after, Change::LinkUp(link));
     }
 
@@ -239,7 +239,7 @@ impl<A: Application> World<A> {
 
     /// Gives the direction of a link that leads away from `from` new parameters `after` some time from now.
     pub fn reshape_link(&mut self, after: Duration, link: LinkId, from: MemberId, model: netsim::LinkModel) {
-        let (link, from) = (self.links[usize::from(link.0)], self.simulator_node(from));
+        let (link, from) = (self.links[link.entry()], self.simulator_node(from));
         self.simulator.schedule(self.simulator.now() + after, Change::SetModel { link, from, model });
     }
 
@@ -301,7 +301,7 @@ impl<A: Application> World<A> {
         let node = self.simulator_node(from);
         match self.fabric.way(from, link) {
             Some(way) => self.simulator.send_along(node, way, datagram),
-            None => self.simulator.send(node, self.links[usize::from(link.0)], datagram),
+            None => self.simulator.send(node, self.links[link.entry()], datagram),
         }
     }
 
@@ -472,7 +472,7 @@ impl<A: Application> World<A> {
             }
             while let Some((to, message)) = process.node.poll_control() {
                 if process.connected.get(&to.link) == Some(&to.peer) {
-                    let link = self.links[usize::from(to.link.0)];
+                    let link = self.links[to.link.entry()];
                     self.simulator.send_control(self.nodes[index], link, message);
                 }
             }
@@ -528,7 +528,7 @@ impl<A: Application> World<A> {
     /// # Panics
     /// If the two are no neighbours.
     pub fn simulator_link(&self, a: MemberId, b: MemberId) -> netsim::LinkId {
-        self.links[usize::from(self.link_between(a, b).0)]
+        self.links[self.link_between(a, b).entry()]
     }
 
     fn link_between(&self, a: MemberId, b: MemberId) -> LinkId {
@@ -592,7 +592,7 @@ impl<A: Application> Process<A> {
 
 /// The overlay's links are the simulator's first ones, in their order; cables come behind them.
 fn overlay_link(link: netsim::LinkId) -> LinkId {
-    LinkId(u16::try_from(link.index()).expect("control pipes of cables were passed over"))
+    LinkId(u32::try_from(link.index()).expect("control pipes of cables were passed over"))
 }
 
 fn member(index: usize) -> MemberId {

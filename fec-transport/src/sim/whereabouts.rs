@@ -40,7 +40,8 @@ impl Whereabouts {
         let mut ends = BTreeMap::new();
         for (link, entry) in overlay.listed_links() {
             for (member, other) in [(entry.a, entry.b), (entry.b, entry.a)] {
-                let somewhere = SocketAddr::new(Ipv4Addr::new(10, 0, 0, 1).into(), 20_000 + link.0);
+                let somewhere =
+                    SocketAddr::new(Ipv4Addr::new(10, 0, 0, 1).into(), 20_000 + link.entry() as u16);
                 let address = overlay.reach(link, other).1.unwrap_or(somewhere);
                 ends.insert((member, link), End { address, before: address, since: now });
             }

@@ -1,6 +1,8 @@
 //! Endpoints on loopback, as a program would use them.
 #![cfg(feature = "io")]
 
+#[cfg(target_os = "linux")]
+mod interfaces;
 mod parrot;
 mod scene;
 mod uplinks;

@@ -1,6 +1,7 @@
 //! Members with several uplinks, for which addresses of loopback stand.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use fec_transport::overlay::{Overlay, Uplink};
 use fec_transport::{PathState, PathStatus};
 use netsim::emulator::{self, EmulatedLink, Emulator};
 use netsim::{LinkModel, Rate};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::message;
@@ -27,7 +28,7 @@ struct Scene {
     emulator: Emulator,
 }
 
-fn uplink(address: &str) -> Uplink {
+pub(crate) fn uplink(address: &str) -> Uplink {
     Uplink::parse(address).expect("an address")
 }
 
@@ -104,7 +105,7 @@ async fn live(process: &Process) -> Vec<String> {
     look.await.expect("the endpoint lives")
 }
 
-async fn until_live(process: &Process, names: &[&str]) {
+pub(crate) async fn until_live(process: &Process, names: &[&str]) {
     let waiting = async {
         while live(process).await != names {
             tokio::task::yield_now().await;
@@ -140,7 +141,7 @@ async fn two_uplinks_carry_a_session_together_and_either_of_them_alone() {
 }
 
 #[tokio::test]
-async fn an_uplink_that_the_machine_does_not_have_is_named() {
+async fn an_only_uplink_that_the_machine_does_not_have_is_named() {
     let text = member("laptop", "")
         + &member("site", "control = \"127.0.0.1:1\"\ndata = \"127.0.0.1:2\"")
         + "[[link]]\na = \"laptop\"\nb = \"site\"\nname = \"lte\"\na_from = \"no-such-if0\"\n";
@@ -148,9 +149,134 @@ async fn an_uplink_that_the_machine_does_not_have_is_named() {
     let config = EndpointConfig::new(overlay, identity("laptop"));
     let error =
         Endpoint::start(config, Parrot::default(), |_| {}).await.expect_err("there is no such interface");
-    let EndpointError::Bind(BindError::Interface { interface, .. }) = &error else { panic!("{error:?}") };
+    let EndpointError::Bind(BindError::NoInterface { interface, .. }) = &error else { panic!("{error:?}") };
     assert_eq!(interface, "no-such-if0");
-    assert!(error.to_string().contains("control plane to interface no-such-if0"), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("this machine has no interface \"no-such-if0\"; it has lo"), "{text}");
+}
+
+/// Stands between a client with several uplinks and a member that listens, and passes on what comes over each of them,
+/// until that uplink is cut.
+struct Crossroads {
+    ports: [SocketAddr; 2],
+    cut: watch::Sender<Option<IpAddr>>,
+}
+
+impl Crossroads {
+    /// In front of the control and the data address of a member.
+    async fn before(member: [SocketAddr; 2]) -> Crossroads {
+        let (cut, is_cut) = watch::channel(None);
+        let mut ports = Vec::new();
+        for to in member {
+            let entrance = Arc::new(any_port().await);
+            ports.push(entrance.local_addr().expect("bound"));
+            tokio::spawn(pass_on(entrance, to, is_cut.clone()));
+        }
+        Crossroads { ports: ports.try_into().expect("one for each plane"), cut }
+    }
+
+    /// Nothing passes over that uplink from now on, in either direction; over all others it does.
+    fn cut(&self, uplink: Option<&str>) {
+        self.cut.send_replace(uplink.map(|address| address.parse().expect("an address")));
+    }
+}
+
+/// Gives each client a socket of its own, behind which the member sees it. Ends with the test's runtime.
+async fn pass_on(entrance: Arc<tokio::net::UdpSocket>, to: SocketAddr, cut: watch::Receiver<Option<IpAddr>>) {
+    let (mut datagram, mut exits) = (vec![0; 65_536], BTreeMap::new());
+    while let Ok((length, client)) = entrance.recv_from(&mut datagram).await {
+        if *cut.borrow() == Some(client.ip()) {
+            continue;
+        }
+        let exit = match exits.entry(client) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let exit = Arc::new(any_port().await);
+                tokio::spawn(pass_back(Arc::clone(&exit), Arc::clone(&entrance), client, cut.clone()));
+                new.insert(exit)
+            }
+        };
+        let _ = exit.send_to(&datagram[..length], to).await;
+    }
+}
+
+async fn pass_back(
+    exit: Arc<tokio::net::UdpSocket>,
+    entrance: Arc<tokio::net::UdpSocket>,
+    client: SocketAddr,
+    cut: watch::Receiver<Option<IpAddr>>,
+) {
+    let mut datagram = vec![0; 65_536];
+    while let Ok((length, _)) = exit.recv_from(&mut datagram).await {
+        if *cut.borrow() != Some(client.ip()) {
+            let _ = entrance.send_to(&datagram[..length], client).await;
+        }
+    }
+}
+
+/// Starts a process of a member, with these sockets if it has an address.
+pub(crate) async fn start(overlay: &Arc<Overlay>, name: &str, sockets: Option<Sockets>) -> Process {
+    let config = EndpointConfig { sockets, ..EndpointConfig::new(Arc::clone(overlay), identity(name)) };
+    let (tell, outcomes) = mpsc::unbounded_channel();
+    let endpoint = Endpoint::start(config, Parrot::default(), move |outcome| drop(tell.send(outcome)));
+    Process::new(endpoint.await.expect("an endpoint"), outcomes)
+}
+
+/// The overlay as the laptop has it, whose config names its two uplinks.
+fn over_both(overlay: &Overlay) -> Arc<Overlay> {
+    let laptop = overlay.find("laptop").expect("listed");
+    Arc::new(overlay.clone().over_uplinks(laptop, &LAPTOP.map(uplink)).expect("both can be used"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_uses_uplinks_of_which_the_overlay_file_knows_nothing() {
+    let [site, _] = same_ports(SITE);
+    let server = addresses(&site);
+    let crossroads = Crossroads::before(server).await;
+    let [control, data] = crossroads.ports;
+    let text = member("laptop", "")
+        + &member("site", &format!("control = \"{}\"\ndata = \"{}\"", server[0], server[1]))
+        + &format!(
+            "[[link]]\na = \"laptop\"\nb = \"site\"\nb_at = {{ control = \"{control}\", data = \"{data}\" }}\n"
+        );
+    let overlay = Arc::new(Overlay::parse(&text).expect("a right overlay"));
+    let whom = overlay.find("site").expect("listed");
+    let site = start(&overlay, "site", Some(site)).await;
+    let mut laptop = start(&over_both(&overlay), "laptop", None).await;
+    laptop.ask(whom, message(1 << 20)).await;
+    laptop.expect_answer(&message(1 << 20)).await;
+    let both = LAPTOP.map(|address| format!("@{address}"));
+    let both = both.each_ref().map(String::as_str);
+    until_live(&laptop, &both).await;
+    assert_eq!(live(&site).await, ["", "@2"], "what the site calls them");
+    for (dead, left) in [(0, 1), (1, 0)] {
+        laptop.ask(whom, message(3 << 20)).await;
+        crossroads.cut(Some(LAPTOP[dead]));
+        laptop.expect_answer(&message(3 << 20)).await;
+        until_live(&laptop, &[both[left]]).await;
+        crossroads.cut(None);
+        until_live(&laptop, &both).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_and_who_is_behind_it_take_circuits_over_either_uplink() {
+    let [relay, site] = same_ports(SITE);
+    let mut text = member("laptop", "");
+    for (name, sockets) in [("relay", &relay), ("site", &site)] {
+        let [control, data] = addresses(sockets);
+        text += &member(name, &format!("control = \"{control}\"\ndata = \"{data}\"\nrelay_for = [\"*\"]"));
+    }
+    text += "[[link]]\na = \"laptop\"\nb = \"relay\"\n[[link]]\na = \"relay\"\nb = \"site\"\n";
+    let overlay = Arc::new(Overlay::parse(&text).expect("a right overlay"));
+    let whom = overlay.find("site").expect("listed");
+    let _relay = start(&overlay, "relay", Some(relay)).await;
+    let site = start(&overlay, "site", Some(site)).await;
+    let mut laptop = start(&over_both(&overlay), "laptop", None).await;
+    laptop.ask(whom, message(1 << 20)).await;
+    laptop.expect_answer(&message(1 << 20)).await;
+    until_live(&laptop, &["@127.0.0.2", "@127.0.0.3"]).await;
+    assert_eq!(live(&site).await, ["", "@2"]);
 }
 
 /// A translator between a client and a server, which gives the client another port whenever it is told to.
@@ -204,13 +330,6 @@ async fn translate(
             else => return,
         }
     }
-}
-
-async fn start(overlay: &Arc<Overlay>, name: &str, sockets: Option<Sockets>) -> Process {
-    let config = EndpointConfig { sockets, ..EndpointConfig::new(Arc::clone(overlay), identity(name)) };
-    let (tell, outcomes) = mpsc::unbounded_channel();
-    let endpoint = Endpoint::start(config, Parrot::default(), move |outcome| drop(tell.send(outcome)));
-    Process::new(endpoint.await.expect("an endpoint"), outcomes)
 }
 
 /// A greeting alone would tell the server within 15 s.

@@ -161,6 +161,15 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Closes the socket of an uplink, with the connections over it; nobody is dialled from there any more.
+    pub(super) fn close(&mut self, local: &Local) {
+        if let Some((endpoint, listening)) = self.endpoints.remove(local) {
+            listening.abort();
+            endpoint.close(Farewell::Done.code(), b"");
+        }
+        self.keep_dialling(|_, dialled| dialled.local != *local);
+    }
+
     /// Goes on with a newer overlay file. Connections over links that are not listed any more end, and all others
     /// notice nothing. Whoever calls this has new neighbours [dialled](Self::dial_neighbours) once the sockets are
     /// open.
@@ -186,13 +195,7 @@ impl ControlPlane {
         wanted.retain(|_, dialled| self.endpoints.contains_key(&dialled.local));
         // Those that have ended are not remembered for ever.
         while self.tasks.try_join_next().is_some() {}
-        self.diallers.retain(|link, (dialled, task)| {
-            let stays = wanted.get(link) == Some(dialled);
-            if !stays {
-                task.abort();
-            }
-            stays
-        });
+        self.keep_dialling(|link, dialled| wanted.get(&link) == Some(dialled));
         for (link, dialled) in wanted {
             if !self.diallers.contains_key(&link) {
                 let (endpoint, _) = &self.endpoints[&dialled.local];
@@ -202,6 +205,17 @@ impl ControlPlane {
             }
         }
         Ok(())
+    }
+
+    /// Ends the tasks that dial anything else.
+    fn keep_dialling(&mut self, stays: impl Fn(LinkId, &Dialled) -> bool) {
+        self.diallers.retain(|link, (dialled, task)| {
+            let stays = stays(*link, dialled);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
     }
 
     /// Where the sockets are bound.
@@ -301,9 +315,10 @@ impl ControlPlane {
         }
         let process = |instance, link| Adjacency {
             peer: Peer { member: peer.member, instance: InstanceId(instance) },
-            link: LinkId(link),
+            link,
         };
-        let of_member = self.outlets.range(process(0, 0)..=process(u64::MAX, u16::MAX)).count();
+        let of_member =
+            self.outlets.range(process(0, LinkId(0))..=process(u64::MAX, LinkId(u32::MAX))).count();
         if !has_place(MAX_NEIGHBOURS, self.outlets.len(), of_member) {
             return outlet.close(Farewell::Crowded);
         }
@@ -351,7 +366,7 @@ fn dialler(
         config: quic,
         neighbour,
         name: config.overlay.name(neighbour),
-        link: config.overlay.link(link).name.clone(),
+        link: config.overlay.link_name(link),
         address,
         shared: Arc::clone(shared),
         back_off: BackOff::new(link_seed(config.seed, link)),

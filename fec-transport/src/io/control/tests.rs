@@ -467,7 +467,7 @@ async fn parallel_links_have_a_connection_each_from_the_address_of_their_uplink(
     }
     client.dial_neighbours().expect("diallers");
     let over = |name: &str, link: u16| Adjacency {
-        link: LinkId(link),
+        link: LinkId(link.into()),
         ..peer(&scene, name, if name == "relay" { 1 } else { 2 })
     };
     let (mut here, mut there) = (BTreeSet::new(), BTreeSet::new());

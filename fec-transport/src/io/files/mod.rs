@@ -7,7 +7,7 @@ mod overlay_file;
 use std::path::{Path, PathBuf};
 
 use crate::keys::{Identity, PublicKeys, encode_key};
-use crate::overlay::{MemberId, OperatorKey, Overlay};
+use crate::overlay::{MemberId, OperatorKey, Overlay, Uplink};
 
 pub use error::{About, FileError};
 pub use overlay_file::{OverlaySource, read_overlay, signature_file};
@@ -25,6 +25,9 @@ pub struct Credentials<'a> {
     pub key: &'a Path,
     /// Whose signature the overlay file must bear, in base64; none if any file will do.
     pub operator: Option<&'a str>,
+    /// Over which uplinks the member uses those of its links of which the file does not say it; none for whichever
+    /// routes say.
+    pub uplinks: Option<&'a [String]>,
 }
 
 /// The member that a process is, and where that comes from.
@@ -49,7 +52,14 @@ impl Credentials<'_> {
         let config = self.config.display();
         let operator = self.operator.map(OperatorKey::from_text).transpose();
         let operator = operator.about(format!("config file {config}: operator"))?;
-        let source = OverlaySource { path: self.beside_config(self.overlay), operator };
+        let uplinks = self.uplinks.map(uplinks).transpose();
+        let uplinks = uplinks.map_err(|fault| FileError::new(format!("config file {config}: {fault}")))?;
+        let source = OverlaySource {
+            path: self.beside_config(self.overlay),
+            operator,
+            member: self.member.to_owned(),
+            uplinks,
+        };
         let overlay = source.read()?;
         let member = overlay.find(self.member).ok_or_else(|| {
             let names: Vec<&str> = overlay.listed_members().map(|(_, member)| member.name.as_str()).collect();
@@ -84,4 +94,13 @@ impl Credentials<'_> {
             "key file {key} is not the key of member \"{member}\": its {what} is {found}, {overlay} lists {expected}"
         ))
     }
+}
+
+/// The uplinks that a config names.
+fn uplinks(names: &[String]) -> Result<Vec<Uplink>, String> {
+    let uplink = |name: &String| {
+        let expected = "expected the name of an interface, as \"eth0\", or an IP address, as \"192.0.2.9\"";
+        Uplink::parse(name).ok_or_else(|| format!("uplinks: \"{name}\" is no uplink; {expected}"))
+    };
+    names.iter().map(uplink).collect()
 }

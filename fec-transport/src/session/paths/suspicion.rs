@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn judge(paths: &[Case], doubt: f64) -> Vec<Suspicion> {
-        let links = paths.iter().map(|path| path.over.iter().map(|link| LinkId(*link)));
+        let links = paths.iter().map(|path| path.over.iter().map(|link| LinkId((*link).into())));
         let evidence: Vec<Evidence> = paths.iter().map(|path| path.evidence.clone()).collect();
         super::judge(&evidence, &Crossings::new(links), doubt)
     }

@@ -334,7 +334,10 @@ mod tests {
     const SESSION: SessionId = SessionId(1);
 
     fn links(numbers: &[u16]) -> Vec<RouteLink> {
-        numbers.iter().map(|number| RouteLink { link: LinkId(*number), capacity_bps: None }).collect()
+        numbers
+            .iter()
+            .map(|number| RouteLink { link: LinkId((*number).into()), capacity_bps: None })
+            .collect()
     }
 
     /// Controllers of paths that have found their rates, in Mbit/s.

@@ -156,7 +156,7 @@ mod tests {
 
     impl Sessions {
         fn new<const N: usize>(paths: [(RateController, u16); N]) -> Sessions {
-            let link = |link| RouteLink { link: LinkId(link), capacity_bps: None };
+            let link = |link: u16| RouteLink { link: LinkId(link.into()), capacity_bps: None };
             Sessions(paths.into_iter().map(|(path, number)| (path, vec![link(number)])).collect())
         }
 

@@ -9,7 +9,7 @@ fn paths(count: u16, loss: f64) -> Vec<PathOutlook> {
             share: 1.0 / f64::from(count),
             loss,
             dispersion: 1.0,
-            links: vec![LinkId(number)],
+            links: vec![LinkId(number.into())],
         })
         .collect()
 }

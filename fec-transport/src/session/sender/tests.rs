@@ -187,7 +187,7 @@ fn behind_a_mask_a_path_that_is_ahead_gets_more_of_the_next_block_than_those_beh
 
 /// Two paths of 4 Mbit/s, one of which may die, that lose a tenth.
 fn two_lossy_paths() -> Vec<LivingPath> {
-    let path = |path: LivingPath| LivingPath { loss: 0.1, links: vec![LinkId(path.id.0 as u16)], ..path };
+    let path = |path: LivingPath| LivingPath { loss: 0.1, links: vec![LinkId(path.id.0)], ..path };
     paths(2).into_iter().map(path).collect()
 }
 

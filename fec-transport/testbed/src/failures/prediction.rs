@@ -31,7 +31,7 @@ pub(super) fn failures(overlay: &Overlay, routes: &[PlannedRoute], every_link: b
         match failures.iter_mut().find(|(known, _)| !every_link && *known == paths) {
             Some((_, failure)) => failure.links.push(link),
             None => {
-                let both = &overlay.links()[usize::from(link.0)];
+                let both = &overlay.links()[link.entry()];
                 let share = paths.iter().map(|path| routes[*path].share).sum();
                 failures.push((paths, Failure { ends: (both.a, both.b), links: vec![link], share }));
             }

@@ -161,7 +161,7 @@ impl BulkFlow {
 /// How long a packet is on the links of a route, without queues.
 fn delay(world: &World<Load>, route: &Route) -> Duration {
     let of = |(from, link): (&MemberId, &LinkId)| {
-        let link = world.simulator_links()[usize::from(link.0)];
+        let link = world.simulator_links()[link.entry()];
         world.simulator().model(link, world.simulator_node(*from)).delay
     };
     route.members().iter().zip(route.links()).map(of).sum()

@@ -133,13 +133,13 @@ fn model(layout: &Layout, index: usize, way: usize, shape: &Shape) -> Result<Net
 
 /// The links of a layout are those of the overlay, in its order.
 fn link_id(index: usize) -> LinkId {
-    LinkId(u16::try_from(index).expect("an overlay numbers its links with 16 bits"))
+    LinkId(u32::try_from(index).expect("an overlay has at most 65,535 links"))
 }
 
 fn concerned(links: &Links, layout: &Layout, planned: &[LinkId]) -> Result<Vec<(usize, bool)>, String> {
     match links {
         Links::Named(name) if name == "planned" => {
-            Ok(planned.iter().map(|link| (usize::from(link.0), false)).collect())
+            Ok(planned.iter().map(|link| (link.entry(), false)).collect())
         }
         Links::Named(name) if name == "all" => {
             Ok((0..layout.links.len()).map(|index| (index, false)).collect())

@@ -154,7 +154,7 @@ impl Sampler {
     fn plan(&self, world: &World<Load>, from: MemberId, to: MemberId) -> Vec<Vec<usize>> {
         let routes = fec_transport::plan::plan(world.overlay(), from, to, world.config()).unwrap_or_default();
         let direction = |(from, link): (&MemberId, &LinkId)| {
-            let (link, node) = (world.simulator_links()[usize::from(link.0)], world.simulator_node(*from));
+            let (link, node) = (world.simulator_links()[link.entry()], world.simulator_node(*from));
             let is_it = |direction: &Direction| (direction.link, direction.from) == (link, node);
             self.directions.iter().position(is_it).expect("both directions of all links are there")
         };
@@ -269,7 +269,7 @@ impl Sampler {
                     let known = self.counters.entry((member, session.0, path.id)).or_default();
                     let sent = latest[0] - known[0];
                     *known = latest;
-                    let route = world.overlay().describe(&path.route, &path.links);
+                    let route = world.overlay().route_title(&path.route, &path.links);
                     let column = self.column(route, &path.links);
                     samples.resize(samples.len().max(column + 1), Default::default());
                     let (sample, packets) = &mut samples[column];

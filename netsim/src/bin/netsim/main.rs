@@ -1,5 +1,7 @@
-//! `netsim`: networks to try things on. Today: mobile ad-hoc networks, frame by frame.
+//! `netsim`: networks to try things on: mobile ad-hoc networks, frame by frame, and links between devices.
 
+#[cfg(unix)]
+mod cable;
 mod failure;
 mod manet;
 
@@ -27,6 +29,13 @@ enum Command {
     /// Nodes move, those within range of each other are linked, and each frame is a row; the last lines sum up. A
     /// link's mean duration is the time for which links were watched, over the number that broke.
     Manet(Box<manet::Manet>),
+    /// A link between two devices: standard input and standard output, as TUN devices are
+    ///
+    /// Each gives and takes one IP packet a call. What comes from one leaves at the other, and the other way round: at
+    /// that rate, after that delay, unless it is lost or the queue is full. It runs until it is killed, or a device gives
+    /// no more.
+    #[cfg(unix)]
+    Cable(cable::Cable),
     #[command(after_help = "Example:\n  netsim manual ~/.local")]
     Manual(install::Options),
 }
@@ -34,6 +43,8 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Manet(manet) => manet.run().map_err(Into::into),
+        #[cfg(unix)]
+        Command::Cable(cable) => cable.run().map_err(Into::into),
         Command::Manual(manual) => manual.run(Arguments::command()),
     };
     program::end("netsim", outcome)

@@ -100,7 +100,7 @@ async fn paths(session: &Session, member: &str) -> Result<Vec<PathReport>, Failu
         let name = |member: &MemberId| node.overlay().name(*member);
         let report = |status: PathStatus| PathReport {
             route: status.route.iter().map(name).collect(),
-            links: node.overlay().link_names(&status.links).into_iter().map(str::to_owned).collect(),
+            links: node.overlay().link_names(&status.links),
             status,
         };
         with_member.flat_map(|status| status.paths).map(report).collect()

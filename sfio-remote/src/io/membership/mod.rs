@@ -11,6 +11,8 @@
 //! export_identity = "export.identity"  # where it is remembered which folder that is; this is the default
 //! reclaim_after_seconds = 3600         # for how long readers keep what data sets have dropped; this is the default
 //! patience_seconds = 60                # for how long sessions wait in an outage of everything; this is the default
+//! uplinks = ["eth0", "192.0.2.9"]      # interfaces or addresses over each of which every neighbour is reached; only for
+//!                                      # a member without an address in the overlay file. By default what routes say
 //!
 //! [access]                 # who may do what there: none, read, append, read-write; other members may do nothing
 //! laptop = "read-write"
@@ -112,6 +114,7 @@ struct File {
     export_identity: Option<PathBuf>,
     reclaim_after_seconds: Option<u64>,
     patience_seconds: Option<u64>,
+    uplinks: Option<Vec<String>>,
     access: Option<BTreeMap<String, Access>>,
     #[serde(default)]
     quota: BTreeMap<String, String>,
@@ -189,6 +192,7 @@ impl Membership {
     pub fn load(path: &Path) -> Result<Membership, FileError> {
         let file: File = toml_file::read("config file", path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
+        let fault = |message| FileError::new(format!("config file {}: {message}", path.display()));
         let admin = file.admin_beside(path);
         let credentials = Credentials {
             config: path,
@@ -196,10 +200,10 @@ impl Membership {
             member: &file.member,
             key: &file.key,
             operator: file.operator.as_deref(),
+            uplinks: file.uplinks.as_deref(),
         };
         let Credited { overlay, member, identity, source } = credentials.read()?;
         let export = file.export.map(|export| folder.join(export));
-        let fault = |message| FileError::new(format!("config file {}: {message}", path.display()));
         if export.is_some() && file.access.is_none() {
             return Err(fault(access_is_missing(&overlay, member)));
         }
@@ -389,6 +393,41 @@ mod tests {
         assert!(load(&folder).unwrap_err().contains("quota: io1 = \"much\" is no size"));
         configure(&folder, "[quota]\nio9 = \"1\"\n");
         assert!(load(&folder).unwrap_err().contains("quota: the overlay has no member \"io9\""));
+    }
+
+    #[test]
+    fn uplinks_are_named_in_the_config_and_must_fit_to_the_overlay_file() {
+        let folder = scene();
+        let far = Identity::from_seed([8; 32]).public();
+        let link = format!(
+            "[[member]]\nname = \"far\"\ned25519 = \"{}\"\nx25519 = \"{}\"\ncontrol = \"127.0.0.1:1\"\n\
+             data = \"127.0.0.1:2\"\n[[link]]\na = \"io1\"\nb = \"far\"\n",
+            encode_key(&far.ed25519),
+            encode_key(&far.x25519)
+        );
+        configure(&folder, "uplinks = [\"127.0.0.2\", \"lo\"]\n");
+        let complaint = load(&folder).unwrap_err();
+        assert!(complaint.contains("overlay.toml") && complaint.contains("leaves open"), "{complaint}");
+        let overlay = folder.path().join("overlay.toml");
+        let text = std::fs::read_to_string(&overlay).expect("it is there") + &link;
+        write(&overlay, text).expect("it can be written");
+        let membership = load(&folder).expect("all of it fits");
+        let links = membership.overlay.listed_links().map(|(link, _)| membership.overlay.link_title(link));
+        assert_eq!(links.collect::<Vec<_>>(), ["io1 – far (@127.0.0.2)", "io1 – far (@lo)"]);
+        assert_eq!(membership.source.read().expect("as before"), *membership.overlay);
+        for (uplinks, complaint) in [
+            ("[\"lo\", \"lo\"]", "\"lo\" is listed twice"),
+            ("[\"127.0.0.2:7\"]", "config.toml: uplinks: \"127.0.0.2:7\" is no uplink; expected the name"),
+            (
+                "[\"::1\"]",
+                "from \"::1\" no neighbour can be reached: their addresses (127.0.0.1) are of another",
+            ),
+            ("[]", "0 are listed; expected 1 to 8"),
+        ] {
+            configure(&folder, &format!("uplinks = {uplinks}\n"));
+            let told = load(&folder).unwrap_err();
+            assert!(told.contains(complaint), "{told}");
+        }
     }
 
     #[test]

@@ -110,7 +110,10 @@ impl Session {
             let now = time(start);
             Path {
                 controller: RateController::new(now),
-                links: links.iter().map(|id| RouteLink { link: LinkId(*id), capacity_bps: None }).collect(),
+                links: links
+                    .iter()
+                    .map(|id| RouteLink { link: LinkId((*id).into()), capacity_bps: None })
+                    .collect(),
                 back: back_ms * 1e-3,
                 pacer: Pacer::new(now),
                 loss: LossEstimate::default(),
@@ -379,7 +382,7 @@ impl World {
     fn carry(&mut self, session: usize, path: usize, hop: usize, number: u64, departed: f64, bytes: f64) {
         let route = &self.sessions[session].paths[path].links;
         if let Some(link) = route.get(hop) {
-            let link = &mut self.links[usize::from(link.link.0)];
+            let link = &mut self.links[link.link.entry()];
             if let Some(arrives) = link.carry(self.now, bytes) {
                 self.at(arrives, Event::Carry { session, path, hop: hop + 1, number, departed, bytes });
             }

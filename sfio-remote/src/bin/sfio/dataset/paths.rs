@@ -71,7 +71,7 @@ fn title(node: &Node, path: &PathStatus) -> String {
     let relays: Vec<String> = relays.iter().map(|relay| node.overlay().name(*relay)).collect();
     let via = if relays.is_empty() { "direct".to_owned() } else { format!("via {}", relays.join(", ")) };
     let names = node.overlay().link_names(&path.links);
-    let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+    let names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
     if names.is_empty() { via } else { format!("{via} ({})", names.join(", ")) }
 }
 

@@ -283,13 +283,18 @@ fn members(node: &Node) -> Vec<Member> {
     overlay.listed_members().filter(|(id, _)| *id != node.member()).map(member).collect()
 }
 
-/// The links with a name to a member.
+/// The links with a name to a member, those over uplinks that the overlay file does not know included.
 fn links_to(node: &Node, member: MemberId) -> Vec<NamedLink> {
     let overlay = node.overlay();
-    let links = overlay.links_between(node.member(), member).iter();
-    let named = links.map(|link| (*link, &overlay.link(*link).name)).filter(|(_, name)| !name.is_empty());
-    let is_up = |link| node.neighbours().any(|it| it.is_up && it.peer.member == member && it.link == link);
-    named.map(|(link, name)| NamedLink { name: name.clone(), is_connected: is_up(link) }).collect()
+    let mut links: BTreeMap<LinkId, bool> =
+        overlay.links_between(node.member(), member).iter().map(|link| (*link, false)).collect();
+    for neighbour in node.neighbours().filter(|neighbour| neighbour.peer.member == member) {
+        *links.entry(neighbour.link).or_default() |= neighbour.is_up;
+    }
+    let named = links
+        .into_iter()
+        .map(|(link, is_connected)| NamedLink { name: overlay.link_label(link), is_connected });
+    named.filter(|link| !link.name.is_empty()).collect()
 }
 
 fn names(node: &Node, route: &[MemberId]) -> Vec<String> {
@@ -297,7 +302,7 @@ fn names(node: &Node, route: &[MemberId]) -> Vec<String> {
 }
 
 fn link_names(node: &Node, links: &[LinkId]) -> Vec<String> {
-    node.overlay().link_names(links).into_iter().map(str::to_owned).collect()
+    node.overlay().link_names(links)
 }
 
 fn circuits(node: &Node) -> Vec<Circuit> {

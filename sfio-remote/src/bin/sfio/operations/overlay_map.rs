@@ -58,5 +58,5 @@ fn mapped_member(member: &Member, serves: bool) -> MappedMember {
 fn mapped_link(overlay: &Overlay, link: &Link) -> MappedLink {
     let name_of = |member: MemberId| overlay.name(member);
     let Link { a, b, capacity_mbit, delay_ms, loss, .. } = *link;
-    MappedLink { a: name_of(a), b: name_of(b), name: link.name.clone(), capacity_mbit, delay_ms, loss }
+    MappedLink { a: name_of(a), b: name_of(b), name: link.label.clone(), capacity_mbit, delay_ms, loss }
 }

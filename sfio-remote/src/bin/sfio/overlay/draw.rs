@@ -39,8 +39,10 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
 const COLUMN: f64 = 540.0;
 const ROW: f64 = 110.0;
 const MARGIN: f64 = 90.0;
-/// Above the first row and below the last one.
+/// Above the first row and below the last one, and more where parallel links fan out beyond it.
 const EDGE: f64 = 44.0;
+/// Of a label beside the link that it belongs to.
+const LABEL_HEIGHT: f64 = 12.0;
 const BOX_WIDTH: f64 = 110.0;
 const BOX_HEIGHT: f64 = 44.0;
 /// Of the widest link.
@@ -80,6 +82,7 @@ impl Picture<'_> {
             .map(|column| columns.iter().filter(|other| **other == column).count())
             .collect();
         let tallest = sizes.iter().copied().max().unwrap_or(1);
+        let edge = EDGE.max(reach_of_fans(overlay) + LABEL_HEIGHT);
         let mut taken = vec![0; column_count];
         let place = |column: usize| {
             let (row, size) = (taken[column], sizes[column]);
@@ -87,7 +90,7 @@ impl Picture<'_> {
             let top = (tallest - size) as f64 / 2.0;
             Place {
                 x: MARGIN + column as f64 * COLUMN,
-                y: EDGE + (top + row as f64) * ROW,
+                y: edge + (top + row as f64) * ROW,
                 column,
                 rank: (row as f64 + 0.5) / size as f64,
             }
@@ -96,7 +99,7 @@ impl Picture<'_> {
             overlay,
             places: columns.into_iter().map(place).collect(),
             width: 2.0 * MARGIN + (column_count - 1) as f64 * COLUMN,
-            height: 2.0 * EDGE + tallest.saturating_sub(1) as f64 * ROW,
+            height: 2.0 * edge + tallest.saturating_sub(1) as f64 * ROW,
             widest_mbit: overlay.links().iter().filter_map(|link| link.capacity_mbit).fold(1e-9, f64::max),
         }
     }
@@ -178,6 +181,12 @@ impl Picture<'_> {
              stroke-width=\"3\" paint-order=\"stroke\" transform=\"rotate({angle:.1} {x:.1} {y:.1})\">{words}</text>"
         );
     }
+}
+
+/// How far the outermost of parallel links lies beside the straight line: half as far as its bend.
+fn reach_of_fans(overlay: &Overlay) -> f64 {
+    let parallel = overlay.listed_links().map(|(_, link)| overlay.links_between(link.a, link.b).len());
+    parallel.max().map_or(0.0, |most| most.saturating_sub(1) as f64 / 2.0 * FAN / 2.0)
 }
 
 /// The colour of a link that loses that share.
@@ -325,7 +334,7 @@ mod tests {
                  control = \"127.0.0.1:1\"\ndata = \"127.0.0.1:2\"\n"
             );
         }
-        for name in ["dsl", "l<te"] {
+        for name in ["dsl", "l<te", "2", "3", "4", "5"] {
             text +=
                 &format!("[[link]]\na = \"laptop\"\nb = \"io1\"\nname = \"{name}\"\ncapacity_mbit = 10\n");
         }
@@ -337,7 +346,13 @@ mod tests {
             .filter(|line| line.contains(" Q "))
             .filter_map(|line| line.split('"').nth(1))
             .collect();
-        assert_eq!(ways.len(), 2, "one lies upon the other: {svg}");
+        assert_eq!(ways.len(), 6, "one lies upon the other: {svg}");
+        let heights = svg
+            .lines()
+            .filter(|line| line.contains("<text"))
+            .filter_map(|line| line.split_once(" y=\"")?.1.split('"').next()?.parse::<f64>().ok());
+        let height = Picture::of(&overlay).height;
+        assert!(heights.take(6).all(|y| (LABEL_HEIGHT / 2.0..height).contains(&y)), "outside: {svg}");
     }
 
     #[test]

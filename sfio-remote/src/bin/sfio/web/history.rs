@@ -84,6 +84,7 @@ mod tests {
             key: key.to_owned(),
             a: String::new(),
             b: String::new(),
+            name: String::new(),
             life: Life::Live,
             capacity_mbit: None,
             delay_ms: None,

@@ -91,6 +91,7 @@ impl Evidence<'_> {
             key,
             a: link.a.clone(),
             b: link.b.clone(),
+            name: link.name.clone(),
             life,
             capacity_mbit: link.capacity_mbit,
             delay_ms: link.delay_ms,

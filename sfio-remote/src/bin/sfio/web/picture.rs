@@ -89,6 +89,8 @@ pub(crate) struct Link {
     pub(crate) key: String,
     pub(crate) a: String,
     pub(crate) b: String,
+    /// Tells parallel links apart; empty for a link without a name.
+    pub(crate) name: String,
     pub(crate) life: Life,
     /// What the overlay file says of it.
     pub(crate) capacity_mbit: Option<f64>,

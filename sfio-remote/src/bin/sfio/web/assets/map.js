@@ -4,6 +4,10 @@ import { LIVES, keep, linkName, percent, say, setAll, shape, short } from "./wor
 
 // Below this width, in units of the font, the map runs from top to bottom.
 const NARROW_EM = 34;
+// Between parallel links in the middle, in units of the font.
+const FAN_EM = 2.8;
+// Between the labels of parallel links along them, as a share of their length; on a narrow map they lie side by side.
+const STAGGER = { wide: 0.09, narrow: 0.17 };
 // Rates below this are those of reports, not of data.
 const LEAST_FLOW_MBIT = 0.05;
 
@@ -36,7 +40,8 @@ export class OverlayMap {
     const places = new Map(members.map((member) => [member.name, this.placeOf(member)]));
     const known = links.filter((link) => places.has(link.a) && places.has(link.b));
     const widest = Math.max(1, ...known.map((link) => Math.max(link.capacity_mbit ?? 0, link.out_mbit, link.in_mbit)));
-    const drawn = known.map((link) => this.lineOf(link, places.get(link.a), places.get(link.b), widest));
+    const fan = fanOf(known);
+    const drawn = known.map((link) => this.lineOf(link, places.get(link.a), places.get(link.b), widest, fan.get(link)));
     const key = (line) => line.link.key;
     keep(this.links, drawn, key, () => this.makeLink(), (group, line) => this.updateLink(group, line));
     keep(this.labels, drawn, key, () => makeLabel(), (group, line) => this.updateLabel(group, line));
@@ -68,13 +73,15 @@ export class OverlayMap {
       : { x: edge + member.x * (this.width - 2 * edge), y: across, column: member.x, rank: member.y };
   }
 
-  // The curve of a link, with its widths and the place of its label.
-  lineOf(link, a, b, widest) {
+  // The curve of a link, with its widths and the place of its label. Parallel links lie `aside` of the straight line.
+  lineOf(link, a, b, widest, aside) {
     const [from, to] = a.column < b.column || (a.column === b.column && a.rank <= b.rank) ? [a, b] : [b, a];
     const bow = from.column === to.column ? this.bow(from, to) : { x: 0, y: 0 };
-    const middle = { x: (from.x + to.x) / 2 + bow.x, y: (from.y + to.y) / 2 + bow.y };
+    const sag = this.sag(from, to, aside);
+    const middle = { x: (from.x + to.x) / 2 + bow.x + sag.x, y: (from.y + to.y) / 2 + bow.y + sag.y };
     const wide = (rate) => this.em * (0.12 + 0.62 * Math.sqrt(rate / widest));
-    const t = from.column === to.column ? 0.5 : this.isNarrow ? 0.25 + 0.5 * to.rank : 0.2 + 0.55 * to.rank;
+    const level = from.column === to.column ? 0.5 : this.isNarrow ? 0.25 + 0.5 * to.rank : 0.2 + 0.55 * to.rank;
+    const t = Math.min(0.85, Math.max(0.15, level + aside * (this.isNarrow ? STAGGER.narrow : STAGGER.wide)));
     const flow = Math.max(link.out_mbit, link.in_mbit);
     const runsBack = (link.in_mbit > link.out_mbit) !== (from === b);
     const ends = runsBack ? [to, from] : [from, to];
@@ -94,6 +101,13 @@ export class OverlayMap {
     const apart = Math.abs(to.rank - from.rank) * this.rows;
     const size = this.em * (1.2 + 1.6 * apart);
     return this.isNarrow ? { x: 0, y: size } : { x: size, y: 0 };
+  }
+
+  // How far the bend of a curve lies beside the straight line: twice as far as the curve.
+  sag(from, to, aside) {
+    const [dx, dy] = [to.x - from.x, to.y - from.y];
+    const size = (2 * aside * FAN_EM * this.em) / Math.max(1, Math.hypot(dx, dy));
+    return { x: -dy * size, y: dx * size };
   }
 
   makeLink() {
@@ -127,11 +141,12 @@ export class OverlayMap {
     say(text, this.words(line));
   }
 
-  // What stands beside a link: on a narrow map only what matters.
+  // What stands beside a link: its name if others run beside it, and on a narrow map only what matters.
   words({ link, flow, arrow }) {
-    if (link.life === "dead") return `${LIVES.dead.sign} dead`;
-    if (flow < LEAST_FLOW_MBIT) return "";
-    const rate = `${direction(arrow)} ${flow >= 10 ? Math.round(flow) : flow.toFixed(1)}`;
+    const name = link.name ? [link.name] : [];
+    if (link.life === "dead") return [...name, `${LIVES.dead.sign} dead`].join(" ");
+    if (flow < LEAST_FLOW_MBIT) return name.join();
+    const rate = [...name, direction(arrow), flow >= 10 ? Math.round(flow) : flow.toFixed(1)].join(" ");
     const hasRoom = this.width >= 52 * this.em;
     return hasRoom && link.loss !== null ? `${rate} · ${percent(link.loss)}` : rate;
   }
@@ -146,6 +161,20 @@ export class OverlayMap {
     say(name, member.name);
     say(role, member.roles.join(", "));
   }
+}
+
+// How far each link lies beside the straight line, in steps: those between the same two members fan out around it.
+function fanOf(links) {
+  const parallel = new Map();
+  for (const link of links) {
+    const ends = [link.a, link.b].sort().join("\n");
+    parallel.set(ends, [...(parallel.get(ends) ?? []), link]);
+  }
+  const places = new Map();
+  for (const all of parallel.values()) {
+    all.forEach((link, place) => places.set(link, place - (all.length - 1) / 2));
+  }
+  return places;
 }
 
 function makeLabel() {

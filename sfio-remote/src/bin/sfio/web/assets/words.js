@@ -47,11 +47,16 @@ export function clock(milliseconds) {
 }
 
 export function linkName(link) {
-  return `${link.a} – ${link.b}`;
+  const ends = `${link.a} – ${link.b}`;
+  return link.name ? `${ends} (${link.name})` : ends;
 }
 
 export function routeName(path) {
-  return path.route.join(" – ");
+  const step = (member, place) => {
+    const name = place > 0 && path.links[place - 1];
+    return place === 0 ? member : name ? ` –(${name})– ${member}` : ` – ${member}`;
+  };
+  return path.route.map(step).join("");
 }
 
 // An element of HTML with attributes and children, which are elements or texts.
