@@ -50,8 +50,9 @@ impl Default for LossEstimate {
 }
 
 impl LossEstimate {
-    /// `expected` more packets have had their fate, and `received` have arrived in all.
-    pub(crate) fn observe(&mut self, now: Time, expected: u64, received: u64) {
+    /// `expected` more packets have had their fate, and `received` have arrived in all. What is lost while the path
+    /// `is_crowded`, a full queue has dropped: that tells nothing of how the link's own losses are spread.
+    pub(crate) fn observe(&mut self, now: Time, expected: u64, received: u64, is_crowded: bool) {
         let lost_before = self.lost();
         self.known += expected;
         self.received = self.received.max(received);
@@ -60,7 +61,9 @@ impl LossEstimate {
         self.forget(now);
         self.recent_known += expected as f64;
         self.recent_lost = (self.recent_lost + lost).max(0.0);
-        self.bursts.observe(expected, lost);
+        if !is_crowded {
+            self.bursts.observe(expected, lost);
+        }
     }
 
     /// Counts packets that left before a dead path returned, which say nothing of its loss.
@@ -174,6 +177,7 @@ mod tests {
         now: Time,
         received: u64,
         loses: bool,
+        is_crowded: bool,
     }
 
     impl Path {
@@ -184,6 +188,7 @@ mod tests {
                 now: Time::ZERO,
                 received: 0,
                 loses: false,
+                is_crowded: false,
             }
         }
 
@@ -201,7 +206,7 @@ mod tests {
                     };
                     self.received += u64::from(!self.loses);
                 }
-                self.estimate.observe(self.now, 20, self.received);
+                self.estimate.observe(self.now, 20, self.received, self.is_crowded);
             }
         }
     }
@@ -230,6 +235,19 @@ mod tests {
         assert!((6.0..25.0).contains(&bursts), "{bursts}");
     }
 
+    /// What the overshoot of the start drops was once part of the mean for ten thousand packets: bursts looked like
+    /// independent losses meanwhile, and each of them like a policer.
+    #[test]
+    fn what_a_full_queue_drops_does_not_hide_the_bursts_that_follow() {
+        let mut path = Path::new();
+        path.is_crowded = true;
+        path.run(0.5, 0.6, 1.0 / 0.4);
+        path.is_crowded = false;
+        path.run(1.0, 0.02, 8.0);
+        let bursts = path.estimate.dispersion();
+        assert!(bursts > 12.0, "{bursts}");
+    }
+
     #[test]
     fn in_bursts_of_eight_seven_of_eight_losses_follow_another_one() {
         let mut path = Path::new();
@@ -244,8 +262,8 @@ mod tests {
     #[test]
     fn packets_that_were_only_overtaken_are_not_lost_for_long() {
         let mut estimate = LossEstimate::default();
-        estimate.observe(Time::ZERO + REPORT, 100, 90);
-        estimate.observe(Time::ZERO + 2 * REPORT, 100, 200);
+        estimate.observe(Time::ZERO + REPORT, 100, 90, false);
+        estimate.observe(Time::ZERO + 2 * REPORT, 100, 200, false);
         assert_eq!((estimate.lost(), estimate.share()), (0, 0.0));
     }
 }

@@ -452,7 +452,8 @@ impl Path {
             return Ok(());
         }
         let lost_before = self.loss.lost() as f64;
-        self.loss.observe(now, acknowledged.packets, self.heard.proofs.count());
+        let is_crowded = self.rate.is_crowded();
+        self.loss.observe(now, acknowledged.packets, self.heard.proofs.count(), is_crowded);
         self.counters.packets_lost = self.loss.lost();
         let feedback = Feedback {
             departed,

@@ -87,7 +87,7 @@ impl RateController {
     }
 
     /// Whether the queue is too long.
-    pub(super) fn is_crowded(&self) -> bool {
+    pub(crate) fn is_crowded(&self) -> bool {
         self.meter.queue() > self.long_queue()
     }
 

@@ -154,8 +154,8 @@ fn bursts_and_jitter_are_not_taken_for_a_limit() {
         let bursts = GilbertElliott::bursts(probability(0.02), 8.0).expect("such bursts exist");
         let bursts = link(50, rtt / 2.0, 0.0).with_loss_model(LossModel::GilbertElliott(bursts));
         let jitter = link(50, rtt / 2.0, 0.01).with_jitter(Duration::from_millis(4));
-        for link in [bursts, jitter] {
-            let steady = steady(vec![link], rtt, 3);
+        for links in [vec![bursts.clone()], vec![bursts; 8], vec![jitter]] {
+            let steady = steady(links, rtt, 3);
             assert!(steady.utilisation > 0.94 && steady.queue_ms < 15.0, "{rtt} ms: {steady:?}");
         }
     }

@@ -441,7 +441,7 @@ impl World {
             let sample = now.since(departed).as_secs_f64() - (made - arrived);
             path.round_trip = Some(path.round_trip.map_or(sample, |old| old + (sample - old) / 8.0));
             let lost_before = path.loss.lost() as f64;
-            path.loss.observe(now, packets, *received);
+            path.loss.observe(now, packets, *received, path.controller.is_crowded());
             let feedback = Feedback {
                 departed,
                 size: PACKET as u32,
