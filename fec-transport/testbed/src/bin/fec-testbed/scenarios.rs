@@ -1,6 +1,7 @@
 //! `fec-testbed scenarios`: runs scenarios and prints what they have shown.
 
 mod plot;
+mod share;
 mod table;
 
 use std::ops::ControlFlow;
@@ -14,6 +15,7 @@ use fec_testbed::scenario::{Check, LinkDeath};
 use fec_testbed::{Outcome, Scenario};
 
 use crate::in_order::in_order;
+use share::Share;
 
 /// Runs scenarios in virtual time: a network, flows, and what happens to them.
 #[derive(Debug, Args)]
@@ -26,6 +28,10 @@ pub(crate) struct Arguments {
     /// Only scenarios whose name contains this text; given several times, all of the texts.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
+    /// Only this part of the scenarios that are left: with 3/10, every tenth one from the fourth on. Parts count from 0,
+    /// and all of them together are all scenarios.
+    #[arg(long, value_name = "PART/OF")]
+    share: Option<Share>,
     /// One JSON object per scenario instead of a table.
     #[arg(long)]
     json: bool,
@@ -105,6 +111,10 @@ fn load(arguments: &Arguments) -> anyhow::Result<Vec<Scenario>> {
     scenarios.retain(|scenario| arguments.only.iter().all(|text| scenario.name().contains(text)));
     if scenarios.is_empty() {
         bail!("no scenario's name contains {:?}; --list prints them all", arguments.only);
+    }
+    if let Some(share) = arguments.share {
+        let places = scenarios.into_iter().enumerate();
+        scenarios = places.filter(|(place, _)| share.has(*place)).map(|(_, scenario)| scenario).collect();
     }
     Ok(scenarios)
 }
