@@ -231,7 +231,7 @@ impl Overlay {
     /// Whether that link joins these two members, in either order.
     pub fn joins(&self, link: LinkId, one: MemberId, other: MemberId) -> bool {
         self.links_between(one, other).contains(&link.listed())
-            && (link.uplink() == 0 || self.open_end(link).is_some())
+            && (link.uplink() == 0 || uplinks::open_end(self, link).is_some())
     }
 
     /// The link of that name between two members; the empty name is that of a link without one. A name that ends with
@@ -242,7 +242,7 @@ impl Overlay {
         };
         listed(name).or_else(|| {
             let (name, uplink) = uplinks::split(name)?;
-            listed(name).map(|link| link.over(uplink)).filter(|link| self.open_end(*link).is_some())
+            listed(name).map(|link| link.over(uplink)).filter(|link| uplinks::open_end(self, *link).is_some())
         })
     }
 
@@ -326,6 +326,28 @@ impl Overlay {
             Some(way) => (Some(way.control), Some(way.data)),
             None => (self.member(to).control, self.member(to).data),
         }
+    }
+
+    /// The overlay as `member` has it that uses each of its links over each of these uplinks from which the neighbour
+    /// can be reached. A link that says over which uplink it goes stays as it is.
+    ///
+    /// # Errors
+    /// [`UplinksError`] if they cannot be used.
+    pub fn over_uplinks(mut self, member: MemberId, uplinks: &[Uplink]) -> Result<Overlay, UplinksError> {
+        for (listed, links) in uplinks::links_over(&self, member, uplinks)? {
+            let mut links = links.into_iter();
+            if let Some(first) = links.next() {
+                self.links[listed.entry()] = first;
+            }
+            links.for_each(|link| self.add_link(link));
+        }
+        Ok(self)
+    }
+
+    /// Lists a link behind all others.
+    fn add_link(&mut self, link: Link) {
+        self.by_ends.entry(ends(link.a, link.b)).or_default().push(link_id(self.links.len()));
+        self.links.push(link);
     }
 
     /// The overlay as `newer` has it, for a process that runs with this one.

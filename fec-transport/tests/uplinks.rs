@@ -219,8 +219,8 @@ fn found_after(mut world: World<Transfer>, phase: Duration) -> Duration {
 }
 
 /// A greeting alone would have found it within 15 s, and the session would have been over after 4 s once. Later it took
-/// 543 ms at a round trip of 200 ms: the session had meanwhile stopped to send, or the path was dead, and a probe had to
-/// be answered first.
+/// 543 ms at a round trip of 200 ms: the session had meanwhile stopped to send, or the path was dead, and a probe had
+/// to be answered first.
 #[test]
 fn a_link_whose_address_changes_goes_on_a_round_trip_and_a_half_after_the_first_packet_from_there() {
     for seed in 1..=10 {
@@ -359,8 +359,8 @@ fn a_fast_link_dies_for_twenty_seconds_and_is_used_within_one_when_it_is_back() 
     let mean = |seconds: std::ops::Range<usize>| {
         by_second[seconds.clone()].iter().sum::<f64>() / seconds.len() as f64
     };
-    // In the first second each path looks for its rate, and in that of its return the first one finds it again: there it
-    // goes a little too far, for a tenth of a second.
+    // In the first second each path looks for its rate, and in that of its return the first one finds it again: there
+    // it goes a little too far, for a tenth of a second.
     let in_between = queues.iter().enumerate().filter(|(second, _)| ![0, 40].contains(second));
     assert!(in_between.map(|(_, queue)| *queue).all(|queue| queue < 15.0), "a queue of 15 ms: {queues:.1?}");
     assert!(queues[40] < 20.0, "after the return a queue of {} ms", queues[40]);
@@ -401,9 +401,9 @@ fn flapping(period: Option<Duration>, seed: u64) -> (f64, f64) {
 fn a_link_that_flaps_takes_nothing_from_the_other_one() {
     let others = 40.0 * 1_408.0 / 1_496.0;
     let (_, undisturbed) = flapping(None, 6);
-    // Each death takes along what leaves until it is noticed, 100 ms of the link's rate at most, and what its queue held.
-    // Where more of a block was lost than there were repair symbols left, the whole block was once sent again: at a
-    // second that made 8.8 % of it.
+    // Each death takes along what leaves until it is noticed, 100 ms of the link's rate at most, and what its queue
+    // held. Where more of a block was lost than there were repair symbols left, the whole block was once sent again: at
+    // a second that made 8.8 % of it.
     for period in [300 * MS, SECOND, 5 * SECOND] {
         let (goodput, sent) = flapping(Some(period), 6);
         println!(

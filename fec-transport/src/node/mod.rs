@@ -249,7 +249,8 @@ impl Node {
         self.neighbours.send(neighbour, vec![control_type::GREETED]);
     }
 
-    /// A neighbour is at another address than before: it has answered a challenge there. Paths through it go on at once.
+    /// A neighbour is at another address than before: it has answered a challenge there. Paths through it go on at
+    /// once.
     pub fn neighbour_found(&mut self, neighbour: Adjacency) {
         self.sessions.neighbour_found(self.now, neighbour);
     }

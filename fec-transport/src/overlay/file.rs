@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::uplinks::{MAX_LISTED_NAME, UPLINK_MARK};
 use super::{
-    Link, LinkId, MAX_ENTRIES, Member, MemberId, Overlay, Reach, RelayFor, Site, Uplink, ends, link_id,
-    link_title, member_id,
+    Link, LinkId, MAX_ENTRIES, Member, MemberId, Overlay, Reach, RelayFor, Site, Uplink, link_title,
+    member_id,
 };
 use crate::keys::{PublicKeys, decode_key};
 use crate::limits::MAX_NAME;
@@ -176,9 +176,7 @@ impl Overlay {
         overlay.refuse_shared_keys()?;
         for entry in file.link {
             let link = overlay.link_from(entry)?;
-            let parallel = overlay.by_ends.entry(ends(link.a, link.b)).or_default();
-            parallel.push(link_id(overlay.links.len()));
-            overlay.links.push(link);
+            overlay.add_link(link);
         }
         for entry in file.site {
             let site = overlay.site_from(entry)?;

@@ -17,7 +17,8 @@ pub struct Link {
     pub b: MemberId,
     /// Tells the links between the same two members apart; empty if it is the only one and has none.
     pub name: String,
-    /// What people here call it: its name, and behind it the uplink where this process's config says over which it goes.
+    /// What people here call it: its name, and behind it the uplink where this process's config says over which it
+    /// goes.
     pub label: String,
     /// Capacity in Mbit/s, if known.
     pub capacity_mbit: Option<f64>,

@@ -9,7 +9,7 @@
 use core::net::IpAddr;
 use std::collections::BTreeSet;
 
-use super::{Link, LinkId, MAX_ENTRIES, MemberId, Overlay, Uplink, ends, link_id};
+use super::{Link, LinkId, MAX_ENTRIES, MemberId, Overlay, Uplink};
 use crate::limits::MAX_NAME;
 
 /// Uplinks that a config may name: more than a machine has, and few enough to have one digit.
@@ -88,79 +88,81 @@ fn numbered(listed: &str, number: usize) -> String {
     format!("{listed}{UPLINK_MARK}{number}")
 }
 
-impl Overlay {
-    /// The end of a link of which the file says neither where it is nor over which uplink it sends.
-    pub(super) fn open_end(&self, id: LinkId) -> Option<MemberId> {
-        let link = self.link(id);
-        let is_open = |member: MemberId| {
-            let entry = self.member(member);
-            let is_found = if link.a == member { link.a_at } else { link.b_at }.is_some();
-            link.uplink(member).is_none() && !is_found && entry.control.is_none() && entry.data.is_none()
+/// What becomes of each link that `member` may carry over whichever uplink: a link for each of these uplinks from which
+/// the neighbour can be reached. The first one takes the listed link's place.
+pub(super) fn links_over(
+    overlay: &Overlay,
+    member: MemberId,
+    uplinks: &[Uplink],
+) -> Result<Vec<(LinkId, Vec<Link>)>, UplinksError> {
+    check(overlay, member, uplinks)?;
+    let variants = |id: LinkId| {
+        let reaching = uplinks.iter().filter(|uplink| reaches(overlay, uplink, id, member));
+        let link = |(place, uplink): (usize, &Uplink)| {
+            let link = overlay.link(id).over_uplink(member, uplink);
+            let name = if place == 0 { link.name.clone() } else { numbered(&link.name, place + 1) };
+            Link { name, ..link }
         };
-        [link.a, link.b].into_iter().find(|member| is_open(*member))
+        (id, reaching.enumerate().map(link).collect::<Vec<Link>>())
+    };
+    let links: Vec<(LinkId, Vec<Link>)> = open_links(overlay, member).into_iter().map(variants).collect();
+    let further: usize = links.iter().map(|(_, links)| links.len().saturating_sub(1)).sum();
+    match overlay.links().len() + further {
+        count if count > MAX_ENTRIES => Err(UplinksError::TooManyLinks(count)),
+        _ => Ok(links),
     }
+}
 
-    /// The overlay as `member` has it that uses each of its links over each of these uplinks from which the neighbour can
-    /// be reached. A link that says over which uplink it goes stays as it is.
-    ///
-    /// # Errors
-    /// [`UplinksError`] if they cannot be used.
-    pub fn over_uplinks(mut self, member: MemberId, uplinks: &[Uplink]) -> Result<Overlay, UplinksError> {
-        self.check_uplinks(member, uplinks)?;
-        for link in self.open_links(member) {
-            let reaching: Vec<&Uplink> =
-                uplinks.iter().filter(|uplink| self.reaches(uplink, link, member)).collect();
-            for (place, uplink) in reaching.into_iter().enumerate() {
-                let named = self.link(link).over_uplink(member, uplink);
-                if place == 0 {
-                    self.links[link.entry()] = named;
-                    continue;
-                }
-                let name = numbered(&named.name, place + 1);
-                if self.links.len() == MAX_ENTRIES {
-                    return Err(UplinksError::TooManyLinks(self.links.len() + 1));
-                }
-                self.by_ends.entry(ends(named.a, named.b)).or_default().push(link_id(self.links.len()));
-                self.links.push(Link { name, ..named });
-            }
-        }
-        Ok(self)
+/// The end of a link of which the file says neither where it is nor over which uplink it sends.
+pub(super) fn open_end(overlay: &Overlay, id: LinkId) -> Option<MemberId> {
+    let link = overlay.link(id);
+    let is_open = |member: MemberId| {
+        let entry = overlay.member(member);
+        let is_found = if link.a == member { link.a_at } else { link.b_at }.is_some();
+        link.uplink(member).is_none() && !is_found && entry.control.is_none() && entry.data.is_none()
+    };
+    [link.a, link.b].into_iter().find(|member| is_open(*member))
+}
+
+fn check(overlay: &Overlay, member: MemberId, uplinks: &[Uplink]) -> Result<(), UplinksError> {
+    if !(1..=MAX_UPLINKS).contains(&uplinks.len()) {
+        return Err(UplinksError::Count(uplinks.len()));
     }
-
-    fn check_uplinks(&self, member: MemberId, uplinks: &[Uplink]) -> Result<(), UplinksError> {
-        if !(1..=MAX_UPLINKS).contains(&uplinks.len()) {
-            return Err(UplinksError::Count(uplinks.len()));
-        }
-        let open = self.open_links(member);
-        if open.is_empty() {
-            return Err(UplinksError::NothingOpen(self.name(member)));
-        }
-        for (place, uplink) in uplinks.iter().enumerate() {
-            if uplinks[..place].contains(uplink) {
-                return Err(UplinksError::Twice(uplink.clone()));
-            }
-            if !open.iter().any(|link| self.reaches(uplink, *link, member)) {
-                let addresses = open.iter().filter_map(|link| self.reach(*link, member).1);
-                let list: BTreeSet<String> = addresses.map(|address| address.ip().to_string()).collect();
-                let list: Vec<String> = list.into_iter().collect();
-                return Err(UplinksError::ReachesNobody(uplink.clone(), list.join(", ")));
-            }
-        }
-        Ok(())
+    let open = open_links(overlay, member);
+    if open.is_empty() {
+        return Err(UplinksError::NothingOpen(overlay.name(member)));
     }
-
-    /// The links of `member` that are its to carry over whichever uplink.
-    fn open_links(&self, member: MemberId) -> Vec<LinkId> {
-        let links = self.links_of(member).map(|(link, _)| link);
-        links.filter(|link| self.open_end(*link) == Some(member)).collect()
+    for (place, uplink) in uplinks.iter().enumerate() {
+        if uplinks[..place].contains(uplink) {
+            return Err(UplinksError::Twice(uplink.clone()));
+        }
+        if !open.iter().any(|link| reaches(overlay, uplink, *link, member)) {
+            return Err(UplinksError::ReachesNobody(uplink.clone(), addresses(overlay, &open, member)));
+        }
     }
+    Ok(())
+}
 
-    /// Whether what `from` sends over an uplink can be meant for the other end of a link.
-    fn reaches(&self, uplink: &Uplink, link: LinkId, from: MemberId) -> bool {
-        let there = [self.reach(link, from).0, self.reach(link, from).1];
-        match uplink {
-            Uplink::Interface(_) => true,
-            Uplink::Address(here) => there.into_iter().flatten().all(|there| is_reached(*here, there.ip())),
+/// The data addresses at the other ends of links, for people.
+fn addresses(overlay: &Overlay, links: &[LinkId], from: MemberId) -> String {
+    let addresses = links.iter().filter_map(|link| overlay.reach(*link, from).1);
+    let list: BTreeSet<String> = addresses.map(|address| address.ip().to_string()).collect();
+    list.into_iter().collect::<Vec<String>>().join(", ")
+}
+
+/// The links of `member` that are its to carry over whichever uplink.
+fn open_links(overlay: &Overlay, member: MemberId) -> Vec<LinkId> {
+    let links = overlay.links_of(member).map(|(link, _)| link);
+    links.filter(|link| open_end(overlay, *link) == Some(member)).collect()
+}
+
+/// Whether what `from` sends over an uplink can be meant for the other end of a link.
+fn reaches(overlay: &Overlay, uplink: &Uplink, link: LinkId, from: MemberId) -> bool {
+    let (control, data) = overlay.reach(link, from);
+    match uplink {
+        Uplink::Interface(_) => true,
+        Uplink::Address(here) => {
+            [control, data].into_iter().flatten().all(|there| is_reached(*here, there.ip()))
         }
     }
 }

@@ -11,7 +11,8 @@
 //! export_identity = "export.identity"  # where it is remembered which folder that is; this is the default
 //! reclaim_after_seconds = 3600         # for how long readers keep what data sets have dropped; this is the default
 //! patience_seconds = 60                # for how long sessions wait in an outage of everything; this is the default
-//! uplinks = ["eth0", "192.0.2.9"]      # interfaces or addresses over each of which every neighbour is reached; only for
+//! uplinks = ["eth0", "192.0.2.9"]      # interfaces or addresses over each of which every neighbour is reached; only
+//! for
 //!                                      # a member without an address in the overlay file. By default what routes say
 //!
 //! [access]                 # who may do what there: none, read, append, read-write; other members may do nothing
