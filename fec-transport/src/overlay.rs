@@ -339,15 +339,16 @@ impl Overlay {
             if let Some(first) = links.next() {
                 self.links[listed.entry()] = first;
             }
-            links.for_each(|link| self.add_link(link));
+            self = links.fold(self, Overlay::with_link);
         }
         Ok(self)
     }
 
-    /// Lists a link behind all others.
-    fn add_link(&mut self, link: Link) {
+    /// The same with a link behind all others.
+    fn with_link(mut self, link: Link) -> Overlay {
         self.by_ends.entry(ends(link.a, link.b)).or_default().push(link_id(self.links.len()));
         self.links.push(link);
+        self
     }
 
     /// The overlay as `newer` has it, for a process that runs with this one.

@@ -176,7 +176,7 @@ impl Overlay {
         overlay.refuse_shared_keys()?;
         for entry in file.link {
             let link = overlay.link_from(entry)?;
-            overlay.add_link(link);
+            overlay = overlay.with_link(link);
         }
         for entry in file.site {
             let site = overlay.site_from(entry)?;
