@@ -27,7 +27,7 @@ use super::data_plane::DataPlane;
 use super::drop_log::DropLog;
 use super::endpoint::{EndpointConfig, EndpointError, OperatingSystem, ReloadError, random};
 use super::sockets::{Local, Sockets, find, locals};
-use super::uplinks::{Step, Uplinks};
+use super::uplinks::{Incarnation, Step, Uplinks};
 use crate::addresses::{AddressBook, Slot};
 use crate::application::Application;
 use crate::crypto::random::Randomness;
@@ -181,7 +181,8 @@ impl<A: Application, H> Driver<A, H> {
             if self.data.local_addr(local).is_some() {
                 continue;
             }
-            match self.open(local, bound.remove(local)) {
+            let found = local.as_ref().and_then(find);
+            match self.open(local, bound.remove(local), found) {
                 Err(EndpointError::Bind(error)) if local.is_some() && error.is_absence() => {
                     tracing::warn!("{error}; it is used when it comes");
                     absent = absent.or(Some(error));
@@ -197,16 +198,20 @@ impl<A: Application, H> Driver<A, H> {
         }
     }
 
-    /// Opens a pair of sockets, those that are `bound` if there are any.
-    fn open(&mut self, local: &Local, bound: Option<Sockets>) -> Result<(), EndpointError> {
-        let incarnation = local.as_ref().and_then(find);
+    /// Opens a pair of sockets, those that are `bound` if there are any, on the uplink that was `found`.
+    fn open(
+        &mut self,
+        local: &Local,
+        bound: Option<Sockets>,
+        found: Option<Incarnation>,
+    ) -> Result<(), EndpointError> {
         let sockets = match bound {
             Some(sockets) => sockets,
             None => Sockets::for_local(self.node.overlay(), self.node.member(), local)?,
         };
         self.data.open(local, sockets.data)?;
         self.control.open(local.clone(), sockets.control)?;
-        if let Some((uplink, incarnation)) = local.as_ref().zip(incarnation) {
+        if let Some((uplink, incarnation)) = local.as_ref().zip(found) {
             self.uplinks.opened(uplink, incarnation);
         }
         Ok(())
@@ -224,7 +229,7 @@ impl<A: Application, H> Driver<A, H> {
                     self.control.close(&local);
                     tracing::info!(%uplink, "an uplink is gone");
                 }
-                Step::Open(_) => match self.open(&local, None) {
+                Step::Open(incarnation) => match self.open(&local, None, Some(incarnation)) {
                     Ok(()) => tracing::info!(%uplink, "an uplink has come"),
                     Err(error) if self.uplinks.refused(&uplink) => {
                         tracing::warn!(%uplink, %error, "an uplink has come and cannot be used; trying again");

@@ -222,6 +222,16 @@ pub(crate) async fn start(overlay: &Arc<Overlay>, name: &str, sockets: Option<So
     Process::new(endpoint.await.expect("an endpoint"), outcomes)
 }
 
+/// A laptop, and a site at `server` that the laptop reaches through the ports of something between them.
+fn reached_through(server: [SocketAddr; 2], [control, data]: [SocketAddr; 2]) -> Arc<Overlay> {
+    let text = member("laptop", "")
+        + &member("site", &format!("control = \"{}\"\ndata = \"{}\"", server[0], server[1]))
+        + &format!(
+            "[[link]]\na = \"laptop\"\nb = \"site\"\nb_at = {{ control = \"{control}\", data = \"{data}\" }}\n"
+        );
+    Arc::new(Overlay::parse(&text).expect("a right overlay"))
+}
+
 /// The overlay as the laptop has it, whose config names its two uplinks.
 fn over_both(overlay: &Overlay) -> Arc<Overlay> {
     let laptop = overlay.find("laptop").expect("listed");
@@ -233,13 +243,7 @@ async fn a_client_uses_uplinks_of_which_the_overlay_file_knows_nothing() {
     let [site, _] = same_ports(SITE);
     let server = addresses(&site);
     let crossroads = Crossroads::before(server).await;
-    let [control, data] = crossroads.ports;
-    let text = member("laptop", "")
-        + &member("site", &format!("control = \"{}\"\ndata = \"{}\"", server[0], server[1]))
-        + &format!(
-            "[[link]]\na = \"laptop\"\nb = \"site\"\nb_at = {{ control = \"{control}\", data = \"{data}\" }}\n"
-        );
-    let overlay = Arc::new(Overlay::parse(&text).expect("a right overlay"));
+    let overlay = reached_through(server, crossroads.ports);
     let whom = overlay.find("site").expect("listed");
     let site = start(&overlay, "site", Some(site)).await;
     let mut laptop = start(&over_both(&overlay), "laptop", None).await;
@@ -340,13 +344,7 @@ async fn a_session_goes_on_when_a_translator_changes_the_ports() {
     let [site, _] = same_ports(SITE);
     let server = addresses(&site);
     let translator = Translator::start(server).await;
-    let [control, data] = translator.ports;
-    let text = member("laptop", "")
-        + &member("site", &format!("control = \"{}\"\ndata = \"{}\"", server[0], server[1]))
-        + &format!(
-            "[[link]]\na = \"laptop\"\nb = \"site\"\nb_at = {{ control = \"{control}\", data = \"{data}\" }}\n"
-        );
-    let overlay = Arc::new(Overlay::parse(&text).expect("a right overlay"));
+    let overlay = reached_through(server, translator.ports);
     let whom = overlay.find("site").expect("listed");
     let _site = start(&overlay, "site", Some(site)).await;
     let mut laptop = start(&overlay, "laptop", None).await;

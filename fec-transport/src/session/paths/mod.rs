@@ -240,10 +240,11 @@ impl Paths {
     pub(crate) fn neighbour_found(&mut self, now: Time, neighbour: Adjacency, bottlenecks: &mut Bottlenecks) {
         let through = |path: &Path| path.egress().neighbour == neighbour;
         let concerned: Vec<PathId> = self.paths.iter().filter(|path| through(path)).map(Path::id).collect();
-        for id in concerned {
+        if !concerned.is_empty() {
             self.hearing.excuse();
-            let was_live = self.get(id).is_some_and(Path::is_live);
-            if self.get_mut(id).is_some_and(|path| path.neighbour_found(now)) && !was_live {
+        }
+        for id in concerned {
+            if self.get_mut(id).is_some_and(|path| path.neighbour_found(now)) {
                 self.admit(now, id, bottlenecks);
             }
         }

@@ -569,17 +569,15 @@ impl Path {
 
     /// The neighbour that it leads to has moved, and it is known now where it is: what left before speaks neither
     /// against the path nor of what it can carry. If that neighbour is the peer, a dead path needs no probe to come
-    /// back, since the peer has just answered a challenge. Gives whether it is in the schedule again.
+    /// back, since the peer has just answered a challenge. Gives whether it has come back.
     pub(super) fn neighbour_found(&mut self, now: Time) -> bool {
+        let is_back = matches!(self.state, PathState::Dead { .. }) && self.route.links().len() == 1;
         match self.state {
+            _ if is_back => self.come_in(now),
             PathState::Live => self.silence.ended = Some(now),
-            PathState::Dead { .. } if self.route.links().len() == 1 => self.come_in(now),
-            PathState::Dead { .. } | PathState::Unconfirmed => {
-                self.probing.ask(now);
-                return false;
-            }
+            PathState::Dead { .. } | PathState::Unconfirmed => self.probing.ask(now),
         }
-        true
+        is_back
     }
 
     /// Whether it is in the schedule and has left too many probes unanswered, for too long.

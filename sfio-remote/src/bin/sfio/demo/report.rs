@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use fec_transport::PathStatus;
-use fec_transport::overlay::{Overlay, route_title};
+use fec_transport::overlay::Overlay;
 use program::Table;
 use serde::Serialize;
 
@@ -72,20 +72,17 @@ pub(crate) struct KillReport {
 pub(crate) fn path_reports(overlay: &Overlay, io_node: &str, paths: &[PathStatus]) -> Vec<PathReport> {
     let symbols = |path: &PathStatus| path.counters.source_symbols + path.counters.repair_symbols;
     let all: u64 = paths.iter().map(symbols).sum();
-    let row = |path: &PathStatus| {
-        let route: Vec<String> = path.route.iter().map(|member| overlay.name(*member)).collect();
-        PathReport {
-            io_node: io_node.to_owned(),
-            route_text: route_title(&route, &overlay.link_names(&path.links)),
-            route,
-            links: links_of(overlay, path),
-            planned_share: path.planned_share,
-            actual_share: symbols(path) as f64 / all.max(1) as f64,
-            loss: path.counters.packets_lost as f64 / path.counters.packets_sent.max(1) as f64,
-            symbols: symbols(path),
-            repair_symbols: path.counters.repair_symbols,
-            deaths: path.counters.deaths,
-        }
+    let row = |path: &PathStatus| PathReport {
+        io_node: io_node.to_owned(),
+        route: path.route.iter().map(|member| overlay.name(*member)).collect(),
+        links: links_of(overlay, path),
+        route_text: overlay.route_title(&path.route, &path.links),
+        planned_share: path.planned_share,
+        actual_share: symbols(path) as f64 / all.max(1) as f64,
+        loss: path.counters.packets_lost as f64 / path.counters.packets_sent.max(1) as f64,
+        symbols: symbols(path),
+        repair_symbols: path.counters.repair_symbols,
+        deaths: path.counters.deaths,
     };
     paths.iter().map(row).collect()
 }
