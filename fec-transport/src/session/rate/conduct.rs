@@ -8,7 +8,7 @@ use super::common_limit::Limit;
 use super::drain::{self, Drained};
 use super::mode::Mode;
 use super::round::{Round, STANDING};
-use super::start::{FirstQueue, START_PACKETS, Start, Step};
+use super::start::{FirstQueue, Start, Step};
 use super::window::{OWN_LOSS_PACKETS, Signs, Window};
 use super::{
     Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SHORTEST_TARGET,
@@ -116,7 +116,8 @@ impl RateController {
         if self.is_crowded() && Start::is_ended_by(self.meter.round()) {
             return self.end_start_by_queue(now, feedback);
         }
-        let round = self.meter.end_round(SHORTEST_ROUND, START_PACKETS, feedback);
+        let packets = Start::packets_to_judge(self.meter.round());
+        let round = self.meter.end_round(SHORTEST_ROUND, packets, feedback);
         let Some(round) = round.filter(Round::is_busy) else { return };
         let Mode::Start(start) = &mut self.mode else { return };
         match start.judge(&round) {
