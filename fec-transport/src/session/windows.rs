@@ -6,6 +6,9 @@ use crate::config::Limits;
 use crate::overlay::MemberId;
 use crate::shares::Shares;
 
+/// So many streams that are alike may come at once: the first of them leaves enough for the others.
+const ALIKE: u64 = 8;
+
 /// How the windows of a session grow, and what has arrived within them.
 #[derive(Debug)]
 pub(super) struct Windows {
@@ -17,6 +20,8 @@ pub(super) struct Windows {
     shared: SharedPool,
     peer: MemberId,
     taken: u64,
+    /// What the window of the latest stream had grown to in the end.
+    usual: u64,
     /// Bytes that have arrived, or are announced to, and were not read.
     unread: u64,
 }
@@ -66,7 +71,16 @@ impl Windows {
         // Both sides may have that many streams open.
         let set_aside = initial * u64::from(limits.streams) * 2;
         let pool = (limits.receive_memory as u64).saturating_sub(set_aside);
-        Windows { initial, largest: u64::from(limits.max_window), pool, shared, peer, taken: 0, unread: 0 }
+        Windows {
+            initial,
+            largest: u64::from(limits.max_window),
+            pool,
+            shared,
+            peer,
+            taken: 0,
+            usual: 0,
+            unread: 0,
+        }
     }
 
     /// The window of a new stream.
@@ -74,9 +88,12 @@ impl Windows {
         self.initial
     }
 
-    /// What a window may grow to: twice its size, within its own limit and what the pools have left for the peer.
+    /// What a window may grow to, within its own limit and what the pools have left for the peer: twice its size, or at
+    /// once what the latest stream needed, as streams of a session are often alike; but then no more than its part of
+    /// what is left, as if [`ALIKE`] streams came at once.
     pub(super) fn grow(&mut self, window: u64) -> u64 {
-        let wanted = window.min(self.largest.saturating_sub(window)).min(self.pool);
+        let to_usual = self.usual.saturating_sub(window).min(self.pool / ALIKE);
+        let wanted = window.max(to_usual).min(self.largest.saturating_sub(window)).min(self.pool);
         let mut memory = self.shared.memory();
         let growth = wanted.min(memory.growth.available(self.peer));
         memory.growth.take(self.peer, growth);
@@ -89,6 +106,9 @@ impl Windows {
     /// A stream with that window is gone.
     pub(super) fn release(&mut self, window: u64) {
         let grown = window.saturating_sub(self.initial).min(self.taken);
+        if grown > 0 {
+            self.usual = window;
+        }
         self.pool += grown;
         self.taken -= grown;
         self.shared.memory().growth.give_back(self.peer, grown);
@@ -138,6 +158,22 @@ mod tests {
         drop(windows);
         let memory = shared.memory();
         assert_eq!((memory.growth.used(), memory.unread.used()), (0, 0), "what a session had is free again");
+    }
+
+    #[test]
+    fn a_window_grows_at_once_to_what_the_latest_stream_needed_or_to_its_part_of_what_is_left() {
+        let limits =
+            Limits { receive_memory: 9 << 20, initial_window: 128 << 10, streams: 4, ..Limits::default() };
+        let mut windows = Windows::new(&limits, SharedPool::new(1 << 30), ONE);
+        let grown = (0..2).fold(128 << 10, |window, _| windows.grow(window));
+        assert_eq!(grown, 512 << 10, "nothing is known: each window doubles");
+        windows.release(grown);
+        assert_eq!(windows.grow(128 << 10), 512 << 10);
+        assert_eq!(windows.grow(512 << 10), 1 << 20, "beyond it, windows double as before");
+        windows.release(128 << 10);
+        windows.release((8 << 20) + (128 << 10));
+        let left = windows.pool;
+        assert_eq!(windows.grow(128 << 10), (128 << 10) + left / ALIKE, "others may need as much");
     }
 
     #[test]

@@ -135,8 +135,10 @@ impl RateController {
 
     fn end_start_by_queue(&mut self, now: Time, feedback: &Feedback) {
         let is_alone = !self.shares_links();
-        let delivered = self.meter.round().number_rate_of_queue();
-        let rate = self.mean_rate();
+        let (round, rate) = (self.meter.round(), self.mean_rate());
+        // Where less was sent than allowed, what arrives tells nothing of the link, but how packets were spread does.
+        let delivered =
+            if round.is_busy() { round.number_rate_of_queue() } else { rate * round.stretch().min(1.0) };
         self.allowed.set(now, delivered.clamp(rate / 4.0, rate));
         self.meter.note_use_at_start();
         self.end_start(now);

@@ -7,10 +7,13 @@ use super::round::Round;
 use super::watch::LossWatch;
 use crate::time::Time;
 
-/// Packets of a step of the doubling in which none was lost: they tell that the rate fits.
+/// Packets of a step of the doubling that shows no sign of a limit: they tell that the rate fits.
 const LEAST_PACKETS: u64 = 16;
-/// Packets of a step in which some were lost: a burst of losses among fewer would look like a limit.
-const LOSSY_PACKETS: u64 = 64;
+/// Packets of a step in which some were lost, where a burst of losses among fewer would look like a limit, or which took
+/// longer to arrive than to leave, where a queue may just begin to grow.
+const DOUBTFUL_PACKETS: u64 = 64;
+/// Packets that leave within this share of the time in which they arrive make no queue.
+const UNSPREAD: f64 = 0.95;
 /// A limit without a queue drops packets: less than this share of what arrived before arrives at twice the rate. Loss
 /// tells it and not the rate of arrivals, which a process that did not run lowers, too.
 const LEAST_ARRIVING: f64 = 0.7;
@@ -51,7 +54,7 @@ impl Start {
     /// would take 190 ms.
     pub(super) fn packets_to_judge(step: &Round) -> u64 {
         let (_, lost) = step.packets_and_lost();
-        if lost > 0.0 { LOSSY_PACKETS } else { LEAST_PACKETS }
+        if lost > 0.0 || step.stretch() < UNSPREAD { DOUBTFUL_PACKETS } else { LEAST_PACKETS }
     }
 
     /// Takes what has come of the latest step.
@@ -118,19 +121,21 @@ mod tests {
     struct Path {
         controller: RateController,
         departed: Time,
+        /// How much is sent of what is allowed.
+        use_share: f64,
     }
 
     impl Path {
         fn new() -> Path {
             let departed = Time::ZERO + Duration::from_secs(1);
-            Path { controller: RateController::new(departed), departed }
+            Path { controller: RateController::new(departed), departed, use_share: 1.0 }
         }
 
         /// The next report, of a packet that came so late, and of such a share of lost ones.
         fn report(&mut self, late: Duration, loss: f64) {
             let rate = self.controller.rate(self.departed);
             self.departed += REPORT;
-            let bytes = rate * REPORT.as_secs_f64() / 8.0;
+            let bytes = self.use_share * rate * REPORT.as_secs_f64() / 8.0;
             let packets = (bytes / 1_500.0).ceil();
             let feedback = Feedback {
                 departed: self.departed,
@@ -176,13 +181,32 @@ mod tests {
     fn a_start_that_pauses_have_ended_goes_on_when_more_is_carried_without_a_queue() {
         let mut path = Path::new();
         path.run(160, 0.0);
-        for late in [15, 14, 13, 14, 15, 14, 15] {
+        for late in [15, 14, 13, 14].into_iter().cycle().take(40) {
             path.report(Duration::from_millis(late), 0.0);
+            if !path.controller.is_starting() {
+                break;
+            }
         }
-        assert!(!path.controller.is_starting(), "seven reports in a row look like a queue that stands");
+        assert!(!path.controller.is_starting(), "forty reports in a row look like a queue that stands");
         let ended_at = path.mbit();
         path.run(2_000, 0.0);
         assert!(path.mbit() > 50.0 * ended_at, "{ended_at} then {} Mbit/s", path.mbit());
+    }
+
+    /// Of a sender that had little to send, the rate of what arrived was once taken for what the link carries.
+    #[test]
+    fn a_pause_that_ends_the_start_of_a_path_of_which_little_is_used_tells_no_limit() {
+        let mut path = Path::new();
+        path.run(160, 0.0);
+        let before = path.mbit();
+        path.use_share = 0.1;
+        path.run(100, 0.0);
+        (0..8).for_each(|_| path.report(Duration::from_millis(15), 0.0));
+        assert!(
+            !path.controller.is_starting() && path.mbit() > 0.4 * before,
+            "{before} then {}",
+            path.mbit()
+        );
     }
 
     #[test]
