@@ -75,16 +75,25 @@ impl Arrivals {
             // An empty datagram has a stride of 0.
             let stride = meta.stride.max(1);
             let datagrams = &mut buffer[..meta.len.min(RECEIVE_BUFFER)];
+            let mut give = |datagrams: &mut [u8]| {
+                if !datagrams.is_empty() {
+                    take(Received { from, ecn, noted, stride, datagrams });
+                }
+            };
             if self.loss.is_none() {
-                take(Received { from, ecn, noted, stride, datagrams });
+                give(datagrams);
                 continue;
             }
-            for datagrams in datagrams.chunks_mut(stride) {
-                match self.loss.takes_next() {
-                    true => self.thrown_away += 1,
-                    false => take(Received { from, ecn, noted, stride, datagrams }),
+            // Those between two that are lost still came together.
+            let (mut kept, length) = (0, datagrams.len());
+            for place in (0..length).step_by(stride) {
+                if self.loss.takes_next() {
+                    self.thrown_away += 1;
+                    give(&mut datagrams[kept..place]);
+                    kept = length.min(place + stride);
                 }
             }
+            give(&mut datagrams[kept..]);
         }
     }
 
