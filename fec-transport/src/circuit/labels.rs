@@ -163,9 +163,9 @@ impl LabelTable {
         self.counters
     }
 
-    /// A datagram was not passed on because the queue to the socket was full.
-    pub(crate) fn note_full_queue(&mut self) {
-        self.counters.queue_full += 1;
+    /// So many datagrams were not passed on because the queue to the socket was full.
+    pub(crate) fn note_full_queue(&mut self, datagrams: u64) {
+        self.counters.queue_full += datagrams;
     }
 
     /// Takes a label back.

@@ -4,30 +4,26 @@
 //! back as many in one buffer (GRO), up to 32 buffers a call. Neither is needed: without GSO the datagrams go out one
 //! by one, without GRO they come in one by one.
 
-use std::array;
-use std::io::{self, ErrorKind, IoSliceMut};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket as StdUdpSocket};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use nix::sys::socket::{setsockopt, sockopt};
-use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use super::outbox::{Call, Outbox};
+use super::arrivals::Arrivals;
+use super::outbox::{Call, MAX_SEND, Outbox};
 use super::send_thread::{Outgoing, SendThread};
 use super::sockets::mapped;
-use crate::run::{self, Ecn, Run};
+use crate::run::{self, Run};
 
 /// What is asked of the kernel for each direction: 20 ms at 3 Gbit/s, the longest that the driver's task may be kept
 /// from running. The kernel gives what net.core.rmem_max and wmem_max allow, often less.
 const SOCKET_BUFFER: usize = 8 * 1024 * 1024;
-
-/// The largest datagram that can be received, alone or with its GRO companions.
-const RECEIVE_BUFFER: usize = 65_536;
 
 /// What has passed the data plane's sockets, in datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,56 +59,16 @@ impl DataCounts {
     }
 }
 
-/// Throws away datagrams that have arrived, each with the same probability: a lossy network where there is none.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ArrivalLoss {
-    /// So many of 2³² datagrams are thrown away.
-    threshold: u32,
-    /// The state of a xorshift generator, which is cheap; never zero.
-    state: u64,
-}
-
-impl ArrivalLoss {
-    /// Throws away the share `loss`, in [0, 1]; `seed` decides which.
-    pub(super) fn new(loss: f64, seed: u64) -> ArrivalLoss {
-        ArrivalLoss { threshold: (loss * f64::from(u32::MAX)) as u32, state: seed | 1 }
-    }
-
-    fn takes_next(&mut self) -> bool {
-        if self.threshold == 0 {
-            return false;
-        }
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        ((self.state >> 32) as u32) < self.threshold
-    }
-}
-
-/// A datagram as the kernel has given it.
-pub(super) struct Received<'a> {
-    /// Where it came from.
-    pub(super) from: SocketAddr,
-    /// The mark that it bears.
-    pub(super) ecn: Ecn,
-    /// When it arrived, since the UNIX epoch by the system's clock, if the kernel has noted that (Linux does).
-    pub(super) noted: Option<Duration>,
-    /// Its bytes, which may be changed in place.
-    pub(super) datagram: &'a mut [u8],
-}
-
 /// The socket, and the datagrams that it has not taken yet.
 pub(super) struct DataSocket {
     socket: Arc<UdpSocket>,
     state: Arc<UdpSocketState>,
     thread: SendThread,
     is_ipv6: bool,
-    buffers: Vec<u8>,
     outbox: Outbox,
     /// The packets of a run that is being completed; empty between two runs.
     packets: Vec<u8>,
     counts: DataCounts,
-    arrival_loss: ArrivalLoss,
 }
 
 impl DataSocket {
@@ -120,7 +76,7 @@ impl DataSocket {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub(super) fn new(socket: StdUdpSocket, arrival_loss: ArrivalLoss) -> io::Result<DataSocket> {
+    pub(super) fn new(socket: StdUdpSocket) -> io::Result<DataSocket> {
         let state = Arc::new(UdpSocketState::new((&socket).into())?);
         enlarge_buffers(&socket, &state);
         #[cfg(target_os = "linux")]
@@ -132,11 +88,9 @@ impl DataSocket {
             thread: SendThread::new(Arc::clone(&socket), Arc::clone(&state))?,
             socket,
             state,
-            buffers: vec![0; BATCH_SIZE * RECEIVE_BUFFER],
             outbox: Outbox::default(),
             packets: Vec::new(),
             counts: DataCounts::default(),
-            arrival_loss,
         })
     }
 
@@ -179,41 +133,23 @@ impl DataSocket {
         })
     }
 
-    /// Takes one batch from the kernel and gives each datagram to `take`. Says whether there was anything.
-    pub(super) fn receive(&mut self, mut take: impl FnMut(Received<'_>)) -> bool {
-        let mut metas = [RecvMeta::default(); BATCH_SIZE];
-        let filled = match self.receive_into_buffers(&mut metas) {
-            Ok(filled) => filled,
-            Err(error) => {
-                // ICMP's complaints about what was sent arrive here too; the datagrams are lost either way.
-                if error.kind() != ErrorKind::WouldBlock {
-                    tracing::debug!(%error, "receiving on the data plane");
-                }
-                return false;
-            }
-        };
-        for (buffer, meta) in self.buffers.chunks_exact_mut(RECEIVE_BUFFER).zip(&metas[..filled]) {
-            let (from, noted) = (meta.addr, meta.timestamp);
-            let ecn = Ecn::from_bits(meta.ecn.map_or(0, |ecn| ecn as u8));
-            // An empty datagram has a stride of 0.
-            for datagram in buffer[..meta.len.min(RECEIVE_BUFFER)].chunks_mut(meta.stride.max(1)) {
-                self.counts.received += 1;
-                match self.arrival_loss.takes_next() {
-                    true => self.counts.thrown_away += 1,
-                    false => take(Received { from, ecn, noted, datagram }),
-                }
-            }
-        }
-        self.counts.receive_calls += 1;
-        filled > 0
-    }
-
-    fn receive_into_buffers(&mut self, metas: &mut [RecvMeta; BATCH_SIZE]) -> io::Result<usize> {
-        let mut buffers = self.buffers.chunks_exact_mut(RECEIVE_BUFFER);
-        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
-            array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
+    /// Takes one batch from the kernel.
+    pub(super) fn receive(&mut self, arrivals: &mut Arrivals) {
         let (socket, state) = (&*self.socket, &self.state);
-        socket.try_io(Interest::READABLE, || state.recv(socket.into(), &mut slices, metas))
+        let received = arrivals.fill(|buffers, metas| {
+            socket.try_io(Interest::READABLE, || state.recv(socket.into(), buffers, metas))
+        });
+        match received {
+            Ok(datagrams) => {
+                self.counts.received += datagrams;
+                self.counts.receive_calls += 1;
+            }
+            // ICMP's complaints about what was sent arrive here too; the datagrams are lost either way.
+            Err(error) if error.kind() != ErrorKind::WouldBlock => {
+                tracing::debug!(%error, "receiving on the data plane");
+            }
+            Err(_) => {}
+        }
     }
 
     /// Whether datagrams wait until the socket is [`writable`](Self::writable).
@@ -252,6 +188,24 @@ impl DataSocket {
         } else {
             outgoing.complete(&mut self.packets, &mut self.outbox)
         };
+    }
+
+    /// Sends datagrams from where they lie, if nothing waits that must go before them and the kernel takes them now, in
+    /// one call. Says whether they are gone; if not, they may be [queued](Self::queue).
+    pub(super) fn pass(&mut self, to: SocketAddr, transmit: run::Transmit, bytes: &[u8]) -> bool {
+        let run::Transmit { segment_size, ecn, .. } = transmit;
+        let datagrams = bytes.len().div_ceil(segment_size.max(1));
+        if !self.is_idle() || bytes.len() > MAX_SEND || datagrams > self.state.max_gso_segments() {
+            return false;
+        }
+        let call = Call { to: mapped(to, self.is_ipv6), segment_size, ecn, bytes };
+        let (socket, state) = (&*self.socket, &*self.state);
+        let is_gone = socket.try_io(Interest::WRITABLE, || send(socket, state, call)).is_ok();
+        if is_gone {
+            self.counts.sent += datagrams as u64;
+            self.counts.send_calls += 1;
+        }
+        is_gone
     }
 
     /// Sends what is queued here, as far as the kernel takes it now.
@@ -322,17 +276,32 @@ fn is_small(given: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::time::timeout;
 
     use super::*;
+    use crate::io::arrivals::{ArrivalLoss, Received};
     use crate::io::clock::Clock;
     use crate::io::testing::loopback;
     use crate::overlay::{Adjacency, InstanceId, LinkId, MemberId, Peer};
+    use crate::run::Ecn;
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
     fn open(socket: StdUdpSocket) -> io::Result<DataSocket> {
-        DataSocket::new(socket, ArrivalLoss::default())
+        DataSocket::new(socket)
+    }
+
+    /// One batch of what has come, datagram by datagram.
+    fn receive(socket: &mut DataSocket, mut take: impl FnMut(Received<'_>)) {
+        let mut arrivals = Arrivals::new(ArrivalLoss::default());
+        socket.receive(&mut arrivals);
+        arrivals.each(|Received { from, ecn, noted, stride, datagrams }| {
+            for datagrams in datagrams.chunks_mut(stride) {
+                take(Received { from, ecn, noted, stride, datagrams });
+            }
+        });
     }
 
     fn run(segment_size: usize) -> Run {
@@ -358,7 +327,7 @@ mod tests {
         let all = async {
             while received.len() < count {
                 socket.readable().await;
-                socket.receive(|one| received.push((one.from, one.datagram.to_vec())));
+                receive(socket, |one| received.push((one.from, one.datagrams.to_vec())));
             }
         };
         timeout(PATIENCE, all).await.expect("all datagrams in time");
@@ -414,7 +383,7 @@ mod tests {
             let mut arrival = None;
             while arrival.is_none() {
                 socket.readable().await;
-                socket.receive(|received| arrival = received.noted);
+                receive(&mut socket, |received| arrival = received.noted);
             }
             let clock = Clock::start();
             let (batch, now) = (clock.batch(), clock.now());
@@ -433,9 +402,9 @@ mod tests {
             while batches.len() < 3 {
                 socket.readable().await;
                 let mut batch = Vec::new();
-                socket.receive(|Received { datagram, .. }| {
-                    batch.push(datagram[0]);
-                    peer.send_to(&[datagram[0] + 1], to).expect("sent");
+                receive(&mut socket, |Received { datagrams, .. }| {
+                    batch.push(datagrams[0]);
+                    peer.send_to(&[datagrams[0] + 1], to).expect("sent");
                 });
                 batches.extend((!batch.is_empty()).then_some(batch));
             }
@@ -464,6 +433,30 @@ mod tests {
         assert_eq!(sender.counts().sent, 200);
     }
 
+    #[tokio::test]
+    async fn what_is_passed_on_from_where_it_lies_arrives_and_overtakes_nothing() {
+        let mut sender = open(loopback()).expect("a socket");
+        let mut receiver = open(loopback()).expect("a socket");
+        let to = receiver.local_addr().expect("bound");
+        let all = numbered(60, 900, 900);
+        let [first, second] = [&all[..20], &all[20..40]].map(<[Vec<u8>]>::concat);
+        let transmit = run(900).transmit;
+        // To tokio it is blocked until its reactor has looked at it.
+        assert!(!sender.pass(to, transmit, &first));
+        sender.queue(Some(to), run(900), &mut first.clone(), false);
+        assert!(!sender.pass(to, transmit, &second), "something waits");
+        while sender.is_blocked() {
+            timeout(PATIENCE, sender.writable()).await.expect("writable in time");
+            sender.flush();
+        }
+        assert!(sender.pass(to, transmit, &second));
+        sender.queue(Some(to), run(900), &mut all[40..].concat(), true);
+        let received = receive_until(&mut receiver, 60).await;
+        assert_eq!(received.into_iter().map(|(_, datagram)| datagram).collect::<Vec<_>>(), all);
+        assert!(!sender.pass(to, transmit, &vec![0; 900 * 65]), "more than a call takes");
+        assert_eq!((sender.counts().sent, sender.counts().send_calls), (60, 3));
+    }
+
     /// All that the kernel tells of a run has room beside its mark, whatever the family of the addresses.
     #[tokio::test]
     async fn marks_go_out_and_come_in() {
@@ -483,21 +476,10 @@ mod tests {
             let mut marks = Vec::new();
             while marks.len() < 100 {
                 timeout(PATIENCE, receiver.readable()).await.expect("readable in time");
-                receiver.receive(|received| marks.push(received.ecn.bits()));
+                receive(&mut receiver, |received| marks.push(received.ecn.bits()));
             }
             assert_eq!(marks, [3; 100], "over {address}");
         }
-    }
-
-    #[test]
-    fn arrival_loss_takes_its_share() {
-        let taken = |loss| {
-            let mut arrivals = ArrivalLoss::new(loss, 7);
-            (0..100_000).filter(|_| arrivals.takes_next()).count()
-        };
-        assert_eq!((taken(0.0), ArrivalLoss::default().takes_next()), (0, false));
-        // The deviation of 100,000 draws at 5 % is 69.
-        assert!(taken(0.05).abs_diff(5_000) < 350, "{}", taken(0.05));
     }
 
     #[tokio::test]

@@ -12,10 +12,11 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::data::{ArrivalLoss, DataCounts, DataSocket, Received};
+use super::arrivals::{ArrivalLoss, Arrivals, Received};
+use super::data::{DataCounts, DataSocket};
 use super::sockets::Local;
 use crate::addresses::{Place, Slot};
-use crate::run::Run;
+use crate::run::{Run, Transmit};
 use crate::time::Time;
 
 /// An interface without a carrier keeps what it was given, and the kernel then takes no more for its socket. One that
@@ -28,7 +29,8 @@ pub(super) struct DataPlane {
     slots: BTreeMap<Local, Slot>,
     /// By slot; none where there is no socket now.
     sockets: Vec<Port>,
-    arrival_loss: ArrivalLoss,
+    /// What has come and is looked at now.
+    arrivals: Arrivals,
     /// What has passed sockets that are closed, and what was dropped for want of one.
     earlier: DataCounts,
     /// The socket that is asked first whether it has something.
@@ -47,7 +49,8 @@ impl DataPlane {
     /// None yet; arriving datagrams meet `arrival_loss`.
     pub(super) fn new(arrival_loss: ArrivalLoss) -> DataPlane {
         let earlier = DataCounts::default();
-        DataPlane { slots: BTreeMap::new(), sockets: Vec::new(), arrival_loss, earlier, turn: 0 }
+        let arrivals = Arrivals::new(arrival_loss);
+        DataPlane { slots: BTreeMap::new(), sockets: Vec::new(), arrivals, earlier, turn: 0 }
     }
 
     /// The slot of a pair of sockets, which may be empty.
@@ -63,7 +66,7 @@ impl DataPlane {
 
     /// Takes over a bound socket.
     pub(super) fn open(&mut self, local: &Local, socket: std::net::UdpSocket) -> io::Result<()> {
-        let socket = DataSocket::new(socket, self.arrival_loss.clone())?;
+        let socket = DataSocket::new(socket)?;
         let Slot(slot) = self.slot(local);
         self.close(local);
         self.sockets[slot].socket = Some(socket);
@@ -87,7 +90,8 @@ impl DataPlane {
 
     /// What has passed all sockets so far.
     pub(super) fn counts(&self) -> DataCounts {
-        self.open_sockets().fold(self.earlier, |counts, socket| counts.plus(socket.counts()))
+        let here = DataCounts { thrown_away: self.arrivals.thrown_away(), ..self.earlier };
+        self.open_sockets().fold(here, |counts, socket| counts.plus(socket.counts()))
     }
 
     /// Waits until one of the sockets has something to receive; gives its slot.
@@ -104,12 +108,23 @@ impl DataPlane {
         .await
     }
 
-    /// Takes one batch from the kernel at a socket and gives each datagram to `take`, with where it came from.
-    pub(super) fn receive(&mut self, slot: Slot, mut take: impl FnMut(Place, Received<'_>)) {
+    /// Takes one batch from the kernel at a socket and gives it to `take`, with where it came from; the other sockets may
+    /// [pass](Self::pass) it on.
+    pub(super) fn receive(&mut self, slot: Slot, mut take: impl FnMut(&mut DataPlane, Place, Received<'_>)) {
         self.turn = slot.0 + 1;
-        if let Some(socket) = &mut self.sockets[slot.0].socket {
-            socket.receive(|received| take(Place { slot, address: received.from }, received));
-        }
+        let Some(socket) = &mut self.sockets[slot.0].socket else { return };
+        socket.receive(&mut self.arrivals);
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        arrivals.each(|received| take(self, Place { slot, address: received.from }, received));
+        self.arrivals = arrivals;
+    }
+
+    /// Sends datagrams from where they lie, if nothing waits that must go before them and the kernel takes them now. Says
+    /// whether they are gone.
+    pub(super) fn pass(&mut self, to: Place, transmit: Transmit, datagrams: &[u8]) -> bool {
+        let port = self.sockets.get_mut(to.slot.0).filter(|port| port.blocked_since.is_none());
+        let socket = port.and_then(|port| port.socket.as_mut());
+        socket.is_some_and(|socket| socket.pass(to.address, transmit, datagrams))
     }
 
     /// Whether something waits in a socket until it is [`writable`](Self::writable).

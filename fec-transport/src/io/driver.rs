@@ -19,10 +19,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until};
 
+use super::arrivals::{ArrivalLoss, Received};
 use super::clock::Clock;
 use super::codec_pool::CodecPool;
 use super::control::{ControlConfig, ControlEvent, ControlPlane};
-use super::data::{ArrivalLoss, DataCounts, Received};
+use super::data::DataCounts;
 use super::data_plane::DataPlane;
 use super::drop_log::DropLog;
 use super::endpoint::{EndpointConfig, EndpointError, OperatingSystem, ReloadError, random};
@@ -367,11 +368,15 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     fn feed_datagrams(&mut self, slot: Slot) {
         let Driver { clock, data, node, addresses, .. } = self;
         let (mut batch, mut challenges) = (None, Vec::new());
-        data.receive(slot, |from, Received { ecn, noted, datagram, .. }| {
+        data.receive(slot, |data, from, Received { ecn, noted, stride, datagrams, .. }| {
             let arrival = batch.get_or_insert_with(|| clock.batch()).arrival(noted).max(node.now());
-            let ingress = node.handle_marked_datagram(arrival, ecn, datagram);
-            if let Some((whom, challenge)) = addresses.on_ingress(arrival, node, ingress, from) {
-                challenges.push((Transmit::unmarked(whom, challenge.len()), from, challenge));
+            let pass = |transmit: Transmit, datagrams: &[u8]| {
+                addresses.find(transmit.to).is_some_and(|to| data.pass(to, transmit, datagrams))
+            };
+            for ingress in node.handle_run(arrival, ecn, stride, datagrams, pass) {
+                if let Some((whom, challenge)) = addresses.on_ingress(arrival, node, ingress, from) {
+                    challenges.push((Transmit::unmarked(whom, challenge.len()), from, challenge));
+                }
             }
         });
         for (transmit, from, mut challenge) in challenges {

@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod arrivals;
 mod clock;
 mod codec_pool;
 mod control;

@@ -14,7 +14,7 @@ use super::data::DataCounts;
 use crate::run::Ecn;
 
 /// The largest payload of one send call, over all segments: an IPv4 packet of 65,535 bytes less its headers.
-const MAX_SEND: usize = 65_507;
+pub(super) const MAX_SEND: usize = 65_507;
 
 /// Runs that are longer than this are not copied to others: a call for each of them costs less.
 const MAX_COPIED: usize = MAX_SEND / 2;

@@ -199,36 +199,80 @@ impl Node {
 
     // --- data plane --------------------------------------------------------------------------------------------
 
-    /// Takes a datagram that arrived on the data socket; it may be changed in place.
+    /// Takes a datagram that arrived on the data socket without a mark; it may be changed in place.
     ///
     /// Nothing is ever answered on account of a datagram alone: what carries no right hop tag is dropped and counted.
     pub fn handle_datagram(&mut self, now: Time, datagram: &mut [u8]) -> Ingress {
-        self.handle_marked_datagram(now, Ecn::default(), datagram)
+        let (ingress, onward) = self.take(now, datagram);
+        self.relay(onward, Ecn::default(), datagram.len(), datagram, &mut |_, _| false);
+        ingress
     }
 
-    /// The same for a datagram that bears a mark.
-    pub fn handle_marked_datagram(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8]) -> Ingress {
+    /// Takes datagrams that arrived together: each has `stride` bytes, the last one may be shorter, and all bear one
+    /// mark. They may be changed in place. Gives what is to be known of them, without what is
+    /// [consumed](Ingress::Consumed).
+    ///
+    /// Those that follow one another to one neighbour are offered to `pass` where they lie, if they are long enough for
+    /// a call of the socket and nothing waits that must go first. It says whether it has sent them; if not, they wait
+    /// for [`poll_run`](Self::poll_run).
+    pub fn handle_run(
+        &mut self,
+        now: Time,
+        ecn: Ecn,
+        stride: usize,
+        datagrams: &mut [u8],
+        mut pass: impl FnMut(Transmit, &[u8]) -> bool,
+    ) -> Vec<Ingress> {
+        let (mut told, mut onward, mut begin) = (Vec::new(), None, 0);
+        for place in (0..datagrams.len()).step_by(stride.max(1)) {
+            let end = datagrams.len().min(place + stride);
+            let (ingress, next) = self.take(now, &mut datagrams[place..end]);
+            if ingress != Ingress::Consumed && told.last() != Some(&ingress) {
+                told.push(ingress);
+            }
+            if next != onward {
+                self.relay(onward, ecn, stride, &datagrams[begin..place], &mut pass);
+                (onward, begin) = (next, place);
+            }
+        }
+        self.relay(onward, ecn, stride, &datagrams[begin..], &mut pass);
+        told
+    }
+
+    /// Takes a datagram; where it goes on to, and on whose account, if it does.
+    fn take(&mut self, now: Time, datagram: &mut [u8]) -> (Ingress, Option<(Adjacency, MemberId)>) {
         self.now = now;
         if let Some(neighbour) = self.neighbours.on_challenge(datagram) {
             self.sessions.neighbour_seeks_us(neighbour);
-            return Ingress::Consumed;
+            return (Ingress::Consumed, None);
         }
         let verdict = self.circuits.labels_mut().decide(now, datagram);
-        let heard = self.circuits.labels().heard();
+        let heard = self.circuits.labels().heard().map_or(Ingress::Consumed, Ingress::Heard);
         match verdict {
-            Verdict::Forward { to, originator } => {
-                if !self.relayed.push(originator, to, ecn, datagram) {
-                    self.circuits.labels_mut().note_full_queue();
-                }
-            }
+            Verdict::Forward { to, originator } => return (heard, Some((to, originator))),
             Verdict::Deliver(circuit, header) => {
                 self.sessions.on_datagram(now, circuit, &header, datagram);
                 self.bury_sessions();
             }
-            Verdict::Greeted(neighbour) => return Ingress::Greeted(neighbour),
+            Verdict::Greeted(neighbour) => return (Ingress::Greeted(neighbour), None),
             Verdict::Drop(_) => {}
         }
-        heard.map_or(Ingress::Consumed, Ingress::Heard)
+        (heard, None)
+    }
+
+    fn relay(
+        &mut self,
+        onward: Option<(Adjacency, MemberId)>,
+        ecn: Ecn,
+        segment_size: usize,
+        datagrams: &[u8],
+        pass: &mut impl FnMut(Transmit, &[u8]) -> bool,
+    ) {
+        if let Some((to, originator)) = onward {
+            let transmit = Transmit { to, segment_size, ecn };
+            let without_room = self.relayed.add(originator, transmit, datagrams, pass);
+            self.circuits.labels_mut().note_full_queue(without_room);
+        }
     }
 
     /// Appends a challenge of 24 bytes to `datagram`, as many as a greeting has, to be sent to the address from which

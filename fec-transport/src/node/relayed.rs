@@ -16,6 +16,9 @@ const MAX_RUN: usize = 65_000;
 /// The most bytes of a run while several members wait: others wait for all of it, and to their paths' rates that looks
 /// like a queue. With runs of 65 kB at 50 Mbit/s, which are 10 ms, a member that deserved half got a third.
 const MAX_TURN: usize = 16_000;
+/// The least bytes that are sent from where they came: fewer go into a run with others, a call for each of them costs
+/// more than the copy.
+const LEAST_PASSED: usize = MAX_RUN / 2;
 /// Neighbours whose latest runs may still grow, for each member.
 const GROWING: usize = 16;
 /// Buffers that are kept for later runs.
@@ -69,8 +72,26 @@ impl Relayed {
         self.lines.is_empty()
     }
 
-    /// Adds a datagram of a circuit that `originator` set up; false if there is no room for it.
-    pub(super) fn push(&mut self, originator: MemberId, to: Adjacency, ecn: Ecn, datagram: &[u8]) -> bool {
+    /// Adds datagrams that follow one another, of a circuit that `originator` set up. They are first offered to `pass`
+    /// where they lie, if nothing waits and they are enough for a call of the socket; it says whether it has sent them.
+    /// Gives for how many there is no room.
+    pub(super) fn add(
+        &mut self,
+        originator: MemberId,
+        transmit: Transmit,
+        datagrams: &[u8],
+        pass: &mut impl FnMut(Transmit, &[u8]) -> bool,
+    ) -> u64 {
+        if self.is_empty() && datagrams.len() >= LEAST_PASSED && pass(transmit, datagrams) {
+            return 0;
+        }
+        let Transmit { to, segment_size, ecn } = transmit;
+        let each = datagrams.chunks(segment_size.max(1));
+        each.map(|datagram| u64::from(!self.push(originator, to, ecn, datagram))).sum()
+    }
+
+    /// Adds a datagram; false if there is no room for it.
+    fn push(&mut self, originator: MemberId, to: Adjacency, ecn: Ecn, datagram: &[u8]) -> bool {
         if self.memory.available(originator) < (datagram.len() + RUN_COST) as u64 {
             return false;
         }
@@ -164,6 +185,28 @@ mod tests {
             [(1, 1_400, 28_000), (2, 1_300, 26_000)]
         );
         assert!(relayed.is_empty());
+    }
+
+    #[test]
+    fn what_comes_overtakes_nothing_that_waits_and_is_passed_on_where_it_lies_if_nothing_does() {
+        let (mut relayed, run) = (Relayed::new(1 << 20), [1; 40 * 1_400]);
+        let transmit = Transmit { to: peer(1), segment_size: 1_400, ecn: MARK };
+        assert_eq!(relayed.add(A, transmit, &run[..2_800], &mut |_, _| panic!("they are few")), 0);
+        assert_eq!(relayed.add(A, transmit, &run, &mut |_, _| panic!("something waits")), 0);
+        assert_eq!(drain(&mut relayed).iter().map(|(_, _, bytes)| bytes.len()).sum::<usize>(), 42 * 1_400);
+        let mut passed = 0;
+        let mut pass = |_: Transmit, bytes: &[u8]| {
+            passed += bytes.len();
+            true
+        };
+        assert_eq!(relayed.add(A, transmit, &run, &mut pass), 0);
+        assert!(passed == run.len() && relayed.is_empty());
+        let mut small = Relayed::new(28_000);
+        assert_eq!(
+            small.add(A, transmit, &run, &mut |_, _| false),
+            31,
+            "a member alone gets half of the room"
+        );
     }
 
     /// The queue once counted datagrams, whatever their size: 8,192 of them were 512 MiB.

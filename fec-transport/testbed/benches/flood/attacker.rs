@@ -1,10 +1,10 @@
 //! Floods a socket.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use crate::handshakes;
-use crate::scene::{PACKET_BYTES, Ports};
+use crate::scene::{PACKET_BYTES, Ports, STRANGER};
 
 /// Packets at once, between looks at the clock.
 const BURST: u64 = 50;
@@ -68,7 +68,7 @@ impl Attacker {
     }
 
     fn flood(&self, attack: Attack, span: Duration) -> anyhow::Result<u64> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let socket = UdpSocket::bind((STRANGER, 0))?;
         socket.connect(match attack {
             Attack::GarbageHandshakes => self.ports.control(),
             _ => self.ports.data(),

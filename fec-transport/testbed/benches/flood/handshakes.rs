@@ -9,6 +9,8 @@ use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::scene::STRANGER;
+
 /// Handshakes that are begun at the same time.
 const AT_ONCE: usize = 16;
 /// Protocol names that make a ClientHello too long for one datagram.
@@ -71,7 +73,7 @@ impl Client {
     /// Lets the beginning of a handshake through: the first datagram, the Retry, and one more with the first part of
     /// the ClientHello.
     async fn begin(&self, sent: &AtomicU64) -> anyhow::Result<()> {
-        let way = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let way = UdpSocket::bind((STRANGER, 0)).await?;
         let connecting =
             self.endpoint.connect_with(self.config.clone(), way.local_addr()?, "fec-transport")?;
         let (mut buffer, mut has_retry, mut client) = ([0; 2_048], false, None);

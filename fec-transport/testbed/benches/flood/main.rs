@@ -2,12 +2,17 @@
 //!
 //! ```text
 //! cargo bench -p fec-testbed --bench flood -- --seconds 10 --packets 100000
+//! cargo bench -p fec-testbed --bench flood -- --seconds 10 --packets 8640 --round-trip 40
 //! ```
 //! Four processes on loopback: a sender, limited to 1 Gbit/s on the wire, a receiver, a member that connects to it
 //! again and again, and this one, which floods the receiver: with garbage, with packets of the transfer that the
 //! receiver has captured (replays), with the headers of these over other bodies, and at the control port with garbage
 //! and with halves of ClientHellos from addresses that answer. Each phase is compared with those in quiet. Captured
 //! packets are peeked at on the receiver's socket, as somebody on its wire could.
+//!
+//! On loopback a connect takes some milliseconds, all of them on the processors that make the attack. With
+//! `--round-trip` the member that connects stands behind an emulated link, as members do, and its connects are as long
+//! as theirs.
 
 #![allow(clippy::disallowed_methods, reason = "a program may look at the clock; the protocol does not")]
 
@@ -48,6 +53,10 @@ struct Options {
     /// Bytes per second on the wire that the sender is limited to
     #[arg(long, default_value_t = 125_000_000)]
     limit: u64,
+    /// Milliseconds of the round trip between the receiver and the member that connects, over an emulated link; 0 for
+    /// loopback as it is
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    round_trip: u64,
     /// `cargo bench` hands it to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
@@ -70,7 +79,16 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn measure(options: &Options) -> anyhow::Result<()> {
-    let ports = Ports::free()?;
+    // The emulator's turns must come on time, whatever else this process does.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let _inside = runtime.enter();
+    let (ports, _emulator) = match options.round_trip {
+        0 => (Ports::free()?, None),
+        round_trip => {
+            let (ports, emulator) = Ports::free()?.behind_link(Duration::from_millis(round_trip))?;
+            (ports, Some(emulator))
+        }
+    };
     let mut receiver = Part::start("receiver", &ports, options)?;
     let _sender = Part::start("sender", &ports, options)?;
     let mut joiner = Part::start("joiner", &ports, options)?;

@@ -13,6 +13,9 @@ use crate::scene::{PACKET_BYTES, Ports, identity};
 
 /// Packets that are captured.
 const CAPTURED: usize = 2_000;
+/// From which somebody connects, one after another: to the emulator each is a flow, of which it forgets none for two
+/// minutes and takes 64.
+const ADDRESSES: usize = 32;
 /// How long somebody may wait for a session.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -61,12 +64,16 @@ fn take_part(
     Ok(())
 }
 
-/// Connects for each question, as a process that has just been started, and says how many seconds it took.
+/// Connects for each question, as a process that has just been started, and says how many seconds it took. It takes
+/// turns with its [`ADDRESSES`].
 fn join(runtime: &tokio::runtime::Runtime, config: &EndpointConfig) -> anyhow::Result<()> {
-    for question in std::io::stdin().lock().lines() {
+    let addresses = (0..ADDRESSES).map(|_| sockets(config)).collect::<anyhow::Result<Vec<_>>>()?;
+    for (question, (sockets, _)) in std::io::stdin().lock().lines().zip(addresses.iter().cycle()) {
         question?;
         let mut own = EndpointConfig::new(config.overlay.clone(), config.identity.clone());
         own.config = config.config.clone();
+        let (control, data) = (sockets.control.try_clone()?, sockets.data.try_clone()?);
+        own.sockets = Some(Sockets { control, data });
         let (opened, opens) = mpsc::channel();
         let started = Instant::now();
         let endpoint = runtime.block_on(Endpoint::start(own, Flow::default(), move |()| {
