@@ -80,6 +80,25 @@ fn two_members_with_three_links_and_no_relay_use_all_of_them() {
 }
 
 #[test]
+fn both_directions_at_once_fill_all_links() {
+    for seed in 1..=3 {
+        let mut world = two_members(seed);
+        let ends = [world.member("client"), world.member("server")];
+        for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+            world.command(from, Send { to, length: 400 * MIB });
+        }
+        world.run_for(3 * SECOND);
+        let before = ends.map(|end| world.application(end).received_bytes);
+        world.run_for(3 * SECOND);
+        let limit = 3.0 * RATE_MBIT as f64 * 1e6 / 8.0 * 1_408.0 / 1_496.0 * (1.0 - LOSS) * 3.0;
+        let received = |end: usize| (world.application(ends[end]).received_bytes - before[end]) as f64;
+        let shares = [received(0), received(1)].map(|bytes| bytes / limit);
+        println!("seed {seed}: {shares:.3?} of the limit after headers and losses");
+        assert!(shares.iter().all(|share| *share >= 0.9), "seed {seed}: {shares:?}");
+    }
+}
+
+#[test]
 fn a_link_that_dies_takes_its_own_path_along_and_nothing_else() {
     let mut world = two_members(7);
     let (client, server) = (world.member("client"), world.member("server"));
