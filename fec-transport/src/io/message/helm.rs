@@ -110,7 +110,8 @@ impl Helm {
     pub(super) fn wait(&self, bell: &Bell, rung: u64, wait: Duration) {
         match self.shared.take() {
             Some((runtime, _waiting)) => {
-                drop(runtime.block_on(async { timeout(wait, bell.after(rung)).await }))
+                // Whoever waits looks again, whether it has rung or the time is over.
+                let _ = runtime.block_on(async { timeout(wait, bell.after(rung)).await });
             }
             None => {
                 let _waiting = self.waiting();
