@@ -2,13 +2,17 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
 
 use fec_transport::keys::{Identity, encode_key};
+use netsim::emulator::{self, Direction, EmulatedLink, Emulator};
+use netsim::{LinkModel, Probability, Rate};
 use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
 
 /// A folder with compiled programs.
 struct Workshop {
@@ -122,9 +126,14 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
+        Scene::of([free_address(), free_address()], "[[link]]\na = \"client\"\nb = \"server\"\n")
+    }
+
+    /// With a server at these addresses for control and data, and these links.
+    fn of([control, data]: [SocketAddr; 2], links: &str) -> Scene {
         let scene = Scene { folder: tempfile::tempdir().expect("a folder") };
-        let server = format!("control = \"{}\"\ndata = \"{}\"\n", free_address(), free_address());
-        let mut overlay = "[[link]]\na = \"client\"\nb = \"server\"\n".to_owned();
+        let server = format!("control = \"{control}\"\ndata = \"{data}\"\n");
+        let mut overlay = links.to_owned();
         for (name, rest) in [("server", &server[..]), ("client", "")] {
             let identity = Identity::from_seed([name.as_bytes()[0]; 32]);
             let [ed25519, x25519] =
@@ -151,12 +160,81 @@ impl Scene {
         command.args([address, role]).env("BMI_CONFIG", self.folder.path().join(format!("{role}.toml")));
         command
     }
+
+    /// A server that listens, and what it will say; nothing if somebody else has taken its port.
+    fn start_server(&self, runner: Runner<'_>, program: &Path, address: &str) -> Option<(Child, Words)> {
+        let (mut server, mut words) = start(self.command(runner, program, address, "server"));
+        let is_ready = next_line(&mut words) == "ready\n";
+        if !is_ready {
+            server.wait().expect("it was started");
+        }
+        is_ready.then_some((server, words))
+    }
+}
+
+/// What a program says.
+type Words = BufReader<ChildStdout>;
+
+fn start(mut command: Command) -> (Child, Words) {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it was compiled");
+    let words = BufReader::new(child.stdout.take().expect("it is piped"));
+    (child, words)
+}
+
+fn next_line(words: &mut Words) -> String {
+    let mut line = String::new();
+    words.read_line(&mut line).expect("it is a pipe");
+    line
+}
+
+fn rest_of(words: &mut Words) -> String {
+    let mut rest = String::new();
+    words.read_to_string(&mut rest).expect("it is a pipe");
+    rest
+}
+
+/// Three emulated links between a client and a server, each of which loses 2 % in both directions.
+struct Lossy {
+    scene: Scene,
+    emulator: Emulator,
+    _runtime: Runtime,
+}
+
+impl Lossy {
+    fn new() -> Lossy {
+        let server = [free_address(), free_address()];
+        let [control, data] = server.map(Some);
+        let model = || {
+            let loss = Probability::new(0.02).expect("a probability");
+            LinkModel::new(Rate::from_mbit(40), Duration::from_millis(5)).with_loss(loss)
+        };
+        let links = ["dsl", "lte", "radio"].map(|name| {
+            let (client, server) = (emulator::Endpoint::default(), emulator::Endpoint { control, data });
+            EmulatedLink::new(name, client, server, model(), model())
+        });
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let emulator = {
+            let _within = runtime.enter();
+            Emulator::start(links.into(), 1).expect("an emulator")
+        };
+        let link = |link: &emulator::LinkHandle| {
+            let ports = link.ports().a_to_b;
+            let [control, data] = [ports.control, ports.data].map(|port| port.expect("it is entered there"));
+            let name = link.name();
+            format!(
+                "[[link]]\na = \"client\"\nb = \"server\"\nname = \"{name}\"\n\
+                 b_at = {{ control = \"{control}\", data = \"{data}\" }}\n"
+            )
+        };
+        let links: String = emulator.links().iter().map(link).collect();
+        Lossy { scene: Scene::of(server, &links), emulator, _runtime: runtime }
+    }
 }
 
 /// An address that was free a moment ago: a process of its own is to have it.
-fn free_address() -> String {
+fn free_address() -> SocketAddr {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback");
-    socket.local_addr().expect("bound").to_string()
+    socket.local_addr().expect("bound")
 }
 
 /// A server and its clients in two processes.
@@ -164,21 +242,12 @@ fn exchange_between(runner: Runner<'_>, program: &Path, address: impl Fn() -> St
     // Somebody else may have taken the server's port meanwhile.
     for _ in 0..5 {
         let (scene, address) = (Scene::new(), address());
-        let mut server = scene.command(runner, program, &address, "server");
-        let mut server = server.stdout(Stdio::piped()).spawn().expect("it was compiled");
-        let mut told = BufReader::new(server.stdout.take().expect("it is piped"));
-        let mut line = String::new();
-        told.read_line(&mut line).expect("it is a pipe");
-        if line != "ready\n" {
-            server.wait().expect("it was started");
-            continue;
-        }
+        let Some((mut server, mut told)) = scene.start_server(runner, program, &address) else { continue };
         let client = scene.command(runner, program, &address, "client").output();
         if !client.as_ref().is_ok_and(|client| client.status.success()) {
             server.kill().expect("it was started");
         }
-        let mut rest = String::new();
-        told.read_to_string(&mut rest).expect("it is a pipe");
+        let rest = rest_of(&mut told);
         holds(&client.expect("it was compiled"));
         let status = server.wait().expect("it was started");
         assert!(status.success() && rest == "all of it holds\n", "the server: {status}\n{rest}");
@@ -220,6 +289,37 @@ fn a_server_and_its_clients_over_many_paths_with_fec() {
 fn a_server_and_its_clients_over_one_quic_connection() {
     let workshop = Workshop::new();
     exchange_between(PLAIN, &workshop.compile("exchange", SHARED), over_quic);
+}
+
+/// The order within a pair is that of the posts, whatever the lengths; a message that came twice would be taken for the
+/// next one.
+#[test]
+fn each_message_comes_once_whole_and_in_order_though_packets_are_lost_and_a_link_dies() {
+    let workshop = Workshop::new();
+    let order = workshop.compile("order", SHARED);
+    let started = (0..5).find_map(|_| {
+        let lossy = Lossy::new();
+        let server = lossy.scene.start_server(PLAIN, &order, &over_sessions())?;
+        Some((lossy, server))
+    });
+    let (lossy, (mut server, mut told)) = started.expect("a server");
+    let (mut client, mut words) = start(lossy.scene.command(PLAIN, &order, &over_sessions(), "client"));
+    let has_begun = next_line(&mut words) == "ready\n" && next_line(&mut words) == "half\n";
+    let dead = lossy.emulator.link("lte").expect("it is emulated");
+    let carried = [Direction::AToB, Direction::BToA].map(|direction| dead.counters(direction).delivered);
+    dead.kill();
+    let ends = [rest_of(&mut words), rest_of(&mut told)];
+    let are_well = [&mut client, &mut server].map(|child| child.wait().expect("it was started").success());
+    assert!(has_begun && are_well == [true; 2], "{ends:?}");
+    assert_eq!(ends, ["all of it holds\n"; 2]);
+    assert!(
+        carried.into_iter().all(|packets| packets > 100),
+        "the link that died carried {carried:?} packets"
+    );
+    for link in lossy.emulator.links() {
+        let lost = [Direction::AToB, Direction::BToA].map(|direction| link.counters(direction).lost);
+        assert!(lost.into_iter().all(|packets| packets > 0), "{}: {lost:?}", link.name());
+    }
 }
 
 #[test]

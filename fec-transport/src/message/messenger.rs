@@ -80,6 +80,8 @@ pub struct Messenger {
     budget: Budget,
     /// How many unexpected messages have come so far.
     arrived: u64,
+    /// How many operations were complete when they were posted.
+    done_at_once: u64,
     last_link: u64,
 }
 
@@ -95,6 +97,7 @@ impl Messenger {
             unexpected: VecDeque::new(),
             budget: Budget::new(limits),
             arrived: 0,
+            done_at_once: 0,
             last_link: 0,
         }
     }
@@ -310,7 +313,10 @@ impl Messenger {
 
     fn posted(&mut self, operation: OperationId) -> Posted {
         match self.contexts.test(operation) {
-            Ok(Some(completion)) => Posted::Done(completion),
+            Ok(Some(completion)) => {
+                self.done_at_once += 1;
+                Posted::Done(completion)
+            }
             _ => Posted::Pending(operation),
         }
     }
@@ -451,9 +457,10 @@ impl Messenger {
 
     // --- what it looks like from outside -----------------------------------------------------------------------
 
-    /// A number that changes whenever there is something to take: a completion, or an unexpected message.
+    /// A number that changes whenever there is something to take: a completion, or an unexpected message. What was
+    /// complete at its post has been taken there.
     pub fn news(&self) -> u64 {
-        self.contexts.completed() + self.arrived
+        self.contexts.completed() + self.arrived - self.done_at_once
     }
 
     /// How many operations there are, those included whose completion nobody has taken.

@@ -271,12 +271,12 @@ impl Sender {
         if !has_room || !self.may_open_block() {
             return None;
         }
-        let can_form = |stream: &SendStream| {
-            let full =
-                self.forming.full_block(stream.class(), rate).source_symbols * self.forming.symbol_size();
-            let timer = self.forming.protection(stream.class()).block_timer;
-            stream.class().is_urgent() == urgent && stream.can_form(now, full, timer)
-        };
+        // All streams of one urgency have the same blocks; a session may have hundreds of streams with nothing to send.
+        let class = if urgent { Class::Interactive } else { Class::Bulk };
+        let full = self.forming.full_block(class, rate).source_symbols * self.forming.symbol_size();
+        let timer = self.forming.protection(class).block_timer;
+        let can_form =
+            |stream: &SendStream| stream.class().is_urgent() == urgent && stream.can_form(now, full, timer);
         let control = self.streams.range(..=CONTROL_STREAM);
         let after = self.streams.range(self.last_served + 1..);
         let before = self.streams.range(CONTROL_STREAM + 1..=self.last_served.max(CONTROL_STREAM + 1));

@@ -32,9 +32,9 @@
 //! ```
 
 mod bell;
+mod helm;
 mod quic;
 mod sessions;
-mod task_thread;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -50,8 +50,9 @@ use crate::message::{
     PostError, Posted, Room, Shared, Tag, Unexpected,
 };
 use bell::Bell;
+use helm::Helm;
+use quic::Quic;
 pub use quic::QuicConfig;
-use quic::QuicThread;
 use sessions::Sessions;
 
 /// What a [`Messenger`] is made of: the networks that it uses.
@@ -126,7 +127,9 @@ struct Inner {
     clock: Clock,
     memory: Option<Port>,
     sessions: Option<Sessions>,
-    quic: Option<QuicThread>,
+    quic: Option<Quic>,
+    /// Runs sessions and QUIC, if there are any.
+    helm: Option<Helm>,
 }
 
 impl Messenger {
@@ -141,21 +144,22 @@ impl Messenger {
             exchange.join(&name, &shared, move || bell.ring())
         };
         let memory = config.memory.map(join).transpose()?;
-        let start = |endpoint| Sessions::start(endpoint, &shared, &bell);
-        let sessions = config.sessions.map(start).transpose()?;
-        let quic = config.quic.map(|config| QuicThread::start(config, &shared, &bell)).transpose()?;
+        let (mut helm, mut sessions, mut quic) = (None, None, None);
+        if config.sessions.is_some() || config.quic.is_some() {
+            let helm = &*helm.insert(Helm::start().map_err(StartError::Thread)?);
+            let start = |endpoint| Sessions::start(endpoint, &shared, &bell, helm);
+            sessions = config.sessions.map(start).transpose()?;
+            quic = config.quic.map(|config| Quic::start(config, &shared, &bell, helm)).transpose()?;
+        }
         let clock = Clock::start();
-        Ok(Messenger { inner: Arc::new(Inner { shared, bell, clock, memory, sessions, quic }) })
+        Ok(Messenger { inner: Arc::new(Inner { shared, bell, clock, memory, sessions, quic, helm }) })
     }
 
     /// Ends the connections in order, which takes two seconds at most. What is pending fails with the other sides; the
     /// last clone that is dropped does the same without waiting.
     pub fn shutdown(self) {
-        if let Some(sessions) = &self.inner.sessions {
-            sessions.shutdown();
-        }
-        if let Some(quic) = &self.inner.quic {
-            quic.shutdown();
+        if let Some(helm) = &self.inner.helm {
+            helm.end();
         }
     }
 
@@ -325,19 +329,19 @@ impl Messenger {
     }
 
     async fn until<T>(&self, mut look: impl FnMut(&mut crate::message::Messenger) -> Option<T>) -> T {
+        let _waiting = self.inner.helm.as_ref().map(Helm::waiting);
         loop {
-            let rung = self.inner.bell.rung();
-            tokio::pin!(rung);
-            rung.as_mut().enable();
+            let rung = self.inner.bell.count();
             if let Some(found) = self.look(&mut look) {
                 return found;
             }
+            let next_ring = self.inner.bell.after(rung);
             let timeout = self.inner.shared.lock().next_timeout();
             match timeout {
-                None => rung.await,
+                None => next_ring.await,
                 Some(time) => {
                     // If it does not ring in time, the next look finds what has timed out.
-                    let _ = tokio::time::timeout_at(self.inner.clock.instant(time), rung).await;
+                    let _ = tokio::time::timeout_at(self.inner.clock.instant(time), next_ring).await;
                 }
             }
         }
@@ -403,7 +407,11 @@ impl Messenger {
                 return None;
             }
             let timeout = self.inner.shared.lock().next_timeout();
-            self.inner.bell.wait(rung, left.min(timeout.map_or(Duration::MAX, |time| time.since(now))));
+            let wait = left.min(timeout.map_or(Duration::MAX, |time| time.since(now)));
+            match &self.inner.helm {
+                Some(helm) => helm.wait(&self.inner.bell, rung, wait),
+                None => self.inner.bell.wait(rung, wait),
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The thread that carries messages over QUIC connections: the module `quic`.
+//! What carries messages over QUIC connections: the module `quic`.
 //!
 //! Whoever dials opens one bidirectional stream for the frames of both sides. The bytes of each large message travel on
 //! a bidirectional stream of their own; its receiver answers one byte when it has all of them.
@@ -15,13 +15,13 @@ use quinn::{
     Connection, IdleTimeout, Incoming, RecvStream, SendStream, TokioRuntime, TransportConfig, VarInt,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::StartError;
 use super::bell::Bell;
-use super::task_thread::TaskThread;
+use super::helm::Helm;
 use crate::io::endpoint::random;
 use crate::io::tls::{PinnedKeys, SERVER_NAME, client_config_for, peer_key, server_config_for};
 use crate::keys::{Identity, encode_key};
@@ -57,11 +57,10 @@ pub struct QuicConfig {
     pub peers: Vec<[u8; 32]>,
 }
 
-/// A thread with all connections. Dropping it ends them.
-pub(super) struct QuicThread {
+/// All connections.
+pub(super) struct Quic {
     module: usize,
     wanted: Arc<Notify>,
-    thread: TaskThread,
 }
 
 struct Carrier {
@@ -93,24 +92,23 @@ struct Way {
     frames: UnboundedSender<Vec<u8>>,
 }
 
-impl QuicThread {
-    /// Begins to listen and, when it is wanted, to dial.
+impl Quic {
+    /// Begins to listen and, when it is wanted, to dial; `bell` rings when there may be something to take.
     ///
     /// # Errors
-    /// If TLS, the socket or the thread is not to be had.
+    /// If TLS or the socket is not to be had.
     pub(super) fn start(
         config: QuicConfig,
         messenger: &Shared,
         bell: &Arc<Bell>,
-    ) -> Result<QuicThread, StartError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(StartError::Thread)?;
+        helm: &Helm,
+    ) -> Result<Quic, StartError> {
         let QuicConfig { identity, socket, peers } = config;
         let tls = server_config_for(&identity, PinnedKeys::of_keys(peers), PROTOCOL)?;
         let mut server = quinn::ServerConfig::with_crypto(Arc::new(tls));
         server.transport_config(Arc::new(transport_config()));
         let endpoint = {
-            let _within = runtime.enter();
+            let _within = helm.enter();
             let quic = quinn::EndpointConfig::default();
             quinn::Endpoint::new(quic, Some(server), socket, Arc::new(TokioRuntime))
                 .map_err(StartError::Thread)?
@@ -130,9 +128,8 @@ impl QuicThread {
             instance: random()?,
             ways: Mutex::default(),
         });
-        let run = move |stopped| runtime.block_on(carrier.run(stopped));
-        let thread = TaskThread::start("messages (quic)", run).map_err(StartError::Thread)?;
-        Ok(QuicThread { module, wanted, thread })
+        helm.add(|stopped| carrier.run(stopped));
+        Ok(Quic { module, wanted })
     }
 
     /// Has carried what was posted.
@@ -141,15 +138,10 @@ impl QuicThread {
             self.wanted.notify_one();
         }
     }
-
-    /// Ends all connections, and waits for the farewells to be out.
-    pub(super) fn shutdown(&self) {
-        self.thread.end();
-    }
 }
 
 impl Carrier {
-    async fn run(self: Arc<Carrier>, stopped: oneshot::Receiver<()>) {
+    async fn run(self: Arc<Carrier>, mut stopped: watch::Receiver<()>) {
         let listening = tokio::spawn(Arc::clone(&self).listen());
         let carrying = async {
             loop {
@@ -158,7 +150,7 @@ impl Carrier {
             }
         };
         tokio::select! {
-            _ = stopped => {}
+            _ = stopped.changed() => {}
             () = carrying => {}
         }
         listening.abort();
@@ -452,8 +444,8 @@ fn transport_config() -> TransportConfig {
     config
 }
 
-impl fmt::Debug for QuicThread {
+impl fmt::Debug for Quic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QuicThread").field("module", &self.module).finish_non_exhaustive()
+        f.debug_struct("Quic").field("module", &self.module).finish_non_exhaustive()
     }
 }

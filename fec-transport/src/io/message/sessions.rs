@@ -1,22 +1,19 @@
-//! The thread on which a member's process carries messages over its sessions.
+//! What carries messages over a member's sessions: the module `fec`.
 
 use std::fmt;
 use std::sync::{Arc, mpsc};
 
-use tokio::sync::oneshot;
-
 use super::StartError;
 use super::bell::Bell;
-use super::task_thread::TaskThread;
+use super::helm::Helm;
 use crate::io::endpoint::{Endpoint, EndpointConfig, Handle};
 use crate::message::Shared;
 use crate::message::fec::{Carry, MessageApplication};
 
-/// A member's process, on a thread of its own. Dropping it ends the process.
+/// A member's process.
 pub(super) struct Sessions {
     handle: Handle<MessageApplication>,
     module: usize,
-    thread: TaskThread,
 }
 
 impl Sessions {
@@ -28,29 +25,24 @@ impl Sessions {
         endpoint: EndpointConfig,
         messenger: &Shared,
         bell: &Arc<Bell>,
+        helm: &Helm,
     ) -> Result<Sessions, StartError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(StartError::Thread)?;
         let application = MessageApplication::new(messenger);
         let (module, bell) = (application.module(), Arc::clone(bell));
         let (tell, started) = mpsc::channel();
-        let run = move |stopped: oneshot::Receiver<()>| {
-            runtime.block_on(async {
-                match Endpoint::start(endpoint, application, move |_| bell.ring()).await {
-                    Ok(endpoint) => {
-                        let _ = tell.send(Ok(endpoint.handle().clone()));
-                        // It ends, too, when the other end is dropped.
-                        let _ = stopped.await;
-                        let _ = endpoint.shutdown().await;
-                    }
-                    Err(error) => drop(tell.send(Err(error))),
+        helm.add(|mut stopped| async move {
+            match Endpoint::start(endpoint, application, move |_| bell.ring()).await {
+                Ok(endpoint) => {
+                    let _ = tell.send(Ok(endpoint.handle().clone()));
+                    let _ = stopped.changed().await;
+                    let _ = endpoint.shutdown().await;
                 }
-            });
-        };
-        let thread = TaskThread::start("messages", run).map_err(StartError::Thread)?;
+                Err(error) => drop(tell.send(Err(error))),
+            }
+        });
         let ended = || StartError::Thread(std::io::Error::other("it has ended"));
         let handle = started.recv().map_err(|_| ended())??;
-        Ok(Sessions { handle, module, thread })
+        Ok(Sessions { handle, module })
     }
 
     /// Has carried what was posted.
@@ -59,11 +51,6 @@ impl Sessions {
         if messenger.lock().has_output(self.module) {
             self.handle.try_command(Carry);
         }
-    }
-
-    /// Ends the process, and waits for it.
-    pub(super) fn shutdown(&self) {
-        self.thread.end();
     }
 }
 

@@ -39,6 +39,9 @@ struct Arguments {
     /// Megabytes of each transfer.
     #[arg(long, default_value_t = 120, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
     megabytes: u32,
+    /// Only the rows over this.
+    #[arg(long, value_name = "NAME")]
+    over: Option<String>,
     /// One JSON object for each row.
     #[arg(long)]
     json: bool,
@@ -52,18 +55,18 @@ struct Arguments {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROUND_TRIPS: &[Column] = &[
-    column("over", "over", 14, 0),
+    column("over", "over", 20, 0),
     column("bytes", "bytes", 7, 0),
     column("median µs", "median_us", 10, 1),
     column("99 % µs", "p99_us", 10, 1),
 ];
 const TRANSFERS: &[Column] = &[
-    column("over", "over", 14, 0),
+    column("over", "over", 20, 0),
     column("message bytes", "message_bytes", 13, 0),
     column("MB/s", "megabytes_per_second", 10, 1),
 ];
 const AGGREGATES: &[Column] = &[
-    column("over", "over", 14, 0),
+    column("over", "over", 20, 0),
     column("servers", "servers", 7, 0),
     column("clients", "clients", 7, 0),
     column("MB/s", "megabytes_per_second", 10, 1),
@@ -72,6 +75,19 @@ const AGGREGATES: &[Column] = &[
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 const MODULES: [&str; 3] = ["memory", "fec", "quic"];
+/// What they are compared with: a stream of a session, and one of quinn.
+const BARE: &str = "bare stream";
+const QUINN: &str = "quinn stream";
+
+impl Arguments {
+    fn modules(&self) -> impl Iterator<Item = &'static str> {
+        MODULES.into_iter().filter(|module| self.wants(module))
+    }
+
+    fn wants(&self, over: &str) -> bool {
+        self.over.as_deref().is_none_or(|only| only == over)
+    }
+}
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
@@ -98,7 +114,7 @@ fn round_trips(arguments: &Arguments) -> Result<()> {
         let us = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
         table.row(object(json!({"over": over, "bytes": bytes, "median_us": us(50), "p99_us": us(99)})))
     };
-    for module in MODULES {
+    for module in arguments.modules() {
         progress(module);
         let pair = Pair::new(module)?;
         for bytes in sizes {
@@ -106,13 +122,20 @@ fn round_trips(arguments: &Arguments) -> Result<()> {
         }
         pair.end();
     }
-    let mut stream = bare::Stream::open()?;
-    for bytes in sizes {
-        print("bare stream", bytes, stream.round_trips(bytes, arguments.rounds)?)?;
+    for (over, answers) in [(BARE, bare::Answers::AtOnce), ("stream, threads", bare::Answers::ByThread)] {
+        if !arguments.wants(over) {
+            continue;
+        }
+        let mut stream = bare::Stream::open(answers)?;
+        for bytes in sizes {
+            print(over, bytes, stream.round_trips(bytes, arguments.rounds)?)?;
+        }
     }
-    let quinn = plain_quinn::Quinn::open()?;
-    for bytes in sizes {
-        print("quinn stream", bytes, quinn.round_trips(bytes, arguments.rounds)?)?;
+    if arguments.wants(QUINN) {
+        let quinn = plain_quinn::Quinn::open()?;
+        for bytes in sizes {
+            print(QUINN, bytes, quinn.round_trips(bytes, arguments.rounds)?)?;
+        }
     }
     Ok(())
 }
@@ -168,21 +191,39 @@ fn transfers(arguments: &Arguments) -> Result<()> {
         let speed = total as f64 / 1e6 / took.as_secs_f64();
         table.row(object(json!({"over": over, "message_bytes": bytes, "megabytes_per_second": speed})))
     };
-    for module in MODULES {
+    for module in arguments.modules() {
         for kib in [1, 4, 15, 16, 17, 32, 64, 256, 1_024] {
             progress(&format!("{module}, {kib} KiB"));
             let pair = Pair::new(module)?;
-            print(module, Some(kib << 10), transfer(&pair, kib << 10, total)?)?;
+            print(module, Some(kib << 10), transfer(&pair, kib << 10, total, fresh)?)?;
             pair.end();
         }
+        let pair = Pair::new(module)?;
+        let took = transfer(&pair, MESSAGE, total, preallocated)?;
+        print(&format!("{module}, preallocated"), Some(MESSAGE), took)?;
+        pair.end();
     }
-    print("bare stream", None, bare::Stream::open()?.transfer(total)?)?;
-    print("quinn stream", None, plain_quinn::Quinn::open()?.transfer(total)?)?;
+    if arguments.wants(BARE) {
+        print(BARE, None, bare::Stream::open(bare::Answers::AtOnce)?.transfer(total)?)?;
+    }
+    if arguments.wants(QUINN) {
+        print(QUINN, None, plain_quinn::Quinn::open()?.transfer(total)?)?;
+    }
     Ok(())
 }
 
+/// Memory for a message to which nothing was written yet: the kernel finds its pages when the message comes.
+fn fresh(bytes: usize) -> Room {
+    Room::of([bytes])
+}
+
+/// Memory for a message that the caller has used before.
+fn preallocated(bytes: usize) -> Room {
+    std::iter::once(vec![1; bytes]).collect()
+}
+
 /// All sends and receives are posted at the beginning, as in the paper.
-fn transfer(pair: &Pair, bytes: usize, total: usize) -> Result<Duration> {
+fn transfer(pair: &Pair, bytes: usize, total: usize, room: fn(usize) -> Room) -> Result<Duration> {
     let client_address = pair.greet()?;
     let count = total.div_ceil(bytes);
     let contexts = [pair.server.open_context(), pair.client.open_context()];
@@ -190,7 +231,7 @@ fn transfer(pair: &Pair, bytes: usize, total: usize) -> Result<Duration> {
     let mut done = 0;
     for _ in 0..count {
         let caller = pair.server.caller(contexts[0]);
-        let posted = pair.server.post_receive(client_address, Tag(2), Room::of([bytes]), caller)?;
+        let posted = pair.server.post_receive(client_address, Tag(2), room(bytes), caller)?;
         done += usize::from(matches!(posted, Posted::Done(_)));
     }
     let began = now();
@@ -223,7 +264,7 @@ const STRIPE: usize = 64 << 10;
 
 fn aggregates(arguments: &Arguments) -> Result<()> {
     let table = Table::new("10 MB for each server and client (figure 5)", AGGREGATES, arguments.json)?;
-    for module in MODULES {
+    for module in arguments.modules() {
         for count in [1, 2, 4] {
             progress(&format!("{module}, {count} × {count}"));
             let (servers, clients) = pairs::crowd(module, count)?;
