@@ -378,11 +378,8 @@ fn a_fast_link_dies_for_twenty_seconds_and_is_used_within_one_when_it_is_back() 
     let mean = |seconds: std::ops::Range<usize>| {
         by_second[seconds.clone()].iter().sum::<f64>() / seconds.len() as f64
     };
-    // In the first second each path looks for its rate, and in that of its return the first one finds it again: there
-    // it goes a little too far, for a tenth of a second.
-    let in_between = queues.iter().enumerate().filter(|(second, _)| ![0, 40].contains(second));
-    assert!(in_between.map(|(_, queue)| *queue).all(|queue| queue < 15.0), "a queue of 15 ms: {queues:.1?}");
-    assert!(queues[40] < 20.0, "after the return a queue of {} ms", queues[40]);
+    // In the first second each path looks for its rate.
+    assert!(queues[1..].iter().all(|queue| *queue < 15.0), "a queue of 15 ms: {queues:.1?}");
     let payload = 1_408.0 / 1_496.0;
     assert!(mean(5..20) > 0.9 * 380.0 * payload, "both links carry {} Mbit/s", mean(5..20));
     assert!(mean(22..40) > 0.9 * 80.0 * payload, "the second link carries {} Mbit/s", mean(22..40));

@@ -8,7 +8,7 @@ use super::common_limit::Limit;
 use super::drain::{self, Drained};
 use super::mode::Mode;
 use super::round::{Round, STANDING};
-use super::start::{FirstQueue, Start, Step};
+use super::start::{FirstQueue, START_PACKETS, Start, Step};
 use super::window::{OWN_LOSS_PACKETS, Signs, Window};
 use super::{
     Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SHORTEST_TARGET,
@@ -116,8 +116,7 @@ impl RateController {
         if self.is_crowded() && Start::is_ended_by(self.meter.round()) {
             return self.end_start_by_queue(now, feedback);
         }
-        let packets = Start::packets_to_judge(self.meter.round());
-        let round = self.meter.end_round(SHORTEST_ROUND, packets, feedback);
+        let round = self.meter.end_round(SHORTEST_ROUND, START_PACKETS, feedback);
         let Some(round) = round.filter(Round::is_busy) else { return };
         let Mode::Start(start) = &mut self.mode else { return };
         match start.judge(&round) {
@@ -136,11 +135,15 @@ impl RateController {
     fn end_start_by_queue(&mut self, now: Time, feedback: &Feedback) {
         let is_alone = !self.shares_links();
         let (round, rate) = (self.meter.round(), self.mean_rate());
-        // Where less was sent than allowed, what arrives tells nothing of the link, but how packets were spread does.
-        let delivered =
-            if round.is_busy() { round.number_rate_of_queue() } else { rate * round.stretch().min(1.0) };
-        self.allowed.set(now, delivered.clamp(rate / 4.0, rate));
+        // Where less was sent than allowed, what arrives tells nothing of the link; half the rate has been carried.
+        let least = if round.is_busy() { rate / 4.0 } else { rate / 2.0 };
+        self.allowed.set(now, round.number_rate_of_queue().clamp(least, rate));
         self.meter.note_use_at_start();
+        if is_alone {
+            // No conclusion is drawn from it: the delays before it are of a rate that was still doubling.
+            self.begin_drain(now, drain::span(self.meter.queue() - self.target(), 0));
+            self.drain.discount();
+        }
         self.end_start(now);
         self.limit = Some(Limit::found(now, feedback.round_trip));
         self.first_queue = is_alone.then_some(FirstQueue::new(now, self.mean_rate()));

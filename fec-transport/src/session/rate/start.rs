@@ -7,13 +7,8 @@ use super::round::Round;
 use super::watch::LossWatch;
 use crate::time::Time;
 
-/// Packets of a step of the doubling that shows no sign of a limit: they tell that the rate fits.
-const LEAST_PACKETS: u64 = 16;
-/// Packets of a step in which some were lost, where a burst of losses among fewer would look like a limit, or which took
-/// longer to arrive than to leave, where a queue may just begin to grow.
-const DOUBTFUL_PACKETS: u64 = 64;
-/// Packets that leave within this share of the time in which they arrive make no queue.
-const UNSPREAD: f64 = 0.95;
+/// Packets of a step of the doubling: a burst of losses among them must not look like a limit.
+pub(super) const START_PACKETS: u64 = 64;
 /// A limit without a queue drops packets: less than this share of what arrived before arrives at twice the rate. Loss
 /// tells it and not the rate of arrivals, which a process that did not run lowers, too.
 const LEAST_ARRIVING: f64 = 0.7;
@@ -50,13 +45,6 @@ pub(super) enum Step {
 }
 
 impl Start {
-    /// How many packets a step must have before it is judged, by what has been reported of it. At 4 Mbit/s, 64 packets
-    /// would take 190 ms.
-    pub(super) fn packets_to_judge(step: &Round) -> u64 {
-        let (_, lost) = step.packets_and_lost();
-        if lost > 0.0 || step.stretch() < UNSPREAD { DOUBTFUL_PACKETS } else { LEAST_PACKETS }
-    }
-
     /// Takes what has come of the latest step.
     pub(super) fn judge(&mut self, round: &Round) -> Step {
         let (packets, lost) = round.packets_and_lost();
@@ -181,13 +169,10 @@ mod tests {
     fn a_start_that_pauses_have_ended_goes_on_when_more_is_carried_without_a_queue() {
         let mut path = Path::new();
         path.run(160, 0.0);
-        for late in [15, 14, 13, 14].into_iter().cycle().take(40) {
+        for late in [15, 14, 13, 14, 15, 14, 15] {
             path.report(Duration::from_millis(late), 0.0);
-            if !path.controller.is_starting() {
-                break;
-            }
         }
-        assert!(!path.controller.is_starting(), "forty reports in a row look like a queue that stands");
+        assert!(!path.controller.is_starting(), "seven reports in a row look like a queue that stands");
         let ended_at = path.mbit();
         path.run(2_000, 0.0);
         assert!(path.mbit() > 50.0 * ended_at, "{ended_at} then {} Mbit/s", path.mbit());
