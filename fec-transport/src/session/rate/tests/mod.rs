@@ -252,8 +252,11 @@ fn beside_cubic_a_fair_session_gets_its_share_and_a_modest_one_leaves_more_than_
             let modest = share_beside_cubic(rtt, false, 0.0, seed);
             assert!((0.15..0.5).contains(&modest), "default, {rtt} ms, seed {seed}: {modest}");
         }
-        let lossy = share_beside_cubic(rtt, true, 0.05, 1);
-        assert!((0.3..0.6).contains(&lossy), "own loss, {rtt} ms: {lossy}");
+        // One seed of sixteen has 0.26 to 0.28 of a long way, whichever it is; the others have 0.36 to 0.56.
+        let lossy: Vec<f64> = (1..=8).map(|seed| share_beside_cubic(rtt, true, 0.05, seed)).collect();
+        let mean = lossy.iter().sum::<f64>() / lossy.len() as f64;
+        let least = lossy.iter().copied().fold(1.0, f64::min);
+        assert!((0.36..0.5).contains(&mean) && least > 0.2, "own loss, {rtt} ms: {lossy:.2?}");
     }
 }
 
