@@ -76,8 +76,8 @@ fn one_by_one() -> Sent {
     })
 }
 
-/// What the relay sends if whoever drives it sends at once what `takes` says of runs of so many datagrams; and of how
-/// many datagrams these were.
+/// What the relay sends if `takes` hears the number of datagrams of each run and says whether it is sent at once; and
+/// the number of datagrams that were.
 fn together(mut takes: impl FnMut(usize) -> bool) -> (Sent, usize) {
     let mut passed = 0;
     let sent = relayed(|now, node, mut run, size, put| {

@@ -56,6 +56,12 @@ fn delivered(world: &World<Transfer>, name: &str) -> u64 {
     world.simulator().counters(link, from).delivered_bytes
 }
 
+/// The bytes that the three links can deliver in so many seconds: 1,408 of the 1,496 bytes of a packet with its headers
+/// are a symbol's, and a share of the packets is lost.
+fn limit(seconds: f64) -> f64 {
+    3.0 * RATE_MBIT as f64 * 1e6 / 8.0 * 1_408.0 / 1_496.0 * (1.0 - LOSS) * seconds
+}
+
 #[test]
 fn two_members_with_three_links_and_no_relay_use_all_of_them() {
     for seed in 1..=3 {
@@ -67,8 +73,7 @@ fn two_members_with_three_links_and_no_relay_use_all_of_them() {
         let before = (world.application(server).received_bytes, NAMES.map(|name| delivered(&world, name)));
         world.run_for(2 * SECOND);
         let bytes = world.application(server).received_bytes - before.0;
-        // Of 1,496 bytes of a packet with its headers 1,408 are a symbol's, and a share of them is lost.
-        let limit = 3.0 * RATE_MBIT as f64 * 1e6 / 8.0 * 1_408.0 / 1_496.0 * (1.0 - LOSS) * 2.0;
+        let limit = limit(2.0);
         println!("seed {seed}: {:.3} of the limit after headers and losses", bytes as f64 / limit);
         assert!(bytes as f64 >= 0.93 * limit, "seed {seed}: {bytes} bytes of {limit}");
         for (name, before) in NAMES.into_iter().zip(before.1) {
@@ -90,7 +95,7 @@ fn both_directions_at_once_fill_all_links() {
         world.run_for(3 * SECOND);
         let before = ends.map(|end| world.application(end).received_bytes);
         world.run_for(3 * SECOND);
-        let limit = 3.0 * RATE_MBIT as f64 * 1e6 / 8.0 * 1_408.0 / 1_496.0 * (1.0 - LOSS) * 3.0;
+        let limit = limit(3.0);
         let received = |end: usize| (world.application(ends[end]).received_bytes - before[end]) as f64;
         let shares = [received(0), received(1)].map(|bytes| bytes / limit);
         println!("seed {seed}: {shares:.3?} of the limit after headers and losses");

@@ -50,8 +50,8 @@ impl Arrivals {
         }
     }
 
-    /// Takes a batch by `receive`, which is a call of the kernel and says how many buffers it has filled. Gives how many
-    /// datagrams came.
+    /// Takes a batch by `receive`, a call of the kernel that says how many buffers it has filled. Gives the number of
+    /// datagrams that came.
     ///
     /// # Errors
     /// Those of `receive`; then there is nothing.

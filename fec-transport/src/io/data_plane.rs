@@ -108,8 +108,8 @@ impl DataPlane {
         .await
     }
 
-    /// Takes one batch from the kernel at a socket and gives it to `take`, with where it came from; the other sockets may
-    /// [pass](Self::pass) it on.
+    /// Takes one batch from the kernel at a socket and gives it to `take`, together with the place that it came from.
+    /// Meanwhile all sockets may [pass](Self::pass) datagrams on.
     pub(super) fn receive(&mut self, slot: Slot, mut take: impl FnMut(&mut DataPlane, Place, Received<'_>)) {
         self.turn = slot.0 + 1;
         let Some(socket) = &mut self.sockets[slot.0].socket else { return };
@@ -119,8 +119,8 @@ impl DataPlane {
         self.arrivals = arrivals;
     }
 
-    /// Sends datagrams from where they lie, if nothing waits that must go before them and the kernel takes them now. Says
-    /// whether they are gone.
+    /// Sends datagrams from where they lie, if nothing waits that must go before them and the kernel takes them now.
+    /// Says whether they are gone.
     pub(super) fn pass(&mut self, to: Place, transmit: Transmit, datagrams: &[u8]) -> bool {
         let port = self.sockets.get_mut(to.slot.0).filter(|port| port.blocked_since.is_none());
         let socket = port.and_then(|port| port.socket.as_mut());

@@ -239,7 +239,8 @@ impl Node {
         told
     }
 
-    /// Takes a datagram; where it goes on to, and on whose account, if it does.
+    /// Takes a datagram. If it is to be relayed, gives the neighbour that it goes to, and the member on whose account
+    /// it is sent.
     fn take(&mut self, now: Time, datagram: &mut [u8]) -> (Ingress, Option<(Adjacency, MemberId)>) {
         self.now = now;
         if let Some(neighbour) = self.neighbours.on_challenge(datagram) {
@@ -260,6 +261,7 @@ impl Node {
         (heard, None)
     }
 
+    /// Passes on what [`take`](Self::take) has found to be relayed, or puts it into the queue.
     fn relay(
         &mut self,
         onward: Option<(Adjacency, MemberId)>,

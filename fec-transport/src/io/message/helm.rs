@@ -18,8 +18,9 @@ use tokio::time::timeout;
 
 use super::bell::Bell;
 
-/// For how long nobody runs the tasks after one who waited has ended to do so: whoever has got an answer often asks
-/// again at once. What is posted and not waited for leaves so much later, twice that at most.
+/// The helm's own thread leaves the tasks alone for so long after a waiting thread has left them: a program that has
+/// got an answer often asks again at once. A message that is posted without waiting may leave so much later, or twice
+/// that.
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// Runs the tasks of a messenger's networks. Dropping it tells them to end, and does not wait.
@@ -36,9 +37,9 @@ struct Shared {
     runtime: Weak<Runtime>,
     networks: Mutex<JoinSet<()>>,
     turn: Mutex<Turn>,
-    /// It may be the thread's turn.
+    /// Tells the thread that it may be its turn.
     changed: Condvar,
-    /// Somebody takes the helm from the thread.
+    /// Tells the thread that somebody takes the helm from it.
     taken: Notify,
 }
 
@@ -48,7 +49,7 @@ struct Turn {
     at_helm: AtHelm,
     /// Threads and tasks that wait, the one at the helm included.
     waiting: usize,
-    /// How many have waited at the helm and are done.
+    /// How often a waiting thread has taken the helm and left it again.
     done: u64,
     /// Whether the thread is to be told when the helm is free.
     thread_sleeps: bool,
@@ -60,11 +61,11 @@ enum AtHelm {
     Nobody,
     #[default]
     Thread,
-    /// One who waits.
+    /// A thread that waits for a completion.
     Waiter,
 }
 
-/// Somebody waits.
+/// Counts one thread or task that waits, for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Waiting<'a> {
     shared: &'a Shared,
@@ -158,7 +159,8 @@ impl Shared {
         self.networks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts one who waits at the helm, if it may: a task of another runtime must not run these.
+    /// Puts the calling thread at the helm, if it is the only one that waits and no task of another runtime, which must
+    /// not run these.
     fn take(&self) -> Option<(Arc<Runtime>, Waiting<'_>)> {
         if Handle::try_current().is_ok() {
             return None;

@@ -135,9 +135,9 @@ impl RateController {
     fn end_start_by_queue(&mut self, now: Time, feedback: &Feedback) {
         let is_alone = !self.shares_links();
         let (round, rate) = (self.meter.round(), self.mean_rate());
-        // Where less was sent than allowed, what arrives tells nothing of the link; half the rate has been carried, unless
-        // others have come to a common link since.
-        let least = if round.is_busy() || !is_alone { rate / 4.0 } else { rate / 2.0 };
+        // Where less was sent than allowed, what arrives tells nothing of the link. But half the rate has been carried
+        // before, and on links that are not shared nobody can have come since.
+        let least = if is_alone && !round.is_busy() { rate / 2.0 } else { rate / 4.0 };
         self.allowed.set(now, round.number_rate_of_queue().clamp(least, rate));
         self.meter.note_use_at_start();
         if is_alone {
