@@ -8,6 +8,7 @@ use common::*;
 use fec_transport::overlay::{LinkId, MemberId, Overlay};
 use fec_transport::sim::{LinkSpec, Scene, World};
 use fec_transport::{Config, PathState, PathStatus};
+use netsim::LinkCounters;
 
 const MIB: u64 = 1 << 20;
 const NAMES: [&str; 3] = ["dsl", "lte", "fibre"];
@@ -49,11 +50,16 @@ fn live(world: &World<Transfer>) -> Vec<String> {
     names
 }
 
-/// What a link has delivered from the client to the server, in bytes.
-fn delivered(world: &World<Transfer>, name: &str) -> u64 {
+/// What a link has done with the client's packets.
+fn counters(world: &World<Transfer>, name: &str) -> LinkCounters {
     let from = world.simulator_node(world.member("client"));
     let link = world.simulator_links()[link(world, name).entry()];
-    world.simulator().counters(link, from).delivered_bytes
+    *world.simulator().counters(link, from)
+}
+
+/// What a link has delivered from the client to the server, in bytes.
+fn delivered(world: &World<Transfer>, name: &str) -> u64 {
+    counters(world, name).delivered_bytes
 }
 
 /// The bytes that the three links can deliver in so many seconds: 1,408 of the 1,496 bytes of a packet with its headers
@@ -129,6 +135,37 @@ fn a_link_that_dies_takes_its_own_path_along_and_nothing_else() {
     let share = (delivered(&world, "lte") - before) as f64 / (RATE_MBIT as f64 * 1e6 / 8.0);
     assert!(share > 0.8, "the link that came back carries {share} of its rate");
     assert_eq!((&world.application(client).closed[..], world.application(client).opened.len()), (&[][..], 1));
+}
+
+/// The packets of the client on all links until 100 MiB are confirmed, and those of them that a link took along which
+/// died after 2 s, if it did.
+fn packets_of_a_transfer(dying: Option<&str>, seed: u64) -> (u64, u64) {
+    let mut world = two_members(seed);
+    let (client, server) = (world.member("client"), world.member("server"));
+    world.command(client, Send { to: server, length: 100 * MIB });
+    world.run_for(2 * SECOND);
+    if let Some(name) = dying {
+        let link = link(&world, name);
+        world.cut_link(Duration::ZERO, link);
+    }
+    assert!(world.run_until(20 * SECOND, |world| !world.application(client).confirmed.is_empty()));
+    let links = NAMES.map(|name| counters(&world, name));
+    let sum = |of: fn(&LinkCounters) -> u64| links.iter().map(of).sum();
+    (sum(|link| link.offered), sum(|link| link.dropped_down))
+}
+
+/// An interface that is removed is a link that dies, and the sender knows it at once; here it has to find out.
+#[test]
+fn a_link_that_dies_costs_at_most_the_repair_of_what_was_on_it() {
+    for seed in 1..=2 {
+        let (undisturbed, _) = packets_of_a_transfer(None, seed);
+        for name in NAMES {
+            let (sent, gone) = packets_of_a_transfer(Some(name), seed);
+            let beyond = sent.saturating_sub(undisturbed);
+            println!("seed {seed}, {name}: {gone} packets were on it, {beyond} sent beyond {undisturbed}");
+            assert!(gone > 0 && beyond <= gone, "seed {seed}, {name}");
+        }
+    }
 }
 
 /// How long it takes from the wish to send until the first data is there. The links `dead` are so long since, and the
