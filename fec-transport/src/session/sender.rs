@@ -15,6 +15,7 @@ mod demand;
 mod forming;
 mod lane;
 mod repair;
+mod streams;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -34,6 +35,7 @@ use crate::wire::symbol::{BlockHeader, Codec};
 pub(crate) use batch::Batch;
 use forming::Forming;
 use lane::{Lane, Take};
+use streams::SendStreams;
 
 /// The sending side of a session.
 #[derive(Debug)]
@@ -42,7 +44,7 @@ pub(crate) struct Sender {
     /// How many blocks, and bytes of them, may be on the way at once.
     open_blocks: usize,
     send_memory: usize,
-    streams: BTreeMap<u32, Box<SendStream>>,
+    streams: SendStreams,
     blocks: BTreeMap<u32, Box<SendBlock>>,
     /// Bytes of the blocks' sources.
     source_bytes: usize,
@@ -53,14 +55,13 @@ pub(crate) struct Sender {
     deadlines: BTreeSet<(Time, u32)>,
     /// Blocks whose repair symbols may be made outside.
     to_encode: VecDeque<u32>,
-    /// The stream that formed the last block: they take turns.
-    last_served: u32,
     latest_report: Option<u32>,
     /// When the last symbol was sent or the last report brought news.
     last_activity: Time,
     tail_turns: u32,
-    /// Blocks of data, not of control, that are on the way, and how they were acknowledged.
-    data_blocks: usize,
+    /// Blocks of control messages that are on the way.
+    control_blocks: BTreeSet<u32>,
+    /// How the blocks of data were acknowledged.
     acknowledged: DeliveryRecord,
     counters: SendCounters,
 }
@@ -105,10 +106,7 @@ impl Sender {
             forming: Forming::new(&config.coding),
             open_blocks: config.limits.open_blocks,
             send_memory: config.limits.send_memory,
-            streams: BTreeMap::from([(
-                CONTROL_STREAM,
-                Box::new(SendStream::new(u64::MAX, Class::Interactive)),
-            )]),
+            streams: SendStreams::new(SendStream::new(u64::MAX, Class::Interactive)),
             blocks: BTreeMap::new(),
             source_bytes: 0,
             next_block: 0,
@@ -119,11 +117,10 @@ impl Sender {
             }),
             deadlines: BTreeSet::new(),
             to_encode: VecDeque::new(),
-            last_served: CONTROL_STREAM,
             latest_report: None,
             last_activity: now,
             tail_turns: 0,
-            data_blocks: 0,
+            control_blocks: BTreeSet::new(),
             acknowledged: DeliveryRecord::default(),
             counters: SendCounters::default(),
         }
@@ -150,7 +147,7 @@ impl Sender {
 
     /// Bytes of all streams that wait to become blocks.
     pub(crate) fn buffered(&self) -> usize {
-        self.streams.values().map(|stream| stream.buffered()).sum()
+        self.streams.buffered()
     }
 
     /// The same and those that became blocks and are on their way: what was written and is not acknowledged.
@@ -159,21 +156,26 @@ impl Sender {
     }
 
     pub(crate) fn open(&mut self, stream: u32, credit: u64) {
-        self.streams.insert(stream, Box::new(SendStream::new(credit, Class::Bulk)));
+        self.streams.open(stream, SendStream::new(credit, Class::Bulk));
     }
 
-    pub(crate) fn stream(&mut self, stream: u32) -> Option<&mut SendStream> {
-        self.streams.get_mut(&stream).map(Box::as_mut)
+    pub(crate) fn stream(&self, stream: u32) -> Option<&SendStream> {
+        self.streams.get(stream)
+    }
+
+    /// Changes a stream; gives what `change` does, or nothing if there is no such stream.
+    pub(crate) fn change<T>(&mut self, stream: u32, change: impl FnOnce(&mut SendStream) -> T) -> Option<T> {
+        self.streams.change(stream, change)
     }
 
     pub(crate) fn close(&mut self, stream: u32) {
-        self.streams.remove(&stream);
+        self.streams.close(stream);
     }
 
     /// Bytes of the control stream that wait or are on the way.
     pub(crate) fn control_backlog(&self) -> u64 {
-        let control = &self.streams[&CONTROL_STREAM];
-        let oldest = self.blocks.values().find(|block| block.header().stream == CONTROL_STREAM);
+        let Some(control) = self.streams.get(CONTROL_STREAM) else { return 0 };
+        let oldest = self.control_blocks.first().and_then(|id| self.blocks.get(id));
         let flying = oldest.map_or(0, |oldest| control.formed() - oldest.header().offset);
         flying + control.buffered() as u64
     }
@@ -201,18 +203,17 @@ impl Sender {
             return None;
         }
         let timer = |stream: &SendStream| self.forming.protection(stream.class()).block_timer;
-        self.streams.values().filter_map(|stream| stream.forms_at(timer(stream))).min()
+        self.streams.filled().filter_map(|stream| stream.forms_at(timer(stream))).min()
     }
 
     /// Whether any writer was told to wait.
     pub(crate) fn has_waiting_writers(&self) -> bool {
-        self.streams.values().any(|stream| stream.is_waited_for())
+        self.streams.are_awaited()
     }
 
     /// The streams whose writers wait although their buffers are filled to less than `level`; they wait no more.
     pub(crate) fn take_relieved(&mut self, level: usize) -> Vec<u32> {
-        let relieved = |stream: &mut SendStream| stream.is_relieved(level);
-        self.streams.iter_mut().filter_map(|(number, stream)| relieved(stream).then_some(*number)).collect()
+        self.streams.take_relieved(level)
     }
 
     /// Chooses the next symbols for `path`, all of one block. Urgent blocks come before bulk; within a lane the oldest
@@ -271,26 +272,21 @@ impl Sender {
         if !has_room || !self.may_open_block() {
             return None;
         }
-        // All streams of one urgency have the same blocks; a session may have hundreds of streams with nothing to send.
+        // All streams of one urgency have the same blocks.
         let class = if urgent { Class::Interactive } else { Class::Bulk };
         let full = self.forming.full_block(class, rate).source_symbols * self.forming.symbol_size();
         let timer = self.forming.protection(class).block_timer;
-        let can_form =
-            |stream: &SendStream| stream.class().is_urgent() == urgent && stream.can_form(now, full, timer);
-        let control = self.streams.range(..=CONTROL_STREAM);
-        let after = self.streams.range(self.last_served + 1..);
-        let before = self.streams.range(CONTROL_STREAM + 1..=self.last_served.max(CONTROL_STREAM + 1));
-        control.chain(after).chain(before).find(|(_, stream)| can_form(stream)).map(|(id, _)| *id)
+        self.streams.next(urgent, |stream| stream.can_form(now, full, timer))
     }
 
     /// Forms the next block of that urgency; false if there is none to form.
     fn form_block(&mut self, now: Time, urgent: bool, paths: &[LivingPath], random: &mut Random) -> bool {
         let rate = forming::total_rate(paths);
         let Some(number) = self.next_stream(now, rate, urgent) else { return false };
-        let Some(class) = self.streams.get(&number).map(|stream| stream.class()) else { return false };
+        let Some(class) = self.streams.get(number).map(|stream| stream.class()) else { return false };
         let (full, largest) = (self.forming.full_block(class, rate), self.forming.symbol_size());
-        let Some(stream) = self.streams.get_mut(&number) else { return false };
-        let formed = stream.form(now, full, largest);
+        let form = |stream: &mut SendStream| (stream.form(now, full, largest), stream.buffered() == 0);
+        let Some((formed, is_message)) = self.streams.change(number, form) else { return false };
         let header = BlockHeader {
             id: self.next_block,
             stream: number,
@@ -300,25 +296,23 @@ impl Sender {
             codec: formed.geometry.codec,
         };
         let mut block = SendBlock::new(header, formed.geometry, formed.source, class, now);
-        let is_message = stream.buffered() == 0;
         if urgent {
             self.forming.note_demand(now, formed.geometry);
         }
         let backlog = |path| self.bulk.backlog(&self.blocks, path);
         block.share_out(self.forming.quotas(&block, paths, is_message, backlog, random));
         self.enter(now, block);
-        self.last_served = number;
+        self.streams.note_served(number);
         true
     }
 
     /// Puts a block on its way.
     fn enter(&mut self, now: Time, block: SendBlock) {
         let id = block.header().id;
-        if block.header().stream != CONTROL_STREAM {
-            if self.data_blocks == 0 {
-                self.acknowledged.resume(now);
-            }
-            self.data_blocks += 1;
+        if block.header().stream == CONTROL_STREAM {
+            self.control_blocks.insert(id);
+        } else if !self.has_data_under_way() {
+            self.acknowledged.resume(now);
         }
         if let Some(at) = block.class().deadline(now) {
             self.deadlines.insert((at, id));
@@ -335,6 +329,11 @@ impl Sender {
         self.lane(block.class()).begin(id);
         self.blocks.insert(id, Box::new(block));
         self.next_block += 1;
+    }
+
+    /// Whether a block of data, not of control, is on the way.
+    fn has_data_under_way(&self) -> bool {
+        self.blocks.len() > self.control_blocks.len()
     }
 
     /// Whether nothing that was sent waits for its acknowledgement.
@@ -430,16 +429,17 @@ impl Sender {
     fn forget(&mut self, id: u32) -> Option<u32> {
         let block = self.blocks.remove(&id)?;
         self.source_bytes -= block.source_bytes();
-        if block.header().stream != CONTROL_STREAM {
-            self.data_blocks -= 1;
-        }
+        self.control_blocks.remove(&id);
         self.lane(block.class()).forget(id);
         if let Some(at) = block.class().deadline(block.formed()) {
             self.deadlines.remove(&(at, id));
         }
-        let stream = self.streams.get_mut(&block.header().stream)?;
-        stream.block_over();
-        stream.is_delivered().then_some(block.header().stream)
+        let number = block.header().stream;
+        let is_delivered = self.streams.change(number, |stream| {
+            stream.block_over();
+            stream.is_delivered()
+        })?;
+        is_delivered.then_some(number)
     }
 
     fn lane(&mut self, class: Class) -> &mut Lane {

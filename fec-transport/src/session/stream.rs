@@ -195,6 +195,11 @@ impl SendStream {
         self.buffer.len()
     }
 
+    /// Whether there is something that is to become a block: bytes, or the end.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.buffer.is_empty() || self.finish == Finish::Asked
+    }
+
     /// Whether a block of up to `full` bytes can be formed now.
     pub(crate) fn can_form(&self, now: Time, full: usize, timer: Duration) -> bool {
         let sendable = self.sendable();

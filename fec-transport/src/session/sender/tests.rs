@@ -37,10 +37,15 @@ fn send(sender: &mut Sender, paths: &[LivingPath], number: u64) -> Option<(u16, 
 fn sender_with(bytes: usize) -> Sender {
     let mut sender = Sender::new(&Config::default(), Time::ZERO);
     sender.open(2, u64::MAX);
-    let stream = sender.stream(2).expect("just opened");
-    assert_eq!(stream.write(Time::ZERO, &vec![7; bytes], usize::MAX), bytes);
-    stream.finish();
+    assert_eq!(write(&mut sender, Time::ZERO, bytes), bytes);
+    sender.change(2, SendStream::finish);
     sender
+}
+
+/// Writes so many bytes to the stream that is open; gives how many it took.
+fn write(sender: &mut Sender, now: Time, bytes: usize) -> usize {
+    let written = sender.change(2, |stream| stream.write(now, &vec![7; bytes], usize::MAX));
+    written.expect("it is open")
 }
 
 fn send_all(sender: &mut Sender, from: u64) -> u64 {
@@ -153,7 +158,7 @@ fn a_path_that_dies_after_it_has_carried_its_share_owes_nothing() {
 #[test]
 fn messages_go_on_over_a_path_under_suspicion() {
     let mut sender = sender_with(1000);
-    sender.stream(2).expect("open").set_class(Class::Interactive);
+    sender.change(2, |stream| stream.set_class(Class::Interactive)).expect("it is open");
     let mut suspected = paths(3);
     suspected[2].is_trusted = false;
     assert!(choose(&mut sender, &suspected).is_some());
@@ -170,7 +175,7 @@ fn behind_a_mask_a_path_that_is_ahead_gets_more_of_the_next_block_than_those_beh
     config.coding.bulk.mask = 1;
     let mut sender = Sender::new(&config, Time::ZERO);
     sender.open(2, u64::MAX);
-    sender.stream(2).expect("just opened").write(Time::ZERO, &vec![7; 1408 * 400], usize::MAX);
+    write(&mut sender, Time::ZERO, 1408 * 400);
     let mut paths = paths(4);
     for (path, link) in paths.iter_mut().zip(1..) {
         (path.links, path.loss) = (vec![LinkId(link)], 0.0);
@@ -193,9 +198,8 @@ fn two_lossy_paths() -> Vec<LivingPath> {
 
 /// Forms a block of a message of 1,000 bytes; gives what of it each path is to carry.
 fn message(sender: &mut Sender, now: Time) -> Vec<u16> {
-    let stream = sender.stream(2).expect("it is open");
-    assert_eq!(stream.write(now, &[7; 1_000], usize::MAX), 1_000);
-    stream.flush();
+    assert_eq!(write(sender, now, 1_000), 1_000);
+    sender.change(2, SendStream::flush);
     assert!(sender.form_block(now, true, &two_lossy_paths(), &mut Random::from_seed([1; 32])));
     let block = sender.blocks.last_key_value().expect("just formed").1;
     block.quotas().iter().map(|(_, quota)| *quota).collect()
@@ -205,7 +209,7 @@ fn message(sender: &mut Sender, now: Time) -> Vec<u16> {
 fn a_mask_that_asks_more_than_the_paths_carry_gives_way() {
     let mut sender = Sender::new(&Config::default(), Time::ZERO);
     sender.open(2, u64::MAX);
-    sender.stream(2).expect("just opened").set_class(Class::Interactive);
+    sender.change(2, |stream| stream.set_class(Class::Interactive)).expect("it is open");
     // Seven copies are left if a path dies: all fourteen of 200 messages a second would be 24 Mbit/s.
     assert_eq!(message(&mut sender, Time::ZERO), [7, 7]);
     for number in 1..200 {

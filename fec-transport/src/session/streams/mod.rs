@@ -114,27 +114,24 @@ impl Streams<'_> {
 
     pub(crate) fn write(&mut self, now: Time, number: u32, data: &[u8]) -> Result<usize, StreamError> {
         let limit = self.buffer_limit(number);
-        Ok(self.writable(number)?.write(now, data, limit))
+        self.write_with(number, |stream| stream.write(now, data, limit))
     }
 
     pub(crate) fn write_bytes(&mut self, now: Time, number: u32, data: &Bytes) -> Result<usize, StreamError> {
         let limit = self.buffer_limit(number);
-        Ok(self.writable(number)?.write_bytes(now, data, limit))
+        self.write_with(number, |stream| stream.write_bytes(now, data, limit))
     }
 
     pub(crate) fn set_class(&mut self, number: u32, class: Class) -> Result<(), StreamError> {
-        self.sending(number)?.set_class(class);
-        Ok(())
+        self.change(number, |stream| stream.set_class(class))
     }
 
     pub(crate) fn flush(&mut self, number: u32) -> Result<(), StreamError> {
-        self.sending(number)?.flush();
-        Ok(())
+        self.change(number, SendStream::flush)
     }
 
     pub(crate) fn finish(&mut self, number: u32) -> Result<(), StreamError> {
-        self.sending(number)?.finish();
-        Ok(())
+        self.change(number, SendStream::finish)
     }
 
     pub(crate) fn read(&mut self, now: Time, number: u32, max: usize) -> Result<Read, StreamError> {
@@ -168,17 +165,25 @@ impl Streams<'_> {
         left.max(LEAST_BUFFER).min(self.state.send_buffer)
     }
 
-    /// Our direction of a stream that the application has opened.
-    fn sending(&mut self, number: u32) -> Result<&mut SendStream, StreamError> {
+    /// Changes our direction of a stream that the application has opened.
+    fn change<T>(
+        &mut self,
+        number: u32,
+        change: impl FnOnce(&mut SendStream) -> T,
+    ) -> Result<T, StreamError> {
         if number == CONTROL_STREAM || !self.state.numbers.is_open(number) {
             return Err(StreamError::NoStream);
         }
-        self.sender.stream(number).ok_or(StreamError::NoStream)
+        self.sender.change(number, change).ok_or(StreamError::NoStream)
     }
 
-    fn writable(&mut self, number: u32) -> Result<&mut SendStream, StreamError> {
-        let stream = self.sending(number)?;
-        if stream.is_finished() { Err(StreamError::Finished) } else { Ok(stream) }
+    fn write_with(
+        &mut self,
+        number: u32,
+        write: impl FnOnce(&mut SendStream) -> usize,
+    ) -> Result<usize, StreamError> {
+        let write = |stream: &mut SendStream| (!stream.is_finished()).then(|| write(stream));
+        self.change(number, write)?.ok_or(StreamError::Finished)
     }
 
     fn read_with(
@@ -237,9 +242,7 @@ impl Streams<'_> {
     /// Forgets a stream that one side gave up. Blocks that are on the way are still completed on both sides, so that no
     /// hole stays in their numbering.
     fn give_up(&mut self, now: Time, number: u32) {
-        if let Some(stream) = self.sender.stream(number) {
-            stream.abandon();
-        }
+        self.sender.change(number, SendStream::abandon);
         self.state.numbers.sending_over(number);
         self.state.numbers.receiving_over(number);
         self.forget(now, number);
@@ -297,9 +300,10 @@ impl Streams<'_> {
             let Some(message) = self.next_control() else { break };
             let mut bytes = Vec::new();
             message.emit(&mut bytes);
-            let Some(control) = self.sender.stream(CONTROL_STREAM) else { break };
-            control.write(now, &bytes, usize::MAX);
-            control.flush();
+            self.sender.change(CONTROL_STREAM, |control| {
+                control.write(now, &bytes, usize::MAX);
+                control.flush();
+            });
         }
     }
 
@@ -324,9 +328,7 @@ impl Streams<'_> {
     fn on_control(&mut self, now: Time, message: StreamControl) -> Result<(), Misbehaviour> {
         match message {
             StreamControl::Credit { stream, limit } => {
-                if let Some(stream) = self.sender.stream(stream) {
-                    stream.grant(limit);
-                }
+                self.sender.change(stream, |stream| stream.grant(limit));
             }
             StreamControl::Reset { stream: number, code } => {
                 self.on_peer_stream(number)?;

@@ -39,6 +39,9 @@ struct Arguments {
     /// Megabytes of each transfer.
     #[arg(long, default_value_t = 120, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
     megabytes: u32,
+    /// Of the transfers, only those in messages of so many KiB.
+    #[arg(long, value_name = "KIB")]
+    kib: Option<usize>,
     /// Only the rows over this.
     #[arg(long, value_name = "NAME")]
     over: Option<String>,
@@ -192,7 +195,7 @@ fn transfers(arguments: &Arguments) -> Result<()> {
         table.row(object(json!({"over": over, "message_bytes": bytes, "megabytes_per_second": speed})))
     };
     for module in arguments.modules() {
-        for kib in [1, 4, 15, 16, 17, 32, 64, 256, 1_024] {
+        for kib in arguments.kib.map_or(vec![1, 4, 15, 16, 17, 32, 64, 256, 1_024], |kib| vec![kib]) {
             progress(&format!("{module}, {kib} KiB"));
             let pair = Pair::new(module)?;
             print(module, Some(kib << 10), transfer(&pair, kib << 10, total, fresh)?)?;
