@@ -18,6 +18,7 @@ use crate::collective::{
     WorkDone,
 };
 use crate::io::SfioClient;
+use crate::io::codecs::Worker;
 use crate::io_node::{ERROR_COUNTERS_BYTES, ErrorCounters};
 use crate::name::FileName;
 use crate::store::SystemCall;
@@ -56,13 +57,20 @@ struct Seat {
     /// None while a call is under way, and for good if that was dropped before its end.
     link: Option<Box<dyn Link>>,
     began: Instant,
+    /// Packs and unpacks what travels between ranks.
+    worker: Worker,
 }
 
 impl GroupMember {
     /// The rank that is at this end of a link.
     pub fn new(link: Box<dyn Link>) -> GroupMember {
         let (rank, size) = (link.rank(), link.size());
-        let seat = Seat { participant: Participant::new(size), link: Some(link), began: Instant::now() };
+        let seat = Seat {
+            participant: Participant::new(size),
+            link: Some(link),
+            began: Instant::now(),
+            worker: Worker::new(),
+        };
         GroupMember { rank, size, seat: Arc::new(Mutex::new(seat)) }
     }
 
@@ -189,7 +197,7 @@ impl Seat {
         let mut under_way = JoinSet::new();
         loop {
             let now = self.now();
-            match self.participant.step(now, link) {
+            match self.participant.step(now, link, &mut self.worker.processor()) {
                 Step::Again => {}
                 Step::Work(id, what) => {
                     let done = work(what);
