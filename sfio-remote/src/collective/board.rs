@@ -10,6 +10,7 @@ use super::group::Rank;
 use super::message::{Announcement, Body, Ending};
 use super::payload::{Codecs, Packed};
 use super::pieces::Pieces;
+use crate::wire::MAX_RUN_TABLE_BYTES;
 
 /// What the ranks of a group have said in one call; this one, too.
 #[derive(Debug)]
@@ -139,9 +140,32 @@ impl Tables {
         match self {
             Tables::Pieces(pieces) => Ok(pieces),
             Tables::Packed(lengths, packed) => {
+                // Nothing is unpacked, and no memory taken for it, that cannot be tables.
+                let too_long = lengths.iter().find(|length| **length as usize > MAX_RUN_TABLE_BYTES);
+                if let Some(length) = too_long {
+                    return Err(format!("it sent a run table of {length} bytes"));
+                }
                 let plain_bytes = lengths.iter().map(|length| u64::from(*length)).sum();
                 Pieces::parse(&lengths, codecs.unpack(packed, plain_bytes)?)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::payload::Packer;
+    use crate::compression::Coder;
+
+    #[test]
+    fn a_run_table_that_claims_more_than_one_can_have_is_refused_before_it_is_unpacked() {
+        let (mut packer, mut coder) = (Packer::default(), Coder::default());
+        let mut codecs = Codecs { packer: &mut packer, processor: &mut coder };
+        let mut board = Board::new(1);
+        let body = Body::Runs { lengths: vec![u32::MAX; 4], format: 1 };
+        board.note(Rank(0), body, Bytes::from_static(b"a few bytes"));
+        let (rank, fault) = board.take_pieces(&mut codecs).expect_err("it is too long");
+        assert_eq!((rank, &*fault), (Rank(0), "it sent a run table of 4294967295 bytes"));
     }
 }
