@@ -8,9 +8,9 @@
 
 // SFIO for programs in C. Written by cbindgen from sfio-remote/capi/src; a test holds the two together.
 //
-// Results are 0 or a negative error code, which m_strerror tells in words. Offsets are 64 bits wide. No call is collective,
-// and all of them may be made from several threads at once. The overlay is found by m_init, or by the config file that the
-// environment variable SFIO_CONFIG names.
+// Results are 0 or a negative error code, which m_strerror tells in words. Offsets are 64 bits wide. All calls may
+// be made from several threads at once. None is collective before m_group; docs/collective.md has an example. The overlay
+// is found by m_init, or by the config file that the environment variable SFIO_CONFIG names.
 //
 // lseek's error counter stays 0: the I/O nodes read and write at positions.
 
@@ -26,7 +26,7 @@ typedef enum {
   M_ERR_NOT_FOUND = -3,
   // An I/O node cannot be reached, or was lost; a retry may help.
   M_ERR_NETWORK = -4,
-  // An I/O node's disk failed, or it refused.
+  // An I/O node's disk failed, or it refused; of a collective call also: a rank could not do its part.
   M_ERR_IO = -5,
   // An I/O node's disk is full.
   M_ERR_NO_SPACE = -6,
@@ -36,6 +36,10 @@ typedef enum {
   M_ERR_CANCELLED = -8,
   // A fault of the library itself.
   M_ERR_BUG = -9,
+  // A rank of the group has not come, was lost, or broke the rules: the group is of no further use.
+  M_ERR_GROUP = -10,
+  // A rank of the group is in another call: nothing was read or written, and the group can go on.
+  M_ERR_OTHER_CALL = -11,
 } MResult;
 
 // What m_isubmit begins.
@@ -69,12 +73,12 @@ const char *m_strerror(int code);
 // `config` is null or a text that ends with a NUL.
 int m_init(const char *config);
 
-// Leaves the overlay. Files must have been closed, and requests be done, before. A program that ends without this call
+// Leaves the overlay, and the group. Files must have been closed, and requests be done, before. A program that ends without this call
 // only leaves it to the I/O nodes to notice.
 int m_finalize(void);
 
 // Opens a striped file, "member,path;member,path;…", and creates what does not exist of it. Gives NULL if that fails;
-// m_errno says why.
+// m_errno says why. Of a group it is collective.
 //
 // # Safety
 // `name` is null or a text that ends with a NUL.
@@ -82,19 +86,20 @@ MFILE *mopen(const char *name,
              int64_t stripe_unit);
 
 // Closes a file, which must not be used any more, whatever the result. Requests of m_isubmit on it must be done
-// before.
+// before. Of a file that a group has opened it is collective: all ranks have done with the file when it comes back.
 //
 // # Safety
 // `f` came from mopen and was not closed.
 int mclose(MFILE *f);
 
-// Cuts a file, or extends it with zeros.
+// Cuts a file, or extends it with zeros. Of a file that a group has opened it is collective.
 //
 // # Safety
 // `f` came from mopen and was not closed.
 int mchsize(MFILE *f, int64_t size);
 
-// Makes everything that was written survive a power loss of the I/O nodes.
+// Makes everything that was written survive a power loss of the I/O nodes. Of a file that a group has opened it is
+// collective.
 //
 // # Safety
 // `f` came from mopen and was not closed.
@@ -116,13 +121,13 @@ int m_check(MFILE *f,
 // `how` is null or a text that ends with a NUL.
 int m_compress(const char *how);
 
-// Removes those subfiles of a file that there are.
+// Removes those subfiles of a file that there are. Of a group it is collective.
 //
 // # Safety
 // `name` is null or a text that ends with a NUL.
 int mdelete(const char *name);
 
-// Creates a file; one that exists becomes empty.
+// Creates a file; one that exists becomes empty. Of a group it is collective.
 //
 // # Safety
 // `name` is null or a text that ends with a NUL.
@@ -217,6 +222,45 @@ int m_wait(MREQUEST **request);
 // `request` points to null or to a request of m_isubmit that is not done.
 int m_cancel(MREQUEST **request);
 
+// Joins the `size` processes of a parallel program that meet in `folder`, as the one with this rank, counted from 0, and
+// waits until all have come, for `patience_ms` at most. All of them run on one machine, as any members of the overlay;
+// the folder exists, is the program's alone, and nothing is left in it. The calls that are named collective are, from
+// then on: all ranks make them in the same order, and each comes back when all have done their part. A rank that makes
+// another one is an error on all (M_ERR_OTHER_CALL, whose words name both), and so is one that ends (M_ERR_GROUP).
+//
+// A `size` of 1 needs no folder: what is opened afterwards is the process's own, as without this call. Files that are
+// open already stay what they are.
+//
+// # Safety
+// `folder` is a text that ends with a NUL, or null if `size` is 1.
+int m_group(const char *folder,
+            unsigned int rank,
+            unsigned int size,
+            unsigned int patience_ms);
+
+// Reads many blocks on each rank of the group that has opened the file, as mreadb does, in one collective operation. A
+// rank may have none. M_ERR_EOF is the result of those ranks only that have blocks beyond the end.
+//
+// # Safety
+// `f` came from mopen and was not closed; the arrays have `count` elements, and each buffer its size.
+int mreadb_all(MFILE *f,
+               unsigned int count,
+               const int64_t *offsets,
+               char *const *buffers,
+               const unsigned int *sizes);
+
+// Writes many blocks from each rank of the group that has opened the file, as mwriteb does, in one collective
+// operation: few ranks collect what all have, and write it in large pieces, each over one session. A rank may have none.
+// Where blocks of two ranks overlap, and the ranges of their blocks are interleaved, those of the higher rank count.
+//
+// # Safety
+// `f` came from mopen and was not closed; the arrays have `count` elements, and each buffer its size.
+int mwriteb_all(MFILE *f,
+                unsigned int count,
+                const int64_t *offsets,
+                char *const *buffers,
+                const unsigned int *sizes);
+
 // The failed system calls of all I/O nodes, which count from zero again: open, close, creat, unlink, ftruncate, lseek,
 // write, read. The I/O nodes are those of the overlay's sites, and of every name that the program has used.
 //
@@ -224,13 +268,14 @@ int m_cancel(MREQUEST **request);
 // `ioerr` is null or has eight elements.
 int merror(unsigned long *ioerr);
 
-// Does what merror does. In the paper this call is collective; here no call is.
+// Does what merror does. Of a group it is collective: all ranks get the same, and each I/O node is asked by one of them.
 //
 // # Safety
 // `ioerr` is null or has eight elements.
 int merrora(unsigned long *ioerr);
 
-// Prints what merror tells to the standard output, and lets it count from zero again.
+// Prints what merrora tells to the standard output, of a group by rank 0, and lets it count from zero again. It is
+// collective as merrora is.
 int prioerrora(void);
 
 #ifdef __cplusplus

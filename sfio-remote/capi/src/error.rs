@@ -5,6 +5,8 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sfio_remote::client::OperationError;
+use sfio_remote::collective::CollectiveError;
+use sfio_remote::io::collective::JoinError;
 use sfio_remote::io::{FileError, StartError};
 use sfio_remote::remote_error::ErrorKind;
 
@@ -23,7 +25,7 @@ pub enum MResult {
     M_ERR_NOT_FOUND = -3,
     /// An I/O node cannot be reached, or was lost; a retry may help.
     M_ERR_NETWORK = -4,
-    /// An I/O node's disk failed, or it refused.
+    /// An I/O node's disk failed, or it refused; of a collective call also: a rank could not do its part.
     M_ERR_IO = -5,
     /// An I/O node's disk is full.
     M_ERR_NO_SPACE = -6,
@@ -33,6 +35,10 @@ pub enum MResult {
     M_ERR_CANCELLED = -8,
     /// A fault of the library itself.
     M_ERR_BUG = -9,
+    /// A rank of the group has not come, was lost, or broke the rules: the group is of no further use.
+    M_ERR_GROUP = -10,
+    /// A rank of the group is in another call: nothing was read or written, and the group can go on.
+    M_ERR_OTHER_CALL = -11,
 }
 
 /// A code, and what happened in words.
@@ -68,6 +74,29 @@ impl From<FileError> for Failure {
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Failure {
         Failure::new(MResult::M_ERR_CONFIG, error)
+    }
+}
+
+impl From<CollectiveError> for Failure {
+    fn from(error: CollectiveError) -> Failure {
+        let code = match &error {
+            CollectiveError::OtherCall { .. } => MResult::M_ERR_OTHER_CALL,
+            CollectiveError::RankFailed { .. } => MResult::M_ERR_IO,
+            CollectiveError::RankLost { .. } | CollectiveError::Broken { .. } | CollectiveError::Left => {
+                MResult::M_ERR_GROUP
+            }
+        };
+        Failure::new(code, error)
+    }
+}
+
+impl From<JoinError> for Failure {
+    fn from(error: JoinError) -> Failure {
+        let code = match &error {
+            JoinError::NoSuchRank { .. } | JoinError::Socket { .. } => MResult::M_ERR_ARGUMENT,
+            JoinError::Missing { .. } => MResult::M_ERR_GROUP,
+        };
+        Failure::new(code, error)
     }
 }
 
@@ -149,6 +178,8 @@ fn words(code: c_int) -> &'static CStr {
         -7 => c"the file ends before the last byte",
         -8 => c"cancelled",
         -9 => c"a fault of the library",
+        -10 => c"a rank of the group has not come, or was lost",
+        -11 => c"a rank of the group is in another call",
         _ => c"not an error code of SFIO",
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int};
 
 use sfio_remote::client::{Durability, OpenMode};
+use sfio_remote::collective::CollectiveConfig;
 use sfio_remote::distribution::{StripeUnit, Structure};
 use sfio_remote::io::{OpenOptions, blocking};
 use sfio_remote::name::FileName;
@@ -12,11 +13,13 @@ use crate::process::{compression, current, set_compression, text};
 
 /// A striped file that is open.
 pub struct File {
-    pub file: blocking::StripedFile,
+    file: blocking::StripedFile,
+    /// The same file as a group has it open.
+    together: Option<blocking::CollectiveFile>,
 }
 
 /// Opens a striped file, "member,path;member,path;…", and creates what does not exist of it. Gives NULL if that fails;
-/// m_errno says why.
+/// m_errno says why. Of a group it is collective.
 ///
 /// # Safety
 /// `name` is null or a text that ends with a NUL.
@@ -32,7 +35,7 @@ pub unsafe extern "C" fn mopen(name: *const c_char, stripe_unit: i64) -> *mut Fi
 }
 
 /// Closes a file, which must not be used any more, whatever the result. Requests of m_isubmit on it must be done
-/// before.
+/// before. Of a file that a group has opened it is collective: all ranks have done with the file when it comes back.
 ///
 /// # Safety
 /// `f` came from mopen and was not closed.
@@ -43,12 +46,12 @@ pub unsafe extern "C" fn mclose(f: *mut File) -> c_int {
             return Err(Failure::argument("the file is a null pointer"));
         }
         // SAFETY: mopen made it from a box, and the caller gives it up.
-        drop(unsafe { Box::from_raw(f) });
-        Ok(())
+        let File { together, .. } = *unsafe { Box::from_raw(f) };
+        Ok(together.map_or(Ok(()), blocking::CollectiveFile::close)?)
     })
 }
 
-/// Cuts a file, or extends it with zeros.
+/// Cuts a file, or extends it with zeros. Of a file that a group has opened it is collective.
 ///
 /// # Safety
 /// `f` came from mopen and was not closed.
@@ -56,12 +59,17 @@ pub unsafe extern "C" fn mclose(f: *mut File) -> c_int {
 pub unsafe extern "C" fn mchsize(f: *mut File, size: i64) -> c_int {
     call(|| {
         // SAFETY: as this function's.
-        let file = unsafe { opened(f) }?;
-        Ok(file.set_len(not_negative(size, "the size")?)?)
+        let File { file, together } = unsafe { handle(f) }?;
+        let size = not_negative(size, "the size")?;
+        match together {
+            Some(together) => Ok(together.set_len(size)?),
+            None => Ok(file.set_len(size)?),
+        }
     })
 }
 
-/// Makes everything that was written survive a power loss of the I/O nodes.
+/// Makes everything that was written survive a power loss of the I/O nodes. Of a file that a group has opened it is
+/// collective.
 ///
 /// # Safety
 /// `f` came from mopen and was not closed.
@@ -69,7 +77,11 @@ pub unsafe extern "C" fn mchsize(f: *mut File, size: i64) -> c_int {
 pub unsafe extern "C" fn msync_file(f: *mut File) -> c_int {
     call(|| {
         // SAFETY: as this function's.
-        Ok(unsafe { opened(f) }?.sync_all()?)
+        let File { file, together } = unsafe { handle(f) }?;
+        match together {
+            Some(together) => Ok(together.sync_all()?),
+            None => Ok(file.sync_all()?),
+        }
     })
 }
 
@@ -110,7 +122,7 @@ pub unsafe extern "C" fn m_compress(how: *const c_char) -> c_int {
     })
 }
 
-/// Removes those subfiles of a file that there are.
+/// Removes those subfiles of a file that there are. Of a group it is collective.
 ///
 /// # Safety
 /// `name` is null or a text that ends with a NUL.
@@ -121,11 +133,14 @@ pub unsafe extern "C" fn mdelete(name: *const c_char) -> c_int {
         let name = unsafe { file_name(name) }?;
         let process = current()?;
         process.note(&name);
-        Ok(process.member.remove(&name, Durability::OnFlush)?)
+        match process.group() {
+            Some(group) => Ok(group.remove(&name, Durability::OnFlush)?),
+            None => Ok(process.member.remove(&name, Durability::OnFlush)?),
+        }
     })
 }
 
-/// Creates a file; one that exists becomes empty.
+/// Creates a file; one that exists becomes empty. Of a group it is collective.
 ///
 /// # Safety
 /// `name` is null or a text that ends with a NUL.
@@ -141,7 +156,14 @@ pub unsafe extern "C" fn mcreate(name: *const c_char) -> c_int {
 fn open(name: &FileName, options: OpenOptions) -> Outcome<File> {
     let process = current()?;
     process.note(name);
-    Ok(File { file: process.member.open(&options.compression(compression()), name)? })
+    let options = options.compression(compression());
+    match process.group() {
+        Some(group) => {
+            let together = group.open(&options, name, CollectiveConfig::default())?;
+            Ok(File { file: together.alone(), together: Some(together) })
+        }
+        None => Ok(File { file: process.member.open(&options, name)?, together: None }),
+    }
 }
 
 /// # Safety
@@ -155,9 +177,25 @@ unsafe fn file_name(name: *const c_char) -> Outcome<FileName> {
 /// # Safety
 /// `f` is null, or came from mopen and is not closed while the result is used.
 pub unsafe fn opened<'a>(f: *mut File) -> Outcome<&'a blocking::StripedFile> {
+    // SAFETY: as this function's.
+    Ok(&unsafe { handle(f) }?.file)
+}
+
+/// The file as its group has it open.
+///
+/// # Safety
+/// `f` is null, or came from mopen and is not closed while the result is used.
+pub unsafe fn together<'a>(f: *mut File) -> Outcome<&'a blocking::CollectiveFile> {
+    // SAFETY: as this function's.
+    let together = unsafe { handle(f) }?.together.as_ref();
+    together.ok_or_else(|| Failure::argument("no group has opened the file: call m_group before mopen"))
+}
+
+/// # Safety
+/// `f` is null, or came from mopen and is not closed while the result is used.
+unsafe fn handle<'a>(f: *mut File) -> Outcome<&'a File> {
     // SAFETY: mopen made it; nothing but mclose takes it away.
-    let file = unsafe { f.as_ref() };
-    file.map(|file| &file.file).ok_or_else(|| Failure::argument("the file is a null pointer"))
+    unsafe { f.as_ref() }.ok_or_else(|| Failure::argument("the file is a null pointer"))
 }
 
 pub fn not_negative(number: i64, what: &str) -> Outcome<u64> {

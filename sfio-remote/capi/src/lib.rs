@@ -6,6 +6,7 @@
 //! | the process of the member that the program is | [`process`] |
 //! | opening, creating, removing; reading and writing | [`file`], [`access`] |
 //! | operations that run while the program does something else | [`request`] |
+//! | groups of processes, and what they read and write together | [`group`] |
 //! | error counters of the I/O nodes | [`counters`] |
 //! | the caller's memory, borrowed for the time of a call | [`memory`] |
 //!
@@ -18,6 +19,7 @@ mod access;
 mod counters;
 mod error;
 mod file;
+mod group;
 mod memory;
 mod process;
 mod request;

@@ -20,6 +20,8 @@ pub struct Process {
     pub member: blocking::Member,
     /// The I/O nodes of the overlay's sites, and of every name that the program has used.
     io_nodes: Mutex<BTreeSet<String>>,
+    /// The group of m_group.
+    group: Mutex<Option<blocking::Group>>,
 }
 
 /// How files are compressed on their way that are opened from now on.
@@ -34,7 +36,15 @@ impl Process {
         let io_nodes = membership.overlay.sites().iter().flat_map(|site| site.io_nodes.clone());
         let io_nodes = Mutex::new(io_nodes.map(|member| membership.overlay.name(member)).collect());
         let member = blocking::Member::start(membership.endpoint(), MemberConfig::default())?;
-        Ok(Process { member, io_nodes })
+        Ok(Process { member, io_nodes, group: Mutex::new(None) })
+    }
+
+    pub fn group(&self) -> Option<blocking::Group> {
+        lock(&self.group).clone()
+    }
+
+    pub fn set_group(&self, group: Option<blocking::Group>) {
+        *lock(&self.group) = group;
     }
 
     /// Takes note of the I/O nodes of a name.
@@ -89,7 +99,7 @@ pub unsafe extern "C" fn m_init(config: *const c_char) -> c_int {
     })
 }
 
-/// Leaves the overlay. Files must have been closed, and requests be done, before. A program that ends without this call
+/// Leaves the overlay, and the group. Files must have been closed, and requests be done, before. A program that ends without this call
 /// only leaves it to the I/O nodes to notice.
 #[unsafe(no_mangle)]
 pub extern "C" fn m_finalize() -> c_int {

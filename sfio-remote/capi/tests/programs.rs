@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use fec_transport::io::{EndpointConfig, Sockets};
@@ -141,4 +141,35 @@ fn every_function_does_what_the_header_says() {
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{stdout}{stderr}");
     assert!(stdout.contains("lseek     0\n") && stdout.ends_with("all of it holds\n"), "{stdout}");
+}
+
+#[test]
+fn processes_of_a_group_write_one_file_together_and_hear_that_one_was_killed() {
+    const SIZE: usize = 4;
+    const VICTIM: usize = 2;
+    let scene = Scene::new();
+    let meeting = scene.folder.path().join("meeting");
+    fs::create_dir(&meeting).expect("possible");
+    let program = scene.compile("together");
+    let ranks: Vec<Child> = (0..SIZE)
+        .map(|rank| {
+            let [rank, size, victim] = [rank, SIZE, VICTIM].map(|number| number.to_string());
+            let mut command = start(&program, &[&meeting.to_string_lossy(), &rank, &size, &victim]);
+            command.env("SFIO_CONFIG", scene.config()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().expect("it was compiled")
+        })
+        .collect();
+    for (rank, child) in ranks.into_iter().enumerate() {
+        let output = child.wait_with_output().expect("it was started");
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let holds = stdout.ends_with(&format!("rank {rank}: all of it holds\n"));
+        assert_eq!((output.status.success(), holds), (rank != VICTIM, rank != VICTIM), "{stdout}{stderr}");
+        // One rank prints the counters of all.
+        assert_eq!(stdout.contains("ftruncate 0\n"), rank == 0, "{stdout}{stderr}");
+    }
+    // 50 turns of a record of each rank, 64 bytes of them on each I/O node in turn.
+    let turn: String = ["a", "b", "c", "d"].map(|letter| letter.repeat(8)).concat();
+    let written = IO_NODES.map(|io_node| scene.exported(io_node, "tmp/g.dat"));
+    assert_eq!(written, [turn.repeat(26), turn.repeat(24)]);
 }

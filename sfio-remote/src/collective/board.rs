@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use super::error::CollectiveError;
-use super::exchange::Data;
+use super::exchange::{Data, Fault};
 use super::group::Rank;
 use super::message::{Announcement, Body, Ending};
-use super::payload;
+use super::payload::{Codecs, Packed};
 use super::pieces::Pieces;
+use crate::wire::MAX_RUN_TABLE_BYTES;
 
 /// What the ranks of a group have said in one call; this one, too.
 #[derive(Debug)]
 pub(super) struct Board {
     announcements: Vec<Option<Announcement>>,
     shares: Vec<Option<Vec<u64>>>,
-    pieces: Vec<Option<Pieces>>,
+    tables: Vec<Option<Tables>>,
     endings: Vec<Option<(Ending, Bytes)>>,
     grown: Vec<Option<Option<String>>>,
     grants: VecDeque<(Rank, u64)>,
@@ -25,12 +26,21 @@ pub(super) struct Board {
     gone: BTreeMap<Rank, CollectiveError>,
 }
 
+/// What a rank has in the domain of this one, as it came.
+#[derive(Debug, Clone)]
+enum Tables {
+    /// In a message, with the length of each table.
+    Packed(Vec<u32>, Packed),
+    /// From this rank itself.
+    Pieces(Pieces),
+}
+
 impl Board {
     pub(super) fn new(size: usize) -> Board {
         Board {
             announcements: vec![None; size],
             shares: vec![None; size],
-            pieces: vec![None; size],
+            tables: vec![None; size],
             endings: vec![None; size],
             grown: vec![None; size],
             grants: VecDeque::new(),
@@ -45,13 +55,13 @@ impl Board {
         match body {
             Body::Announce(announcement) => self.announcements[at] = Some(announcement),
             Body::Shares(shares) => self.shares[at] = Some(shares),
-            Body::Runs(lengths) => match unpacked(&lengths, payload) {
-                Ok(pieces) => self.pieces[at] = Some(pieces),
-                Err(fault) => self.leave(from, CollectiveError::Broken { rank: from, fault }),
-            },
+            Body::Runs { lengths, format } => {
+                self.tables[at] = Some(Tables::Packed(lengths, Packed { format, bytes: payload }));
+            }
             Body::Grant { until } => self.grants.push_back((from, until)),
-            Body::Data { until, missing } => {
-                self.data.push_back((from, Data { until, missing, packed: payload }));
+            Body::Data { until, missing, format } => {
+                let packed = Packed { format, bytes: payload };
+                self.data.push_back((from, Data { until, missing, packed }));
             }
             Body::Ended(ending) => self.endings[at] = Some((ending, payload)),
             Body::Grown { failed } => self.grown[at] = Some(failed),
@@ -66,7 +76,7 @@ impl Board {
 
     /// What a rank has in the domain of this one, without a message.
     pub(super) fn note_pieces(&mut self, from: Rank, pieces: Pieces) {
-        self.pieces[from.index()] = Some(pieces);
+        self.tables[from.index()] = Some(Tables::Pieces(pieces));
     }
 
     /// Nothing more comes from a rank.
@@ -94,9 +104,16 @@ impl Board {
     }
 
     /// What each rank has in the domain of this one, once all have told it.
-    pub(super) fn take_pieces(&mut self) -> Option<Vec<Pieces>> {
-        let is_complete = self.pieces.iter().all(Option::is_some);
-        is_complete.then(|| std::mem::take(&mut self.pieces).into_iter().flatten().collect())
+    ///
+    /// # Errors
+    /// Which rank has told what cannot be, and what that is.
+    pub(super) fn take_pieces(&mut self, codecs: &mut Codecs<'_>) -> Result<Option<Vec<Pieces>>, Fault> {
+        if !self.tables.iter().all(Option::is_some) {
+            return Ok(None);
+        }
+        let tables = Rank::all(self.tables.len()).zip(std::mem::take(&mut self.tables).into_iter().flatten());
+        let pieces = tables.map(|(rank, tables)| tables.pieces(codecs).map_err(|fault| (rank, fault)));
+        pieces.collect::<Result<_, _>>().map(Some)
     }
 
     /// How each rank has ended, and what it has to tell, once all have.
@@ -118,7 +135,37 @@ impl Board {
     }
 }
 
-fn unpacked(lengths: &[u32], packed: Bytes) -> Result<Pieces, String> {
-    let plain_bytes = lengths.iter().map(|length| u64::from(*length)).sum();
-    Pieces::parse(lengths, payload::unpack(packed, plain_bytes)?)
+impl Tables {
+    fn pieces(self, codecs: &mut Codecs<'_>) -> Result<Pieces, String> {
+        match self {
+            Tables::Pieces(pieces) => Ok(pieces),
+            Tables::Packed(lengths, packed) => {
+                // Nothing is unpacked, and no memory taken for it, that cannot be tables.
+                let too_long = lengths.iter().find(|length| **length as usize > MAX_RUN_TABLE_BYTES);
+                if let Some(length) = too_long {
+                    return Err(format!("it sent a run table of {length} bytes"));
+                }
+                let plain_bytes = lengths.iter().map(|length| u64::from(*length)).sum();
+                Pieces::parse(&lengths, codecs.unpack(packed, plain_bytes)?)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::payload::Packer;
+    use crate::compression::Coder;
+
+    #[test]
+    fn a_run_table_that_claims_more_than_one_can_have_is_refused_before_it_is_unpacked() {
+        let (mut packer, mut coder) = (Packer::default(), Coder::default());
+        let mut codecs = Codecs { packer: &mut packer, processor: &mut coder };
+        let mut board = Board::new(1);
+        let body = Body::Runs { lengths: vec![u32::MAX; 4], format: 1 };
+        board.note(Rank(0), body, Bytes::from_static(b"a few bytes"));
+        let (rank, fault) = board.take_pieces(&mut codecs).expect_err("it is too long");
+        assert_eq!((rank, &*fault), (Rank(0), "it sent a run table of 4294967295 bytes"));
+    }
 }

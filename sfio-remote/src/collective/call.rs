@@ -16,7 +16,7 @@ use super::exchange::{Buffers, Exchange, Outgoing, ReadExchange, Receiver, Sende
 use super::group::{Group, Rank};
 use super::job::{Answer, CollectiveConfig, Job, When};
 use super::message::{Announcement, Body};
-use super::payload;
+use super::payload::{Codecs, Kind, Packed};
 use super::pieces::Pieces;
 use super::report::{Report, Stage, Stopwatch, Tally};
 use super::shape::FileShape;
@@ -132,7 +132,12 @@ impl Call {
     }
 
     /// Does what can be done.
-    pub(super) fn advance(&mut self, now: Time, group: &mut dyn Group) -> Result<Next, CollectiveError> {
+    pub(super) fn advance(
+        &mut self,
+        now: Time,
+        group: &mut dyn Group,
+        codecs: &mut Codecs<'_>,
+    ) -> Result<Next, CollectiveError> {
         self.stopwatch.tick(now);
         if let Some(error) = self.board.missing(matches!(self.phase, Phase::Growing { .. })) {
             return Err(error.clone());
@@ -143,10 +148,10 @@ impl Call {
             Phase::Shared(material, pieces, domains) => Ok(self.assign(material, pieces, domains)),
             Phase::InDomains(material, pieces, domains) => Ok(self.split(material, &pieces, &domains)),
             Phase::Split(material, parts, aggregators) => {
-                Ok(self.send_tables(material, parts, &aggregators, group))
+                Ok(self.send_tables(material, parts, &aggregators, group, codecs))
             }
-            Phase::Aggregating(material, parts) => Ok(self.collect_tables(material, parts)),
-            Phase::Exchanging(exchange) => self.exchange(exchange, group),
+            Phase::Aggregating(material, parts) => self.collect_tables(material, parts, codecs),
+            Phase::Exchanging(exchange) => self.exchange(exchange, group, codecs),
             Phase::Alone { is_done: true } => Ok(self.end(group)),
             Phase::Alone { is_done } => Ok(self.wait(Phase::Alone { is_done }, Stage::File)),
             Phase::Ended => self.settle(group),
@@ -325,12 +330,14 @@ impl Call {
         parts: Vec<Pieces>,
         aggregators: &[Rank],
         group: &mut dyn Group,
+        codecs: &mut Codecs<'_>,
     ) -> Next {
         self.stopwatch.enter(Stage::Tables);
         let me = group.rank();
         for aggregator in aggregators.iter().filter(|rank| **rank != me) {
             let (lengths, tables) = parts[aggregator.index()].emit();
-            self.outgoing(group).send(*aggregator, &Body::Runs(lengths), &payload::pack(tables));
+            let Packed { format, bytes } = codecs.pack(Kind::Tables, tables);
+            self.outgoing(group).send(*aggregator, &Body::Runs { lengths, format }, &bytes);
         }
         let others = parts.iter().enumerate().filter(|(rank, part)| *rank != me.index() && part.bytes() > 0);
         self.tally.pairs = others.count() as u64;
@@ -343,12 +350,18 @@ impl Call {
         Next::Again
     }
 
-    fn collect_tables(&mut self, material: Material, parts: Vec<Pieces>) -> Next {
-        match self.board.take_pieces() {
-            None => self.wait(Phase::Aggregating(material, parts), Stage::Tables),
+    fn collect_tables(
+        &mut self,
+        material: Material,
+        parts: Vec<Pieces>,
+        codecs: &mut Codecs<'_>,
+    ) -> Result<Next, CollectiveError> {
+        let pieces = self.board.take_pieces(codecs);
+        match pieces.map_err(|(rank, fault)| CollectiveError::Broken { rank, fault })? {
+            None => Ok(self.wait(Phase::Aggregating(material, parts), Stage::Tables)),
             collected => {
                 self.begin_exchange(material, &parts, collected);
-                Next::Again
+                Ok(Next::Again)
             }
         }
     }
@@ -369,9 +382,14 @@ impl Call {
     }
 
     /// Stages 6 and 7.
-    fn exchange(&mut self, mut exchange: Exchange, group: &mut dyn Group) -> Result<Next, CollectiveError> {
+    fn exchange(
+        &mut self,
+        mut exchange: Exchange,
+        group: &mut dyn Group,
+        codecs: &mut Codecs<'_>,
+    ) -> Result<Next, CollectiveError> {
         let mut out = Outgoing { group, call: self.number, tally: &mut self.tally };
-        let turn = exchange.turn(&mut self.board, &mut out);
+        let turn = exchange.turn(&mut self.board, &mut out, codecs);
         match turn.map_err(|(rank, fault)| CollectiveError::Broken { rank, fault })? {
             Turn::Worked => {
                 self.stopwatch.enter(Stage::Exchange);

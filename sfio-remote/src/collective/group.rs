@@ -50,6 +50,12 @@ pub trait Group {
     /// the collective operations, which send data only when it was asked for. To a rank that was lost it does nothing.
     fn send(&mut self, to: Rank, message: Bytes);
 
+    /// What the network carries from this rank to others, in bit/s: what the rule of `compression` needs to know. None
+    /// if it is as fast as memory, so that nothing is compressed.
+    fn rate_bps(&self) -> Option<f64> {
+        None
+    }
+
     /// What has arrived, if anything has.
     fn poll(&mut self) -> Option<Arrival>;
 }

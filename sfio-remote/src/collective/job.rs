@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::domains::Domains;
 use super::shape::FileShape;
+use crate::compression::Compression;
 use crate::request::{ReadList, RegionsRead, WriteList};
 
 /// When data goes by way of aggregators.
@@ -33,6 +34,9 @@ pub struct CollectiveConfig {
     pub buffer_bytes: u64,
     /// Whether a round is exchanged while another one is written or read, in a second buffer. Default: yes.
     pub double_buffering: bool,
+    /// How run tables and data are packed on their way between ranks. Default: by the rule, which leaves them plain
+    /// where the group says nothing of its rate. What goes to the I/O nodes is packed as the file was opened.
+    pub compression: Compression,
     /// The most bytes that one rank may read in a call, because they are all held in memory. Default 4 GiB.
     pub read_bytes: u64,
 }
@@ -44,6 +48,7 @@ impl Default for CollectiveConfig {
             when: When::default(),
             buffer_bytes: 16 << 20,
             double_buffering: true,
+            compression: Compression::default(),
             read_bytes: 4 << 30,
         }
     }

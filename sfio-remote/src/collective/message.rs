@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::report::Tally;
 
 /// The version of the messages.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// What a message says, but for its payload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,13 +21,14 @@ pub(super) enum Body {
     Announce(Announcement),
     /// Between stages 2 and 3, where domains go to who has most of them: the sender's bytes in each range.
     Shares(Vec<u64>),
-    /// Stage 5: the sender's run tables in the receiver's domain, of these lengths; the payload has them.
-    Runs(Vec<u32>),
+    /// Stage 5: the sender's run tables in the receiver's domain, of these lengths; the payload has them, in the format
+    /// of that number.
+    Runs { lengths: Vec<u32>, format: u8 },
     /// Stage 6 of a write: the receiver is to send what it has before that offset.
     Grant { until: u64 },
-    /// Stage 6: the payload has the bytes before that offset. Of a read: without those in the ranges that are missing
-    /// in the file, each a start and an end.
-    Data { until: u64, missing: Vec<(u64, u64)> },
+    /// Stage 6: the payload has the bytes before that offset, in the format of that number. Of a read: without those in
+    /// the ranges that are missing in the file, each a start and an end.
+    Data { until: u64, missing: Vec<(u64, u64)>, format: u8 },
     /// The sender has done its part of the call. The payload is what it has to tell of it.
     Ended(Ending),
     /// The sender has extended the subfiles that it keeps.
@@ -111,10 +112,11 @@ mod tests {
             announcement,
             ending,
             prop::collection::vec(any::<u64>(), 0..9).prop_map(Body::Shares),
-            prop::collection::vec(any::<u32>(), 0..9).prop_map(Body::Runs),
+            (prop::collection::vec(any::<u32>(), 0..9), any::<u8>())
+                .prop_map(|(lengths, format)| Body::Runs { lengths, format }),
             any::<u64>().prop_map(|until| Body::Grant { until }),
-            (any::<u64>(), prop::collection::vec(any::<(u64, u64)>(), 0..4))
-                .prop_map(|(until, missing)| Body::Data { until, missing }),
+            (any::<u64>(), prop::collection::vec(any::<(u64, u64)>(), 0..4), any::<u8>())
+                .prop_map(|(until, missing, format)| Body::Data { until, missing, format }),
             (any::<u32>(), prop::option::of(".{0,9}"))
                 .prop_map(|(because_of, fault)| Body::GivenUp { because_of, fault }),
         ]
@@ -141,6 +143,6 @@ mod tests {
         let mut message = emit(1, &Body::Grant { until: 7 }, b"").to_vec();
         message[0] = 9;
         let error = parse(&message.into()).expect_err("another version").to_string();
-        assert!(error.contains("version 9") && error.contains("this rank 1"), "{error}");
+        assert!(error.contains("version 9") && error.contains("this rank 2"), "{error}");
     }
 }

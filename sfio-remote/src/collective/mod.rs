@@ -52,8 +52,10 @@ use std::collections::{BTreeSet, VecDeque};
 use bytes::Bytes;
 use fec_transport::Time;
 
+use crate::compression::{Compression, Processor};
 use call::{Call, Next};
 use message::Body;
+use payload::{Codecs, Packer};
 
 /// What a participant does next.
 #[derive(Debug)]
@@ -80,6 +82,9 @@ pub struct Participant {
     lost: BTreeSet<Rank>,
     /// Why the group is of no further use.
     broken: Option<CollectiveError>,
+    /// How payloads are packed in the call that this rank is in.
+    compression: Compression,
+    packer: Packer,
 }
 
 impl Participant {
@@ -92,6 +97,8 @@ impl Participant {
             early: VecDeque::new(),
             lost: BTreeSet::new(),
             broken: None,
+            compression: Compression::default(),
+            packer: Packer::default(),
         }
     }
 
@@ -104,6 +111,7 @@ impl Participant {
             return Err(broken.clone());
         }
         self.calls += 1;
+        self.compression = config.compression;
         let mut call = Call::new(now, self.calls, self.size, config.clone(), job);
         for rank in &self.lost {
             call.leave(*rank, CollectiveError::RankLost { rank: *rank });
@@ -117,11 +125,13 @@ impl Participant {
         Ok(())
     }
 
-    /// Hears what has come, and does one thing.
-    pub fn step(&mut self, now: Time, group: &mut dyn Group) -> Step {
+    /// Hears what has come, and does one thing. `processor` packs and unpacks what travels between ranks meanwhile.
+    pub fn step(&mut self, now: Time, group: &mut dyn Group, processor: &mut dyn Processor) -> Step {
         self.hear(group);
         let Some(call) = &mut self.call else { return Step::Wait };
-        match call.advance(now, group) {
+        self.packer.set(self.compression, group.rate_bps());
+        let mut codecs = Codecs { packer: &mut self.packer, processor };
+        match call.advance(now, group, &mut codecs) {
             Ok(Next::Again) => Step::Again,
             Ok(Next::Wait) => Step::Wait,
             Ok(Next::Work(id, work)) => Step::Work(id, work),

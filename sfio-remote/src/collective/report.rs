@@ -38,6 +38,19 @@ impl Stage {
         Stage::File,
     ];
 
+    /// What happens in it, in a few words.
+    pub fn words(self) -> &'static str {
+        [
+            "lists to run tables",
+            "who is in which call",
+            "file domains",
+            "lists split by domain",
+            "run tables to aggregators",
+            "data between ranks",
+            "writing to the file",
+        ][self as usize]
+    }
+
     /// The paper's name.
     pub fn name(self) -> &'static str {
         ["st1", "st2", "st3", "st4", "st5", "st6", "st7"][self as usize]

@@ -24,7 +24,6 @@ pub use codec::{Codec, CodecNameError, Coder, Format, Level, UnpackError};
 pub(crate) use compressor::{Compressor, Held, Next};
 pub use frame::{FrameError, FrameHeader, FramePart, FrameReader, MAX_FRAME_BYTES, Packing};
 pub(crate) use framer::{Framer, ReadyFrame};
-#[cfg(feature = "replication")]
 pub(crate) use job::attempt;
 pub use job::{CodecJob, CodecResult, Processor, Trial};
 pub(crate) use job::{CodecOutcome, CodecWork, JobQueue, JobTicket, Side};

@@ -14,6 +14,10 @@
 //!
 //! These calls must not be made from asynchronous tasks: they would panic there.
 
+mod collective;
+
+pub use collective::{CollectiveFile, Group};
+
 use std::sync::Arc;
 
 use bytes::Bytes;

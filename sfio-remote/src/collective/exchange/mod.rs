@@ -9,12 +9,12 @@ pub(super) use write::{Sender, WriteExchange};
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use fec_transport::overlay::MemberId;
 
 use super::board::Board;
 use super::group::{Group, Rank};
 use super::message::{self, Body};
+use super::payload::{Codecs, Packed};
 use super::pieces::{Pieces, Walk};
 use super::report::Tally;
 use super::work::{FileWork, WorkId};
@@ -106,10 +106,15 @@ pub(super) enum Exchange {
 
 impl Exchange {
     /// Does one thing, if there is something to do.
-    pub(super) fn turn(&mut self, board: &mut Board, out: &mut Outgoing<'_>) -> Result<Turn, Fault> {
+    pub(super) fn turn(
+        &mut self,
+        board: &mut Board,
+        out: &mut Outgoing<'_>,
+        codecs: &mut Codecs<'_>,
+    ) -> Result<Turn, Fault> {
         match self {
-            Exchange::Write(write) => write.turn(board, out),
-            Exchange::Read(read) => read.turn(board, out),
+            Exchange::Write(write) => write.turn(board, out, codecs),
+            Exchange::Read(read) => read.turn(board, out, codecs),
         }
     }
 
@@ -147,5 +152,5 @@ fn is_counted(out: &Outgoing<'_>, to: Rank) -> bool {
 pub(super) struct Data {
     pub(super) until: u64,
     pub(super) missing: Vec<(u64, u64)>,
-    pub(super) packed: Bytes,
+    pub(super) packed: Packed,
 }

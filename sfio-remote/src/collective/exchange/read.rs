@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::super::board::Board;
 use super::super::group::Rank;
 use super::super::message::Body;
-use super::super::payload;
+use super::super::payload::{Codecs, Kind, Packed};
 use super::super::pieces::Pieces;
 use super::rounds::{Planner, Round};
 use super::write::pieces_of;
@@ -67,13 +67,13 @@ impl Receiver {
     }
 
     /// Takes what an aggregator has read of its domain, up to an offset.
-    fn take(&mut self, aggregator: Rank, data: Data) -> Result<(), String> {
+    fn take(&mut self, aggregator: Rank, data: Data, codecs: &mut Codecs<'_>) -> Result<(), String> {
         let Receiver { buffer, access, shares, missing } = self;
         let (Some(access), Some(walk)) = (access, shares.walk(aggregator)) else {
             return Err("it sent data that nobody wanted".to_owned());
         };
         let expected = walk.clone().skip(data.until);
-        let bytes = payload::unpack(data.packed, expected)?;
+        let bytes = codecs.unpack(data.packed, expected)?;
         let mut rest = &bytes[..];
         while let Some(piece) = walk.cut(data.until) {
             let (of_piece, behind) = rest.split_at(piece.length() as usize);
@@ -121,9 +121,14 @@ impl ReadExchange {
         ReadExchange { receiver, distributor }
     }
 
-    pub(super) fn turn(&mut self, board: &mut Board, out: &mut Outgoing<'_>) -> Result<Turn, Fault> {
+    pub(super) fn turn(
+        &mut self,
+        board: &mut Board,
+        out: &mut Outgoing<'_>,
+        codecs: &mut Codecs<'_>,
+    ) -> Result<Turn, Fault> {
         if let Some((from, data)) = board.next_data() {
-            self.receiver.take(from, data).map_err(|fault| (from, fault))?;
+            self.receiver.take(from, data, codecs).map_err(|fault| (from, fault))?;
             return Ok(Turn::Worked);
         }
         let Some(distributor) = &mut self.distributor else { return Ok(Turn::Waits) };
@@ -131,12 +136,18 @@ impl ReadExchange {
             return Ok(Turn::Work(work, FileWork::Read(list)));
         }
         let Some((round, read)) = distributor.next_done() else { return Ok(Turn::Waits) };
-        self.hand_out(&round, &read, out).map_err(|fault| (out.me(), fault))?;
+        self.hand_out(&round, &read, out, codecs).map_err(|fault| (out.me(), fault))?;
         Ok(Turn::Worked)
     }
 
     /// Sends each rank what it wants of a round.
-    fn hand_out(&mut self, round: &Round, read: &RegionsRead, out: &mut Outgoing<'_>) -> Result<(), String> {
+    fn hand_out(
+        &mut self,
+        round: &Round,
+        read: &RegionsRead,
+        out: &mut Outgoing<'_>,
+        codecs: &mut Codecs<'_>,
+    ) -> Result<(), String> {
         let (memory, missing) = union_of(round, read);
         let until = round.until();
         for to in Rank::all(round.shares().len()).filter(|rank| round.shares()[rank.index()] > 0) {
@@ -148,9 +159,11 @@ impl ReadExchange {
             let (bytes, missing) = (Bytes::from(bytes), missing.clone());
             if is_counted(out, to) {
                 out.tally.exchanged += bytes.len() as u64;
-                out.send(to, &Body::Data { until, missing }, &payload::pack(bytes));
+                let Packed { format, bytes } = codecs.pack(Kind::Data, bytes);
+                out.send(to, &Body::Data { until, missing, format }, &bytes);
             } else {
-                self.receiver.take(to, Data { until, missing, packed: bytes })?;
+                let data = Data { until, missing, packed: Packed::plain(bytes) };
+                self.receiver.take(to, data, codecs)?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use super::super::board::Board;
 use super::super::group::Rank;
 use super::super::message::Body;
-use super::super::payload;
+use super::super::payload::{Codecs, Kind, Packed};
 use super::super::pieces::{Pieces, PiecesBuilder};
 use super::rounds::{Planner, Round};
 use super::{Buffers, Data, Fault, FileWork, Outgoing, Shares, Turn, WorkId, is_counted, whole_file};
@@ -123,14 +123,19 @@ impl WriteExchange {
         WriteExchange { sender, collector }
     }
 
-    pub(super) fn turn(&mut self, board: &mut Board, out: &mut Outgoing<'_>) -> Result<Turn, Fault> {
+    pub(super) fn turn(
+        &mut self,
+        board: &mut Board,
+        out: &mut Outgoing<'_>,
+        codecs: &mut Codecs<'_>,
+    ) -> Result<Turn, Fault> {
         if let Some((aggregator, until)) = board.next_grant() {
-            self.answer(aggregator, until, out)?;
+            self.answer(aggregator, until, out, codecs)?;
             return Ok(Turn::Worked);
         }
         let Some(collector) = &mut self.collector else { return Ok(Turn::Waits) };
         if let Some((from, data)) = board.next_data() {
-            collector.take(from, data).map_err(|fault| (from, fault))?;
+            collector.take(from, data, codecs).map_err(|fault| (from, fault))?;
             return Ok(Turn::Worked);
         }
         if let Some((until, owners)) = collector.grant() {
@@ -152,16 +157,22 @@ impl WriteExchange {
     }
 
     /// Sends an aggregator what it has asked for.
-    fn answer(&mut self, aggregator: Rank, until: u64, out: &mut Outgoing<'_>) -> Result<(), Fault> {
+    fn answer(
+        &mut self,
+        aggregator: Rank,
+        until: u64,
+        out: &mut Outgoing<'_>,
+        codecs: &mut Codecs<'_>,
+    ) -> Result<(), Fault> {
         let bytes = Bytes::from(self.sender.take(aggregator, until));
         if is_counted(out, aggregator) {
             out.tally.exchanged += bytes.len() as u64;
-            let body = Body::Data { until, missing: Vec::new() };
-            out.send(aggregator, &body, &payload::pack(bytes));
+            let Packed { format, bytes } = codecs.pack(Kind::Data, bytes);
+            out.send(aggregator, &Body::Data { until, missing: Vec::new(), format }, &bytes);
             return Ok(());
         }
-        let data = Data { until, missing: Vec::new(), packed: bytes };
-        let taken = self.collector.as_mut().map(|collector| collector.take(aggregator, data));
+        let data = Data { until, missing: Vec::new(), packed: Packed::plain(bytes) };
+        let taken = self.collector.as_mut().map(|collector| collector.take(aggregator, data, codecs));
         taken.unwrap_or(Ok(())).map_err(|fault| (aggregator, fault))
     }
 
@@ -205,14 +216,14 @@ impl Collector {
         Some((until, owners))
     }
 
-    fn take(&mut self, from: Rank, data: Data) -> Result<(), String> {
+    fn take(&mut self, from: Rank, data: Data, codecs: &mut Codecs<'_>) -> Result<(), String> {
         let is_awaited = |filling: &&mut Filling| {
             filling.round.until() == data.until && filling.arrived[from.index()].is_none()
         };
         let filling = self.filling.iter_mut().find(is_awaited);
         let filling =
             filling.ok_or_else(|| format!("it sent data up to {}, which nobody asked for", data.until))?;
-        let bytes = payload::unpack(data.packed, filling.round.shares()[from.index()])?;
+        let bytes = codecs.unpack(data.packed, filling.round.shares()[from.index()])?;
         filling.arrived[from.index()] = Some(bytes);
         filling.awaited -= 1;
         Ok(())

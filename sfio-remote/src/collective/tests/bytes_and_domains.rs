@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::super::*;
 use super::seeds;
 use super::world::{File, Outcome, Pace, World, written};
+use crate::compression::{Codec, Compression, Level};
 use crate::distribution::{Distribution, StripeUnit, Structure};
 use crate::request::{FileView, Pattern, ReadList, WriteList};
 use crate::sim::Dice;
@@ -37,6 +38,12 @@ impl Case {
             when: dice.pick(&[When::Always, When::Always, When::Interleaved, When::Never]),
             buffer_bytes: [1 + dice.below(40) as u64, 1 + dice.below(9_000) as u64, 16 << 20][dice.below(3)],
             double_buffering: dice.one_in(2),
+            compression: dice.pick(&[
+                Compression::Auto,
+                Compression::Never,
+                Compression::Always(Codec::Lz4),
+                Compression::Always(Codec::Zstd(Level::DEFAULT)),
+            ]),
             ..CollectiveConfig::default()
         };
         let (subfiles, io_nodes) = (1 + dice.below(6), 1 + dice.below(4));

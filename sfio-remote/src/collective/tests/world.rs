@@ -8,6 +8,7 @@ use fec_transport::Time;
 
 use super::super::exchange::whole_file;
 use super::super::*;
+use crate::compression::Coder;
 use crate::distribution::{Distribution, SubfileIndex};
 use crate::request::{Cursor, ReadBuffer, ReadList, RegionsRead, Staging, WriteList, gather};
 use crate::sim::Dice;
@@ -227,7 +228,7 @@ impl World {
         let now = Time::from_epoch(Duration::from_micros(self.now));
         loop {
             let Node { participant, port, .. } = &mut self.nodes[rank.index()];
-            let step = participant.step(now, port);
+            let step = participant.step(now, port, &mut Coder::default());
             self.send(rank);
             match step {
                 Step::Again => {}

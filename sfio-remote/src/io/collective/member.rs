@@ -12,12 +12,15 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use crate::client::Durability;
 use crate::collective::{
     Answer, CollectiveConfig, CollectiveError, FileWork, Group, Job, Participant, Rank, Report, Step,
     WorkDone,
 };
 use crate::io::SfioClient;
+use crate::io::codecs::Worker;
 use crate::io_node::{ERROR_COUNTERS_BYTES, ErrorCounters};
+use crate::name::FileName;
 use crate::store::SystemCall;
 
 /// A [`Group`] that can be waited for. When it is dropped, the other ranks are told that this one is lost.
@@ -54,13 +57,20 @@ struct Seat {
     /// None while a call is under way, and for good if that was dropped before its end.
     link: Option<Box<dyn Link>>,
     began: Instant,
+    /// Packs and unpacks what travels between ranks.
+    worker: Worker,
 }
 
 impl GroupMember {
     /// The rank that is at this end of a link.
     pub fn new(link: Box<dyn Link>) -> GroupMember {
         let (rank, size) = (link.rank(), link.size());
-        let seat = Seat { participant: Participant::new(size), link: Some(link), began: Instant::now() };
+        let seat = Seat {
+            participant: Participant::new(size),
+            link: Some(link),
+            began: Instant::now(),
+            worker: Worker::new(),
+        };
         GroupMember { rank, size, seat: Arc::new(Mutex::new(seat)) }
     }
 
@@ -114,6 +124,21 @@ impl GroupMember {
             sums.iter_mut().zip(counters.iter()).for_each(|(sum, (_, count))| *sum += count);
         }
         Ok(sums)
+    }
+
+    /// Removes those subfiles of a file that there are; one rank asks for it.
+    ///
+    /// # Errors
+    /// On all ranks: if there is no such file, an I/O node fails, a rank was lost, or is in another call.
+    pub async fn remove(&self, client: &SfioClient, name: &FileName, durability: Durability) -> Result<()> {
+        let (is_first, client, removed) = (self.rank == Rank(0), client.clone(), name.clone());
+        let part = async move {
+            if is_first {
+                client.remove(&removed, durability).await.map_err(|error| error.to_string())?;
+            }
+            Ok(Bytes::new())
+        };
+        self.perform(format!("remove {name}"), part).await.map(drop)
     }
 
     /// A call that moves no data: each rank does its part, and all are told what came of each.
@@ -172,7 +197,7 @@ impl Seat {
         let mut under_way = JoinSet::new();
         loop {
             let now = self.now();
-            match self.participant.step(now, link) {
+            match self.participant.step(now, link, &mut self.worker.processor()) {
                 Step::Again => {}
                 Step::Work(id, what) => {
                     let done = work(what);

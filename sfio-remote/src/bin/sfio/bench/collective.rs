@@ -1,6 +1,7 @@
 //! `sfio bench --writers`: the ranks of a parallel program write one file, together or each by itself.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use sfio_remote::name::FileName;
 use sfio_remote::request::{ReadList, WriteList};
 use tokio::task::JoinSet;
 
-use super::{BYTES, refuse_existing, settle, told};
+use super::{BYTES, refuse_existing, settle, stages, told};
 use crate::client::Session;
 use crate::exit::{Exit, Failure, OrFail as _};
 
@@ -178,8 +179,11 @@ struct Entry {
 }
 
 pub(super) async fn run(session: &Session, options: &super::Options, name: &FileName) -> Result<(), Failure> {
-    refuse_existing(session, name).await?;
     let writers = &options.writers;
+    if !options.plot.is_empty() && !writers.collective.contains(&How::TwoPhase) {
+        return Err(Failure::new(Exit::Usage, "--plot draws the stages of --collective two-phase"));
+    }
+    refuse_existing(session, name).await?;
     let ranks = u64::from(writers.count().unwrap_or(1));
     let size = options.size.map_or(BYTES, StripeUnit::bytes);
     let places = writers.pattern.places(ranks, writers.record.bytes(), size);
@@ -206,10 +210,21 @@ pub(super) async fn run(session: &Session, options: &super::Options, name: &File
     }
     let entries: Vec<Entry> =
         writers.collective.iter().zip(&rows).map(|(how, row)| row.entry(*how, bytes)).collect();
+    draw(&entries, ranks, &options.plot)?;
     match options.json {
         true => output::line(serde_json::to_string_pretty(&entries).unwrap_or_default()),
         false => output::print(table(&entries).folded(output::columns(None))),
     }
+}
+
+/// Draws the stages of what was written by way of aggregators.
+fn draw(entries: &[Entry], ranks: u64, pictures: &[PathBuf]) -> Result<(), Failure> {
+    let by_aggregators = entries.iter().filter(|entry| entry.rounds > 0);
+    let write = |entry: &Entry| {
+        (format!("{}, {ranks} ranks, {:.3} s", entry.collective, entry.write_s), entry.stages_s)
+    };
+    let writes: Vec<stages::Write> = by_aggregators.map(write).collect();
+    pictures.iter().try_for_each(|path| program::chart::draw(&stages::chart(&writes), path))
 }
 
 /// What a rank writes: bytes that say whose they are, or zeros.

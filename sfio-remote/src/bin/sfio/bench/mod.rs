@@ -6,6 +6,7 @@ mod local;
 mod pattern;
 mod plot;
 mod report;
+mod stages;
 mod virtual_time;
 
 use std::collections::VecDeque;
@@ -135,7 +136,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR")]
     local: Option<PathBuf>,
 
-    /// Draw the rates over the sizes, as .svg or .png
+    /// Draw the rates over the sizes, with --collective two-phase the stages, as .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Vec<PathBuf>,
 
