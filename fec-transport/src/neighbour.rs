@@ -6,7 +6,7 @@
 //! address that a greeting came from, but one challenge for each greeting, before the dialler has answered one on the
 //! control plane: a greeting's source address may be anybody's.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use crate::crypto::hop_tag::{self, HopKey};
@@ -28,6 +28,10 @@ const MAX_MESSAGES: usize = 4_096;
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     processes: BTreeMap<Adjacency, Process>,
+    /// When each of them is to be greeted: asked with every packet, and there may be thousands.
+    greetings: BTreeSet<(Time, Adjacency)>,
+    /// Since when those that are down have been so.
+    down: BTreeSet<(Time, Adjacency)>,
     /// Control messages that wait for their connections.
     messages: VecDeque<(Adjacency, Vec<u8>)>,
     /// Control messages that came and were malformed.
@@ -86,6 +90,21 @@ pub struct NeighbourStatus {
     pub since: Time,
 }
 
+impl Process {
+    /// When it is to be greeted, if it is.
+    fn greeting_due(&self) -> Option<Time> {
+        self.greeting.as_ref().map(|greeting| greeting.due)
+    }
+
+    /// Since when its control connection is down, if it is.
+    fn down_since(&self) -> Option<Time> {
+        match self.state {
+            Connection::Up { .. } => None,
+            Connection::Down { since } => Some(since),
+        }
+    }
+}
+
 impl Neighbours {
     pub(crate) fn statuses(&self) -> impl Iterator<Item = NeighbourStatus> + '_ {
         self.processes.iter().map(|(Adjacency { peer, link }, process)| {
@@ -106,31 +125,27 @@ impl Neighbours {
             self.of_member(member).filter(|other| listens && other.peer != adjacency.peer).collect();
         let older = self.remove(older);
         let state = Connection::Up { since: now };
-        let process =
-            self.processes.entry(adjacency).or_insert(Process { state, greets_with: None, greeting: None });
-        process.state = state;
+        self.processes.entry(adjacency).or_insert(Process { state, greets_with: None, greeting: None });
+        self.change(adjacency, |process| process.state = state);
         older
     }
 
     /// A control connection broke.
     pub(crate) fn down(&mut self, now: Time, neighbour: Adjacency) {
-        if let Some(process) = self.processes.get_mut(&neighbour) {
+        let greeting = self.change(neighbour, |process| {
             process.state = Connection::Down { since: now };
-            if let Some(greeting) = process.greeting.take() {
-                self.greeted_with.remove(&greeting.label);
-            }
+            process.greeting.take()
+        });
+        if let Some(greeting) = greeting.flatten() {
+            self.greeted_with.remove(&greeting.label);
         }
     }
 
     /// Forgets the processes that have been down for `patience`; gives them.
     pub(crate) fn forget(&mut self, now: Time, patience: Duration) -> Vec<Gone> {
-        let is_over = |process: &Process| matches!(process.state, Connection::Down { since } if now.since(since) >= patience);
-        let gone = self
-            .processes
-            .iter()
-            .filter(|(_, process)| is_over(process))
-            .map(|(neighbour, _)| *neighbour)
-            .collect();
+        let is_over = |since: Time| now.since(since) >= patience;
+        let gone = self.down.iter().take_while(|(since, _)| is_over(*since));
+        let gone = gone.map(|(_, neighbour)| *neighbour).collect();
         self.remove(gone)
     }
 
@@ -144,11 +159,30 @@ impl Neighbours {
         let gone = |neighbour: Adjacency| {
             let process = self.processes.remove(&neighbour)?;
             if let Some(greeting) = &process.greeting {
+                self.greetings.remove(&(greeting.due, neighbour));
                 self.greeted_with.remove(&greeting.label);
+            }
+            if let Some(since) = process.down_since() {
+                self.down.remove(&(since, neighbour));
             }
             Some(Gone { neighbour, label: process.greets_with })
         };
         neighbours.into_iter().filter_map(gone).collect()
+    }
+
+    /// Changes a process, if it is known, and keeps its timers.
+    fn change<T>(&mut self, neighbour: Adjacency, change: impl FnOnce(&mut Process) -> T) -> Option<T> {
+        let process = self.processes.get_mut(&neighbour)?;
+        if let Some(due) = process.greeting_due() {
+            self.greetings.remove(&(due, neighbour));
+        }
+        if let Some(since) = process.down_since() {
+            self.down.remove(&(since, neighbour));
+        }
+        let result = change(process);
+        self.greetings.extend(process.greeting_due().map(|due| (due, neighbour)));
+        self.down.extend(process.down_since().map(|since| (since, neighbour)));
+        Some(result)
     }
 
     pub(crate) fn is_up(&self, neighbour: Adjacency) -> bool {
@@ -210,10 +244,10 @@ impl Neighbours {
 
     /// The acceptor told us with what to greet it.
     pub(crate) fn on_greeting_key(&mut self, now: Time, neighbour: Adjacency, key: &GreetingKey) {
-        if let Some(process) = self.processes.get_mut(&neighbour) {
-            let (label, key) = (key.label, HopKey::new(key.hop_key));
-            let greeting = Greeting { label, key, number: 0, due: now, confirmed: false, answered: None };
-            if let Some(old) = process.greeting.replace(greeting) {
+        let (label, key) = (key.label, HopKey::new(key.hop_key));
+        let greeting = Greeting { label, key, number: 0, due: now, confirmed: false, answered: None };
+        if let Some(old) = self.change(neighbour, |process| process.greeting.replace(greeting)) {
+            if let Some(old) = old {
                 self.greeted_with.remove(&old.label);
             }
             self.greeted_with.insert(label, neighbour);
@@ -255,35 +289,33 @@ impl Neighbours {
 
     /// The acceptor knows where we are. Gives whether that is news.
     pub(crate) fn on_greeted(&mut self, now: Time, neighbour: Adjacency) -> bool {
-        let process = self.processes.get_mut(&neighbour);
-        let Some(greeting) = process.and_then(|process| process.greeting.as_mut()) else { return false };
-        greeting.due = now + GREETING_RENEWAL;
-        !std::mem::replace(&mut greeting.confirmed, true)
+        let is_news = self.change(neighbour, |process| {
+            let greeting = process.greeting.as_mut()?;
+            greeting.due = now + GREETING_RENEWAL;
+            Some(!std::mem::replace(&mut greeting.confirmed, true))
+        });
+        is_news.flatten().unwrap_or(false)
     }
 
     /// Writes the next greeting into `out`, which is empty, and tells to whom it goes.
     pub(crate) fn poll_greeting(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Adjacency> {
-        for (neighbour, process) in &mut self.processes {
-            let Some(greeting) = process.greeting.as_mut().filter(|greeting| greeting.due <= now) else {
-                continue;
-            };
+        let (_, neighbour) = self.greetings.first().copied().filter(|(due, _)| *due <= now)?;
+        self.change(neighbour, |process| {
+            let greeting = process.greeting.as_mut()?;
             let (number, label) = (greeting.number, greeting.label);
             HopHeader { packet_type: PacketType::Greeting, epoch: 0, number, label }.emit(out);
             hop_tag::sign(out, &greeting.key);
             greeting.number += 1;
             greeting.due = now + if greeting.confirmed { GREETING_RENEWAL } else { GREETING_RETRY };
-            return Some(*neighbour);
-        }
-        None
+            Some(neighbour)
+        })?
     }
 
     /// When to poll for a greeting, or to [`forget`](Self::forget).
     pub(crate) fn next_timeout(&self, patience: Duration) -> Option<Time> {
-        let timers = self.processes.values().map(|process| match process.state {
-            Connection::Up { .. } => process.greeting.as_ref().map(|greeting| greeting.due),
-            Connection::Down { since } => Some(since + patience),
-        });
-        timers.flatten().min()
+        let greeting = self.greetings.first().map(|(due, _)| *due);
+        let forgotten = self.down.first().map(|(since, _)| *since + patience);
+        greeting.into_iter().chain(forgotten).min()
     }
 
     fn of_member(&self, member: MemberId) -> impl Iterator<Item = Adjacency> + '_ {

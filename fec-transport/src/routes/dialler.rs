@@ -11,7 +11,9 @@
 //! The first circuit of a session carries the handshake. While a session is being opened its routes are tried one after
 //! the other, each of them beside those that were not answered [in time](super::opening); the others join afterwards.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +37,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The routes of all sessions that this node opens.
 #[derive(Debug, Default)]
 pub(crate) struct Dialler {
-    outgoing: BTreeMap<SessionId, Outgoing>,
+    outgoing: OutgoingSessions,
     by_circuit: BTreeMap<CircuitId, (SessionId, RouteId)>,
     /// What is to become of circuits that were replaced or given up, and when.
     scheduled: Vec<(Time, Action)>,
@@ -43,6 +45,15 @@ pub(crate) struct Dialler {
     wanted_plans: VecDeque<PlanJob>,
     /// How many plans were asked for so far.
     asked_plans: u64,
+}
+
+/// The sessions that this node opens. The node asks with every packet when the first of them wants something done, so
+/// the answer is kept until somebody may have changed one.
+#[derive(Debug, Default)]
+struct OutgoingSessions {
+    by_id: BTreeMap<SessionId, Outgoing>,
+    /// None if it is to be found anew.
+    next: Cell<Option<Option<Time>>>,
 }
 
 /// Names a route of one session.
@@ -229,6 +240,7 @@ impl Dialler {
         if let Some(place) = self.scheduled.iter().position(|(at, _)| *at <= now) {
             return Some(self.scheduled.swap_remove(place).1);
         }
+        self.outgoing.next_timeout().filter(|at| *at <= now)?;
         self.outgoing.iter_mut().find_map(|(session, outgoing)| outgoing.next_action(now, *session))
     }
 
@@ -239,7 +251,7 @@ impl Dialler {
 
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let scheduled = self.scheduled.iter().map(|(at, _)| *at);
-        scheduled.chain(self.outgoing.values().filter_map(Outgoing::next_timeout)).min()
+        scheduled.chain(self.outgoing.next_timeout()).min()
     }
 
     /// The set-up of an attempt was sent.
@@ -446,6 +458,31 @@ impl Dialler {
     pub(crate) fn shares(&self, session: SessionId) -> impl Iterator<Item = (PathId, f64)> + '_ {
         let routes = self.outgoing.get(&session).into_iter().flat_map(|outgoing| outgoing.routes.values());
         routes.filter_map(|route| Some((route.path()?, route.share())))
+    }
+}
+
+impl OutgoingSessions {
+    /// When the first of them wants something done.
+    fn next_timeout(&self) -> Option<Time> {
+        let ask = || self.by_id.values().filter_map(Outgoing::next_timeout).min();
+        let next = self.next.get().unwrap_or_else(ask);
+        self.next.set(Some(next));
+        next
+    }
+}
+
+impl Deref for OutgoingSessions {
+    type Target = BTreeMap<SessionId, Outgoing>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.by_id
+    }
+}
+
+impl DerefMut for OutgoingSessions {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.next.set(None);
+        &mut self.by_id
     }
 }
 

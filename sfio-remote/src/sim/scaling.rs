@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::machine::{compute, io};
-use super::{Cluster, ClusterConfig, Dice, DiskModel, DiskPace, Machine, ProcessorModel, Ranks, Traffic};
+use super::{Cluster, ClusterConfig, Dice, DiskModel, DiskPace, Machine, ProcessorModel, Traffic};
 use crate::client::operations::{Close, Open, Write};
-use crate::client::{Durability, FileId, OpenMode, OperationError};
+use crate::client::{Durability, FileId, OpenMode, OperationError, Receipt};
 use crate::compression::Compression;
 use crate::distribution::StripeUnit;
 use crate::name::FileName;
@@ -40,6 +40,10 @@ pub struct Job {
 pub struct Measured {
     /// Payload of all compute processes over the time until the last one had written, in bytes per second.
     pub bytes_per_second: f64,
+    /// The same until the first one had written, in bytes per second: what had reached I/O processes by then, as the
+    /// compute processes knew. A job of gigabytes is like that nearly to its end; a short one ends with a few streams
+    /// that the others have left behind, on ports that stand idle.
+    pub together_bytes_per_second: f64,
     /// What the network carries at most, in bytes per second: see [`Machine::limit`].
     pub limit: f64,
 }
@@ -93,30 +97,48 @@ impl Scaling {
         let known = self.met.len();
         self.met.extend(flows);
         if self.met.len() > known && job.warm_up_bytes > 0 {
-            self.write(job, &ranks, &files, job.warm_up_bytes)?;
+            self.write(job, &names, &files, job.warm_up_bytes)?;
         }
-        let took = self.write(job, &ranks, &files, job.bytes)?;
+        let (took, together_bytes_per_second) = self.write(job, &names, &files, job.bytes)?;
         ranks.all(&mut self.cluster, LIMIT, |rank| Close { file: files[rank] })?;
-        Ok(Measured { bytes_per_second: (job.bytes * clients as u64) as f64 / took.as_secs_f64(), limit })
+        let bytes_per_second = (job.bytes * clients as u64) as f64 / took.as_secs_f64();
+        Ok(Measured { bytes_per_second, together_bytes_per_second, limit })
     }
 
-    /// Every compute process writes its part; gives how long that takes.
+    /// Every compute process writes its part; gives how long that takes, and how fast all were until the first one had
+    /// written.
     fn write(
         &mut self,
         job: &Job,
-        ranks: &Ranks,
+        names: &[String],
         files: &[FileId],
         bytes: u64,
-    ) -> Result<Duration, OperationError> {
-        let began = self.cluster.world().now();
+    ) -> Result<(Duration, f64), OperationError> {
+        let (began, before) = (self.cluster.world().now(), self.acknowledged(names));
         let data = Bytes::from(vec![0x5a; bytes as usize]);
         let start = |rank: usize| if job.traffic == Traffic::Pairs { 0 } else { rank as u64 * bytes };
-        ranks.all(&mut self.cluster, LIMIT, |rank| Write {
-            file: files[rank],
-            list: WriteList::new([(start(rank), data.clone())]).expect("far below the limit"),
-            durable: false,
-        })?;
-        Ok(self.cluster.world().now().since(began))
+        let begin = |(rank, name): (usize, &String)| {
+            let list = WriteList::new([(start(rank), data.clone())]).expect("far below the limit");
+            self.cluster.start(name, Write { file: files[rank], list, durable: false })
+        };
+        let receipts: Vec<Receipt<()>> = names.iter().enumerate().map(begin).collect();
+        assert!(self.cluster.run_to_next(LIMIT), "nothing is written within {LIMIT:?}");
+        let together = self.cluster.world().now().since(began).as_secs_f64();
+        let arrived = self.acknowledged(names) - before;
+        assert!(self.cluster.run_until_done(LIMIT), "not all is written within {LIMIT:?}");
+        receipts.iter().try_for_each(|receipt| receipt.take().expect("all have ended"))?;
+        Ok((self.cluster.world().now().since(began), arrived as f64 / together))
+    }
+
+    /// Bytes of streams that have reached I/O processes, as the compute processes know.
+    fn acknowledged(&self, names: &[String]) -> u64 {
+        let world = self.cluster.world();
+        let of = |name: &String| {
+            let node = world.node(world.member(name));
+            let statuses = node.sessions().filter_map(|session| node.session_status(session));
+            statuses.map(|status| status.acknowledged.bytes).sum::<u64>()
+        };
+        names.iter().map(of).sum()
     }
 
     /// The virtual time, since the machine was started.

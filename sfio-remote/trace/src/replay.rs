@@ -5,7 +5,10 @@
 //!
 //! A trace does not tell why a process asks when it does. The rule here is that a call waits for those of its process
 //! that had ended before it began, and for no other: so a process that had several calls under way has them again, and
-//! one that asked for one thing after the other does so again. What processes wait for of one another is not known.
+//! one that asked for one thing after the other does so again. What processes wait for of one another is not known,
+//! unless they are made to ask [together](Work::together).
+
+mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
 

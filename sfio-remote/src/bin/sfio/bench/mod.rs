@@ -119,7 +119,7 @@ pub(crate) struct Options {
     stripe_units: Vec<StripeUnit>,
 
     /// Bytes to write and read with each pattern and stripe unit, by default 64MiB; small regions and fragments have
-    /// fewer. With --virtual bytes that each compute process writes, by default 5000000
+    /// fewer. With --virtual bytes that each compute process writes, by default 20000000
     #[arg(long)]
     size: Option<StripeUnit>,
 

@@ -21,8 +21,12 @@ use sfio_trace::record::{
 /// The trace of every command and member of `sfio` goes to the file that this environment variable names.
 pub(crate) const VARIABLE: &str = "SFIO_TRACE";
 
-/// Records that wait for the thread that writes; then callers wait, too, so that none is lost.
-const WAITING: usize = 1 << 16;
+/// Batches of records that wait for the thread that writes; then callers wait, too, so that none is lost.
+const WAITING: usize = 1 << 10;
+
+/// Records that are handed over at once at most. A list may have a million regions, and to wake a thread for each of them
+/// costs more than to write it down.
+const BATCH: usize = 1 << 8;
 
 /// What a crash takes away is at most what came in so long.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
@@ -37,7 +41,7 @@ const ZSTD_LEVEL: i32 = 3;
 pub(crate) struct Recorder {
     application: ApplicationId,
     /// None once it ends.
-    records: Option<SyncSender<Record>>,
+    records: Option<SyncSender<Vec<Record>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -53,15 +57,15 @@ impl Recorder {
         let sink = Sink::create(&path)?;
         let (records, waiting) = sync_channel(WAITING);
         let application = ApplicationId(process.into());
-        let _ = records.send(header(now(), "sfio", &format!("member {member}")));
-        let _ = records.send(Record::ApplicationLoad(ApplicationLoad {
+        let load = Record::ApplicationLoad(ApplicationLoad {
             at: now(),
             application,
             executable: std::env::args().next().unwrap_or_default(),
             user: 0,
             clients: 1,
             client_list: vec![CLIENT],
-        }));
+        });
+        let _ = records.send(vec![header(now(), "sfio", &format!("member {member}")), load]);
         let write = move || {
             if let Err(error) = write(sink, &waiting) {
                 output::note(format_args!(
@@ -75,8 +79,18 @@ impl Recorder {
     }
 
     fn push(&self, record: Record) {
-        // The thread ends before the recorder only if the file cannot be written, and has said so.
-        let _ = self.records.as_ref().map(|records| records.send(record));
+        self.push_all(std::iter::once(record));
+    }
+
+    fn push_all(&self, mut records: impl Iterator<Item = Record>) {
+        loop {
+            let batch: Vec<Record> = records.by_ref().take(BATCH).collect();
+            if batch.is_empty() {
+                return;
+            }
+            // The thread ends before the recorder only if the file cannot be written, and has said so.
+            let _ = self.records.as_ref().map(|waiting| waiting.send(batch));
+        }
     }
 }
 
@@ -108,9 +122,10 @@ impl Observer for Recorder {
 
     fn transferred(&self, transfer: &Transfer<'_>) {
         let (end, file) = (now(), file_id(&transfer.name.to_string()));
-        for region in transfer.regions {
-            self.push(Record::Request(Request {
-                start: end.saturating_sub(micros(transfer.took)),
+        let start = end.saturating_sub(micros(transfer.took));
+        self.push_all(transfer.regions.iter().map(|region| {
+            Record::Request(Request {
+                start,
                 end,
                 application: self.application,
                 client: Some(CLIENT),
@@ -121,15 +136,16 @@ impl Observer for Recorder {
                 spread: None,
                 offset: region.offset(),
                 bytes: region.length(),
-            }));
-        }
+            })
+        }));
     }
 
     fn at_disk(&self, access: &DiskAccess<'_>) {
         let (end, file) = (now(), file_id(access.path.as_str()));
-        for extent in access.extents {
-            self.push(Record::Physical(Physical {
-                start: end.saturating_sub(micros(access.took)),
+        let start = end.saturating_sub(micros(access.took));
+        self.push_all(access.extents.iter().map(|extent| {
+            Record::Physical(Physical {
+                start,
                 end,
                 application: self.application,
                 file,
@@ -137,8 +153,8 @@ impl Observer for Recorder {
                 clients: 1,
                 offset: extent.offset(),
                 bytes: extent.length(),
-            }));
-        }
+            })
+        }));
     }
 }
 
@@ -187,10 +203,11 @@ impl Sink {
         }
     }
 
-    fn write(&mut self, record: &Record) -> io::Result<()> {
+    fn write(&mut self, records: &[Record]) -> io::Result<()> {
+        let lines: String = records.iter().map(line).collect();
         match self {
-            Sink::Plain(file) => file.write_all(line(record).as_bytes()),
-            Sink::Compressed(encoder) => encoder.write_all(line(record).as_bytes()),
+            Sink::Plain(file) => file.write_all(lines.as_bytes()),
+            Sink::Compressed(encoder) => encoder.write_all(lines.as_bytes()),
         }
     }
 
@@ -210,12 +227,12 @@ impl Sink {
 }
 
 /// Writes what comes in until nobody sends any more; what came in is flushed when nothing more comes for a while.
-fn write(mut sink: Sink, records: &Receiver<Record>) -> io::Result<()> {
+fn write(mut sink: Sink, waiting: &Receiver<Vec<Record>>) -> io::Result<()> {
     let mut is_flushed = true;
     loop {
-        match records.recv_timeout(FLUSH_INTERVAL) {
-            Ok(record) => {
-                sink.write(&record)?;
+        match waiting.recv_timeout(FLUSH_INTERVAL) {
+            Ok(records) => {
+                sink.write(&records)?;
                 is_flushed = false;
             }
             Err(RecvTimeoutError::Timeout) if !is_flushed => {

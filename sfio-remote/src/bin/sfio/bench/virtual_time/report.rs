@@ -29,10 +29,15 @@ pub(super) struct Row {
     limit_bytes_per_s: f64,
     mean_bytes_per_s: f64,
     best_bytes_per_s: f64,
+    /// Until the first compute process has written, where the others are until the last one has.
+    together_bytes_per_s: f64,
     /// Each placement's rate over its own limit.
     mean_of_limit: f64,
     best_of_limit: f64,
     least_of_limit: f64,
+    together_mean_of_limit: f64,
+    together_best_of_limit: f64,
+    together_least_of_limit: f64,
     virtual_s: f64,
     took_s: f64,
     hash: String,
@@ -55,7 +60,9 @@ impl Row {
             measured.iter().map(value).sum::<f64>() / measured.len().max(1) as f64
         };
         let most = |value: fn(&Measured) -> f64| measured.iter().map(value).fold(0.0, f64::max);
+        let least = |value: fn(&Measured) -> f64| measured.iter().map(value).fold(f64::INFINITY, f64::min);
         let of_limit = |one: &Measured| one.bytes_per_second / one.limit;
+        let together = |one: &Measured| one.together_bytes_per_second / one.limit;
         Row {
             clients: job.clients,
             io_nodes: job.io_nodes,
@@ -65,9 +72,13 @@ impl Row {
             limit_bytes_per_s: mean(|one| one.limit),
             mean_bytes_per_s: mean(|one| one.bytes_per_second),
             best_bytes_per_s: most(|one| one.bytes_per_second),
+            together_bytes_per_s: mean(|one| one.together_bytes_per_second),
             mean_of_limit: mean(of_limit),
             best_of_limit: most(of_limit),
-            least_of_limit: measured.iter().map(of_limit).fold(f64::INFINITY, f64::min),
+            least_of_limit: least(of_limit),
+            together_mean_of_limit: mean(together),
+            together_best_of_limit: most(together),
+            together_least_of_limit: least(together),
             virtual_s: virtual_time.as_secs_f64(),
             took_s: took.as_secs_f64(),
             hash,
@@ -93,6 +104,9 @@ impl Report {
             "mean/limit",
             "best/limit",
             "least/limit",
+            "together: mean/limit",
+            "best/limit",
+            "least/limit",
             "virtual s",
             "took s",
             "hash",
@@ -100,7 +114,10 @@ impl Report {
         let mut table = Table::new(header);
         for row in &self.rows {
             let rates = [row.limit_bytes_per_s, row.mean_bytes_per_s, row.best_bytes_per_s];
-            let shares = [row.mean_of_limit, row.best_of_limit, row.least_of_limit];
+            let to_the_last = [row.mean_of_limit, row.best_of_limit, row.least_of_limit];
+            let together =
+                [row.together_mean_of_limit, row.together_best_of_limit, row.together_least_of_limit];
+            let shares = [to_the_last, together].concat();
             let times = [row.virtual_s, row.took_s];
             let counts = [row.clients, row.io_nodes, row.stripe_unit_bytes as usize, row.placements];
             let cells = counts.iter().map(usize::to_string);

@@ -28,6 +28,10 @@ use report::{Report, Row};
 /// link takes as long as its packets take to compute. With --sockets the I/O nodes run here, as
 /// processes of their own behind emulated links, for as long as it takes.
 ///
+/// Processes call each by itself, as they did, or together: the first call of each at a file is
+/// then one with the first calls of the others, the second with the second ones, and so on. What
+/// they exchange for that among themselves takes no time here.
+///
 /// Examples:
 ///   sfio trace replay job.jsonl.zst --rate-mbit 100 --delay-ms 50
 ///   sfio trace replay job.darshan --io-nodes 1,2,3 --stripe-units 64KiB,1MiB --pace think
@@ -51,6 +55,10 @@ pub(crate) struct Options {
     /// Stripe units
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', default_value = "4KiB,64KiB,1MiB")]
     stripe_units: Vec<StripeUnit>,
+
+    /// How the processes call; both by default, with -o by themselves
+    #[arg(long, value_enum, value_name = "HOW,…", value_delimiter = ',')]
+    calls: Vec<Calls>,
 
     /// Rate of the link to each I/O node, in Mbit/s
     #[arg(long, value_name = "RATE", default_value_t = 100.0)]
@@ -80,7 +88,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t)]
     layer: LayerName,
 
-    /// Write down the requests with the times that they now took; for one stripe unit and one number of I/O nodes
+    /// Write down the requests with the times that they now took; for one stripe unit, one number of I/O nodes and one
+    /// way of calling
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -101,11 +110,22 @@ enum PaceName {
     Recorded,
 }
 
+/// How the processes call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+enum Calls {
+    /// Each by itself, as in the trace
+    Independent,
+    /// All processes of a job together
+    Collective,
+}
+
 /// Storage that is tried.
 #[derive(Debug, Clone, Copy)]
 struct Storage {
     stripe_unit: StripeUnit,
     io_nodes: u16,
+    calls: Calls,
     links: EmulatedLinks,
 }
 
@@ -130,20 +150,19 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let (work, loads) = options.work()?;
     let progress = Progress::new("playing", None);
     let mut report = Report::new(&work, options.pace.into());
-    let combinations =
-        options.stripe_units.iter().flat_map(|unit| options.io_nodes.iter().map(move |n| (*unit, *n)));
-    for (stripe_unit, io_nodes) in combinations {
-        let storage = Storage { stripe_unit, io_nodes, links: options.links() };
+    let together = work.together();
+    for storage in options.storages(together.is_some()) {
+        let work = together.as_ref().filter(|_| storage.calls == Calls::Collective).unwrap_or(&work);
         let played = match options.sockets {
-            true => sockets::play(&work, options.pace.into(), &storage, options.local.as_deref())?,
-            false => virtual_time::play(&work, options.pace.into(), &storage, options.seed)?,
+            true => sockets::play(work, options.pace.into(), &storage, options.local.as_deref())?,
+            false => virtual_time::play(work, options.pace.into(), &storage, options.seed)?,
         };
         progress.advance(work.bytes().0 + work.bytes().1);
         if let Some(path) = &options.output {
             let mut sink = Sink::open(Some(path))?;
             sink.push(&header(0, "sfio", "a trace that was played again"))?;
             loads.iter().try_for_each(|load| sink.push(&Record::ApplicationLoad(load.clone())))?;
-            played.records(&work).try_for_each(|record| sink.push(&record))?;
+            played.records(work).try_for_each(|record| sink.push(&record))?;
             sink.close()?;
         }
         report.push(Row::new(&storage, &played));
@@ -167,10 +186,27 @@ impl Options {
         if !(0.0..1.0).contains(&self.loss) {
             return wrong(format!("--loss {}: expected a share from 0 to below 1", self.loss));
         }
-        if self.output.is_some() && self.io_nodes.len() * self.stripe_units.len() != 1 {
-            return wrong("-o: expected one stripe unit and one number of I/O nodes".to_owned());
+        if self.output.is_some() && self.storages(true).len() != 1 {
+            let what = "-o: expected one stripe unit, one number of I/O nodes and one way of calling";
+            return wrong(what.to_owned());
         }
         Ok(())
+    }
+
+    /// All that is tried, if the processes of the trace can call together, or else.
+    fn storages(&self, can_call_together: bool) -> Vec<Storage> {
+        let mut ways = match &self.calls[..] {
+            [] if self.output.is_some() => vec![Calls::Independent],
+            [] => vec![Calls::Independent, Calls::Collective],
+            ways => ways.to_vec(),
+        };
+        if !can_call_together {
+            ways = vec![Calls::Independent];
+        }
+        let storage =
+            |stripe_unit, io_nodes, calls| Storage { stripe_unit, io_nodes, calls, links: self.links() };
+        let rows = self.stripe_units.iter().flat_map(|unit| self.io_nodes.iter().map(move |n| (*unit, *n)));
+        rows.flat_map(|(unit, n)| ways.iter().map(move |calls| storage(unit, n, *calls))).collect()
     }
 
     fn links(&self) -> EmulatedLinks {

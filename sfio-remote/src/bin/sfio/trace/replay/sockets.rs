@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sfio_remote::client::{Durability, OpenMode};
+use sfio_remote::compression::Compression;
 use sfio_remote::io::{FileError, OpenOptions, StripedFile};
 use sfio_trace::record::{FileId, Micros, Operation};
 use sfio_trace::replay::{Call, CallIndex, Pace, Player, Work};
@@ -101,7 +102,8 @@ async fn lay_out(
 ) -> Result<BTreeMap<FileId, Arc<StripedFile>>, Failure> {
     let mut files = BTreeMap::new();
     let create = OpenOptions::new().mode(OpenMode::Create).stripe_unit(storage.stripe_unit);
-    let create = create.durability(Durability::None);
+    // What is written here are not the bytes of the job: how small they become says nothing.
+    let create = create.durability(Durability::None).compression(Compression::Never);
     for (file, length) in work.files() {
         let opened = create.open(session.client(), &storage.name(file)).await;
         let opened = opened.map_err(|error| failure(&error))?;
