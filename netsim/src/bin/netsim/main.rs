@@ -32,8 +32,8 @@ enum Command {
     /// A link between two devices: standard input and standard output, as TUN devices are
     ///
     /// Each gives and takes one IP packet a call. What comes from one leaves at the other, and the other way round: at
-    /// that rate, after that delay, unless it is lost or the queue is full. It runs until it is killed, or a device gives
-    /// no more.
+    /// that rate, after that delay, unless it is lost, the queue is full, or the link is dead. It runs until it is
+    /// killed, or a device gives no more.
     #[cfg(unix)]
     Cable(cable::Cable),
     #[command(after_help = "Example:\n  netsim manual ~/.local")]

@@ -24,8 +24,8 @@ pub(crate) const VARIABLE: &str = "SFIO_TRACE";
 /// Batches of records that wait for the thread that writes; then callers wait, too, so that none is lost.
 const WAITING: usize = 1 << 10;
 
-/// Records that are handed over at once at most. A list may have a million regions, and to wake a thread for each of them
-/// costs more than to write it down.
+/// Records that are handed over at once at most. A list may have a million regions, and to wake a thread for each of
+/// them costs more than to write it down.
 const BATCH: usize = 1 << 8;
 
 /// What a crash takes away is at most what came in so long.
