@@ -306,6 +306,8 @@ impl Drop for Port {
         // Whoever still puts something into the inbox finds nobody.
         *locked(&inbox.line) = Weak::new();
         let mut alarms = Alarms::new();
+        // A short send is complete when it is posted, and whoever carries just now may not have come to it yet.
+        while self.line.carry_once(&mut alarms) {}
         for peer in locked(links).peers.values() {
             peer.tell(News::Farewell, &mut alarms);
         }

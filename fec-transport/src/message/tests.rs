@@ -378,6 +378,18 @@ fn messages_that_may_be_lost_without_a_sign_are_told_with_the_next_post() {
     assert!(matches!(post(&ends[0]), Ok(Posted::Pending(_))), "it is told once");
 }
 
+/// A thread that ends after its answer has nobody who would carry it afterwards.
+#[test]
+fn a_send_that_is_complete_arrives_though_its_messenger_ends_before_anybody_has_carried() {
+    let mut ends = pair();
+    let _ = ends[0].send(1, &bytes(10, 0));
+    carry(&ends);
+    assert_eq!(done(ends[0].send(2, &bytes(20, 0))).result, Ok(20));
+    ends[0].port = None;
+    carry(&ends);
+    assert_eq!(received(done(ends[1].receive(2, Room::of([20])))), bytes(20, 0));
+}
+
 #[test]
 fn what_has_come_of_a_lost_peer_can_still_be_taken() {
     let mut ends = pair();
