@@ -34,6 +34,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 TEXTS = ["~/.cargo/registry/src", "/usr/share/doc", "/usr/include", "/usr/lib/python3", "/usr/share/perl"]
 SUFFIXES = {".rs", ".md", ".txt", ".h", ".c", ".py", ".html", ".toml", ".pm"}
 DATA_PORT = 7010
+# The link between the two hosts: its delay, and its rate where none is asked for.
+DELAY_MS, SYNC_RATE_MBIT = 5, 100
 
 
 def pieces(model, longest, size):
@@ -252,13 +254,11 @@ def main():
     parser.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="where files are, a disk in memory")
     options = parser.parse_args()
     options.programs = options.programs.resolve()
-    (uplinks.DELAYS_MS, uplinks.LOSS, uplinks.BEST) = ([5], 0.0, 0)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         if options.what == "regret" and options.network == "loopback":
             return regret(options, None, Path(folder))
-        if options.what == "regret":
-            uplinks.RATE_MBIT = float(options.network)
-        with uplinks.Hosts(options.programs / "netsim") as hosts:
+        rate_mbit = float(options.network) if options.what == "regret" else SYNC_RATE_MBIT
+        with uplinks.Hosts(options.programs / "netsim", [uplinks.Link(rate_mbit, DELAY_MS, 0.0)]) as hosts:
             (regret if options.what == "regret" else sync)(options, hosts, Path(folder))
 
 

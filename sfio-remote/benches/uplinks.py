@@ -214,14 +214,15 @@ class Hosts:
 
 def overlay(folder, sfio, links):
     """Writes what two members need that have these links between them; gives their config files."""
-    first = len(links) - 1
+    # Where nothing else is said, members are reached over this link.
+    usual = len(links) - 1
     configs, text = {}, "serial = 1\n"
     for host in HOSTS:
         home = folder / host
         home.mkdir()
         keys = [line for line in run([sfio, "keygen", home / "key"]).splitlines() if "=" in line]
         text += f"[[member]]\nname = \"{host}\"\n" + "\n".join(keys) + "\n"
-        text += f"control = \"{address(first, host)}:{CONTROL_PORT}\"\ndata = \"{address(first, host)}:{DATA_PORT}\"\n"
+        text += f"control = \"{address(usual, host)}:{CONTROL_PORT}\"\ndata = \"{address(usual, host)}:{DATA_PORT}\"\n"
         configs[host] = home / "config.toml"
         export = "" if host == "a" else "export = \"export\"\n[access]\na = \"read-write\"\n"
         configs[host].write_text(f"overlay = \"../overlay.toml\"\nmember = \"{host}\"\nkey = \"key\"\n{export}")
@@ -507,10 +508,15 @@ def told(name, row):
     return f"{name:<34} {row['seconds']:8.1f} {row['mbps']:8.1f} {row['share_of_limit']:8.3f} {steady}"
 
 
-def tell_failover(row):
+def tell_failover(row, as_json):
+    if as_json:
+        print(json.dumps(row, indent=2))
+        return
     for at in range(0, ENDS_S, 10):
         print(f"{at:2} s  " + " ".join(f"{rate:6.1f}" for rate in row["stored_mbps"][at:at + 10]))
-    for name, value in list(row.items())[1:]:
+    for name, value in row.items():
+        if name == "stored_mbps":
+            continue
         values = value if isinstance(value, list) else [value]
         print(f"{name:<28}" + " ".join("never" if value is None else f"{value:.1f}" for value in values))
 
@@ -538,7 +544,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         if options.failover:
             row = Failover(options, Path(folder)).run()
-            print(json.dumps(row, indent=2)) if options.json else tell_failover(row)
+            tell_failover(row, options.json)
         elif options.removal:
             for name, row in Removal(options, Path(folder)).rows():
                 figures = "  ".join(f"{key} {value:.2f}" for key, value in row.items())
