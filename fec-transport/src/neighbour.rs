@@ -28,10 +28,7 @@ const MAX_MESSAGES: usize = 4_096;
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     processes: BTreeMap<Adjacency, Process>,
-    /// When each of them is to be greeted: asked with every packet, and there may be thousands.
-    greetings: BTreeSet<(Time, Adjacency)>,
-    /// Since when those that are down have been so.
-    down: BTreeSet<(Time, Adjacency)>,
+    timers: Timers,
     /// Control messages that wait for their connections.
     messages: VecDeque<(Adjacency, Vec<u8>)>,
     /// Control messages that came and were malformed.
@@ -90,6 +87,32 @@ pub struct NeighbourStatus {
     pub since: Time,
 }
 
+/// What the processes wait for, in the order of time: it is asked for with every packet, and there may be thousands.
+#[derive(Debug, Default)]
+struct Timers {
+    /// When each of them is to be greeted.
+    greetings: BTreeSet<(Time, Adjacency)>,
+    /// Since when those that are down have been so.
+    down: BTreeSet<(Time, Adjacency)>,
+}
+
+impl Timers {
+    fn set(&mut self, neighbour: Adjacency, process: &Process) {
+        self.greetings.extend(process.greeting_due().map(|due| (due, neighbour)));
+        self.down.extend(process.down_since().map(|since| (since, neighbour)));
+    }
+
+    /// Takes back what was set for a process as it is now.
+    fn unset(&mut self, neighbour: Adjacency, process: &Process) {
+        if let Some(due) = process.greeting_due() {
+            self.greetings.remove(&(due, neighbour));
+        }
+        if let Some(since) = process.down_since() {
+            self.down.remove(&(since, neighbour));
+        }
+    }
+}
+
 impl Process {
     /// When it is to be greeted, if it is.
     fn greeting_due(&self) -> Option<Time> {
@@ -144,7 +167,7 @@ impl Neighbours {
     /// Forgets the processes that have been down for `patience`; gives them.
     pub(crate) fn forget(&mut self, now: Time, patience: Duration) -> Vec<Gone> {
         let is_over = |since: Time| now.since(since) >= patience;
-        let gone = self.down.iter().take_while(|(since, _)| is_over(*since));
+        let gone = self.timers.down.iter().take_while(|(since, _)| is_over(*since));
         let gone = gone.map(|(_, neighbour)| *neighbour).collect();
         self.remove(gone)
     }
@@ -158,12 +181,9 @@ impl Neighbours {
     fn remove(&mut self, neighbours: Vec<Adjacency>) -> Vec<Gone> {
         let gone = |neighbour: Adjacency| {
             let process = self.processes.remove(&neighbour)?;
+            self.timers.unset(neighbour, &process);
             if let Some(greeting) = &process.greeting {
-                self.greetings.remove(&(greeting.due, neighbour));
                 self.greeted_with.remove(&greeting.label);
-            }
-            if let Some(since) = process.down_since() {
-                self.down.remove(&(since, neighbour));
             }
             Some(Gone { neighbour, label: process.greets_with })
         };
@@ -173,15 +193,9 @@ impl Neighbours {
     /// Changes a process, if it is known, and keeps its timers.
     fn change<T>(&mut self, neighbour: Adjacency, change: impl FnOnce(&mut Process) -> T) -> Option<T> {
         let process = self.processes.get_mut(&neighbour)?;
-        if let Some(due) = process.greeting_due() {
-            self.greetings.remove(&(due, neighbour));
-        }
-        if let Some(since) = process.down_since() {
-            self.down.remove(&(since, neighbour));
-        }
+        self.timers.unset(neighbour, process);
         let result = change(process);
-        self.greetings.extend(process.greeting_due().map(|due| (due, neighbour)));
-        self.down.extend(process.down_since().map(|since| (since, neighbour)));
+        self.timers.set(neighbour, process);
         Some(result)
     }
 
@@ -299,7 +313,7 @@ impl Neighbours {
 
     /// Writes the next greeting into `out`, which is empty, and tells to whom it goes.
     pub(crate) fn poll_greeting(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Adjacency> {
-        let (_, neighbour) = self.greetings.first().copied().filter(|(due, _)| *due <= now)?;
+        let (_, neighbour) = self.timers.greetings.first().copied().filter(|(due, _)| *due <= now)?;
         self.change(neighbour, |process| {
             let greeting = process.greeting.as_mut()?;
             let (number, label) = (greeting.number, greeting.label);
@@ -313,8 +327,8 @@ impl Neighbours {
 
     /// When to poll for a greeting, or to [`forget`](Self::forget).
     pub(crate) fn next_timeout(&self, patience: Duration) -> Option<Time> {
-        let greeting = self.greetings.first().map(|(due, _)| *due);
-        let forgotten = self.down.first().map(|(since, _)| *since + patience);
+        let greeting = self.timers.greetings.first().map(|(due, _)| *due);
+        let forgotten = self.timers.down.first().map(|(since, _)| *since + patience);
         greeting.into_iter().chain(forgotten).min()
     }
 

@@ -73,8 +73,8 @@ const char *m_strerror(int code);
 // `config` is null or a text that ends with a NUL.
 int m_init(const char *config);
 
-// Leaves the overlay, and the group. Files must have been closed, and requests be done, before. A program that ends without this call
-// only leaves it to the I/O nodes to notice.
+// Leaves the overlay, and the group. Files must have been closed, and requests be done, before. A program that ends
+// without this call only leaves it to the I/O nodes to notice.
 int m_finalize(void);
 
 // Opens a striped file, "member,path;member,path;…", and creates what does not exist of it. Gives NULL if that fails;
@@ -224,9 +224,10 @@ int m_cancel(MREQUEST **request);
 
 // Joins the `size` processes of a parallel program that meet in `folder`, as the one with this rank, counted from 0,
 // and waits until all have come, for `patience_ms` at most. All of them run on one machine, as any members of the
-// overlay; the folder exists, is the program's alone, and nothing is left in it. The calls that are named collective are, from
-// then on: all ranks make them in the same order, and each comes back when all have done their part. A rank that makes
-// another one is an error on all (M_ERR_OTHER_CALL, whose words name both), and so is one that ends (M_ERR_GROUP).
+// overlay; the folder exists, is the program's alone, and nothing is left in it. From then on the calls that are named
+// collective are so: all ranks make them in the same order, and each comes back when all have done their part. A rank
+// that makes another call is an error on all (M_ERR_OTHER_CALL, whose words name both), and so is a rank that ends
+// (M_ERR_GROUP).
 //
 // A `size` of 1 needs no folder: what is opened afterwards is the process's own, as without this call. Files that are
 // open already stay what they are.
@@ -251,7 +252,8 @@ int mreadb_all(MFILE *f,
 
 // Writes many blocks from each rank of the group that has opened the file, as mwriteb does, in one collective
 // operation: few ranks collect what all have, and write it in large pieces, each over one session. A rank may have
-// none. Where blocks of two ranks overlap, and the ranges of their blocks are interleaved, those of the higher rank count.
+// none. Where blocks of two ranks overlap, and the ranges of their blocks are interleaved, those of the higher rank
+// count.
 //
 // # Safety
 // `f` came from mopen and was not closed; the arrays have `count` elements, and each buffer its size.
@@ -268,7 +270,8 @@ int mwriteb_all(MFILE *f,
 // `ioerr` is null or has eight elements.
 int merror(unsigned long *ioerr);
 
-// Does what merror does. Of a group it is collective: all ranks get the same, and each I/O node is asked by one of them.
+// Does what merror does. Of a group it is collective: all ranks get the same, and each I/O node is asked by one of
+// them.
 //
 // # Safety
 // `ioerr` is null or has eight elements.

@@ -21,7 +21,8 @@ pub unsafe extern "C" fn merror(ioerr: *mut c_ulong) -> c_int {
     call(|| unsafe { give(ioerr, sums) })
 }
 
-/// Does what merror does. Of a group it is collective: all ranks get the same, and each I/O node is asked by one of them.
+/// Does what merror does. Of a group it is collective: all ranks get the same, and each I/O node is asked by one of
+/// them.
 ///
 /// # Safety
 /// `ioerr` is null or has eight elements.

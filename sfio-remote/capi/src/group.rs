@@ -14,9 +14,10 @@ use crate::process::{current, text};
 
 /// Joins the `size` processes of a parallel program that meet in `folder`, as the one with this rank, counted from 0,
 /// and waits until all have come, for `patience_ms` at most. All of them run on one machine, as any members of the
-/// overlay; the folder exists, is the program's alone, and nothing is left in it. The calls that are named collective are, from
-/// then on: all ranks make them in the same order, and each comes back when all have done their part. A rank that makes
-/// another one is an error on all (M_ERR_OTHER_CALL, whose words name both), and so is one that ends (M_ERR_GROUP).
+/// overlay; the folder exists, is the program's alone, and nothing is left in it. From then on the calls that are named
+/// collective are so: all ranks make them in the same order, and each comes back when all have done their part. A rank
+/// that makes another call is an error on all (M_ERR_OTHER_CALL, whose words name both), and so is a rank that ends
+/// (M_ERR_GROUP).
 ///
 /// A `size` of 1 needs no folder: what is opened afterwards is the process's own, as without this call. Files that are
 /// open already stay what they are.
@@ -67,7 +68,8 @@ pub unsafe extern "C" fn mreadb_all(
 
 /// Writes many blocks from each rank of the group that has opened the file, as mwriteb does, in one collective
 /// operation: few ranks collect what all have, and write it in large pieces, each over one session. A rank may have
-/// none. Where blocks of two ranks overlap, and the ranges of their blocks are interleaved, those of the higher rank count.
+/// none. Where blocks of two ranks overlap, and the ranges of their blocks are interleaved, those of the higher rank
+/// count.
 ///
 /// # Safety
 /// `f` came from mopen and was not closed; the arrays have `count` elements, and each buffer its size.

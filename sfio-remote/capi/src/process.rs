@@ -99,8 +99,8 @@ pub unsafe extern "C" fn m_init(config: *const c_char) -> c_int {
     })
 }
 
-/// Leaves the overlay, and the group. Files must have been closed, and requests be done, before. A program that ends without this call
-/// only leaves it to the I/O nodes to notice.
+/// Leaves the overlay, and the group. Files must have been closed, and requests be done, before. A program that ends
+/// without this call only leaves it to the I/O nodes to notice.
 #[unsafe(no_mangle)]
 pub extern "C" fn m_finalize() -> c_int {
     call(|| {

@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use crate::record::Descriptor;
 
-    fn request(client: Option<u32>, times: (u64, u64), offset: u64) -> Request {
+    pub(super) fn request(client: Option<u32>, times: (u64, u64), offset: u64) -> Request {
         Request {
             start: times.0,
             end: times.1,
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    fn work(requests: &[Request]) -> Work {
+    pub(super) fn work(requests: &[Request]) -> Work {
         let mut work = Work::default();
         requests.iter().for_each(|request| work.note(&Record::Request(*request)));
         work.finish()

@@ -70,33 +70,20 @@ fn union(mut regions: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::record::{Descriptor, Micros, Record, Request};
+    use crate::record::Micros;
+    use crate::replay::Work;
+    use crate::replay::tests::{request, work};
 
-    fn work(requests: &[(u32, (Micros, Micros), u64)]) -> Work {
-        let mut work = Work::default();
-        for (client, (start, end), offset) in requests.iter().copied() {
-            work.note(&Record::Request(Request {
-                start,
-                end,
-                application: ApplicationId(1),
-                client: Some(ClientId(client)),
-                file: FileId(1),
-                descriptor: Descriptor(0),
-                operation: Operation::Write,
-                asynchronous: false,
-                spread: None,
-                offset,
-                bytes: 10,
-            }));
-        }
-        work.finish()
+    /// Requests of ten bytes: the process, when they began and ended, and where.
+    fn of(requests: &[(u32, (Micros, Micros), u64)]) -> Work {
+        let requests = requests.iter().map(|(client, times, offset)| request(Some(*client), *times, *offset));
+        work(&requests.collect::<Vec<_>>())
     }
 
     #[test]
     fn the_first_calls_of_all_processes_are_one_and_so_are_the_second_ones() {
         // Process 1 was through with both of its calls before process 2 ended its first.
-        let work = work(&[(1, (0, 5), 0), (1, (6, 9), 20), (2, (1, 12), 10), (2, (20, 30), 35)]);
+        let work = of(&[(1, (0, 5), 0), (1, (6, 9), 20), (2, (1, 12), 10), (2, (20, 30), 35)]);
         let together = work.together().expect("two processes");
         let calls: Vec<_> =
             together.calls().iter().map(|call| (call.start, call.end, &call.regions[..])).collect();
@@ -106,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_collective_call_begins_after_the_one_before_it_and_asks_for_each_byte_once() {
-        let work = work(&[(1, (0, 50), 0), (2, (0, 5), 5), (1, (51, 52), 100), (2, (6, 7), 100)]);
+        let work = of(&[(1, (0, 50), 0), (2, (0, 5), 5), (1, (51, 52), 100), (2, (6, 7), 100)]);
         let together = work.together().expect("two processes");
         let calls: Vec<_> =
             together.calls().iter().map(|call| (call.start, call.end, &call.regions[..])).collect();
@@ -115,6 +102,6 @@ mod tests {
 
     #[test]
     fn one_process_has_nobody_to_call_with() {
-        assert!(work(&[(1, (0, 5), 0), (1, (6, 9), 20)]).together().is_none());
+        assert!(of(&[(1, (0, 5), 0), (1, (6, 9), 20)]).together().is_none());
     }
 }
