@@ -49,7 +49,7 @@ pub struct Config {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Coding {
-    /// Bytes of an encoding symbol, a multiple of 8. Default 1,408: with 60 bytes of our headers and 28 of IPv4 and UDP
+    /// Bytes of an encoding symbol, a multiple of 8. Default 1,408: with 64 bytes of our headers and 28 of IPv4 and UDP
     /// it fills an Ethernet frame.
     pub symbol_size: usize,
     /// The code of bulk blocks. Default [`Codec::Auto`].
@@ -156,7 +156,8 @@ pub struct Liveness {
     /// Whether dead paths leave the schedule at all. Default true; with false they keep their share of every block, all
     /// of it counted as lost, as in the thesis (§4.3.1): for experiments.
     pub removal: bool,
-    /// How often a dead path is probed in its first minute; then the interval doubles up to 10 s. Default 250 ms.
+    /// How often a dead path is probed in its first minute; then a sixteenth of the time since it died passes from
+    /// probe to probe, at most 10 s. Default 250 ms.
     #[serde(deserialize_with = "time")]
     pub probe_interval: Duration,
     /// How often a living path that carries nothing is probed. Default 1 s.
