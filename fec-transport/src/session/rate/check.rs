@@ -145,8 +145,7 @@ impl Check {
         let span = now.since(begin);
         let is_late = span >= LATEST || (span >= LATE && self.packets >= LATE_PACKETS);
         if self.sum > OWN_LOSS || (is_late && self.is_told && self.sum > 0.0) {
-            let is_higher = self.loss() > HIGHER * self.high + HIGHER_POINTS;
-            Some(if is_higher { Verdict::Deeper } else { Verdict::OwnLoss })
+            Some(Verdict::OwnLoss)
         } else if self.sum < POLICED || is_late {
             Some(Verdict::Policed)
         } else {

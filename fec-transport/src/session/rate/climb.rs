@@ -22,8 +22,6 @@ const CREEP: f64 = 0.02;
 const CREEP_DOUBLES_IN: f64 = 1.5;
 /// A rate above this share of a ceiling is near it.
 const NEAR: f64 = 0.95;
-/// A path that carries so many times a ceiling has shown that it has moved.
-const BEYOND: f64 = 1.08;
 /// A queue of so many times the target shows that something else limits the path than the ceiling.
 const BEYOND_TARGET: f64 = 1.2;
 /// A path that comes back climbs as if it had climbed for so long: it was at twice its rate not long ago, and the
@@ -81,7 +79,11 @@ impl Climb {
 
     /// The next rate, by what a round has shown.
     pub(super) fn follow(&mut self, sight: &Sight<'_>) -> f64 {
-        let push = GAIN / sight.loop_delay * (sight.target - sight.round.standing_queue());
+        let queue = sight.round.standing_queue();
+        if self.ceiling.is_some() && queue > BEYOND_TARGET * sight.target {
+            (self.ceiling, self.since) = (None, None);
+        }
+        let push = GAIN / sight.loop_delay * (sight.target - queue);
         let rate = if sight.is_free() {
             self.climb(sight, push)
         } else if sight.round.is_busy() {
@@ -120,15 +122,6 @@ impl Climb {
 
     pub(super) fn is_near_ceiling(&self, rate: f64) -> bool {
         self.ceiling.is_some_and(|ceiling| rate > NEAR * ceiling)
-    }
-
-    /// Forgets the ceiling if the new `rate` or the queue that was seen has shown that there is none.
-    pub(super) fn pass_ceiling(&mut self, rate: f64, sight: &Sight<'_>) {
-        let has_queue = sight.round.standing_queue() > BEYOND_TARGET * sight.target;
-        if self.ceiling.is_some_and(|ceiling| rate > BEYOND * ceiling || has_queue) {
-            self.ceiling = None;
-            self.since = None;
-        }
     }
 
     /// Packets were dropped above this rate, in bit/s.

@@ -2,7 +2,6 @@
 //!
 //! Sessions that begin one after another are as far apart when a queue ends their starts as their beginnings were.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::SHORTEST_ROUND;
@@ -17,8 +16,6 @@ const SETTLED: [u32; 2] = [3, 12];
 const DOUBLINGS: u32 = 5;
 /// To these round trips comes the time that the packets of the doublings take, two times those of the first one.
 const DOUBLING: Duration = Duration::from_millis(400);
-/// How many of the times are remembered at which a queue became too long.
-const CROWDS: usize = 16;
 
 /// What a session sends at a limit, in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,10 +75,10 @@ impl Limit {
         is_due
     }
 
-    /// Whether one of the queues that became too long may be the one that showed it.
-    pub(super) fn explains(&self, crowds: &Crowds) -> bool {
+    /// Whether the queue that became too long may be the one that showed it.
+    pub(super) fn explains(&self, crowd: Crowd) -> bool {
         let [from, to] = [DOUBLINGS * self.round_trip + DOUBLING, self.round_trip];
-        crowds.begun.iter().any(|crowded| *crowded + from >= self.found && *crowded <= self.found + to)
+        crowd.begun.is_some_and(|begun| begun + from >= self.found && begun <= self.found + to)
     }
 
     /// Whether it is the limit of one path alone, which nobody else has met.
@@ -89,43 +86,34 @@ impl Limit {
         self.is_own
     }
 
-    pub(super) fn set_own(&mut self, is_own: bool) {
-        self.is_own = is_own;
+    /// Nobody else has met it: it is the path's own, if a queue has shown it again since it was found.
+    pub(super) fn keep(&mut self, told_at: Time) {
+        self.is_own = self.found < told_at;
     }
 
-    /// Whether it was shared for the last time.
-    pub(super) fn is_settled(&self) -> bool {
-        self.times == SETTLED.len()
-    }
-
-    pub(super) fn was_found_before(&self, time: Time) -> bool {
-        self.found < time
-    }
-
-    pub(super) fn was_found_after(&self, time: Time) -> bool {
-        self.found > time
+    /// Whether no queue has stood since it was found, although it was shared for the last time.
+    pub(super) fn is_doubtful(&self, told_at: Time) -> bool {
+        self.times == SETTLED.len() && self.found > told_at
     }
 }
 
 /// When a path's queue became too long.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Crowds {
-    begun: VecDeque<Time>,
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Crowd {
+    begun: Option<Time>,
     latest: Option<Time>,
 }
 
-impl Crowds {
+impl Crowd {
     /// The queue is too long; that counts anew if it was not for a round trip.
     pub(super) fn observe(&mut self, now: Time, round_trip: Duration) {
         let pause = round_trip.max(SHORTEST_ROUND);
         if self.latest.is_none_or(|latest| now.since(latest) > pause) {
-            self.begun.push_back(now);
-            self.begun.drain(..self.begun.len().saturating_sub(CROWDS));
+            self.begun = Some(now);
         }
         self.latest = Some(now);
     }
 }
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

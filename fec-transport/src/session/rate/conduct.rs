@@ -5,11 +5,12 @@ use std::time::Duration;
 use super::check::{self, Check, Verdict};
 use super::climb::Sight;
 use super::common_limit::Limit;
+use super::contention::Rivals;
 use super::drain::{self, Drained};
 use super::mode::Mode;
 use super::round::{Round, STANDING};
 use super::start::{FirstQueue, START_PACKETS, Start, Step};
-use super::window::{OWN_LOSS_PACKETS, Signs, Window};
+use super::window::{OWN_LOSS_PACKETS, Window};
 use super::{
     Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SHORTEST_TARGET,
     TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW,
@@ -191,10 +192,7 @@ impl RateController {
             self.meter.note_telling_queue(now);
             self.first_queue = None;
         }
-        // A queue that stays too long is drained ahead of time, to see whether it is one.
-        if self.rivals.note_queue(now, queue, target, self.mean_rate()) {
-            self.drain.hurry(now);
-        }
+        self.drain.note_queue(queue, target);
         if queue > self.long_queue() {
             return self.shorten_queue(now, &round);
         }
@@ -208,7 +206,6 @@ impl RateController {
         }
         let rate = self.climb.follow(&sight);
         self.allowed.set(now, rate);
-        self.climb.pass_ceiling(self.mean_rate(), &sight);
         self.drain_if_due(now, queue);
     }
 
@@ -297,29 +294,25 @@ impl RateController {
         }
         if let Mode::Contend(window) = &mut self.mode {
             if window.on_drained(drained.response) {
-                self.close_contention(now);
+                self.close_contention();
             }
             return;
         }
         let is_short = self.meter.floor().above(self.drain.lowest()) < self.long_queue();
-        let is_undone = self.rivals.note_response(drained, is_short);
-        if is_undone && matches!(self.mode, Mode::Cruise) {
-            self.open_contention_if_due(now, drained.response, feedback.round_trip);
-        }
-    }
-
-    fn open_contention_if_due(&mut self, now: Time, response: f64, round_trip: Duration) {
-        let (rate, own_loss) = (self.mean_rate(), self.meter.watch().own_loss());
-        let anew = || Window::new(now, rate, round_trip.as_secs_f64(), response, own_loss);
-        if let Some(window) = self.rivals.open(now, anew) {
+        if self.rivals.note_response(drained, is_short) && matches!(self.mode, Mode::Cruise) {
+            self.rivals = Rivals::default();
+            let (rate, own_loss) = (self.mean_rate(), self.meter.watch().own_loss());
+            let round_trip = feedback.round_trip.as_secs_f64();
+            let window = Window::new(now, rate, round_trip, drained.response, own_loss);
             self.enter(Mode::Contend(window));
         }
     }
 
-    fn close_contention(&mut self, now: Time) {
-        if let Mode::Contend(window) = self.enter(Mode::Cruise) {
+    /// Ends the contention, if there is one.
+    fn close_contention(&mut self) {
+        if let Mode::Contend(window) = &self.mode {
             self.meter.watch_mut().learn(window.own_loss(), OWN_LOSS_PACKETS);
-            self.rivals.close(now, window);
+            self.enter(Mode::Cruise);
         }
     }
 
@@ -327,13 +320,8 @@ impl RateController {
     fn on_longer_way(&mut self, now: Time) {
         let longer_us = self.drain.lowest();
         self.meter.floor_mut().rise(now, longer_us);
-        let before = self.rivals.forget();
-        if let Mode::Contend(window) = &self.mode {
-            self.meter.watch_mut().learn(window.own_loss(), OWN_LOSS_PACKETS);
-            self.enter(Mode::Cruise);
-        } else if let Some(rate) = before {
-            self.allowed.set(now, rate);
-        }
+        self.close_contention();
+        self.rivals = Rivals::default();
         self.be_blind(now);
     }
 
@@ -343,16 +331,15 @@ impl RateController {
         let Some(round) = self.end_round(feedback) else { return };
         let path_share = self.mean_rate() / self.shared_rate.max(self.mean_rate());
         let Mode::Contend(window) = &mut self.mode else { return };
-        let signs = Signs::new(&round, feedback, path_share);
-        let has_shrunk = window.observe(now, self.is_fair, &signs);
-        let is_trial = !has_shrunk && signs.is_busy && window.is_trial_due(now);
-        let rate = window.rate(signs.round_trip);
+        let has_shrunk = window.observe(now, self.is_fair, path_share, &round, feedback);
+        let is_trial = !has_shrunk && round.is_busy() && window.is_trial_due(now);
+        let (queue, rate) = (round.mean_queue(), window.rate(feedback.round_trip.as_secs_f64()));
         self.allowed.set(now, rate);
-        if is_trial && signs.queue < STANDING {
-            return self.close_contention(now);
+        if is_trial && queue < STANDING {
+            return self.close_contention();
         }
         if has_shrunk || is_trial {
-            let span = Duration::from_secs_f64(signs.queue / (1.0 - drain::DRAIN_RATE)).min(LONGEST_TRIAL);
+            let span = Duration::from_secs_f64(queue / (1.0 - drain::DRAIN_RATE)).min(LONGEST_TRIAL);
             let drain = Manoeuvre::Drain { span, share: 1.0 };
             self.begin_manoeuvre(now, if has_shrunk { Manoeuvre::BackOff(span) } else { drain });
         }

@@ -29,6 +29,8 @@ const STILL_SHARE: f64 = 0.03;
 const LEAST_TEST: f64 = 0.01;
 /// How often the queue is emptied to see the floor of the delay.
 pub(super) const INTERVAL: Duration = Duration::from_secs(4);
+/// A queue of so many times its target is drained four times as often, to see whether it is one.
+const EXCESSIVE: f64 = 1.5;
 /// A queue of at most so many seconds is not drained for the floor's sake.
 const LEAST_QUEUE: f64 = 0.001;
 /// A drain that missed the floor by more than this, in µs, has not emptied the queue.
@@ -113,6 +115,13 @@ impl Drain {
     /// The next drain for the floor's sake is due at once.
     pub(super) fn hurry(&mut self, now: Time) {
         self.due_at = now;
+    }
+
+    /// The queue of a round and its target, in seconds: one that is too long is looked at sooner.
+    pub(super) fn note_queue(&mut self, queue: f64, target: f64) {
+        if queue > EXCESSIVE * target {
+            self.due_at = self.due_at.min(self.until + INTERVAL / 4);
+        }
     }
 
     /// How long to drain to see the floor of the delay, if that is due and there is a queue of so many seconds;

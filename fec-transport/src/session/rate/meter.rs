@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Feedback;
-use super::common_limit::Crowds;
+use super::common_limit::Crowd;
 use super::floor::DelayFloor;
 use super::full::FullPackets;
 use super::round::Round;
@@ -22,7 +22,7 @@ pub(super) struct Meter {
     queue: f64,
     round: Round,
     watch: LossWatch,
-    crowds: Crowds,
+    crowd: Crowd,
     /// When the queue last was as long as it should be.
     told_at: Time,
     /// What packets tell that left before this is no basis for the rate.
@@ -41,7 +41,7 @@ impl Meter {
             queue: 0.0,
             round: Round::default(),
             watch,
-            crowds: Crowds::default(),
+            crowd: Crowd::default(),
             told_at: now - TELLING,
             blind_until: now,
             sent: None,
@@ -97,12 +97,12 @@ impl Meter {
 
     /// The queue is too long.
     pub(super) fn note_crowd(&mut self, now: Time, round_trip: Duration) {
-        self.crowds.observe(now, round_trip);
+        self.crowd.observe(now, round_trip);
     }
 
-    /// When the queue became too long.
-    pub(super) fn crowds(&self) -> &Crowds {
-        &self.crowds
+    /// When the queue became too long, the latest time.
+    pub(super) fn crowd(&self) -> Crowd {
+        self.crowd
     }
 
     /// The round that is under way.

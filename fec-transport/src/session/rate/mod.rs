@@ -267,7 +267,7 @@ impl RateController {
 
     /// The share of its rate at which it sends while it checks.
     fn check_share(&self) -> Option<f64> {
-        self.mode.check_share()
+        if let Mode::Check(check) = &self.mode { Some(check.share()) } else { None }
     }
 
     /// Sends no more than this share of its rate, because a path over a common link checks. It concludes nothing: that
@@ -295,7 +295,7 @@ impl RateController {
             true => self.is_crowded() && self.meter.round().is_busy(),
             false => self.is_busy(),
         };
-        is_busy && limit.explains(self.meter.crowds())
+        is_busy && limit.explains(self.meter.crowd())
     }
 
     /// What it sends at a limit.
@@ -315,14 +315,14 @@ impl RateController {
 
     /// Nobody else has met the limit: it is this path's own, if it has shown itself again.
     fn keep_limit(&mut self, now: Time, limit: &Limit) {
-        let is_own = limit.was_found_before(self.meter.told_at());
-        self.limit.iter_mut().for_each(|limit| limit.set_own(is_own));
+        let told_at = self.meter.told_at();
+        self.limit.iter_mut().for_each(|limit| limit.keep(told_at));
         self.make_up_for_a_pause(now, limit);
     }
 
     /// Where no queue has stood since, what looked like a limit was a process that did not run.
     fn make_up_for_a_pause(&mut self, now: Time, limit: &Limit) {
-        if limit.is_settled() && limit.was_found_after(self.meter.told_at()) {
+        if limit.is_doubtful(self.meter.told_at()) {
             self.climb.hurry(now);
         }
     }

@@ -49,11 +49,6 @@ impl Mode {
                 | (Contend(_), Cruise)
         )
     }
-
-    /// The share of its rate at which a path sends while it checks.
-    pub(super) fn check_share(&self) -> Option<f64> {
-        if let Mode::Check(check) = self { Some(check.share()) } else { None }
-    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,6 @@ use crate::time::Time;
 
 /// A queue of this many seconds stands.
 pub(super) const STANDING: f64 = 0.002;
-/// A round of fewer reports tells nothing of what stands: one comes after each pause of a process.
-const LEAST_REPORTS: f64 = 2.0;
 /// A report that was delayed by more than this share of the round, beyond the others, does not end it: what arrived
 /// would be counted over the pause of a process. Should it be a queue that grows so fast, the round ends at twice its
 /// length.
@@ -61,8 +59,9 @@ impl Round {
 
     pub(super) fn is_over(&self, span: Duration, packets: u64) -> bool {
         let (span, arrival_span) = (span.as_secs_f64(), self.arrival_span());
-        let has_enough = self.packets >= packets && self.reports >= LEAST_REPORTS;
-        has_enough && arrival_span >= span && (!self.ends_in_spike() || arrival_span >= 2.0 * span)
+        self.packets >= packets
+            && arrival_span >= span
+            && (!self.ends_in_spike() || arrival_span >= 2.0 * span)
     }
 
     /// Whether the latest report was delayed much longer than another one of the round.

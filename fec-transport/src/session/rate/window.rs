@@ -48,39 +48,6 @@ const OTHERS_GONE: f64 = 0.7;
 /// The link's own loss is averaged over so many packets, and what was learnt of it weighs as many after the contention.
 pub(super) const OWN_LOSS_PACKETS: f64 = 2_000.0;
 
-/// What a round shows.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Signs {
-    /// Seconds.
-    pub(super) queue: f64,
-    pub(super) round_trip: f64,
-    pub(super) packets: f64,
-    pub(super) lost: f64,
-    pub(super) dispersion: f64,
-    /// What the path sent, bit/s.
-    pub(super) sent_rate: f64,
-    /// Whether that is what it was allowed.
-    pub(super) is_busy: bool,
-    /// The path's share of what its session sends over the shared links.
-    pub(super) path_share: f64,
-}
-
-impl Signs {
-    pub(super) fn new(round: &Round, feedback: &Feedback, path_share: f64) -> Signs {
-        let (packets, lost) = round.packets_and_lost();
-        Signs {
-            queue: round.mean_queue(),
-            round_trip: feedback.round_trip.as_secs_f64(),
-            packets,
-            lost,
-            dispersion: feedback.dispersion,
-            sent_rate: round.sent_rate(),
-            is_busy: round.is_busy(),
-            path_share,
-        }
-    }
-}
-
 /// The window.
 #[derive(Debug, Clone)]
 pub(super) struct Window {
@@ -99,9 +66,9 @@ pub(super) struct Window {
     /// When to try whether the others still fill the queue, and whether that is being tried.
     trial_at: Time,
     is_trying: bool,
-    /// Our share of the link, as the latest trial showed it, and the round trip.
-    link_share: f64,
     round_trip: f64,
+    /// Our share of the link, as the latest trial showed it.
+    link_share: f64,
     /// The loss while the queue is below its peak.
     own_loss: f64,
 }
@@ -121,7 +88,7 @@ impl Window {
             evidence: 0.0,
             trial_at: now + pause(round_trip),
             is_trying: false,
-            link_share: share_of(response),
+            link_share: response,
             round_trip,
             own_loss,
         }
@@ -137,77 +104,71 @@ impl Window {
         self.bytes * 8.0 / round_trip
     }
 
-    /// Takes what a round shows; gives whether the window has shrunk.
-    pub(super) fn observe(&mut self, now: Time, is_fair: bool, signs: &Signs) -> bool {
-        self.peak = self.peak.max(signs.queue);
-        self.round_trip = signs.round_trip;
-        if !signs.is_busy {
+    /// Takes a round and its last report; gives whether the window has shrunk. This path sends `path_share` of what its
+    /// session sends over the shared links.
+    pub(super) fn observe(
+        &mut self,
+        now: Time,
+        is_fair: bool,
+        path_share: f64,
+        round: &Round,
+        feedback: &Feedback,
+    ) -> bool {
+        let queue = round.mean_queue();
+        self.peak = self.peak.max(queue);
+        self.round_trip = feedback.round_trip.as_secs_f64();
+        if !round.is_busy() {
             // The window is not what limits us: this time does not count [RFC 9438 §5.8].
-            self.pass_over(now);
-            self.peak = signs.queue;
+            self.since += now.since(self.observed_at);
+            (self.observed_at, self.peak) = (now, queue);
             return false;
         }
-        let fall = LEAST_FALL.max(FALL_SHARE * signs.round_trip);
-        if self.peak - signs.queue > fall || self.is_dropped(signs) {
+        let fall = LEAST_FALL.max(FALL_SHARE * self.round_trip);
+        if self.peak - queue > fall || self.is_dropped(round, feedback.dispersion) {
             self.shrink(now);
             return true;
         }
-        self.grow(now, is_fair, signs);
+        self.grow(now, is_fair, path_share, round.sent_rate());
         self.observed_at = now;
         false
     }
 
-    /// The time since it was last observed does not count: the window neither grows for it nor later because of it.
-    fn pass_over(&mut self, now: Time) {
-        self.since += now.since(self.observed_at);
-        self.observed_at = now;
-    }
-
-    /// The contention is open again after a pause.
-    pub(super) fn resume(mut self, now: Time) -> Window {
-        self.pass_over(now);
-        (self.peak, self.evidence) = (0.0, 0.0);
-        self.trial_at = now + pause(self.round_trip);
-        self
-    }
-
-    fn is_dropped(&mut self, signs: &Signs) -> bool {
-        if signs.queue < NEAR_PEAK * self.peak {
+    fn is_dropped(&mut self, round: &Round, dispersion: f64) -> bool {
+        let (packets, lost) = round.packets_and_lost();
+        if round.mean_queue() < NEAR_PEAK * self.peak {
             self.evidence = 0.0;
-            let share = (signs.lost / signs.packets.max(1.0)).clamp(0.0, 0.9);
-            self.own_loss += signs.packets / (signs.packets + OWN_LOSS_PACKETS) * (share - self.own_loss);
+            let share = (lost / packets.max(1.0)).clamp(0.0, 0.9);
+            self.own_loss += packets / (packets + OWN_LOSS_PACKETS) * (share - self.own_loss);
             return false;
         }
         let low = self.own_loss.max(LEAST_LOSS);
-        let ratio = log_likelihood_ratio(signs.packets, signs.lost, low, (low + RISE).min(0.99));
-        self.evidence = (self.evidence + ratio / signs.dispersion).max(0.0);
+        let ratio = log_likelihood_ratio(packets, lost, low, (low + RISE).min(0.99));
+        self.evidence = (self.evidence + ratio / dispersion).max(0.0);
         self.evidence > EVIDENCE
     }
 
     /// The window shrinks: the others have shrunk theirs, or the queue has overflowed.
     pub(super) fn shrink(&mut self, now: Time) {
         self.trial_at = now + pause(self.round_trip);
-        // Fast convergence [RFC 9438 §4.7].
-        let was_below = self.bytes < self.greatest;
-        self.greatest = if was_below { self.bytes * (1.0 + BETA) / 2.0 } else { self.bytes };
+        self.greatest = self.bytes;
         self.bytes = (self.bytes * BETA).max(LEAST_WINDOW);
         (self.least, self.reno) = (self.bytes, self.bytes);
         (self.since, self.observed_at) = (now, now);
         (self.peak, self.evidence) = (0.0, 0.0);
     }
 
-    fn grow(&mut self, now: Time, is_fair: bool, signs: &Signs) {
+    fn grow(&mut self, now: Time, is_fair: bool, path_share: f64, sent_rate: f64) {
         let weight = if is_fair { 1.0 } else { MODEST };
-        let boost = (weight / 2.0 / self.link_share).clamp(1.0 / BOOST, BOOST);
-        let weight = signs.path_share * weight * boost;
+        let boost = (weight / 2.0 / self.link_share.max(0.01)).clamp(1.0 / BOOST, BOOST);
+        let weight = path_share * weight * boost;
         let growth = if self.reno < self.greatest { RENO_BELOW } else { RENO_ABOVE };
-        let round_trips = now.since(self.observed_at).as_secs_f64() / signs.round_trip;
+        let round_trips = now.since(self.observed_at).as_secs_f64() / self.round_trip;
         self.reno += weight * growth * round_trips * PACKET;
         let c = weight * C * PACKET;
         let plateau = ((self.greatest - self.least).max(0.0) / c).cbrt();
         let cubic = c * (now.since(self.since).as_secs_f64() - plateau).powi(3) + self.greatest;
         // A window that is not used up does not grow: what nobody sends shows no limit [RFC 7661].
-        let used = signs.sent_rate / BUSY * signs.round_trip / 8.0;
+        let used = sent_rate / BUSY * self.round_trip / 8.0;
         self.bytes = cubic.max(self.reno).min(used).clamp(self.bytes, 1.5 * self.bytes);
     }
 
@@ -226,7 +187,7 @@ impl Window {
         self.peak = 0.0;
         let is_trial = std::mem::take(&mut self.is_trying);
         if is_trial {
-            self.link_share = share_of(response);
+            self.link_share = response;
         }
         is_trial && response > OTHERS_GONE
     }
@@ -237,51 +198,50 @@ fn pause(round_trip: f64) -> Duration {
     Duration::from_secs_f64((TRIAL_ROUND_TRIPS * round_trip).max(LEAST_PAUSE))
 }
 
-/// Our share of the link, by what a drain showed.
-fn share_of(response: f64) -> f64 {
-    response.clamp(0.01, 1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::rate::tests::feedback;
 
     const RATE: f64 = 1e7;
     const ROUND_TRIP: f64 = 0.1;
 
-    fn signs(sent_rate: f64, is_busy: bool) -> Signs {
-        Signs {
-            queue: 0.005,
-            round_trip: ROUND_TRIP,
-            packets: 100.0,
-            lost: 0.0,
-            dispersion: 1.0,
-            sent_rate,
-            is_busy,
-            path_share: 1.0,
-        }
+    /// What a session sees whose window has this rate, of which it uses such a share.
+    fn observe(window: &mut Window, now: Time, sent_rate: f64, use_share: f64) {
+        let span = Duration::from_millis(50);
+        let begin = Feedback { round_trip: Duration::from_millis(100), ..feedback(1) };
+        let end = Feedback {
+            departed: begin.departed + span,
+            arrived_us: begin.arrived_us + span.as_micros() as u64,
+            bytes: sent_rate * span.as_secs_f64() / 8.0,
+            ..begin
+        };
+        let mut round = Round::default();
+        round.restart(&begin);
+        round.observe(&end, 0.005, sent_rate / use_share);
+        window.observe(now, true, 1.0, &round, &end);
     }
 
-    /// The rate of a window after so many seconds in which each round shows `signs` of its rate.
-    fn after(seconds: u32, signs: impl Fn(f64) -> Signs) -> f64 {
+    /// The rate of a window after so many seconds in which each round sends what `sent` makes of its rate.
+    fn after(seconds: u32, sent: impl Fn(f64) -> f64) -> f64 {
         let mut window = Window::new(Time::ZERO, RATE, ROUND_TRIP, 0.5, 0.0);
         for round in 1..=20 * seconds {
             let rate = window.rate(ROUND_TRIP);
-            window.observe(Time::ZERO + round * Duration::from_millis(50), true, &signs(rate));
+            observe(&mut window, Time::ZERO + round * Duration::from_millis(50), sent(rate), 1.0);
         }
         window.rate(ROUND_TRIP)
     }
 
     #[test]
     fn a_window_that_is_used_up_grows() {
-        assert!(after(10, |rate| signs(rate, true)) > 2.0 * RATE);
+        assert!(after(10, |rate| rate) > 2.0 * RATE);
     }
 
     /// Over Geant2012 a masked path that its session held back once ran up to 25 Mbit/s on links of 10, and then used
     /// it.
     #[test]
     fn a_window_grows_no_further_than_what_is_sent_shows() {
-        let rate = after(30, |_| signs(RATE, true));
+        let rate = after(30, |_| RATE);
         assert!(rate <= RATE / BUSY * 1.001, "{rate}");
     }
 
@@ -291,9 +251,9 @@ mod tests {
         let mut now = Time::ZERO;
         for _ in 0..600 {
             now += Duration::from_millis(50);
-            window.observe(now, true, &signs(RATE / 2.0, false));
+            observe(&mut window, now, RATE / 2.0, 0.5);
         }
-        window.observe(now + Duration::from_millis(50), true, &signs(RATE, true));
+        observe(&mut window, now + Duration::from_millis(50), RATE, 1.0);
         assert!(window.rate(ROUND_TRIP) < 1.02 * RATE, "{}", window.rate(ROUND_TRIP));
     }
 }
