@@ -1,5 +1,7 @@
 //! Members with messengers, in virtual time.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
