@@ -3,6 +3,9 @@
 //! `MESSAGE_SEEDS=10000 cargo test --release --workspace --test messages -- --nocapture` runs as many seeds;
 //! `MESSAGE_SEED=7` runs that one.
 
+#[path = "../common/mod.rs"]
+mod common;
+mod crowd;
 mod party;
 #[cfg(feature = "io")]
 mod sockets;
