@@ -118,7 +118,8 @@ pub struct Protection {
     /// The share of blocks that may need a repair after their first sending. Default 0.35 for bulk (at most 0.1 where
     /// blocks have fewer than 64 symbols), because repair is cheap (theory §3); 1e-6 for interactive.
     pub residual: f64,
-    /// Loss is taken to be at least this. Default 0 for bulk, 0.01 for interactive.
+    /// The loss of a path is taken to be at least this, unless its round trip is below 1 ms. Default 0 for bulk, 0.01
+    /// for interactive.
     pub prior_loss: f64,
     /// How many links (0 or 1) may die without a block on the way needing a repair. Default 0 for bulk, 1 for
     /// interactive.

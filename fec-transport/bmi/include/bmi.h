@@ -65,7 +65,8 @@ struct BMI_unexpected_info {
 // (addresses that cannot be listened at) or -BMI_EDEVINIT (the file, or a network that does not start).
 int BMI_initialize(const char *method_list, const char *listen_addr, int flags);
 
-// Ends; what is pending is given up. No other call may be under way.
+// Ends; what is pending is given up. Sends that are complete arrive first, if that takes no longer than a second. No
+// other call may be under way.
 int BMI_finalize(void);
 
 // Opens a context: its operations complete in it, and whoever tests another one does not see them.

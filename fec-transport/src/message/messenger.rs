@@ -213,7 +213,7 @@ impl Messenger {
     /// Sends a message for which the peer posts a receive. The pieces are one message, one after the other.
     ///
     /// *Complete* means that the pieces are not needed any more. A short message is complete as soon as the peer's
-    /// window lets it go; a longer one once the peer has all of it.
+    /// window lets it go, when it may still be here; a longer one once the peer has all of it.
     ///
     /// # Errors
     /// [`PostError`]; then nothing is sent.

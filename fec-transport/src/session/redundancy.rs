@@ -91,8 +91,7 @@ impl Redundancy {
         if self.spread == Spreading::Random {
             return self.by_law(size, urgent, protection, paths);
         }
-        let rounded: Vec<PathOutlook> =
-            paths.iter().map(|path| rounded(path, protection.prior_loss)).collect();
+        let rounded: Vec<PathOutlook> = paths.iter().map(rounded).collect();
         let situation = Situation::of(size, urgent, protection.mask > 0, &rounded);
         let symbols = match self.cache.get(&situation) {
             Some(symbols) => *symbols,
@@ -114,8 +113,7 @@ impl Redundancy {
     /// The thesis's rule [theory §2]: FEC(K, p), p what the paths lose in the mean or the static tolerance. Every
     /// symbol draws its path, so that no more than the mean matters; it is taken as it is, because FEC rises in steps.
     fn by_law(&self, size: BlockSize, urgent: bool, protection: &Protection, paths: &[PathOutlook]) -> u16 {
-        let loss = |path: &PathOutlook| path.share * path.loss.max(protection.prior_loss);
-        let mean: f64 = paths.iter().map(loss).sum();
+        let mean: f64 = paths.iter().map(|path| path.share * path.loss).sum();
         let symbols = law(size, residual(size.k, urgent, protection), mean.max(protection.tolerance));
         u16::try_from(symbols).unwrap_or(u16::MAX)
     }
@@ -301,8 +299,8 @@ fn residual(k: usize, urgent: bool, protection: &Protection) -> f64 {
 }
 
 /// The path as the cache sees it.
-fn rounded(path: &PathOutlook, prior: f64) -> PathOutlook {
-    let loss = match path.loss.max(prior) {
+fn rounded(path: &PathOutlook) -> PathOutlook {
+    let loss = match path.loss {
         dead if dead >= 1.0 => 1.0,
         clean if clean < SMALLEST_LOSS => 0.0,
         loss => LOSS_STEP.powi(loss_step(loss.min(MAX_LOSS))),

@@ -18,6 +18,7 @@ mod repair;
 mod streams;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use super::block::{SendBlock, Stock};
 use super::delivery::{Delivery, DeliveryRecord};
@@ -93,6 +94,8 @@ pub(crate) struct LivingPath {
     pub(crate) planned_share: f64,
     /// In bit/s.
     pub(crate) rate: f64,
+    /// When no queue stands.
+    pub(crate) round_trip: Duration,
     pub(crate) loss: f64,
     pub(crate) dispersion: f64,
     /// Whether nothing speaks for its being dead; all are trusted if something speaks for that of each.

@@ -3,6 +3,9 @@
 //! `MESSAGE_SEEDS=10000 cargo test --release --workspace --test messages -- --nocapture` runs as many seeds;
 //! `MESSAGE_SEED=7` runs that one.
 
+#[path = "../common/mod.rs"]
+mod common;
+mod crowd;
 mod party;
 #[cfg(feature = "io")]
 mod sockets;
@@ -71,6 +74,24 @@ fn with_loss_and_a_link_that_dies_nothing_is_lost_doubled_or_out_of_order() {
             (0, 0)
         );
     }
+}
+
+/// A program that ends right after its last send waits for this.
+#[test]
+fn a_member_that_has_finished_has_had_all_its_short_messages_delivered_though_a_link_dies() {
+    let link = LinkSpec::new(30, 10 * MS).with_loss(0.02);
+    let mut party = Party::new(&two_servers(3, &link), 5);
+    let _ = party.send_unexpected("a", "b", 0, content(25, 0));
+    party.run_for(3 * SECOND);
+    for number in 1..100 {
+        let posted = party.send_unexpected("a", "b", 0, content(8_000, number));
+        assert!(matches!(posted, Posted::Done(_)), "{posted:?}");
+    }
+    party.cut(10 * MS, "a", "r2");
+    assert!(party.finish("a", SECOND));
+    let arrived = party.with("b", |messenger| messenger.test_unexpected(usize::MAX));
+    assert_eq!(arrived.len(), 100);
+    assert!((1..).zip(&arrived[1..]).all(|(number, message)| message.bytes == content(8_000, number)));
 }
 
 #[test]

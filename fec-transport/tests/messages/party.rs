@@ -1,11 +1,13 @@
 //! Members with messengers, in virtual time.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use fec_transport::message::fec::{Carry, MessageApplication};
+use fec_transport::message::fec::{Command, MessageApplication, Outcome};
 use fec_transport::message::{
     AddressId, Caller, Completion, ContextId, Limits, Messenger, Posted, Room, Shared, Tag,
 };
@@ -81,7 +83,7 @@ impl Party {
         let shared = self.messengers.borrow()[&member].0.clone();
         let result = act(&mut shared.lock());
         if self.world.is_up(member) {
-            self.world.command(member, Carry);
+            self.world.command(member, Command::Carry);
         }
         result
     }
@@ -124,6 +126,21 @@ impl Party {
     pub(crate) fn cut(&mut self, after: Duration, a: &str, b: &str) {
         let (a, b) = (self.world.member(a), self.world.member(b));
         self.world.cut(after, a, b);
+    }
+
+    /// Has a member say nothing more; runs until the others have all that it has said, at most for `limit`.
+    pub(crate) fn finish(&mut self, name: &str, limit: Duration) -> bool {
+        let member = self.world.member(name);
+        self.world.take_outcomes();
+        self.world.command(member, Command::Finish);
+        let until = self.now() + limit;
+        while self.now() < until {
+            if self.world.take_outcomes().contains(&(member, Outcome::Finished)) {
+                return true;
+            }
+            self.run_for(Duration::from_millis(1));
+        }
+        false
     }
 
     pub(crate) fn crash(&mut self, name: &str) {

@@ -159,3 +159,29 @@ async fn tasks_wait_without_keeping_a_thread() {
     assert_eq!((reply.user, reply.result), (8, Ok(5)));
     assert_eq!(serving.await.expect("no panic").0, Ok(5));
 }
+
+/// A short send is complete when it is posted. Over sessions and QUIC it was once lost if its messenger ended then.
+#[test]
+fn what_is_complete_arrives_though_its_messenger_ends_at_once() {
+    for make in [within_the_process, over_sessions, over_quic] {
+        let (client, server, address) = make();
+        let context = client.open_context();
+        let to = client.look_up(&address).expect("an address");
+        let send = |number: u8| {
+            let message = vec![content(8_000, number).into()];
+            client.post_send_unexpected(to, Tag(number.into()), message, client.caller(context))
+        };
+        // The first one waits until there is a connection.
+        client.wait(send(0).expect("posted")).expect("known").result.expect("sent");
+        let is_complete = |number: &u8| matches!(send(*number), Ok(Posted::Done(_)));
+        let complete = (1..=100).take_while(is_complete).count();
+        client.shutdown();
+        assert!(complete > 0);
+        for number in 0..=complete as u8 {
+            let message = server.test_unexpected(1, PATIENCE).pop();
+            let message = message.unwrap_or_else(|| panic!("{number} of {complete} have come: {address}"));
+            assert_eq!(message.tag, Tag(number.into()));
+            assert!(message.bytes == content(8_000, number));
+        }
+    }
+}

@@ -234,3 +234,117 @@ impl fmt::Debug for Helm {
         f.debug_struct("Helm").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread::{self, Builder as Threads, ScopedJoinHandle};
+
+    use super::*;
+
+    /// What the helm's own thread is called.
+    const OWN: &str = "messages";
+
+    /// A helm with a network that, whenever it is asked, says which thread runs it.
+    struct Scene {
+        helm: Helm,
+        asked: Arc<Notify>,
+        ran: Receiver<String>,
+        bell: Bell,
+    }
+
+    impl Scene {
+        fn new() -> Scene {
+            let helm = Helm::start().expect("a thread");
+            let (tell, ran) = channel();
+            let asked = Arc::new(Notify::new());
+            let its = Arc::clone(&asked);
+            let say = move || tell.send(thread::current().name().unwrap_or_default().to_owned());
+            helm.add(|mut stopped| async move {
+                loop {
+                    tokio::select! {
+                        () = its.notified() => drop(say()),
+                        _ = stopped.changed() => break drop(say()),
+                    }
+                }
+            });
+            Scene { helm, asked, ran, bell: Bell::default() }
+        }
+
+        /// Which thread runs the network now.
+        fn ask(&self) -> String {
+            self.asked.notify_one();
+            self.ran.recv().expect("it answers")
+        }
+
+        /// A thread that waits until the bell is rung.
+        fn wait<'a>(&'a self, scope: &'a thread::Scope<'a, '_>) -> ScopedJoinHandle<'a, ()> {
+            let Scene { helm, bell, .. } = self;
+            let wait = move || helm.wait(bell, 0, Duration::MAX);
+            Threads::new().name("waiter".to_owned()).spawn_scoped(scope, wait).expect("a thread")
+        }
+
+        /// Returns once so many threads and tasks wait.
+        fn await_waiting(&self, count: usize) {
+            while self.helm.shared.turn().waiting < count {
+                thread::yield_now();
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_waits_alone_runs_the_tasks_until_its_wait_is_over() {
+        let scene = Scene::new();
+        assert_eq!(scene.ask(), OWN);
+        thread::scope(|scope| {
+            scene.wait(scope);
+            scene.await_waiting(1);
+            // The own thread may run them once more before it leaves them.
+            assert!((0..10_000).any(|_| scene.ask() == "waiter"));
+            assert!((0..100).all(|_| scene.ask() == "waiter"));
+            scene.bell.ring();
+        });
+        assert_eq!(scene.ask(), OWN);
+    }
+
+    #[test]
+    fn where_somebody_waits_already_the_tasks_stay_with_their_own_thread() {
+        let scene = Scene::new();
+        let first = scene.helm.waiting();
+        thread::scope(|scope| {
+            scene.wait(scope);
+            scene.await_waiting(2);
+            assert!((0..100).all(|_| scene.ask() == OWN));
+            scene.bell.ring();
+        });
+        drop(first);
+        assert_eq!(scene.helm.shared.turn().waiting, 0);
+    }
+
+    /// Its tasks must not run within a task of another runtime, which would stand still meanwhile.
+    #[test]
+    fn a_task_does_not_take_the_helm() {
+        let scene = Scene::new();
+        let within = scene.helm.enter();
+        assert!(scene.helm.shared.take().is_none());
+        drop(within);
+        assert!(scene.helm.shared.take().is_some());
+    }
+
+    #[test]
+    fn the_end_waits_for_the_networks_whoever_runs_them() {
+        for is_awaited in [false, true] {
+            let scene = Scene::new();
+            thread::scope(|scope| {
+                if is_awaited {
+                    scene.wait(scope);
+                    scene.await_waiting(1);
+                }
+                scene.helm.end();
+                assert!(scene.ran.try_recv().is_ok(), "the network has said that it ends");
+                assert!(scene.helm.shared.take().is_none(), "there is nothing to run any more");
+                scene.bell.ring();
+            });
+        }
+    }
+}

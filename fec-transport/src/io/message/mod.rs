@@ -55,6 +55,9 @@ use quic::Quic;
 pub use quic::QuicConfig;
 use sessions::Sessions;
 
+/// How long what is complete may take to arrive when a messenger ends.
+const FINISH_LIMIT: Duration = Duration::from_secs(1);
+
 /// What a [`Messenger`] is made of: the networks that it uses.
 #[derive(Debug, Default)]
 pub struct MessengerConfig {
@@ -155,8 +158,9 @@ impl Messenger {
         Ok(Messenger { inner: Arc::new(Inner { shared, bell, clock, memory, sessions, quic, helm }) })
     }
 
-    /// Ends the connections in order, which takes two seconds at most. What is pending fails with the other sides; the
-    /// last clone that is dropped does the same without waiting.
+    /// Ends the connections in order, which takes two seconds at most. Short sends that are complete arrive first, if
+    /// that takes no longer than one second; what is pending fails with the other sides. The last clone that is dropped
+    /// does the same without waiting.
     pub fn shutdown(self) {
         if let Some(helm) = &self.inner.helm {
             helm.end();

@@ -16,12 +16,12 @@ use quinn::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, watch};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
-use super::StartError;
 use super::bell::Bell;
 use super::helm::Helm;
+use super::{FINISH_LIMIT, StartError};
 use crate::io::endpoint::random;
 use crate::io::tls::{PinnedKeys, SERVER_NAME, client_config_for, peer_key, server_config_for};
 use crate::keys::{Identity, encode_key};
@@ -89,7 +89,20 @@ struct Ways {
 
 struct Way {
     connections: Vec<Connection>,
+    /// What writes frames, until it is to end behind the last of them.
+    writer: Option<Writer>,
+}
+
+struct Writer {
     frames: UnboundedSender<Vec<u8>>,
+    task: JoinHandle<()>,
+}
+
+impl Way {
+    /// Nothing more is said; what it gives is over once the peer has everything.
+    fn finish(&mut self) -> Option<JoinHandle<()>> {
+        self.writer.take().map(|writer| writer.task)
+    }
 }
 
 impl Quic {
@@ -154,8 +167,19 @@ impl Carrier {
             () = carrying => {}
         }
         listening.abort();
+        self.obey();
+        let _ = timeout(FINISH_LIMIT, self.finish()).await;
         self.endpoint.close(VarInt::from_u32(0), b"shutting down");
         let _ = timeout(SHUTDOWN_LIMIT, self.endpoint.wait_idle()).await;
+    }
+
+    /// Ends what is said to each peer; over once they have all of it.
+    async fn finish(&self) {
+        let writers: Vec<_> = self.ways().ways.values_mut().filter_map(Way::finish).collect();
+        for writer in writers {
+            // A writer that panics has shown it.
+            let _ = writer.await;
+        }
     }
 
     fn ways(&self) -> MutexGuard<'_, Ways> {
@@ -196,9 +220,9 @@ impl Carrier {
         }
         let ways = self.ways();
         for (link, frames) in frames {
-            if let Some(way) = ways.ways.get(&link) {
-                // If its writer has ended, so has the connection.
-                let _ = way.frames.send(frames);
+            if let Some(writer) = ways.ways.get(&link).and_then(|way| way.writer.as_ref()) {
+                // If it has ended, so has the connection.
+                let _ = writer.frames.send(frames);
             }
         }
     }
@@ -284,12 +308,12 @@ impl Carrier {
             std::collections::btree_map::Entry::Occupied(mut way) => {
                 way.get_mut().connections.push(connection);
                 // Nothing is said over it, and it stays open as long as the other one.
-                tokio::spawn(write_frames(send, unbounded_channel().1));
+                tokio::spawn(async move { send.stopped().await });
             }
             std::collections::btree_map::Entry::Vacant(way) => {
                 let (frames, waiting) = unbounded_channel();
-                tokio::spawn(write_frames(send, waiting));
-                way.insert(Way { connections: vec![connection], frames });
+                let task = tokio::spawn(write_frames(send, waiting));
+                way.insert(Way { connections: vec![connection], writer: Some(Writer { frames, task }) });
             }
         }
     }
@@ -325,7 +349,8 @@ impl Carrier {
                     }
                     self.tell();
                 }
-                Ok(None) => break "the peer has ended".to_owned(),
+                // The peer says nothing more, and closes the connection once it knows that we have heard it.
+                Ok(None) => break connection.closed().await.to_string(),
                 Err(error) => {
                     break connection.close_reason().map_or(error.to_string(), |why| why.to_string());
                 }
@@ -423,7 +448,8 @@ async fn write_frames(mut send: SendStream, mut frames: UnboundedReceiver<Vec<u8
             return;
         }
     }
-    // The stream stays open until the connection ends: its end would be taken for that of the peer.
+    let _ = send.finish();
+    // Over once the peer has everything, or the connection has ended.
     let _ = send.stopped().await;
 }
 

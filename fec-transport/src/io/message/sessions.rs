@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::{Arc, mpsc};
 
-use super::StartError;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
 use super::bell::Bell;
 use super::helm::Helm;
+use super::{FINISH_LIMIT, StartError};
 use crate::io::endpoint::{Endpoint, EndpointConfig, Handle};
 use crate::message::Shared;
-use crate::message::fec::{Carry, MessageApplication};
+use crate::message::fec::{Command, MessageApplication, Outcome};
 
 /// A member's process.
 pub(super) struct Sessions {
@@ -30,11 +33,20 @@ impl Sessions {
         let application = MessageApplication::new(messenger);
         let (module, bell) = (application.module(), Arc::clone(bell));
         let (tell, started) = mpsc::channel();
+        let finished = Arc::new(Notify::new());
+        let has_finished = Arc::clone(&finished);
+        let host = move |outcome| match outcome {
+            Outcome::News => bell.ring(),
+            Outcome::Finished => has_finished.notify_one(),
+        };
         helm.add(|mut stopped| async move {
-            match Endpoint::start(endpoint, application, move |_| bell.ring()).await {
+            match Endpoint::start(endpoint, application, host).await {
                 Ok(endpoint) => {
                     let _ = tell.send(Ok(endpoint.handle().clone()));
                     let _ = stopped.changed().await;
+                    if endpoint.handle().command(Command::Finish).await.is_ok() {
+                        let _ = timeout(FINISH_LIMIT, finished.notified()).await;
+                    }
                     let _ = endpoint.shutdown().await;
                 }
                 Err(error) => drop(tell.send(Err(error))),
@@ -49,7 +61,7 @@ impl Sessions {
     pub(super) fn carry(&self, messenger: &Shared) {
         // Where the driver is busy, a request that waits for it already does.
         if messenger.lock().has_output(self.module) {
-            self.handle.try_command(Carry);
+            self.handle.try_command(Command::Carry);
         }
     }
 }

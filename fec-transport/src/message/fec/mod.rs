@@ -53,8 +53,7 @@ impl Module for FecModule {
     }
 }
 
-/// Carries the messages of a messenger over the sessions of a node. Its outcome says that there may be something to
-/// take; its command has it carry what was posted.
+/// Carries the messages of a messenger over the sessions of a node.
 #[derive(Debug)]
 pub struct MessageApplication {
     messenger: Shared,
@@ -66,13 +65,23 @@ pub struct MessageApplication {
     outcomes: VecDeque<Outcome>,
 }
 
-/// Carry what was posted.
+/// What a [`MessageApplication`] is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Carry;
+pub enum Command {
+    /// Carry what was posted.
+    Carry,
+    /// Carry what was posted and nothing that is posted later, and tell when the peers have all short messages.
+    Finish,
+}
 
-/// There may be something to take.
+/// What a [`MessageApplication`] tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome;
+pub enum Outcome {
+    /// There may be something to take.
+    News,
+    /// The peers have all short messages that were posted before [`Command::Finish`].
+    Finished,
+}
 
 impl MessageApplication {
     /// Lets a messenger use the sessions of the node that this runs on.
@@ -110,7 +119,10 @@ impl MessageApplication {
         let news = self.messenger.lock().news();
         if news != self.told {
             self.told = news;
-            self.outcomes.push_back(Outcome);
+            self.outcomes.push_back(Outcome::News);
+        }
+        if self.ways.take_finished() {
+            self.outcomes.push_back(Outcome::Finished);
         }
     }
 
@@ -314,7 +326,7 @@ fn breach_text(breach: &Breach) -> String {
 }
 
 impl Application for MessageApplication {
-    type Command = Carry;
+    type Command = Command;
     type Outcome = Outcome;
 
     fn handle_event(&mut self, now: Time, node: &mut Node, event: Event) {
@@ -334,13 +346,17 @@ impl Application for MessageApplication {
             Event::Readable { stream } => self.read(now, node, stream),
             Event::Writable { stream } => self.write(now, node, stream),
             Event::StreamReset { stream, code } => self.stream_reset(now, node, stream, code),
-            // That a stream was delivered does not tell whether its receiver had given it up before.
-            Event::Delivered { .. } | Event::SessionSilent { .. } | Event::SessionHeard { .. } => {}
+            // That one with a message was delivered does not tell whether its receiver had given it up before.
+            Event::Delivered { stream } => self.ways.delivered(stream),
+            Event::SessionSilent { .. } | Event::SessionHeard { .. } => {}
         }
         self.carry(now, node);
     }
 
-    fn handle_command(&mut self, now: Time, node: &mut Node, Carry: Carry) {
+    fn handle_command(&mut self, now: Time, node: &mut Node, command: Command) {
+        if command == Command::Finish {
+            self.ways.finish();
+        }
         self.carry(now, node);
     }
 

@@ -23,6 +23,8 @@ pub(super) struct Ways {
     last: BTreeMap<MemberId, InstanceId>,
     /// Links with frames that have not been tried to write yet.
     unwritten: BTreeSet<LinkId>,
+    /// Whether streams end behind what they have to carry, and that is still to be told.
+    is_finishing: bool,
 }
 
 /// What a link goes over. There are two sessions if both sides have dialled at once; each side says everything over the
@@ -37,6 +39,18 @@ struct Way {
     frames: BytesMut,
     /// Whether it has none now.
     is_blocked: bool,
+    end: End,
+}
+
+/// How far the stream of frames is with its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum End {
+    #[default]
+    Open,
+    /// Nothing more is written.
+    Finished,
+    /// The peer has everything.
+    Delivered,
 }
 
 impl Ways {
@@ -132,9 +146,29 @@ impl Ways {
     pub(super) fn flush(&mut self, now: Time, node: &mut Node) {
         while let Some(link) = self.unwritten.pop_first() {
             if let Some(way) = self.ways.get_mut(&link) {
-                way.flush(now, node);
+                way.flush(now, node, self.is_finishing);
             }
         }
+    }
+
+    /// Nothing is said any more behind what waits now.
+    pub(super) fn finish(&mut self) {
+        self.is_finishing = true;
+        self.unwritten.extend(self.ways.keys());
+    }
+
+    /// The peer has all of a stream.
+    pub(super) fn delivered(&mut self, stream: StreamId) {
+        for way in self.ways.values_mut().filter(|way| way.stream == Some(stream)) {
+            way.end = End::Delivered;
+        }
+    }
+
+    /// Whether the peers have everything, if that is asked and has not been told yet.
+    pub(super) fn take_finished(&mut self) -> bool {
+        let is_finished = self.is_finishing && !self.ways.values().any(Way::owes);
+        self.is_finishing &= !is_finished;
+        is_finished
     }
 
     /// Forgets a link; gives its sessions, of which those that are still being opened are not wanted any more either.
@@ -152,14 +186,29 @@ impl Ways {
 }
 
 impl Way {
-    fn flush(&mut self, now: Time, node: &mut Node) {
+    /// Writes what there is room for, and ends the stream behind the last byte if it `is_last`.
+    fn flush(&mut self, now: Time, node: &mut Node, is_last: bool) {
         let Some(stream) = self.stream else { return };
-        if self.is_blocked || self.frames.is_empty() {
-            return;
+        if self.end != End::Open {
+            self.frames.clear();
         }
-        let Ok(written) = node.write(now, stream, &self.frames) else { return };
-        self.is_blocked = written < self.frames.len();
-        self.frames.advance(written);
-        let _ = node.flush(now, stream);
+        if !self.is_blocked && !self.frames.is_empty() {
+            let Ok(written) = node.write(now, stream, &self.frames) else { return };
+            self.is_blocked = written < self.frames.len();
+            self.frames.advance(written);
+            let _ = node.flush(now, stream);
+        }
+        if is_last && self.end == End::Open && self.frames.is_empty() && node.finish(now, stream).is_ok() {
+            self.end = End::Finished;
+        }
+    }
+
+    /// Whether the peer lacks something that was said over a session to it.
+    fn owes(&self) -> bool {
+        match self.end {
+            End::Open => !self.sessions.is_empty(),
+            End::Finished => true,
+            End::Delivered => false,
+        }
     }
 }

@@ -284,6 +284,7 @@ impl Path {
             id: self.id,
             planned_share: self.planned_share,
             rate: self.rate.mean_rate(),
+            round_trip: self.round_trip.floor(),
             loss: self.loss_share(),
             dispersion: self.dispersion(),
             is_trusted: self.is_trusted() || all_trusted,

@@ -65,8 +65,11 @@ impl Circumstances {
     /// Takes note of the paths that a bulk block is formed for, and of the share of their rate that its quotas can use.
     pub(super) fn look(&mut self, paths: &[PathOutlook], protection: &Protection, usable: f64) {
         self.usable = usable;
-        let least = protection.prior_loss.max(protection.tolerance);
-        self.loss = paths.iter().map(|path| path.share * path.loss.max(least)).sum::<f64>().min(MAX_LOSS);
+        self.loss = paths
+            .iter()
+            .map(|path| path.share * path.loss.max(protection.tolerance))
+            .sum::<f64>()
+            .min(MAX_LOSS);
         self.dispersion = paths.iter().map(|path| path.share * path.dispersion).sum::<f64>().max(1.0);
     }
 

@@ -1,6 +1,7 @@
 //! How blocks are formed: how large they are, and how many symbols each path carries.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::LivingPath;
 use super::choice::{self, Circumstances};
@@ -17,6 +18,8 @@ use crate::session::stream::Class;
 use crate::time::Time;
 use crate::wire::{IP_UDP_HEADERS, SYMBOL_OVERHEAD};
 
+/// Over a path with a shorter round trip, redundancy makes up for losses that were measured, and for no others.
+const NEAR: Duration = Duration::from_millis(1);
 /// The part of its share in a masked block that a path may get more or less, to fall into step with the others.
 const STEP: f64 = 0.1;
 /// Bytes that headers add to a symbol on the link: 64 of ours and 28 of IPv4 and UDP (design §8).
@@ -94,7 +97,7 @@ impl Forming {
         random: &mut Random,
     ) -> Vec<(PathId, u16)> {
         let protection = self.protection(block.class()).clone();
-        let mut outlook = outlook(paths, protection.policy, block.class().is_urgent());
+        let mut outlook = outlook(paths, &protection, block.class().is_urgent());
         let masks_by_quotas = protection.mask > 0 && self.coding.spread == Spreading::Quotas;
         if masks_by_quotas {
             hold_back(&mut outlook, self.coding.mask_limit);
@@ -185,9 +188,10 @@ fn usable(outlook: &[PathOutlook], paths: &[LivingPath]) -> f64 {
 }
 
 /// What redundancy and spreading look at: the trusted paths, for messages all living ones, and their shares by the
-/// policy.
-fn outlook(paths: &[LivingPath], policy: Policy, urgent: bool) -> Vec<PathOutlook> {
-    let weight = |path: &LivingPath| match policy {
+/// policy. A path loses no less than the prior, unless it is so near that what it does lose is soon there again.
+fn outlook(paths: &[LivingPath], protection: &Protection, urgent: bool) -> Vec<PathOutlook> {
+    let prior = |path: &LivingPath| if path.round_trip < NEAR { 0.0 } else { protection.prior_loss };
+    let weight = |path: &LivingPath| match protection.policy {
         Policy::Resilient => path.planned_share,
         Policy::Throughput => path.rate,
     };
@@ -196,7 +200,7 @@ fn outlook(paths: &[LivingPath], policy: Policy, urgent: bool) -> Vec<PathOutloo
     let path = |path: &LivingPath| PathOutlook {
         id: path.id,
         share: if total > 0.0 { weight(path) / total } else { 1.0 / trusted().count() as f64 },
-        loss: path.loss,
+        loss: path.loss.max(prior(path)),
         dispersion: path.dispersion,
         links: path.links.clone(),
     };

@@ -3,14 +3,17 @@
 //!
 //! ```text
 //! cargo bench -p fec-testbed --bench messages -- --rounds 2000
+//! cargo bench -p fec-testbed --bench messages -- --figure 4 --plot transfers.png
 //! ```
 //!
 //! Both ends are threads of one process, each with a thread of its own for the network.
 
 mod bare;
 mod pairs;
+mod picture;
 mod plain_quinn;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -21,6 +24,7 @@ use fec_transport::message::{AddressId, Posted, Room, Tag};
 use serde_json::json;
 
 use pairs::Pair;
+use picture::Picture;
 
 /// Round trips of small messages (figure 3), 120 MB in messages of several sizes (figure 4), and N servers that send 10
 /// MB each to M clients in messages of 256 KB (figure 5).
@@ -39,12 +43,18 @@ struct Arguments {
     /// Megabytes of each transfer.
     #[arg(long, default_value_t = 120, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
     megabytes: u32,
-    /// Of the transfers, only those in messages of so many KiB.
-    #[arg(long, value_name = "KIB")]
-    kib: Option<usize>,
+    /// Of the transfers, only those in messages of so many bytes.
+    #[arg(long, value_name = "N")]
+    bytes: Option<usize>,
+    /// Instead of the figures, what taking a completion costs while so many operations are pending.
+    #[arg(long, value_name = "N")]
+    pending: Option<u32>,
     /// Only the rows over this.
     #[arg(long, value_name = "NAME")]
     over: Option<String>,
+    /// Figure 3 or 4 as a picture, SVG or PNG.
+    #[arg(long, value_name = "FILE", requires = "figure")]
+    plot: Option<PathBuf>,
     /// One JSON object for each row.
     #[arg(long)]
     json: bool,
@@ -62,6 +72,11 @@ const ROUND_TRIPS: &[Column] = &[
     column("bytes", "bytes", 7, 0),
     column("median µs", "median_us", 10, 1),
     column("99 % µs", "p99_us", 10, 1),
+];
+const COMPLETIONS: &[Column] = &[
+    column("over", "over", 20, 0),
+    column("at once", "most", 7, 0),
+    column("µs each", "us_per_completion", 10, 2),
 ];
 const TRANSFERS: &[Column] = &[
     column("over", "over", 20, 0),
@@ -94,6 +109,9 @@ impl Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    if let Some(pending) = arguments.pending {
+        return completions(&arguments, pending);
+    }
     let is_wanted = |figure| arguments.figure.is_none_or(|only| only == figure);
     if is_wanted(3) {
         round_trips(&arguments)?;
@@ -112,9 +130,11 @@ fn main() -> Result<()> {
 fn round_trips(arguments: &Arguments) -> Result<()> {
     let table = Table::new("round trips (figure 3)", ROUND_TRIPS, arguments.json)?;
     let sizes = [24, 100, 400, 700, 1_200];
-    let print = |over: &str, bytes: usize, mut times: Vec<Duration>| {
+    let mut picture = Picture::new("Round trips", "median µs");
+    let mut print = |over: &str, bytes: usize, mut times: Vec<Duration>| {
         times.sort_unstable();
         let us = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
+        picture.add(over, Some(bytes), us(50));
         table.row(object(json!({"over": over, "bytes": bytes, "median_us": us(50), "p99_us": us(99)})))
     };
     for module in arguments.modules() {
@@ -140,7 +160,7 @@ fn round_trips(arguments: &Arguments) -> Result<()> {
             print(QUINN, bytes, quinn.round_trips(bytes, arguments.rounds)?)?;
         }
     }
-    Ok(())
+    arguments.plot.as_deref().map_or(Ok(()), |file| picture.write(file))
 }
 
 /// The server answers each message with one of the same size; both have posted their receives before.
@@ -184,21 +204,71 @@ fn receive(messenger: &Messenger, from: AddressId, bytes: usize, context: Contex
     Ok(())
 }
 
+// --- many pending operations -------------------------------------------------------------------------------------
+
+/// Over each module, and how long it takes `test_context` to give a completion: one for each call, or all by one.
+fn completions(arguments: &Arguments, pending: u32) -> Result<()> {
+    let table =
+        Table::new(&format!("completions beside {pending} pending receives"), COMPLETIONS, arguments.json)?;
+    for module in arguments.modules() {
+        for most in [1, 1_000] {
+            let pair = Pair::new(module)?;
+            let us = us_per_completion(&pair, pending, most)?;
+            table.row(object(json!({"over": module, "most": most, "us_per_completion": us})))?;
+            pair.end();
+        }
+    }
+    Ok(())
+}
+
+/// A tenth as many messages come, each under a tag of its own; only taking their completions is measured.
+fn us_per_completion(pair: &Pair, pending: u32, most: usize) -> Result<f64> {
+    let from = pair.greet()?;
+    let [context, last, sending] =
+        [&pair.server, &pair.server, &pair.client].map(|messenger| messenger.open_context());
+    let receive =
+        |tag, context| pair.server.post_receive(from, Tag(tag), Room::of([8]), pair.server.caller(context));
+    for tag in 0..pending {
+        let _ = receive(tag, context)?;
+    }
+    let _ = receive(pending, last)?;
+    let tags = (0..pending).step_by(10);
+    // When the last message has come all others have.
+    for tag in tags.clone().chain([pending]) {
+        let caller = pair.client.caller(sending);
+        let _ = pair.client.post_send(pair.to, Tag(tag), vec![vec![7; 8].into()], caller)?;
+    }
+    if pair.server.test_context(last, 1, PATIENCE).is_empty() {
+        bail!("the last message did not come");
+    }
+    let (began, mut taken) = (now(), 0);
+    while taken < tags.len() {
+        taken += pair.server.test_context(context, most, PATIENCE).len();
+    }
+    Ok(began.elapsed().as_secs_f64() * 1e6 / taken as f64)
+}
+
 // --- figure 4 ----------------------------------------------------------------------------------------------------
+
+/// Bytes of a message. The fourth is the longest that travels with its envelope, and the fifth is offered first.
+const SIZES: [usize; 10] =
+    [1 << 10, 4 << 10, 15 << 10, 16 << 10, (16 << 10) + 1, 17 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 fn transfers(arguments: &Arguments) -> Result<()> {
     let total = arguments.megabytes as usize * 1_000_000;
     let title = format!("{} MB in messages (figure 4)", arguments.megabytes);
     let table = Table::new(&title, TRANSFERS, arguments.json)?;
-    let print = |over: &str, bytes: Option<usize>, took: Duration| {
+    let mut picture = Picture::new(&title, "MB/s");
+    let mut print = |over: &str, bytes: Option<usize>, took: Duration| {
         let speed = total as f64 / 1e6 / took.as_secs_f64();
+        picture.add(over, bytes, speed);
         table.row(object(json!({"over": over, "message_bytes": bytes, "megabytes_per_second": speed})))
     };
     for module in arguments.modules() {
-        for kib in arguments.kib.map_or(vec![1, 4, 15, 16, 17, 32, 64, 256, 1_024], |kib| vec![kib]) {
-            progress(&format!("{module}, {kib} KiB"));
+        for bytes in arguments.bytes.map_or(SIZES.to_vec(), |bytes| vec![bytes]) {
+            progress(&format!("{module}, {bytes} bytes"));
             let pair = Pair::new(module)?;
-            print(module, Some(kib << 10), transfer(&pair, kib << 10, total, fresh)?)?;
+            print(module, Some(bytes), transfer(&pair, bytes, total, fresh)?)?;
             pair.end();
         }
         let pair = Pair::new(module)?;
@@ -212,7 +282,7 @@ fn transfers(arguments: &Arguments) -> Result<()> {
     if arguments.wants(QUINN) {
         print(QUINN, None, plain_quinn::Quinn::open()?.transfer(total)?)?;
     }
-    Ok(())
+    arguments.plot.as_deref().map_or(Ok(()), |file| picture.write(file))
 }
 
 /// Memory for a message to which nothing was written yet: the kernel finds its pages when the message comes.
