@@ -392,19 +392,6 @@ fn over_zeros(folder: Option<&Path>) {
     let shares: Vec<usize> = (0..=10).map(|tenth| tenth * 10).collect();
     let case = |mesh, zeros| Case { zeros, ..Case::new(mesh, 16, Kind::Integers) };
     let eight = Figure::new("Figure 8, integers, 16 ranks, load 200", "zeros %", &shares, case);
-    println!(
-        "\nNothing but zeros in the study's best cell (98.8 %): mesh 3, floats, load 500, 32 ranks, and beside it\n"
-    );
-    println!("| load | {} |", PROCESSES.map(|count| format!("{count} ranks")).join(" | "));
-    println!("|---|---|---|---|---|");
-    for load in LOADS {
-        let cells = PROCESSES.map(|processes| {
-            let cell = Case { load, zeros: 100, ..Case::new(MESHES[2], processes, Kind::Floats) }.cell();
-            let [always, auto] = cell.improvement(Stage::Exchange);
-            format!("{always:.1} / {auto:.1}")
-        });
-        println!("| {load} | {} |", cells.join(" | "));
-    }
     let panels = vec![eight.panel("integers, st6")];
     picture(folder, "two-phase-zeros.svg", "zeros in %", Scale::Linear, panels);
 }
