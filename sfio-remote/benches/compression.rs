@@ -338,8 +338,11 @@ impl<'a> Pipeline<'a> {
     fn try_codecs(&mut self, codecs: &[Codec]) {
         let data = &self.data[self.number % self.data.len()];
         let sample = if self.number == 0 { &data.sample } else { &data.frame };
-        let trials: Vec<Trial> =
+        let mut trials: Vec<Trial> =
             sample.iter().filter(|trial| codecs.contains(&trial.codec)).copied().collect();
+        if let Some(last) = trials.iter().position(Trial::leaves_nothing) {
+            trials.truncate(last + 1);
+        }
         let takes = trials.iter().map(|trial| trial.packing + trial.unpacking.unwrap_or_default()).sum();
         let ends = occupy(&mut self.packers, self.now, takes);
         self.trials.push((ends, trials));

@@ -13,8 +13,8 @@ use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::Patience;
 use sfio_remote::io::replication::{
     Attributes, Author, Catalog, Change, DataSet, Deletion, Filter, Job, ManifestCache, Meter, Reading,
-    ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary, View, Wanted, forget,
-    open_all, remove, restore, send,
+    ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary, VerifyOptions, View, Wanted,
+    forget, open_all, remove, restore, send, verify,
 };
 use sfio_remote::io::sim::{Cluster, ClusterConfig, Process, run};
 use sfio_remote::name::SubfilePath;
@@ -380,6 +380,68 @@ fn a_damaged_chunk_spoils_one_file_and_is_named() {
         let [problem] = &summary.problems[..] else { panic!("{:?}", summary.problems) };
         assert!(problem.to_string().starts_with("b: ") && problem.what.contains("BLAKE3"), "{problem}");
         assert!(target.path().join("a").exists() && !target.path().join("b").exists());
+    });
+}
+
+/// Files of text share frames. What is behind the damage is read from the damaged place, also once that is healed; and
+/// each file is whole again in all generations when it has come by, whatever of the others is still there.
+#[test]
+fn damage_in_a_solid_frame_is_found_and_healed_in_all_generations() {
+    run(async {
+        let text = |number: usize| -> String {
+            (0..4_000).map(|line| format!("{} ", line * line % (500 + number))).collect()
+        };
+        let (source, first) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let names = ["a", "b", "c", "d"];
+        for (number, name) in names.iter().enumerate() {
+            fs::write(source.path().join(name), text(number)).expect("a file");
+            fs::copy(source.path().join(name), first.path().join(name)).expect("a copy");
+        }
+        let bench = Bench::with_io_nodes(&["io1"]);
+        let options = SendOptions { compression: "zstd".parse().expect("a codec"), ..send_options() };
+        let sent = bench.send_with(source.path(), &options).await.expect("sent");
+        let object = bench.objects("io1").pop().expect("one object");
+        let plain: u64 = (0..4).map(|number| text(number).len() as u64).sum();
+        assert!(bench.stored() < plain / 4, "{sent:?}");
+        // In the second file: the third begins behind a third of what is stored.
+        let part = bench.stored() / 4;
+        assert!(bench.cluster.world().disk("io1").inner_mut().flip_bit(&object, part + 500, 3));
+        let damaged = async || {
+            let mut found = Vec::new();
+            verify(&bench.job(), VerifyOptions::default(), |finding| found.push(finding.clone()))
+                .await
+                .expect("read");
+            let paths = found
+                .into_iter()
+                .filter_map(|finding| Some((finding.generation?, finding.path?.to_string())));
+            paths.collect::<BTreeSet<_>>()
+        };
+        let found = damaged().await;
+        assert!(!found.is_empty() && !found.contains(&(1, "a".to_owned())), "{found:?}");
+        // One file has become another one: it stays lost where it was damaged.
+        fs::write(source.path().join("d"), text(9)).expect("a file");
+        bench.send_with(source.path(), &options).await.expect("sent");
+        let left = damaged().await;
+        assert!(left.iter().all(|(generation, path)| (*generation, path.as_str()) == (1, "d")), "{left:?}");
+        assert_eq!(picture(bench.restored().await.path()), picture(source.path()));
+        fs::copy(first.path().join("d"), source.path().join("d")).expect("it comes back");
+        bench.send_with(source.path(), &options).await.expect("sent");
+        assert_eq!(damaged().await, BTreeSet::new());
+        for generation in [1, 3] {
+            let (job, target) = (bench.job(), tempfile::tempdir().expect("a folder"));
+            let reading = Reading::begin(&job).await.expect("there");
+            let generation = reading.generation(Some(generation)).expect("kept");
+            let manifest = reading.manifest(generation).await.expect("whole");
+            let objects = reading.objects(Source::Cache);
+            let wanted = Wanted { top: &generation.top, manifest: &manifest, objects };
+            let summary = restore(&wanted, target.path(), &restore_options(), &job.meter, |_, _| {}).await;
+            assert_eq!(summary.expect("restored").problems, []);
+            for name in names {
+                let of = |folder: &Path| fs::read(folder.join(name)).expect("readable");
+                assert_eq!(of(target.path()), of(first.path()), "{name}");
+            }
+        }
     });
 }
 

@@ -9,7 +9,7 @@ use fec_transport::{StreamError, StreamId};
 use super::context::Context;
 use super::stage::Stage;
 use crate::compression::{
-    Codec, CodecResult, CodecWork, Compressor, Framer, Held, JobQueue, MAX_FRAME_BYTES, Next, Packing,
+    Choice, Codec, CodecResult, CodecWork, Compressor, Framer, Held, JobQueue, MAX_FRAME_BYTES, Packing,
     SAMPLE_BYTES,
 };
 use crate::request::{Cursor, Staging};
@@ -113,13 +113,13 @@ impl Packer {
                 tools.compressor.next(context.now(), (self.packing, subfile), stream.session, flow, idle);
             let limit = self.unframed.min(MAX_FRAME_BYTES as u64);
             let (codec, trial) = match next {
-                Next::Hold => return tools.held.hold(context.now(), stream),
-                Next::Try(codecs) => {
+                Choice::Later => return tools.held.hold(context.now(), stream),
+                Choice::Try(codecs) => {
                     let pieces = stage.collect(part, self.ahead, limit.min(SAMPLE_BYTES));
                     begin_trial(tools, subfile, codecs, pieces);
                     return tools.held.hold(context.now(), stream);
                 }
-                Next::Frame(codec, trial) => (codec, trial),
+                Choice::Frame { codec, trial, .. } => (codec, trial),
             };
             let pieces = stage.collect(part, self.ahead, limit);
             if !trial.is_empty() {

@@ -3,9 +3,8 @@
 
 use bytes::Bytes;
 
-use crate::compression::rule::Choice;
 use crate::compression::{
-    Circumstances, Codec, Compression, Format, Packing, Processor, Rule, SAMPLE_BYTES, Trial, attempt,
+    Circumstances, Codec, Compression, Format, Packing, Processor, Rule, SAMPLE_BYTES, Trial,
 };
 
 /// What travels in messages. Run tables and data shrink differently, so the rule keeps them apart.
@@ -97,28 +96,8 @@ impl Codecs<'_> {
             Kind::Data => self.processor.idle(),
         };
         let circumstances = Circumstances { rate_bps, network_waits: true, idle_processors };
-        let choose = |rule: &mut Rule| rule.choose(kind.name(), packing, &circumstances);
-        let mut choice = choose(&mut self.packer.rule);
-        if let Choice::Try(codecs) = choice {
-            self.try_codecs(kind, codecs, plain);
-            choice = choose(&mut self.packer.rule);
-        }
-        match choice {
-            Choice::Frame { codec, trial, .. } => {
-                if !trial.is_empty() {
-                    self.try_codecs(kind, trial, plain);
-                }
-                codec
-            }
-            Choice::Later | Choice::Try(_) => Codec::Plain,
-        }
-    }
-
-    fn try_codecs(&mut self, kind: Kind, codecs: Vec<Codec>, plain: &Bytes) {
         let sample = &plain[..plain.len().min(SAMPLE_BYTES as usize)];
-        let trials: Vec<Trial> =
-            codecs.into_iter().map(|codec| attempt(self.processor, codec, sample)).collect();
-        self.packer.rule.tried(kind.name(), &trials);
+        self.packer.rule.decide(kind.name(), packing, &circumstances, self.processor, sample)
     }
 }
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 use fec_transport::{SessionId, StreamId, Time};
 
 use super::pressure::Pressure;
-use super::rule::Choice;
-use super::{Circumstances, Codec, Explanation, Packing, ReadyFrame, Rule, Trial, Why};
+use super::{Choice, Circumstances, Codec, Explanation, Packing, ReadyFrame, Rule, Trial, Why};
 use crate::transport::Flow;
 
 /// How soon whoever is held asks again.
@@ -24,19 +23,8 @@ pub(crate) struct Compressor {
     last: Option<(Codec, Why)>,
 }
 
-/// What is done with the next bytes.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// They wait: enough is in front of the network, or it is being found out how they shrink.
-    Hold,
-    /// They wait until these codecs were tried on them.
-    Try(Vec<Codec>),
-    /// They become a frame, and these codecs are tried on them as well.
-    Frame(Codec, Vec<Codec>),
-}
-
 impl Compressor {
-    /// What is done with the next bytes of `subfile`. The processors are those with nothing else to do, for this one of
+    /// What is done with the next bytes of `subfile`: later also if enough is in front of the network. The processors are those with nothing else to do, for this one of
     /// all peers.
     pub(crate) fn next(
         &mut self,
@@ -45,28 +33,25 @@ impl Compressor {
         session: SessionId,
         flow: impl FnOnce() -> Flow,
         idle_processors: f64,
-    ) -> Next {
+    ) -> Choice {
         if let Packing::Always(codec) = packing {
             self.last = Some((codec, Why::Always));
-            return Next::Frame(codec, Vec::new());
+            return Choice::asked_for(codec);
         }
         self.pressure.look(now, session, flow);
         if self.pressure.is_full() {
-            return Next::Hold;
+            return Choice::Later;
         }
         let circumstances = Circumstances {
             rate_bps: self.pressure.rate_bps(),
             network_waits: self.pressure.waits(),
             idle_processors,
         };
-        match self.rule.choose(subfile, packing, &circumstances) {
-            Choice::Later => Next::Hold,
-            Choice::Try(codecs) => Next::Try(codecs),
-            Choice::Frame { codec, trial, why } => {
-                self.last = Some((codec, why));
-                Next::Frame(codec, trial)
-            }
+        let choice = self.rule.choose(subfile, packing, &circumstances);
+        if let Choice::Frame { codec, why, .. } = choice {
+            self.last = Some((codec, why));
         }
+        choice
     }
 
     /// What a codec did with bytes of `subfile`, as a frame.

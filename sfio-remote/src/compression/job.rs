@@ -85,7 +85,16 @@ impl Trial {
         let length = packed.as_ref().map_or(plain.len(), Vec::len);
         (packed, Trial { codec, plain: plain.len(), packed: length, packing, unpacking: None })
     }
+
+    /// Whether no other codec is worth a trial on the same bytes, which are zeros or the like. LZ4 leaves more of zeros
+    /// than there need be.
+    pub fn leaves_nothing(&self) -> bool {
+        matches!(self.codec, Codec::Zstd(_)) && (self.packed as f64) < NOTHING * self.plain as f64
+    }
 }
+
+/// Where Zstandard leaves less than such a share, its higher levels gain less than trying them takes.
+const NOTHING: f64 = 0.01;
 
 /// Who carries jobs out, and how long that takes: a real processor with a clock, or the model of one.
 pub trait Processor {
@@ -117,21 +126,25 @@ impl CodecJob {
                 CodecOutcome::Unpacked(processor.unpack(format, &packed, plain).0.map(Bytes::from))
             }
             CodecWork::Try { codecs, pieces } => {
-                let plain = joined(pieces);
-                CodecOutcome::Tried(
-                    codecs.into_iter().map(|codec| attempt(processor, codec, &plain)).collect(),
-                )
+                CodecOutcome::Tried(try_codecs(processor, &codecs, &joined(pieces)))
             }
         };
         CodecResult { ticket: self.ticket, outcome, idle_processors: processor.idle() }
     }
 }
 
-/// What a codec does with some bytes, there and back.
-pub(crate) fn attempt(processor: &mut dyn Processor, codec: Codec, plain: &[u8]) -> Trial {
-    let (packed, trial) = Trial::packing(processor, codec, plain);
-    let unpacking = packed.map(|packed| processor.unpack(codec.format(), &packed, plain.len()).1);
-    Trial { unpacking, ..trial }
+/// What codecs do with some bytes, there and back, one after the other, up to one with which nothing is left to gain.
+pub(crate) fn try_codecs(processor: &mut dyn Processor, codecs: &[Codec], plain: &[u8]) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for codec in codecs {
+        let (packed, trial) = Trial::packing(processor, *codec, plain);
+        let unpacking = packed.map(|packed| processor.unpack(codec.format(), &packed, plain.len()).1);
+        trials.push(Trial { unpacking, ..trial });
+        if trial.leaves_nothing() {
+            break;
+        }
+    }
+    trials
 }
 
 /// The pieces as one; a single one is not copied.

@@ -21,13 +21,12 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use codec::{Codec, CodecNameError, Coder, Format, Level, UnpackError};
-pub(crate) use compressor::{Compressor, Held, Next};
+pub(crate) use compressor::{Compressor, Held};
 pub use frame::{FrameError, FrameHeader, FramePart, FrameReader, MAX_FRAME_BYTES, Packing};
 pub(crate) use framer::{Framer, ReadyFrame};
-pub(crate) use job::attempt;
 pub use job::{CodecJob, CodecResult, Processor, Trial};
 pub(crate) use job::{CodecOutcome, CodecWork, JobQueue, JobTicket, Side};
-pub use rule::{Circumstances, Explanation, Rule, Why};
+pub use rule::{Choice, Circumstances, Explanation, Rule, Why};
 
 /// How many bytes codecs are tried on.
 pub(crate) const SAMPLE_BYTES: u64 = 64 << 10;

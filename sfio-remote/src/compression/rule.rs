@@ -9,23 +9,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
-use super::{Codec, Level, MAX_FRAME_BYTES, Packing, Trial};
+use super::job::try_codecs;
+use super::{Codec, Level, MAX_FRAME_BYTES, Packing, Processor, Trial};
 
 /// What the rule chooses from, cheapest first.
-pub const CANDIDATES: [Codec; 6] = [
+pub const CANDIDATES: [Codec; 7] = [
     Codec::Plain,
     Codec::Lz4,
     Codec::Zstd(Level::of(-5)),
     Codec::Zstd(Level::of(1)),
     Codec::Zstd(Level::of(3)),
+    Codec::Zstd(Level::of(6)),
     Codec::Zstd(Level::of(9)),
 ];
 
 /// What each of them packs at least on one processor of today, in bytes per second, if data is of the harder kind. What
 /// cannot be fast enough by four times that is not even tried.
-const SPEEDS: [f64; 6] = [f64::INFINITY, 300e6, 300e6, 150e6, 80e6, 25e6];
+const SPEEDS: [f64; 7] = [f64::INFINITY, 300e6, 300e6, 150e6, 80e6, 40e6, 25e6];
 
 /// Another codec must be so much better than the one in use.
 const HYSTERESIS: f64 = 0.03;
@@ -74,6 +75,13 @@ pub enum Choice {
     },
 }
 
+impl Choice {
+    /// A frame as somebody said.
+    pub(crate) fn asked_for(codec: Codec) -> Choice {
+        Choice::Frame { codec, trial: Vec::new(), why: Why::Always }
+    }
+}
+
 /// Why frames are packed as they are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Why {
@@ -110,9 +118,16 @@ pub struct Explanation {
 struct Estimate {
     /// What is left of a byte.
     ratio: f64,
-    /// Seconds a byte takes to pack, and to unpack, on one processor.
+    /// Seconds a byte takes to pack, and to unpack, on one processor; the latter is not always known.
     packing: f64,
-    unpacking: f64,
+    unpacking: Option<f64>,
+}
+
+/// What an estimate is multiplied by.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    ratio: f64,
+    packing: f64,
 }
 
 /// What is known of the bytes of one subfile.
@@ -151,10 +166,34 @@ impl Rule {
         stream.choose(packing, circumstances)
     }
 
+    /// The codec for the next bytes, where they can wait until codecs were tried on a sample of them.
+    pub(crate) fn decide(
+        &mut self,
+        stream: &str,
+        packing: Packing,
+        circumstances: &Circumstances,
+        processor: &mut dyn Processor,
+        sample: &[u8],
+    ) -> Codec {
+        loop {
+            let (codec, codecs) = match self.choose(stream, packing, circumstances) {
+                Choice::Frame { codec, trial, .. } => (Some(codec), trial),
+                Choice::Try(codecs) => (None, codecs),
+                Choice::Later => unreachable!("trials end before anything else is asked"),
+            };
+            if !codecs.is_empty() {
+                self.tried(stream, &try_codecs(processor, &codecs, sample));
+            }
+            if let Some(codec) = codec {
+                return codec;
+            }
+        }
+    }
+
     /// What a codec did with a frame.
     pub fn learned(&mut self, stream: &str, trial: &Trial) {
         if let Some(stream) = self.streams.get_mut(stream) {
-            stream.learn(trial, NEW);
+            stream.learn(trial.codec, Estimate::of(trial), NEW);
         }
     }
 
@@ -256,27 +295,52 @@ impl Stream {
         if std::mem::take(&mut self.has_changed) {
             self.estimates.clear();
         }
-        trials.iter().for_each(|trial| self.learn(trial, NEW_TRIAL));
+        let scale = self.scale(trials);
+        for trial in trials {
+            self.learn(trial.codec, scale.apply(Estimate::of(trial)), NEW_TRIAL);
+        }
     }
 
-    fn learn(&mut self, trial: &Trial, weight: f64) {
-        let bytes = trial.plain.max(1) as f64;
-        let new = Estimate {
-            ratio: (trial.packed as f64 / bytes).min(1.0),
-            packing: trial.packing.as_secs_f64() / bytes,
-            unpacking: trial.unpacking.unwrap_or(Duration::ZERO).as_secs_f64() / bytes,
-        };
-        let Some(known) = self.estimates.get_mut(&trial.codec) else {
-            self.estimates.insert(trial.codec, new);
+    /// How the bytes of a trial differ from what is sent: by what the codec in use makes of both. A trial has a sample,
+    /// or bytes without those before them in which matches could be found; what it tells is how codecs compare.
+    fn scale(&self, trials: &[Trial]) -> Scale {
+        let in_trial = trials.iter().find(|trial| Some(trial.codec) == self.current).map(Estimate::of);
+        let in_use = self.current.and_then(|codec| self.estimates.get(&codec));
+        let (Some(trial), Some(used)) = (in_trial, in_use) else { return Scale { ratio: 1.0, packing: 1.0 } };
+        let factor = |used: f64, trial: f64| if trial > 0.0 { (used / trial).clamp(0.5, 2.0) } else { 1.0 };
+        Scale { ratio: factor(used.ratio, trial.ratio), packing: factor(used.packing, trial.packing) }
+    }
+
+    fn learn(&mut self, codec: Codec, new: Estimate, weight: f64) {
+        let Some(known) = self.estimates.get_mut(&codec) else {
+            self.estimates.insert(codec, new);
             return;
         };
         self.has_changed |= (new.ratio - known.ratio).abs() > OTHER_DATA;
         let mean = |old: &mut f64, new: f64| *old += weight * (new - *old);
         mean(&mut known.ratio, new.ratio);
         mean(&mut known.packing, new.packing);
-        if trial.unpacking.is_some() {
-            mean(&mut known.unpacking, new.unpacking);
+        if let Some(new) = new.unpacking {
+            mean(known.unpacking.get_or_insert(new), new);
         }
+    }
+}
+
+impl Estimate {
+    fn of(trial: &Trial) -> Estimate {
+        let bytes = trial.plain.max(1) as f64;
+        Estimate {
+            ratio: (trial.packed as f64 / bytes).min(1.0),
+            packing: trial.packing.as_secs_f64() / bytes,
+            unpacking: trial.unpacking.map(|took| took.as_secs_f64() / bytes),
+        }
+    }
+}
+
+impl Scale {
+    fn apply(&self, estimate: Estimate) -> Estimate {
+        let ratio = (estimate.ratio * self.ratio).min(1.0);
+        Estimate { ratio, packing: estimate.packing * self.packing, ..estimate }
     }
 }
 
@@ -289,6 +353,7 @@ impl Circumstances {
     /// Seconds that a byte takes.
     fn time(&self, estimate: &Estimate) -> f64 {
         let Estimate { ratio, packing, unpacking } = *estimate;
+        let unpacking = unpacking.unwrap_or_default();
         let carried = ratio * self.plain_time();
         match self.idle_processors {
             processors if processors >= LEAST_PROCESSORS => {
@@ -346,6 +411,7 @@ impl fmt::Display for Why {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::time::Duration;
 
     const MBIT: f64 = 1e6;
     const ZSTD_1: Codec = Codec::Zstd(Level::of(1));
@@ -388,7 +454,7 @@ mod tests {
             trial(Codec::Lz4, 0.60, 600.0, 2_000.0),
             trial(ZSTD_1, 0.40, 400.0, 1_000.0),
             trial(CANDIDATES[4], 0.37, 200.0, 1_000.0),
-            trial(CANDIDATES[5], 0.33, 45.0, 1_000.0),
+            trial(CANDIDATES[6], 0.33, 45.0, 1_000.0),
         ]
     }
 
@@ -404,7 +470,7 @@ mod tests {
         assert_eq!(chosen(&mut knowing(&[floats]), &serial), Codec::Plain);
         let won = |trial: &Trial| {
             let mut stream = Stream::default();
-            stream.learn(trial, NEW);
+            stream.learn(trial.codec, Estimate::of(trial), NEW);
             1.0 - serial.time(&stream.estimates[&Codec::Lz4]) / serial.plain_time()
         };
         assert!((won(&integers) - 0.349).abs() < 0.001, "{}", won(&integers));
@@ -421,7 +487,7 @@ mod tests {
             assert!(codec >= last, "{rate} Mbit/s: {codec}");
             last = codec;
         }
-        assert_eq!(last, CANDIDATES[5]);
+        assert_eq!(last, CANDIDATES[6]);
         assert_eq!(chosen(&mut knowing(&text()), &at(100_000.0 * MBIT, 1.0)), Codec::Plain);
     }
 
@@ -492,7 +558,7 @@ mod tests {
         /// than nothing at all by more.
         #[test]
         fn the_regret_is_bounded_by_the_hysteresis(
-            trials in prop::collection::vec((0_usize..5, 0.0_f64..1.0, 1.0_f64..5_000.0, 1.0_f64..5_000.0), 1..30), rates in prop::collection::vec((0.1_f64..100_000.0, 0.0_f64..4.0), 1..10),
+            trials in prop::collection::vec((0_usize..6, 0.0_f64..1.0, 1.0_f64..5_000.0, 1.0_f64..5_000.0), 1..30), rates in prop::collection::vec((0.1_f64..100_000.0, 0.0_f64..4.0), 1..10),
         ) {
             let trials: Vec<Trial> = trials.into_iter().map(|(codec, ratio, packs, unpacks)| trial(CANDIDATES[codec + 1], ratio, packs, unpacks)).collect();
             let mut rule = knowing(&trials);

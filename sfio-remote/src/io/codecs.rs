@@ -110,6 +110,11 @@ impl Worker {
         Worker { coder: Coder::default(), idleness: (!threads::are_in_turn()).then(Idleness::new) }
     }
 
+    /// Does something on this thread, and says for how long that had a processor.
+    pub(in crate::io) fn timed<R>(&mut self, work: impl FnOnce() -> R) -> (R, Duration) {
+        self.processor().timed(|_| work())
+    }
+
     /// What carries jobs out on this thread.
     pub(in crate::io) fn processor(&mut self) -> Clocked<'_> {
         Clocked { coder: &mut self.coder, idleness: self.idleness.as_ref() }

@@ -14,7 +14,7 @@ use super::disk_queue::{Asker, DiskQueue};
 use super::grace::Grace;
 use super::past::Seen;
 use super::turns::Turns;
-use crate::compression::{Codec, Compression, Compressor, Held, JobQueue, Next, Packing};
+use crate::compression::{Choice, Codec, Compression, Compressor, Held, JobQueue, Packing};
 use crate::name::SubfilePath;
 use crate::remote_error::{ErrorKind, RemoteError};
 use crate::store::{DiskAction, DiskReply, Listing, Ticket};
@@ -166,9 +166,9 @@ impl<T: Transport> Context<'_, T> {
     }
 
     /// What is done with the next bytes of a reply.
-    pub(super) fn next_frame(&mut self, packing: Packing, path: &SubfilePath) -> Next {
+    pub(super) fn next_frame(&mut self, packing: Packing, path: &SubfilePath) -> Choice {
         if self.shared.config.compression == Compression::Never {
-            return Next::Frame(Codec::Plain, Vec::new());
+            return Choice::asked_for(Codec::Plain);
         }
         let (now, session, member) = (self.now, self.stream().session, self.member());
         let Shared { compressors, codec_jobs, .. } = &mut *self.shared;

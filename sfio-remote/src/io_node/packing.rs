@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::context::{Context, JobOwner};
 use super::outbox::Outbox;
 use crate::compression::{
-    Codec, CodecOutcome, CodecResult, CodecWork, Framer, MAX_FRAME_BYTES, Next, Packing, SAMPLE_BYTES,
+    Choice, Codec, CodecOutcome, CodecResult, CodecWork, Framer, MAX_FRAME_BYTES, Packing, SAMPLE_BYTES,
 };
 use crate::name::SubfilePath;
 use crate::transport::Transport;
@@ -47,16 +47,16 @@ impl Packer {
             }
             let sample = data.slice(..data.len().min(SAMPLE_BYTES as usize));
             let (codec, trial) = match cx.next_frame(self.packing, path) {
-                Next::Hold => {
+                Choice::Later => {
                     cx.hold();
                     break;
                 }
-                Next::Try(codecs) => {
+                Choice::Try(codecs) => {
                     begin_trial(path, codecs, sample, cx);
                     cx.hold();
                     break;
                 }
-                Next::Frame(codec, trial) => (codec, trial),
+                Choice::Frame { codec, trial, .. } => (codec, trial),
             };
             let pieces = vec![data.split_to(data.len().min(MAX_FRAME_BYTES))];
             if !trial.is_empty() {

@@ -4,8 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::record::Extent;
+
 /// No chunk is longer, and none takes more where it is stored.
 pub const MAX_CHUNK_BYTES: u32 = 1 << 20;
+/// No frame of several chunks has more plain bytes: so many must be unpacked at most to have one of them.
+pub const MAX_SOLID_BYTES: u32 = 2 << 20;
 /// No object is longer: offsets can be added without a thought.
 pub const MAX_OBJECT_BYTES: u64 = 1 << 62;
 
@@ -49,6 +53,29 @@ pub enum Codec {
     Lz4,
     /// As a frame of Zstandard.
     Zstd,
+    /// As a part of a frame of Zstandard that begins with chunks before it in the object: to have it the frame is unpacked
+    /// from its beginning.
+    Solid {
+        /// How many bytes of the frame are before the chunk's where it is stored.
+        behind: u32,
+        /// How many plain bytes those are.
+        skip: u32,
+    },
+}
+
+impl Codec {
+    /// Whether a chunk of so many bytes can be packed so, if it begins at `offset` in its object.
+    pub(super) fn is_sound(self, offset: u64, length: u32) -> bool {
+        match self {
+            Codec::Solid { behind, skip } => {
+                (behind == 0) == (skip == 0)
+                    && behind <= skip
+                    && u64::from(behind) <= offset
+                    && skip.checked_add(length).is_some_and(|plain| plain <= MAX_SOLID_BYTES)
+            }
+            _ => true,
+        }
+    }
 }
 
 /// Where a chunk is kept, and how to know that it is the right one.
@@ -74,6 +101,16 @@ impl ChunkRef {
         self.offset.saturating_add(self.stored.into())
     }
 
+    /// All that is needed to have its bytes: of a chunk in a solid frame also what the frame has before it.
+    pub fn reach(&self) -> Extent {
+        let behind = match self.codec {
+            Codec::Solid { behind, .. } => u64::from(behind).min(self.offset),
+            _ => 0,
+        };
+        let length = behind + u64::from(self.stored);
+        Extent { object: self.object, offset: self.offset - behind, length }
+    }
+
     /// Whether there can be such a chunk, so that reading it takes no more than a chunk may have.
     pub fn is_sound(&self) -> bool {
         let is_stored_whole = self.codec == Codec::Plain;
@@ -81,5 +118,6 @@ impl ChunkRef {
             && (1..=self.length).contains(&self.stored)
             && (self.stored == self.length || !is_stored_whole)
             && self.end() <= MAX_OBJECT_BYTES
+            && self.codec.is_sound(self.offset, self.length)
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::chunk::{ChunkRef, Hash};
 
-/// Chunks by hash. A million of them take 60 to 80 MB: a sorted list of those known from the start, and a tree of new
+/// Chunks by hash. A million of them take 70 to 90 MB: a sorted list of those known from the start, and a tree of new
 /// ones.
 #[derive(Debug, Default)]
 pub struct ChunkIndex {
@@ -39,7 +39,7 @@ impl ChunkIndex {
         known.map(|index| self.known[index]).or_else(|| self.new.0.get(hash).map(|new| new.0))
     }
 
-    /// The chunks that were inserted; as they are, since a copy of a million takes 56 MB.
+    /// The chunks that were inserted; as they are, since a copy of a million takes 64 MB.
     pub fn into_inserted(self) -> Inserted {
         self.new
     }

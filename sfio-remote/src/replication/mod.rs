@@ -22,10 +22,12 @@ mod manifest;
 #[cfg(feature = "replication")]
 mod packed;
 pub(crate) mod record;
+#[cfg(feature = "replication")]
+mod solid;
 
 #[cfg(feature = "replication")]
 pub use crate::compression::Compression;
-pub use chunk::{ChunkRef, Codec, Hash, MAX_CHUNK_BYTES, MAX_OBJECT_BYTES};
+pub use chunk::{ChunkRef, Codec, Hash, MAX_CHUNK_BYTES, MAX_OBJECT_BYTES, MAX_SOLID_BYTES};
 pub use compare::{Difference, Merge};
 pub use index::{ChunkIndex, Inserted};
 pub use journal::{Journal, JournalHeader, MAX_FRAME_CHUNKS, MAX_JOURNAL_BYTES};
@@ -39,6 +41,8 @@ pub use record::{
     MAX_NAME_BYTES, MAX_ORIGIN_TEXT_BYTES, MAX_RECORD_BYTES, ObjectEntry, Origin, Record, Right, RunId,
     SignedRecord, Signer, Token,
 };
+#[cfg(feature = "replication")]
+pub use solid::{Opener, OpeningPlan, SolidPacker};
 
 /// Sizes between which files are cut where their content says: smallest, average, largest, in bytes.
 ///

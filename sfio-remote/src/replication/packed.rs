@@ -1,8 +1,8 @@
-//! What is stored of chunks: compressed or not, and back.
+//! What is stored of chunks: compressed or not. How they are had back: [`Opener`](super::Opener).
 
 use bytes::Bytes;
 
-use super::chunk::{ChunkRef, Codec, Hash};
+use super::chunk::{Codec, Hash};
 use crate::compression::{self, Format};
 
 /// Why the bytes of a chunk cannot be had.
@@ -14,26 +14,6 @@ pub enum ChunkError {
     /// They are not the bytes that were stored: their hash is another one.
     #[error("chunk {0} has been changed: its BLAKE3 hash is now {1}")]
     Changed(Hash, Hash),
-}
-
-impl ChunkRef {
-    /// The chunk's bytes out of what is stored.
-    ///
-    /// # Errors
-    /// If they are not the ones that were stored.
-    pub fn open(&self, stored: Bytes) -> Result<Bytes, ChunkError> {
-        let length = self.length as usize;
-        let broken = || ChunkError::Compression(self.hash);
-        let bytes = match self.codec {
-            Codec::Plain => stored,
-            Codec::Lz4 => lz4_flex::block::decompress(&stored, length).map_err(|_| broken())?.into(),
-            Codec::Zstd => zstd::bulk::decompress(&stored, length).map_err(|_| broken())?.into(),
-        };
-        match Hash::of(&bytes) {
-            hash if hash == self.hash && bytes.len() == length => Ok(bytes),
-            hash => Err(ChunkError::Changed(self.hash, hash)),
-        }
-    }
 }
 
 /// What is stored of a chunk.
@@ -76,6 +56,11 @@ impl From<Format> for Codec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replication::{ChunkRef, Opener};
+
+    fn open(chunk: &ChunkRef, stored: Bytes) -> Result<Bytes, ChunkError> {
+        Opener::default().open(chunk, stored)
+    }
 
     fn reference(bytes: &[u8], packed: &Packed) -> ChunkRef {
         ChunkRef {
@@ -109,7 +94,7 @@ mod tests {
                 let packed = packed(name, bytes.clone());
                 let chunk = reference(&bytes, &packed);
                 assert!(packed.bytes.len() <= bytes.len());
-                assert_eq!(chunk.open(packed.bytes).expect("right"), bytes);
+                assert_eq!(open(&chunk, packed.bytes).expect("right"), bytes);
             }
         }
     }
@@ -134,7 +119,7 @@ mod tests {
             for position in (0..packed.bytes.len()).step_by(7) {
                 let mut damaged = packed.bytes.to_vec();
                 damaged[position] ^= 0x10;
-                if let Ok(bytes) = chunk.open(damaged.into()) {
+                if let Ok(bytes) = open(&chunk, damaged.into()) {
                     assert_eq!(bytes, text, "bytes that do not matter may change");
                 }
             }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use sfio_remote::compression::{Codec, Level};
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::SfioClient;
 use sfio_remote::io::replication::{
@@ -113,7 +114,7 @@ impl User {
             at: None,
             attributes: Attributes::Ignored,
             jobs: 1,
-            compression: Compression::Never,
+            compression: Compression::Always(Codec::Zstd(Level::DEFAULT)),
             deletion: Deletion::AtMost(u64::MAX),
             distrusts_times: how.checksum,
             keep: how.keep,

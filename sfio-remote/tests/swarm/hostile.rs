@@ -50,7 +50,8 @@ const DECODERS: [Decoder; 8] = [
     Decoder { name: "journal", times: 16, decode: |bytes| _ = Journal::parse(bytes) },
     Decoder { name: "journal with right sums", times: 16, decode: journal_with_right_sums },
     Decoder { name: "manifest", times: 64, decode: manifest },
-    Decoder { name: "index", times: 32, decode: index },
+    // A list may claim as many chunks as it has bytes, and each takes 64.
+    Decoder { name: "index", times: 64, decode: index },
     Decoder { name: "request", times: 32, decode: request },
     Decoder { name: "reply", times: 32, decode: reply },
 ];

@@ -93,8 +93,13 @@ fn fill(root: &Path, number: usize, dice: &mut Dice) {
     }
 }
 
+/// Half of them shrink, so that chunks share frames, and the others end these.
 fn content_of(content: usize) -> Vec<u8> {
-    noise(200 + content * content * 90, 1_000 + content as u64)
+    let mut bytes = noise(200 + content * content * 90, 1_000 + content as u64);
+    if content.is_multiple_of(2) {
+        bytes.iter_mut().for_each(|byte| *byte = b"abcd"[usize::from(*byte % 4)]);
+    }
+    bytes
 }
 
 fn noise(length: usize, seed: u64) -> Vec<u8> {

@@ -22,8 +22,8 @@ use super::walk::{Problem, modified, words};
 use crate::compression::{Codec, Level};
 use crate::io::threads::Output;
 use crate::replication::{
-    ChunkIndex, ChunkRef, Compression, Entry, EntryKind, EntryWriter, FILE_CHUNKS, Hash, Inserted,
-    MANIFEST_CHUNKS, Packed, Piece, SignedRecord, Timestamp, TreePath,
+    ChunkIndex, ChunkRef, Entry, EntryKind, EntryWriter, FILE_CHUNKS, Hash, Inserted, MANIFEST_CHUNKS,
+    Packed, Piece, SignedRecord, Timestamp, TreePath,
 };
 
 /// How often a file is read anew that changes while it is read.
@@ -34,7 +34,7 @@ const ATTEMPTS: usize = 3;
 const SETTLING: Duration = Duration::from_millis(20);
 
 /// Manifests are text, and small: they are always compressed.
-const MANIFESTS: Option<Compression> = Some(Compression::Always(Codec::Zstd(Level::DEFAULT)));
+const MANIFESTS: Option<Codec> = Some(Codec::Zstd(Level::DEFAULT));
 
 /// A chunk that is new.
 #[derive(Debug)]
@@ -307,16 +307,16 @@ impl Cutter {
         Ok(())
     }
 
-    /// Sees to it that a chunk is there, compressed as the user wants it unless it has a way of its own; none if nobody
+    /// Sees to it that a chunk is there, compressed as the user wants it unless it has a codec of its own; none if nobody
     /// wants it any more.
-    fn keep(&mut self, bytes: Bytes, compression: Option<Compression>) -> Option<ChunkRef> {
+    fn keep(&mut self, bytes: Bytes, codec: Option<Codec>) -> Option<ChunkRef> {
         let (hash, length) = (Hash::of(&bytes), bytes.len() as u32);
         if let Some(known) = self.index.find(&hash) {
             Meter::add(&self.meter.known, u64::from(length));
             return Some(known);
         }
-        let Packed { codec, bytes } = match self.wounds.compression_of(&hash).or(compression) {
-            Some(compression) => self.packer.pack_by(compression, bytes),
+        let Packed { codec, bytes } = match self.wounds.codec_of(&hash).or(codec) {
+            Some(codec) => self.packer.pack_alone(codec, bytes),
             None => self.packer.pack(bytes),
         };
         let stored = bytes.len() as u32;

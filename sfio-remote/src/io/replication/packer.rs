@@ -10,22 +10,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::compression::rule::Choice;
 use crate::compression::{
-    Circumstances, Codec, Compression, Packing, Processor as _, Rule, SAMPLE_BYTES, Trial, attempt,
+    Circumstances, Codec, Compression, MAX_FRAME_BYTES, Packing, Processor as _, Rule, Trial,
 };
 use crate::io::codecs::Worker;
-use crate::replication::Packed;
+use crate::replication::{Packed, SolidPacker};
 
 /// Chunks of one run are one kind of data to the rule: files follow one another, and it notices when they change.
 const STREAM: &str = "chunks";
 
 /// What a network is believed to carry before it has shown: what a session begins with.
 const FIRST_BPS: f64 = 4e6;
+/// What waits for longer than that makes us wait: a write by itself, and a round trip, are shorter.
+const QUEUE: Duration = Duration::from_millis(300);
 /// For so long after the network has last made us wait it is believed to carry what it did then; after that twice as
-/// much with every second such time.
+/// much with every second such time. Before it has made us wait at all there is nothing to believe.
 const MEMORY: Duration = Duration::from_secs(1);
 const DOUBLING: Duration = Duration::from_millis(500);
+const FIRST_DOUBLING: Duration = Duration::from_millis(250);
 /// How far back writes tell of the rate, and how many of them.
 const LATEST: Duration = Duration::from_secs(3);
 const MOST: usize = 16;
@@ -40,11 +42,14 @@ struct Writes {
     arrivals: VecDeque<(Instant, u64)>,
     /// When the network has last made us wait, or the run began.
     waited: Instant,
+    /// Whether it has, and what it carried then was measured.
+    is_known: bool,
 }
 
 impl Default for Carrying {
     fn default() -> Carrying {
-        Carrying(Arc::new(Mutex::new(Writes { arrivals: VecDeque::new(), waited: Instant::now() })))
+        let writes = Writes { arrivals: VecDeque::new(), waited: Instant::now(), is_known: false };
+        Carrying(Arc::new(Mutex::new(writes)))
     }
 }
 
@@ -59,15 +64,21 @@ impl Carrying {
         }
     }
 
-    /// There is more to send than the network takes.
-    pub(super) fn waits(&self) {
-        self.lock().waited = Instant::now();
+    /// There is another write to send, and so many bytes of those before it are under way.
+    pub(super) fn sends_behind(&self, under_way: u64) {
+        let mut writes = self.lock();
+        if under_way as f64 * 8.0 > writes.rate_bps() * QUEUE.as_secs_f64() {
+            writes.waited = Instant::now();
+            writes.is_known |= writes.arrivals.len() > 1;
+        }
     }
 
     fn circumstances(&self, idle_processors: f64) -> Circumstances {
         let (writes, now) = (self.lock(), Instant::now());
         let idle = now.duration_since(writes.waited);
-        let doublings = idle.saturating_sub(MEMORY).as_secs_f64() / DOUBLING.as_secs_f64();
+        let (memory, doubling) =
+            if writes.is_known { (MEMORY, DOUBLING) } else { (Duration::ZERO, FIRST_DOUBLING) };
+        let doublings = idle.saturating_sub(memory).as_secs_f64() / doubling.as_secs_f64();
         Circumstances {
             rate_bps: writes.rate_bps() * doublings.min(40.0).exp2(),
             network_waits: idle < MEMORY,
@@ -103,54 +114,51 @@ pub(super) struct ChunkPacker {
     rule: Rule,
     carrying: Carrying,
     worker: Worker,
+    /// What packs chunks by Zstandard that follow one another in the object.
+    solid: SolidPacker,
 }
 
 impl ChunkPacker {
     pub(super) fn new(compression: Compression, carrying: Carrying) -> ChunkPacker {
-        ChunkPacker { compression, rule: Rule::default(), carrying, worker: Worker::new() }
+        let (rule, worker, solid) = (Rule::default(), Worker::new(), SolidPacker::default());
+        ChunkPacker { compression, rule, carrying, worker, solid }
     }
 
-    /// A chunk as the user wants it compressed.
+    /// A chunk as the user wants it compressed, to go behind the one before.
     pub(super) fn pack(&mut self, bytes: Bytes) -> Packed {
-        self.pack_by(self.compression, bytes)
-    }
-
-    /// A chunk that is compressed in a way of its own.
-    pub(super) fn pack_by(&mut self, compression: Compression, bytes: Bytes) -> Packed {
-        let codec = match compression {
+        let codec = match self.compression {
             Compression::Never => Codec::Plain,
             Compression::Always(codec) => codec,
             Compression::Auto => self.choose(&bytes),
         };
+        let Codec::Zstd(level) = codec else { return self.pack_alone(codec, bytes) };
+        let solid = &mut self.solid;
+        let (packed, packing) = self.worker.timed(|| solid.pack(level, &bytes));
+        self.learn(Trial { codec, plain: bytes.len(), packed: packed.bytes.len(), packing, unpacking: None });
+        packed
+    }
+
+    /// A chunk that is packed by itself.
+    pub(super) fn pack_alone(&mut self, codec: Codec, bytes: Bytes) -> Packed {
+        self.solid.end();
         if codec == Codec::Plain {
             return Packed::plain(bytes);
         }
         let (packed, trial) = Trial::packing(&mut self.worker.processor(), codec, &bytes);
-        if compression == Compression::Auto {
-            self.rule.learned(STREAM, &trial);
-        }
+        self.learn(trial);
         Packed::or_plain(codec, packed, bytes)
     }
 
-    fn choose(&mut self, bytes: &Bytes) -> Codec {
-        loop {
-            let circumstances = self.carrying.circumstances(self.worker.processor().idle());
-            let (codec, trial) = match self.rule.choose(STREAM, Packing::AUTO, &circumstances) {
-                Choice::Frame { codec, trial, .. } => (Some(codec), trial),
-                Choice::Try(codecs) => (None, codecs),
-                // Trials end before anything else is asked.
-                Choice::Later => (Some(Codec::Plain), Vec::new()),
-            };
-            if !trial.is_empty() {
-                let sample = &bytes[..bytes.len().min(SAMPLE_BYTES as usize)];
-                let mut processor = self.worker.processor();
-                let attempts = trial.into_iter().map(|codec| attempt(&mut processor, codec, sample));
-                self.rule.tried(STREAM, &attempts.collect::<Vec<_>>());
-            }
-            if let Some(codec) = codec {
-                return codec;
-            }
+    fn learn(&mut self, trial: Trial) {
+        if self.compression == Compression::Auto {
+            self.rule.learned(STREAM, &trial);
         }
+    }
+
+    fn choose(&mut self, bytes: &Bytes) -> Codec {
+        let circumstances = self.carrying.circumstances(self.worker.processor().idle());
+        let sample = &bytes[..bytes.len().min(MAX_FRAME_BYTES)];
+        self.rule.decide(STREAM, Packing::AUTO, &circumstances, &mut self.worker.processor(), sample)
     }
 }
 
@@ -171,7 +179,7 @@ mod tests {
         for _ in 0..20 {
             tokio::time::advance(100 * MS).await;
             carrying.arrived(100_000);
-            carrying.waits();
+            carrying.sends_behind(1_000_000);
             assert!(packer.pack(text()).bytes.len() < text().len() / 10);
         }
         let circumstances = carrying.circumstances(1.0);

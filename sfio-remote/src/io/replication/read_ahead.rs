@@ -9,7 +9,7 @@ use super::error::{Outcome, ReplicationError, is_loss};
 use super::meter::Meter;
 use super::objects::Objects;
 use crate::io::FileError;
-use crate::replication::ChunkRef;
+use crate::replication::{ChunkRef, Opener, OpeningPlan};
 
 /// Neighbours in an object are fetched together up to this.
 const RANGE: u64 = 2 << 20;
@@ -25,6 +25,8 @@ pub struct ReadAhead<I> {
     held_back: Option<Placed>,
     ranges: VecDeque<Range>,
     under_way: u64,
+    plan: OpeningPlan,
+    opener: Opener,
 }
 
 /// A chunk as a manifest names it, and where it is by now.
@@ -32,6 +34,8 @@ pub struct ReadAhead<I> {
 struct Placed {
     chunk: ChunkRef,
     place: ChunkRef,
+    /// From where on the object is read for it.
+    from: u64,
 }
 
 #[derive(Debug)]
@@ -51,7 +55,15 @@ enum State {
 impl<I: Iterator<Item = ChunkRef>> ReadAhead<I> {
     /// Of these chunks.
     pub fn new(objects: Objects, chunks: I) -> ReadAhead<I> {
-        ReadAhead { objects, chunks, held_back: None, ranges: VecDeque::new(), under_way: 0 }
+        ReadAhead {
+            objects,
+            chunks,
+            held_back: None,
+            ranges: VecDeque::new(),
+            under_way: 0,
+            plan: OpeningPlan::default(),
+            opener: Opener::default(),
+        }
     }
 
     /// The next chunk and its bytes; none behind the last one.
@@ -61,42 +73,50 @@ impl<I: Iterator<Item = ChunkRef>> ReadAhead<I> {
     pub async fn next(&mut self, meter: &Meter) -> Outcome<Option<(ChunkRef, Bytes)>> {
         self.fill();
         let Some(range) = self.ranges.front_mut() else { return Ok(None) };
-        let Some(Placed { chunk, place }) = range.chunks.pop_front() else { return Ok(None) };
+        let Some(Placed { chunk, place, .. }) = range.chunks.pop_front() else { return Ok(None) };
         let bytes = range.bytes().await;
-        let (from, is_alone) = (range.from, range.length == u64::from(place.stored));
+        let (from, end) = (range.from, range.from + range.length);
         if range.chunks.is_empty() {
             self.under_way -= range.length;
             self.ranges.pop_front();
         }
-        let start = (place.offset - from) as usize;
+        // Where what is in front of it in its frame could not be had, this is another place than was planned.
+        let start = self.opener.start(&place);
         let stored = match bytes {
-            Ok(bytes) => bytes.slice(start..start + place.stored as usize),
-            // One of them is lost; the others may be there.
-            Err(error) if is_loss(&error) && !is_alone => {
-                self.objects.read(place.object, place.offset, place.stored.into()).await?
+            Ok(bytes) if from <= start => {
+                Ok(bytes.slice((start - from) as usize..(place.end() - from) as usize))
             }
-            Err(error) => return Err(error.into()),
+            Err(error) if !is_loss(&error) || (from, end) == (start, place.end()) => Err(error),
+            // One of them is lost; the others may be there.
+            _ => self.objects.read(place.object, start, place.end() - start).await,
         };
+        if stored.as_ref().is_err_and(is_loss) {
+            self.opener.lose(&place);
+        }
+        let stored = stored?;
         Meter::add(&meter.moved, stored.len() as u64);
-        let open = place.open(stored);
+        let opened = self.opener.open(&place, stored);
         let damaged = |error| ReplicationError::Chunk { object: place.object, offset: place.offset, error };
-        Ok(Some((chunk, open.map_err(damaged)?)))
+        Ok(Some((chunk, opened.map_err(damaged)?)))
     }
 
     fn next_placed(&mut self) -> Option<Placed> {
-        let placed = |chunk: ChunkRef| Placed { chunk, place: self.objects.place_of(&chunk) };
-        self.held_back.take().or_else(|| self.chunks.next().map(placed))
+        if self.held_back.is_some() {
+            return self.held_back.take();
+        }
+        let chunk = self.chunks.next()?;
+        let place = self.objects.place_of(&chunk);
+        Some(Placed { chunk, place, from: self.plan.next(&place) })
     }
 
     fn fill(&mut self) {
         while self.under_way < WINDOW {
             let Some(first) = self.next_placed() else { break };
             let mut chunks = VecDeque::from([first]);
-            let (object, offset) = (first.place.object, first.place.offset);
-            let mut end = first.place.end();
+            let (object, offset, mut end) = (first.place.object, first.from, first.place.end());
             while let Some(next) = self.next_placed() {
-                let Placed { place, .. } = next;
-                if place.object != object || place.offset != end || place.end() - offset > RANGE {
+                let Placed { place, from, .. } = next;
+                if place.object != object || from != end || place.end() - offset > RANGE {
                     self.held_back = Some(next);
                     break;
                 }

@@ -129,7 +129,7 @@ impl Healed {
     pub(super) fn is_sound(&self) -> bool {
         let form_is_sound = match self.form {
             Form::Same => true,
-            Form::Other { stored, .. } => stored <= MAX_CHUNK_BYTES,
+            Form::Other { stored, codec } => stored <= MAX_CHUNK_BYTES && codec.is_sound(self.offset, stored),
         };
         let ends = [self.from.end(), self.offset.saturating_add(self.from.length)];
         form_is_sound && self.from.length > 0 && ends.iter().all(|end| *end <= MAX_OBJECT_BYTES)
@@ -164,9 +164,10 @@ impl Record {
         place
     }
 
-    /// Whether a chunk is known to be damaged, and not healed.
+    /// Whether a chunk is known to be damaged, and not healed; one in a solid frame also if something before it in the
+    /// frame is, wherever that is healed.
     pub fn is_damaged(&self, chunk: &ChunkRef) -> bool {
-        let place = Extent::of(&self.place_of(chunk));
+        let place = self.place_of(chunk).reach();
         let next = self.first_damage_behind(&place);
         self.damaged.get(next).is_some_and(|damaged| damaged.overlaps(&place))
     }

@@ -396,3 +396,21 @@ proptest! {
         }
     }
 }
+
+/// What is behind it in the frame is unpacked from the old place, which stays as it is.
+#[test]
+fn a_chunk_behind_damage_in_its_frame_is_damaged_also_when_the_one_there_was_healed() {
+    let at = |offset: u64, behind: u32| ChunkRef {
+        codec: Codec::Solid { behind, skip: 2 * behind },
+        ..chunk(0, 100 + offset, 50)
+    };
+    let chunks = [at(0, 0), at(50, 50), at(100, 100)];
+    let mut record = first();
+    record.damaged = vec![Extent::of(&chunks[1])];
+    let damaged = |record: &Record| chunks.map(|chunk| record.is_damaged(&chunk));
+    assert_eq!(damaged(&record), [false, true, true]);
+    record.healed = vec![Healed::of(&chunks[1], &chunk(0, 500, 60))];
+    assert_eq!(damaged(&record), [false, false, true]);
+    record.healed.push(Healed::of(&chunks[2], &chunk(0, 560, 60)));
+    assert_eq!(damaged(&record), [false, false, false]);
+}

@@ -12,6 +12,7 @@ use super::super::spool::SpoolWriter;
 use super::super::walk::{Attributes, Walk};
 use super::*;
 use crate::io::replication::Filter;
+use crate::replication::Compression;
 
 /// More than the cutter can have read before somebody takes the second chunk: at most 1 MiB each.
 const LENGTH: usize = 8 << 20;

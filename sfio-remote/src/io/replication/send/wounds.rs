@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::compression::{self, Level};
-use crate::replication::{ChunkRef, Codec, Compression, Extent, Hash, Healed, SignedRecord};
+use crate::replication::{ChunkRef, Codec, Extent, Hash, Healed, SignedRecord};
 
 /// A record has at most so many healed places; what is beyond stays damaged in older generations.
 const MOST_HEALED: usize = 100_000;
@@ -35,13 +35,14 @@ impl Wounds {
         self.open.is_empty()
     }
 
-    /// How a damaged chunk was compressed: sent again in the same form, neighbours are told of in one entry.
-    pub(in crate::io::replication) fn compression_of(&self, hash: &Hash) -> Option<Compression> {
+    /// How a damaged chunk was compressed: sent again in the same form, neighbours are told of in one entry. One of a
+    /// solid frame is sent by itself, because it may be the only one that the source still has.
+    pub(in crate::io::replication) fn codec_of(&self, hash: &Hash) -> Option<compression::Codec> {
         let place = self.open.get(hash)?.first()?;
         Some(match place.codec {
-            Codec::Plain => Compression::Never,
-            Codec::Lz4 => Compression::Always(compression::Codec::Lz4),
-            Codec::Zstd => Compression::Always(compression::Codec::Zstd(Level::DEFAULT)),
+            Codec::Plain => compression::Codec::Plain,
+            Codec::Lz4 => compression::Codec::Lz4,
+            Codec::Zstd | Codec::Solid { .. } => compression::Codec::Zstd(Level::DEFAULT),
         })
     }
 

@@ -23,6 +23,9 @@ const WRITE: usize = 2 << 20;
 const WRITES: usize = 4;
 const MOST_WRITES: usize = 24;
 
+/// So long pieces wait for more of them while nothing is under way: a run that has ended by then is a single write.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 pub(super) type Errand = JoinHandle<Result<(), FileError>>;
 
 /// The object that a run appends to, and what is under way there.
@@ -50,6 +53,8 @@ struct Write {
     offset: u64,
     pieces: Vec<Bytes>,
     length: usize,
+    /// When the first of them came.
+    began: Instant,
 }
 
 impl WriteWindow {
@@ -72,10 +77,13 @@ impl WriteWindow {
         if offset == 0 {
             self.object.begin();
         }
-        let write = self.waiting.get_or_insert(Write { offset, pieces: Vec::new(), length: 0 });
+        let began = Instant::now();
+        let write = self.waiting.get_or_insert(Write { offset, pieces: Vec::new(), length: 0, began });
         write.length += bytes.len();
         write.pieces.push(bytes);
-        if write.length >= WRITE { self.flush(Durability::OnFlush).await } else { Ok(()) }
+        let is_idle = self.writes.iter().all(|(_, write)| write.is_finished());
+        let has_waited = is_idle && write.began.elapsed() >= PATIENCE;
+        if has_waited || write.length >= WRITE { self.flush(Durability::OnFlush).await } else { Ok(()) }
     }
 
     /// What the network does with the writes.
@@ -120,11 +128,12 @@ impl WriteWindow {
 
     /// Sends on what waits to become a full write.
     async fn flush(&mut self, durability: Durability) -> Result<(), FileError> {
-        let Some(Write { offset, pieces, length }) = self.waiting.take() else { return Ok(()) };
+        let Some(Write { offset, pieces, length, .. }) = self.waiting.take() else { return Ok(()) };
         self.is_unsynced |= durability != Durability::OnEveryCall;
         self.throttle.pass(length as u64).await;
+        self.arrived().await?;
+        self.carrying.sends_behind(offset - self.arrived);
         while self.writes.len() >= self.most() {
-            self.carrying.waits();
             self.next_arrival().await?;
         }
         let (object, end) = (self.object.clone(), offset + length as u64);
