@@ -126,7 +126,8 @@ impl Bottlenecks {
         if !shared.iter().flat_map(|(_, others)| others).any(known) {
             return;
         }
-        let carried = |link| self.carried(now, session, link);
+        // Of a link that is not known, it is the rate that is tried at first.
+        let carried = |link| self.load(session, link).map_or(INITIAL_RATE, |load| load.faded(now));
         let mut rate = paths[newcomer].controller.mean_rate();
         for (link, others) in shared.iter().filter(|(_, others)| !others.is_empty()) {
             let load = load(others);
@@ -217,11 +218,6 @@ impl Bottlenecks {
     /// Whether a link that several paths cross has lately carried much more than the `rate` of now, in bit/s.
     fn has_room(&self, now: Time, session: SessionId, link: LinkId, rate: f64) -> bool {
         self.load(session, link).is_some_and(|load| load.is_shared && rate < SPARE * load.faded(now))
-    }
-
-    /// What a link has carried lately, in bit/s; of a link that is not known, the rate that is tried at first.
-    fn carried(&self, now: Time, session: SessionId, link: LinkId) -> f64 {
-        self.load(session, link).map_or(INITIAL_RATE, |load| load.faded(now))
     }
 }
 

@@ -192,7 +192,7 @@ impl RateController {
             self.meter.note_telling_queue(now);
             self.first_queue = None;
         }
-        self.drain.note_queue(queue, target);
+        self.drain.note_queue(now, queue, target);
         if queue > self.long_queue() {
             return self.shorten_queue(now, &round);
         }

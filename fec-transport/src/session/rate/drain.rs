@@ -29,7 +29,7 @@ const STILL_SHARE: f64 = 0.03;
 const LEAST_TEST: f64 = 0.01;
 /// How often the queue is emptied to see the floor of the delay.
 pub(super) const INTERVAL: Duration = Duration::from_secs(4);
-/// A queue of so many times its target is drained four times as often, to see whether it is one.
+/// A queue that is so many times its target for a quarter of [`INTERVAL`] is drained, to see whether it is one.
 const EXCESSIVE: f64 = 1.5;
 /// A queue of at most so many seconds is not drained for the floor's sake.
 const LEAST_QUEUE: f64 = 0.001;
@@ -57,6 +57,8 @@ pub(super) struct Drained {
 pub(super) struct Drain {
     /// The next drain for the floor's sake.
     due_at: Time,
+    /// When the queue was last no longer than it may be, or the latest attempt to shorten it.
+    in_order_at: Time,
     /// How many times the queue's length it lasts: above 1 where others fill the queue meanwhile.
     stretch: f64,
     /// The floor of the delay before the latest drain for its sake, µs.
@@ -75,6 +77,7 @@ impl Drain {
     pub(super) fn none(now: Time) -> Drain {
         Drain {
             due_at: now + INTERVAL,
+            in_order_at: now,
             stretch: 1.0,
             floor_before: None,
             began: now,
@@ -117,10 +120,12 @@ impl Drain {
         self.due_at = now;
     }
 
-    /// The queue of a round and its target, in seconds: one that is too long is looked at sooner.
-    pub(super) fn note_queue(&mut self, queue: f64, target: f64) {
-        if queue > EXCESSIVE * target {
-            self.due_at = self.due_at.min(self.until + INTERVAL / 4);
+    /// Takes the queue of a round and its target, in seconds: one that stays too long is looked at sooner.
+    pub(super) fn note_queue(&mut self, now: Time, queue: f64, target: f64) {
+        if queue < EXCESSIVE * target {
+            self.in_order_at = now;
+        } else if now.since(self.in_order_at) > INTERVAL / 4 {
+            (self.in_order_at, self.due_at) = (now, now);
         }
     }
 
