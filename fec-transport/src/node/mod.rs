@@ -432,7 +432,10 @@ impl Node {
         if member == self.me.member {
             return Err(ConnectError::Itself(self.overlay.name(member)));
         }
-        if let Some(session) = self.dialler.session_to(member) {
+        // Of one that still says goodbye the application has heard the last.
+        let goes_on = |session| self.dialler.is_opening(session) || self.sessions.goes_on(session);
+        let known = self.dialler.sessions_to(member).find(|session| goes_on(*session));
+        if let Some(session) = known {
             return Ok(session);
         }
         let open = self.sessions.count() + self.dialler.opening().count();

@@ -130,6 +130,11 @@ impl Sessions {
         self.by_id.get(&id).map(Box::as_ref)
     }
 
+    /// Whether there is a session that has not ended for the application.
+    pub(super) fn goes_on(&self, id: SessionId) -> bool {
+        self.get(id).is_some_and(|session| !session.is_closing())
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Session> {
         self.by_id.values().map(Box::as_ref)
     }

@@ -131,9 +131,9 @@ pub(crate) struct Established {
 }
 
 impl Dialler {
-    /// The session to `member` that is open or being opened.
-    pub(crate) fn session_to(&self, member: MemberId) -> Option<SessionId> {
-        self.outgoing.iter().find(|(_, outgoing)| outgoing.member == member).map(|(id, _)| *id)
+    /// The sessions to `member`: one that is open or being opened, and those that still say goodbye.
+    pub(crate) fn sessions_to(&self, member: MemberId) -> impl Iterator<Item = SessionId> + '_ {
+        self.outgoing.iter().filter(move |(_, outgoing)| outgoing.member == member).map(|(id, _)| *id)
     }
 
     pub(crate) fn is_opening(&self, session: SessionId) -> bool {

@@ -182,6 +182,11 @@ impl Session {
         self.lifecycle.is_open()
     }
 
+    /// Whether it only says goodbye.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lifecycle.is_closing()
+    }
+
     /// Whether nothing more comes of it.
     pub(crate) fn is_over(&self) -> bool {
         self.lifecycle.is_over()

@@ -1,7 +1,7 @@
 //! Messages over sessions in virtual time: loss, links that die, processes that crash, and a swarm of all of it.
 //!
 //! `MESSAGE_SEEDS=10000 cargo test --release --workspace --test messages -- --nocapture` runs as many seeds;
-//! `MESSAGE_SEED=7` runs that one.
+//! `MESSAGE_SEEDS=3000..6000` those, `MESSAGE_SEED=7` that one.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -145,6 +145,25 @@ fn a_process_that_crashes_fails_what_is_pending_on_the_other_side_and_is_found_a
     let _ = party.send("a", "b", 1, content(100_000, 4));
     party.run_for(5 * SECOND);
     assert_eq!(party.completions("b").remove(0).result, Ok(100_000));
+}
+
+/// The first session to the member has not said goodbye yet when the second one is wanted.
+#[test]
+fn a_peer_that_is_dropped_is_reached_again_at_once() {
+    let mut party = Party::new(&two_servers(2, &LinkSpec::new(50, 5 * MS)), 3);
+    let _ = party.send_unexpected("a", "b", 1, content(400, 0));
+    party.run_for(SECOND);
+    let address = party.address("a", "b");
+    party.with("a", |messenger| messenger.drop_address(address));
+    let _ = party.send_unexpected("a", "b", 2, content(400, 1));
+    let _ = party.send("a", "b", 3, content(100_000, 2));
+    party.run_for(SECOND);
+    let _ = party.receive("b", "a", 3, Room::of([100_000]));
+    party.run_for(5 * SECOND);
+    let arrived = party.with("b", |messenger| messenger.test_unexpected(9));
+    assert_eq!(arrived.iter().map(|message| message.tag.0).collect::<Vec<_>>(), [1, 2]);
+    assert!(arrived[1].bytes == content(400, 1));
+    assert_eq!(party.completions("a").last().expect("the long send").result, Ok(100_000));
 }
 
 #[test]

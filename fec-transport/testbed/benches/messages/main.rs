@@ -6,18 +6,21 @@
 //! cargo bench -p fec-testbed --bench messages -- --figure 4 --plot transfers.png
 //! ```
 //!
-//! Both ends are threads of one process, each with a thread of its own for the network.
+//! Both ends are threads of one process, each with a thread of its own for the network; with `--processes 5` they are
+//! processes.
 
 mod bare;
 mod pairs;
 mod picture;
 mod plain_quinn;
+mod processes;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
+use fec_testbed::processes::child::run_if_child;
 use fec_testbed::processes::row::{Column, Table, column, object, progress};
 use fec_transport::io::message::Messenger;
 use fec_transport::message::{AddressId, Posted, Room, Tag};
@@ -49,6 +52,10 @@ struct Arguments {
     /// Instead of the figures, what taking a completion costs while so many operations are pending.
     #[arg(long, value_name = "N")]
     pending: Option<u32>,
+    /// Instead of the figures, what N clients send to N servers, each of them a process, in messages of 256 KB and as
+    /// streams of the same sessions: so often in turns.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    processes: Option<u16>,
     /// Only the rows over this.
     #[arg(long, value_name = "NAME")]
     over: Option<String>,
@@ -108,7 +115,13 @@ impl Arguments {
 }
 
 fn main() -> Result<()> {
+    if let Some(result) = run_if_child() {
+        return result;
+    }
     let arguments = Arguments::parse();
+    if let Some(turns) = arguments.processes {
+        return processes::crowds(turns, arguments.json);
+    }
     if let Some(pending) = arguments.pending {
         return completions(&arguments, pending);
     }

@@ -10,7 +10,7 @@ use fec_transport::{Application, CloseReason, Event, Node, Read, SessionId, Stre
 const PATTERN: usize = 1 << 20;
 
 /// The byte at an offset of a stream.
-fn byte_at(offset: u64) -> u8 {
+pub(crate) fn byte_at(offset: u64) -> u8 {
     let word = (offset % PATTERN as u64 / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     word.to_be_bytes()[(offset % 8) as usize]
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::job::Job;
 use super::snapshot::Snapshot;
-use super::{competitor, member};
+use super::{competitor, member, messages};
 
 /// The argument that makes a benchmark a child.
 const CHILD: &str = "--child";
@@ -28,6 +28,7 @@ fn run() -> Result<()> {
         match job {
             Job::Member(job) => member::run(job).await,
             Job::Competitor(job) => competitor::run(job).await,
+            Job::Messages(job) => tokio::task::spawn_blocking(move || messages::run(&job)).await?,
         }
     })
 }
@@ -37,7 +38,7 @@ pub(crate) async fn is_asked() -> Result<bool> {
     Ok(tokio::task::spawn_blocking(read_line).await??.is_some())
 }
 
-fn read_line() -> Result<Option<String>> {
+pub(crate) fn read_line() -> Result<Option<String>> {
     let mut line = String::new();
     let length = std::io::stdin().read_line(&mut line).context("reading from the parent")?;
     Ok((length > 0).then_some(line))

@@ -11,6 +11,8 @@ pub enum Job {
     Member(MemberJob),
     /// Somebody else, to compare with.
     Competitor(CompetitorJob),
+    /// One of ours that sends or takes messages.
+    Messages(MessagesJob),
 }
 
 impl Job {
@@ -21,6 +23,7 @@ impl Job {
             Job::Member(job) if job.name.starts_with('r') => "relay",
             Job::Member(_) => "receiver",
             Job::Competitor(_) => "quinn",
+            Job::Messages(_) => "messages",
         }
     }
 }
@@ -46,6 +49,21 @@ pub struct MemberJob {
     pub gro: bool,
     /// Stop after so many bytes; none: never.
     pub bytes: Option<u64>,
+}
+
+/// A member of an overlay that sends or takes messages without end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MessagesJob {
+    /// The text of the overlay file.
+    pub overlay: String,
+    /// Which member of it this process is.
+    pub name: String,
+    /// The members to send to.
+    pub sends_to: Vec<String>,
+    /// The members that send here.
+    pub takes_from: Vec<String>,
+    /// Bytes of each message, more than travel with an envelope.
+    pub bytes: usize,
 }
 
 /// One end of a QUIC connection by quinn, or of bare packets.

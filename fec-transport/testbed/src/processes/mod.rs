@@ -11,6 +11,7 @@ mod competitor;
 pub mod emulated;
 pub mod job;
 mod member;
+mod messages;
 pub mod overlay;
 pub mod row;
 pub mod snapshot;
