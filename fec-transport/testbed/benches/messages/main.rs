@@ -56,6 +56,9 @@ struct Arguments {
     /// streams of the same sessions: so often in turns.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     processes: Option<u16>,
+    /// Of the processes, so many messages are posted with each peer at any time; 40 are the 10 MB of figure 5.
+    #[arg(long, default_value_t = 40, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    ahead: u16,
     /// Only the rows over this.
     #[arg(long, value_name = "NAME")]
     over: Option<String>,
@@ -120,7 +123,7 @@ fn main() -> Result<()> {
     }
     let arguments = Arguments::parse();
     if let Some(turns) = arguments.processes {
-        return processes::crowds(turns, arguments.json);
+        return processes::crowds(turns, arguments.ahead, arguments.json);
     }
     if let Some(pending) = arguments.pending {
         return completions(&arguments, pending);

@@ -35,13 +35,16 @@ struct Run {
 }
 
 /// Messages and streams take turns; a row has the medians, and how far apart two that followed each other were.
-pub(super) fn crowds(turns: u16, json: bool) -> Result<()> {
+pub(super) fn crowds(turns: u16, ahead: u16, json: bool) -> Result<()> {
     let table = Table::new("N clients send to N servers, processes", COLUMNS, json)?;
     for count in [1, 2, 4] {
         let (mut streams, mut messages, mut shares) = (Vec::new(), Vec::new(), Vec::new());
         for turn in 1..=turns {
             progress(&format!("{count} × {count}, {turn} of {turns}"));
-            let [in_streams, in_messages] = [run(count, stream_jobs)?, run(count, message_jobs)?];
+            let [in_streams, in_messages] = [
+                run(count, stream_jobs)?,
+                run(count, |text, servers, clients| message_jobs(text, servers, clients, ahead))?,
+            ];
             shares.push(in_messages.megabytes_per_second / in_streams.megabytes_per_second);
             streams.push(in_streams);
             messages.push(in_messages);
@@ -68,7 +71,7 @@ fn middle(mut values: Vec<f64>) -> f64 {
     values[(values.len() - 1) / 2]
 }
 
-fn run(count: usize, jobs: fn(&str, &[String], &[String]) -> Vec<Job>) -> Result<Run> {
+fn run(count: usize, jobs: impl Fn(&str, &[String], &[String]) -> Vec<Job>) -> Result<Run> {
     let names = |kind| (1..=count).map(|number| format!("{kind}{number}")).collect::<Vec<_>>();
     let (servers, clients) = (names("server"), names("client"));
     let mut text = OverlayText::default();
@@ -105,7 +108,7 @@ fn stream_jobs(overlay: &str, servers: &[String], clients: &[String]) -> Vec<Job
     serving.chain(clients.iter().map(|name| job(name, servers))).collect()
 }
 
-fn message_jobs(overlay: &str, servers: &[String], clients: &[String]) -> Vec<Job> {
+fn message_jobs(overlay: &str, servers: &[String], clients: &[String], ahead: u16) -> Vec<Job> {
     let job = |name: &String, sends_to: &[String], takes_from: &[String]| {
         Job::Messages(MessagesJob {
             overlay: overlay.to_owned(),
@@ -113,6 +116,7 @@ fn message_jobs(overlay: &str, servers: &[String], clients: &[String]) -> Vec<Jo
             sends_to: sends_to.to_vec(),
             takes_from: takes_from.to_vec(),
             bytes: MESSAGE,
+            ahead: usize::from(ahead),
         })
     };
     let serving = servers.iter().map(|name| job(name, &[], clients));

@@ -64,6 +64,8 @@ pub struct MessagesJob {
     pub takes_from: Vec<String>,
     /// Bytes of each message, more than travel with an envelope.
     pub bytes: usize,
+    /// So many of them are posted with each peer at any time.
+    pub ahead: usize,
 }
 
 /// One end of a QUIC connection by quinn, or of bare packets.

@@ -17,14 +17,11 @@ use super::job::MessagesJob;
 use super::overlay::identity;
 use super::snapshot::Snapshot;
 
-/// So many messages are posted with each peer at any time.
-const AHEAD: usize = 40;
-
 /// Does the job until the parent has heard enough.
 pub(crate) fn run(job: &MessagesJob) -> Result<()> {
     let endpoint = EndpointConfig::new(Arc::new(Overlay::parse(&job.overlay)?), identity(&job.name));
     let messenger = Messenger::start(MessengerConfig::new().sessions(endpoint))?;
-    let mut traffic = Traffic::new(messenger, job.bytes);
+    let mut traffic = Traffic::new(messenger, job);
     let received = Arc::clone(&traffic.received);
     traffic.begin(job)?;
     let carrying = std::thread::spawn(move || traffic.carry());
@@ -47,14 +44,14 @@ struct Traffic {
 }
 
 impl Traffic {
-    fn new(messenger: Messenger, bytes: usize) -> Traffic {
+    fn new(messenger: Messenger, job: &MessagesJob) -> Traffic {
         let context = messenger.open_context();
-        let message = (0..bytes as u64).map(byte_at).collect::<Vec<u8>>().into();
+        let message = (0..job.bytes as u64).map(byte_at).collect::<Vec<u8>>().into();
         Traffic { messenger, context, message, received: Arc::default() }
     }
 
     fn begin(&mut self, job: &MessagesJob) -> Result<()> {
-        for _ in 0..AHEAD {
+        for _ in 0..job.ahead {
             for name in &job.takes_from {
                 self.receive(self.messenger.look_up(&format!("fec://{name}"))?, vec![0; job.bytes])?;
             }
@@ -68,7 +65,7 @@ impl Traffic {
     /// Posts another message in the place of each that is complete.
     fn carry(&mut self) -> Result<()> {
         loop {
-            for completion in self.messenger.test_context(self.context, AHEAD, Duration::MAX) {
+            for completion in self.messenger.test_context(self.context, usize::MAX, Duration::MAX) {
                 let Completion { user, result, room, .. } = completion;
                 let (peer, length) = (AddressId(user), result?);
                 match room {
