@@ -10,6 +10,7 @@
 //! ```
 //! The members of a route are their number (8) and the name of each (16 + n). If any link of the route has a name, 128
 //! is added to the number, and the name of the link to it (16 + n) comes before the name of each member but the first.
+//! So there is one way to write each route; any other is malformed.
 //!
 //! The version and the circuit stand at the same place in every version, so that a set-up of another one can be
 //! refused.
@@ -160,14 +161,17 @@ fn parse_route(reader: &mut Reader<'_>) -> Result<(Vec<String>, Vec<String>), Ma
     if !(2..=MAX_ROUTE).contains(&members) {
         return Err(Malformed::new("length of the route"));
     }
+    let has_names = count >= WITH_LINKS;
     let (mut route, mut links) = (Vec::with_capacity(members), Vec::with_capacity(members - 1));
     for place in 0..members {
         if place > 0 {
-            let has_name = count >= WITH_LINKS;
-            let name = if has_name { reader.text(MAX_NAME, "link of the route")? } else { "" };
+            let name = if has_names { reader.text(MAX_NAME, "link of the route")? } else { "" };
             links.push(name.to_owned());
         }
         route.push(reader.text(MAX_NAME, "member of the route")?.to_owned());
+    }
+    if has_names && links.iter().all(String::is_empty) {
+        return Err(Malformed::new("links of the route, none of which has a name"));
     }
     Ok((route, links))
 }
@@ -325,8 +329,36 @@ mod tests {
         }
 
         #[test]
+        fn a_set_up_can_be_written_in_one_way_only(
+            circuit in circuits(), route in vec("[a-z]{1,4}", 2..5), place: usize, byte: u8,
+        ) {
+            let links = vec![String::new(); route.len() - 1];
+            let body = SetUpBody { circuit, body_key: [0; 16], time_s: 0, lifetime_s: 0, route, links, payload: vec![] };
+            let mut signed = body.emit();
+            let place = place % signed.len();
+            signed[place] = byte;
+            if let Ok(body) = SetUpBody::parse(&signed) {
+                prop_assert_eq!(body.emit(), signed);
+            }
+        }
+
+        #[test]
         fn garbage_never_panics(bytes in vec(any::<u8>(), 1..300)) {
             let _ = (CircuitMessage::parse(bytes[0] % 8, &bytes[1..]), SetUpBody::parse(&bytes));
         }
+    }
+
+    #[test]
+    fn a_route_that_claims_names_of_links_has_one() {
+        let circuit = CircuitId([7; 16]);
+        let (route, links) = (vec!["a".to_owned(), "b".to_owned()], vec!["dsl".to_owned()]);
+        let body =
+            SetUpBody { circuit, body_key: [0; 16], time_s: 0, lifetime_s: 0, route, links, payload: vec![] };
+        let mut signed = body.emit();
+        assert_eq!(SetUpBody::parse(&signed), Ok(body));
+        let link = signed.windows(5).position(|bytes| bytes == b"\x00\x03dsl").expect("the name of the link");
+        signed.splice(link..link + 5, [0, 0]);
+        let error = SetUpBody::parse(&signed).unwrap_err();
+        assert_eq!(error, Malformed::new("links of the route, none of which has a name"));
     }
 }
