@@ -14,8 +14,9 @@ const GAIN: f64 = 0.36;
 const USED: f64 = 0.6;
 /// The growth, per second, with which a climb begins: there is no sign of a limit.
 const CLIMB: f64 = 0.1;
-/// The growth of a climb doubles every second up to this, per second.
-const FASTEST_CLIMB: f64 = 1.5;
+/// The growth of a climb doubles every second, but the rate never grows by more than this share before it is seen what
+/// came of it: a link carries too much for so long, and over a long way that is a long queue.
+const LARGEST_STEP: f64 = 0.15;
 /// The growth near a ceiling, per second, at first.
 const CREEP: f64 = 0.02;
 /// The seconds in which the growth near a ceiling doubles while no packets are dropped.
@@ -108,7 +109,7 @@ impl Climb {
             return sight.rate;
         }
         let since = *self.since.get_or_insert(now);
-        let growth = (CLIMB * now.since(since).as_secs_f64().exp2()).min(FASTEST_CLIMB) * sight.loop_delay;
+        let growth = (CLIMB * now.since(since).as_secs_f64().exp2() * sight.loop_delay).min(LARGEST_STEP);
         // Where no queue was seen for long, something else may limit the path: the way up is then a slow one.
         let push = if sight.is_told { push } else { 0.0 };
         // This takes what was allowed a round trip ago, and not the rate of now, whose effect is still to be seen.
