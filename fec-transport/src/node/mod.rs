@@ -343,7 +343,7 @@ impl Node {
 
     /// When to call [`handle_timeout`](Self::handle_timeout), and then to poll everything; at once if it is not later
     /// than the time that the node was told last.
-    pub fn next_timeout(&self) -> Option<Time> {
+    pub fn next_timeout(&mut self) -> Option<Time> {
         let relayed = (!self.relayed.is_empty()).then_some(self.now);
         let neighbours = self.neighbours.next_timeout(self.config.routing.neighbour_patience);
         let sessions = self.sessions.next_timeout(self.now);

@@ -68,9 +68,12 @@ pub(super) struct Sessions {
     config: Arc<Config>,
     random: Random,
     by_id: BTreeMap<SessionId, Box<Session>>,
-    alarms: Alarms,
-    /// Sessions with which something was done since they had no work for other threads.
-    may_have_jobs: BTreeSet<SessionId>,
+    /// When each has something to send.
+    sending: Alarms,
+    /// When each has something else to do.
+    acting: Alarms,
+    /// Sessions that have work for other threads, or had when something was done with them last.
+    have_jobs: BTreeSet<SessionId>,
     /// Sessions that peers opened, by the member that opened them and the token that it gave.
     by_token: BTreeMap<(MemberId, u64), SessionId>,
     /// Which path of which session a circuit that ends here carries.
@@ -101,8 +104,9 @@ impl Sessions {
             config,
             random,
             by_id: BTreeMap::new(),
-            alarms: Alarms::default(),
-            may_have_jobs: BTreeSet::new(),
+            sending: Alarms::default(),
+            acting: Alarms::default(),
+            have_jobs: BTreeSet::new(),
             by_token: BTreeMap::new(),
             carried: BTreeMap::new(),
             last_id: 0,
@@ -175,14 +179,29 @@ impl Sessions {
 
     /// Something was done with a session, so that it may want to act at another time.
     fn touch(&mut self, id: SessionId) {
-        self.alarms.touch(id);
-        self.may_have_jobs.insert(id);
+        self.set_alarms_anew(id);
+        if self.by_id.get(&id).is_some_and(|session| session.has_jobs()) {
+            self.have_jobs.insert(id);
+        }
+    }
+
+    /// What a session said of when it wants to act may hold no more: it is asked again when somebody wants to know.
+    fn set_alarms_anew(&mut self, id: SessionId) {
+        self.sending.touch(id);
+        self.acting.touch(id);
+    }
+
+    fn set_all_alarms_anew(&mut self) {
+        for id in self.ids().collect::<Vec<_>>() {
+            self.set_alarms_anew(id);
+        }
     }
 
     fn remove(&mut self, id: SessionId) {
         let Some(session) = self.by_id.remove(&id) else { return };
-        self.alarms.forget(id);
-        self.may_have_jobs.remove(&id);
+        self.sending.forget(id);
+        self.acting.forget(id);
+        self.have_jobs.remove(&id);
         self.bottlenecks.forget(id);
         let name = session.name();
         self.by_token.remove(&(name.peer.member, name.token));
@@ -226,7 +245,7 @@ impl Sessions {
     fn pass_news_on(&mut self, now: Time) {
         while let Some(news) = self.bottlenecks.poll_news() {
             let concerned = self.bottlenecks.concerned_by(&news);
-            concerned.iter().for_each(|id| self.alarms.touch(*id));
+            concerned.iter().for_each(|id| self.set_alarms_anew(*id));
             let sessions = self.by_id.iter_mut().filter(|(id, _)| concerned.contains(id));
             let mut paths: Vec<_> = sessions.map(|(_, session)| session.paths_mut().coupled()).collect();
             news.tell(now, &mut paths);
@@ -243,7 +262,7 @@ impl Sessions {
     /// The run of the first of these sessions that has something to send.
     fn run_of_one(&mut self, now: Time, ids: Range<SessionId>, buffer: &mut Vec<u8>) -> Option<Run> {
         let mut from = ids.start;
-        while let Some(id) = self.due_from(now, from).filter(|id| *id < ids.end) {
+        while let Some(id) = self.sending_from(now, from).filter(|id| *id < ids.end) {
             let run = self.with(id, |session| session.poll_run(now, buffer)).flatten();
             from = SessionId(id.0 + 1);
             if run.is_some() {
@@ -254,19 +273,25 @@ impl Sessions {
         None
     }
 
-    /// The first session, from `from` on, that wants to act now.
-    fn due_from(&mut self, now: Time, from: SessionId) -> Option<SessionId> {
-        let Sessions { alarms, by_id, .. } = self;
-        alarms.due_from(now, from, |id| by_id.get(&id)?.next_timeout(now))
+    /// The first session, from `from` on, that has something to send now.
+    fn sending_from(&mut self, now: Time, from: SessionId) -> Option<SessionId> {
+        let Sessions { sending, by_id, .. } = self;
+        sending.due_from(now, from, |id| by_id.get(&id)?.sends_at(now))
+    }
+
+    /// The first session, from `from` on, that has something else to do now.
+    fn acting_from(&mut self, now: Time, from: SessionId) -> Option<SessionId> {
+        let Sessions { acting, by_id, .. } = self;
+        acting.due_from(now, from, |id| by_id.get(&id)?.acts_at(now))
     }
 
     pub(super) fn poll_job(&mut self) -> Option<Job> {
-        while let Some(id) = self.may_have_jobs.first().copied() {
+        while let Some(id) = self.have_jobs.first().copied() {
             let job = self.by_id.get_mut(&id).and_then(|session| session.poll_job());
             if job.is_some() {
                 return job;
             }
-            self.may_have_jobs.remove(&id);
+            self.have_jobs.remove(&id);
         }
         None
     }
@@ -276,13 +301,16 @@ impl Sessions {
         self.with(session, |session| session.on_job_done(now, done));
     }
 
-    pub(super) fn next_timeout(&self, now: Time) -> Option<Time> {
-        self.alarms.next(|id| self.by_id.get(&id)?.next_timeout(now))
+    pub(super) fn next_timeout(&mut self, now: Time) -> Option<Time> {
+        let Sessions { sending, acting, by_id, .. } = self;
+        let sends = sending.next(|id| by_id.get(&id)?.sends_at(now));
+        let acts = acting.next(|id| by_id.get(&id)?.acts_at(now));
+        sends.into_iter().chain(acts).min()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
         let mut from = SessionId(0);
-        while let Some(id) = self.due_from(now, from) {
+        while let Some(id) = self.acting_from(now, from) {
             self.with(id, |session| session.handle_timeout(now));
             from = SessionId(id.0 + 1);
         }
@@ -303,8 +331,9 @@ impl Sessions {
     /// Takes the path that a circuit carries out of use. Returns whether there is one with something still on the way.
     pub(super) fn retire(&mut self, circuit: CircuitId) -> bool {
         let Some((session, path)) = self.carried.get(&circuit) else { return false };
-        self.alarms.touch(*session);
-        self.by_id.get_mut(session).is_some_and(|session| session.paths_mut().retire(*path))
+        let (session, path) = (*session, *path);
+        self.set_alarms_anew(session);
+        self.by_id.get_mut(&session).is_some_and(|session| session.paths_mut().retire(path))
     }
 
     /// A circuit has ended: its path leaves its session.
@@ -330,8 +359,8 @@ impl Sessions {
 
     /// It is known now where a neighbour is that has moved.
     pub(super) fn neighbour_found(&mut self, now: Time, neighbour: Adjacency) {
-        for (id, session) in &mut self.by_id {
-            self.alarms.touch(*id);
+        self.set_all_alarms_anew();
+        for session in self.by_id.values_mut() {
             session.paths_mut().neighbour_found(now, neighbour, &mut self.bottlenecks);
         }
         self.pass_news_on(now);
@@ -339,10 +368,8 @@ impl Sessions {
 
     /// The overlay has changed, and with it which links the paths cross.
     pub(super) fn recount_links(&mut self, overlay: &Overlay) {
-        for (id, session) in &mut self.by_id {
-            self.alarms.touch(*id);
-            session.paths_mut().recount_links(overlay);
-        }
+        self.set_all_alarms_anew();
+        self.by_id.values_mut().for_each(|session| session.paths_mut().recount_links(overlay));
     }
 
     /// The circuits whose paths have been dead for so long that they are of no use.

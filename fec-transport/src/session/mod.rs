@@ -126,19 +126,16 @@ enum Timer {
 }
 
 impl Timer {
-    /// The timers of a session whose peer has not shown yet that it is there.
-    const UNCONFIRMED: [Timer; 4] = [Timer::Silence, Timer::Probe, Timer::ProbeReply, Timer::OldKeys];
-    const OPEN: [Timer; 9] = [
-        Timer::Silence,
-        Timer::Probe,
-        Timer::ProbeReply,
-        Timer::OldKeys,
-        Timer::NewKeys,
-        Timer::Report,
-        Timer::Symbols,
-        Timer::Tail,
-        Timer::Deadline,
-    ];
+    /// Those after which something is sent. They are apart from the others, because in a node with many busy sessions
+    /// most of these have run out at any time, and wait for their turn.
+    const SENDING: [Timer; 5] =
+        [Timer::Probe, Timer::ProbeReply, Timer::NewKeys, Timer::Report, Timer::Symbols];
+    /// The same while the peer has not shown yet that it is there.
+    const SENDING_UNCONFIRMED: [Timer; 2] = [Timer::Probe, Timer::ProbeReply];
+    /// Those after which the session's state changes.
+    const ACTING: [Timer; 4] = [Timer::Silence, Timer::OldKeys, Timer::Tail, Timer::Deadline];
+    /// The same while the peer has not shown yet that it is there.
+    const ACTING_UNCONFIRMED: [Timer; 2] = [Timer::Silence, Timer::OldKeys];
 }
 
 impl Session {
@@ -231,6 +228,11 @@ impl Session {
         if self.is_open() { self.streams().open() } else { Err(StreamError::NotOpen) }
     }
 
+    /// Whether there is work on codes that may be done elsewhere.
+    pub(crate) fn has_jobs(&self) -> bool {
+        self.receiver.has_jobs() || self.sender.has_jobs()
+    }
+
     /// The next piece of work on codes that may be done elsewhere.
     pub(crate) fn poll_job(&mut self) -> Option<Job> {
         let decode = self.receiver.poll_job().map(Work::Decode);
@@ -291,16 +293,21 @@ impl Session {
 
     // --- time ---------------------------------------------------------------------------------------------------
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_run`](Self::poll_run) next.
-    pub(crate) fn next_timeout(&self, now: Time) -> Option<Time> {
-        if self.is_over() {
-            return None;
-        }
-        if let Some(at) = self.lifecycle.goodbye_at(now) {
-            return Some(at);
-        }
-        let timers: &[Timer] = if self.is_open() { &Timer::OPEN } else { &Timer::UNCONFIRMED };
-        timers.iter().filter_map(|timer| self.timer(*timer, now)).min()
+    /// When to call [`poll_run`](Self::poll_run) next.
+    pub(crate) fn sends_at(&self, now: Time) -> Option<Time> {
+        let timers: &[Timer] = if self.is_open() { &Timer::SENDING } else { &Timer::SENDING_UNCONFIRMED };
+        self.lifecycle.goodbye_at(now).or_else(|| self.first_of(timers, now))
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next.
+    pub(crate) fn acts_at(&self, now: Time) -> Option<Time> {
+        self.first_of(if self.is_open() { &Timer::ACTING } else { &Timer::ACTING_UNCONFIRMED }, now)
+    }
+
+    /// When the first of these timers runs out; none runs at the end of the session.
+    fn first_of(&self, timers: &[Timer], now: Time) -> Option<Time> {
+        let is_ending = self.lifecycle.is_closing() || self.is_over();
+        timers.iter().filter(|_| !is_ending).filter_map(|timer| self.timer(*timer, now)).min()
     }
 
     /// When a timer runs out, if it runs.
@@ -321,7 +328,6 @@ impl Session {
 
     /// Acts on the timers that have run out.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        self.paths.handle_timeout();
         self.epochs.handle_timeout(now);
         let was_open = self.is_open();
         let asked = self.paths.asked();

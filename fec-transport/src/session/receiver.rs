@@ -208,6 +208,11 @@ impl Receiver {
         }
     }
 
+    /// Whether a block is to be decoded elsewhere.
+    pub(crate) fn has_jobs(&self) -> bool {
+        !self.to_decode.is_empty()
+    }
+
     /// The next block to be decoded elsewhere; [`on_decoded`](Self::on_decoded) must follow.
     pub(crate) fn poll_job(&mut self) -> Option<Box<ReceiveBlock>> {
         self.to_decode.pop_front()

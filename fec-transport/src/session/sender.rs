@@ -401,6 +401,11 @@ impl Sender {
         Some((message, finished))
     }
 
+    /// Whether there may be a block whose repair symbols are to be made outside.
+    pub(crate) fn has_jobs(&self) -> bool {
+        !self.to_encode.is_empty()
+    }
+
     /// The next block whose repair symbols may be made outside.
     pub(crate) fn poll_job(&mut self) -> Option<EncodeJob> {
         loop {

@@ -121,10 +121,13 @@ impl Windows {
         !self.shared.memory().unread.is_beyond_its_part(self.peer)
     }
 
-    /// So many bytes are announced.
+    /// So many bytes are announced. Most symbols bring nothing new, and then the memory of all sessions is not locked:
+    /// a lock waits until the symbol has come to the block's memory, which stands in no cache where sessions are many.
     pub(super) fn arrived(&mut self, bytes: u64) {
-        self.unread += bytes;
-        self.shared.memory().unread.take(self.peer, bytes);
+        if bytes > 0 {
+            self.unread += bytes;
+            self.shared.memory().unread.take(self.peer, bytes);
+        }
     }
 
     /// So many were read, or nobody will read them.

@@ -165,6 +165,11 @@ impl<A: Application> World<A> {
         &self.processes[usize::from(member.0)].node
     }
 
+    /// When a member's node wants to act next.
+    pub fn node_timeout(&mut self, member: MemberId) -> Option<Time> {
+        self.processes[usize::from(member.0)].node.next_timeout()
+    }
+
     /// The application of a member's process.
     pub fn application(&self, member: MemberId) -> &A {
         &self.processes[usize::from(member.0)].application
@@ -542,7 +547,7 @@ impl<A: Application> Process<A> {
     }
 
     /// While the socket is blocked, the node's timer only asks for what cannot be sent.
-    fn next_timeout(&self, now: Time) -> Option<Time> {
+    fn next_timeout(&mut self, now: Time) -> Option<Time> {
         let earliest =
             [self.node.next_timeout(), self.application.next_timeout()].into_iter().flatten().min()?;
         Some(earliest.max(self.blocked_until(now).unwrap_or(earliest)))

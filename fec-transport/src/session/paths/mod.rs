@@ -149,11 +149,6 @@ impl Paths {
         &mut self.paths
     }
 
-    /// Time has passed: what the sender knows of the paths is forgotten.
-    pub(crate) fn handle_timeout(&mut self) {
-        self.changed();
-    }
-
     /// A path that may be changed.
     fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
         self.changed().iter_mut().find(|path| path.id() == id)

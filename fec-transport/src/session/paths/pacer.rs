@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use crate::time::Time;
+use crate::wire::IP_UDP_HEADERS;
 
 /// How long a path may send ahead of its rate: timers tick at 1 ms.
 const BURST: Duration = Duration::from_millis(3);
-/// A run of packets, sent in one go: so long at the path's rate, at most so many packets (design §6).
+/// Once the tokens are used up, a run of packets waits for those of so long at the path's rate (design §6). It may be
+/// longer if more of them have come meanwhile, because the driver had other sessions to serve: the more it has to do,
+/// the more packets it sends in one go.
 const RUN: Duration = Duration::from_millis(1);
-const MAX_RUN: f64 = 44.0;
+/// A run has at most so many packets.
+const MAX_RUN: usize = 44;
 /// One call of the socket takes no more bytes.
 const MAX_RUN_BYTES: usize = 65_000;
 
@@ -78,13 +82,15 @@ impl Pacer {
 
 /// The tokens of a run, in bytes; `rate` in bit/s.
 fn run_tokens(rate: f64, packet: usize) -> f64 {
-    (rate / 8.0 * RUN.as_secs_f64()).min(MAX_RUN * packet as f64)
+    (rate / 8.0 * RUN.as_secs_f64()).min((MAX_RUN * packet) as f64)
 }
 
-/// The most bytes of one run of packets of `packet` bytes, from one packet to 44; `rate` in bit/s.
-pub(crate) fn run_bytes(rate: f64, packet: usize) -> usize {
-    let packets = (rate / 8.0 * RUN.as_secs_f64() / packet as f64).clamp(1.0, MAX_RUN);
-    (packets as usize * packet).min(MAX_RUN_BYTES)
+/// The most packets of one run of packets of `packet` bytes, from one to 44, where a path of `rate` bit/s has `tokens`:
+/// those that they pay for, or those of [`RUN`], of which the last may go ahead of the tokens.
+pub(crate) fn run_packets(tokens: f64, rate: f64, packet: usize) -> usize {
+    let paid = (tokens.max(0.0) / (packet + IP_UDP_HEADERS) as f64) as usize;
+    let usual = ((rate / 8.0 * RUN.as_secs_f64() / packet as f64) as usize).max(1);
+    usual.min(paid + 1).max(paid).min(MAX_RUN_BYTES / packet).clamp(1, MAX_RUN)
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use crate::run::{HEADERS, Run, RunSeal, Transmit};
 use crate::session::epochs::{Epochs, Seal};
 use crate::session::sender::Sender;
 use crate::time::Time;
-use crate::wire::IP_UDP_HEADERS;
 use crate::wire::Writer as _;
 use crate::wire::hop::{AEAD_TAG, HopHeader, PacketType};
 use crate::wire::packet::{Kind, Probe};
@@ -136,7 +135,7 @@ impl Paths {
         None
     }
 
-    /// Writes the headers of symbols of equal size for one path, as long as the pacer allows: about 1 ms of them
+    /// Writes the headers of symbols of equal size for one path, as long as the pacer allows: 1 to 3 ms of them
     /// (design §6).
     fn run(
         &mut self,
@@ -208,11 +207,10 @@ impl Paths {
 /// pacer has `tokens` for, none that are larger than the others, and a smaller one only at its end.
 fn room(packet: usize, segment_size: usize, packets: usize, tokens: f64, rate: f64) -> usize {
     let first = if packets == 0 { packet } else { segment_size };
-    let affordable = (tokens.max(0.0) / (first + IP_UDP_HEADERS) as f64) as usize + 1;
-    let in_run = (pacer::run_bytes(rate, first) / first).max(1);
+    let in_run = pacer::run_packets(tokens, rate, first);
     match packet.cmp(&first) {
-        Ordering::Equal => in_run.min(affordable).saturating_sub(packets),
-        Ordering::Less => in_run.min(affordable).saturating_sub(packets).min(1),
+        Ordering::Equal => in_run.saturating_sub(packets),
+        Ordering::Less => in_run.saturating_sub(packets).min(1),
         Ordering::Greater => 0,
     }
 }

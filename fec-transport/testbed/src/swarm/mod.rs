@@ -178,7 +178,7 @@ impl Swarm {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&mut self) -> Result<(), Failure> {
         for index in 0..self.world.overlay().members().len() {
             let member = MemberId(index as u16);
             if self.world.is_up(member) {
@@ -188,7 +188,7 @@ impl Swarm {
         Ok(())
     }
 
-    fn check_member(&self, member: MemberId) -> Result<(), Failure> {
+    fn check_member(&mut self, member: MemberId) -> Result<(), Failure> {
         let (node, courier) = (self.world.node(member), self.world.application(member));
         let name = self.world.overlay().name(member);
         let limits = &node.config().limits;
@@ -214,7 +214,8 @@ impl Swarm {
             }
         }
         // A session always waits for something: a packet to send, a probe, its silence.
-        if sessions > 0 && node.next_timeout().is_none() {
+        if sessions > 0 && self.world.node_timeout(member).is_none() {
+            let name = self.world.overlay().name(member);
             return Err(self.failure(format!("{name} has an open session and no timer armed")));
         }
         Ok(())
