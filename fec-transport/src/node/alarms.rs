@@ -5,10 +5,60 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::event::SessionId;
 use crate::time::Time;
 
-/// When sessions want to act. What a session says of itself holds until something is done with it; then it is asked
-/// again, when somebody wants to know.
+/// When sessions have something to send, and when they have something else to do. What a session says of itself holds
+/// until something is done with it; then it is asked again, when somebody wants to know.
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
+    sending: Schedule,
+    acting: Schedule,
+}
+
+impl Alarms {
+    /// Something was done with a session.
+    pub(super) fn touch(&mut self, session: SessionId) {
+        self.sending.touch(session);
+        self.acting.touch(session);
+    }
+
+    /// A session is over.
+    pub(super) fn forget(&mut self, session: SessionId) {
+        self.sending.forget(session);
+        self.acting.forget(session);
+    }
+
+    /// When the first session has something to do; `sends_at` and `acts_at` ask one.
+    pub(super) fn next(
+        &mut self,
+        sends_at: impl Fn(SessionId) -> Option<Time>,
+        acts_at: impl Fn(SessionId) -> Option<Time>,
+    ) -> Option<Time> {
+        self.sending.next(sends_at).into_iter().chain(self.acting.next(acts_at)).min()
+    }
+
+    /// The first session, from `from` on, that has something to send at `now`, a time that never goes back.
+    pub(super) fn sending_from(
+        &mut self,
+        now: Time,
+        from: SessionId,
+        sends_at: impl Fn(SessionId) -> Option<Time>,
+    ) -> Option<SessionId> {
+        self.sending.due_from(now, from, sends_at)
+    }
+
+    /// The first session, from `from` on, that has something else to do at `now`, a time that never goes back.
+    pub(super) fn acting_from(
+        &mut self,
+        now: Time,
+        from: SessionId,
+        acts_at: impl Fn(SessionId) -> Option<Time>,
+    ) -> Option<SessionId> {
+        self.acting.due_from(now, from, acts_at)
+    }
+}
+
+/// When sessions want to do one kind of thing.
+#[derive(Debug, Default)]
+struct Schedule {
     by_session: BTreeMap<SessionId, Time>,
     /// Those whose time was not there yet when somebody looked.
     waiting: BTreeSet<(Time, SessionId)>,
@@ -18,20 +68,20 @@ pub(super) struct Alarms {
     touched: BTreeSet<SessionId>,
 }
 
-impl Alarms {
+impl Schedule {
     /// Something was done with a session.
-    pub(super) fn touch(&mut self, session: SessionId) {
+    fn touch(&mut self, session: SessionId) {
         self.touched.insert(session);
     }
 
     /// A session is over.
-    pub(super) fn forget(&mut self, session: SessionId) {
+    fn forget(&mut self, session: SessionId) {
         self.touched.remove(&session);
         self.set(session, None);
     }
 
     /// When the first session wants to act; `ask` asks one.
-    pub(super) fn next(&mut self, ask: impl Fn(SessionId) -> Option<Time>) -> Option<Time> {
+    fn next(&mut self, ask: impl Fn(SessionId) -> Option<Time>) -> Option<Time> {
         self.ask_touched(ask);
         let due = self.due.iter().map(|session| self.by_session[session]);
         let waiting = self.waiting.first().map(|(at, _)| *at);
@@ -39,7 +89,7 @@ impl Alarms {
     }
 
     /// The first session, from `from` on, that wants to act at `now`, a time that never goes back.
-    pub(super) fn due_from(
+    fn due_from(
         &mut self,
         now: Time,
         from: SessionId,
@@ -93,18 +143,18 @@ mod tests {
     #[test]
     fn idle_sessions_are_not_asked() {
         for count in [1_000, 10_000] {
-            let (mut alarms, asked) = (Alarms::default(), Cell::new(0));
+            let (mut schedule, asked) = (Schedule::default(), Cell::new(0));
             let ask = |session: SessionId| {
                 asked.set(asked.get() + 1);
                 Some(at(1_000 + session.0))
             };
-            (0..count).for_each(|number| alarms.touch(SessionId(number)));
-            assert_eq!(alarms.due_from(at(0), SessionId(0), ask), None);
+            (0..count).for_each(|number| schedule.touch(SessionId(number)));
+            assert_eq!(schedule.due_from(at(0), SessionId(0), ask), None);
             assert_eq!(asked.replace(0), count);
             for turn in 0..1_000 {
-                alarms.touch(SessionId(turn % 3));
-                assert_eq!(alarms.next(ask), Some(at(1_000)));
-                assert_eq!(alarms.due_from(at(turn), SessionId(0), ask), None);
+                schedule.touch(SessionId(turn % 3));
+                assert_eq!(schedule.next(ask), Some(at(1_000)));
+                assert_eq!(schedule.due_from(at(turn), SessionId(0), ask), None);
             }
             assert_eq!(asked.get(), 1_000, "one session a turn, of {count}");
         }
@@ -115,7 +165,7 @@ mod tests {
         fn it_says_what_asking_all_would_say(
             steps in proptest::collection::vec((0u64..6, proptest::option::of(0u64..40), 0u64..2, 0u64..7), 1..60),
         ) {
-            let (mut alarms, mut truth, mut now) = (Alarms::default(), BTreeMap::new(), at(0));
+            let (mut schedule, mut truth, mut now) = (Schedule::default(), BTreeMap::new(), at(0));
             for (session, change, passes, from) in steps {
                 let (session, from) = (SessionId(session), SessionId(from));
                 match change {
@@ -123,15 +173,15 @@ mod tests {
                     None => drop(truth.remove(&session)),
                 }
                 match change {
-                    Some(_) => alarms.touch(session),
-                    None => alarms.forget(session),
+                    Some(_) => schedule.touch(session),
+                    None => schedule.forget(session),
                 }
                 let ask = |session| truth.get(&session).copied().flatten();
-                prop_assert_eq!(alarms.next(ask), truth.values().flatten().min().copied());
+                prop_assert_eq!(schedule.next(ask), truth.values().flatten().min().copied());
                 now += Duration::from_secs(passes);
                 if passes > 0 {
                     let mut due = truth.range(from..).filter(|(_, at)| at.is_some_and(|at| at <= now));
-                    prop_assert_eq!(alarms.due_from(now, from, ask), due.next().map(|(session, _)| *session));
+                    prop_assert_eq!(schedule.due_from(now, from, ask), due.next().map(|(session, _)| *session));
                 }
             }
         }

@@ -68,10 +68,7 @@ pub(super) struct Sessions {
     config: Arc<Config>,
     random: Random,
     by_id: BTreeMap<SessionId, Box<Session>>,
-    /// When each has something to send.
-    sending: Alarms,
-    /// When each has something else to do.
-    acting: Alarms,
+    alarms: Alarms,
     /// Sessions that have work for other threads, or had when something was done with them last.
     have_jobs: BTreeSet<SessionId>,
     /// Sessions that peers opened, by the member that opened them and the token that it gave.
@@ -104,8 +101,7 @@ impl Sessions {
             config,
             random,
             by_id: BTreeMap::new(),
-            sending: Alarms::default(),
-            acting: Alarms::default(),
+            alarms: Alarms::default(),
             have_jobs: BTreeSet::new(),
             by_token: BTreeMap::new(),
             carried: BTreeMap::new(),
@@ -167,8 +163,11 @@ impl Sessions {
     }
 
     fn settle(&mut self, id: SessionId) {
-        self.touch(id);
+        self.alarms.touch(id);
         let Some(session) = self.by_id.get_mut(&id) else { return };
+        if session.has_jobs() {
+            self.have_jobs.insert(id);
+        }
         while let Some(event) = session.poll_event() {
             self.events.push_back(event);
         }
@@ -177,30 +176,9 @@ impl Sessions {
         }
     }
 
-    /// Something was done with a session, so that it may want to act at another time.
-    fn touch(&mut self, id: SessionId) {
-        self.set_alarms_anew(id);
-        if self.by_id.get(&id).is_some_and(|session| session.has_jobs()) {
-            self.have_jobs.insert(id);
-        }
-    }
-
-    /// What a session said of when it wants to act may hold no more: it is asked again when somebody wants to know.
-    fn set_alarms_anew(&mut self, id: SessionId) {
-        self.sending.touch(id);
-        self.acting.touch(id);
-    }
-
-    fn set_all_alarms_anew(&mut self) {
-        for id in self.ids().collect::<Vec<_>>() {
-            self.set_alarms_anew(id);
-        }
-    }
-
     fn remove(&mut self, id: SessionId) {
         let Some(session) = self.by_id.remove(&id) else { return };
-        self.sending.forget(id);
-        self.acting.forget(id);
+        self.alarms.forget(id);
         self.have_jobs.remove(&id);
         self.bottlenecks.forget(id);
         let name = session.name();
@@ -245,7 +223,7 @@ impl Sessions {
     fn pass_news_on(&mut self, now: Time) {
         while let Some(news) = self.bottlenecks.poll_news() {
             let concerned = self.bottlenecks.concerned_by(&news);
-            concerned.iter().for_each(|id| self.set_alarms_anew(*id));
+            concerned.iter().for_each(|id| self.alarms.touch(*id));
             let sessions = self.by_id.iter_mut().filter(|(id, _)| concerned.contains(id));
             let mut paths: Vec<_> = sessions.map(|(_, session)| session.paths_mut().coupled()).collect();
             news.tell(now, &mut paths);
@@ -275,14 +253,14 @@ impl Sessions {
 
     /// The first session, from `from` on, that has something to send now.
     fn sending_from(&mut self, now: Time, from: SessionId) -> Option<SessionId> {
-        let Sessions { sending, by_id, .. } = self;
-        sending.due_from(now, from, |id| by_id.get(&id)?.sends_at(now))
+        let Sessions { alarms, by_id, .. } = self;
+        alarms.sending_from(now, from, |id| by_id.get(&id)?.sends_at(now))
     }
 
     /// The first session, from `from` on, that has something else to do now.
     fn acting_from(&mut self, now: Time, from: SessionId) -> Option<SessionId> {
-        let Sessions { acting, by_id, .. } = self;
-        acting.due_from(now, from, |id| by_id.get(&id)?.acts_at(now))
+        let Sessions { alarms, by_id, .. } = self;
+        alarms.acting_from(now, from, |id| by_id.get(&id)?.acts_at(now))
     }
 
     pub(super) fn poll_job(&mut self) -> Option<Job> {
@@ -302,10 +280,8 @@ impl Sessions {
     }
 
     pub(super) fn next_timeout(&mut self, now: Time) -> Option<Time> {
-        let Sessions { sending, acting, by_id, .. } = self;
-        let sends = sending.next(|id| by_id.get(&id)?.sends_at(now));
-        let acts = acting.next(|id| by_id.get(&id)?.acts_at(now));
-        sends.into_iter().chain(acts).min()
+        let Sessions { alarms, by_id, .. } = self;
+        alarms.next(|id| by_id.get(&id)?.sends_at(now), |id| by_id.get(&id)?.acts_at(now))
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
@@ -331,9 +307,8 @@ impl Sessions {
     /// Takes the path that a circuit carries out of use. Returns whether there is one with something still on the way.
     pub(super) fn retire(&mut self, circuit: CircuitId) -> bool {
         let Some((session, path)) = self.carried.get(&circuit) else { return false };
-        let (session, path) = (*session, *path);
-        self.set_alarms_anew(session);
-        self.by_id.get_mut(&session).is_some_and(|session| session.paths_mut().retire(path))
+        self.alarms.touch(*session);
+        self.by_id.get_mut(session).is_some_and(|session| session.paths_mut().retire(*path))
     }
 
     /// A circuit has ended: its path leaves its session.
@@ -359,8 +334,8 @@ impl Sessions {
 
     /// It is known now where a neighbour is that has moved.
     pub(super) fn neighbour_found(&mut self, now: Time, neighbour: Adjacency) {
-        self.set_all_alarms_anew();
-        for session in self.by_id.values_mut() {
+        for (id, session) in &mut self.by_id {
+            self.alarms.touch(*id);
             session.paths_mut().neighbour_found(now, neighbour, &mut self.bottlenecks);
         }
         self.pass_news_on(now);
@@ -368,8 +343,10 @@ impl Sessions {
 
     /// The overlay has changed, and with it which links the paths cross.
     pub(super) fn recount_links(&mut self, overlay: &Overlay) {
-        self.set_all_alarms_anew();
-        self.by_id.values_mut().for_each(|session| session.paths_mut().recount_links(overlay));
+        for (id, session) in &mut self.by_id {
+            self.alarms.touch(*id);
+            session.paths_mut().recount_links(overlay);
+        }
     }
 
     /// The circuits whose paths have been dead for so long that they are of no use.
@@ -552,6 +529,6 @@ impl Sessions {
         let set_up =
             SessionSetUp { name, keys, identity, peer_key, peer_limits, random, span, pool, send_pool };
         self.by_id.insert(id, Box::new(Session::new(set_up, Arc::clone(&self.config), now)));
-        self.touch(id);
+        self.alarms.touch(id);
     }
 }

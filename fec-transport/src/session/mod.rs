@@ -304,10 +304,12 @@ impl Session {
         self.first_of(if self.is_open() { &Timer::ACTING } else { &Timer::ACTING_UNCONFIRMED }, now)
     }
 
-    /// When the first of these timers runs out; none runs at the end of the session.
+    /// When the first of these timers runs out. A session that says goodbye, or is over, has none.
     fn first_of(&self, timers: &[Timer], now: Time) -> Option<Time> {
-        let is_ending = self.lifecycle.is_closing() || self.is_over();
-        timers.iter().filter(|_| !is_ending).filter_map(|timer| self.timer(*timer, now)).min()
+        if self.lifecycle.is_closing() || self.is_over() {
+            return None;
+        }
+        timers.iter().filter_map(|timer| self.timer(*timer, now)).min()
     }
 
     /// When a timer runs out, if it runs.

@@ -89,13 +89,23 @@ fn run_tokens(rate: f64, packet: usize) -> f64 {
 /// those that they pay for, or those of [`RUN`], of which the last may go ahead of the tokens.
 pub(crate) fn run_packets(tokens: f64, rate: f64, packet: usize) -> usize {
     let paid = (tokens.max(0.0) / (packet + IP_UDP_HEADERS) as f64) as usize;
-    let usual = ((rate / 8.0 * RUN.as_secs_f64() / packet as f64) as usize).max(1);
+    let usual = (run_tokens(rate, packet) / packet as f64) as usize;
     usual.min(paid + 1).max(paid).min(MAX_RUN_BYTES / packet).clamp(1, MAX_RUN)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_a_millisecond_long_and_longer_if_it_is_late() {
+        // 100 Mbit/s are 12,500 bytes in a millisecond; a packet of 972 bytes takes 1,000 tokens.
+        let run = |tokens| run_packets(tokens, 1e8, 972);
+        assert_eq!([0.0, 500.0, 5_000.0, 12_500.0].map(run), [1, 1, 6, 12]);
+        assert_eq!([20_000.0, 37_500.0, 1e6].map(run), [20, 37, MAX_RUN]);
+        assert_eq!(run_packets(-5.0, 1e5, 972), 1, "a slow path sends packet by packet");
+        assert_eq!(run_packets(1e6, 1e9, 9_000), MAX_RUN_BYTES / 9_000);
+    }
 
     /// Sends packets of 1,000 bytes for a second whenever the pacer lets it; gives how many.
     fn sent_in_a_second(rate: f64) -> u32 {

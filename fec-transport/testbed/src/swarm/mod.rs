@@ -189,6 +189,7 @@ impl Swarm {
     }
 
     fn check_member(&mut self, member: MemberId) -> Result<(), Failure> {
+        let has_timer = self.world.node_timeout(member).is_some();
         let (node, courier) = (self.world.node(member), self.world.application(member));
         let name = self.world.overlay().name(member);
         let limits = &node.config().limits;
@@ -214,8 +215,7 @@ impl Swarm {
             }
         }
         // A session always waits for something: a packet to send, a probe, its silence.
-        if sessions > 0 && self.world.node_timeout(member).is_none() {
-            let name = self.world.overlay().name(member);
+        if sessions > 0 && !has_timer {
             return Err(self.failure(format!("{name} has an open session and no timer armed")));
         }
         Ok(())
