@@ -24,9 +24,19 @@ pub(super) type Place = (AddressId, Tag, u64);
 #[derive(Debug)]
 pub(super) enum Arrival {
     /// All of it is here.
-    Whole(Bytes, Held),
+    Whole(Vec<Bytes>, Held),
     /// The sender has it.
     Offered { message: u64, length: u64, held: Held },
+}
+
+impl Arrival {
+    /// The same to keep for long, in memory of its own: what came with it is as large as the sender liked.
+    fn kept(self) -> Arrival {
+        match self {
+            Arrival::Whole(pieces, held) => Arrival::Whole(vec![pieces.concat().into()], held),
+            offered @ Arrival::Offered { .. } => offered,
+        }
+    }
 }
 
 /// What becomes of a message.
@@ -62,7 +72,7 @@ impl Matching {
         }
         self.last_arrival += 1;
         let place = (from, tag, self.last_arrival);
-        self.arrivals.insert(place, arrival);
+        self.arrivals.insert(place, arrival.kept());
         Pairing::Waits(place)
     }
 

@@ -27,14 +27,6 @@ impl Message {
     pub(super) fn length(&self) -> u64 {
         self.length
     }
-
-    /// All of it in one piece; without a copy if it is one already.
-    fn into_bytes(mut self) -> Bytes {
-        match self.pieces.len() {
-            1 => self.pieces.remove(0),
-            _ => self.pieces.concat().into(),
-        }
-    }
 }
 
 /// A message on its way to the peer.
@@ -154,7 +146,7 @@ impl Outgoing {
     fn whole(&mut self, kind: Kind, operation: OperationId, message: Message) -> Departure {
         self.sent += 1;
         let (tag, length) = (message.tag.0, message.length);
-        Departure::Whole(operation, length, Frame::Eager { kind, tag, bytes: message.into_bytes() })
+        Departure::Whole(operation, length, Frame::Eager { kind, tag, pieces: message.pieces })
     }
 
     /// The peer lets us send up to here.

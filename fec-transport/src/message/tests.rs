@@ -202,6 +202,20 @@ fn unexpected_messages_need_no_receive_and_name_their_sender() {
 }
 
 #[test]
+fn messages_that_wait_keep_no_more_memory_than_they_have() {
+    let ends = pair();
+    // What they come with is as large as their sender likes.
+    let large = bytes(1 << 20, 1);
+    let _ = ends[0].send(1, &large.slice(..8_000));
+    let _ = ends[0].send_unexpected(2, &large.slice(8_000..16_000));
+    carry(&ends);
+    assert!(large.is_unique());
+    assert_eq!(received(done(ends[1].receive(1, Room::of([8_000])))), large[..8_000]);
+    let taken = ends[1].messenger.lock().test_unexpected(9);
+    assert_eq!(taken.iter().map(|message| &message.bytes[..]).collect::<Vec<_>>(), [&large[8_000..16_000]]);
+}
+
+#[test]
 fn a_peer_that_floods_has_a_mebibyte_here_and_goes_on_when_it_is_taken() {
     let ends = pair();
     let message = bytes(1_000, 1);

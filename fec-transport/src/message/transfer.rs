@@ -1,5 +1,7 @@
 //! What a pending operation does.
 
+use bytes::Bytes;
+
 use super::operation::{AddressId, Tag};
 use super::room::Room;
 
@@ -76,8 +78,12 @@ impl Receive {
     }
 
     /// Takes a message that is here, and fits.
-    pub(super) fn fill(&mut self, bytes: &[u8]) {
-        self.room.put(0, bytes);
+    pub(super) fn fill(&mut self, pieces: &[Bytes]) {
+        let mut offset = 0;
+        for piece in pieces {
+            self.room.put(offset, piece);
+            offset += piece.len() as u64;
+        }
     }
 
     /// From now on this message is on its way.

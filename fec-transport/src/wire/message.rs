@@ -15,8 +15,9 @@
 //! low 32 bits of it. A stream of frames begins with [`FRAMES`] and a version, one with the bytes of a large message
 //! with [`BULK`] and the message's number.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
+use super::pieces::Pieces;
 use super::{Malformed, Reader, Writer};
 
 /// The version of these formats.
@@ -36,6 +37,8 @@ pub(crate) const MAX_EAGER: usize = 64 << 10;
 const HEAD: usize = 5;
 /// Bytes of an eager message's frame beside those of the message.
 const EAGER_HEAD: usize = HEAD + 9;
+/// Bytes of the longest frame without a message: an offer.
+const LONGEST_HEAD: usize = HEAD + 20;
 
 /// Whether a receiver must have asked for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +64,7 @@ pub(crate) enum Frame {
     /// Up to where the other side may send of each kind, in charged bytes since the link began.
     Window { unexpected: u64, expected: u64 },
     /// A message with its bytes.
-    Eager { kind: Kind, tag: u32, bytes: Bytes },
+    Eager { kind: Kind, tag: u32, pieces: Vec<Bytes> },
     /// There is a message whose bytes are sent once they are granted. `message` is the sender's number of it.
     Offer { message: u64, tag: u32, length: u64 },
     /// The bytes of an offered message may come.
@@ -85,12 +88,12 @@ impl Frame {
                 out.put_u64(*unexpected);
                 out.put_u64(*expected);
             }
-            Frame::Eager { kind, tag, bytes } => {
+            Frame::Eager { kind, tag, pieces } => {
                 head(out, 2, taken);
                 out.put_u8(u8::from(*kind == Kind::Unexpected));
                 out.put_u32(*tag);
-                out.put_u32(bytes.len() as u32);
-                out.put_bytes(bytes);
+                out.put_u32(pieces.iter().map(Bytes::len).sum::<usize>() as u32);
+                pieces.iter().for_each(|piece| out.put_shared(piece));
             }
             Frame::Offer { message, tag, length } => {
                 head(out, 3, taken);
@@ -114,9 +117,10 @@ impl Frame {
         }
     }
 
-    /// Reads a frame that is whole; gives how many messages the other side has taken, too.
-    fn parse(bytes: &Bytes) -> Result<(Frame, u32), Malformed> {
-        let mut reader = Reader::new(bytes);
+    /// Reads a frame that is whole: the first bytes of it, and what follows them if it has a message. Gives how many
+    /// messages the other side has taken, too.
+    fn parse(head: &[u8], pieces: Vec<Bytes>) -> Result<(Frame, u32), Malformed> {
+        let mut reader = Reader::new(head);
         let (number, taken) = (reader.u8("frame type")?, reader.u32("messages taken")?);
         let frame = match number {
             1 => Frame::Window {
@@ -129,9 +133,7 @@ impl Frame {
                     1 => Kind::Unexpected,
                     _ => return Err(Malformed::new("kind of message")),
                 };
-                let (tag, length) = (reader.u32("tag")?, reader.u32("message length")? as usize);
-                reader.bytes(length, "message")?;
-                Frame::Eager { kind, tag, bytes: bytes.slice(EAGER_HEAD..EAGER_HEAD + length) }
+                Frame::Eager { kind, tag: reader.u32("tag")?, pieces }
             }
             3 => Frame::Offer {
                 message: reader.u64("message number")?,
@@ -169,7 +171,7 @@ fn frame_length(bytes: &[u8]) -> Result<usize, Malformed> {
                 EAGER_HEAD + length
             }
         },
-        Some(3) => HEAD + 20,
+        Some(3) => LONGEST_HEAD,
         Some(4 | 6) => HEAD + 8,
         Some(5) => HEAD + 9,
         Some(_) => return Err(Malformed::new("frame type")),
@@ -193,17 +195,13 @@ pub(crate) fn parse_bulk_head(head: [u8; BULK_HEAD]) -> Option<u64> {
 /// Takes frames out of a stream of bytes that comes in any pieces. It keeps less than one frame of them.
 #[derive(Debug, Default)]
 pub(crate) struct FrameReader {
-    /// Where no frame is split between two pieces, frames are parts of what came.
-    whole: Bytes,
-    /// The beginning of a frame whose rest has not come.
-    begun: BytesMut,
+    come: Pieces,
 }
 
 impl FrameReader {
     /// The next bytes of the stream. All frames of those before must have been taken.
-    pub(crate) fn push(&mut self, bytes: Bytes) {
-        debug_assert!(self.whole.is_empty(), "frames are taken before more comes");
-        self.whole = bytes;
+    pub(crate) fn push(&mut self, bytes: &Bytes) {
+        self.come.put_shared(bytes);
     }
 
     /// The next frame that is whole, and how many messages its sender says that it has taken.
@@ -211,24 +209,18 @@ impl FrameReader {
     /// # Errors
     /// [`Malformed`] if no frame begins like this.
     pub(crate) fn next(&mut self) -> Result<Option<(Frame, u32)>, Malformed> {
-        while !self.begun.is_empty() {
-            let length = frame_length(&self.begun)?;
-            if self.begun.len() == length {
-                return Frame::parse(&self.begun.split().freeze()).map(Some);
-            }
-            if self.whole.is_empty() {
-                return Ok(None);
-            }
-            let more = self.whole.split_to(self.whole.len().min(length - self.begun.len()));
-            self.begun.extend_from_slice(&more);
+        let mut room = [0; LONGEST_HEAD];
+        let begin = self.come.peek(&mut room);
+        let length = frame_length(begin)?;
+        if self.come.len() < length {
+            return Ok(None);
         }
-        let length = frame_length(&self.whole)?;
-        if self.whole.len() >= length {
-            return Frame::parse(&self.whole.split_to(length)).map(Some);
-        }
-        let begun = std::mem::take(&mut self.whole);
-        self.begun.extend_from_slice(&begun);
-        Ok(None)
+        let (head, message) = match begin.first() {
+            Some(2) => (&begin[..EAGER_HEAD], length - EAGER_HEAD),
+            _ => (&begin[..length], 0),
+        };
+        self.come.advance(head.len());
+        Frame::parse(head, self.come.take(message)).map(Some)
     }
 }
 
@@ -240,11 +232,18 @@ mod tests {
     fn frame() -> impl Strategy<Value = Frame> {
         let kind = prop_oneof![Just(Kind::Expected), Just(Kind::Unexpected)];
         let reason = prop_oneof![Just(Refusal::Cancelled), Just(Refusal::NoRoom)];
-        let bytes = proptest::collection::vec(any::<u8>(), 0..80).prop_map(Bytes::from);
+        let length = prop_oneof![4 => 0..80_usize, 1 => 3_000..9_000_usize];
+        let bytes = (length, any::<u8>()).prop_map(|(length, first)| {
+            (0..length).map(|at| first.wrapping_add(at as u8)).collect::<Bytes>()
+        });
         prop_oneof![
             (any::<u64>(), any::<u64>())
                 .prop_map(|(unexpected, expected)| Frame::Window { unexpected, expected }),
-            (kind, any::<u32>(), bytes).prop_map(|(kind, tag, bytes)| Frame::Eager { kind, tag, bytes }),
+            (kind, any::<u32>(), bytes).prop_map(|(kind, tag, bytes)| Frame::Eager {
+                kind,
+                tag,
+                pieces: vec![bytes]
+            }),
             (any::<u64>(), any::<u32>(), any::<u64>()).prop_map(|(message, tag, length)| Frame::Offer {
                 message,
                 tag,
@@ -256,11 +255,21 @@ mod tests {
         ]
     }
 
+    /// A message comes in whatever pieces it has come in.
+    fn in_one_piece(frame: Frame) -> Frame {
+        match frame {
+            Frame::Eager { kind, tag, pieces } => {
+                Frame::Eager { kind, tag, pieces: vec![pieces.concat().into()] }
+            }
+            other => other,
+        }
+    }
+
     proptest! {
         #[test]
         fn frames_come_back_in_order_however_their_bytes_are_cut(
             frames in proptest::collection::vec((frame(), any::<u32>()), 0..9),
-            cuts in proptest::collection::vec(1usize..50, 1..40),
+            cuts in proptest::collection::vec(prop_oneof![4 => 1..50_usize, 1 => 3_000..9_000_usize], 1..40),
         ) {
             let mut bytes = Vec::new();
             frames.iter().for_each(|(frame, taken)| frame.emit(*taken, &mut bytes));
@@ -269,9 +278,9 @@ mod tests {
                 if rest.is_empty() {
                     break;
                 }
-                reader.push(rest.split_to(cut.min(rest.len())));
-                while let Some(next) = reader.next().expect("well-formed") {
-                    read.push(next);
+                reader.push(&rest.split_to(cut.min(rest.len())));
+                while let Some((frame, taken)) = reader.next().expect("well-formed") {
+                    read.push((in_one_piece(frame), taken));
                 }
             }
             prop_assert_eq!(read, frames);
@@ -283,7 +292,7 @@ mod tests {
         ) {
             let mut reader = FrameReader::default();
             'pieces: for piece in pieces {
-                reader.push(piece.into());
+                reader.push(&piece.into());
                 loop {
                     match reader.next() {
                         Ok(Some(_)) => {}
@@ -291,7 +300,7 @@ mod tests {
                         Err(_) => break 'pieces,
                     }
                 }
-                prop_assert!(reader.begun.len() < EAGER_HEAD + MAX_EAGER);
+                prop_assert!(reader.come.len() < EAGER_HEAD + MAX_EAGER);
             }
         }
     }
@@ -299,10 +308,10 @@ mod tests {
     #[test]
     fn a_message_that_is_too_long_is_refused_before_it_is_kept() {
         let mut bytes = Vec::new();
-        Frame::Eager { kind: Kind::Expected, tag: 1, bytes: Bytes::new() }.emit(0, &mut bytes);
+        Frame::Eager { kind: Kind::Expected, tag: 1, pieces: Vec::new() }.emit(0, &mut bytes);
         bytes[EAGER_HEAD - 4..].copy_from_slice(&(MAX_EAGER as u32 + 1).to_be_bytes());
         let mut reader = FrameReader::default();
-        reader.push(bytes.into());
+        reader.push(&bytes.into());
         assert_eq!(reader.next(), Err(Malformed::new("message length")));
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod hop;
 pub(crate) mod link;
 pub(crate) mod message;
 pub(crate) mod packet;
+pub(crate) mod pieces;
 pub(crate) mod reader;
 pub(crate) mod report;
 pub(crate) mod session;

@@ -1,5 +1,7 @@
 //! Reading and writing numbers and byte strings.
 
+use bytes::{Bytes, BytesMut};
+
 /// Bytes that are no message of the expected form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what}")]
@@ -91,6 +93,11 @@ impl<'a> Reader<'a> {
 pub(crate) trait Writer {
     fn put_bytes(&mut self, bytes: &[u8]);
 
+    /// The same for bytes that may be kept where they are.
+    fn put_shared(&mut self, bytes: &Bytes) {
+        self.put_bytes(bytes);
+    }
+
     fn put_u8(&mut self, value: u8) {
         self.put_bytes(&[value]);
     }
@@ -125,7 +132,7 @@ impl Writer for Vec<u8> {
     }
 }
 
-impl Writer for bytes::BytesMut {
+impl Writer for BytesMut {
     fn put_bytes(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }

@@ -343,7 +343,7 @@ impl Carrier {
         let reason = loop {
             match receive.read_chunk(usize::MAX, true).await {
                 Ok(Some(chunk)) => {
-                    let result = self.messenger.lock().handle_frames(link, &mut reader, chunk.bytes);
+                    let result = self.messenger.lock().handle_frames(link, &mut reader, &chunk.bytes);
                     if let Err(breach) = result {
                         break format!("the peer broke the protocol of messages: {breach}");
                     }

@@ -230,7 +230,7 @@ impl MessageApplication {
             Some(Use::Frames(link, reader)) => {
                 let link = *link;
                 while let Ok(Read::Data { bytes, .. }) = node.read(now, stream, usize::MAX) {
-                    let result = self.messenger.lock().handle_frames(link, reader, bytes);
+                    let result = self.messenger.lock().handle_frames(link, reader, &bytes);
                     if let Err(breach) = result {
                         return self.lose(now, node, link, &breach_text(&breach));
                     }

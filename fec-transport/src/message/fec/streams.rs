@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 
-use crate::event::{SessionId, StreamId};
+use crate::event::{SessionId, StreamError, StreamId};
 use crate::message::link::LinkId;
 use crate::message::operation::Urgency;
 use crate::node::Node;
@@ -13,6 +13,7 @@ use crate::time::Time;
 use crate::wire::message::{
     BULK, BULK_HEAD, FRAMES, FRAMES_HEAD, FrameReader, MESSAGE_VERSION, bulk_head, parse_bulk_head,
 };
+use crate::wire::pieces::Pieces;
 
 /// What the streams of all sessions are for.
 #[derive(Debug, Default)]
@@ -39,7 +40,7 @@ pub(super) enum Use {
 pub(super) struct Bulk {
     link: LinkId,
     message: u64,
-    pieces: VecDeque<Bytes>,
+    unwritten: Pieces,
     class: Class,
     is_finished: bool,
 }
@@ -134,9 +135,9 @@ impl Bulk {
             Urgency::Bulk => Class::Bulk,
             Urgency::Interactive => Class::Interactive,
         };
-        let mut pieces = VecDeque::from(pieces);
-        pieces.push_front(Bytes::copy_from_slice(&bulk_head(message)));
-        Bulk { link, message, pieces, class, is_finished: false }
+        let head = Bytes::copy_from_slice(&bulk_head(message));
+        let unwritten = std::iter::once(head).chain(pieces).collect();
+        Bulk { link, message, unwritten, class, is_finished: false }
     }
 
     pub(super) fn name(&self) -> (LinkId, u64) {
@@ -145,18 +146,31 @@ impl Bulk {
 
     /// Writes what there is room for, and ends the stream behind the last byte.
     pub(super) fn write(&mut self, now: Time, node: &mut Node, stream: StreamId) {
-        while let Some(piece) = self.pieces.front_mut() {
-            let Ok(taken) = node.write_bytes(now, stream, piece) else { return };
-            piece.advance(taken);
-            if !piece.is_empty() {
-                return;
-            }
-            self.pieces.pop_front();
-        }
-        if !std::mem::replace(&mut self.is_finished, true) {
+        let is_written = write(now, node, stream, &mut self.unwritten).is_ok() && self.unwritten.is_empty();
+        if is_written && !std::mem::replace(&mut self.is_finished, true) {
             let _ = node.finish(now, stream);
         }
     }
+}
+
+/// Writes what the stream has room for.
+///
+/// # Errors
+/// As [`Node::write`].
+pub(super) fn write(
+    now: Time,
+    node: &mut Node,
+    stream: StreamId,
+    pieces: &mut Pieces,
+) -> Result<(), StreamError> {
+    while let Some(piece) = pieces.front() {
+        let (length, written) = (piece.len(), node.write_bytes(now, stream, piece)?);
+        pieces.advance(written);
+        if written < length {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Where bytes of a stream of one message are in the message.

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::{Buf as _, BytesMut};
-
+use super::streams::write;
 use crate::event::{SessionId, StreamId};
 use crate::message::link::LinkId;
 use crate::node::Node;
@@ -11,6 +10,7 @@ use crate::overlay::{InstanceId, MemberId, Peer};
 use crate::session::Class;
 use crate::time::Time;
 use crate::wire::message::{FRAMES, Frame, MESSAGE_VERSION};
+use crate::wire::pieces::Pieces;
 
 /// Which link goes over which sessions.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ struct Way {
     /// Where frames go.
     stream: Option<StreamId>,
     /// Frames that the stream had no room for.
-    frames: BytesMut,
+    frames: Pieces,
     /// Whether it has none now.
     is_blocked: bool,
     end: End,
@@ -193,9 +193,10 @@ impl Way {
             self.frames.clear();
         }
         if !self.is_blocked && !self.frames.is_empty() {
-            let Ok(written) = node.write(now, stream, &self.frames) else { return };
-            self.is_blocked = written < self.frames.len();
-            self.frames.advance(written);
+            if write(now, node, stream, &mut self.frames).is_err() {
+                return;
+            }
+            self.is_blocked = !self.frames.is_empty();
             let _ = node.flush(now, stream);
         }
         if is_last && self.end == End::Open && self.frames.is_empty() && node.finish(now, stream).is_ok() {

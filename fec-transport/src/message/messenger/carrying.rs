@@ -198,7 +198,7 @@ impl Messenger {
         &mut self,
         id: LinkId,
         reader: &mut FrameReader,
-        bytes: Bytes,
+        bytes: &Bytes,
     ) -> Result<(), Breach> {
         reader.push(bytes);
         while let Some((frame, taken)) =
@@ -221,9 +221,10 @@ impl Messenger {
                 link.outgoing().allow(unexpected, expected);
                 self.drive(id);
             }
-            Frame::Eager { kind, tag, bytes } => {
-                let held = self.admit(id, kind, charge(bytes.len()))?;
-                self.arrive(id, Tag(tag), bytes, held);
+            Frame::Eager { kind, tag, pieces } => {
+                let length = pieces.iter().map(Bytes::len).sum();
+                let held = self.admit(id, kind, charge(length))?;
+                self.arrive(id, Tag(tag), pieces, held);
             }
             Frame::Offer { message, tag, length } => self.on_offer(id, message, Tag(tag), length)?,
             Frame::Grant { message } => {
@@ -247,14 +248,15 @@ impl Messenger {
         Ok(Held { link: id, holder, kind, charge })
     }
 
-    fn arrive(&mut self, id: LinkId, tag: Tag, bytes: Bytes, held: Held) {
+    fn arrive(&mut self, id: LinkId, tag: Tag, pieces: Vec<Bytes>, held: Held) {
         let from = self.links[&id].address();
         if held.kind == Kind::Unexpected {
             self.arrived += 1;
+            let bytes = pieces.concat().into();
             self.unexpected.push_back((Unexpected { from, tag, bytes }, held));
             return;
         }
-        if let Pairing::With(receive, arrival) = self.matching.arrive(from, tag, Arrival::Whole(bytes, held))
+        if let Pairing::With(receive, arrival) = self.matching.arrive(from, tag, Arrival::Whole(pieces, held))
         {
             self.pair(receive, arrival);
         }
@@ -281,14 +283,14 @@ impl Messenger {
     /// A receive gets its message.
     pub(super) fn pair(&mut self, operation: OperationId, arrival: Arrival) {
         match arrival {
-            Arrival::Whole(bytes, held) => {
+            Arrival::Whole(pieces, held) => {
                 self.release(&held);
-                let length = bytes.len() as u64;
+                let length = pieces.iter().map(|piece| piece.len() as u64).sum();
                 let Some(receive) = self.receive(operation) else { return };
                 let room = receive.room();
                 let result = match length <= room {
                     true => {
-                        receive.fill(&bytes);
+                        receive.fill(&pieces);
                         Ok(length)
                     }
                     false => Err(OperationError::TooLong { length, room }),
