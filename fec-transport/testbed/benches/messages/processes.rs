@@ -1,4 +1,7 @@
 //! N clients that each send to N servers, all of them processes: in messages, and as streams of the same sessions.
+//!
+//! A stream can be read where its blocks are, a message is received into memory of its reader's. So streams are measured
+//! twice: with a reader that drops what comes, and with one that copies it into as much memory as the messages have.
 
 use std::time::Duration;
 
@@ -16,11 +19,14 @@ const COLUMNS: &[Column] = &[
     column("servers", "servers", 7, 0),
     column("clients", "clients", 7, 0),
     column("MB/s in streams", "stream_megabytes_per_second", 15, 0),
+    column("copied", "copied_megabytes_per_second", 7, 0),
     column("in messages", "message_megabytes_per_second", 11, 0),
     column("of streams", "of_streams", 10, 3),
-    column("least", "least_of_streams", 7, 3),
-    column("most", "most_of_streams", 7, 3),
+    column("of copied", "of_copied", 9, 3),
+    column("least", "least_of_copied", 7, 3),
+    column("most", "most_of_copied", 7, 3),
     column("CPU ns/B streams", "stream_cpu_ns_per_byte", 16, 3),
+    column("copied", "copied_cpu_ns_per_byte", 8, 3),
     column("messages", "message_cpu_ns_per_byte", 8, 3),
 ];
 /// How long everything runs before it is measured, and how long it is then.
@@ -34,35 +40,45 @@ struct Run {
     ns_per_byte: f64,
 }
 
-/// Messages and streams take turns; a row has the medians, and how far apart two that followed each other were.
+/// Messages and streams take turns; a row has the medians, the median share of streams that the messages after them had,
+/// and how far apart those shares were.
 pub(super) fn crowds(turns: u16, ahead: u16, json: bool) -> Result<()> {
     let table = Table::new("N clients send to N servers, processes", COLUMNS, json)?;
     for count in [1, 2, 4] {
-        let (mut streams, mut messages, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut streams, mut copied, mut messages) = (Vec::new(), Vec::new(), Vec::new());
+        let memory = usize::from(ahead) * count * MESSAGE;
         for turn in 1..=turns {
             progress(&format!("{count} × {count}, {turn} of {turns}"));
-            let [in_streams, in_messages] = [
-                run(count, stream_jobs)?,
-                run(count, |text, servers, clients| message_jobs(text, servers, clients, ahead))?,
-            ];
-            shares.push(in_messages.megabytes_per_second / in_streams.megabytes_per_second);
-            streams.push(in_streams);
-            messages.push(in_messages);
+            streams.push(run(count, |text, servers, clients| stream_jobs(text, servers, clients, 0))?);
+            copied.push(run(count, |text, servers, clients| stream_jobs(text, servers, clients, memory))?);
+            messages.push(run(count, |text, servers, clients| message_jobs(text, servers, clients, ahead))?);
         }
-        shares.sort_by(f64::total_cmp);
+        let (of_streams, of_copied) = (shares(&messages, &streams), shares(&messages, &copied));
         let median = |runs: &[Run], value: fn(&Run) -> f64| middle(runs.iter().map(value).collect());
         table.row(object(json!({
             "servers": count, "clients": count,
             "stream_megabytes_per_second": median(&streams, |run| run.megabytes_per_second),
+            "copied_megabytes_per_second": median(&copied, |run| run.megabytes_per_second),
             "message_megabytes_per_second": median(&messages, |run| run.megabytes_per_second),
-            "of_streams": middle(shares.clone()),
-            "least_of_streams": shares.first(),
-            "most_of_streams": shares.last(),
+            "of_streams": middle(of_streams),
+            "least_of_copied": of_copied.first(),
+            "most_of_copied": of_copied.last(),
+            "of_copied": middle(of_copied),
             "stream_cpu_ns_per_byte": median(&streams, |run| run.ns_per_byte),
+            "copied_cpu_ns_per_byte": median(&copied, |run| run.ns_per_byte),
             "message_cpu_ns_per_byte": median(&messages, |run| run.ns_per_byte),
         })))?;
     }
     Ok(())
+}
+
+/// What each run has of the other one in its turn, the least first.
+fn shares(runs: &[Run], others: &[Run]) -> Vec<f64> {
+    let pairs = runs.iter().zip(others);
+    let mut shares: Vec<f64> =
+        pairs.map(|(run, other)| run.megabytes_per_second / other.megabytes_per_second).collect();
+    shares.sort_by(f64::total_cmp);
+    shares
 }
 
 /// Of an even number the lower one in the middle.
@@ -93,14 +109,15 @@ fn run(count: usize, jobs: impl Fn(&str, &[String], &[String]) -> Vec<Job>) -> R
     })
 }
 
-/// The servers first, since the clients dial them.
-fn stream_jobs(overlay: &str, servers: &[String], clients: &[String]) -> Vec<Job> {
+/// The servers first, since the clients dial them. They copy what comes into `memory` bytes each.
+fn stream_jobs(overlay: &str, servers: &[String], clients: &[String], memory: usize) -> Vec<Job> {
     let job = |name: &String, sends_to: &[String]| {
         Job::Member(MemberJob {
             overlay: overlay.to_owned(),
             name: name.clone(),
             sends_to: sends_to.to_vec(),
             gro: true,
+            memory: if sends_to.is_empty() { memory } else { 0 },
             ..MemberJob::default()
         })
     };

@@ -22,6 +22,8 @@ pub(crate) struct Bulk {
     sending: BTreeMap<StreamId, Sending>,
     opening: Vec<SessionId>,
     left: Option<u64>,
+    /// What is received is copied here, if there is room.
+    memory: Vec<u8>,
     pub(crate) received: u64,
     /// Bytes that were not what they should have been.
     pub(crate) wrong: u64,
@@ -40,13 +42,14 @@ struct Sending {
 }
 
 impl Bulk {
-    /// On each stream it sends `bytes`, or without end.
-    pub(crate) fn new(bytes: Option<u64>) -> Bulk {
+    /// On each stream it sends `bytes`, or without end. What it receives it copies into `memory` bytes.
+    pub(crate) fn new(bytes: Option<u64>, memory: usize) -> Bulk {
         Bulk {
             pattern: (0..2 * PATTERN as u64).map(byte_at).collect::<Vec<u8>>().into(),
             sending: BTreeMap::new(),
             opening: Vec::new(),
             left: bytes,
+            memory: vec![0; memory],
             received: 0,
             wrong: 0,
             outcomes: VecDeque::new(),
@@ -78,7 +81,15 @@ impl Bulk {
             let last = bytes.len() - 1;
             let is_right = |index: usize| bytes[index] == byte_at(offset + index as u64);
             self.wrong += u64::from(!(is_right(0) && is_right(last / 2) && is_right(last)));
+            self.keep(&bytes);
             self.received += bytes.len() as u64;
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if bytes.len() <= self.memory.len() {
+            let start = self.received as usize % (self.memory.len() - bytes.len() + 1);
+            self.memory[start..start + bytes.len()].copy_from_slice(bytes);
         }
     }
 }

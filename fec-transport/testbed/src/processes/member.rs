@@ -60,7 +60,7 @@ async fn start(job: &MemberJob, name: &str, overlay: &Arc<Overlay>) -> Result<En
     };
     let name = name.to_owned();
     let host = move |reason| eprintln!("{name}: a session ended: {reason}");
-    let endpoint = Endpoint::start(config, Bulk::new(job.bytes), host).await?;
+    let endpoint = Endpoint::start(config, Bulk::new(job.bytes, job.memory), host).await?;
     if !job.gro {
         nix::sys::socket::setsockopt(&data, nix::sys::socket::sockopt::UdpGroSegment, &false)?;
     }
