@@ -30,7 +30,8 @@ pub(super) enum Arrival {
 }
 
 impl Arrival {
-    /// The same to keep for long, in memory of its own: what came with it is as large as the sender liked.
+    /// The same in memory of its own, to keep: the block that it came in is as large as its sender likes, and would
+    /// stay for as long.
     fn kept(self) -> Arrival {
         match self {
             Arrival::Whole(pieces, held) => Arrival::Whole(vec![pieces.concat().into()], held),

@@ -63,7 +63,7 @@ pub(crate) enum Refusal {
 pub(crate) enum Frame {
     /// Up to where the other side may send of each kind, in charged bytes since the link began.
     Window { unexpected: u64, expected: u64 },
-    /// A message with its bytes.
+    /// A message with its bytes, which may be in any pieces.
     Eager { kind: Kind, tag: u32, pieces: Vec<Bytes> },
     /// There is a message whose bytes are sent once they are granted. `message` is the sender's number of it.
     Offer { message: u64, tag: u32, length: u64 },
