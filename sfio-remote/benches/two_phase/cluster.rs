@@ -197,8 +197,8 @@ impl Cluster {
         }
     }
 
-    /// What is to be done at the file, from a moment on: stripe after stripe goes over the rank's port to the I/O nodes in
-    /// turn, as PVFS's library writes, and is done when it is in their memory.
+    /// What is to be done at the file, from a moment on: stripe after stripe goes over the rank's port to the I/O
+    /// nodes in turn, as PVFS's library writes, and is done when it is in their memory.
     fn write(&mut self, from: u64, rank: usize, id: WorkId, work: &FileWork) {
         let then = Event::Done(Rank(rank as u32), id);
         let regions = if let FileWork::Write(list) = work { list.regions() } else { &[] };

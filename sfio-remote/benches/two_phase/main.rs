@@ -56,8 +56,8 @@ impl Kind {
         }
     }
 
-    /// What LZO packs and unpacks, in bytes per second: for mesh 1, load 200 and 4 processes the study has 39.0 and 42.0
-    /// ms for integers, 67.7 and 78.6 ms for floats, of the 7.2 MB that travel (Table 3).
+    /// What LZO packs and unpacks, in bytes per second: for mesh 1, load 200 and 4 processes the study has 39.0 and
+    /// 42.0 ms for integers, 67.7 and 78.6 ms for floats, of the 7.2 MB that travel (Table 3).
     pub(crate) fn speeds(self) -> (f64, f64) {
         match self {
             Kind::Integers => (185e6, 171e6),

@@ -1,13 +1,14 @@
 //! The study's four meshes, as far as it describes them: how many nodes they have, and how many processes share them.
 //!
-//! Neither the meshes nor what METIS made of them was published. Ours are boxes of nodes that lie in the file layer by
-//! layer, cut into equal parts by halving again and again across the longest side. The box is turned against the layers,
-//! as parts of METIS do not follow the order of the nodes either, and the parts are dealt out to the ranks by chance.
+//! Neither the meshes nor what METIS made of them was published. Ours are boxes of nodes that lie in the file layer
+//! by layer, cut into equal parts by halving again and again across the longest side. The box is turned against the
+//! layers, as parts of METIS do not follow the order of the nodes either, and the parts are dealt out to the ranks
+//! by chance.
 
 use sfio_remote::sim::Dice;
 
-/// A mesh: its number in the study, its nodes, its sides from the direction in which the file runs to the fastest, and by
-/// how much the cuts are turned against that.
+/// A mesh: its number in the study, its nodes, its sides from the direction in which the file runs to the fastest,
+/// and by how much the cuts are turned against that.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mesh {
     pub(crate) number: usize,

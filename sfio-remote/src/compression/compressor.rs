@@ -24,8 +24,8 @@ pub(crate) struct Compressor {
 }
 
 impl Compressor {
-    /// What is done with the next bytes of `subfile`: later also if enough is in front of the network. The processors are those with nothing else to do, for this one of
-    /// all peers.
+    /// What is done with the next bytes of `subfile`: later also if enough is in front of the network. The
+    /// processors are those with nothing else to do, for this one of all peers.
     pub(crate) fn next(
         &mut self,
         now: Time,

@@ -53,8 +53,8 @@ pub enum Codec {
     Lz4,
     /// As a frame of Zstandard.
     Zstd,
-    /// As a part of a frame of Zstandard that begins with chunks before it in the object: to have it the frame is unpacked
-    /// from its beginning.
+    /// As a part of a frame of Zstandard that begins with chunks before it in the object: to have it the frame is
+    /// unpacked from its beginning.
     Solid {
         /// How many bytes of the frame are before the chunk's where it is stored.
         behind: u32,

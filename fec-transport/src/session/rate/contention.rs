@@ -3,8 +3,8 @@
 //!
 //! - A queue that falls by half of what it would if we were alone, or more, is ours.
 //! - Where it falls by less, others fill it. Three such drains in a row open the contention: a
-//!   [`Window`](super::window::Window) beside theirs, until a drain, each time the window has shrunk and every 4 s, shows
-//!   that they have gone.
+//!   [`Window`](super::window::Window) beside theirs, until a drain, each time the window has shrunk and every 4 s,
+//!   shows that they have gone.
 //! - Two drains in a row that move nothing show that it is no queue: the way has become longer.
 
 use super::drain::Drained;

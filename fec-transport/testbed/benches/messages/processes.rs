@@ -1,7 +1,8 @@
 //! N clients that each send to N servers, all of them processes: in messages, and as streams of the same sessions.
 //!
-//! A stream can be read where its blocks are, a message is received into memory of its reader's. So streams are measured
-//! twice: with a reader that drops what comes, and with one that copies it into as much memory as the messages have.
+//! A stream can be read where its blocks are, a message is received into memory of its reader's. So streams are
+//! measured twice: with a reader that drops what comes, and with one that copies it into as much memory as the
+//! messages have.
 
 use std::time::Duration;
 
@@ -40,8 +41,8 @@ struct Run {
     ns_per_byte: f64,
 }
 
-/// Messages and streams take turns; a row has the medians, the median share of streams that the messages after them had,
-/// and how far apart those shares were.
+/// Messages and streams take turns; a row has the medians, the median share of streams that the messages after them
+/// had, and how far apart those shares were.
 pub(super) fn crowds(turns: u16, ahead: u16, json: bool) -> Result<()> {
     let table = Table::new("N clients send to N servers, processes", COLUMNS, json)?;
     for count in [1, 2, 4] {

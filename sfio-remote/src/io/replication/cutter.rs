@@ -307,8 +307,8 @@ impl Cutter {
         Ok(())
     }
 
-    /// Sees to it that a chunk is there, compressed as the user wants it unless it has a codec of its own; none if nobody
-    /// wants it any more.
+    /// Sees to it that a chunk is there, compressed as the user wants it unless it has a codec of its own; none if
+    /// nobody wants it any more.
     fn keep(&mut self, bytes: Bytes, codec: Option<Codec>) -> Option<ChunkRef> {
         let (hash, length) = (Hash::of(&bytes), bytes.len() as u32);
         if let Some(known) = self.index.find(&hash) {

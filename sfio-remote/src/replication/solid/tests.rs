@@ -98,8 +98,8 @@ fn what_does_not_shrink_is_stored_as_it_is_and_ends_the_frame() {
     }
 }
 
-/// One flipped bit spoils its chunk and perhaps those behind it in the frame, and never gives other bytes. What was lost
-/// is not asked for again with every chunk behind it.
+/// One flipped bit spoils its chunk and perhaps those behind it in the frame, and never gives other bytes. What was
+/// lost is not asked for again with every chunk behind it.
 #[test]
 fn damage_spoils_what_is_behind_it_in_its_frame_at_most() {
     let mut store = Store::default();

@@ -28,8 +28,8 @@ pub(crate) struct Arguments {
     /// Only scenarios whose name contains this text; given several times, all of the texts.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    /// Only this part of the scenarios that are left: with 3/10, every tenth one from the fourth on. Parts count from 0,
-    /// and all of them together are all scenarios.
+    /// Only this part of the scenarios that are left: with 3/10, every tenth one from the fourth on. Parts count from
+    /// 0, and all of them together are all scenarios.
     #[arg(long, value_name = "PART/OF")]
     share: Option<Share>,
     /// One JSON object per scenario instead of a table.

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-/// Those scenarios whose place in the list leaves the remainder `part` when it is divided by `of`. Neighbours in a grid,
-/// which take about as long, go to different parts.
+/// Those scenarios whose place in the list leaves the remainder `part` when it is divided by `of`. Neighbours in a
+/// grid, which take about as long, go to different parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
     part: usize,
