@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::link::LinkId;
 use crate::wire::message::Kind;
 
@@ -31,6 +33,12 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits { per_peer: 1 << 20, in_all: 64 << 20 }
     }
+}
+
+/// A message to keep, in memory of its own: the block that it came in is as large as its sender likes, and would stay
+/// for as long.
+pub(super) fn kept(pieces: &[Bytes]) -> Bytes {
+    pieces.concat().into()
 }
 
 /// Whose messages they are, whatever connection they came over.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::budget::Held;
+use super::budget::{Held, kept};
 use super::operation::{AddressId, OperationId, Tag};
 
 /// Receives that wait for messages, and messages that wait for receives. Of one sender and tag there are never both.
@@ -30,11 +30,10 @@ pub(super) enum Arrival {
 }
 
 impl Arrival {
-    /// The same in memory of its own, to keep: the block that it came in is as large as its sender likes, and would
-    /// stay for as long.
+    /// The same to [keep](kept).
     fn kept(self) -> Arrival {
         match self {
-            Arrival::Whole(pieces, held) => Arrival::Whole(vec![pieces.concat().into()], held),
+            Arrival::Whole(pieces, held) => Arrival::Whole(vec![kept(&pieces)], held),
             offered @ Arrival::Offered { .. } => offered,
         }
     }

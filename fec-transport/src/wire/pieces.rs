@@ -45,34 +45,41 @@ impl Pieces {
 
     /// The first piece.
     pub(crate) fn front(&mut self) -> Option<&Bytes> {
-        if self.pieces.is_empty() {
-            self.end_piece();
-        }
-        self.pieces.front()
+        self.front_mut().map(|front| &*front)
     }
 
     /// Drops the first `count` bytes, which must be there.
     pub(crate) fn advance(&mut self, count: usize) {
-        drop(self.take(count));
+        self.pass(count, drop);
     }
 
     /// Takes the first `count` bytes, which must be there, in pieces.
     pub(crate) fn take(&mut self, count: usize) -> Vec<Bytes> {
-        let (mut taken, mut left) = (Vec::new(), count);
+        let mut taken = Vec::new();
+        self.pass(count, |piece| taken.push(piece));
+        taken
+    }
+
+    /// Passes the first `count` bytes, which must be there, to `to`, piece by piece.
+    fn pass(&mut self, count: usize, mut to: impl FnMut(Bytes)) {
+        let mut left = count;
         while left > 0 {
-            if self.pieces.is_empty() {
-                self.end_piece();
-            }
-            let Some(front) = self.pieces.front_mut() else { break };
+            let Some(front) = self.front_mut() else { break };
             let piece = front.split_to(left.min(front.len()));
             if front.is_empty() {
                 self.pieces.pop_front();
             }
             left -= piece.len();
-            taken.push(piece);
+            to(piece);
         }
         self.length -= count - left;
-        taken
+    }
+
+    fn front_mut(&mut self) -> Option<&mut Bytes> {
+        if self.pieces.is_empty() {
+            self.end_piece();
+        }
+        self.pieces.front_mut()
     }
 
     /// What was copied so far becomes a piece; what is left of its memory is filled later.

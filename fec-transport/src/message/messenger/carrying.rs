@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::Messenger;
-use crate::message::budget::{Held, charge};
+use crate::message::budget::{Held, charge, kept};
 use crate::message::incoming::{Breach, Incoming, Offer};
 use crate::message::link::{Link, LinkId};
 use crate::message::matching::{Arrival, Pairing};
@@ -252,8 +252,7 @@ impl Messenger {
         let from = self.links[&id].address();
         if held.kind == Kind::Unexpected {
             self.arrived += 1;
-            let bytes = pieces.concat().into();
-            self.unexpected.push_back((Unexpected { from, tag, bytes }, held));
+            self.unexpected.push_back((Unexpected { from, tag, bytes: kept(&pieces) }, held));
             return;
         }
         if let Pairing::With(receive, arrival) = self.matching.arrive(from, tag, Arrival::Whole(pieces, held))

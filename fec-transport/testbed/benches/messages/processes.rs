@@ -110,7 +110,7 @@ fn run(count: usize, jobs: impl Fn(&str, &[String], &[String]) -> Vec<Job>) -> R
     })
 }
 
-/// The servers first, since the clients dial them. They copy what comes into `memory` bytes each.
+/// The servers first, since the clients dial them. Each process copies what comes into `memory` bytes.
 fn stream_jobs(overlay: &str, servers: &[String], clients: &[String], memory: usize) -> Vec<Job> {
     let job = |name: &String, sends_to: &[String]| {
         Job::Member(MemberJob {
@@ -118,7 +118,7 @@ fn stream_jobs(overlay: &str, servers: &[String], clients: &[String], memory: us
             name: name.clone(),
             sends_to: sends_to.to_vec(),
             gro: true,
-            memory: if sends_to.is_empty() { memory } else { 0 },
+            memory,
             ..MemberJob::default()
         })
     };

@@ -22,7 +22,7 @@ pub(crate) struct Bulk {
     sending: BTreeMap<StreamId, Sending>,
     opening: Vec<SessionId>,
     left: Option<u64>,
-    /// What is received is copied here, if there is room.
+    /// What is received is copied here, if there are any bytes of it.
     memory: Vec<u8>,
     pub(crate) received: u64,
     /// Bytes that were not what they should have been.
@@ -87,9 +87,12 @@ impl Bulk {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        if bytes.len() <= self.memory.len() {
-            let start = self.received as usize % (self.memory.len() - bytes.len() + 1);
-            self.memory[start..start + bytes.len()].copy_from_slice(bytes);
+        if self.memory.is_empty() {
+            return;
+        }
+        for part in bytes.chunks(self.memory.len()) {
+            let start = self.received as usize % (self.memory.len() - part.len() + 1);
+            self.memory[start..start + part.len()].copy_from_slice(part);
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct MemberJob {
     pub gro: bool,
     /// Stop after so many bytes; none: never.
     pub bytes: Option<u64>,
-    /// Bytes of the memory that what comes is copied into, again and again; none: it is dropped where it is.
+    /// Bytes of the memory that what comes is copied into, again and again; 0: it is dropped where it is.
     pub memory: usize,
 }
 
