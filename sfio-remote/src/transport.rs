@@ -81,6 +81,8 @@ pub trait Transport {
 pub struct Flow {
     /// What its paths may send, in bit/s.
     pub send_bps: f64,
+    /// Whether one of them still doubles its rate, because nothing has shown a limit yet.
+    pub is_starting: bool,
     /// The round trip of the slowest of these paths.
     pub round_trip: Duration,
     /// What has arrived of streams so far.
@@ -140,6 +142,7 @@ impl Transport for Node {
         let paths = || status.paths.iter().filter(|path| path.state == PathState::Live);
         Flow {
             send_bps: paths().map(|path| path.rate_bps).sum(),
+            is_starting: paths().any(|path| path.is_starting),
             round_trip: paths().map(|path| path.round_trip).max().unwrap_or_default(),
             received_bytes: status.delivery.bytes,
             acknowledged_bytes: status.acknowledged.bytes,

@@ -28,6 +28,12 @@ const LEAST_QUEUE: f64 = 128.0 * 1_024.0;
 /// So much more than the network holds on its way, and so many bytes, are no queue.
 const UNEVENNESS: f64 = 1.25;
 const UNEVEN_BYTES: f64 = 32.0 * 1_024.0;
+/// A session whose rate still doubles, and that sends at least this share of it, is held back by its own care: what it
+/// carries tells nothing of the network.
+const CAREFUL: f64 = 0.5;
+/// Such a session is believed to carry so many times its rate soon. A codec that is only fast enough for its rate of now
+/// would keep it from doubling.
+const SOON: f64 = 8.0;
 
 /// What is known of one session's way through the network.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +44,8 @@ pub struct Pressure {
     window: Window,
     /// What the session carries when it is never idle, in bit/s.
     capacity_bps: f64,
+    /// Whether its own care is what limits that.
+    is_careful: bool,
     /// Whether that was measured, and nothing has shown that it is more.
     is_known: bool,
     /// For how long the network has not made us wait.
@@ -50,6 +58,8 @@ struct Window {
     acknowledged: u64,
     /// The least that waited, in bytes.
     least_held: u64,
+    /// What the session might send at first, in bit/s.
+    send_bps: f64,
 }
 
 impl Pressure {
@@ -66,6 +76,7 @@ impl Pressure {
                 session: Some(session),
                 looked: now,
                 capacity_bps: self.flow.send_bps,
+                is_careful: self.flow.is_starting,
                 window: self.new_window(now),
                 flow: self.flow,
                 is_known: false,
@@ -89,24 +100,31 @@ impl Pressure {
         let carried = self.flow.acknowledged_bytes.saturating_sub(self.window.acknowledged);
         let rate = carried as f64 * 8.0 / took.as_secs_f64();
         let on_its_way = UNEVENNESS * rate / 8.0 * self.flow.round_trip.as_secs_f64() + UNEVEN_BYTES;
-        if self.window.least_held as f64 > on_its_way && carried > 0 {
+        let waited = self.window.least_held as f64 > on_its_way && carried > 0;
+        self.idle = if waited { Duration::ZERO } else { self.idle + took };
+        self.is_careful = self.flow.is_starting && rate > CAREFUL * self.window.send_bps;
+        if self.is_careful {
+            (self.capacity_bps, self.is_known) = (self.flow.send_bps, false);
+        } else if waited {
             // A change of the network counts at once, a little of noise does not.
             self.capacity_bps = match rate / self.capacity_bps {
                 ratio if (0.5..2.0).contains(&ratio) => 0.7 * self.capacity_bps + 0.3 * rate,
                 _ => rate,
             };
-            (self.idle, self.is_known) = (Duration::ZERO, true);
-            return;
-        }
-        self.idle += took;
-        // It carries more than was believed, and is idle at that.
-        if rate > 1.2 * self.capacity_bps {
+            self.is_known = true;
+        } else if rate > 1.2 * self.capacity_bps {
+            // It carries more than was believed, and is idle at that.
             (self.capacity_bps, self.idle, self.is_known) = (1.5 * rate, took, false);
         }
     }
 
     fn new_window(&self, now: Time) -> Window {
-        Window { began: now, acknowledged: self.flow.acknowledged_bytes, least_held: self.flow.held_bytes }
+        Window {
+            began: now,
+            acknowledged: self.flow.acknowledged_bytes,
+            least_held: self.flow.held_bytes,
+            send_bps: self.flow.send_bps,
+        }
     }
 
     /// Whether the network makes us wait: lately there was something in front of it at any time.
@@ -119,7 +137,8 @@ impl Pressure {
         let (memory, doubling) =
             if self.is_known { (MEMORY, DOUBLING) } else { (Duration::ZERO, FIRST_DOUBLING) };
         let doublings = self.idle.saturating_sub(memory).as_secs_f64() / doubling.as_secs_f64();
-        self.capacity_bps * doublings.min(40.0).exp2()
+        let soon = if self.is_careful { SOON } else { 1.0 };
+        soon * self.capacity_bps * doublings.min(40.0).exp2()
     }
 
     /// Whether so much waits in front of the network that more would only wait longer.
@@ -142,11 +161,20 @@ mod tests {
         now: Time,
         carried: f64,
         held: f64,
+        send_bps: f64,
+        is_starting: bool,
     }
 
     impl Link {
         fn new() -> Link {
-            Link { pressure: Pressure::default(), now: Time::ZERO, carried: 0.0, held: 0.0 }
+            Link {
+                pressure: Pressure::default(),
+                now: Time::ZERO,
+                carried: 0.0,
+                held: 0.0,
+                send_bps: 4e6,
+                is_starting: false,
+            }
         }
 
         /// Offers as much as it may, or `offered` bytes a second, for so long.
@@ -161,7 +189,8 @@ mod tests {
                 let sent = self.held.min(bytes_per_second / 1e3);
                 (self.held, self.carried) = (self.held - sent, self.carried + sent);
                 let flow = Flow {
-                    send_bps: 4e6,
+                    send_bps: self.send_bps,
+                    is_starting: self.is_starting,
                     round_trip: 10 * MS,
                     acknowledged_bytes: self.carried as u64,
                     held_bytes: self.held as u64,
@@ -194,6 +223,23 @@ mod tests {
         let before = link.believes();
         link.run(125e6, Some(5e6), 2_000 * MS);
         assert!(link.believes() > 10.0 * before, "{before} {}", link.believes());
+    }
+
+    /// The session has something to send all the time, but its own care is what makes that wait.
+    #[test]
+    fn a_session_that_still_doubles_its_rate_is_believed_to_carry_more_soon() {
+        let mut link = Link::new();
+        link.is_starting = true;
+        for rate in [0.5e6, 1e6, 2e6] {
+            link.send_bps = 8.0 * rate;
+            link.run(rate, None, 100 * MS);
+            assert!(link.pressure.waits());
+            assert_eq!(link.believes(), 8.0 * rate);
+        }
+        // It carries no more than before, although it may send more.
+        link.send_bps = 8.0 * 8e6;
+        link.run(2e6, None, 500 * MS);
+        assert!((0.9..1.1).contains(&(link.believes() / 2e6)), "{}", link.believes());
     }
 
     #[test]

@@ -14,6 +14,11 @@ use crate::compression::{Codec, CodecJob, CodecResult, Coder, Format, Processor,
 /// How often it is looked at what the processors do.
 const INTERVAL: Duration = Duration::from_millis(200);
 
+/// So many idle processors are hardly any: threads that wait for one another leave as much idle.
+const HARDLY_ANY: f64 = 0.5;
+/// This share of all processors is a good part of them.
+const GOOD_PART: f64 = 0.4;
+
 thread_local! {
     /// What Zstandard needs between two jobs of one thread.
     static CODER: RefCell<Coder> = RefCell::default();
@@ -61,9 +66,8 @@ impl Idleness {
             && now.1 > before.1
         {
             let share = now.0.saturating_sub(before.0) as f64 / (now.1 - before.1) as f64;
-            // What jobs themselves take is theirs already.
             let own = looks.worked.as_secs_f64() / since.as_secs_f64();
-            looks.idle = share * processors() as f64 + own;
+            looks.idle = free_processors(processors() as f64, share, own);
         }
         (looks.at, looks.ticks, looks.worked) = (Instant::now(), now, Duration::ZERO);
         looks.idle
@@ -73,6 +77,15 @@ impl Idleness {
         // Each change is a few statements without a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many of all processors have nothing else to do than jobs, of which `own` are busy with jobs. These are theirs,
+/// unless hardly any is idle and others want a good part of all: then jobs have taken theirs from whoever carries the
+/// data, who would be faster without.
+fn free_processors(all: f64, idle_share: f64, own: f64) -> f64 {
+    let idle = all * idle_share;
+    let others = all - idle - own;
+    if idle < HARDLY_ANY && others > GOOD_PART * all { 0.0 } else { idle + own }
 }
 
 /// How many processors there are.
@@ -167,6 +180,20 @@ fn thread_time() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two processors: what is measured while 512 MiB are sent within a machine, as they are and packed.
+    #[test]
+    fn what_jobs_take_is_not_free_where_others_want_it() {
+        assert_eq!(free_processors(2.0, 0.0, 1.0), 0.0, "carrying is slower, because jobs take a processor");
+        assert_eq!(
+            free_processors(2.0, 0.16, 0.01),
+            0.0,
+            "nothing is packed: what is idle are threads in turn"
+        );
+        assert_eq!(free_processors(2.0, 0.0, 1.85), 1.85, "over a slow network nobody else wants them");
+        assert_eq!(free_processors(2.0, 0.9, 0.15), 1.95);
+        assert_eq!(free_processors(64.0, 0.9, 1.0), 58.6);
+    }
 
     #[test]
     fn idle_time_is_that_of_nothing_to_do_and_of_waiting_for_disks() {

@@ -81,6 +81,8 @@ pub struct PathStatus {
     pub planned_share: f64,
     /// The rate at which it is paced, in bit/s, IP headers included.
     pub rate_bps: f64,
+    /// Whether that rate still doubles, because nothing has shown a limit yet.
+    pub is_starting: bool,
     /// Its smoothed round trip.
     pub round_trip: Duration,
     /// The share of packets that it loses, as measured lately.
@@ -301,6 +303,7 @@ impl Path {
             state: self.state,
             planned_share: self.planned_share / planned.max(1.0),
             rate_bps: self.rate.mean_rate(),
+            is_starting: self.rate.is_starting(),
             round_trip: self.round_trip.smoothed(),
             loss: self.loss_share(),
             queue: self.rate.queue(),

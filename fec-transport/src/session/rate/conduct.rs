@@ -117,6 +117,11 @@ impl RateController {
         if self.is_crowded() && Start::is_ended_by(self.meter.round()) {
             return self.end_start_by_queue(now, feedback);
         }
+        let Mode::Start(start) = &self.mode else { return };
+        if let Some(rate) = start.first_rate(feedback.round_trip).filter(|rate| *rate > self.mean_rate()) {
+            self.allowed.set(now, rate);
+            return self.be_blind(now);
+        }
         let round = self.meter.end_round(SHORTEST_ROUND, START_PACKETS, feedback);
         let Some(round) = round.filter(Round::is_busy) else { return };
         let Mode::Start(start) = &mut self.mode else { return };

@@ -205,7 +205,7 @@ impl RateController {
     }
 
     /// Whether it still doubles.
-    fn is_starting(&self) -> bool {
+    pub(crate) fn is_starting(&self) -> bool {
         matches!(self.mode, Mode::Start(_))
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::INITIAL_RATE;
 use super::meter::TELLING;
 use super::round::Round;
 use super::watch::LossWatch;
@@ -9,6 +10,11 @@ use crate::time::Time;
 
 /// Packets of a step of the doubling: a burst of losses among them must not look like a limit.
 pub(super) const START_PACKETS: u64 = 64;
+/// Once the round trip is known, doublings are skipped up to so many bytes in each round trip, IP headers included: ten
+/// packets, with which TCP begins, too (RFC 6928).
+const FIRST_FLIGHT: f64 = 12_500.0;
+/// No more doublings are skipped than these: the rate goes on where TCP waits for what becomes of its ten packets.
+const MOST_SKIPPED: f64 = 2.0;
 /// A limit without a queue drops packets: less than this share of what arrived before arrives at twice the rate. Loss
 /// tells it and not the rate of arrivals, which a process that did not run lowers, too.
 const LEAST_ARRIVING: f64 = 0.7;
@@ -45,6 +51,13 @@ pub(super) enum Step {
 }
 
 impl Start {
+    /// The rate of the first step, in bit/s, once the round trip is known; none after that step.
+    pub(super) fn first_rate(&self, round_trip: Duration) -> Option<f64> {
+        let is_new = self.packets == 0.0 && !self.is_doubted;
+        let doublings = (FIRST_FLIGHT * 8.0 / (INITIAL_RATE * round_trip.as_secs_f64())).log2().floor();
+        is_new.then(|| INITIAL_RATE * doublings.clamp(0.0, MOST_SKIPPED).exp2())
+    }
+
     /// Takes what has come of the latest step.
     pub(super) fn judge(&mut self, round: &Round) -> Step {
         let (packets, lost) = round.packets_and_lost();
@@ -105,18 +118,20 @@ mod tests {
 
     const REPORT: Duration = Duration::from_millis(2);
 
-    /// A path of loopback that carries whatever it gets, and reports every 2 ms.
+    /// A path that carries whatever it gets, and reports every 2 ms.
     struct Path {
         controller: RateController,
         departed: Time,
         /// How much is sent of what is allowed.
         use_share: f64,
+        round_trip: Duration,
     }
 
     impl Path {
         fn new() -> Path {
             let departed = Time::ZERO + Duration::from_secs(1);
-            Path { controller: RateController::new(departed), departed, use_share: 1.0 }
+            let round_trip = Duration::from_millis(15);
+            Path { controller: RateController::new(departed), departed, use_share: 1.0, round_trip }
         }
 
         /// The next report, of a packet that came so late, and of such a share of lost ones.
@@ -133,7 +148,7 @@ mod tests {
                 lost: packets * loss,
                 bytes,
                 dispersion: 1.0,
-                round_trip: Duration::from_micros(200),
+                round_trip: self.round_trip,
             };
             self.controller.on_feedback(self.departed + late, &feedback);
         }
@@ -152,6 +167,26 @@ mod tests {
         fn mbit(&self) -> f64 {
             self.controller.mean_rate() / 1e6
         }
+    }
+
+    /// As if the rate had doubled already, so that what comes then is the same as without.
+    #[test]
+    fn the_first_rate_is_ten_packets_a_round_trip_but_at_most_two_doublings() {
+        let first =
+            |micros| Start::default().first_rate(Duration::from_micros(micros)).map(|rate| rate / 1e6);
+        assert_eq!(first(100_000), Some(4.0));
+        assert_eq!(first(13_000), Some(4.0));
+        assert_eq!(first(12_000), Some(8.0));
+        assert_eq!(first(6_000), Some(16.0));
+        assert_eq!(first(200), Some(16.0), "two doublings");
+        let mut path = Path::new();
+        path.round_trip = Duration::from_millis(1);
+        path.report(Duration::ZERO, 0.0);
+        assert_eq!(path.mbit(), 16.0);
+        path.report(Duration::ZERO, 0.0);
+        assert_eq!(path.mbit(), 16.0, "once");
+        let begun = Start { packets: 1.0, ..Start::default() };
+        assert_eq!(begun.first_rate(Duration::from_micros(200)), None);
     }
 
     #[test]
