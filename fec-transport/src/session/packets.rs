@@ -73,7 +73,7 @@ impl Session {
             Kind::Report => self.on_report(now, &Report::parse(body)?, bottlenecks)?,
             Kind::Probe => {
                 let Probe { token } = Probe::parse(body)?;
-                self.paths.owe_probe_reply(path, token);
+                self.paths.owe_probe_reply(now, path, token);
             }
             Kind::ProbeReply => {
                 let Probe { token } = Probe::parse(body)?;

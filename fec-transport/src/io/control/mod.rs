@@ -64,6 +64,10 @@ const MAX_NEIGHBOURS: usize = 2_048;
 /// How long all connections may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1_500);
 
+/// What the tasks of the endpoints get to send the last packets. That these arrive is not waited for: a peer that has read
+/// the end of our stream knows.
+const LAST_PACKETS: Duration = Duration::from_millis(10);
+
 /// What a control plane is made of.
 pub(super) struct ControlConfig {
     /// The members, their keys and their links.
@@ -261,16 +265,15 @@ impl ControlPlane {
         endpoints.iter().for_each(|endpoint| endpoint.set_server_config(None));
         self.tasks.shutdown().await;
         self.outlets.clear();
-        let drained = async {
-            // Connections must not wait for a full queue of signals while they end.
-            tokio::select! {
-                () = async { for endpoint in &endpoints { endpoint.wait_idle().await } } => {}
-                () = async { while self.signals.recv().await.is_some() {} pending().await } => {}
-            }
-        };
-        if tokio::time::timeout(SHUTDOWN_LIMIT, drained).await.is_err() {
+        // Connections must not wait for a full queue of signals while they end. When all have ended nobody is left who
+        // could send one.
+        drop(self.shared);
+        let ended = async { while self.signals.recv().await.is_some() {} };
+        if tokio::time::timeout(SHUTDOWN_LIMIT, ended).await.is_err() {
             tracing::debug!("some control connections did not end in time");
         }
+        let idle = async { for endpoint in &endpoints { endpoint.wait_idle().await } };
+        let _ = tokio::time::timeout(LAST_PACKETS, idle).await;
         endpoints.iter().for_each(|endpoint| endpoint.close(Farewell::Done.code(), b""));
     }
 

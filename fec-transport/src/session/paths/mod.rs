@@ -194,9 +194,9 @@ impl Paths {
     }
 
     /// The peer waits for an echo on a path.
-    pub(crate) fn owe_probe_reply(&mut self, id: PathId, token: u64) {
+    pub(crate) fn owe_probe_reply(&mut self, now: Time, id: PathId, token: u64) {
         if let Some(path) = self.get_mut(id) {
-            path.probing_mut().owe_reply(token);
+            path.owe_probe_reply(now, token);
         }
     }
 

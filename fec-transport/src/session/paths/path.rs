@@ -543,6 +543,15 @@ impl Path {
         self.probing.begin_anew(now + liveness.probe_interval / 4);
     }
 
+    /// The peer waits for an echo. What it sends comes through, so that a path that is not in the schedule is asked at
+    /// once whether the other way does, too. Our first probe may have come before the peer had the session.
+    pub(super) fn owe_probe_reply(&mut self, now: Time, token: u64) {
+        self.probing.owe_reply(token);
+        if !self.is_live() {
+            self.probing.ask(now);
+        }
+    }
+
     /// A probe came back: the path is in the schedule (again). Gives whether it was not there before.
     pub(crate) fn on_probe_reply(&mut self, now: Time, token: u64, liveness: &Liveness) -> bool {
         let Some(sent) = self.probing.on_echo(token) else { return false };
@@ -630,10 +639,7 @@ mod tests {
     use crate::overlay::{Adjacency, InstanceId, Peer};
     use crate::wire::hop::Label;
 
-    /// Whatever the pacer says: a process that does not run for some milliseconds must not lose what its socket cannot
-    /// hold.
-    #[test]
-    fn no_more_is_on_the_way_than_a_socket_holds() {
+    fn new_path() -> Path {
         let peer = Peer { member: MemberId(1), instance: InstanceId(1) };
         let egress = Egress {
             neighbour: Adjacency { peer, link: LinkId(0) },
@@ -641,7 +647,33 @@ mod tests {
             key: HopKey::new([1; 16]),
         };
         let route = Route::new(vec![MemberId(0)], Vec::new());
-        let mut path = Path::new(PathId(1), route, Vec::new(), 0.5, egress, Time::ZERO);
+        Path::new(PathId(1), route, Vec::new(), 0.5, egress, Time::ZERO)
+    }
+
+    /// The end that answers has the session first, and its probe comes where nobody knows of it yet. The next one would be
+    /// due a quarter of a second later, and until then this end could send nothing.
+    #[test]
+    fn a_path_that_is_asked_before_it_is_known_to_live_asks_back_at_once() {
+        let liveness = Liveness::default();
+        let mut path = new_path();
+        assert!(path.on_probe_timer(Time::ZERO, false, &liveness));
+        path.probing.sent(Time::ZERO, 1);
+        let now = Time::ZERO + Duration::from_millis(2);
+        assert!(path.probing.due() > now);
+        path.owe_probe_reply(now, 7);
+        assert!(path.probing.due() <= now && path.on_probe_timer(now, false, &liveness));
+        path.probing.sent(now, 2);
+        assert!(path.on_probe_reply(now + Duration::from_millis(2), 2, &liveness) && path.is_live());
+        // One that lives has no reason to.
+        path.owe_probe_reply(now, 8);
+        assert!(path.probing.due() > now);
+    }
+
+    /// Whatever the pacer says: a process that does not run for some milliseconds must not lose what its socket cannot
+    /// hold.
+    #[test]
+    fn no_more_is_on_the_way_than_a_socket_holds() {
+        let mut path = new_path();
         path.round_trip.observe(Time::ZERO, Duration::ZERO);
         let now = Time::ZERO + Duration::from_secs(1);
         let mut sent = 0.0;
