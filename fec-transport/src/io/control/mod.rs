@@ -272,7 +272,11 @@ impl ControlPlane {
         if tokio::time::timeout(SHUTDOWN_LIMIT, ended).await.is_err() {
             tracing::debug!("some control connections did not end in time");
         }
-        let idle = async { for endpoint in &endpoints { endpoint.wait_idle().await } };
+        let idle = async {
+            for endpoint in &endpoints {
+                endpoint.wait_idle().await
+            }
+        };
         let _ = tokio::time::timeout(LAST_PACKETS, idle).await;
         endpoints.iter().for_each(|endpoint| endpoint.close(Farewell::Done.code(), b""));
     }
