@@ -34,6 +34,10 @@ const FRAMES: usize = 24;
 const AHEAD: usize = 32;
 const SAMPLE: usize = 64 << 10;
 const STEP: Duration = Duration::from_micros(100);
+/// What a session may send at first where round trips are as short as here, in bytes per second.
+const FIRST_RATE: f64 = 1e6;
+/// It doubles that when so many bytes, 64 packets, have arrived that were sent at its rate.
+const DOUBLING: f64 = 64.0 * 1_200.0;
 
 /// What each candidate does with one frame, and with a sample of it.
 #[derive(Clone, Copy)]
@@ -159,12 +163,50 @@ fn measure_kind(make: &Make, frames: usize) -> Vec<Measured> {
     (0..frames).map(frame).collect()
 }
 
+/// What a session may send: its rate doubles until the link is full.
+struct Start {
+    /// In bytes per second.
+    rate: f64,
+    /// What was sent since it was doubled.
+    sent: f64,
+    doubled: Time,
+    is_over: bool,
+}
+
+impl Start {
+    fn new() -> Start {
+        Start { rate: FIRST_RATE, sent: 0.0, doubled: Time::ZERO, is_over: false }
+    }
+
+    /// What may be sent, of what the link carries.
+    fn allowed(&self, link: f64) -> f64 {
+        if self.is_over { link } else { self.rate.min(link) }
+    }
+
+    /// So many bytes were sent; what left a round trip ago has been reported.
+    fn sent(&mut self, now: Time, bytes: f64, link: f64) {
+        self.sent += bytes;
+        let took = now.since(self.doubled).as_secs_f64();
+        let is_told = took >= (DOUBLING / self.rate).max(0.02) + ROUND_TRIP.as_secs_f64();
+        if self.is_over || !is_told {
+            return;
+        }
+        // A session that sends less than it may does not double.
+        if self.sent > 0.8 * self.rate * took {
+            self.rate *= 2.0;
+            self.is_over = self.rate >= link;
+        }
+        (self.sent, self.doubled) = (0.0, now);
+    }
+}
+
 /// One way from a sender to a receiver.
 struct Pipeline<'a> {
     data: &'a [Measured],
     way: Way,
     /// Bytes per second, now and from a time on.
     rates: [(Time, f64); 2],
+    start: Start,
     now: Time,
     rule: Rule,
     pressure: Pressure,
@@ -200,6 +242,7 @@ impl<'a> Pipeline<'a> {
             data,
             way,
             rates: [(Time::ZERO, rate); 2],
+            start: Start::new(),
             now: Time::ZERO,
             rule: Rule::default(),
             pressure: Pressure::default(),
@@ -246,7 +289,8 @@ impl<'a> Pipeline<'a> {
 
     /// The link carries what one step allows.
     fn carry(&mut self) {
-        let mut budget = self.rate() * STEP.as_secs_f64();
+        let whole = self.start.allowed(self.rate()) * STEP.as_secs_f64();
+        let mut budget = whole;
         while let Some(frame) = self.queue.front_mut().filter(|_| budget > 0.0) {
             let sent = frame.packed.min(budget);
             (frame.packed, budget, self.unsent) = (frame.packed - sent, budget - sent, self.unsent - sent);
@@ -258,6 +302,7 @@ impl<'a> Pipeline<'a> {
                 self.arrived = self.arrived.max(occupy(&mut self.unpackers, there, unpacking));
             }
         }
+        self.start.sent(self.now, whole - budget, self.rate());
         while let Some((_, bytes)) = self.on_their_way.front().copied().filter(|(at, _)| *at <= self.now) {
             self.on_their_way.pop_front();
             self.acknowledged += bytes;
@@ -267,8 +312,8 @@ impl<'a> Pipeline<'a> {
     fn flow(&self) -> Flow {
         let on_their_way: f64 = self.on_their_way.iter().map(|(_, bytes)| bytes).sum();
         Flow {
-            // What a session believes at first.
-            send_bps: 4e6,
+            send_bps: 8.0 * self.start.allowed(self.rate()),
+            is_starting: !self.start.is_over,
             round_trip: ROUND_TRIP,
             acknowledged_bytes: self.acknowledged as u64,
             held_bytes: (self.unsent + on_their_way) as u64,

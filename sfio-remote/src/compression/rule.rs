@@ -134,6 +134,8 @@ struct Scale {
 #[derive(Debug, Default)]
 struct Stream {
     estimates: BTreeMap<Codec, Estimate>,
+    /// The codecs in the order in which they were last tried, the longest ago first.
+    tried: Vec<Codec>,
     current: Option<Codec>,
     is_being_tried: bool,
     frames_since_trial: f64,
@@ -263,8 +265,9 @@ impl Stream {
         current.or(cheapest).copied().unwrap_or((Codec::Plain, best))
     }
 
-    /// What is tried now and then: the second best codec, the one that was not tried so far because the network was too
-    /// fast for it, and the one in use, so that all are compared on the same bytes.
+    /// What is tried now and then: the second best codec; the one whose last trial is the longest ago, because it may be
+    /// better than what a sample has shown; those that were not tried so far because the network was too fast for them;
+    /// and the one in use, so that all are compared on the same bytes.
     fn runner_up(
         &self,
         times: &[(Codec, f64)],
@@ -272,12 +275,14 @@ impl Stream {
         circumstances: &Circumstances,
         packing: Packing,
     ) -> Vec<Codec> {
-        let unknown = circumstances.worth_trying(packing).into_iter();
-        let unknown = unknown.filter(|codec| !self.estimates.contains_key(codec));
+        let worth = circumstances.worth_trying(packing);
+        let unknown = worth.iter().copied().filter(|codec| !self.estimates.contains_key(codec));
         let others = times.iter().filter(|(other, _)| *other != codec && *other != Codec::Plain);
         let second = others.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(codec, _)| *codec);
         let current = Some(codec).filter(|codec| *codec != Codec::Plain);
-        current.into_iter().chain(second).chain(unknown).collect()
+        let is_other = |other: &&Codec| **other != codec && Some(**other) != second;
+        let longest_ago = self.tried.iter().filter(is_other).find(|other| worth.contains(other)).copied();
+        current.into_iter().chain(second).chain(longest_ago).chain(unknown).collect()
     }
 
     /// `time` is how long a byte takes now.
@@ -297,6 +302,8 @@ impl Stream {
         }
         let scale = self.scale(trials);
         for trial in trials {
+            self.tried.retain(|codec| *codec != trial.codec);
+            self.tried.push(trial.codec);
             self.learn(trial.codec, scale.apply(Estimate::of(trial)), NEW_TRIAL);
         }
     }
