@@ -33,7 +33,7 @@ const UNEVEN_BYTES: f64 = 32.0 * 1_024.0;
 const CAREFUL: f64 = 0.5;
 /// Such a session is believed to carry so many times its rate soon. A codec that is only fast enough for its rate of now
 /// would keep it from doubling.
-const SOON: f64 = 4.0;
+const SOON: f64 = 8.0;
 
 /// What is known of one session's way through the network.
 #[derive(Debug, Clone, Default)]

@@ -38,6 +38,8 @@ const LEAST_PROCESSORS: f64 = 0.5;
 const OTHER_DATA: f64 = 0.15;
 /// Trials may take such a share of the time that the frames between them take.
 const TRIALS: f64 = 0.01;
+/// When all codecs are to be tried again, they are on this frame: of a payload of one frame there is nothing to learn.
+const SECOND_FRAME: f64 = 2.0;
 /// How many frames lie between two trials.
 const INTERVAL: (f64, f64) = (6.0, 256.0);
 /// How much a new measurement counts beside the old ones: of a frame, and of a trial, of which there are few.
@@ -141,7 +143,7 @@ struct Stream {
     frames_since_trial: f64,
     /// How long the last trial took, in seconds.
     trial_seconds: f64,
-    /// The data has changed, so that all is to be tried again.
+    /// All is to be tried again, because the data has changed, or because only a sample was tried.
     has_changed: bool,
     last_used: u64,
 }
@@ -289,7 +291,8 @@ impl Stream {
     fn is_trial_due(&self, time: f64) -> bool {
         let frame = time * MAX_FRAME_BYTES as f64;
         let interval = (self.trial_seconds / (TRIALS * frame)).clamp(INTERVAL.0, INTERVAL.1);
-        !self.is_being_tried && (self.has_changed || self.frames_since_trial >= interval)
+        let least = if self.has_changed { SECOND_FRAME } else { interval };
+        !self.is_being_tried && self.frames_since_trial >= least
     }
 
     fn tried(&mut self, trials: &[Trial]) {
@@ -297,7 +300,9 @@ impl Stream {
         self.is_being_tried = false;
         self.frames_since_trial = 0.0;
         self.trial_seconds = trials.iter().map(took).sum();
-        if std::mem::take(&mut self.has_changed) {
+        // The first trial is of a sample, on which Zstandard does otherwise than on a frame.
+        let was_of_a_sample = self.estimates.is_empty();
+        if std::mem::replace(&mut self.has_changed, was_of_a_sample) {
             self.estimates.clear();
         }
         let scale = self.scale(trials);
