@@ -555,6 +555,42 @@ mod tests {
         panic!("it was never noticed");
     }
 
+    /// On the sample level 3 was slow, and still on the second frame; it is neither in use nor the second best.
+    #[test]
+    fn a_codec_that_looked_slow_is_found_because_each_is_tried_again() {
+        let speeds = |zstd_3: f64| {
+            [
+                trial(ZSTD_1, 0.60, 400.0, 2_000.0),
+                trial(CANDIDATES[4], 0.40, zstd_3, 2_000.0),
+                trial(CANDIDATES[5], 0.50, 200.0, 2_000.0),
+            ]
+        };
+        let mut rule = knowing(&speeds(20.0));
+        let network = at(1_000.0 * MBIT, 1.0);
+        for frame in 1..6 * INTERVAL.1 as usize {
+            let Choice::Frame { codec, trial, .. } = rule.choose("s", Packing::AUTO, &network) else {
+                panic!("it is known");
+            };
+            if codec == CANDIDATES[4] {
+                assert!(frame > 2, "frame {frame}");
+                return;
+            }
+            match frame {
+                1 => assert!(trial.is_empty(), "of one frame there is nothing to learn"),
+                2 => assert_eq!(trial, network.worth_trying(Packing::AUTO), "the sample is not enough"),
+                _ => {}
+            }
+            let known = speeds(if frame == 2 { 20.0 } else { 300.0 });
+            if !trial.is_empty() {
+                rule.tried(
+                    "s",
+                    &known.into_iter().filter(|one| trial.contains(&one.codec)).collect::<Vec<_>>(),
+                );
+            }
+        }
+        panic!("it was never found");
+    }
+
     #[test]
     fn of_many_subfiles_the_latest_are_remembered() {
         let mut rule = Rule::default();

@@ -274,7 +274,7 @@ impl ControlPlane {
         }
         let idle = async {
             for endpoint in &endpoints {
-                endpoint.wait_idle().await
+                endpoint.wait_idle().await;
             }
         };
         let _ = tokio::time::timeout(LAST_PACKETS, idle).await;
