@@ -31,8 +31,8 @@ const UNEVEN_BYTES: f64 = 32.0 * 1_024.0;
 /// A session whose rate still doubles, and that sends at least this share of it, is held back by its own care: what it
 /// carries tells nothing of the network.
 const CAREFUL: f64 = 0.5;
-/// Such a session is believed to carry so many times its rate soon. A codec that is only fast enough for its rate of now
-/// would keep it from doubling.
+/// Such a session is believed to carry so many times its rate soon. A codec that is only fast enough for its present
+/// rate would keep it from doubling.
 const SOON: f64 = 8.0;
 
 /// What is known of one session's way through the network.

@@ -144,7 +144,7 @@ struct Stream {
     /// How long the last trial took, in seconds.
     trial_seconds: f64,
     /// All is to be tried again, because the data has changed, or because only a sample was tried.
-    has_changed: bool,
+    needs_trial: bool,
     last_used: u64,
 }
 
@@ -238,7 +238,7 @@ impl Stream {
         self.frames_since_trial += 1.0;
         let trial = match self.is_trial_due(time) {
             false => Vec::new(),
-            true if self.has_changed => worth_trying(),
+            true if self.needs_trial => worth_trying(),
             true => self.runner_up(&times, codec, circumstances, packing),
         };
         self.is_being_tried |= !trial.is_empty();
@@ -267,9 +267,9 @@ impl Stream {
         current.or(cheapest).copied().unwrap_or((Codec::Plain, best))
     }
 
-    /// What is tried now and then: the second best codec; the one whose last trial is the longest ago, because it may be
-    /// better than what a sample has shown; those that were not tried so far because the network was too fast for them;
-    /// and the one in use, so that all are compared on the same bytes.
+    /// What is tried now and then: the second best codec; the one whose last trial is the longest ago, because what it
+    /// showed then may no longer hold; those that were not tried so far because the network was too fast for them; and
+    /// the one in use, so that all are compared on the same bytes.
     fn runner_up(
         &self,
         times: &[(Codec, f64)],
@@ -291,7 +291,7 @@ impl Stream {
     fn is_trial_due(&self, time: f64) -> bool {
         let frame = time * MAX_FRAME_BYTES as f64;
         let interval = (self.trial_seconds / (TRIALS * frame)).clamp(INTERVAL.0, INTERVAL.1);
-        let least = if self.has_changed { SECOND_FRAME } else { interval };
+        let least = if self.needs_trial { SECOND_FRAME } else { interval };
         !self.is_being_tried && self.frames_since_trial >= least
     }
 
@@ -302,7 +302,7 @@ impl Stream {
         self.trial_seconds = trials.iter().map(took).sum();
         // The first trial is of a sample, on which Zstandard does otherwise than on a frame.
         let was_of_a_sample = self.estimates.is_empty();
-        if std::mem::replace(&mut self.has_changed, was_of_a_sample) {
+        if std::mem::replace(&mut self.needs_trial, was_of_a_sample) {
             self.estimates.clear();
         }
         let scale = self.scale(trials);
@@ -328,7 +328,7 @@ impl Stream {
             self.estimates.insert(codec, new);
             return;
         };
-        self.has_changed |= (new.ratio - known.ratio).abs() > OTHER_DATA;
+        self.needs_trial |= (new.ratio - known.ratio).abs() > OTHER_DATA;
         let mean = |old: &mut f64, new: f64| *old += weight * (new - *old);
         mean(&mut known.ratio, new.ratio);
         mean(&mut known.packing, new.packing);

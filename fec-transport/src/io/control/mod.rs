@@ -64,8 +64,8 @@ const MAX_NEIGHBOURS: usize = 2_048;
 /// How long all connections may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1_500);
 
-/// What the tasks of the endpoints get to send the last packets. That these arrive is not waited for: a peer that has read
-/// the end of our stream knows.
+/// How long the tasks of the endpoints get to send the last packets. Nobody waits until these have arrived: a peer that
+/// has read the end of our stream knows that we are gone.
 const LAST_PACKETS: Duration = Duration::from_millis(10);
 
 /// What a control plane is made of.
@@ -258,7 +258,7 @@ impl ControlPlane {
         }
     }
 
-    /// Lets the queued messages out, closes all connections and waits until their peers know, up to a limit.
+    /// Lets the queued messages out and waits until all connections have ended, up to a limit.
     pub(super) async fn shutdown(mut self) {
         let endpoints: Vec<quinn::Endpoint> =
             self.endpoints.values().map(|(endpoint, _)| endpoint.clone()).collect();

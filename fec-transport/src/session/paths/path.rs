@@ -650,8 +650,8 @@ mod tests {
         Path::new(PathId(1), route, Vec::new(), 0.5, egress, Time::ZERO)
     }
 
-    /// The end that answers has the session first, and its probe comes where nobody knows of it yet. The next one would be
-    /// due a quarter of a second later, and until then this end could send nothing.
+    /// The end that answers has the session first, and its probe comes where nobody knows of it yet. The next one would
+    /// be due a quarter of a second later, and until then this end could send nothing.
     #[test]
     fn a_path_that_is_asked_before_it_is_known_to_live_asks_back_at_once() {
         let liveness = Liveness::default();
