@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::job::try_codecs;
-use super::{Codec, Level, MAX_FRAME_BYTES, Packing, Processor, Trial};
+use super::{Codec, Level, MAX_FRAME_BYTES, Packing, Processor, SAMPLE_BYTES, Trial};
 
 /// What the rule chooses from, cheapest first.
 pub const CANDIDATES: [Codec; 7] = [
@@ -118,7 +118,7 @@ pub struct Explanation {
 /// What a codec does with some kind of data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Estimate {
-    /// What is left of a byte.
+    /// What is left of a byte. Scaled it may be more than 1; then it is as it was.
     ratio: f64,
     /// Seconds a byte takes to pack, and to unpack, on one processor; the latter is not always known.
     packing: f64,
@@ -197,7 +197,7 @@ impl Rule {
     /// What a codec did with a frame.
     pub fn learned(&mut self, stream: &str, trial: &Trial) {
         if let Some(stream) = self.streams.get_mut(stream) {
-            stream.learn(trial.codec, Estimate::of(trial), NEW);
+            stream.learned(trial);
         }
     }
 
@@ -300,8 +300,9 @@ impl Stream {
         self.is_being_tried = false;
         self.frames_since_trial = 0.0;
         self.trial_seconds = trials.iter().map(took).sum();
-        // The first trial is of a sample, on which Zstandard does otherwise than on a frame.
-        let was_of_a_sample = self.estimates.is_empty();
+        // The first trial may be of a sample, on which Zstandard does otherwise than on a frame.
+        let is_of_a_sample = |trial: &Trial| trial.plain as u64 <= SAMPLE_BYTES;
+        let was_of_a_sample = self.estimates.is_empty() && trials.iter().all(is_of_a_sample);
         if std::mem::replace(&mut self.needs_trial, was_of_a_sample) {
             self.estimates.clear();
         }
@@ -318,9 +319,26 @@ impl Stream {
     fn scale(&self, trials: &[Trial]) -> Scale {
         let in_trial = trials.iter().find(|trial| Some(trial.codec) == self.current).map(Estimate::of);
         let in_use = self.current.and_then(|codec| self.estimates.get(&codec));
-        let (Some(trial), Some(used)) = (in_trial, in_use) else { return Scale { ratio: 1.0, packing: 1.0 } };
-        let factor = |used: f64, trial: f64| if trial > 0.0 { (used / trial).clamp(0.5, 2.0) } else { 1.0 };
-        Scale { ratio: factor(used.ratio, trial.ratio), packing: factor(used.packing, trial.packing) }
+        match (in_trial, in_use) {
+            (Some(trial), Some(used)) => Scale::from_to(&trial, used),
+            _ => Scale { ratio: 1.0, packing: 1.0 },
+        }
+    }
+
+    /// A codec was used. What it does otherwise than before is a matter of the bytes, and the others would, too: what is
+    /// known of them stays comparable, although they were last tried on other bytes. That does not hold before they
+    /// were tried on whole frames, or once the bytes are of another kind.
+    fn learned(&mut self, trial: &Trial) {
+        // What follows one another in a solid frame counts as many frames as its bytes would fill.
+        self.frames_since_trial += (trial.plain as f64 / MAX_FRAME_BYTES as f64 - 1.0).max(0.0);
+        let codec = trial.codec;
+        let before = self.estimates.get(&codec).copied();
+        self.learn(codec, Estimate::of(trial), NEW);
+        if let (Some(before), Some(now), false) = (before, self.estimates.get(&codec), self.needs_trial) {
+            let change = Scale::from_to(&before, now);
+            let others = self.estimates.iter_mut().filter(|(other, _)| **other != codec);
+            others.for_each(|(_, estimate)| *estimate = change.apply(*estimate));
+        }
     }
 
     fn learn(&mut self, codec: Codec, new: Estimate, weight: f64) {
@@ -350,9 +368,15 @@ impl Estimate {
 }
 
 impl Scale {
+    /// What makes the one estimate the other, within limits: nearly nothing is no good measure.
+    fn from_to(one: &Estimate, other: &Estimate) -> Scale {
+        let factor = |one: f64, other: f64| if one > 0.0 { (other / one).clamp(0.5, 2.0) } else { 1.0 };
+        Scale { ratio: factor(one.ratio, other.ratio), packing: factor(one.packing, other.packing) }
+    }
+
     fn apply(&self, estimate: Estimate) -> Estimate {
-        let ratio = (estimate.ratio * self.ratio).min(1.0);
-        Estimate { ratio, packing: estimate.packing * self.packing, ..estimate }
+        let Estimate { ratio, packing, unpacking } = estimate;
+        Estimate { ratio: ratio * self.ratio, packing: packing * self.packing, unpacking }
     }
 }
 
@@ -366,7 +390,7 @@ impl Circumstances {
     fn time(&self, estimate: &Estimate) -> f64 {
         let Estimate { ratio, packing, unpacking } = *estimate;
         let unpacking = unpacking.unwrap_or_default();
-        let carried = ratio * self.plain_time();
+        let carried = ratio.min(1.0) * self.plain_time();
         match self.idle_processors {
             processors if processors >= LEAST_PROCESSORS => {
                 (packing / processors).max(carried).max(unpacking)
@@ -434,8 +458,11 @@ mod tests {
 
     /// A codec that packs and unpacks so many MB/s.
     fn trial(codec: Codec, ratio: f64, packs: f64, unpacks: f64) -> Trial {
-        let plain = 1_000_000;
-        let seconds = |speed: f64| Duration::from_secs_f64(1.0 / speed);
+        trial_of(1_000_000, codec, ratio, packs, unpacks)
+    }
+
+    fn trial_of(plain: usize, codec: Codec, ratio: f64, packs: f64, unpacks: f64) -> Trial {
+        let seconds = |speed: f64| Duration::from_secs_f64(plain as f64 / (1e6 * speed));
         Trial {
             codec,
             plain,
@@ -518,17 +545,30 @@ mod tests {
 
     #[test]
     fn what_is_only_a_little_better_does_not_replace_what_is_in_use() {
-        let mut rule =
-            knowing(&[trial(Codec::Lz4, 0.50, 2_000.0, 2_000.0), trial(ZSTD_1, 0.60, 2_000.0, 2_000.0)]);
+        let both = |zstd_1: f64| {
+            [(Codec::Lz4, 0.50), (ZSTD_1, zstd_1)].map(|(codec, ratio)| trial(codec, ratio, 2_000.0, 2_000.0))
+        };
+        let mut rule = knowing(&both(0.60));
         assert_eq!(chosen(&mut rule, &at(MBIT, 1.0)), Codec::Lz4);
-        for _ in 0..20 {
-            rule.learned("s", &trial(ZSTD_1, 0.49, 2_000.0, 2_000.0));
+        let mut after_trials = |zstd_1: f64| {
+            (0..20).for_each(|_| rule.tried("s", &both(zstd_1)));
+            chosen(&mut rule, &at(MBIT, 1.0))
+        };
+        assert_eq!(after_trials(0.4925), Codec::Lz4, "1.5 % are not enough");
+        assert_eq!(after_trials(0.40), ZSTD_1);
+    }
+
+    /// Chunks of a tree shrink to a half and to a tenth in turn. Once only the codec in use was known to do so, and the
+    /// others were compared by what they had done with other bytes.
+    #[test]
+    fn when_the_bytes_change_what_is_known_of_the_other_codecs_changes_with_them() {
+        let (level_6, level_9) = (CANDIDATES[5], CANDIDATES[6]);
+        let of = |codec, ratio| trial(codec, ratio, 2_000.0, 2_000.0);
+        let mut rule = knowing(&[of(level_6, 0.25), of(level_9, 0.24)]);
+        for ratio in [0.24, 0.05, 0.35, 0.12, 0.30].repeat(5) {
+            assert_eq!(chosen(&mut rule, &at(MBIT, 1.0)), level_9, "{ratio}");
+            rule.learned("s", &of(level_9, ratio));
         }
-        assert_eq!(chosen(&mut rule, &at(MBIT, 1.0)), Codec::Lz4, "2 % are not enough");
-        for _ in 0..20 {
-            rule.learned("s", &trial(ZSTD_1, 0.40, 2_000.0, 2_000.0));
-        }
-        assert_eq!(chosen(&mut rule, &at(MBIT, 1.0)), ZSTD_1);
     }
 
     /// Once everything was found incompressible, nothing would be tried any more.
@@ -558,14 +598,11 @@ mod tests {
     /// On the sample level 3 was slow, and still on the second frame; it is neither in use nor the second best.
     #[test]
     fn a_codec_that_looked_slow_is_found_because_each_is_tried_again() {
-        let speeds = |zstd_3: f64| {
-            [
-                trial(ZSTD_1, 0.60, 400.0, 2_000.0),
-                trial(CANDIDATES[4], 0.40, zstd_3, 2_000.0),
-                trial(CANDIDATES[5], 0.50, 200.0, 2_000.0),
-            ]
+        let speeds = |plain: u64, zstd_3: f64| {
+            let of = |codec, ratio, packs| trial_of(plain as usize, codec, ratio, packs, 2_000.0);
+            [of(ZSTD_1, 0.60, 400.0), of(CANDIDATES[4], 0.40, zstd_3), of(CANDIDATES[5], 0.50, 200.0)]
         };
-        let mut rule = knowing(&speeds(20.0));
+        let mut rule = knowing(&speeds(SAMPLE_BYTES, 20.0));
         let network = at(1_000.0 * MBIT, 1.0);
         for frame in 1..6 * INTERVAL.1 as usize {
             let Choice::Frame { codec, trial, .. } = rule.choose("s", Packing::AUTO, &network) else {
@@ -580,7 +617,7 @@ mod tests {
                 2 => assert_eq!(trial, network.worth_trying(Packing::AUTO), "the sample is not enough"),
                 _ => {}
             }
-            let known = speeds(if frame == 2 { 20.0 } else { 300.0 });
+            let known = speeds(MAX_FRAME_BYTES as u64, if frame == 2 { 20.0 } else { 300.0 });
             if !trial.is_empty() {
                 rule.tried(
                     "s",
@@ -589,6 +626,18 @@ mod tests {
             }
         }
         panic!("it was never found");
+    }
+
+    #[test]
+    fn what_was_tried_on_a_whole_frame_is_not_tried_again_on_the_next_one() {
+        let mut rule = knowing(&text());
+        let trials = |choice| match choice {
+            Choice::Frame { trial, .. } => trial,
+            other => panic!("{other:?}"),
+        };
+        for _ in 1..INTERVAL.0 as usize {
+            assert_eq!(trials(rule.choose("s", Packing::AUTO, &at(MBIT, 1.0))), []);
+        }
     }
 
     #[test]

@@ -9,7 +9,9 @@ use super::record::Extent;
 /// No chunk is longer, and none takes more where it is stored.
 pub const MAX_CHUNK_BYTES: u32 = 1 << 20;
 /// No frame of several chunks has more plain bytes: so many must be unpacked at most to have one of them.
-pub const MAX_SOLID_BYTES: u32 = 2 << 20;
+pub const MAX_SOLID_BYTES: u32 = 16 << 20;
+/// And none takes more where it is stored: so many must be read at most to have one of them.
+pub const MAX_SOLID_STORED_BYTES: u32 = 2 << 20;
 /// No object is longer: offsets can be added without a thought.
 pub const MAX_OBJECT_BYTES: u64 = 1 << 62;
 
@@ -64,14 +66,15 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Whether a chunk of so many bytes can be packed so, if it begins at `offset` in its object.
-    pub(super) fn is_sound(self, offset: u64, length: u32) -> bool {
+    /// Whether a chunk of so many bytes can be packed so, if it takes `stored` bytes from `offset` on in its object.
+    pub(super) fn is_sound(self, offset: u64, length: u32, stored: u32) -> bool {
         match self {
             Codec::Solid { behind, skip } => {
                 (behind == 0) == (skip == 0)
                     && behind <= skip
                     && u64::from(behind) <= offset
                     && skip.checked_add(length).is_some_and(|plain| plain <= MAX_SOLID_BYTES)
+                    && behind.checked_add(stored).is_some_and(|end| end <= MAX_SOLID_STORED_BYTES)
             }
             _ => true,
         }
@@ -118,6 +121,6 @@ impl ChunkRef {
             && (1..=self.length).contains(&self.stored)
             && (self.stored == self.length || !is_stored_whole)
             && self.end() <= MAX_OBJECT_BYTES
-            && self.codec.is_sound(self.offset, self.length)
+            && self.codec.is_sound(self.offset, self.length, self.stored)
     }
 }

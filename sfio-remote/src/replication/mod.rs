@@ -27,7 +27,9 @@ mod solid;
 
 #[cfg(feature = "replication")]
 pub use crate::compression::Compression;
-pub use chunk::{ChunkRef, Codec, Hash, MAX_CHUNK_BYTES, MAX_OBJECT_BYTES, MAX_SOLID_BYTES};
+pub use chunk::{
+    ChunkRef, Codec, Hash, MAX_CHUNK_BYTES, MAX_OBJECT_BYTES, MAX_SOLID_BYTES, MAX_SOLID_STORED_BYTES,
+};
 pub use compare::{Difference, Merge};
 pub use index::{ChunkIndex, Inserted};
 pub use journal::{Journal, JournalHeader, MAX_FRAME_CHUNKS, MAX_JOURNAL_BYTES};

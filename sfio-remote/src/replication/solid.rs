@@ -4,9 +4,10 @@
 //!  object  ···│ chunk 1 │ chunk 2 │ chunk 3 │···     behind of chunk 3 = stored bytes of chunks 1 and 2
 //!             └─ one frame, flushed behind each ─┘   skip of chunk 3   = bytes of chunks 1 and 2
 //! ```
-//! A chunk finds matches in those before it, so that text takes a tenth less than if each were packed by itself. The
+//! A chunk finds matches in those before it, so that text takes a fifth less than if each were packed by itself. The
 //! frame is flushed behind each chunk: a chunk has a place of its own, and can be had from the frame's beginning up to
-//! its own end. That is at most [`MAX_SOLID_BYTES`] of plain bytes.
+//! its own end. That is at most [`MAX_SOLID_STORED_BYTES`] to read and [`MAX_SOLID_BYTES`] to unpack: what shrinks to an
+//! eighth, as text does, fills both.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,7 +17,7 @@ use bytes::Bytes;
 use zstd::stream::raw::{CParameter, DParameter, Decoder, Encoder, InBuffer, Operation as _, OutBuffer};
 use zstd::zstd_safe::compress_bound;
 
-use super::chunk::{ChunkRef, Codec, Hash, MAX_SOLID_BYTES};
+use super::chunk::{ChunkRef, Codec, Hash, MAX_SOLID_BYTES, MAX_SOLID_STORED_BYTES};
 use super::packed::{ChunkError, Packed};
 use crate::compression::{self, Level};
 
@@ -24,7 +25,7 @@ use crate::compression::{self, Level};
 const WINDOW_LOG: u32 = MAX_SOLID_BYTES.ilog2();
 /// What a flush may add to a bound that is one of whole frames.
 const FLUSH_BYTES: usize = 64;
-/// How many frames a reader keeps where it has left them, each with its last [`MAX_SOLID_BYTES`]: a tree that was
+/// How many frames a reader keeps where it has left them, each with its last [`MAX_SOLID_BYTES`] at most: a tree that was
 /// synced many times lies in several objects, and its chunks come from them in turn.
 const KEPT_FRAMES: usize = 8;
 
@@ -46,9 +47,8 @@ impl SolidPacker {
     /// Packs a chunk of at most [`MAX_CHUNK_BYTES`](super::MAX_CHUNK_BYTES), which goes behind the one before in the
     /// object, unless [`end`](Self::end) was called. It is as it is if it does not shrink.
     pub fn pack(&mut self, level: Level, chunk: &Bytes) -> Packed {
-        let of_level = self.encoder.as_ref().is_some_and(|(of, _)| *of == level);
-        let has_room = |(_, plain): &(u32, u32)| *plain as usize + chunk.len() <= MAX_SOLID_BYTES as usize;
-        let open = self.open.take().filter(|open| of_level && has_room(open));
+        let goes_on = self.goes_on_with(chunk) == Some(level);
+        let open = self.open.take().filter(|_| goes_on);
         let Ok(packed) = self.pack_behind(level, open.is_some(), chunk) else {
             return Packed::plain(chunk.clone());
         };
@@ -59,6 +59,16 @@ impl SolidPacker {
         }
         self.open = Some((behind + packed.bytes.len() as u32, skip + chunk.len() as u32));
         Packed { codec: Codec::Solid { behind, skip }, ..packed }
+    }
+
+    /// The level of the frame that a chunk can go on with, if there is one.
+    pub fn goes_on_with(&self, chunk: &Bytes) -> Option<Level> {
+        let (stored, plain) = self.open?;
+        let (level, _) = self.encoder.as_ref()?;
+        // What is stored of the chunk is at most as long as the chunk.
+        let has_room = plain as usize + chunk.len() <= MAX_SOLID_BYTES as usize
+            && stored as usize + chunk.len() <= MAX_SOLID_STORED_BYTES as usize;
+        has_room.then_some(*level)
     }
 
     /// The next chunk begins a frame: something else is in front of it.

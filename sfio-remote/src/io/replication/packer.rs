@@ -116,12 +116,14 @@ pub(super) struct ChunkPacker {
     worker: Worker,
     /// What packs chunks by Zstandard that follow one another in the object.
     solid: SolidPacker,
+    /// What became of the chunks of its frame.
+    frame: Option<Trial>,
 }
 
 impl ChunkPacker {
     pub(super) fn new(compression: Compression, carrying: Carrying) -> ChunkPacker {
         let (rule, worker, solid) = (Rule::default(), Worker::new(), SolidPacker::default());
-        ChunkPacker { compression, rule, carrying, worker, solid }
+        ChunkPacker { compression, rule, carrying, worker, solid, frame: None }
     }
 
     /// A chunk as the user wants it compressed, to go behind the one before.
@@ -129,12 +131,19 @@ impl ChunkPacker {
         let codec = match self.compression {
             Compression::Never => Codec::Plain,
             Compression::Always(codec) => codec,
-            Compression::Auto => self.choose(&bytes),
+            // A frame that is begun goes on: with another level the chunk would not find what is before it.
+            Compression::Auto => match self.solid.goes_on_with(&bytes) {
+                Some(level) => Codec::Zstd(level),
+                None => self.choose(&bytes),
+            },
         };
         let Codec::Zstd(level) = codec else { return self.pack_alone(codec, bytes) };
         let solid = &mut self.solid;
         let (packed, packing) = self.worker.timed(|| solid.pack(level, &bytes));
-        self.learn(Trial { codec, plain: bytes.len(), packed: packed.bytes.len(), packing, unpacking: None });
+        if self.compression == Compression::Auto {
+            let frame = self.frame.get_or_insert(Trial::none(codec));
+            frame.add(bytes.len(), packed.bytes.len(), packing);
+        }
         packed
     }
 
@@ -145,17 +154,17 @@ impl ChunkPacker {
             return Packed::plain(bytes);
         }
         let (packed, trial) = Trial::packing(&mut self.worker.processor(), codec, &bytes);
-        self.learn(trial);
-        Packed::or_plain(codec, packed, bytes)
-    }
-
-    fn learn(&mut self, trial: Trial) {
         if self.compression == Compression::Auto {
             self.rule.learned(STREAM, &trial);
         }
+        Packed::or_plain(codec, packed, bytes)
     }
 
+    /// The codec of the next frame. Single chunks of the one before may have been nearly empty; what counts is all of it.
     fn choose(&mut self, bytes: &Bytes) -> Codec {
+        if let Some(frame) = self.frame.take() {
+            self.rule.learned(STREAM, &frame);
+        }
         let circumstances = self.carrying.circumstances(self.worker.processor().idle());
         let sample = &bytes[..bytes.len().min(MAX_FRAME_BYTES)];
         self.rule.decide(STREAM, Packing::AUTO, &circumstances, &mut self.worker.processor(), sample)

@@ -129,7 +129,9 @@ impl Healed {
     pub(super) fn is_sound(&self) -> bool {
         let form_is_sound = match self.form {
             Form::Same => true,
-            Form::Other { stored, codec } => stored <= MAX_CHUNK_BYTES && codec.is_sound(self.offset, stored),
+            Form::Other { stored, codec } => {
+                stored <= MAX_CHUNK_BYTES && codec.is_sound(self.offset, stored, stored)
+            }
         };
         let ends = [self.from.end(), self.offset.saturating_add(self.from.length)];
         form_is_sound && self.from.length > 0 && ends.iter().all(|end| *end <= MAX_OBJECT_BYTES)
