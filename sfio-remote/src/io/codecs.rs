@@ -35,13 +35,16 @@ struct Looks {
     ticks: Option<(u64, u64)>,
     /// What jobs have taken since.
     worked: Duration,
+    /// Processors that nobody but jobs has used, and how many of them jobs may use.
+    unclaimed: f64,
     idle: f64,
 }
 
 impl Idleness {
     pub(super) fn new() -> Idleness {
         let idle = processors().saturating_sub(1).max(1) as f64;
-        let looks = Looks { at: Instant::now(), ticks: ticks(), worked: Duration::ZERO, idle };
+        let (at, worked) = (Instant::now(), Duration::ZERO);
+        let looks = Looks { at, ticks: ticks(), worked, unclaimed: idle, idle };
         Idleness(Arc::new(Mutex::new(looks)))
     }
 
@@ -56,10 +59,18 @@ impl Idleness {
     }
 
     fn idle(&self) -> f64 {
+        self.look().idle
+    }
+
+    fn unclaimed(&self) -> f64 {
+        self.look().unclaimed
+    }
+
+    fn look(&self) -> std::sync::MutexGuard<'_, Looks> {
         let mut looks = self.lock();
         let since = looks.at.elapsed();
         if since < INTERVAL {
-            return looks.idle;
+            return looks;
         }
         let now = ticks();
         if let (Some(before), Some(now)) = (looks.ticks, now)
@@ -67,10 +78,11 @@ impl Idleness {
         {
             let share = now.0.saturating_sub(before.0) as f64 / (now.1 - before.1) as f64;
             let own = looks.worked.as_secs_f64() / since.as_secs_f64();
+            looks.unclaimed = processors() as f64 * share + own;
             looks.idle = free_processors(processors() as f64, share, own);
         }
         (looks.at, looks.ticks, looks.worked) = (Instant::now(), now, Duration::ZERO);
-        looks.idle
+        looks
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Looks> {
@@ -89,7 +101,7 @@ fn free_processors(all: f64, idle_share: f64, own: f64) -> f64 {
 }
 
 /// How many processors there are.
-pub(super) fn processors() -> usize {
+pub(in crate::io) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -121,6 +133,16 @@ pub(in crate::io) struct Worker {
 impl Worker {
     pub(in crate::io) fn new() -> Worker {
         Worker { coder: Coder::default(), idleness: (!threads::are_in_turn()).then(Idleness::new) }
+    }
+
+    /// One for another thread, of which the same is known of the processors.
+    pub(in crate::io) fn another(&self) -> Worker {
+        Worker { coder: Coder::default(), idleness: self.idleness.clone() }
+    }
+
+    /// How many processors have nothing else to do than jobs that give way to whatever else there is.
+    pub(in crate::io) fn unclaimed(&self) -> f64 {
+        self.idleness.as_ref().map_or(1.0, Idleness::unclaimed)
     }
 
     /// Does something on this thread, and says for how long that had a processor.

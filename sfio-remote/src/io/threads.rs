@@ -14,6 +14,14 @@ pub(super) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'st
     spawn_blocking(work).await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
 }
 
+/// From now on this thread gives way to those that do not. Where only whole processes can, it goes on as it was.
+pub(super) fn give_way() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(10) {
+        tracing::debug!(%error, "a thread does not give way");
+    }
+}
+
 /// Whether work runs in turn with the runtime, in a simulation.
 pub(super) fn are_in_turn() -> bool {
     #[cfg(feature = "sim-io")]

@@ -62,7 +62,7 @@ impl SolidPacker {
     }
 
     /// The level of the frame that a chunk can go on with, if there is one.
-    pub fn goes_on_with(&self, chunk: &Bytes) -> Option<Level> {
+    fn goes_on_with(&self, chunk: &Bytes) -> Option<Level> {
         let (stored, plain) = self.open?;
         let (level, _) = self.encoder.as_ref()?;
         // What is stored of the chunk is at most as long as the chunk.

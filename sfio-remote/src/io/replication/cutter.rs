@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufWriter, Read};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use fastcdc::v2020::StreamCDC;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fstat, openat, seek};
 
 use super::meter::Meter;
-use super::packer::ChunkPacker;
+use super::placer::{Entries, Placer, Writer};
 use super::prefetch::Prefetch;
 use super::send::{Graft, Wounds};
 use super::spool::{ManifestFile, Spool};
@@ -20,10 +20,9 @@ use super::survey::Planned;
 use super::tree::Tree;
 use super::walk::{Problem, modified, words};
 use crate::compression::{Codec, Level};
-use crate::io::threads::Output;
 use crate::replication::{
-    ChunkIndex, ChunkRef, Entry, EntryKind, EntryWriter, FILE_CHUNKS, Hash, Inserted, MANIFEST_CHUNKS,
-    Packed, Piece, SignedRecord, Timestamp, TreePath,
+    ChunkRef, Entry, EntryKind, FILE_CHUNKS, Hash, Inserted, MANIFEST_CHUNKS, Piece, SignedRecord, Timestamp,
+    TreePath,
 };
 
 /// How often a file is read anew that changes while it is read.
@@ -36,30 +35,15 @@ const SETTLING: Duration = Duration::from_millis(20);
 /// Manifests are text, and small: they are always compressed.
 const MANIFESTS: Option<Codec> = Some(Codec::Zstd(Level::DEFAULT));
 
-/// A chunk that is new.
-#[derive(Debug)]
-pub(super) struct NewChunk {
-    pub(super) chunk: ChunkRef,
-    /// What is stored of it.
-    pub(super) bytes: Bytes,
-}
-
 /// Cuts files, in the order of a plan.
 #[derive(Debug)]
 pub(super) struct Cutter {
     pub(super) tree: Tree,
     /// The place in the data set that the tree goes to, if that is not all of it.
     pub(super) graft: Option<Graft>,
-    pub(super) index: ChunkIndex,
-    pub(super) packer: ChunkPacker,
-    /// The object that new chunks go to, and where it ends.
-    pub(super) object: u32,
-    pub(super) offset: u64,
+    pub(super) placer: Placer,
     /// The newest record, which says where chunks are that were sent again.
     pub(super) record: Option<Arc<SignedRecord>>,
-    /// What is damaged and is sent again if its content comes by.
-    pub(super) wounds: Wounds,
-    pub(super) to: Output<NewChunk>,
     pub(super) meter: Arc<Meter>,
 }
 
@@ -79,8 +63,6 @@ pub(super) struct Cutting {
     pub(super) wounds: Wounds,
     pub(super) problems: Vec<Problem>,
 }
-
-type Writer = EntryWriter<BufWriter<File>>;
 
 /// Why a file was not read.
 enum Unread {
@@ -133,8 +115,7 @@ impl Cutter {
         old: Option<&ManifestFile>,
         prefetch: &Prefetch,
     ) -> io::Result<Option<Cutting>> {
-        let mut manifest = ManifestFile::writer()?;
-        let (mut objects, mut unread) = (BTreeSet::new(), UnreadFiles::default());
+        let (mut entries, mut unread) = (Entries::new()?, UnreadFiles::default());
         for planned in planned.read()? {
             let entry = match planned? {
                 Planned::Keep(entry) => Some(self.moved(entry)),
@@ -150,22 +131,25 @@ impl Cutter {
                     }
                 }
             };
-            if let Some(entry) = entry {
-                objects.extend(entry.chunks().map(|chunk| chunk.object));
-                manifest.write(&entry)?;
+            if let Some(entry) = entry
+                && entries.push(entry, &mut self.placer)?.is_none()
+            {
+                return Ok(None);
             }
         }
+        let Some((manifest, mut objects)) = entries.end(&mut self.placer)? else { return Ok(None) };
         let manifest = self.whole(manifest, &mut objects)?;
         let (entries, bytes) = (manifest.entries, manifest.bytes);
         let manifest = ManifestFile::written(manifest)?;
         let Some((chunks, index)) = self.keep_manifest(&manifest, &mut objects)? else { return Ok(None) };
         let manifest = manifest.kept_in(chunks);
-        if let Some(old) = old.filter(|_| !self.wounds.are_none())
+        if let Some(old) = old.filter(|_| !self.placer.wounds().are_none())
             && self.mend_manifest(old)?.is_none()
         {
             return Ok(None);
         }
-        let (stored, wounds, problems) = (self.index.into_inserted(), self.wounds, unread.problems);
+        let (stored, wounds) = self.placer.into_parts();
+        let problems = unread.problems;
         Ok(Some(Cutting { manifest, entries, bytes, index, objects, stored, wounds, problems }))
     }
 
@@ -199,14 +183,16 @@ impl Cutter {
         for chunk in old.chunks() {
             let mut content = vec![0; chunk.length as usize];
             bytes.read_exact(&mut content)?;
-            if self.wounds.has(&chunk.hash) && self.keep(content.into(), MANIFESTS).is_none() {
+            if self.placer.wounds().has(&chunk.hash)
+                && self.placer.place_now(content.into(), MANIFESTS).is_none()
+            {
                 return Ok(None);
             }
         }
         let list = postcard::to_stdvec(old.chunks()).map_err(io::Error::other)?;
         for part in list.chunks(FILE_CHUNKS.2) {
-            let is_damaged = self.wounds.has(&Hash::of(part));
-            if is_damaged && self.keep(Bytes::copy_from_slice(part), MANIFESTS).is_none() {
+            let is_damaged = self.placer.wounds().has(&Hash::of(part));
+            if is_damaged && self.placer.place_now(Bytes::copy_from_slice(part), MANIFESTS).is_none() {
                 return Ok(None);
             }
         }
@@ -223,14 +209,14 @@ impl Cutter {
         let mut list = Vec::new();
         for chunk in StreamCDC::new(manifest.bytes()?, least, average, most) {
             let bytes = chunk.map_err(io::Error::from)?.data;
-            let Some(chunk) = self.keep(bytes.into(), MANIFESTS) else { return Ok(None) };
+            let Some(chunk) = self.placer.place_now(bytes.into(), MANIFESTS) else { return Ok(None) };
             list.push(chunk);
         }
         objects.extend(list.iter().map(|chunk| chunk.object));
         let written = postcard::to_stdvec(&list).map_err(io::Error::other)?;
         let mut index = Vec::new();
         for part in written.chunks(FILE_CHUNKS.2) {
-            let Some(chunk) = self.keep(Bytes::copy_from_slice(part), MANIFESTS) else {
+            let Some(chunk) = self.placer.place_now(Bytes::copy_from_slice(part), MANIFESTS) else {
                 return Ok(None);
             };
             index.push(chunk);
@@ -303,29 +289,8 @@ impl Cutter {
 
     fn push(&mut self, bytes: Vec<u8>, pieces: &mut Vec<Piece>) -> Result<(), Unread> {
         Meter::add(&self.meter.bytes_done, bytes.len() as u64);
-        pieces.push(Piece::Chunk(self.keep(bytes.into(), None).ok_or(Unread::Stopped)?));
+        pieces.push(Piece::Chunk(self.placer.place(bytes.into(), None).ok_or(Unread::Stopped)?));
         Ok(())
-    }
-
-    /// Sees to it that a chunk is there, compressed as the user wants it unless it has a codec of its own; none if
-    /// nobody wants it any more.
-    fn keep(&mut self, bytes: Bytes, codec: Option<Codec>) -> Option<ChunkRef> {
-        let (hash, length) = (Hash::of(&bytes), bytes.len() as u32);
-        if let Some(known) = self.index.find(&hash) {
-            Meter::add(&self.meter.known, u64::from(length));
-            return Some(known);
-        }
-        let Packed { codec, bytes } = match self.wounds.codec_of(&hash).or(codec) {
-            Some(codec) => self.packer.pack_alone(codec, bytes),
-            None => self.packer.pack(bytes),
-        };
-        let stored = bytes.len() as u32;
-        let chunk = ChunkRef { hash, length, object: self.object, offset: self.offset, stored, codec };
-        self.offset += u64::from(stored);
-        self.index.insert(chunk);
-        self.wounds.heal(&chunk);
-        self.to.put(NewChunk { chunk, bytes })?;
-        Some(chunk)
     }
 }
 

@@ -3,11 +3,13 @@
 //! ```text
 //! Job: what every command has ─▶ Job::open (chain): the newest record, as the I/O nodes know it
 //! Walk ─▶ Survey (what has changed) ─▶ Cutter (a thread) ─▶ send::Run ─▶ Job::publish: the next record
+//!                                      └ Placer ─▶ ChunkPacker (threads)
 //! Walk of the target ─▶ restore ─▶ Planter ◀─ ReadAhead ◀─ Objects ◀─ Reading
 //! ```
 
 mod amendments;
 mod cache;
+mod carrying;
 mod catalog;
 mod chain;
 mod changes;
@@ -24,6 +26,7 @@ mod objects;
 mod packer;
 mod parts;
 mod patterns;
+mod placer;
 mod planting;
 mod prefetch;
 mod publish;

@@ -1,110 +1,46 @@
-//! Chunks on their way into an object: how each is compressed.
+//! Chunks on their way into an object: how each is compressed, and on which thread.
 //!
-//! The rule is that of what travels in frames ([`crate::compression::rule`]); what the network carries is told by the
-//! writes to the object. Chunks are packed on the thread that cuts, one after the other, while others travel.
+//! ```text
+//!  add ─▶ a batch ─▶ its bench, on a thread of its own ─▶ next: in the order in which chunks were added
+//! ```
+//! Chunks that follow one another become a batch, and a batch a solid frame, or several. Batches are packed side by side
+//! while the thread that cuts goes on, by threads that give way to what carries the data. What a batch may have is
+//! bounded, and there are no more batches than benches, and the one that is being filled.
+//!
+//! The rule is that of what travels in frames ([`crate::compression::rule`]), asked once for each batch; what the network
+//! carries is told by the writes to the object.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::panic::resume_unwind;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::Instant;
 
-use crate::compression::{
-    Circumstances, Codec, Compression, MAX_FRAME_BYTES, Packing, Processor as _, Rule, Trial,
-};
-use crate::io::codecs::Worker;
-use crate::replication::{Packed, SolidPacker};
+use super::carrying::Carrying;
+use crate::compression::{Codec, Compression, Level, MAX_FRAME_BYTES, Packing, Rule, Trial};
+use crate::io::codecs::{Worker, processors};
+use crate::io::threads;
+use crate::replication::{Hash, MAX_SOLID_BYTES, MAX_SOLID_STORED_BYTES, Packed, SolidPacker};
 
 /// Chunks of one run are one kind of data to the rule: files follow one another, and it notices when they change.
 const STREAM: &str = "chunks";
+/// More benches would be faster than what cuts. Each takes some 50 MiB at most: its batch, the window and the tables of
+/// Zstandard.
+const MOST_BENCHES: usize = 4;
+/// A batch has no more chunks. Small files find little in what is further back, and a run of a million of them needs its
+/// memory for their names.
+const MOST_CHUNKS: usize = 4_096;
 
-/// What a network is believed to carry before it has shown: what a session begins with.
-const FIRST_BPS: f64 = 4e6;
-/// What waits for longer than that makes us wait: a write by itself, and a round trip, are shorter.
-const QUEUE: Duration = Duration::from_millis(300);
-/// For so long after the network has last made us wait it is believed to carry what it did then; after that twice as
-/// much with every second such time. Before it has made us wait at all there is nothing to believe.
-const MEMORY: Duration = Duration::from_secs(1);
-const DOUBLING: Duration = Duration::from_millis(500);
-const FIRST_DOUBLING: Duration = Duration::from_millis(250);
-/// How far back writes tell of the rate, and how many of them.
-const LATEST: Duration = Duration::from_secs(3);
-const MOST: usize = 16;
+/// What the first batch has; each of the next ones may have twice as much as the one before.
+const FIRST_BATCH_BYTES: usize = 1 << 20;
 
-/// What the network does with the writes of a run. Clones share it.
-#[derive(Debug, Clone)]
-pub(super) struct Carrying(Arc<Mutex<Writes>>);
-
+/// A chunk and what is stored of it.
 #[derive(Debug)]
-struct Writes {
-    /// When writes arrived, and how many bytes each had.
-    arrivals: VecDeque<(Instant, u64)>,
-    /// When the network has last made us wait, or the run began.
-    waited: Instant,
-    /// Whether it has, and what it carried then was measured.
-    is_known: bool,
-}
-
-impl Default for Carrying {
-    fn default() -> Carrying {
-        let writes = Writes { arrivals: VecDeque::new(), waited: Instant::now(), is_known: false };
-        Carrying(Arc::new(Mutex::new(writes)))
-    }
-}
-
-impl Carrying {
-    /// A write of so many bytes has arrived.
-    pub(super) fn arrived(&self, bytes: u64) {
-        let (mut writes, now) = (self.lock(), Instant::now());
-        writes.arrivals.push_back((now, bytes));
-        let is_old = |(at, _): &(Instant, u64)| now.duration_since(*at) > LATEST;
-        while writes.arrivals.len() > MOST || (writes.arrivals.len() > 2 && is_old(&writes.arrivals[0])) {
-            writes.arrivals.pop_front();
-        }
-    }
-
-    /// There is another write to send, and so many bytes of those before it are under way.
-    pub(super) fn sends_behind(&self, under_way: u64) {
-        let mut writes = self.lock();
-        if under_way as f64 * 8.0 > writes.rate_bps() * QUEUE.as_secs_f64() {
-            writes.waited = Instant::now();
-            writes.is_known |= writes.arrivals.len() > 1;
-        }
-    }
-
-    fn circumstances(&self, idle_processors: f64) -> Circumstances {
-        let (writes, now) = (self.lock(), Instant::now());
-        let idle = now.duration_since(writes.waited);
-        let (memory, doubling) =
-            if writes.is_known { (MEMORY, DOUBLING) } else { (Duration::ZERO, FIRST_DOUBLING) };
-        let doublings = idle.saturating_sub(memory).as_secs_f64() / doubling.as_secs_f64();
-        Circumstances {
-            rate_bps: writes.rate_bps() * doublings.min(40.0).exp2(),
-            network_waits: idle < MEMORY,
-            // One thread packs.
-            idle_processors: idle_processors.min(1.0),
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Writes> {
-        // Each change is a few statements without a panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Writes {
-    /// What has arrived between the first and the last of the latest arrivals, over that time.
-    fn rate_bps(&self) -> f64 {
-        let (Some((first, _)), Some((last, _))) = (self.arrivals.front(), self.arrivals.back()) else {
-            return FIRST_BPS;
-        };
-        let bytes: u64 = self.arrivals.iter().skip(1).map(|(_, bytes)| bytes).sum();
-        match last.duration_since(*first) {
-            time if time.is_zero() => FIRST_BPS,
-            time => bytes as f64 * 8.0 / time.as_secs_f64(),
-        }
-    }
+pub(super) struct PackedChunk {
+    pub(super) hash: Hash,
+    pub(super) length: u32,
+    pub(super) packed: Packed,
 }
 
 /// Packs chunks.
@@ -113,72 +49,286 @@ pub(super) struct ChunkPacker {
     compression: Compression,
     rule: Rule,
     carrying: Carrying,
+    /// What tries codecs, on the thread that cuts.
     worker: Worker,
-    /// What packs chunks by Zstandard that follow one another in the object.
+    /// The benches that have nothing to do, and how many there are in all.
+    idle: Vec<Bench>,
+    benches: usize,
+    /// In a simulation everything is packed on the thread that cuts, so that it stays a function of the seed.
+    is_in_turn: bool,
+    /// The batch that the next chunk goes to, if it has room.
+    open: Option<Batch>,
+    /// The others, the oldest first.
+    under_way: VecDeque<UnderWay>,
+    /// What was packed, and nobody has taken yet.
+    packed: VecDeque<PackedChunk>,
+    /// How many bytes the batch had that was sent off last.
+    last_bytes: usize,
+    /// What was left of a byte of the batch that was packed last.
+    ratio: f64,
+}
+
+/// Chunks that are packed alike.
+#[derive(Debug)]
+struct Batch {
+    how: How,
+    chunks: Vec<(Hash, Bytes)>,
+    bytes: usize,
+    /// Whether the rule learns from it.
+    is_of_rule: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum How {
+    /// As parts of a solid frame.
+    Solid(Level),
+    /// Each by itself.
+    Alone(Codec),
+}
+
+#[derive(Debug)]
+enum UnderWay {
+    OnThread(JoinHandle<(Bench, Done)>),
+    Done(Done),
+}
+
+/// What has become of a batch.
+#[derive(Debug)]
+struct Done {
+    chunks: Vec<PackedChunk>,
+    trial: Trial,
+    is_of_rule: bool,
+}
+
+/// What packs one batch at a time, and keeps between them what Zstandard needs.
+#[derive(Debug)]
+struct Bench {
+    worker: Worker,
     solid: SolidPacker,
-    /// What became of the chunks of its frame.
-    frame: Option<Trial>,
 }
 
 impl ChunkPacker {
     pub(super) fn new(compression: Compression, carrying: Carrying) -> ChunkPacker {
-        let (rule, worker, solid) = (Rule::default(), Worker::new(), SolidPacker::default());
-        ChunkPacker { compression, rule, carrying, worker, solid, frame: None }
+        let benches = if threads::are_in_turn() { 1 } else { processors().min(MOST_BENCHES) };
+        ChunkPacker::with_benches(benches, compression, carrying)
     }
 
-    /// A chunk as the user wants it compressed, to go behind the one before.
-    pub(super) fn pack(&mut self, bytes: Bytes) -> Packed {
+    fn with_benches(benches: usize, compression: Compression, carrying: Carrying) -> ChunkPacker {
+        let worker = Worker::new();
+        let bench = || Bench { worker: worker.another(), solid: SolidPacker::default() };
+        ChunkPacker {
+            compression,
+            rule: Rule::default(),
+            carrying,
+            idle: std::iter::repeat_with(bench).take(benches).collect(),
+            benches,
+            is_in_turn: threads::are_in_turn(),
+            worker,
+            open: None,
+            under_way: VecDeque::new(),
+            packed: VecDeque::new(),
+            last_bytes: 0,
+            ratio: 1.0,
+        }
+    }
+
+    /// A chunk, to be compressed as the user wants it.
+    pub(super) fn add(&mut self, hash: Hash, bytes: Bytes) {
+        let room = self.room();
+        let mut batch = match self.open.take() {
+            Some(open) if open.bytes + bytes.len() <= room && open.chunks.len() < MOST_CHUNKS => open,
+            full => {
+                self.send_off(full);
+                Batch::new(self.choose(&bytes), true)
+            }
+        };
+        batch.push(hash, bytes);
+        match batch.how {
+            How::Alone(Codec::Plain) => self.send_off(Some(batch)),
+            _ => self.open = Some(batch),
+        }
+    }
+
+    /// A chunk that is packed by itself, by this codec.
+    pub(super) fn add_alone(&mut self, codec: Codec, hash: Hash, bytes: Bytes) {
+        let open = self.open.take();
+        self.send_off(open);
+        let mut batch = Batch::new(How::Alone(codec), false);
+        batch.push(hash, bytes);
+        self.send_off(Some(batch));
+    }
+
+    /// The next chunk, if it is packed by now.
+    pub(super) fn next_ready(&mut self) -> Option<PackedChunk> {
+        while self.packed.is_empty() && self.under_way.front().is_some_and(UnderWay::is_done) {
+            self.collect();
+        }
+        self.packed.pop_front()
+    }
+
+    /// The next chunk, once it is packed; none if that were all.
+    pub(super) fn next(&mut self) -> Option<PackedChunk> {
+        let open = self.open.take();
+        self.send_off(open);
+        while self.packed.is_empty() && !self.under_way.is_empty() {
+            self.collect();
+        }
+        self.packed.pop_front()
+    }
+
+    /// How many bytes a batch may have, so that it becomes a frame that is as long as one may be. The first ones are
+    /// shorter: the network has nothing to do until they are packed.
+    fn room(&self) -> usize {
+        let (stored, plain) = (f64::from(MAX_SOLID_STORED_BYTES), f64::from(MAX_SOLID_BYTES));
+        let whole = (stored / self.ratio).clamp(stored, plain) as usize;
+        whole.min((2 * self.last_bytes).max(FIRST_BATCH_BYTES))
+    }
+
+    /// How the next batch is packed, which begins with these bytes.
+    fn choose(&mut self, bytes: &Bytes) -> How {
         let codec = match self.compression {
             Compression::Never => Codec::Plain,
             Compression::Always(codec) => codec,
-            // A frame that is begun goes on: with another level the chunk would not find what is before it.
-            Compression::Auto => match self.solid.goes_on_with(&bytes) {
-                Some(level) => Codec::Zstd(level),
-                None => self.choose(&bytes),
-            },
+            Compression::Auto => {
+                let idle = self.worker.unclaimed().min(self.benches as f64);
+                let sample = &bytes[..bytes.len().min(MAX_FRAME_BYTES)];
+                let circumstances = self.carrying.circumstances(idle);
+                let mut processor = self.worker.processor();
+                self.rule.decide(STREAM, Packing::AUTO, &circumstances, &mut processor, sample)
+            }
         };
-        let Codec::Zstd(level) = codec else { return self.pack_alone(codec, bytes) };
-        let solid = &mut self.solid;
-        let (packed, packing) = self.worker.timed(|| solid.pack(level, &bytes));
-        if self.compression == Compression::Auto {
-            let frame = self.frame.get_or_insert(Trial::none(codec));
-            frame.add(bytes.len(), packed.bytes.len(), packing);
+        match codec {
+            Codec::Zstd(level) => How::Solid(level),
+            codec => How::Alone(codec),
         }
-        packed
     }
 
-    /// A chunk that is packed by itself.
-    pub(super) fn pack_alone(&mut self, codec: Codec, bytes: Bytes) -> Packed {
+    /// Has a batch packed, once a bench has nothing else to do.
+    fn send_off(&mut self, batch: Option<Batch>) {
+        let Some(batch) = batch else { return };
+        self.last_bytes = batch.bytes;
+        if batch.how == How::Alone(Codec::Plain) {
+            return self.under_way.push_back(UnderWay::Done(Done::plain(batch)));
+        }
+        let mut bench = loop {
+            match self.idle.pop() {
+                Some(bench) => break bench,
+                None => self.collect(),
+            }
+        };
+        let work = move || {
+            threads::give_way();
+            let done = bench.pack(batch);
+            (bench, done)
+        };
+        if self.is_in_turn {
+            let (bench, done) = work();
+            self.idle.push(bench);
+            return self.under_way.push_back(UnderWay::Done(done));
+        }
+        self.under_way.push_back(UnderWay::OnThread(std::thread::spawn(work)));
+    }
+
+    /// Takes what has become of the oldest batch, once it is done.
+    fn collect(&mut self) {
+        let done = match self.under_way.pop_front() {
+            Some(UnderWay::Done(done)) => done,
+            Some(UnderWay::OnThread(thread)) => {
+                let (bench, done) = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+                self.idle.push(bench);
+                done
+            }
+            None => return,
+        };
+        self.packed.extend(done.chunks);
+        if done.is_of_rule {
+            self.ratio = done.trial.packed as f64 / done.trial.plain.max(1) as f64;
+            if self.compression == Compression::Auto && done.trial.codec != Codec::Plain {
+                self.rule.learned(STREAM, &done.trial);
+            }
+        }
+    }
+}
+
+impl Batch {
+    fn new(how: How, is_of_rule: bool) -> Batch {
+        Batch { how, chunks: Vec::new(), bytes: 0, is_of_rule }
+    }
+
+    fn push(&mut self, hash: Hash, bytes: Bytes) {
+        self.bytes += bytes.len();
+        self.chunks.push((hash, bytes));
+    }
+}
+
+impl UnderWay {
+    fn is_done(&self) -> bool {
+        match self {
+            UnderWay::OnThread(thread) => thread.is_finished(),
+            UnderWay::Done(_) => true,
+        }
+    }
+}
+
+impl Done {
+    fn plain(batch: Batch) -> Done {
+        let mut done = Done::nothing_of(&batch);
+        for (hash, bytes) in batch.chunks {
+            done.push(hash, bytes.len(), Packed::plain(bytes), Duration::ZERO);
+        }
+        done
+    }
+
+    fn nothing_of(batch: &Batch) -> Done {
+        let codec = match batch.how {
+            How::Solid(level) => Codec::Zstd(level),
+            How::Alone(codec) => codec,
+        };
+        Done { chunks: Vec::new(), trial: Trial::none(codec), is_of_rule: batch.is_of_rule }
+    }
+
+    fn push(&mut self, hash: Hash, length: usize, packed: Packed, packing: Duration) {
+        self.trial.add(length, packed.bytes.len(), packing);
+        self.chunks.push(PackedChunk { hash, length: length as u32, packed });
+    }
+}
+
+impl Bench {
+    fn pack(&mut self, batch: Batch) -> Done {
         self.solid.end();
-        if codec == Codec::Plain {
-            return Packed::plain(bytes);
+        let mut done = Done::nothing_of(&batch);
+        for (hash, bytes) in batch.chunks {
+            let length = bytes.len();
+            let (packed, packing) = match batch.how {
+                How::Solid(level) => self.worker.timed(|| self.solid.pack(level, &bytes)),
+                How::Alone(codec) => {
+                    let (packed, trial) = Trial::packing(&mut self.worker.processor(), codec, &bytes);
+                    (Packed::or_plain(codec, packed, bytes), trial.packing)
+                }
+            };
+            done.push(hash, length, packed, packing);
         }
-        let (packed, trial) = Trial::packing(&mut self.worker.processor(), codec, &bytes);
-        if self.compression == Compression::Auto {
-            self.rule.learned(STREAM, &trial);
-        }
-        Packed::or_plain(codec, packed, bytes)
-    }
-
-    /// The codec of the next frame. Single chunks of the one before may have been nearly empty; what counts is all of it.
-    fn choose(&mut self, bytes: &Bytes) -> Codec {
-        if let Some(frame) = self.frame.take() {
-            self.rule.learned(STREAM, &frame);
-        }
-        let circumstances = self.carrying.circumstances(self.worker.processor().idle());
-        let sample = &bytes[..bytes.len().min(MAX_FRAME_BYTES)];
-        self.rule.decide(STREAM, Packing::AUTO, &circumstances, &mut self.worker.processor(), sample)
+        done
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replication::{ChunkRef, Opener};
 
     const MS: Duration = Duration::from_millis(1);
 
     fn text() -> Bytes {
         b"all work and no play makes Jack a dull boy; ".repeat(5_000).into()
+    }
+
+    /// How many bytes a chunk takes.
+    fn pack(packer: &mut ChunkPacker, bytes: Bytes) -> usize {
+        packer.add(Hash::of(&bytes), bytes);
+        let packed = packer.next().expect("a chunk").packed.bytes.len();
+        assert!(packer.next().is_none());
+        packed
     }
 
     #[tokio::test(start_paused = true)]
@@ -189,17 +339,82 @@ mod tests {
             tokio::time::advance(100 * MS).await;
             carrying.arrived(100_000);
             carrying.sends_behind(1_000_000);
-            assert!(packer.pack(text()).bytes.len() < text().len() / 10);
+            assert!(pack(&mut packer, text()) < text().len() / 10);
         }
         let circumstances = carrying.circumstances(1.0);
         assert!((circumstances.rate_bps / 8e6 - 1.0).abs() < 0.01, "{circumstances:?}");
         // The source is slower than the network now, for half a minute.
-        let mut last = packer.pack(text());
+        let mut last = 0;
         for _ in 0..300 {
             tokio::time::advance(100 * MS).await;
             carrying.arrived(100_000);
-            last = packer.pack(text());
+            last = pack(&mut packer, text());
         }
-        assert_eq!(last.bytes.len(), text().len());
+        assert_eq!(last, text().len());
+    }
+
+    /// Chunks of text, of noise and of zeros, of up to 300 kB.
+    fn chunk(number: usize) -> Bytes {
+        let length = 1 + number * 7_919 % 300_000;
+        let mut bytes = vec![0; length];
+        match number % 3 {
+            0 => blake3::Hasher::new().update(&number.to_le_bytes()).finalize_xof().fill(&mut bytes),
+            1 => bytes = format!("{number} and so on; ").into_bytes().repeat(length / 14 + 1),
+            _ => {}
+        }
+        bytes.into()
+    }
+
+    #[test]
+    fn chunks_come_out_of_several_batches_in_the_order_in_which_they_were_added() {
+        for compression in [Compression::Never, "lz4".parse().expect("one"), "zstd:1".parse().expect("one")] {
+            let mut packer = ChunkPacker::with_benches(3, compression, Carrying::default());
+            let (mut object, mut chunks) = (Vec::new(), Vec::new());
+            let mut put = |PackedChunk { hash, length, packed }: PackedChunk| {
+                let (offset, stored) = (object.len() as u64, packed.bytes.len() as u32);
+                chunks.push(ChunkRef { hash, length, object: 0, offset, stored, codec: packed.codec });
+                object.extend_from_slice(&packed.bytes);
+            };
+            for number in 0..400 {
+                let (bytes, codec) = (chunk(number), Codec::Zstd(Level::DEFAULT));
+                match number % 50 {
+                    0 => packer.add_alone(codec, Hash::of(&bytes), bytes),
+                    _ => packer.add(Hash::of(&bytes), bytes),
+                }
+                while let Some(packed) = packer.next_ready() {
+                    put(packed);
+                }
+            }
+            while let Some(packed) = packer.next() {
+                put(packed);
+            }
+            assert_eq!(chunks.len(), 400);
+            let mut opener = Opener::default();
+            for (number, chunk_ref) in chunks.iter().enumerate() {
+                assert!(chunk_ref.is_sound(), "{chunk_ref:?}");
+                let stored = opener.start(chunk_ref) as usize..chunk_ref.end() as usize;
+                let opened = opener.open(chunk_ref, Bytes::copy_from_slice(&object[stored]));
+                assert_eq!(opened, Ok(chunk(number)));
+            }
+        }
+    }
+
+    /// However fast chunks come: what was not packed yet is that of each bench, and what will be the next batch.
+    #[test]
+    fn no_more_bytes_wait_than_the_batches_may_have() {
+        let always = "zstd:9".parse().expect("a codec");
+        let mut packer = ChunkPacker::with_benches(2, always, Carrying::default());
+        let (mut waiting, mut most) = (0_usize, 0);
+        for number in 0..600_usize {
+            let bytes = Bytes::from(format!("{number} and so on; ").into_bytes().repeat(20_000));
+            waiting += bytes.len();
+            packer.add(Hash::of(&bytes), bytes);
+            while let Some(packed) = packer.next_ready() {
+                waiting -= packed.length as usize;
+            }
+            most = most.max(waiting);
+        }
+        assert!(most <= 3 * MAX_SOLID_BYTES as usize, "{most}");
+        assert!(most > MAX_SOLID_BYTES as usize, "{most}: the batches are as long as a frame may be");
     }
 }

@@ -7,12 +7,15 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use super::super::packer::Carrying;
+use super::super::carrying::Carrying;
+use super::super::packer::ChunkPacker;
+use super::super::placer::NewChunk;
 use super::super::spool::SpoolWriter;
 use super::super::walk::{Attributes, Walk};
 use super::*;
 use crate::io::replication::Filter;
-use crate::replication::Compression;
+use crate::io::threads::Output;
+use crate::replication::{ChunkIndex, Compression, Opener};
 
 /// More than the cutter can have read before somebody takes the second chunk: at most 1 MiB each.
 const LENGTH: usize = 8 << 20;
@@ -54,17 +57,23 @@ fn cut(top: &Path, mut meddle: impl FnMut(&Path, usize)) -> (Cutting, Vec<u8>) {
 }
 
 /// What cuts files of a tree that no data set has anything of.
-pub(in super::super) fn cutter_of(top: &Path, to: tokio::sync::mpsc::Sender<NewChunk>) -> Cutter {
+pub(in super::super) fn cutter_of(
+    top: &Path,
+    compression: Compression,
+    to: tokio::sync::mpsc::Sender<NewChunk>,
+) -> Cutter {
     Cutter {
         tree: Tree::open(top).expect("a folder"),
         graft: None,
-        index: ChunkIndex::default(),
-        packer: ChunkPacker::new(Compression::Never, Carrying::default()),
-        object: 0,
-        offset: 0,
+        placer: Placer::new(
+            ChunkIndex::default(),
+            ChunkPacker::new(compression, Carrying::default()),
+            0,
+            Wounds::default(),
+            Output::Task(to),
+            Arc::default(),
+        ),
         record: None,
-        wounds: Wounds::default(),
-        to: Output::Task(to),
         meter: Arc::default(),
     }
 }
@@ -74,8 +83,17 @@ fn cut_as_planned(
     planned: Spool<Planned>,
     meddle: &mut dyn FnMut(&Path, usize),
 ) -> (Cutting, Vec<u8>) {
+    cut_and_pack(top, planned, Compression::Never, meddle)
+}
+
+fn cut_and_pack(
+    top: &Path,
+    planned: Spool<Planned>,
+    compression: Compression,
+    meddle: &mut dyn FnMut(&Path, usize),
+) -> (Cutting, Vec<u8>) {
     let (to, mut chunks) = tokio::sync::mpsc::channel(1);
-    let cutter = cutter_of(top, to);
+    let cutter = cutter_of(top, compression, to);
     let prefetch = Prefetch::start(0, top, &planned).expect("no threads");
     let cutting = std::thread::spawn(move || cutter.run(&planned, None, &prefetch));
     let (mut stored, mut taken) = (Vec::new(), 0);
@@ -183,4 +201,38 @@ fn names_of_a_file_that_vanished_are_left_out_with_it() {
     let of_the_name = "other name: it is a name of large, which could not be read";
     assert_eq!(problems, ["large: No such file or directory", of_the_name]);
     assert_eq!(cutting.entries, 1);
+}
+
+/// Entries wait for the places of their chunks, which are packed on other threads: none is lost, none overtakes another,
+/// and a content that comes twice before it has a place is stored once.
+#[test]
+fn entries_are_written_in_order_and_name_where_their_chunks_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let content =
+        |number: usize| format!("{} is the number; ", number % 700).repeat(1 + number % 90).into_bytes();
+    for number in 0..2_000 {
+        fs::write(folder.path().join(format!("{number:04}")), content(number)).expect("a file");
+    }
+    fs::write(folder.path().join("empty"), b"").expect("a file");
+    let compression = "zstd:3".parse().expect("a codec");
+    let (cutting, stored) =
+        cut_and_pack(folder.path(), plan(folder.path(), false), compression, &mut |_, _| {});
+    assert_eq!((cutting.entries, cutting.problems), (2_001, Vec::new()));
+    let (mut entries, mut opener) = (cutting.manifest.entries().expect("readable"), Opener::default());
+    let mut places = BTreeSet::new();
+    for number in 0..2_000 {
+        let entry = entries.read().expect("an entry").expect("one more");
+        assert_eq!(entry.path.to_string(), format!("{number:04}"));
+        let chunks: Vec<ChunkRef> = entry.chunks().copied().collect();
+        let [chunk] = chunks[..] else { panic!("one chunk is enough: {chunks:?}") };
+        assert!(chunk.is_sound(), "{chunk:?}");
+        let bytes = Bytes::copy_from_slice(&stored[opener.start(&chunk) as usize..chunk.end() as usize]);
+        assert_eq!(opener.open(&chunk, bytes), Ok(Bytes::from(content(number))));
+        places.insert(chunk.offset);
+    }
+    let distinct: BTreeSet<Vec<u8>> = (0..2_000).map(content).collect();
+    assert_eq!(places.len(), distinct.len());
+    let kept = cutting.manifest.chunks().iter().chain(&cutting.index);
+    let (stored_count, listed) = (cutting.stored.iter().count(), kept.count());
+    assert_eq!(stored_count, distinct.len() + listed);
 }

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout_at};
 
-use super::super::cutter::{Cutter, Cutting, NewChunk};
+use super::super::cutter::{Cutter, Cutting};
 use super::super::error::{Outcome, local};
 use super::super::job::Job;
 use super::super::meter::Meter;
 use super::super::packer::ChunkPacker;
 use super::super::parts::Parts;
+use super::super::placer::{NewChunk, Placer};
 use super::super::prefetch::Prefetch;
 use super::super::reclaim::reclaim_condemned;
 use super::super::survey::Survey;
@@ -97,13 +100,18 @@ impl Run {
         let old_manifest = base.take_manifest();
         let prefetch =
             Prefetch::start(sending.options.jobs, &sending.source, &survey.planned).map_err(here)?;
+        let packer = ChunkPacker::new(compression, carrying);
         let mut cutting = Production::begin(CHUNKS_AHEAD, move |to| {
             let Survey { planned, graft, .. } = survey;
-            let packer = ChunkPacker::new(compression, carrying);
-            let cutter = Cutter { tree, graft, index, packer, object, offset: 0, record, wounds, to, meter };
+            let placer = Placer::new(index, packer, object, wounds, to, Arc::clone(&meter));
+            let cutter = Cutter { tree, graft, placer, record, meter };
             cutter.run(&planned, old_manifest.as_ref(), &prefetch)
         });
-        while let Some(NewChunk { chunk, bytes }) = cutting.next().await {
+        while let Some(next) = until(self.window.deadline(), cutting.next()).await.transpose() {
+            let Ok(NewChunk { chunk, bytes }) = next else {
+                self.window.send_waiting().await?;
+                continue;
+            };
             Meter::add(&sending.job.meter.moved, bytes.len() as u64);
             self.window.append(chunk.offset, bytes).await?;
             self.numbers.hold(&chunk);
@@ -165,6 +173,14 @@ impl Run {
         let (run, token) = (self.id, self.token);
         self.abandoned.push(Abandoned { run, token, is_alive: false, chunks: Chunks::Sent(stored) });
         std::mem::take(&mut self.abandoned)
+    }
+}
+
+/// What comes of it, or that it took too long.
+async fn until<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Result<T, Elapsed> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, work).await,
+        None => Ok(work.await),
     }
 }
 

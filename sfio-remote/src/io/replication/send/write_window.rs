@@ -8,8 +8,8 @@ use bytes::Bytes;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::super::carrying::Carrying;
 use super::super::dataset::{DataSet, Opening};
-use super::super::packer::Carrying;
 use super::super::throttle::Throttle;
 use crate::client::{Durability, OpenMode};
 use crate::io::FileError;
@@ -23,7 +23,7 @@ const WRITE: usize = 2 << 20;
 const WRITES: usize = 4;
 const MOST_WRITES: usize = 24;
 
-/// So long pieces wait for more of them while nothing is under way: a run that has ended by then is a single write.
+/// So long pieces wait for more of them while nothing else is under way: a run that has ended by then is a single write.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 pub(super) type Errand = JoinHandle<Result<(), FileError>>;
@@ -81,9 +81,18 @@ impl WriteWindow {
         let write = self.waiting.get_or_insert(Write { offset, pieces: Vec::new(), length: 0, began });
         write.length += bytes.len();
         write.pieces.push(bytes);
+        if write.length >= WRITE { self.send_waiting().await } else { Ok(()) }
+    }
+
+    /// Until when what waits to become a full write may wait; none if there is nothing, or something else is under way.
+    pub(super) fn deadline(&self) -> Option<Instant> {
         let is_idle = self.writes.iter().all(|(_, write)| write.is_finished());
-        let has_waited = is_idle && write.began.elapsed() >= PATIENCE;
-        if has_waited || write.length >= WRITE { self.flush(Durability::OnFlush).await } else { Ok(()) }
+        self.waiting.as_ref().filter(|_| is_idle).map(|write| write.began + PATIENCE)
+    }
+
+    /// Sends what waits to become a full write.
+    pub(super) async fn send_waiting(&mut self) -> Result<(), FileError> {
+        self.flush(Durability::OnFlush).await
     }
 
     /// What the network does with the writes.
@@ -103,7 +112,6 @@ impl WriteWindow {
     pub(super) async fn next_arrival(&mut self) -> Result<bool, FileError> {
         let Some((end, write)) = self.writes.pop_front() else { return Ok(false) };
         finish(write).await?;
-        self.carrying.arrived(end.saturating_sub(self.arrived));
         self.arrived = end;
         if self.arrivals.len() == MOST_WRITES {
             self.arrivals.pop_front();
@@ -126,7 +134,6 @@ impl WriteWindow {
         self.object.clone()
     }
 
-    /// Sends on what waits to become a full write.
     async fn flush(&mut self, durability: Durability) -> Result<(), FileError> {
         let Some(Write { offset, pieces, length, .. }) = self.waiting.take() else { return Ok(()) };
         self.is_unsynced |= durability != Durability::OnEveryCall;
@@ -137,9 +144,10 @@ impl WriteWindow {
             self.next_arrival().await?;
         }
         let (object, end) = (self.object.clone(), offset + length as u64);
+        let carrying = self.carrying.clone();
         let write = tokio::spawn(async move {
             let file = object.file().await?;
-            match durability {
+            let written = match durability {
                 // An I/O node that gets none of the bytes has an empty part. A power loss must not take its name,
                 // because the I/O node would refuse a record that names an object of which it has nothing.
                 Durability::OnEveryCall => {
@@ -147,7 +155,8 @@ impl WriteWindow {
                     tokio::try_join!(written, file.sync_all()).map(|_| ())
                 }
                 _ => file.write_list(placed(offset, pieces)).await,
-            }
+            };
+            written.inspect(|()| carrying.arrived(length as u64))
         });
         self.writes.push_back((end, write));
         Ok(())

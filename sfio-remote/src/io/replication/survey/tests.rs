@@ -19,7 +19,7 @@ use super::super::filter::Filter;
 use super::super::prefetch::Prefetch;
 use super::super::walk::{Attributes, Walk};
 use super::*;
-use crate::replication::{Owner, Piece, Timestamp};
+use crate::replication::{Compression, Owner, Piece, Timestamp};
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d/a", "d/b", "d/e/a", "d/e/b", "f"];
 
@@ -83,7 +83,7 @@ fn next(old: Vec<Entry>, top: &Path, filter: &Filter, deletes: bool, vanished: &
         fs::remove_file(top.join(name)).expect("it was there");
     }
     let (to, _chunks) = tokio::sync::mpsc::channel(9);
-    let cutter = cutter_of(top, to);
+    let cutter = cutter_of(top, Compression::Never, to);
     let prefetch = Prefetch::start(0, top, &survey.planned).expect("no threads");
     let cutting = cutter.run(&survey.planned, None, &prefetch).expect("readable").expect("nobody stops it");
     let mut entries = cutting.manifest.entries().expect("readable");
