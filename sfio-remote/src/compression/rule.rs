@@ -24,8 +24,8 @@ pub const CANDIDATES: [Codec; 7] = [
     Codec::Zstd(Level::of(9)),
 ];
 
-/// What each of them packs at least on one processor of today, in bytes per second, if data is of the harder kind. What
-/// cannot be fast enough by four times that is not even tried.
+/// What each of them packs at least on one processor of today, in bytes per second, if data is of the harder kind.
+/// What cannot be fast enough by four times that is not even tried.
 const SPEEDS: [f64; 7] = [f64::INFINITY, 300e6, 300e6, 150e6, 80e6, 40e6, 25e6];
 
 /// Another codec must be so much better than the one in use.
@@ -314,8 +314,9 @@ impl Stream {
         }
     }
 
-    /// How the bytes of a trial differ from what is sent: by what the codec in use makes of both. A trial has a sample,
-    /// or bytes without those before them in which matches could be found; what it tells is how codecs compare.
+    /// How the bytes of a trial differ from what is sent: by what the codec in use makes of both. A trial has a
+    /// sample, or bytes without those before them in which matches could be found; what it tells is how codecs
+    /// compare.
     fn scale(&self, trials: &[Trial]) -> Scale {
         let in_trial = trials.iter().find(|trial| Some(trial.codec) == self.current).map(Estimate::of);
         let in_use = self.current.and_then(|codec| self.estimates.get(&codec));
@@ -325,8 +326,8 @@ impl Stream {
         }
     }
 
-    /// A codec was used. What it does otherwise than before is a matter of the bytes, and the others would, too: what is
-    /// known of them stays comparable, although they were last tried on other bytes. That does not hold before they
+    /// A codec was used. What it does otherwise than before is a matter of the bytes, and the others would, too: what
+    /// is known of them stays comparable, although they were last tried on other bytes. That does not hold before they
     /// were tried on whole frames, or once the bytes are of another kind.
     fn learned(&mut self, trial: &Trial) {
         // What follows one another in a solid frame counts as many frames as its bytes would fill.
@@ -558,8 +559,8 @@ mod tests {
         assert_eq!(after_trials(0.40), ZSTD_1);
     }
 
-    /// Chunks of a tree shrink to a half and to a tenth in turn. Once only the codec in use was known to do so, and the
-    /// others were compared by what they had done with other bytes.
+    /// Chunks of a tree shrink to a half and to a tenth in turn. Once only the codec in use was known to do so, and
+    /// the others were compared by what they had done with other bytes.
     #[test]
     fn when_the_bytes_change_what_is_known_of_the_other_codecs_changes_with_them() {
         let (level_6, level_9) = (CANDIDATES[5], CANDIDATES[6]);

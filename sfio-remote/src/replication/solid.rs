@@ -6,8 +6,8 @@
 //! ```
 //! A chunk finds matches in those before it, so that text takes a fifth less than if each were packed by itself. The
 //! frame is flushed behind each chunk: a chunk has a place of its own, and can be had from the frame's beginning up to
-//! its own end. That is at most [`MAX_SOLID_STORED_BYTES`] to read and [`MAX_SOLID_BYTES`] to unpack: what shrinks to an
-//! eighth, as text does, fills both.
+//! its own end. That is at most [`MAX_SOLID_STORED_BYTES`] to read and [`MAX_SOLID_BYTES`] to unpack: what shrinks to
+//! an eighth, as text does, fills both.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,8 +25,8 @@ use crate::compression::{self, Level};
 const WINDOW_LOG: u32 = MAX_SOLID_BYTES.ilog2();
 /// What a flush may add to a bound that is one of whole frames.
 const FLUSH_BYTES: usize = 64;
-/// How many frames a reader keeps where it has left them, each with its last [`MAX_SOLID_BYTES`] at most: a tree that was
-/// synced many times lies in several objects, and its chunks come from them in turn.
+/// How many frames a reader keeps where it has left them, each with its last [`MAX_SOLID_BYTES`] at most: a tree that
+/// was synced many times lies in several objects, and its chunks come from them in turn.
 const KEPT_FRAMES: usize = 8;
 
 /// Packs chunks into solid frames.
@@ -184,8 +184,8 @@ impl fmt::Debug for Unpacking {
 }
 
 impl Opener {
-    /// From where on the object's bytes up to the end of a chunk are needed to open it: from its own beginning, if what
-    /// its frame has before it was opened, or cannot be.
+    /// From where on the object's bytes up to the end of a chunk are needed to open it: from its own beginning, if
+    /// what its frame has before it was opened, or cannot be.
     pub fn start(&self, chunk: &ChunkRef) -> u64 {
         match chunk.codec {
             Codec::Solid { .. } => match self.0.find(chunk).map(|index| &self.0.0[index]) {

@@ -3,12 +3,12 @@
 //! ```text
 //!  add ─▶ a batch ─▶ its bench, on a thread of its own ─▶ next: in the order in which chunks were added
 //! ```
-//! Chunks that follow one another become a batch, and a batch a solid frame, or several. Batches are packed side by side
-//! while the thread that cuts goes on, by threads that give way to what carries the data. What a batch may have is
-//! bounded, and there are no more batches than benches, and the one that is being filled.
+//! Chunks that follow one another become a batch, and a batch a solid frame, or several. Batches are packed side by
+//! side while the thread that cuts goes on, by threads that give way to what carries the data. What a batch may have
+//! is bounded, and there are no more batches than benches, and the one that is being filled.
 //!
-//! The rule is that of what travels in frames ([`crate::compression::rule`]), asked once for each batch; what the network
-//! carries is told by the writes to the object.
+//! The rule is that of what travels in frames ([`crate::compression::rule`]), asked once for each batch; what the
+//! network carries is told by the writes to the object.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -25,11 +25,11 @@ use crate::replication::{Hash, MAX_SOLID_BYTES, MAX_SOLID_STORED_BYTES, Packed, 
 
 /// Chunks of one run are one kind of data to the rule: files follow one another, and it notices when they change.
 const STREAM: &str = "chunks";
-/// More benches would be faster than what cuts. Each takes some 50 MiB at most: its batch, the window and the tables of
-/// Zstandard.
+/// More benches would be faster than what cuts. Each takes some 50 MiB at most: its batch, the window and the tables
+/// of Zstandard.
 const MOST_BENCHES: usize = 4;
-/// A batch has no more chunks. Small files find little in what is further back, and a run of a million of them needs its
-/// memory for their names.
+/// A batch has no more chunks. Small files find little in what is further back, and a run of a million of them needs
+/// its memory for their names.
 const MOST_CHUNKS: usize = 4_096;
 
 /// What the first batch has; each of the next ones may have twice as much as the one before.
@@ -216,17 +216,15 @@ impl ChunkPacker {
                 None => self.collect(),
             }
         };
-        let work = move || {
+        if self.is_in_turn {
+            self.under_way.push_back(UnderWay::Done(bench.pack(batch)));
+            return self.idle.push(bench);
+        }
+        self.under_way.push_back(UnderWay::OnThread(std::thread::spawn(move || {
             threads::give_way();
             let done = bench.pack(batch);
             (bench, done)
-        };
-        if self.is_in_turn {
-            let (bench, done) = work();
-            self.idle.push(bench);
-            return self.under_way.push_back(UnderWay::Done(done));
-        }
-        self.under_way.push_back(UnderWay::OnThread(std::thread::spawn(work)));
+        })));
     }
 
     /// Takes what has become of the oldest batch, once it is done.

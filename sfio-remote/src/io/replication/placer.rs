@@ -1,7 +1,7 @@
 //! Gives chunks their places: where they are already, or behind those before them in the object of the run.
 //!
-//! A new chunk has a place once it is packed, while the thread that cuts is some batches ahead. Until then it goes by its
-//! hash, and what names it waits in [`Entries`].
+//! A new chunk has a place once it is packed, while the thread that cuts is some batches ahead. Until then it goes by
+//! its hash, and what names it waits in [`Entries`].
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;

@@ -23,7 +23,8 @@ const WRITE: usize = 2 << 20;
 const WRITES: usize = 4;
 const MOST_WRITES: usize = 24;
 
-/// So long pieces wait for more of them while nothing else is under way: a run that has ended by then is a single write.
+/// So long pieces wait for more of them while nothing else is under way: a run that has ended by then is a single
+/// write.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 pub(super) type Errand = JoinHandle<Result<(), FileError>>;
@@ -72,7 +73,8 @@ impl WriteWindow {
         }
     }
 
-    /// Puts bytes behind what was put before; they are on their way, or wait to become a full write, when this returns.
+    /// Puts bytes behind what was put before; they are on their way, or wait to become a full write, when this
+    /// returns.
     pub(super) async fn append(&mut self, offset: u64, bytes: Bytes) -> Result<(), FileError> {
         if offset == 0 {
             self.object.begin();
@@ -84,7 +86,8 @@ impl WriteWindow {
         if write.length >= WRITE { self.send_waiting().await } else { Ok(()) }
     }
 
-    /// Until when what waits to become a full write may wait; none if there is nothing, or something else is under way.
+    /// Until when what waits to become a full write may wait; none if there is nothing, or something else is under
+    /// way.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let is_idle = self.writes.iter().all(|(_, write)| write.is_finished());
         self.waiting.as_ref().filter(|_| is_idle).map(|write| write.began + PATIENCE)
