@@ -131,14 +131,18 @@ impl<T> Frames<T> {
         self.find(chunk).and_then(|index| self.0.remove(index))
     }
 
-    /// The frame of a chunk was read up to `at`.
-    fn put(&mut self, chunk: &ChunkRef, at: u64, state: T) {
-        let start = chunk.reach().offset;
-        self.0.retain(|one| (one.object, one.start) != (chunk.object, start));
-        if self.0.len() == KEPT_FRAMES {
-            self.0.pop_front();
-        }
-        self.0.push_back(Begun { object: chunk.object, start, at, state });
+    /// The frame of a chunk was read up to `at`. Gives what is not needed any more: the state of the frame in front of
+    /// it, if that was read up to this one's beginning and so to its end, or of the one that was read the longest ago.
+    fn put(&mut self, chunk: &ChunkRef, at: u64, state: T) -> Option<T> {
+        let (object, start) = (chunk.object, chunk.reach().offset);
+        let is_over = |one: &Begun<T>| one.object == object && (one.start == start || one.at == start);
+        let over = self.0.iter().position(is_over);
+        let spare = match over {
+            None if self.0.len() == KEPT_FRAMES => self.0.pop_front(),
+            over => over.and_then(|index| self.0.remove(index)),
+        };
+        self.0.push_back(Begun { object, start, at, state });
+        spare.map(|one| one.state)
     }
 }
 
@@ -166,7 +170,11 @@ impl OpeningPlan {
 
 /// Has chunks back out of what is stored of them. Those that follow one another in a frame are unpacked once.
 #[derive(Debug, Default)]
-pub struct Opener(Frames<Unpacking>);
+pub struct Opener {
+    frames: Frames<Unpacking>,
+    /// A frame that is not needed any more: its decoder has the memory that the next one needs.
+    spare: Unpacking,
+}
 
 /// How far a frame is unpacked.
 #[derive(Default)]
@@ -188,7 +196,7 @@ impl Opener {
     /// what its frame has before it was opened, or cannot be.
     pub fn start(&self, chunk: &ChunkRef) -> u64 {
         match chunk.codec {
-            Codec::Solid { .. } => match self.0.find(chunk).map(|index| &self.0.0[index]) {
+            Codec::Solid { .. } => match self.frames.find(chunk).map(|index| &self.frames.0[index]) {
                 Some(Begun { state: Unpacking { decoder: None, .. }, .. }) => chunk.offset,
                 begun => begun.map_or(chunk.reach().offset, |begun| begun.at),
             },
@@ -218,14 +226,26 @@ impl Opener {
     /// The bytes of a chunk cannot be had, and so nothing behind them in its frame.
     pub fn lose(&mut self, chunk: &ChunkRef) {
         if matches!(chunk.codec, Codec::Solid { .. }) {
-            self.0.put(chunk, chunk.offset, Unpacking::default());
+            self.leave(chunk, chunk.offset, Unpacking::default());
         }
     }
 
+    fn leave(&mut self, chunk: &ChunkRef, at: u64, state: Unpacking) {
+        if let Some(spare) = self.frames.put(chunk, at, state) {
+            self.spare = spare;
+        }
+    }
+
+    fn begin(&mut self) -> Unpacking {
+        let reset = |mut decoder: Decoder<'static>| decoder.reinit().ok().map(|()| decoder);
+        let spare = self.spare.decoder.take().and_then(reset);
+        Unpacking { decoder: spare.or_else(|| decoder().ok()), plain: 0 }
+    }
+
     fn open_solid(&mut self, chunk: &ChunkRef, skip: u32, stored: &[u8]) -> Option<Vec<u8>> {
-        let Unpacking { decoder, plain } = match self.0.take(chunk) {
+        let Unpacking { decoder, plain } = match self.frames.take(chunk) {
             Some(begun) => begun.state,
-            None => Unpacking { decoder: decoder().ok(), plain: 0 },
+            None => self.begin(),
         };
         let before = skip.checked_sub(plain).map(|before| before as usize);
         let opened = decoder.zip(before).and_then(|(mut decoder, before)| {
@@ -236,7 +256,8 @@ impl Opener {
             self.lose(chunk);
             return None;
         };
-        self.0.put(chunk, chunk.end(), Unpacking { decoder: Some(decoder), plain: skip + chunk.length });
+        let state = Unpacking { decoder: Some(decoder), plain: skip + chunk.length };
+        self.leave(chunk, chunk.end(), state);
         bytes.drain(..before);
         Some(bytes)
     }

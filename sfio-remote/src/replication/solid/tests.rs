@@ -138,6 +138,24 @@ fn damage_spoils_what_is_behind_it_in_its_frame_at_most() {
     store.open(&mut opener, &first).expect("it is before what is lost");
 }
 
+/// Each decoder has up to 16 MiB. Whoever goes through an object in order needs one.
+#[test]
+fn a_frame_that_was_read_to_its_end_is_not_kept() {
+    let mut store = Store::default();
+    for number in 0..60 {
+        store.add(level(1), text(number, 50_000));
+        if number % 3 == 2 {
+            store.packer.end();
+        }
+    }
+    let (mut opener, mut plan) = (Opener::default(), OpeningPlan::default());
+    for (chunk, bytes) in &store.chunks {
+        assert_eq!(opener.start(chunk), plan.next(chunk));
+        assert_eq!(store.open(&mut opener, chunk).as_ref(), Ok(bytes));
+        assert_eq!((opener.frames.0.len(), plan.0.0.len()), (1, 1));
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Pack { level: i32, number: usize, length: usize },
