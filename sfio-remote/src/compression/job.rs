@@ -86,18 +86,6 @@ impl Trial {
         (packed, Trial { codec, plain: plain.len(), packed: length, packing, unpacking: None })
     }
 
-    /// What a codec did before it did anything.
-    pub(crate) fn none(codec: Codec) -> Trial {
-        Trial { codec, plain: 0, packed: 0, packing: Duration::ZERO, unpacking: None }
-    }
-
-    /// It packed more bytes, in such a time.
-    pub(crate) fn add(&mut self, plain: usize, packed: usize, packing: Duration) {
-        self.plain += plain;
-        self.packed += packed;
-        self.packing += packing;
-    }
-
     /// Whether no other codec is worth a trial on the same bytes, which are zeros or the like. LZ4 leaves more of zeros
     /// than there need be.
     pub fn leaves_nothing(&self) -> bool {

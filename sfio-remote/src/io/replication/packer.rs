@@ -95,8 +95,10 @@ enum UnderWay {
 /// What has become of a batch.
 #[derive(Debug)]
 struct Done {
+    codec: Codec,
     chunks: Vec<PackedChunk>,
-    trial: Trial,
+    /// How long one processor packed.
+    packing: Duration,
     is_of_rule: bool,
 }
 
@@ -238,13 +240,14 @@ impl ChunkPacker {
             }
             None => return,
         };
-        self.packed.extend(done.chunks);
         if done.is_of_rule {
-            self.ratio = done.trial.packed as f64 / done.trial.plain.max(1) as f64;
-            if self.compression == Compression::Auto && done.trial.codec != Codec::Plain {
-                self.rule.learned(STREAM, &done.trial);
+            let trial = done.trial();
+            self.ratio = trial.packed as f64 / trial.plain.max(1) as f64;
+            if self.compression == Compression::Auto && trial.codec != Codec::Plain {
+                self.rule.learned(STREAM, &trial);
             }
         }
+        self.packed.extend(done.chunks);
     }
 }
 
@@ -282,12 +285,19 @@ impl Done {
             How::Solid(level) => Codec::Zstd(level),
             How::Alone(codec) => codec,
         };
-        Done { chunks: Vec::new(), trial: Trial::none(codec), is_of_rule: batch.is_of_rule }
+        Done { codec, chunks: Vec::new(), packing: Duration::ZERO, is_of_rule: batch.is_of_rule }
     }
 
     fn push(&mut self, hash: Hash, length: usize, packed: Packed, packing: Duration) {
-        self.trial.add(length, packed.bytes.len(), packing);
+        self.packing += packing;
         self.chunks.push(PackedChunk { hash, length: length as u32, packed });
+    }
+
+    /// What the codec did with all of it.
+    fn trial(&self) -> Trial {
+        let plain = self.chunks.iter().map(|chunk| chunk.length as usize).sum();
+        let packed = self.chunks.iter().map(|chunk| chunk.packed.bytes.len()).sum();
+        Trial { codec: self.codec, plain, packed, packing: self.packing, unpacking: None }
     }
 }
 
