@@ -246,6 +246,13 @@ impl Entry {
         pieces.iter().filter_map(|piece| if let Piece::Chunk(chunk) = piece { Some(chunk) } else { None })
     }
 
+    /// The same, to say that they are somewhere else.
+    pub fn chunks_mut(&mut self) -> impl Iterator<Item = &mut ChunkRef> {
+        let pieces =
+            if let EntryKind::File { pieces, .. } = &mut self.kind { pieces.as_mut_slice() } else { &mut [] };
+        pieces.iter_mut().filter_map(|piece| if let Piece::Chunk(chunk) = piece { Some(chunk) } else { None })
+    }
+
     pub(super) fn is_sound(&self) -> bool {
         let length = |piece: &Piece| match piece {
             Piece::Hole(length) => *length,

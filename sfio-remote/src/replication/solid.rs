@@ -131,16 +131,14 @@ impl<T> Frames<T> {
         self.find(chunk).and_then(|index| self.0.remove(index))
     }
 
-    /// The frame of a chunk was read up to `at`. Gives what is not needed any more: the state of the frame in front of
-    /// it, if that was read up to this one's beginning and so to its end, or of the one that was read the longest ago.
+    /// The frame of a chunk was read up to `at`. Gives what is not needed any more: what was known of it before, or the
+    /// frame in front of it, if that was read up to this one's beginning and so to its end, or the oldest one.
     fn put(&mut self, chunk: &ChunkRef, at: u64, state: T) -> Option<T> {
         let (object, start) = (chunk.object, chunk.reach().offset);
-        let is_over = |one: &Begun<T>| one.object == object && (one.start == start || one.at == start);
-        let over = self.0.iter().position(is_over);
-        let spare = match over {
-            None if self.0.len() == KEPT_FRAMES => self.0.pop_front(),
-            over => over.and_then(|index| self.0.remove(index)),
-        };
+        let same = self.0.iter().position(|one| (one.object, one.start) == (object, start));
+        let in_front = || self.0.iter().position(|one| (one.object, one.at) == (object, start));
+        let oldest = (self.0.len() == KEPT_FRAMES).then_some(0);
+        let spare = same.or_else(in_front).or(oldest).and_then(|index| self.0.remove(index));
         self.0.push_back(Begun { object, start, at, state });
         spare.map(|one| one.state)
     }

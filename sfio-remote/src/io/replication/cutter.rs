@@ -165,14 +165,8 @@ impl Cutter {
 
     /// The same with its chunks where they are now.
     fn moved(&self, mut entry: Entry) -> Entry {
-        if let Some(record) = self.record.as_ref().filter(|record| !record.healed.is_empty())
-            && let EntryKind::File { pieces, .. } = &mut entry.kind
-        {
-            for piece in pieces {
-                if let Piece::Chunk(chunk) = piece {
-                    *chunk = record.place_of(chunk);
-                }
-            }
+        if let Some(record) = self.record.as_ref().filter(|record| !record.healed.is_empty()) {
+            entry.chunks_mut().for_each(|chunk| *chunk = record.place_of(chunk));
         }
         entry
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::carrying::Carrying;
-use crate::compression::{Codec, Compression, Level, MAX_FRAME_BYTES, Packing, Rule, Trial};
+use crate::compression::{Codec, Compression, MAX_FRAME_BYTES, Packing, Rule, Trial};
 use crate::io::codecs::{Worker, processors};
 use crate::io::threads;
 use crate::replication::{Hash, MAX_SOLID_BYTES, MAX_SOLID_STORED_BYTES, Packed, SolidPacker};
@@ -71,19 +71,11 @@ pub(super) struct ChunkPacker {
 /// Chunks that are packed alike.
 #[derive(Debug)]
 struct Batch {
-    how: How,
+    codec: Codec,
+    /// Whether its only chunk is packed by itself, by a codec that somebody asked for: nothing is learned from it.
+    is_alone: bool,
     chunks: Vec<(Hash, Bytes)>,
     bytes: usize,
-    /// Whether the rule learns from it.
-    is_of_rule: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum How {
-    /// As parts of a solid frame.
-    Solid(Level),
-    /// Each by itself.
-    Alone(Codec),
 }
 
 #[derive(Debug)]
@@ -96,10 +88,10 @@ enum UnderWay {
 #[derive(Debug)]
 struct Done {
     codec: Codec,
+    is_alone: bool,
     chunks: Vec<PackedChunk>,
     /// How long one processor packed.
     packing: Duration,
-    is_of_rule: bool,
 }
 
 /// What packs one batch at a time, and keeps between them what Zstandard needs.
@@ -141,12 +133,12 @@ impl ChunkPacker {
             Some(open) if open.bytes + bytes.len() <= room && open.chunks.len() < MOST_CHUNKS => open,
             full => {
                 self.send_off(full);
-                Batch::new(self.choose(&bytes), true)
+                Batch::new(self.choose(&bytes), false)
             }
         };
         batch.push(hash, bytes);
-        match batch.how {
-            How::Alone(Codec::Plain) => self.send_off(Some(batch)),
+        match batch.codec {
+            Codec::Plain => self.send_off(Some(batch)),
             _ => self.open = Some(batch),
         }
     }
@@ -155,7 +147,7 @@ impl ChunkPacker {
     pub(super) fn add_alone(&mut self, codec: Codec, hash: Hash, bytes: Bytes) {
         let open = self.open.take();
         self.send_off(open);
-        let mut batch = Batch::new(How::Alone(codec), false);
+        let mut batch = Batch::new(codec, true);
         batch.push(hash, bytes);
         self.send_off(Some(batch));
     }
@@ -187,8 +179,8 @@ impl ChunkPacker {
     }
 
     /// How the next batch is packed, which begins with these bytes.
-    fn choose(&mut self, bytes: &Bytes) -> How {
-        let codec = match self.compression {
+    fn choose(&mut self, bytes: &Bytes) -> Codec {
+        match self.compression {
             Compression::Never => Codec::Plain,
             Compression::Always(codec) => codec,
             Compression::Auto => {
@@ -198,10 +190,6 @@ impl ChunkPacker {
                 let mut processor = self.worker.processor();
                 self.rule.decide(STREAM, Packing::AUTO, &circumstances, &mut processor, sample)
             }
-        };
-        match codec {
-            Codec::Zstd(level) => How::Solid(level),
-            codec => How::Alone(codec),
         }
     }
 
@@ -209,7 +197,7 @@ impl ChunkPacker {
     fn send_off(&mut self, batch: Option<Batch>) {
         let Some(batch) = batch else { return };
         self.last_bytes = batch.bytes;
-        if batch.how == How::Alone(Codec::Plain) {
+        if batch.codec == Codec::Plain {
             return self.under_way.push_back(UnderWay::Done(Done::plain(batch)));
         }
         let mut bench = loop {
@@ -240,7 +228,7 @@ impl ChunkPacker {
             }
             None => return,
         };
-        if done.is_of_rule {
+        if !done.is_alone {
             let trial = done.trial();
             self.ratio = trial.packed as f64 / trial.plain.max(1) as f64;
             if self.compression == Compression::Auto && trial.codec != Codec::Plain {
@@ -252,8 +240,8 @@ impl ChunkPacker {
 }
 
 impl Batch {
-    fn new(how: How, is_of_rule: bool) -> Batch {
-        Batch { how, chunks: Vec::new(), bytes: 0, is_of_rule }
+    fn new(codec: Codec, is_alone: bool) -> Batch {
+        Batch { codec, is_alone, chunks: Vec::new(), bytes: 0 }
     }
 
     fn push(&mut self, hash: Hash, bytes: Bytes) {
@@ -281,11 +269,8 @@ impl Done {
     }
 
     fn nothing_of(batch: &Batch) -> Done {
-        let codec = match batch.how {
-            How::Solid(level) => Codec::Zstd(level),
-            How::Alone(codec) => codec,
-        };
-        Done { codec, chunks: Vec::new(), packing: Duration::ZERO, is_of_rule: batch.is_of_rule }
+        let Batch { codec, is_alone, .. } = *batch;
+        Done { codec, is_alone, chunks: Vec::new(), packing: Duration::ZERO }
     }
 
     fn push(&mut self, hash: Hash, length: usize, packed: Packed, packing: Duration) {
@@ -307,9 +292,9 @@ impl Bench {
         let mut done = Done::nothing_of(&batch);
         for (hash, bytes) in batch.chunks {
             let length = bytes.len();
-            let (packed, packing) = match batch.how {
-                How::Solid(level) => self.worker.timed(|| self.solid.pack(level, &bytes)),
-                How::Alone(codec) => {
+            let (packed, packing) = match batch.codec {
+                Codec::Zstd(level) if !batch.is_alone => self.worker.timed(|| self.solid.pack(level, &bytes)),
+                codec => {
                     let (packed, trial) = Trial::packing(&mut self.worker.processor(), codec, &bytes);
                     (Packed::or_plain(codec, packed, bytes), trial.packing)
                 }
@@ -323,6 +308,7 @@ impl Bench {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compression::Level;
     use crate::replication::{ChunkRef, Opener};
 
     const MS: Duration = Duration::from_millis(1);

@@ -16,9 +16,7 @@ use super::send::Wounds;
 use super::spool::ManifestFile;
 use crate::compression::Codec;
 use crate::io::threads::Output;
-use crate::replication::{
-    self, ChunkIndex, ChunkRef, Entry, EntryKind, EntryWriter, Hash, Inserted, Packed, Piece,
-};
+use crate::replication::{self, ChunkIndex, ChunkRef, Entry, EntryKind, EntryWriter, Hash, Inserted, Packed};
 
 /// Entries wait for the places of their chunks. Are there more than that, with what they consist of, then those places
 /// are waited for.
@@ -41,9 +39,8 @@ pub(super) struct Placer {
     packer: ChunkPacker,
     /// The new chunks that have no place yet.
     unplaced: BTreeSet<Hash>,
-    /// How many new chunks there are, and how many of them have a place.
+    /// How many new chunks there are.
     new: u64,
-    placed: u64,
     /// The object that new chunks go to, and where it ends.
     object: u32,
     offset: u64,
@@ -64,7 +61,7 @@ impl Placer {
         meter: Arc<Meter>,
     ) -> Placer {
         let unplaced = BTreeSet::new();
-        Placer { index, packer, unplaced, new: 0, placed: 0, object, offset: 0, wounds, to, meter }
+        Placer { index, packer, unplaced, new: 0, object, offset: 0, wounds, to, meter }
     }
 
     /// What is damaged and was not sent again so far.
@@ -112,12 +109,16 @@ impl Placer {
         Some(())
     }
 
+    /// How many new chunks have a place.
+    fn placed(&self) -> u64 {
+        self.new - self.unplaced.len() as u64
+    }
+
     fn put(&mut self, packed: PackedChunk) -> Option<()> {
         let PackedChunk { hash, length, packed: Packed { codec, bytes } } = packed;
         let stored = bytes.len() as u32;
         let chunk = ChunkRef { hash, length, object: self.object, offset: self.offset, stored, codec };
         self.offset += u64::from(stored);
-        self.placed += 1;
         self.unplaced.remove(&hash);
         self.index.insert(chunk);
         self.wounds.heal(&chunk);
@@ -176,16 +177,10 @@ impl Entries {
 
     /// Writes those whose chunks have places.
     fn write(&mut self, placer: &Placer) -> io::Result<()> {
-        while self.waiting.front().is_some_and(|(new, _)| *new <= placer.placed) {
+        while self.waiting.front().is_some_and(|(new, _)| *new <= placer.placed()) {
             let Some((_, mut entry)) = self.waiting.pop_front() else { break };
             self.count -= weight(&entry);
-            if let EntryKind::File { pieces, .. } = &mut entry.kind {
-                for piece in pieces {
-                    if let Piece::Chunk(chunk) = piece {
-                        *chunk = placer.with_place(*chunk);
-                    }
-                }
-            }
+            entry.chunks_mut().for_each(|chunk| *chunk = placer.with_place(*chunk));
             self.objects.extend(entry.chunks().map(|chunk| chunk.object));
             self.manifest.write(&entry)?;
         }
