@@ -78,12 +78,12 @@ mod neighbour;
 pub mod node;
 pub mod overlay;
 mod routes;
-mod run;
 mod session;
 pub mod shares;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod time;
+mod transmit;
 mod wire;
 
 pub use application::Application;
@@ -96,10 +96,10 @@ pub use neighbour::NeighbourStatus;
 pub use node::{Ingress, Node, SessionStatus};
 pub use routes::job::{Plan, PlanJob};
 pub use routes::plan;
-pub use run::{Ecn, Run, RunSeal, Transmit};
 pub use session::{
     Class, Delivery, Gap, Job, JobResult, PathCounters, PathId, PathState, PathStatus, Read, ReceiveCounters,
     SendCounters,
 };
 pub use time::Time;
+pub use transmit::{Ecn, Transmit};
 pub use wire::SYMBOL_OVERHEAD;

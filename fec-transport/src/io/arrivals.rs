@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 
-use crate::run::Ecn;
+use crate::transmit::Ecn;
 
 /// The largest datagram that can be received, alone or with its GRO companions.
 const RECEIVE_BUFFER: usize = 65_536;

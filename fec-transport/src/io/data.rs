@@ -6,24 +6,26 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket as StdUdpSocket};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 #[cfg(target_os = "linux")]
 use nix::sys::socket::{setsockopt, sockopt};
-use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
+use quinn_udp::{EcnCodepoint, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use super::arrivals::Arrivals;
 use super::outbox::{Call, MAX_SEND, Outbox};
-use super::send_thread::{Outgoing, SendThread};
 use super::sockets::mapped;
-use crate::run::{self, Run};
+use crate::transmit::Transmit;
 
 /// What is asked of the kernel for each direction: 20 ms at 3 Gbit/s, the longest that the driver's task may be kept
 /// from running. The kernel gives what net.core.rmem_max and wmem_max allow, often less.
 const SOCKET_BUFFER: usize = 8 * 1024 * 1024;
+
+/// Bytes that are gathered before they are handed to the kernel: they are still in the cache of the processor that has
+/// sealed them, and short runs to one neighbour leave together.
+const MAX_GATHERED: usize = 64 << 10;
 
 /// What has passed the data plane's sockets, in datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,13 +63,10 @@ impl DataCounts {
 
 /// The socket, and the datagrams that it has not taken yet.
 pub(super) struct DataSocket {
-    socket: Arc<UdpSocket>,
-    state: Arc<UdpSocketState>,
-    thread: SendThread,
+    socket: UdpSocket,
+    state: UdpSocketState,
     is_ipv6: bool,
     outbox: Outbox,
-    /// The packets of a run that is being completed; empty between two runs.
-    packets: Vec<u8>,
     counts: DataCounts,
 }
 
@@ -77,21 +76,13 @@ impl DataSocket {
     /// # Panics
     /// Outside of a tokio runtime.
     pub(super) fn new(socket: StdUdpSocket) -> io::Result<DataSocket> {
-        let state = Arc::new(UdpSocketState::new((&socket).into())?);
+        let state = UdpSocketState::new((&socket).into())?;
         enlarge_buffers(&socket, &state);
         #[cfg(target_os = "linux")]
         forgo_destinations(&socket)?;
         let is_ipv6 = socket.local_addr()?.is_ipv6();
-        let socket = Arc::new(UdpSocket::from_std(socket)?);
-        Ok(DataSocket {
-            is_ipv6,
-            thread: SendThread::new(Arc::clone(&socket), Arc::clone(&state))?,
-            socket,
-            state,
-            outbox: Outbox::default(),
-            packets: Vec::new(),
-            counts: DataCounts::default(),
-        })
+        let socket = UdpSocket::from_std(socket)?;
+        Ok(DataSocket { socket, state, is_ipv6, outbox: Outbox::default(), counts: DataCounts::default() })
     }
 
     /// Where it is bound.
@@ -101,9 +92,7 @@ impl DataSocket {
 
     /// What has passed so far.
     pub(super) fn counts(&self) -> DataCounts {
-        let mut counts = self.counts;
-        self.thread.add_to(&mut counts);
-        counts
+        self.counts
     }
 
     /// Waits until there is something to receive.
@@ -112,11 +101,8 @@ impl DataSocket {
         std::future::poll_fn(|context| self.poll_readable(context)).await;
     }
 
-    /// Waits until a blocked socket takes datagrams again, or the thread beside the driver has room or is done.
+    /// Waits until a blocked socket takes datagrams again.
     pub(super) async fn writable(&self) {
-        if self.outbox.is_empty() {
-            return self.thread.room().await;
-        }
         if let Err(error) = self.socket.writable().await {
             tracing::debug!(%error, "the data socket will not be writable again");
             std::future::pending::<()>().await;
@@ -135,7 +121,7 @@ impl DataSocket {
 
     /// Takes one batch from the kernel.
     pub(super) fn receive(&mut self, arrivals: &mut Arrivals) {
-        let (socket, state) = (&*self.socket, &self.state);
+        let (socket, state) = (&self.socket, &self.state);
         let received = arrivals.fill(|buffers, metas| {
             socket.try_io(Interest::READABLE, || state.recv(socket.into(), buffers, metas))
         });
@@ -154,52 +140,37 @@ impl DataSocket {
 
     /// Whether datagrams wait until the socket is [`writable`](Self::writable).
     pub(super) fn is_blocked(&self) -> bool {
-        !self.outbox.is_empty() || !self.thread.has_room()
+        !self.outbox.is_empty()
     }
 
-    /// Whether another run may be queued.
+    /// Whether more may be queued.
     pub(super) fn has_room(&self) -> bool {
-        self.thread.has_room()
+        self.outbox.length() < MAX_GATHERED
     }
 
-    /// Whether everything was sent.
-    pub(super) fn is_idle(&self) -> bool {
-        self.outbox.is_empty() && self.thread.is_idle()
-    }
-
-    /// Queues a run of which `datagrams` has what the node wrote; without an address it is dropped. Leaves an empty
-    /// buffer.
-    /// `more` says that others are coming: then the thread beside the driver completes and sends.
-    pub(super) fn queue(&mut self, to: Option<SocketAddr>, run: Run, datagrams: &mut Vec<u8>, more: bool) {
-        let length = run.length(datagrams);
-        let Run { transmit: run::Transmit { segment_size, ecn, .. }, seal } = run;
+    /// Queues datagrams; without an address they are dropped. Leaves an empty buffer.
+    pub(super) fn queue(&mut self, to: Option<SocketAddr>, transmit: Transmit, datagrams: &mut Vec<u8>) {
+        let Transmit { segment_size, ecn, .. } = transmit;
         let Some(to) = to.map(|to| mapped(to, self.is_ipv6)) else {
-            self.counts.without_address += length.div_ceil(segment_size.max(1)) as u64;
+            self.counts.without_address += datagrams.len().div_ceil(segment_size.max(1)) as u64;
             return datagrams.clear();
         };
-        if more {
-            // What goes to the thread must not overtake it.
+        self.outbox.push(to, segment_size, ecn, datagrams);
+        if !self.has_room() {
             self.flush();
         }
-        let bytes = std::mem::take(datagrams);
-        let outgoing = Outgoing { to, segment_size, ecn, seal, bytes, length };
-        *datagrams = if self.outbox.is_empty() && (more || !self.thread.is_idle()) {
-            self.thread.push(outgoing)
-        } else {
-            outgoing.complete(&mut self.packets, &mut self.outbox)
-        };
     }
 
     /// Sends datagrams from where they lie, if nothing waits that must go before them and the kernel takes them now, in
     /// one call. Says whether they are gone; if not, they may be [queued](Self::queue).
-    pub(super) fn pass(&mut self, to: SocketAddr, transmit: run::Transmit, bytes: &[u8]) -> bool {
-        let run::Transmit { segment_size, ecn, .. } = transmit;
+    pub(super) fn pass(&mut self, to: SocketAddr, transmit: Transmit, bytes: &[u8]) -> bool {
+        let Transmit { segment_size, ecn, .. } = transmit;
         let datagrams = bytes.len().div_ceil(segment_size.max(1));
-        if !self.is_idle() || bytes.len() > MAX_SEND || datagrams > self.state.max_gso_segments() {
+        if self.is_blocked() || bytes.len() > MAX_SEND || datagrams > self.state.max_gso_segments() {
             return false;
         }
         let call = Call { to: mapped(to, self.is_ipv6), segment_size, ecn, bytes };
-        let (socket, state) = (&*self.socket, &*self.state);
+        let (socket, state) = (&self.socket, &self.state);
         let is_gone = socket.try_io(Interest::WRITABLE, || send(socket, state, call)).is_ok();
         if is_gone {
             self.counts.sent += datagrams as u64;
@@ -210,18 +181,18 @@ impl DataSocket {
 
     /// Sends what is queued here, as far as the kernel takes it now.
     pub(super) fn flush(&mut self) {
-        let (socket, state) = (&*self.socket, &*self.state);
+        let (socket, state) = (&self.socket, &self.state);
         let send = |call: Call<'_>| socket.try_io(Interest::WRITABLE, || send(socket, state, call));
         self.outbox.flush(state, &mut self.counts, send);
     }
 }
 
 /// One call of the kernel.
-pub(super) fn send(socket: &UdpSocket, state: &UdpSocketState, call: Call<'_>) -> io::Result<()> {
+fn send(socket: &UdpSocket, state: &UdpSocketState, call: Call<'_>) -> io::Result<()> {
     let Call { to, segment_size, ecn, bytes } = call;
     let segment_size = (bytes.len() > segment_size).then_some(segment_size);
     let ecn = EcnCodepoint::from_bits(ecn.bits());
-    let transmit = Transmit { destination: to, ecn, contents: bytes, segment_size, src_ip: None };
+    let transmit = quinn_udp::Transmit { destination: to, ecn, contents: bytes, segment_size, src_ip: None };
     state.try_send(socket.into(), &transmit)
 }
 
@@ -285,7 +256,7 @@ mod tests {
     use crate::io::clock::Clock;
     use crate::io::testing::loopback;
     use crate::overlay::{Adjacency, InstanceId, LinkId, MemberId, Peer};
-    use crate::run::Ecn;
+    use crate::transmit::Ecn;
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -304,17 +275,15 @@ mod tests {
         });
     }
 
-    fn run(segment_size: usize) -> Run {
+    fn run(segment_size: usize) -> Transmit {
         let peer = Peer { member: MemberId(1), instance: InstanceId(1) };
-        let to = Adjacency { peer, link: LinkId(0) };
-        Run { transmit: run::Transmit { to, segment_size, ecn: Ecn::default() }, seal: None }
+        Transmit::unmarked(Adjacency { peer, link: LinkId(0) }, segment_size)
     }
 
     /// As the driver does it: what is blocked goes on when the socket is writable. (To tokio each socket is blocked
     /// until its reactor has looked at it once.)
     async fn send(socket: &mut DataSocket, to: Option<SocketAddr>, segment_size: usize, bytes: &[u8]) {
-        let run = run(segment_size);
-        socket.queue(to, run, &mut bytes.to_vec(), false);
+        socket.queue(to, run(segment_size), &mut bytes.to_vec());
         socket.flush();
         while socket.is_blocked() {
             timeout(PATIENCE, socket.writable()).await.expect("writable in time");
@@ -355,20 +324,6 @@ mod tests {
             assert_eq!(received.into_iter().map(|(_, datagram)| datagram).collect::<Vec<_>>(), datagrams);
         }
         assert_eq!((sender.counts().sent, receiver.counts().received), (150, 150));
-    }
-
-    /// A closing endpoint once slept through the end of its thread's work, and its goodbyes came late.
-    #[tokio::test]
-    async fn who_waits_is_woken_when_the_thread_has_sent_everything() {
-        let mut sender = open(loopback()).expect("a socket");
-        let mut receiver = open(loopback()).expect("a socket");
-        let to = receiver.local_addr().expect("bound");
-        for _ in 0..100 {
-            sender.queue(Some(to), run(1_000), &mut vec![7; 1_000], true);
-            timeout(PATIENCE, sender.writable()).await.expect("woken in time");
-            assert!(sender.is_idle());
-            receive_until(&mut receiver, 1).await;
-        }
     }
 
     /// Where a process was kept from running, the kernel tells how long a datagram has waited for it.
@@ -413,24 +368,31 @@ mod tests {
         assert_eq!(timeout(PATIENCE, batches).await.expect("in time"), [[0], [1], [2]]);
     }
 
+    /// A flood of our own takes no more memory than what is gathered and one run more.
     #[tokio::test]
-    async fn what_the_thread_sends_arrives_in_order() {
+    async fn a_socket_that_takes_nothing_has_no_room_beyond_what_is_gathered() {
         let mut sender = open(loopback()).expect("a socket");
         let mut receiver = open(loopback()).expect("a socket");
         let to = receiver.local_addr().ok();
         let all = numbered(200, 900, 900);
-        let mut buffer = Vec::new();
+        let mut queued = 0;
+        // To tokio it is blocked until its reactor has looked at it.
         for datagrams in all.chunks(20) {
-            buffer.extend(datagrams.concat());
-            sender.queue(to, run(900), &mut buffer, true);
-            assert!(buffer.is_empty());
+            if !sender.has_room() {
+                break;
+            }
+            sender.queue(to, run(900), &mut datagrams.concat());
+            queued += 20;
         }
-        let received = receive_until(&mut receiver, 200).await;
-        assert_eq!(received.into_iter().map(|(_, datagram)| datagram).collect::<Vec<_>>(), all);
-        while !sender.is_idle() {
-            timeout(PATIENCE, sender.writable()).await.expect("sent in time");
+        assert_eq!(queued, 80, "72,000 bytes of 65,536");
+        assert!(sender.is_blocked());
+        while sender.is_blocked() {
+            timeout(PATIENCE, sender.writable()).await.expect("writable in time");
+            sender.flush();
         }
-        assert_eq!(sender.counts().sent, 200);
+        assert!(sender.has_room());
+        let received = receive_until(&mut receiver, queued).await;
+        assert_eq!(received.into_iter().map(|(_, datagram)| datagram).collect::<Vec<_>>(), all[..queued]);
     }
 
     #[tokio::test]
@@ -440,17 +402,17 @@ mod tests {
         let to = receiver.local_addr().expect("bound");
         let all = numbered(60, 900, 900);
         let [first, second] = [&all[..20], &all[20..40]].map(<[Vec<u8>]>::concat);
-        let transmit = run(900).transmit;
+        let transmit = run(900);
         // To tokio it is blocked until its reactor has looked at it.
         assert!(!sender.pass(to, transmit, &first));
-        sender.queue(Some(to), run(900), &mut first.clone(), false);
+        sender.queue(Some(to), run(900), &mut first.clone());
         assert!(!sender.pass(to, transmit, &second), "something waits");
         while sender.is_blocked() {
             timeout(PATIENCE, sender.writable()).await.expect("writable in time");
             sender.flush();
         }
         assert!(sender.pass(to, transmit, &second));
-        sender.queue(Some(to), run(900), &mut all[40..].concat(), true);
+        send(&mut sender, Some(to), 900, &all[40..].concat()).await;
         let received = receive_until(&mut receiver, 60).await;
         assert_eq!(received.into_iter().map(|(_, datagram)| datagram).collect::<Vec<_>>(), all);
         assert!(!sender.pass(to, transmit, &vec![0; 900 * 65]), "more than a call takes");
@@ -469,8 +431,8 @@ mod tests {
                 open(StdUdpSocket::bind(address).expect("bound")).expect("a socket"),
             );
             let mut marked = run(4);
-            marked.transmit.ecn = Ecn::from_bits(3);
-            sender.queue(receiver.local_addr().ok(), marked, &mut vec![1; 400], false);
+            marked.ecn = Ecn::from_bits(3);
+            sender.queue(receiver.local_addr().ok(), marked, &mut vec![1; 400]);
             timeout(PATIENCE, sender.writable()).await.expect("writable in time");
             sender.flush();
             let mut marks = Vec::new();

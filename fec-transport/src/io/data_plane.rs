@@ -16,8 +16,8 @@ use super::arrivals::{ArrivalLoss, Arrivals, Received};
 use super::data::{DataCounts, DataSocket};
 use super::sockets::Local;
 use crate::addresses::{Place, Slot};
-use crate::run::{Run, Transmit};
 use crate::time::Time;
+use crate::transmit::Transmit;
 
 /// An interface without a carrier keeps what it was given, and the kernel then takes no more for its socket. One that
 /// works empties the kernel's buffer of 8 MiB in less, above some 1 Gbit/s, and the pacers do not let it fill below.
@@ -132,9 +132,9 @@ impl DataPlane {
         self.open_sockets().any(DataSocket::is_blocked)
     }
 
-    /// Waits until a blocked socket takes datagrams again, or a thread beside the driver has room or is done.
+    /// Waits until a blocked socket takes datagrams again.
     pub(super) async fn writable(&self) {
-        let busy = self.open_sockets().filter(|socket| socket.is_blocked() || !socket.is_idle());
+        let busy = self.open_sockets().filter(|socket| socket.is_blocked());
         let mut waiting: Vec<Pin<Box<dyn Future<Output = ()> + Send + '_>>> = Vec::new();
         for socket in busy {
             waiting.push(Box::pin(socket.writable()));
@@ -176,18 +176,17 @@ impl DataPlane {
     /// Whether everything was sent that will be.
     pub(super) fn is_idle(&self) -> bool {
         let ports = self.sockets.iter().filter(|port| port.blocked_since.is_none());
-        ports.filter_map(|port| port.socket.as_ref()).all(DataSocket::is_idle)
+        !ports.filter_map(|port| port.socket.as_ref()).any(DataSocket::is_blocked)
     }
 
-    /// Queues a run of which `datagrams` has what the node wrote, for that place; without one, or without its socket,
-    /// it is dropped. Leaves an empty buffer. `more` says that others are coming.
-    pub(super) fn queue(&mut self, to: Option<Place>, run: Run, datagrams: &mut Vec<u8>, more: bool) {
+    /// Queues datagrams for a place; without one, or without its socket, they are dropped. Leaves an empty buffer.
+    pub(super) fn queue(&mut self, to: Option<Place>, transmit: Transmit, datagrams: &mut Vec<u8>) {
         let port = to.and_then(|to| self.sockets.get_mut(to.slot.0));
         let stuck = port.as_ref().is_some_and(|port| port.blocked_since.is_some());
         match port.and_then(|port| port.socket.as_mut()) {
-            Some(socket) if !stuck => socket.queue(to.map(|to| to.address), run, datagrams, more),
+            Some(socket) if !stuck => socket.queue(to.map(|to| to.address), transmit, datagrams),
             _ => {
-                let count = run.length(datagrams).div_ceil(run.transmit.segment_size.max(1)) as u64;
+                let count = datagrams.len().div_ceil(transmit.segment_size.max(1)) as u64;
                 match stuck {
                     true => self.earlier.refused += count,
                     false => self.earlier.without_address += count,

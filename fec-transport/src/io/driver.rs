@@ -36,9 +36,9 @@ use crate::event::SessionId;
 use crate::node::Node;
 use crate::overlay::{Adjacency, LinkId, Overlay, OverlayChange, Peer, Reach, Uplink};
 use crate::routes::job::Plan;
-use crate::run::{Run, Transmit};
 use crate::session::JobResult;
 use crate::time::Time;
+use crate::transmit::Transmit;
 
 /// Inputs of one kind, and outputs of one kind, that are handled before the others get their turn: enough for a run of
 /// datagrams to each of a few neighbours, and about 0.1 ms of work.
@@ -46,10 +46,6 @@ const MAX_BATCH: usize = 128;
 
 /// Bytes that the node may put out before the socket takes them: some sixteen full runs.
 const MAX_QUEUED: usize = 1 << 20;
-
-/// Runs that the driver completes and sends itself before it wakes the thread beside it: up to 1 Gbit/s that takes a
-/// tenth less of the processor.
-const OWN_RUNS: usize = 4;
 
 /// Passes over all outputs before the inputs get their turn again.
 const MAX_PASSES: usize = 16;
@@ -280,7 +276,6 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
 
     async fn wait(&mut self, busy: bool) -> Wake<A> {
         let deadline = self.deadline();
-        let is_closing = self.closing_until.is_some();
         let Driver { control, data, codecs, planning, requests, stop, closing_until, uplinks, look, .. } =
             self;
         let due = async {
@@ -294,7 +289,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             Some(result) = codecs.next() => Wake::Coded(result),
             Some(Ok(plan)) = planning.join_next() => Wake::Planned(plan),
             slot = data.readable() => Wake::Readable(slot),
-            () = data.writable(), if data.is_waiting() || is_closing && !data.is_idle() => Wake::Writable,
+            () = data.writable(), if data.is_waiting() => Wake::Writable,
             Some(request) = requests.recv() => Wake::Request(request),
             _ = look.tick(), if !uplinks.is_empty() => Wake::Look,
             _ = stop, if closing_until.is_none() => Wake::Stop,
@@ -380,7 +375,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             }
         });
         for (transmit, from, mut challenge) in challenges {
-            self.data.queue(Some(from), Run { transmit, seal: None }, &mut challenge, false);
+            self.data.queue(Some(from), transmit, &mut challenge);
         }
     }
 
@@ -479,10 +474,9 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             return false;
         }
         while runs < MAX_BATCH && queued < MAX_QUEUED && self.data.has_room() {
-            let Some(run) = self.node.poll_run(now, &mut self.buffer) else { break };
-            let to = self.addresses.find(run.transmit.to);
-            queued += run.length(&self.buffer);
-            self.data.queue(to, run, &mut self.buffer, runs >= OWN_RUNS);
+            let Some(transmit) = self.node.poll_transmit(now, &mut self.buffer) else { break };
+            queued += self.buffer.len();
+            self.data.queue(self.addresses.find(transmit.to), transmit, &mut self.buffer);
             runs += 1;
         }
         self.data.flush();

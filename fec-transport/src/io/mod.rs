@@ -32,7 +32,6 @@ mod endpoint;
 pub mod files;
 pub mod message;
 mod outbox;
-mod send_thread;
 mod sockets;
 #[cfg(test)]
 mod testing;

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use quinn_udp::UdpSocketState;
 
 use super::data::DataCounts;
-use crate::run::Ecn;
+use crate::transmit::Ecn;
 
 /// The largest payload of one send call, over all segments: an IPv4 packet of 65,535 bytes less its headers.
 pub(super) const MAX_SEND: usize = 65_507;
@@ -26,6 +26,8 @@ const MAX_SPARES: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     runs: VecDeque<Run>,
+    /// Bytes of them that are not sent.
+    length: usize,
     spares: Vec<Vec<u8>>,
 }
 
@@ -58,6 +60,11 @@ impl Outbox {
         self.runs.is_empty()
     }
 
+    /// Bytes that wait.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
     /// Adds datagrams of `segment_size` bytes each, of which the last may be shorter; leaves an empty buffer. A few are
     /// copied to others that wait, many are a run of their own.
     pub(super) fn push(&mut self, to: SocketAddr, segment_size: usize, ecn: Ecn, datagrams: &mut Vec<u8>) {
@@ -65,6 +72,7 @@ impl Outbox {
         if datagrams.is_empty() {
             return;
         }
+        self.length += datagrams.len();
         let latest = self.runs.iter_mut().rfind(|run| run.to == to);
         if let Some(run) = latest.filter(|run| run.takes(segment_size, ecn, datagrams)) {
             run.bytes.append(datagrams);
@@ -89,6 +97,7 @@ impl Outbox {
         let (length, datagrams) = (bytes.len(), bytes.len().div_ceil(segment_size));
         if let Some(run) = self.runs.front_mut() {
             run.sent += length;
+            self.length -= length;
             if run.sent == run.bytes.len() {
                 self.retire();
             }

@@ -33,10 +33,10 @@ use crate::overlay::{Adjacency, InstanceId, MemberId, Overlay, OverlayChange, Pe
 use crate::routes::dialler::Dialler;
 use crate::routes::job::{Plan, PlanJob, Purpose};
 use crate::routes::plan::is_reachable;
-use crate::run::{Ecn, Run, Transmit};
 use crate::session::{Class, Job, JobResult, Read, Session};
 use crate::shares::has_place;
 use crate::time::Time;
+use crate::transmit::{Ecn, Transmit};
 use crate::wire::control_type;
 use relayed::Relayed;
 use sessions::Sessions;
@@ -76,8 +76,6 @@ pub struct Node {
     relayed: Relayed,
     /// Whether what is relayed went first the last time.
     relays_next: bool,
-    /// The headers of a run that is being completed; empty between two runs.
-    headers: Vec<u8>,
 }
 
 impl Node {
@@ -109,7 +107,6 @@ impl Node {
             me,
             now,
             watched: now,
-            headers: Vec::new(),
         })
     }
 
@@ -214,7 +211,7 @@ impl Node {
     ///
     /// Those that follow one another to one neighbour are offered to `pass` where they lie, if they are long enough for
     /// a call of the socket and nothing waits that must go first. It says whether it has sent them; if not, they wait
-    /// for [`poll_run`](Self::poll_run).
+    /// for [`poll_transmit`](Self::poll_transmit).
     pub fn handle_run(
         &mut self,
         now: Time,
@@ -303,40 +300,23 @@ impl Node {
 
     /// Writes the next datagrams into `buffer`, which is empty, and tells to whom they go; `None` when nothing is due.
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let Run { transmit, seal } = self.poll_run(now, buffer)?;
-        if let Some(seal) = seal {
-            std::mem::swap(buffer, &mut self.headers);
-            seal.complete(&self.headers, buffer);
-            self.headers.clear();
-        }
-        Some(transmit)
-    }
-
-    /// Like [`poll_transmit`](Self::poll_transmit), for a caller that completes the datagrams itself, perhaps on
-    /// another thread: that is most of the work.
-    pub fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
         self.now = now;
         // A flood of what others send must not keep this node's own sessions from sending.
         self.relays_next = !self.relays_next;
         if self.relays_next {
-            return self.poll_relayed(buffer).or_else(|| self.poll_own(now, buffer));
+            return self.relayed.pop(buffer).or_else(|| self.poll_own(now, buffer));
         }
-        self.poll_own(now, buffer).or_else(|| self.poll_relayed(buffer))
-    }
-
-    fn poll_relayed(&mut self, buffer: &mut Vec<u8>) -> Option<Run> {
-        let transmit = self.relayed.pop(buffer)?;
-        Some(Run { transmit, seal: None })
+        self.poll_own(now, buffer).or_else(|| self.relayed.pop(buffer))
     }
 
     /// The next greeting, or the next run of this node's own sessions.
-    fn poll_own(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
+    fn poll_own(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         if let Some(to) = self.neighbours.poll_greeting(now, buffer) {
-            return Some(Run { transmit: Transmit::unmarked(to, buffer.len()), seal: None });
+            return Some(Transmit::unmarked(to, buffer.len()));
         }
-        let run = self.sessions.poll_run(now, buffer);
+        let transmit = self.sessions.poll_transmit(now, buffer);
         self.bury_sessions();
-        run
+        transmit
     }
 
     // --- time --------------------------------------------------------------------------------------------------

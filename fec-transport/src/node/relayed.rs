@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::overlay::{Adjacency, MemberId};
-use crate::run::{Ecn, Transmit};
 use crate::shares::Shares;
+use crate::transmit::{Ecn, Transmit};
 
 /// The most bytes of a run: what one call of the socket takes.
 const MAX_RUN: usize = 65_000;

@@ -14,13 +14,13 @@ use crate::keys::Identity;
 use crate::overlay::{Adjacency, InstanceId, MemberId, Overlay, Peer};
 use crate::routes::detour::Health;
 use crate::routes::dialler::Attempt;
-use crate::run::Run;
 use crate::session::{
     Bottlenecks, Job, JobResult, Name, Path, PathId, PathState, PeerLimits, Role, SendPool, Session,
     SessionSetUp, SharedPool,
 };
 use crate::shares::has_place;
 use crate::time::Time;
+use crate::transmit::Transmit;
 use crate::wire::circuit::{Cause, CircuitId};
 use crate::wire::hop::HopHeader;
 use crate::wire::session::{self as wire, Opening, SetUpPayload, Share, Welcome};
@@ -231,21 +231,21 @@ impl Sessions {
     }
 
     /// Lets the sessions take turns, one run of datagrams each.
-    pub(super) fn poll_run(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Run> {
+    pub(super) fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let turn = self.turn;
-        let run = self.run_of_one(now, turn..SessionId(u64::MAX), buffer);
-        run.or_else(|| self.run_of_one(now, SessionId(0)..turn, buffer))
+        let transmit = self.run_of_one(now, turn..SessionId(u64::MAX), buffer);
+        transmit.or_else(|| self.run_of_one(now, SessionId(0)..turn, buffer))
     }
 
     /// The run of the first of these sessions that has something to send.
-    fn run_of_one(&mut self, now: Time, ids: Range<SessionId>, buffer: &mut Vec<u8>) -> Option<Run> {
+    fn run_of_one(&mut self, now: Time, ids: Range<SessionId>, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let mut from = ids.start;
         while let Some(id) = self.sending_from(now, from).filter(|id| *id < ids.end) {
-            let run = self.with(id, |session| session.poll_run(now, buffer)).flatten();
+            let transmit = self.with(id, |session| session.poll_transmit(now, buffer)).flatten();
             from = SessionId(id.0 + 1);
-            if run.is_some() {
+            if transmit.is_some() {
                 self.turn = from;
-                return run;
+                return transmit;
             }
         }
         None

@@ -95,7 +95,7 @@ enum Next {
 /// The key that a packet is sealed with, and its epoch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seal<'a> {
-    pub(super) key: &'a Arc<SealKey>,
+    pub(super) key: &'a SealKey,
     /// The epoch as the hop header says it.
     pub(super) epoch: u8,
 }

@@ -20,6 +20,7 @@ mod receiver;
 mod recent;
 mod redundancy;
 mod reporting;
+mod run;
 mod sender;
 mod spread;
 mod status;
@@ -293,7 +294,7 @@ impl Session {
 
     // --- time ---------------------------------------------------------------------------------------------------
 
-    /// When to call [`poll_run`](Self::poll_run) next.
+    /// When to call [`poll_transmit`](Self::poll_transmit) next.
     pub(crate) fn sends_at(&self, now: Time) -> Option<Time> {
         let timers: &[Timer] = if self.is_open() { &Timer::SENDING } else { &Timer::SENDING_UNCONFIRMED };
         self.lifecycle.goodbye_at(now).or_else(|| self.first_of(timers, now))

@@ -7,8 +7,8 @@ use super::rate::bottlenecks::Bottlenecks;
 use super::receiver::Progress;
 use crate::event::CloseReason;
 use crate::overlay::Adjacency;
-use crate::run::{Run, Transmit};
 use crate::time::Time;
+use crate::transmit::Transmit;
 use crate::wire::hop::HopHeader;
 use crate::wire::packet::{Kind, Probe, Renewal, emit_close, parse_close, split_receipt};
 use crate::wire::report::Report;
@@ -134,22 +134,22 @@ impl Session {
 
     // --- what is sent -------------------------------------------------------------------------------------------
 
-    /// Writes the next datagrams into `out`, which is empty, and tells to whom they go and what finishes them.
-    pub(crate) fn poll_run(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Run> {
+    /// Writes the next datagrams into `out`, which is empty, and tells to whom they go.
+    pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         if self.epochs.is_used_up() || self.sender.is_used_up() || self.reporting.is_used_up() {
             self.events.extend(self.lifecycle.end(CloseReason::UsedUp));
         }
         if let Some(to) = self.poll_packet(now, out) {
             self.epochs.count_sealed(1);
-            return Some(Run { transmit: Transmit::unmarked(to, out.len()), seal: None });
+            return Some(Transmit::unmarked(to, out.len()));
         }
         if !self.is_open() {
             return None;
         }
         let Session { paths, sender, epochs, random, .. } = self;
-        let run = paths.poll_symbols(now, sender, epochs, random, out)?;
+        let transmit = paths.poll_symbols(now, sender, epochs, random, out)?;
         self.streams().offer_room();
-        Some(run)
+        Some(transmit)
     }
 
     /// Writes the next packet that travels alone.

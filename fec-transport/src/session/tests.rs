@@ -12,7 +12,6 @@ use crate::crypto::hop_tag::HopKey;
 use crate::event::SessionId;
 use crate::keys::Identity;
 use crate::overlay::{Adjacency, InstanceId, LinkId, MemberId, Peer, Route};
-use crate::run::Run;
 use crate::wire::hop::{HopHeader, Label};
 use crate::wire::report::Report;
 
@@ -92,11 +91,7 @@ impl Pair {
             for from in [CLIENT, SERVER] {
                 self.ends[from].handle_timeout(self.now);
                 let mut datagram = Vec::new();
-                while let Some(Run { transmit, seal }) = self.ends[from].poll_run(self.now, &mut datagram) {
-                    if let Some(seal) = seal {
-                        let headers = std::mem::take(&mut datagram);
-                        seal.complete(&headers, &mut datagram);
-                    }
+                while let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut datagram) {
                     for segment in datagram.chunks_mut(transmit.segment_size) {
                         if passes(from, segment.len()) {
                             self.deliver(1 - from, segment);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Geometry, Source, Stock};
-use crate::run::{Content, LateSymbols, Symbols};
 use crate::session::code::{ReedSolomon, code};
 use crate::session::paths::PathId;
+use crate::session::run::Symbols;
 use crate::session::stream::Class;
 use crate::time::Time;
 use crate::wire::symbol::{BlockHeader, Codec};
@@ -46,20 +46,6 @@ pub(crate) struct SendBlock {
     rank: usize,
     /// How often the block was repaired.
     repairs: u8,
-}
-
-/// Repair symbols of a block, from the encoding id `first` on.
-#[derive(Debug)]
-struct ReedSolomonRepair {
-    source: Arc<Source>,
-    first: usize,
-    count: usize,
-}
-
-impl LateSymbols for ReedSolomonRepair {
-    fn append(&self, out: &mut Vec<u8>) {
-        ReedSolomon::append_repair(self.first, self.count, &self.source.symbols(), out);
-    }
 }
 
 /// Symbols of one block with consecutive packet numbers on one path.
@@ -229,37 +215,37 @@ impl SendBlock {
         id as u16
     }
 
-    /// Appends the `count` symbols of the encoding ids from `first` on. Repair symbols of Reed–Solomon are made by
-    /// whoever sends them; those of RaptorQ now, unless [`supplied`](Self::supplied) brought them.
+    /// Appends the `count` symbols of the encoding ids from `first` on. Repair symbols are made here, unless they are
+    /// RaptorQ's and [`supplied`](Self::supplied) brought them.
     pub(crate) fn encode(&mut self, first: u16, count: usize, symbols: &mut Vec<Symbols>) {
         let Geometry { symbol_size: size, source_symbols, .. } = self.geometry;
         let (mut id, mut left) = (usize::from(first), count);
         while left > 0 {
-            let (count, content) = if id < source_symbols {
-                let (count, bytes) = self.source.run(id, left.min(source_symbols - id));
-                (count, Content::Here(bytes))
+            let (count, bytes) = if id < source_symbols {
+                self.source.run(id, left.min(source_symbols - id))
             } else {
-                self.repair_content(id, left.min(self.encoding_ids - id))
+                self.repair_run(id, left.min(self.encoding_ids - id))
             };
-            symbols.push(Symbols { count, size, content });
+            symbols.push(Symbols { count, size, bytes });
             (id, left) = ((id + count) % self.encoding_ids, left - count);
         }
     }
 
     /// Repair symbols from the encoding id `first` on: up to `count`, and how many they are.
-    fn repair_content(&mut self, first: usize, count: usize) -> (usize, Content) {
+    fn repair_run(&mut self, first: usize, count: usize) -> (usize, Bytes) {
         match (self.geometry.codec, self.geometry.source_symbols) {
             // Each is the block itself.
-            (Codec::ReedSolomon, 1) => (1, Content::Here(self.source.contiguous())),
+            (Codec::ReedSolomon, 1) => (1, self.source.contiguous()),
             (Codec::ReedSolomon, _) => {
-                let source = Arc::clone(&self.source);
-                (count, Content::Later(Arc::new(ReedSolomonRepair { source, first, count })))
+                let mut symbols = Vec::new();
+                ReedSolomon::append_repair(first, count, &self.source.symbols(), &mut symbols);
+                (count, symbols.into())
             }
-            (Codec::RaptorQ, _) => (count, Content::Here(self.repair_symbols(first, count))),
+            (Codec::RaptorQ, _) => (count, self.stocked_symbols(first, count)),
         }
     }
 
-    fn repair_symbols(&mut self, first: usize, count: usize) -> Bytes {
+    fn stocked_symbols(&mut self, first: usize, count: usize) -> Bytes {
         if let Some(symbols) = self.stock.symbols(first, count) {
             return symbols;
         }

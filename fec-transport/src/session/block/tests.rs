@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::run::Symbols;
 use crate::session::paths::PathId;
+use crate::session::run::Symbols;
 use crate::session::stream::Class;
 use crate::time::Time;
 use crate::wire::symbol::BlockHeader;
@@ -29,7 +29,7 @@ fn in_one_piece(geometry: Geometry, source: Vec<u8>) -> Source {
 }
 
 fn bytes_of(symbols: &[Symbols]) -> Vec<u8> {
-    symbols.iter().flat_map(|symbols| symbols.bytes(&mut Vec::new()).to_vec()).collect()
+    symbols.iter().flat_map(|symbols| symbols.bytes.to_vec()).collect()
 }
 
 fn symbols_of(data: &[u8], count: usize) -> Vec<(u16, Vec<u8>)> {

@@ -1,22 +1,21 @@
 //! What leaves on the paths of a session: packets one by one, and symbols in runs.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use super::loss::PRIOR_LOSS;
 use super::path::{Path, PathId};
 use super::{Paths, pacer};
-use crate::circuit::Egress;
 use crate::crypto::hop_tag;
 use crate::crypto::random::Random;
 use crate::crypto::receipt::Receipts;
 use crate::overlay::Adjacency;
-use crate::run::{HEADERS, Run, RunSeal, Transmit};
 use crate::session::epochs::{Epochs, Seal};
+use crate::session::run::{PacketSeal, packet_size};
 use crate::session::sender::Sender;
 use crate::time::Time;
+use crate::transmit::Transmit;
 use crate::wire::Writer as _;
-use crate::wire::hop::{AEAD_TAG, HopHeader, PacketType};
+use crate::wire::hop::{HopHeader, PacketType};
 use crate::wire::packet::{Kind, Probe};
 
 impl Paths {
@@ -107,7 +106,7 @@ impl Paths {
         sender.forms_at().map(|forms| forms.max(ready))
     }
 
-    /// Writes the headers of a run of symbols for the path whose turn it is.
+    /// Writes a run of symbols for the path whose turn it is.
     pub(crate) fn poll_symbols(
         &mut self,
         now: Time,
@@ -115,7 +114,7 @@ impl Paths {
         epochs: &mut Epochs,
         random: &mut Random,
         out: &mut Vec<u8>,
-    ) -> Option<Run> {
+    ) -> Option<Transmit> {
         if !sender.has_symbols(now, self.rate()) || self.is_hushed(now) {
             return None;
         }
@@ -128,15 +127,14 @@ impl Paths {
                 continue;
             }
             // What is left may belong to other paths.
-            let Some(run) = self.run(now, place, sender, epochs, random, out) else { continue };
+            let Some(transmit) = self.run(now, place, sender, epochs, random, out) else { continue };
             self.turn = place + 1;
-            return Some(run);
+            return Some(transmit);
         }
         None
     }
 
-    /// Writes the headers of symbols of equal size for one path, as long as the pacer allows: 1 to 3 ms of them
-    /// (design §6).
+    /// Writes symbols of equal size for one path, as long as the pacer allows: 1 to 3 ms of them (design §6).
     fn run(
         &mut self,
         now: Time,
@@ -145,11 +143,11 @@ impl Paths {
         epochs: &mut Epochs,
         random: &mut Random,
         out: &mut Vec<u8>,
-    ) -> Option<Run> {
-        let Paths { paths, living, receipts, hearing, .. } = self;
+    ) -> Option<Transmit> {
+        let Paths { paths, living, receipts, hearing, headers, .. } = self;
         let path = &mut paths[place];
         let (tokens, rate) = (path.tokens(now), path.mean_rate());
-        let (mut segment_size, mut packets, mut symbols) = (0, 0, Vec::new());
+        let (mut segment_size, mut packets) = (0, 0);
         loop {
             let room = |symbol_size| room(packet_size(symbol_size), segment_size, packets, tokens, rate);
             let Some(mut batch) = sender.choose(now, path.id(), living, &room, random) else { break };
@@ -157,14 +155,16 @@ impl Paths {
             segment_size = segment_size.max(packet);
             for _ in 0..batch.count() {
                 let number = path.take_number(now);
-                header(path, epochs.seal(), number).emit(out);
-                out.put_u32(path.receipt(number, receipts));
-                let is_repair = batch.emit(out);
+                header(path, epochs.seal(), number).emit(headers);
+                headers.put_u32(path.receipt(number, receipts));
+                let is_repair = batch.emit(headers);
                 batch.sent(path.id(), number, now);
                 path.weigh(packet);
                 path.count_symbol(is_repair);
             }
-            batch.symbols(&mut symbols);
+            let with = PacketSeal { path: path.id(), seal: epochs.seal(), hop_key: &path.egress().key };
+            with.append(headers, &batch.symbols(), out);
+            headers.clear();
             packets += batch.count();
             if batch.is_urgent() || packet < segment_size {
                 break;
@@ -175,11 +175,9 @@ impl Paths {
         }
         let log_loss = path.loss_share().max(PRIOR_LOSS).ln() * packets as f64;
         hearing.symbols_sent(now, path.longest_round_trip(), log_loss);
-        let Egress { neighbour, key: hop_key, .. } = path.egress().clone();
-        let seal = RunSeal::new(Arc::clone(epochs.seal().key), hop_key, path.id().0, symbols);
-        path.charge_run(now, packets, seal.length());
+        path.charge_run(now, packets, out.len());
         epochs.count_sealed(packets as u64);
-        Some(Run { transmit: Transmit::unmarked(neighbour, segment_size), seal: Some(seal) })
+        Some(Transmit::unmarked(path.egress().neighbour, segment_size))
     }
 
     /// Whether nothing but probes is to be sent. When that begins, each path is asked at once.
@@ -213,11 +211,6 @@ fn room(packet: usize, segment_size: usize, packets: usize, tokens: f64, rate: f
         Ordering::Less => in_run.saturating_sub(packets).min(1),
         Ordering::Greater => 0,
     }
-}
-
-/// Bytes of the datagram that carries a symbol.
-fn packet_size(symbol_size: usize) -> usize {
-    HEADERS + symbol_size + AEAD_TAG
 }
 
 fn header(path: &Path, seal: Seal<'_>, number: u64) -> HopHeader {

@@ -1,8 +1,8 @@
 //! Symbols of one block that leave together.
 
-use crate::run::Symbols;
 use crate::session::block::SendBlock;
 use crate::session::paths::PathId;
+use crate::session::run::Symbols;
 use crate::session::sender::SendCounters;
 use crate::time::Time;
 use crate::wire::symbol::SymbolHeader;
@@ -65,10 +65,12 @@ impl<'a> Batch<'a> {
     }
 
     /// The symbols, once their headers were emitted.
-    pub(crate) fn symbols(&mut self, symbols: &mut Vec<Symbols>) {
+    pub(crate) fn symbols(&mut self) -> Vec<Symbols> {
+        let mut symbols = Vec::new();
         for (first, count) in &self.runs {
-            self.block.encode(*first, *count, symbols);
+            self.block.encode(*first, *count, &mut symbols);
         }
+        symbols
     }
 
     /// Notes that the latest symbol left on `path` as packet `number`.
