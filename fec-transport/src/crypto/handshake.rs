@@ -4,8 +4,6 @@
 //! snow does the handshake and nothing else: the keys of a session are derived from its raw split, because packets
 //! arrive out of order and over several paths, which Noise's own transport does not know.
 
-use std::sync::Arc;
-
 use ring::hkdf;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -39,7 +37,7 @@ pub(crate) struct SessionKeys {
 #[derive(Debug)]
 pub(crate) struct PacketKeys {
     /// Seals our packets.
-    pub(crate) send: Arc<SealKey>,
+    pub(crate) send: SealKey,
     /// Opens the peer's packets.
     pub(crate) receive: SealKey,
 }
@@ -140,7 +138,7 @@ impl SessionKeys {
         let purpose = format!("packets, epoch {}", occasion.epoch());
         let key = |secret| SealKey::new(&expand(secret, purpose.as_bytes()));
         SessionKeys {
-            packets: PacketKeys { send: Arc::new(key(send)), receive: key(receive) },
+            packets: PacketKeys { send: key(send), receive: key(receive) },
             join: SealKey::new(&expand(initiator, b"requests to join")),
         }
     }

@@ -63,15 +63,13 @@ impl PacketSeal<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::crypto::seal::SealKey;
     use crate::wire::hop::{HopHeader, Label, PacketType};
 
     #[test]
     fn packets_of_a_run_are_those_that_are_sealed_alone() {
-        let (key, hop_key) = (Arc::new(SealKey::new(&[3; 32])), HopKey::new([4; 16]));
+        let (key, hop_key) = (SealKey::new(&[3; 32]), HopKey::new([4; 16]));
         let (mut headers, mut alone) = (Vec::new(), Vec::new());
         for (number, symbol) in [(7, &b"first"[..]), (8, b"other"), (9, b"end"), (10, b"")] {
             let start = alone.len();

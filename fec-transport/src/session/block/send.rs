@@ -1,7 +1,6 @@
 //! A block on its way to the peer.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -23,7 +22,7 @@ pub(crate) struct SendBlock {
     header: BlockHeader,
     class: Class,
     formed: Time,
-    source: Arc<Source>,
+    source: Source,
     geometry: Geometry,
     encoding_ids: usize,
     stock: Stock,
@@ -91,7 +90,7 @@ impl SendBlock {
             header,
             class,
             formed: now,
-            source: Arc::new(source),
+            source,
             encoding_ids: code(geometry.codec, geometry.source_symbols).encoding_ids(),
             geometry,
             stock: Stock::default(),
