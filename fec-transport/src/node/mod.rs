@@ -202,6 +202,7 @@ impl Node {
     pub fn handle_datagram(&mut self, now: Time, datagram: &mut [u8]) -> Ingress {
         let (ingress, onward) = self.take(now, datagram);
         self.relay(onward, Ecn::default(), datagram.len(), datagram, &mut |_, _| false);
+        self.settle_arrivals();
         ingress
     }
 
@@ -233,6 +234,7 @@ impl Node {
             }
         }
         self.relay(onward, ecn, stride, &datagrams[begin..], &mut pass);
+        self.settle_arrivals();
         told
     }
 
@@ -250,12 +252,17 @@ impl Node {
             Verdict::Forward { to, originator } => return (heard, Some((to, originator))),
             Verdict::Deliver(circuit, header) => {
                 self.sessions.on_datagram(now, circuit, &header, datagram);
-                self.bury_sessions();
             }
             Verdict::Greeted(neighbour) => return (Ingress::Greeted(neighbour), None),
             Verdict::Drop(_) => {}
         }
         (heard, None)
+    }
+
+    /// Lets the sessions draw the conclusions from what [`take`](Self::take) has brought them.
+    fn settle_arrivals(&mut self) {
+        self.sessions.settle_arrivals(self.now);
+        self.bury_sessions();
     }
 
     /// Passes on what [`take`](Self::take) has found to be relayed, or puts it into the queue.

@@ -35,6 +35,10 @@ impl Session {
         datagram: &mut [u8],
         bottlenecks: &mut Bottlenecks,
     ) {
+        // A run may have more packets behind the one that has ended the session.
+        if self.lifecycle.is_over() {
+            return;
+        }
         let is_fresh = self.paths.is_fresh(path, header.number);
         let retention = || KEPT_ROUND_TRIPS * self.paths.slowest_round_trip();
         let opened = if is_fresh { self.epochs.open(now, path, header, datagram, retention) } else { None };
