@@ -110,6 +110,92 @@ fn one_program_runs_over_each_module_by_the_address_alone() {
     }
 }
 
+/// A part of one that was given up must not stand in the way of another.
+#[test]
+fn whenever_one_side_gives_a_message_up_the_next_ones_arrive() {
+    for make in [within_the_process, over_sessions, over_quic] {
+        let (client, server, address) = make();
+        let [of_client, of_server] = [client.open_context(), server.open_context()];
+        let to = client.look_up(&address).expect("an address");
+        let hello = client.post_send_unexpected(to, Tag(0), vec![vec![0].into()], client.caller(of_client));
+        client.wait(hello.expect("posted")).expect("nobody else takes it").result.expect("sent");
+        let from = server.test_unexpected(1, PATIENCE).pop().expect("it has come").from;
+        let length = 4 << 20;
+        for round in 0..24 {
+            let receive = |tag, length| {
+                let room = Room::of([length]);
+                server.post_receive(from, Tag(tag), room, server.caller(of_server)).expect("posted")
+            };
+            let send = |tag, bytes: Vec<u8>| {
+                client.post_send(to, Tag(tag), vec![bytes.into()], client.caller(of_client)).expect("posted")
+            };
+            let (received, sent) = (receive(1, length), send(1, content(length, round)));
+            std::thread::sleep(Duration::from_micros(300) * u32::from(round / 2));
+            // Over memory it is complete by now, and elsewhere it may be.
+            let give_up = |messenger: &Messenger, posted: &Posted| match posted {
+                Posted::Pending(operation) => drop(messenger.cancel(*operation)),
+                Posted::Done(_) => {}
+            };
+            if round % 2 == 0 {
+                give_up(&server, &received);
+            }
+            // A message whose receive was given up before it was offered waits for another one.
+            std::thread::sleep(Duration::from_millis(5));
+            give_up(&client, &sent);
+            let sent = client.wait(sent).expect("nobody else takes it").result;
+            // And so does a receive whose message was given up before.
+            give_up(&server, &received);
+            let received = server.wait(received).expect("nobody else takes it").result;
+            for result in [sent, received] {
+                let is_given_up = matches!(result, Err(OperationError::Cancelled | OperationError::GivenUp));
+                assert!(is_given_up || result == Ok(length as u64), "{result:?}");
+            }
+            let (received, sent) = (receive(2, 50_000), send(2, content(50_000, round)));
+            let completion = server.wait(received).expect("nobody else takes it");
+            assert_eq!(completion.result, Ok(50_000), "behind round {round} to {address}");
+            let bytes = completion.room.expect("a receive has room").into_pieces().concat();
+            assert!(bytes == content(50_000, round), "behind round {round} to {address}");
+            assert_eq!(client.wait(sent).expect("nobody else takes it").result, Ok(50_000));
+        }
+        client.shutdown();
+        server.shutdown();
+    }
+}
+
+/// More of them than there may be streams: each waits for one.
+#[test]
+fn a_thousand_large_messages_at_once_all_arrive() {
+    for make in [over_sessions, over_quic] {
+        let (client, server, address) = make();
+        let [of_client, of_server] = [client.open_context(), server.open_context()];
+        let to = client.look_up(&address).expect("an address");
+        let hello = client.post_send_unexpected(to, Tag(0), vec![vec![0].into()], client.caller(of_client));
+        client.wait(hello.expect("posted")).expect("nobody else takes it").result.expect("sent");
+        let from = server.test_unexpected(1, PATIENCE).pop().expect("it has come").from;
+        let (count, length) = (1_000, 20_000);
+        for number in 0..count {
+            let caller = server.caller(of_server).user(number);
+            drop(server.post_receive(from, Tag(1), Room::of([length]), caller).expect("posted"));
+        }
+        for number in 0..count {
+            let pieces = vec![content(length, number as u8).into()];
+            drop(client.post_send(to, Tag(1), pieces, client.caller(of_client)).expect("posted"));
+        }
+        let mut come = 0;
+        while come < count {
+            let completions = server.test_context(of_server, usize::MAX, PATIENCE);
+            assert!(!completions.is_empty(), "{come} have come over {address}");
+            for completion in completions {
+                let bytes = completion.room.expect("a receive has room").into_pieces().concat();
+                assert!(bytes == content(length, completion.user as u8), "message {}", completion.user);
+                come += 1;
+            }
+        }
+        client.shutdown();
+        server.shutdown();
+    }
+}
+
 #[test]
 fn waiting_ends_by_time_by_cancel_and_by_the_end_of_the_peer() {
     waiting_ends(over_sessions(), "closed by the peer: shutting down");
