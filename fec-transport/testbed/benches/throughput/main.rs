@@ -229,7 +229,9 @@ fn node(crowd: Crowd) -> Result<Vec<Child>> {
         idles_with: others[..crowd.sessions - crowd.busy].to_vec(),
         ..job
     };
-    Ok(vec![Child::start(&Job::Member(crowded))?, Child::start(&Job::Member(serving))?])
+    // The clients have two ports each, and must not get those that the node was promised.
+    let node = Child::start(&Job::Member(serving))?;
+    Ok(vec![Child::start(&Job::Member(crowded))?, node])
 }
 
 /// Waits until all sessions are there.
