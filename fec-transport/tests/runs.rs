@@ -2,13 +2,13 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use common::*;
 use fec_transport::overlay::MemberId;
 use fec_transport::sim::{LinkSpec, Scene, World};
-use fec_transport::{DatagramCounters, Ecn, Node, Time, Transmit};
+use fec_transport::{DatagramCounters, Ecn, Event, Node, Time, Transmit};
 
 const MIB: u64 = 1 << 20;
 /// Of datagrams, as many as the kernel joins.
@@ -119,4 +119,53 @@ fn a_few_datagrams_wait_for_others_rather_than_for_a_call_of_the_socket_each() {
         true
     });
     assert!((TOGETHER / 2..TOGETHER).contains(&shortest), "{shortest}");
+}
+
+/// What a server tells and sends that gets datagrams of two clients in turns, in runs; `handle` gives it each run.
+fn received(handle: impl Fn(Time, &mut Node, Vec<u8>, usize)) -> (Vec<Event>, Vec<Vec<u8>>) {
+    let link = LinkSpec::new(100, 10 * MS);
+    let scene = Scene::new().client("one").client("other").relay("r1").server("server");
+    let scene = scene.link("one", "r1", &link).link("other", "r1", &link).link("r1", "server", &link);
+    let mut world = world(&scene, 1);
+    let [one, other, relay, server] = ["one", "other", "r1", "server"].map(|name| world.member(name));
+    for client in [one, other] {
+        world.command(client, Send { to: server, length: 20 * MIB });
+    }
+    world.run_for(SECOND);
+    world.cut(Duration::ZERO, relay, server);
+    world.run_for(MS);
+    world.tap(relay, server);
+    world.run_for(60 * MS);
+    let mut datagrams = world.take_tapped();
+    let full = datagrams.iter().map(Vec::len).max().expect("there are some");
+    datagrams.retain(|datagram| datagram.len() == full);
+    let labels: BTreeSet<&[u8]> = datagrams.iter().map(|datagram| &datagram[LABEL]).collect();
+    assert!(labels.len() == 2 && datagrams.len() >= 6 * TOGETHER, "{} of {}", labels.len(), datagrams.len());
+    world.act(server, |now, node, _| {
+        let (mut events, mut sent, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
+        for run in datagrams.chunks(TOGETHER) {
+            handle(now, node, run.concat(), full);
+            events.extend(std::iter::from_fn(|| node.poll_event()));
+            while let Some(transmit) = node.poll_transmit(now, &mut buffer) {
+                sent.extend(buffer.chunks(transmit.segment_size).map(<[u8]>::to_vec));
+                buffer.clear();
+            }
+        }
+        (events, sent)
+    })
+}
+
+#[test]
+fn what_comes_together_is_received_as_if_it_had_come_one_by_one() {
+    let one_by_one = received(|now, node, mut run, size| {
+        for datagram in run.chunks_mut(size) {
+            node.handle_datagram(now, datagram);
+        }
+    });
+    let together = received(|now, node, mut run, size| {
+        node.handle_run(now, Ecn::default(), size, &mut run, |_, _| false);
+    });
+    let readable = |event: &&Event| matches!(event, Event::Readable { .. });
+    assert!(one_by_one.0.iter().filter(readable).count() > 0 && !one_by_one.1.is_empty());
+    assert_eq!(together, one_by_one);
 }
