@@ -19,6 +19,19 @@ const LABEL: std::ops::Range<usize> = 8..16;
 /// What a relay sent, by neighbour, and what became of the datagrams.
 type Sent = (BTreeMap<MemberId, Vec<Vec<u8>>>, DatagramCounters);
 
+/// Cuts a link after a second, and gives the datagrams of full size that were sent over it in the time after that.
+fn full_datagrams(world: &mut World<Transfer>, from: MemberId, to: MemberId) -> Vec<Vec<u8>> {
+    world.run_for(SECOND);
+    world.cut(Duration::ZERO, from, to);
+    world.run_for(MS);
+    world.tap(from, to);
+    world.run_for(60 * MS);
+    let mut datagrams = world.take_tapped();
+    let full = datagrams.iter().map(Vec::len).max().expect("there are some");
+    datagrams.retain(|datagram| datagram.len() == full);
+    datagrams
+}
+
 /// A relay between a client and two servers, and full datagrams that are on their way to it: first some runs to one
 /// server each, then some to both of them. One in each of the runs is damaged.
 fn before_the_relay() -> (World<Transfer>, Vec<Vec<u8>>) {
@@ -30,14 +43,7 @@ fn before_the_relay() -> (World<Transfer>, Vec<Vec<u8>>) {
     for to in [one, other] {
         world.command(client, Send { to, length: 20 * MIB });
     }
-    world.run_for(SECOND);
-    world.cut(Duration::ZERO, client, relay);
-    world.run_for(MS);
-    world.tap(client, relay);
-    world.run_for(60 * MS);
-    let mut datagrams = world.take_tapped();
-    let full = datagrams.iter().map(Vec::len).max().expect("there are some");
-    datagrams.retain(|datagram| datagram.len() == full);
+    let mut datagrams = full_datagrams(&mut world, client, relay);
     datagrams.truncate(datagrams.len() / TOGETHER * TOGETHER);
     assert!(datagrams.len() >= 6 * TOGETHER, "{}", datagrams.len());
     let sorted = datagrams.len() / 2;
@@ -131,20 +137,13 @@ fn received(handle: impl Fn(Time, &mut Node, Vec<u8>, usize)) -> (Vec<Event>, Ve
     for client in [one, other] {
         world.command(client, Send { to: server, length: 20 * MIB });
     }
-    world.run_for(SECOND);
-    world.cut(Duration::ZERO, relay, server);
-    world.run_for(MS);
-    world.tap(relay, server);
-    world.run_for(60 * MS);
-    let mut datagrams = world.take_tapped();
-    let full = datagrams.iter().map(Vec::len).max().expect("there are some");
-    datagrams.retain(|datagram| datagram.len() == full);
+    let datagrams = full_datagrams(&mut world, relay, server);
     let labels: BTreeSet<&[u8]> = datagrams.iter().map(|datagram| &datagram[LABEL]).collect();
     assert!(labels.len() == 2 && datagrams.len() >= 6 * TOGETHER, "{} of {}", labels.len(), datagrams.len());
     world.act(server, |now, node, _| {
         let (mut events, mut sent, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
         for run in datagrams.chunks(TOGETHER) {
-            handle(now, node, run.concat(), full);
+            handle(now, node, run.concat(), run[0].len());
             events.extend(std::iter::from_fn(|| node.poll_event()));
             while let Some(transmit) = node.poll_transmit(now, &mut buffer) {
                 sent.extend(buffer.chunks(transmit.segment_size).map(<[u8]>::to_vec));

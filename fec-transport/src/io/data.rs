@@ -23,8 +23,8 @@ use crate::transmit::Transmit;
 /// from running. The kernel gives what net.core.rmem_max and wmem_max allow, often less.
 const SOCKET_BUFFER: usize = 8 * 1024 * 1024;
 
-/// Bytes that are gathered before they are handed to the kernel: they are still in the cache of the processor that has
-/// sealed them, and short runs to one neighbour leave together.
+/// Bytes that are gathered before they are handed to the kernel, and less than two full runs: they are still in the
+/// cache of the processor that has sealed them, and short runs to one neighbour leave together.
 const MAX_GATHERED: usize = 64 << 10;
 
 /// What has passed the data plane's sockets, in datagrams.
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(timeout(PATIENCE, batches).await.expect("in time"), [[0], [1], [2]]);
     }
 
-    /// A flood of our own takes no more memory than what is gathered and one run more.
+    /// While the kernel takes nothing, what waits here has no more memory than what is gathered and one run more.
     #[tokio::test]
     async fn a_socket_that_takes_nothing_has_no_room_beyond_what_is_gathered() {
         let mut sender = open(loopback()).expect("a socket");

@@ -169,14 +169,12 @@ impl DataPlane {
 
     /// Whether another run may be queued.
     pub(super) fn has_room(&self) -> bool {
-        let ports = self.sockets.iter().filter(|port| port.blocked_since.is_none());
-        ports.filter_map(|port| port.socket.as_ref()).all(DataSocket::has_room)
+        self.moving_sockets().all(DataSocket::has_room)
     }
 
     /// Whether everything was sent that will be.
     pub(super) fn is_idle(&self) -> bool {
-        let ports = self.sockets.iter().filter(|port| port.blocked_since.is_none());
-        !ports.filter_map(|port| port.socket.as_ref()).any(DataSocket::is_blocked)
+        !self.moving_sockets().any(DataSocket::is_blocked)
     }
 
     /// Queues datagrams for a place; without one, or without its socket, they are dropped. Leaves an empty buffer.
@@ -199,6 +197,12 @@ impl DataPlane {
     /// Sends what is queued here, as far as the kernel takes it now.
     pub(super) fn flush(&mut self) {
         self.sockets.iter_mut().filter_map(|port| port.socket.as_mut()).for_each(DataSocket::flush);
+    }
+
+    /// The sockets that were not blocked when the node was to put something out last.
+    fn moving_sockets(&self) -> impl Iterator<Item = &DataSocket> {
+        let ports = self.sockets.iter().filter(|port| port.blocked_since.is_none());
+        ports.filter_map(|port| port.socket.as_ref())
     }
 
     fn open_sockets(&self) -> impl Iterator<Item = &DataSocket> {

@@ -26,8 +26,6 @@ const MAX_SPARES: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     runs: VecDeque<Run>,
-    /// Bytes of them that are not sent.
-    length: usize,
     spares: Vec<Vec<u8>>,
 }
 
@@ -62,7 +60,7 @@ impl Outbox {
 
     /// Bytes that wait.
     pub(super) fn length(&self) -> usize {
-        self.length
+        self.runs.iter().map(|run| run.bytes.len() - run.sent).sum()
     }
 
     /// Adds datagrams of `segment_size` bytes each, of which the last may be shorter; leaves an empty buffer. A few are
@@ -72,7 +70,6 @@ impl Outbox {
         if datagrams.is_empty() {
             return;
         }
-        self.length += datagrams.len();
         let latest = self.runs.iter_mut().rfind(|run| run.to == to);
         if let Some(run) = latest.filter(|run| run.takes(segment_size, ecn, datagrams)) {
             run.bytes.append(datagrams);
@@ -97,7 +94,6 @@ impl Outbox {
         let (length, datagrams) = (bytes.len(), bytes.len().div_ceil(segment_size));
         if let Some(run) = self.runs.front_mut() {
             run.sent += length;
-            self.length -= length;
             if run.sent == run.bytes.len() {
                 self.retire();
             }

@@ -207,8 +207,8 @@ impl Sessions {
         self.events.pop_front()
     }
 
-    /// Takes a datagram that arrived over a circuit that ends here; [`settle_arrivals`](Self::settle_arrivals) does what
-    /// is to be done then.
+    /// Takes a datagram that arrived over a circuit that ends here. What follows from it is done by
+    /// [`settle_arrivals`](Self::settle_arrivals).
     pub(super) fn on_datagram(
         &mut self,
         now: Time,

@@ -15,7 +15,7 @@ use crate::wire::packet::RECEIPT;
 use crate::wire::symbol::SYMBOL_HEADER;
 
 /// Bytes that come before the symbol in a packet.
-const HEADERS: usize = HOP_HEADER + RECEIPT + SYMBOL_HEADER;
+pub(crate) const HEADERS: usize = HOP_HEADER + RECEIPT + SYMBOL_HEADER;
 
 /// Symbols of equal size, one for each of successive packets.
 #[derive(Debug, Clone)]
@@ -56,7 +56,12 @@ impl PacketSeal<'_> {
         let start = packets.len();
         packets.extend_from_slice(header);
         packets.extend_from_slice(symbol);
-        self.seal.key.seal(self.path.0, hop::number_of(header), packets, start);
+        self.close(hop::number_of(header), packets, start);
+    }
+
+    /// Seals and signs the packet of that number, which is all that is behind `start`.
+    pub(crate) fn close(&self, number: u64, packets: &mut Vec<u8>, start: usize) {
+        self.seal.key.seal(self.path.0, number, packets, start);
         hop_tag::sign(&mut packets[start..], self.hop_key);
     }
 }

@@ -8,7 +8,7 @@ use fec_transport::io::message::{Messenger, MessengerConfig, QuicConfig};
 use fec_transport::io::{EndpointConfig, Sockets};
 use fec_transport::keys::{Identity, encode_key};
 use fec_transport::message::memory::Exchange;
-use fec_transport::message::{OperationError, Posted, Room, Tag};
+use fec_transport::message::{AddressId, ContextId, OperationError, Posted, Room, Tag};
 use fec_transport::overlay::Overlay;
 
 use crate::party::content;
@@ -110,16 +110,26 @@ fn one_program_runs_over_each_module_by_the_address_alone() {
     }
 }
 
-/// A part of one that was given up must not stand in the way of another.
+/// Lets the client greet the server; gives the addresses by which they know each other.
+fn introduce(
+    client: &Messenger,
+    context: ContextId,
+    server: &Messenger,
+    address: &str,
+) -> (AddressId, AddressId) {
+    let to = client.look_up(address).expect("an address");
+    let hello = client.post_send_unexpected(to, Tag(0), vec![vec![0].into()], client.caller(context));
+    client.wait(hello.expect("posted")).expect("nobody else takes it").result.expect("sent");
+    (to, server.test_unexpected(1, PATIENCE).pop().expect("it has come").from)
+}
+
+/// What has come of a message that is given up must not stand in the way of the next message.
 #[test]
 fn whenever_one_side_gives_a_message_up_the_next_ones_arrive() {
     for make in [within_the_process, over_sessions, over_quic] {
         let (client, server, address) = make();
         let [of_client, of_server] = [client.open_context(), server.open_context()];
-        let to = client.look_up(&address).expect("an address");
-        let hello = client.post_send_unexpected(to, Tag(0), vec![vec![0].into()], client.caller(of_client));
-        client.wait(hello.expect("posted")).expect("nobody else takes it").result.expect("sent");
-        let from = server.test_unexpected(1, PATIENCE).pop().expect("it has come").from;
+        let (to, from) = introduce(&client, of_client, &server, &address);
         let length = 4 << 20;
         for round in 0..24 {
             let receive = |tag, length| {
@@ -131,7 +141,7 @@ fn whenever_one_side_gives_a_message_up_the_next_ones_arrive() {
             };
             let (received, sent) = (receive(1, length), send(1, content(length, round)));
             std::thread::sleep(Duration::from_micros(300) * u32::from(round / 2));
-            // Over memory it is complete by now, and elsewhere it may be.
+            // Over memory the message is complete by now, and over a network it may be.
             let give_up = |messenger: &Messenger, posted: &Posted| match posted {
                 Posted::Pending(operation) => drop(messenger.cancel(*operation)),
                 Posted::Done(_) => {}
@@ -143,7 +153,7 @@ fn whenever_one_side_gives_a_message_up_the_next_ones_arrive() {
             std::thread::sleep(Duration::from_millis(5));
             give_up(&client, &sent);
             let sent = client.wait(sent).expect("nobody else takes it").result;
-            // And so does a receive whose message was given up before.
+            // A receive whose message was given up before it was offered waits for another message.
             give_up(&server, &received);
             let received = server.wait(received).expect("nobody else takes it").result;
             for result in [sent, received] {
@@ -162,16 +172,13 @@ fn whenever_one_side_gives_a_message_up_the_next_ones_arrive() {
     }
 }
 
-/// More of them than there may be streams: each waits for one.
+/// There are more messages than there may be streams for them, so that some wait until a stream is free.
 #[test]
 fn a_thousand_large_messages_at_once_all_arrive() {
     for make in [over_sessions, over_quic] {
         let (client, server, address) = make();
         let [of_client, of_server] = [client.open_context(), server.open_context()];
-        let to = client.look_up(&address).expect("an address");
-        let hello = client.post_send_unexpected(to, Tag(0), vec![vec![0].into()], client.caller(of_client));
-        client.wait(hello.expect("posted")).expect("nobody else takes it").result.expect("sent");
-        let from = server.test_unexpected(1, PATIENCE).pop().expect("it has come").from;
+        let (to, from) = introduce(&client, of_client, &server, &address);
         let (count, length) = (1_000, 20_000);
         for number in 0..count {
             let caller = server.caller(of_server).user(number);

@@ -73,8 +73,6 @@ pub(crate) struct Paths {
     living: Vec<LivingPath>,
     /// When that was found out; `None` once a path may have changed.
     living_at: Option<Time>,
-    /// The headers of packets that are being written; empty between two batches of them.
-    headers: Vec<u8>,
 }
 
 impl Paths {
@@ -90,7 +88,6 @@ impl Paths {
             turn: 0,
             living: Vec::new(),
             living_at: None,
-            headers: Vec::new(),
         }
     }
 

@@ -5,12 +5,11 @@ use std::cmp::Ordering;
 use super::loss::PRIOR_LOSS;
 use super::path::{Path, PathId};
 use super::{Paths, pacer};
-use crate::crypto::hop_tag;
 use crate::crypto::random::Random;
 use crate::crypto::receipt::Receipts;
 use crate::overlay::Adjacency;
 use crate::session::epochs::{Epochs, Seal};
-use crate::session::run::{PacketSeal, packet_size};
+use crate::session::run::{HEADERS, PacketSeal, packet_size};
 use crate::session::sender::Sender;
 use crate::time::Time;
 use crate::transmit::Transmit;
@@ -144,7 +143,7 @@ impl Paths {
         random: &mut Random,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let Paths { paths, living, receipts, hearing, headers, .. } = self;
+        let Paths { paths, living, receipts, hearing, .. } = self;
         let path = &mut paths[place];
         let (tokens, rate) = (path.tokens(now), path.mean_rate());
         let (mut segment_size, mut packets) = (0, 0);
@@ -153,18 +152,15 @@ impl Paths {
             let Some(mut batch) = sender.choose(now, path.id(), living, &room, random) else { break };
             let packet = packet_size(batch.symbol_size());
             segment_size = segment_size.max(packet);
+            let mut headers = Vec::with_capacity(batch.count() * HEADERS);
             for _ in 0..batch.count() {
-                let number = path.take_number(now);
-                header(path, epochs.seal(), number).emit(headers);
-                headers.put_u32(path.receipt(number, receipts));
-                let is_repair = batch.emit(headers);
+                let number = begin(now, path, epochs.seal(), *receipts, &mut headers);
+                let is_repair = batch.emit(&mut headers);
                 batch.sent(path.id(), number, now);
                 path.weigh(packet);
                 path.count_symbol(is_repair);
             }
-            let with = PacketSeal { path: path.id(), seal: epochs.seal(), hop_key: &path.egress().key };
-            with.append(headers, &batch.symbols(), out);
-            headers.clear();
+            packet_seal(path, epochs.seal()).append(&headers, &batch.symbols(), out);
             packets += batch.count();
             if batch.is_urgent() || packet < segment_size {
                 break;
@@ -213,8 +209,16 @@ fn room(packet: usize, segment_size: usize, packets: usize, tokens: f64, rate: f
     }
 }
 
-fn header(path: &Path, seal: Seal<'_>, number: u64) -> HopHeader {
-    HopHeader { packet_type: PacketType::Sealed, epoch: seal.epoch, number, label: path.egress().label }
+/// Appends what every packet begins with; gives the packet's number.
+fn begin(now: Time, path: &mut Path, seal: Seal<'_>, receipts: Receipts, out: &mut Vec<u8>) -> u64 {
+    let (number, label) = (path.take_number(now), path.egress().label);
+    HopHeader { packet_type: PacketType::Sealed, epoch: seal.epoch, number, label }.emit(out);
+    out.put_u32(path.receipt(number, &receipts));
+    number
+}
+
+fn packet_seal<'a>(path: &'a Path, seal: Seal<'a>) -> PacketSeal<'a> {
+    PacketSeal { path: path.id(), seal, hop_key: &path.egress().key }
 }
 
 fn seal(
@@ -226,12 +230,9 @@ fn seal(
     body: impl FnOnce(&mut Vec<u8>),
 ) -> Adjacency {
     let start = out.len();
-    let number = path.take_number(now);
-    header(path, seal, number).emit(out);
-    out.put_u32(path.receipt(number, &receipts));
+    let number = begin(now, path, seal, receipts, out);
     body(out);
-    seal.key.seal(path.id().0, number, out, start);
-    hop_tag::sign(&mut out[start..], &path.egress().key);
+    packet_seal(path, seal).close(number, out, start);
     path.charge_unpaced(now, out.len() - start);
     path.egress().neighbour
 }
