@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::turns::Turns;
 use crate::session::stream::SendStream;
 use crate::wire::stream_control::CONTROL_STREAM;
 
@@ -12,15 +13,13 @@ use crate::wire::stream_control::CONTROL_STREAM;
 #[derive(Debug)]
 pub(super) struct SendStreams {
     by_number: BTreeMap<u32, Box<SendStream>>,
-    /// Those that have something which is to become an urgent block, or one of bulk.
-    filled_urgent: BTreeSet<u32>,
-    filled_bulk: BTreeSet<u32>,
+    /// Those that have something which is to become an urgent block, or one of bulk. They take turns.
+    filled_urgent: Turns,
+    filled_bulk: Turns,
     /// Those whose writers were told to wait.
     awaited: BTreeSet<u32>,
     /// Bytes that wait to become blocks.
     buffered: usize,
-    /// The stream that formed the last block: they take turns.
-    last_served: u32,
 }
 
 impl SendStreams {
@@ -28,11 +27,10 @@ impl SendStreams {
     pub(super) fn new(control: SendStream) -> SendStreams {
         SendStreams {
             by_number: BTreeMap::from([(CONTROL_STREAM, Box::new(control))]),
-            filled_urgent: BTreeSet::new(),
-            filled_bulk: BTreeSet::new(),
+            filled_urgent: Turns::default(),
+            filled_bulk: Turns::default(),
             awaited: BTreeSet::new(),
             buffered: 0,
-            last_served: CONTROL_STREAM,
         }
     }
 
@@ -43,8 +41,8 @@ impl SendStreams {
     pub(super) fn close(&mut self, number: u32) {
         if let Some(closed) = self.by_number.remove(&number) {
             self.buffered -= closed.buffered();
-            self.filled_urgent.remove(&number);
-            self.filled_bulk.remove(&number);
+            self.filled_urgent.remove(number);
+            self.filled_bulk.remove(number);
             self.awaited.remove(&number);
         }
     }
@@ -60,9 +58,13 @@ impl SendStreams {
         let result = change(stream);
         self.buffered += stream.buffered();
         let is_urgent = stream.class().is_urgent();
-        set(&mut self.filled_urgent, number, stream.has_more() && is_urgent);
-        set(&mut self.filled_bulk, number, stream.has_more() && !is_urgent);
-        set(&mut self.awaited, number, stream.is_waited_for());
+        let (has_more, is_awaited) = (stream.has_more(), stream.is_waited_for());
+        self.filled_urgent.set(number, has_more && is_urgent);
+        self.filled_bulk.set(number, has_more && !is_urgent);
+        match is_awaited {
+            true => self.awaited.insert(number),
+            false => self.awaited.remove(&number),
+        };
         Some(result)
     }
 
@@ -85,30 +87,21 @@ impl SendStreams {
 
     /// The streams that have something which is to become a block.
     pub(super) fn filled(&self) -> impl Iterator<Item = &SendStream> {
-        self.filled_urgent.iter().chain(&self.filled_bulk).filter_map(|number| self.get(*number))
+        self.filled_urgent.iter().chain(self.filled_bulk.iter()).filter_map(|number| self.get(number))
     }
 
-    /// The stream of that urgency whose turn it is of those that can form a block: control first, then one after the
-    /// other.
+    /// The stream of that urgency whose turn it is of those that can form a block: control first, then the one that has
+    /// waited longest.
     pub(super) fn next(&self, urgent: bool, can_form: impl Fn(&SendStream) -> bool) -> Option<u32> {
         let filled = if urgent { &self.filled_urgent } else { &self.filled_bulk };
-        let control = filled.range(..=CONTROL_STREAM);
-        let after = filled.range(self.last_served + 1..);
-        let before = filled.range(CONTROL_STREAM + 1..=self.last_served.max(CONTROL_STREAM + 1));
-        control.chain(after).chain(before).copied().find(|number| self.get(*number).is_some_and(&can_form))
+        let control = filled.contains(CONTROL_STREAM).then_some(CONTROL_STREAM);
+        control.into_iter().chain(filled.iter()).find(|number| self.get(*number).is_some_and(&can_form))
     }
 
-    /// A stream has formed a block.
+    /// A stream has formed a block: the next turn is that of the others.
     pub(super) fn note_served(&mut self, number: u32) {
-        self.last_served = number;
-    }
-}
-
-fn set(numbers: &mut BTreeSet<u32>, number: u32, is_in: bool) {
-    if is_in {
-        numbers.insert(number);
-    } else {
-        numbers.remove(&number);
+        self.filled_urgent.go_to_the_end(number);
+        self.filled_bulk.go_to_the_end(number);
     }
 }
 
@@ -150,6 +143,25 @@ mod tests {
         streams.change(3, SendStream::finish);
         streams.note_served(2);
         assert_eq!(streams.next(false, |stream| stream.buffered() == 0), Some(3));
+    }
+
+    #[test]
+    fn a_stream_that_waits_has_its_turn_although_new_ones_are_opened_all_the_time() {
+        let mut streams = streams(3);
+        (1..=3).for_each(|number| write(&mut streams, number, 50, 100));
+        let mut served = Vec::new();
+        for opened in 4..10 {
+            // Whoever is served has sent all it had but for the first one, and somebody opens another stream then.
+            let number = streams.next(false, |_| true).expect("some wait");
+            if number != 1 {
+                streams.close(number);
+            }
+            streams.note_served(number);
+            streams.open(opened, stream());
+            write(&mut streams, opened, 50, 100);
+            served.push(number);
+        }
+        assert_eq!(served, [1, 2, 3, 1, 4, 5]);
     }
 
     #[test]
