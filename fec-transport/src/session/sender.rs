@@ -270,7 +270,8 @@ impl Sender {
         Take::Nothing
     }
 
-    /// The stream of that urgency whose turn it is to form a block: control first, then the one that has waited longest.
+    /// The stream of that urgency whose turn it is to form a block: control first, then the one that has waited
+    /// longest.
     fn next_stream(&self, now: Time, rate: f64, urgent: bool) -> Option<u32> {
         let has_room = if urgent { self.urgent.has_room() } else { self.bulk.has_room() };
         if !has_room || !self.may_open_block() {

@@ -151,7 +151,7 @@ mod tests {
         (1..=3).for_each(|number| write(&mut streams, number, 50, 100));
         let mut served = Vec::new();
         for opened in 4..10 {
-            // Whoever is served has sent all it had but for the first one, and somebody opens another stream then.
+            // Only stream 1 has more to send after its turn. Every other stream ends, and a new one is opened.
             let number = streams.next(false, |_| true).expect("some wait");
             if number != 1 {
                 streams.close(number);

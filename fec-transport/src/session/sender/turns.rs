@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 /// Streams that wait, in the order in which they began to wait or were served last.
 ///
-/// The order of their numbers would not do: streams that are opened later have higher ones, and where new ones are
-/// opened all the time, as by a client that asks for the next thing when it has the last one, nobody would come round to
-/// the lower ones again.
+/// The order of their numbers would not do. Streams that are opened later have higher numbers; a client that opens the
+/// next stream whenever one has ended would keep the turns among the new ones, and the oldest would never be served.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     by_turn: BTreeMap<u64, u32>,
