@@ -1,9 +1,12 @@
 //! Traces as JSON lines, plain or compressed by zstd.
 //!
-//! A trace file is one record a line. Compressed files may be cut off by a crash: what was flushed before is read, and
-//! the error says how far it goes.
+//! A trace file is one record a line; a line may have further regions of the same call, and is then as many records.
+//! Compressed files may be cut off by a crash: what was flushed before is read, and the error says how far it goes.
+
+use serde::Deserialize;
 
 use crate::record::{FORMAT_VERSION, Record};
+use crate::runs::Run;
 
 /// The first bytes of a frame of zstd.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -20,7 +23,7 @@ pub enum LinesError {
         error: serde_json::Error,
     },
     /// It is of another version.
-    #[error("line {line}: it has format {found}; expected {FORMAT_VERSION}")]
+    #[error("line {line}: it has format {found}; expected {FORMAT_VERSION} or less")]
     Version {
         /// Where the header is.
         line: usize,
@@ -47,16 +50,36 @@ pub enum LinesError {
 
 /// The record as a line, with its line break.
 pub fn line(record: &Record) -> String {
+    line_of_call(record, &[])
+}
+
+/// A request, or what a disk did, as a line with its line break, with `further` regions of the same call.
+pub fn line_of_call(record: &Record, further: &[Run]) -> String {
     // Records hold numbers and strings only: each can be written.
     let mut line = serde_json::to_string(record).unwrap_or_default();
+    if !further.is_empty() {
+        line.pop();
+        line.push_str(",\"further\":");
+        line.push_str(&serde_json::to_string(further).unwrap_or_default());
+        line.push('}');
+    }
     line.push('\n');
     line
+}
+
+/// What a line may have beside its record.
+#[derive(Deserialize)]
+struct Beside {
+    #[serde(default)]
+    further: Vec<Run>,
 }
 
 /// Reads records one by one from bytes, plain or compressed; so a large trace needs no memory of its size.
 pub struct Lines<'a> {
     source: Box<dyn std::io::BufRead + 'a>,
     text: String,
+    /// The further regions of the latest line.
+    further: Box<dyn Iterator<Item = Record>>,
     number: usize,
     bytes: u64,
 }
@@ -75,10 +98,13 @@ impl<'a> Lines<'a> {
         } else {
             Box::new(source)
         };
-        Ok(Lines { source, text: String::new(), number: 0, bytes: 0 })
+        Ok(Lines { source, text: String::new(), further: Box::new(std::iter::empty()), number: 0, bytes: 0 })
     }
 
     fn read(&mut self) -> Result<Option<Record>, LinesError> {
+        if let Some(record) = self.further.next() {
+            return Ok(Some(record));
+        }
         loop {
             self.text.clear();
             let bytes = self.bytes;
@@ -90,9 +116,14 @@ impl<'a> Lines<'a> {
             self.number += 1;
             self.bytes += count as u64;
             if !self.text.trim().is_empty() {
-                let record = serde_json::from_str(&self.text);
-                let record = record.map_err(|error| LinesError::Line { line: self.number, error })?;
-                return check(&record, self.number).map(|()| Some(record));
+                let record = parsed(&self.text, self.number)?;
+                check(&record, self.number)?;
+                // Few lines have any, and all would take longer to read if each was asked.
+                if self.text.contains("\"further\"") {
+                    let Beside { further } = parsed(&self.text, self.number)?;
+                    self.further = Box::new(elsewhere(&record, further, self.number)?);
+                }
+                return Ok(Some(record));
             }
         }
     }
@@ -106,6 +137,30 @@ impl Iterator for Lines<'_> {
     }
 }
 
+fn parsed<'a, T: Deserialize<'a>>(text: &'a str, line: usize) -> Result<T, LinesError> {
+    serde_json::from_str(text).map_err(|error| LinesError::Line { line, error })
+}
+
+/// The call of a record, as records of its further regions.
+fn elsewhere(
+    record: &Record,
+    further: Vec<Run>,
+    line: usize,
+) -> Result<impl Iterator<Item = Record> + use<>, LinesError> {
+    if !further.iter().all(|run| run.is_valid()) {
+        let what =
+            "a run of regions [offset, bytes, times, stride] has 1 to 1,048,576 of them, all below 2^63";
+        return Err(LinesError::Value { line, what });
+    }
+    if record.elsewhere(0, 0).is_none() {
+        let what = "it has further regions, which only `request` and `physical` have";
+        return Err(LinesError::Value { line, what });
+    }
+    let record = record.clone();
+    let regions = further.into_iter().flat_map(Run::regions);
+    Ok(regions.filter_map(move |(offset, bytes)| record.elsewhere(offset, bytes)))
+}
+
 /// What no reader behind this one has to ask again.
 fn check(record: &Record, line: usize) -> Result<(), LinesError> {
     let interval = |start: u64, end, offset: u64, bytes| match (end >= start, offset.checked_add(bytes)) {
@@ -116,7 +171,7 @@ fn check(record: &Record, line: usize) -> Result<(), LinesError> {
         }
     };
     match record {
-        Record::Header(header) if header.format != FORMAT_VERSION => {
+        Record::Header(header) if header.format > FORMAT_VERSION => {
             Err(LinesError::Version { line, found: header.format })
         }
         Record::Request(request) => {
@@ -139,6 +194,7 @@ fn check(record: &Record, line: usize) -> Result<(), LinesError> {
 mod tests {
     use super::*;
     use crate::record::{ApplicationId, Descriptor, FileId, Operation, Request, header};
+    use crate::runs::runs;
 
     fn request(offset: u64) -> Record {
         Record::Request(Request {
@@ -174,6 +230,29 @@ mod tests {
     }
 
     #[test]
+    fn the_regions_of_a_call_are_read_as_requests_of_their_own() {
+        let call = (0..1_000).map(|index| 10 * index).chain([77, 3]);
+        let regions: Vec<Run> = runs(call.clone().skip(1).map(|offset| (offset, 10))).collect();
+        let text = line_of_call(&request(0), &regions) + &line(&request(5));
+        assert_eq!(text.lines().count(), 2);
+        let read: Result<Vec<Record>, _> = Lines::new(text.as_bytes()).expect("it begins").collect();
+        assert_eq!(read.expect("it is whole"), call.chain([5]).map(request).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn regions_that_nobody_can_ask_for_are_an_error() {
+        let endless = Run { offset: 0, bytes: 0, times: u64::MAX, stride: 0 };
+        for (record, run, expected) in [
+            (request(1), endless, "line 1: a run of regions [offset, bytes, times, stride] has"),
+            (header(1, "sfio", ""), Run::one(1, 1), "line 1: it has further regions, which only"),
+        ] {
+            let text = line_of_call(&record, &[run]);
+            let error = Lines::new(text.as_bytes()).expect("it begins").find_map(Result::err).expect("one");
+            assert!(error.to_string().starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
     fn errors_name_the_line_or_how_far_the_stream_went() {
         let broken = text(&[request(1)]) + "\n{\"record\":\"request\"}\n";
         let error = Lines::new(broken.as_bytes()).expect("it begins").find_map(Result::err);
@@ -183,6 +262,10 @@ mod tests {
         let cut = &packed[..packed.len() - 4];
         let error = Lines::new(cut).expect("it begins").find_map(Result::err).expect("one").to_string();
         assert!(error.starts_with("after ") && error.contains("whole zstd stream"), "{error}");
+        let odd = line(&request(1)).replace("}\n", ",\"further\":[[1,2,3]]}\n");
+        let error = Lines::new(odd.as_bytes()).expect("it begins").find_map(Result::err).expect("one");
+        let expected = "line 1: expected [offset, bytes] or [offset, bytes, times, stride]";
+        assert!(error.to_string().starts_with(expected), "{error}");
         let far = Lines::new(text(&[request(u64::MAX)]).as_bytes())
             .expect("it begins")
             .find_map(Result::err)

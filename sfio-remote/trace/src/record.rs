@@ -77,8 +77,8 @@ pub struct Header {
     pub timestamp_unit: String,
 }
 
-/// The version of the record format.
-pub const FORMAT_VERSION: u32 = 1;
+/// The version of the record format. Since version 2 a line may have further regions.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// A job begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -327,6 +327,15 @@ pub struct Physical {
 }
 
 impl Record {
+    /// The same call at another region of its file, if it is one that has a region.
+    pub fn elsewhere(&self, offset: u64, bytes: u64) -> Option<Record> {
+        match *self {
+            Record::Request(request) => Some(Record::Request(Request { offset, bytes, ..request })),
+            Record::Physical(physical) => Some(Record::Physical(Physical { offset, bytes, ..physical })),
+            _ => None,
+        }
+    }
+
     /// When it happened, or began.
     pub fn at(&self) -> Micros {
         match self {

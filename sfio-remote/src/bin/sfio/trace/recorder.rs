@@ -12,21 +12,21 @@ use program::output;
 use sfio_remote::client::OpenMode;
 use sfio_remote::io::{DiskAccess, Observer, Transfer};
 use sfio_remote::name::FileName;
-use sfio_trace::lines::line;
+use sfio_trace::lines::line_of_call;
 use sfio_trace::record::{
     ApplicationExit, ApplicationId, ApplicationLoad, ClientId, Close, Descriptor, FileId, Micros, Open,
     Operation, Physical, Record, Request, header,
 };
+use sfio_trace::runs::{Run, runs};
 
 /// The trace of every command and member of `sfio` goes to the file that this environment variable names.
 pub(crate) const VARIABLE: &str = "SFIO_TRACE";
 
-/// Batches of records that wait for the thread that writes; then callers wait, too, so that none is lost.
+/// Lines that wait for the thread that writes; then callers wait, too, so that none is lost.
 const WAITING: usize = 1 << 10;
 
-/// Records that are handed over at once at most. A list may have a million regions, and to wake a thread for each of
-/// them costs more than to write it down.
-const BATCH: usize = 1 << 8;
+/// Runs of regions that stand in one line at most: 33 MB wait for the thread that writes.
+const RUNS: usize = 1 << 10;
 
 /// What a crash takes away is at most what came in so long.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,14 +34,28 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// A process has one job, which has one process.
 const CLIENT: ClientId = ClientId(0);
 
-const ZSTD_LEVEL: i32 = 3;
+/// Lines of numbers that follow no rule become smaller and cost half as much with it as with zstd's usual level, 3.
+const ZSTD_LEVEL: i32 = 1;
+
+/// What stands in one line of the trace.
+struct Line {
+    record: Record,
+    /// The other regions of the same call.
+    further: Vec<Run>,
+}
+
+impl From<Record> for Line {
+    fn from(record: Record) -> Line {
+        Line { record, further: Vec::new() }
+    }
+}
 
 /// Writes records to a file, on a thread of its own; ends with the last of those who hold it.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     application: ApplicationId,
     /// None once it ends.
-    records: Option<SyncSender<Vec<Record>>>,
+    lines: Option<SyncSender<Line>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -55,7 +69,7 @@ impl Recorder {
         let text = path.to_string_lossy().replace("{pid}", &process.to_string());
         let path = Path::new(&text).to_owned();
         let sink = Sink::create(&path)?;
-        let (records, waiting) = sync_channel(WAITING);
+        let (lines, waiting) = sync_channel(WAITING);
         let application = ApplicationId(process.into());
         let load = Record::ApplicationLoad(ApplicationLoad {
             at: now(),
@@ -65,7 +79,8 @@ impl Recorder {
             clients: 1,
             client_list: vec![CLIENT],
         });
-        let _ = records.send(vec![header(now(), "sfio", &format!("member {member}")), load]);
+        let beginning = [header(now(), "sfio", &format!("member {member}")), load];
+        beginning.into_iter().for_each(|record| drop(lines.send(record.into())));
         let write = move || {
             if let Err(error) = write(sink, &waiting) {
                 output::note(format_args!(
@@ -75,21 +90,27 @@ impl Recorder {
             }
         };
         let writer = std::thread::Builder::new().name("trace".to_owned()).spawn(write)?;
-        Ok(Recorder { application, records: Some(records), writer: Mutex::new(Some(writer)) })
+        Ok(Recorder { application, lines: Some(lines), writer: Mutex::new(Some(writer)) })
     }
 
-    fn push(&self, record: Record) {
-        self.push_all(std::iter::once(record));
-    }
-
-    fn push_all(&self, mut records: impl Iterator<Item = Record>) {
-        loop {
-            let batch: Vec<Record> = records.by_ref().take(BATCH).collect();
-            if batch.is_empty() {
-                return;
-            }
+    fn push(&self, line: impl Into<Line>) {
+        if let Some(lines) = &self.lines {
             // The thread ends before the recorder only if the file cannot be written, and has said so.
-            let _ = self.records.as_ref().map(|waiting| waiting.send(batch));
+            let _ = lines.send(line.into());
+        }
+    }
+
+    /// A call at all of these regions; `record` is the call at any of them.
+    fn push_call(&self, record: &Record, regions: impl Iterator<Item = (u64, u64)>) {
+        let mut runs = runs(regions);
+        while let Some(first) = runs.next() {
+            let ((offset, bytes), rest) = first.split_first();
+            if let Some(record) = record.elsewhere(offset, bytes) {
+                self.push(Line {
+                    record,
+                    further: rest.into_iter().chain(runs.by_ref().take(RUNS)).collect(),
+                });
+            }
         }
     }
 }
@@ -123,45 +144,43 @@ impl Observer for Recorder {
     fn transferred(&self, transfer: &Transfer<'_>) {
         let (end, file) = (now(), file_id(&transfer.name.to_string()));
         let start = end.saturating_sub(micros(transfer.took));
-        self.push_all(transfer.regions.iter().map(|region| {
-            Record::Request(Request {
-                start,
-                end,
-                application: self.application,
-                client: Some(CLIENT),
-                file,
-                descriptor: Descriptor(0),
-                operation: operation(transfer.is_write),
-                asynchronous: false,
-                spread: None,
-                offset: region.offset(),
-                bytes: region.length(),
-            })
-        }));
+        let request = Record::Request(Request {
+            start,
+            end,
+            application: self.application,
+            client: Some(CLIENT),
+            file,
+            descriptor: Descriptor(0),
+            operation: operation(transfer.is_write),
+            asynchronous: false,
+            spread: None,
+            offset: 0,
+            bytes: 0,
+        });
+        self.push_call(&request, transfer.regions.iter().map(|region| (region.offset(), region.length())));
     }
 
     fn at_disk(&self, access: &DiskAccess<'_>) {
         let (end, file) = (now(), file_id(access.path.as_str()));
         let start = end.saturating_sub(micros(access.took));
-        self.push_all(access.extents.iter().map(|extent| {
-            Record::Physical(Physical {
-                start,
-                end,
-                application: self.application,
-                file,
-                operation: operation(access.is_write),
-                clients: 1,
-                offset: extent.offset(),
-                bytes: extent.length(),
-            })
-        }));
+        let physical = Record::Physical(Physical {
+            start,
+            end,
+            application: self.application,
+            file,
+            operation: operation(access.is_write),
+            clients: 1,
+            offset: 0,
+            bytes: 0,
+        });
+        self.push_call(&physical, access.extents.iter().map(|extent| (extent.offset(), extent.length())));
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.push(Record::ApplicationExit(ApplicationExit { at: now(), application: self.application }));
-        self.records = None;
+        self.lines = None;
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A thread that has panicked has said so.
         let _ = writer.map(JoinHandle::join);
@@ -203,11 +222,11 @@ impl Sink {
         }
     }
 
-    fn write(&mut self, records: &[Record]) -> io::Result<()> {
-        let lines: String = records.iter().map(line).collect();
+    fn write(&mut self, line: &Line) -> io::Result<()> {
+        let text = line_of_call(&line.record, &line.further);
         match self {
-            Sink::Plain(file) => file.write_all(lines.as_bytes()),
-            Sink::Compressed(encoder) => encoder.write_all(lines.as_bytes()),
+            Sink::Plain(file) => file.write_all(text.as_bytes()),
+            Sink::Compressed(encoder) => encoder.write_all(text.as_bytes()),
         }
     }
 
@@ -227,12 +246,12 @@ impl Sink {
 }
 
 /// Writes what comes in until nobody sends any more; what came in is flushed when nothing more comes for a while.
-fn write(mut sink: Sink, waiting: &Receiver<Vec<Record>>) -> io::Result<()> {
+fn write(mut sink: Sink, waiting: &Receiver<Line>) -> io::Result<()> {
     let mut is_flushed = true;
     loop {
         match waiting.recv_timeout(FLUSH_INTERVAL) {
-            Ok(records) => {
-                sink.write(&records)?;
+            Ok(line) => {
+                sink.write(&line)?;
                 is_flushed = false;
             }
             Err(RecvTimeoutError::Timeout) if !is_flushed => {
