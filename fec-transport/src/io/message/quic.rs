@@ -15,7 +15,7 @@ use quinn::{
     Connection, IdleTimeout, Incoming, RecvStream, SendStream, TokioRuntime, TransportConfig, VarInt,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
@@ -39,6 +39,9 @@ const INSTANCE: usize = 8;
 const IDLE_LIMIT_MS: u32 = 10_000;
 /// Large messages on their way at once in each direction.
 const MAX_BULKS: u32 = 256;
+/// Streams that a peer may have open. Those of messages that it has taken count until both ends know; if senders had to
+/// wait for a stream, quinn would wake all of them for each one that becomes free.
+const MAX_STREAMS: u32 = 2 * MAX_BULKS;
 /// How long a handshake may take.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(8);
 /// How long farewells may take.
@@ -91,6 +94,8 @@ struct Way {
     connections: Vec<Connection>,
     /// What writes frames, until it is to end behind the last of them.
     writer: Option<Writer>,
+    /// A permit for each large message that may be on its way to the peer.
+    bulks: Arc<Semaphore>,
 }
 
 struct Writer {
@@ -313,7 +318,11 @@ impl Carrier {
             std::collections::btree_map::Entry::Vacant(way) => {
                 let (frames, waiting) = unbounded_channel();
                 let task = tokio::spawn(write_frames(send, waiting));
-                way.insert(Way { connections: vec![connection], writer: Some(Writer { frames, task }) });
+                way.insert(Way {
+                    connections: vec![connection],
+                    writer: Some(Writer { frames, task }),
+                    bulks: Arc::new(Semaphore::new(MAX_BULKS as usize)),
+                });
             }
         }
     }
@@ -340,10 +349,16 @@ impl Carrier {
 
     async fn read_frames(self: Arc<Carrier>, link: LinkId, connection: Connection, mut receive: RecvStream) {
         let mut reader = FrameReader::default();
+        let mut chunks = no_chunks();
         let reason = loop {
-            match receive.read_chunk(usize::MAX, true).await {
-                Ok(Some(chunk)) => {
-                    let result = self.messenger.lock().handle_frames(link, &mut reader, &chunk.bytes);
+            match receive.read_chunks(&mut chunks).await {
+                Ok(Some(count)) => {
+                    let result = {
+                        let mut messenger = self.messenger.lock();
+                        chunks[..count]
+                            .iter()
+                            .try_for_each(|bytes| messenger.handle_frames(link, &mut reader, bytes))
+                    };
                     if let Err(breach) = result {
                         break format!("the peer broke the protocol of messages: {breach}");
                     }
@@ -393,11 +408,19 @@ impl Carrier {
 
     /// Gives whether all of the stream has come.
     async fn read_bulk(self: Arc<Carrier>, link: LinkId, message: u64, mut receive: RecvStream) -> bool {
+        let mut chunks = no_chunks();
+        let mut offset = 0;
         loop {
-            match receive.read_chunk(usize::MAX, false).await {
-                Ok(Some(chunk)) => {
-                    let offset = chunk.offset.saturating_sub(BULK_HEAD as u64);
-                    let result = self.messenger.lock().handle_bulk(link, message, offset, &chunk.bytes);
+            match receive.read_chunks(&mut chunks).await {
+                Ok(Some(count)) => {
+                    let result = {
+                        let mut messenger = self.messenger.lock();
+                        chunks[..count].iter().try_for_each(|bytes| {
+                            let at = offset;
+                            offset += bytes.len() as u64;
+                            messenger.handle_bulk(link, message, at, bytes)
+                        })
+                    };
                     if let Err(breach) = result {
                         self.lose(link, &format!("the peer broke the protocol of messages: {breach}"));
                         return false;
@@ -416,8 +439,10 @@ impl Carrier {
     // --- what goes ---------------------------------------------------------------------------------------------
 
     async fn send_bulk(self: Arc<Carrier>, link: LinkId, message: u64, pieces: Vec<Bytes>) {
-        let connection = self.ways().ways.get(&link).map(|way| way.connections[0].clone());
-        let Some(connection) = connection else { return };
+        let way = self.ways().ways.get(&link).map(|way| (way.connections[0].clone(), Arc::clone(&way.bulks)));
+        let Some((connection, bulks)) = way else { return };
+        // Nobody closes it.
+        let _permit = bulks.acquire().await;
         let is_taken = send_bulk(&connection, message, pieces).await == Some(TAKEN);
         self.ways().sending.remove(&(link, message));
         match is_taken {
@@ -453,6 +478,11 @@ async fn write_frames(mut send: SendStream, mut frames: UnboundedReceiver<Vec<u8
     let _ = send.stopped().await;
 }
 
+/// Room for what a stream has, which comes in chunks of a packet: the messenger is locked once for all of them.
+fn no_chunks() -> [Bytes; 32] {
+    std::array::from_fn(|_| Bytes::new())
+}
+
 fn stop(tasks: &mut BTreeMap<(LinkId, u64), AbortHandle>, which: (LinkId, u64)) {
     if let Some(task) = tasks.remove(&which) {
         task.abort();
@@ -462,7 +492,7 @@ fn stop(tasks: &mut BTreeMap<(LinkId, u64), AbortHandle>, which: (LinkId, u64)) 
 fn transport_config() -> TransportConfig {
     let mut config = TransportConfig::default();
     config
-        .max_concurrent_bidi_streams(VarInt::from_u32(MAX_BULKS))
+        .max_concurrent_bidi_streams(VarInt::from_u32(MAX_STREAMS))
         .max_concurrent_uni_streams(VarInt::from_u32(0))
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_LIMIT_MS))))
