@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::BUSY;
 use super::round::Round;
+use super::{BUSY, PACKET};
 use crate::time::Time;
 
 /// The proportional gain of the queue's control, times the delay of the loop: 1/e is critically damped.
@@ -14,9 +14,18 @@ const GAIN: f64 = 0.36;
 const USED: f64 = 0.6;
 /// The growth, per second, with which a climb begins: there is no sign of a limit.
 const CLIMB: f64 = 0.1;
-/// The growth of a climb doubles every second, but the rate never grows by more than this share before it is seen what
-/// came of it: a link carries too much for so long, and over a long way that is a long queue.
+/// The growth of a climb doubles in so many round trips, within [`SHORTEST_DOUBLING`] and [`LONGEST_DOUBLING`] seconds:
+/// where it is seen sooner what came of it, there is no reason to wait.
+const DOUBLING_ROUND_TRIPS: f64 = 50.0;
+/// A round has at least 20 ms, and several of them are to be seen before the growth doubles.
+const SHORTEST_DOUBLING: f64 = 0.1;
+/// However long the way is, its growth doubles every second.
+const LONGEST_DOUBLING: f64 = 1.0;
+/// The rate never grows by more than this share before it is seen what came of it: a link carries too much for so long,
+/// and over a long way that is a long queue.
 const LARGEST_STEP: f64 = 0.15;
+/// But it may grow by so many packets in that time. A slow path sends few, and sees late what came of them.
+const STEP_PACKETS: f64 = 4.0;
 /// The growth near a ceiling, per second, at first.
 const CREEP: f64 = 0.02;
 /// The seconds in which the growth near a ceiling doubles while no packets are dropped.
@@ -40,6 +49,8 @@ pub(super) struct Sight<'a> {
     pub(super) target: f64,
     /// How long it takes until a change of the rate shows in a round, in seconds.
     pub(super) loop_delay: f64,
+    /// The round trip, in seconds.
+    pub(super) round_trip: f64,
     /// Whether a queue has lately told what the path carries.
     pub(super) is_told: bool,
 }
@@ -55,6 +66,13 @@ impl Sight<'_> {
     fn is_used(&self) -> bool {
         let sees_queue = self.round.has_queue() || self.is_told;
         self.round.uses(if sees_queue { BUSY } else { USED })
+    }
+
+    /// By what share of itself the rate is to grow in a climb that has lasted for so many seconds.
+    fn growth_after(&self, lasted: f64) -> f64 {
+        let doubling = (DOUBLING_ROUND_TRIPS * self.round_trip).clamp(SHORTEST_DOUBLING, LONGEST_DOUBLING);
+        let few_packets = STEP_PACKETS * 8.0 * PACKET / (self.rate * self.loop_delay);
+        (CLIMB * (lasted / doubling).exp2() * self.loop_delay).min(LARGEST_STEP.max(few_packets))
     }
 
     /// Whether the path may climb.
@@ -109,7 +127,7 @@ impl Climb {
             return sight.rate;
         }
         let since = *self.since.get_or_insert(now);
-        let growth = (CLIMB * now.since(since).as_secs_f64().exp2() * sight.loop_delay).min(LARGEST_STEP);
+        let growth = sight.growth_after(now.since(since).as_secs_f64());
         // Where no queue was seen for long, something else may limit the path: the way up is then a slow one.
         let push = if sight.is_told { push } else { 0.0 };
         // This takes what was allowed a round trip ago, and not the rate of now, whose effect is still to be seen.

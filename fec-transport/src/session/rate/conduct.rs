@@ -13,12 +13,12 @@ use super::start::{FirstQueue, START_PACKETS, Start, Step};
 use super::window::{OWN_LOSS_PACKETS, Window};
 use super::{
     Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SHORTEST_TARGET,
-    TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW,
+    SLOW_RATE, SLOW_STEP, TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW,
 };
 use crate::time::Time;
 
 /// A round after the start has no fewer packets than this.
-const LEAST_PACKETS: u64 = 16;
+const LEAST_PACKETS: u64 = 5;
 /// A queue of more than this share of its target tells what the path carries.
 const TELLING_SHARE: f64 = 0.9;
 /// While a queue of this share of its target stands, it cannot be loss that limits the path.
@@ -80,11 +80,19 @@ impl RateController {
     /// The standing queue that this path aims at, in seconds.
     fn target(&self) -> f64 {
         let rate = self.shared_rate.max(self.mean_rate());
-        (TARGET_QUEUE * (TARGET_RATE / rate).sqrt()).clamp(SHORTEST_TARGET, LONGEST_TARGET)
+        let fast = TARGET_QUEUE * (TARGET_RATE / rate.max(SLOW_RATE)).sqrt();
+        let slow = SLOW_STEP * (SLOW_RATE / rate.min(SLOW_RATE)).log2();
+        (fast + slow).clamp(SHORTEST_TARGET, LONGEST_TARGET)
     }
 
-    fn long_queue(&self) -> f64 {
+    /// A queue at which sessions of ours come to rest is shorter than this, in seconds.
+    fn restful_queue(&self) -> f64 {
         (2.0 * self.target() + LONG_QUEUE).min(TOO_LONG)
+    }
+
+    /// A queue that is longer than this, in seconds, is too long.
+    fn long_queue(&self) -> f64 {
+        self.restful_queue().max(self.target() + LONG_QUEUE)
     }
 
     /// Whether the queue is too long.
@@ -203,9 +211,16 @@ impl RateController {
         }
         // A slow path's round lasts until it has sent enough packets.
         let lasted = round.arrival_span().max(round_span(feedback).as_secs_f64());
-        let loop_delay = feedback.round_trip.as_secs_f64() + lasted;
-        let is_told = self.meter.is_told(now);
-        let sight = Sight { now, round: &round, rate: self.mean_rate(), target, loop_delay, is_told };
+        let round_trip = feedback.round_trip.as_secs_f64();
+        let sight = Sight {
+            now,
+            round: &round,
+            rate: self.mean_rate(),
+            target,
+            loop_delay: round_trip + lasted,
+            round_trip,
+            is_told: self.meter.is_told(now),
+        };
         if sight.is_open() {
             self.resume_start_after_a_pause(now);
         }
@@ -303,7 +318,7 @@ impl RateController {
             }
             return;
         }
-        let is_short = self.meter.floor().above(self.drain.lowest()) < self.long_queue();
+        let is_short = self.meter.floor().above(self.drain.lowest()) < self.restful_queue();
         if self.rivals.note_response(drained, is_short) && matches!(self.mode, Mode::Cruise) {
             self.rivals = Rivals::default();
             let (rate, own_loss) = (self.mean_rate(), self.meter.watch().own_loss());

@@ -50,19 +50,26 @@ const MAX_RATE: f64 = 40e9;
 /// in the peer's socket while its process does not run, and would be lost there (4 MiB of it, the kernel's share
 /// included).
 pub(crate) const WINDOW: f64 = (4 << 20) as f64;
+/// Bytes of a full packet: windows and slow paths grow by packets.
+const PACKET: f64 = 1_500.0;
 /// The standing queue, in seconds, of a session that sends [`TARGET_RATE`] over a link: long enough to be told from
 /// jitter, short enough for the 15 ms that design §6 allows.
 const TARGET_QUEUE: f64 = 0.005;
 /// A session that sends more than this, in bit/s, wants a shorter queue, and one that sends less a longer one; so
 /// sessions that see the same queue become equal.
 const TARGET_RATE: f64 = 50e6;
+/// Below this rate, in bit/s, targets no longer grow with the square root: they would soon be too long.
+const SLOW_RATE: f64 = 10e6;
+/// Each halving of the rate below [`SLOW_RATE`] makes the target so many seconds longer. Sessions that all want the same
+/// queue do not become equal.
+const SLOW_STEP: f64 = 0.002;
 /// No target is shorter than this, in seconds.
 const SHORTEST_TARGET: f64 = 0.002;
-/// No target is longer than this, in seconds.
-const LONGEST_TARGET: f64 = 0.011;
+/// No target is longer than this, in seconds: that of a session that sends 0.5 Mbit/s, of which a packet lasts longer.
+const LONGEST_TARGET: f64 = 0.02;
 /// A queue of twice the target and this, in seconds, is too long: it is drained at once.
 const LONG_QUEUE: f64 = 0.004;
-/// A queue longer than this, in seconds, is too long whatever the target is: no session of ours wants such a queue.
+/// A queue longer than this, in seconds, is too long, unless it is less than [`LONG_QUEUE`] beyond the target.
 const TOO_LONG: f64 = 0.014;
 /// A round is half a round trip, but no shorter, because reports come every 2 to 10 ms.
 const SHORTEST_ROUND: Duration = Duration::from_millis(20);

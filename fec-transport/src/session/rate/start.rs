@@ -161,7 +161,7 @@ mod tests {
         /// A pause that looks like a queue that stands, on links that are shared: no start goes on after it.
         fn pause_beside_others(&mut self) {
             self.controller.set_shared_rate(1e9);
-            (0..7).for_each(|_| self.report(Duration::from_millis(15), 0.0));
+            (0..7).for_each(|_| self.report(Duration::from_millis(20), 0.0));
         }
 
         fn mbit(&self) -> f64 {
@@ -204,7 +204,7 @@ mod tests {
     fn a_start_that_pauses_have_ended_goes_on_when_more_is_carried_without_a_queue() {
         let mut path = Path::new();
         path.run(160, 0.0);
-        for late in [15, 14, 13, 14, 15, 14, 15] {
+        for late in [20, 19, 18, 19, 20, 19, 20] {
             path.report(Duration::from_millis(late), 0.0);
         }
         assert!(!path.controller.is_starting(), "seven reports in a row look like a queue that stands");
@@ -221,7 +221,7 @@ mod tests {
         let before = path.mbit();
         path.use_share = 0.1;
         path.run(100, 0.0);
-        (0..8).for_each(|_| path.report(Duration::from_millis(15), 0.0));
+        (0..8).for_each(|_| path.report(Duration::from_millis(20), 0.0));
         assert!(
             !path.controller.is_starting() && path.mbit() > 0.4 * before,
             "{before} then {}",

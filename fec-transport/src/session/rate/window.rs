@@ -10,11 +10,9 @@ use std::time::Duration;
 use super::drain;
 use super::round::Round;
 use super::watch::{LEAST_LOSS, RISE, log_likelihood_ratio};
-use super::{BUSY, Feedback};
+use super::{BUSY, Feedback, PACKET};
 use crate::time::Time;
 
-/// Bytes of a full packet: windows grow by packets.
-const PACKET: f64 = 1_500.0;
 /// What remains of the window after it shrank. CUBIC has 0.7, but shrinks only for its own losses; we do so with every
 /// fall of the queue.
 const BETA: f64 = 0.8;
