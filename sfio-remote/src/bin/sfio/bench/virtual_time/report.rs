@@ -153,7 +153,9 @@ impl Report {
         let (x, what) = match self.traffic {
             TrafficName::AllToAll => ("nodes, each computing and serving", "all to all"),
             TrafficName::Pairs => ("pairs of nodes", "disjoint pairs"),
-            TrafficName::Halves => ("contributing nodes, half of them sending", "all to all"),
+            TrafficName::Halves => {
+                ("contributing nodes, half of them sending", "the first half to the second")
+            }
         };
         Chart {
             title: format!("{}: {what}", self.machine),
