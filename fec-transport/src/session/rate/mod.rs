@@ -60,12 +60,13 @@ const TARGET_QUEUE: f64 = 0.005;
 const TARGET_RATE: f64 = 50e6;
 /// Below this rate, in bit/s, targets no longer grow with the square root: they would soon be too long.
 const SLOW_RATE: f64 = 10e6;
-/// Each halving of the rate below [`SLOW_RATE`] makes the target so many seconds longer. Sessions that all want the same
+/// Each halving of the rate below [`SLOW_RATE`] makes the target so many seconds longer: sessions that all want the same
 /// queue do not become equal.
 const SLOW_STEP: f64 = 0.002;
 /// No target is shorter than this, in seconds.
 const SHORTEST_TARGET: f64 = 0.002;
-/// No target is longer than this, in seconds: that of a session that sends 0.5 Mbit/s, of which a packet lasts longer.
+/// No target is longer than this, in seconds. A session that sends 0.5 Mbit/s wants so long a queue; one of its packets
+/// takes 24 ms.
 const LONGEST_TARGET: f64 = 0.02;
 /// A queue of twice the target and this, in seconds, is too long: it is drained at once.
 const LONG_QUEUE: f64 = 0.004;
