@@ -23,7 +23,7 @@ pub enum LinesError {
         error: serde_json::Error,
     },
     /// It is of another version.
-    #[error("line {line}: it has format {found}; expected {FORMAT_VERSION} or less")]
+    #[error("line {line}: it has format {found}; expected 1 to {FORMAT_VERSION}")]
     Version {
         /// Where the header is.
         line: usize,
@@ -171,7 +171,7 @@ fn check(record: &Record, line: usize) -> Result<(), LinesError> {
         }
     };
     match record {
-        Record::Header(header) if header.format > FORMAT_VERSION => {
+        Record::Header(header) if !(1..=FORMAT_VERSION).contains(&header.format) => {
             Err(LinesError::Version { line, found: header.format })
         }
         Record::Request(request) => {
@@ -249,6 +249,17 @@ mod tests {
             let text = line_of_call(&record, &[run]);
             let error = Lines::new(text.as_bytes()).expect("it begins").find_map(Result::err).expect("one");
             assert!(error.to_string().starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_format_that_never_was_or_is_not_yet_is_an_error() {
+        for found in [0, FORMAT_VERSION + 1] {
+            let Record::Header(mut header) = header(1, "sfio", "") else { unreachable!("it is a header") };
+            header.format = found;
+            let text = line(&Record::Header(header));
+            let error = Lines::new(text.as_bytes()).expect("it begins").find_map(Result::err).expect("one");
+            assert_eq!(error.to_string(), format!("line 1: it has format {found}; expected 1 to 2"));
         }
     }
 

@@ -29,7 +29,7 @@ use crate::message::quic::{AddressBook, QuicModule};
 use crate::message::wire::{
     BULK_HEAD, FRAMES, FRAMES_HEAD, FrameReader, MESSAGE_VERSION, bulk_head, parse_bulk_head,
 };
-use crate::message::{LinkId, Output, Shared};
+use crate::message::{Breach, LinkId, Messenger, Output, Shared};
 
 /// Names the protocol in ALPN, with its version.
 const PROTOCOL: &str = "fec-messages/1";
@@ -42,6 +42,8 @@ const MAX_BULKS: u32 = 256;
 /// Streams that a peer may have open. Those of messages that it has taken count until both ends know; if senders had to
 /// wait for a stream, quinn would wake all of them for each one that becomes free.
 const MAX_STREAMS: u32 = 2 * MAX_BULKS;
+/// Chunks of a stream, each of a packet at most, for which the messenger is locked once.
+const CHUNKS: usize = 32;
 /// How long a handshake may take.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(8);
 /// How long farewells may take.
@@ -347,22 +349,36 @@ impl Carrier {
 
     // --- what comes --------------------------------------------------------------------------------------------
 
+    /// Brings the messenger what a stream has. Nothing of it stays here: a chunk keeps all of the memory that it came in.
+    ///
+    /// # Errors
+    /// Why the link is to be closed, if the peer must not send that.
+    fn bring(
+        &self,
+        chunks: &mut [Bytes],
+        mut take: impl FnMut(&mut Messenger, &Bytes) -> Result<(), Breach>,
+    ) -> Result<(), String> {
+        let result = {
+            let mut messenger = self.messenger.lock();
+            chunks.iter_mut().try_for_each(|chunk| take(&mut messenger, &std::mem::take(chunk)))
+        };
+        result.map_err(|breach| format!("the peer broke the protocol of messages: {breach}"))?;
+        self.tell();
+        Ok(())
+    }
+
     async fn read_frames(self: Arc<Carrier>, link: LinkId, connection: Connection, mut receive: RecvStream) {
         let mut reader = FrameReader::default();
-        let mut chunks = no_chunks();
+        let mut chunks: [Bytes; CHUNKS] = Default::default();
         let reason = loop {
             match receive.read_chunks(&mut chunks).await {
                 Ok(Some(count)) => {
-                    let result = {
-                        let mut messenger = self.messenger.lock();
-                        chunks[..count]
-                            .iter()
-                            .try_for_each(|bytes| messenger.handle_frames(link, &mut reader, bytes))
+                    let take = |messenger: &mut Messenger, bytes: &Bytes| {
+                        messenger.handle_frames(link, &mut reader, bytes)
                     };
-                    if let Err(breach) = result {
-                        break format!("the peer broke the protocol of messages: {breach}");
+                    if let Err(reason) = self.bring(&mut chunks[..count], take) {
+                        break reason;
                     }
-                    self.tell();
                 }
                 // The peer says nothing more, and closes the connection once it knows that we have heard it.
                 Ok(None) => break connection.closed().await.to_string(),
@@ -408,24 +424,20 @@ impl Carrier {
 
     /// Gives whether all of the stream has come.
     async fn read_bulk(self: Arc<Carrier>, link: LinkId, message: u64, mut receive: RecvStream) -> bool {
-        let mut chunks = no_chunks();
+        let mut chunks: [Bytes; CHUNKS] = Default::default();
         let mut offset = 0;
         loop {
             match receive.read_chunks(&mut chunks).await {
                 Ok(Some(count)) => {
-                    let result = {
-                        let mut messenger = self.messenger.lock();
-                        chunks[..count].iter().try_for_each(|bytes| {
-                            let at = offset;
-                            offset += bytes.len() as u64;
-                            messenger.handle_bulk(link, message, at, bytes)
-                        })
+                    let take = |messenger: &mut Messenger, bytes: &Bytes| {
+                        let at = offset;
+                        offset += bytes.len() as u64;
+                        messenger.handle_bulk(link, message, at, bytes)
                     };
-                    if let Err(breach) = result {
-                        self.lose(link, &format!("the peer broke the protocol of messages: {breach}"));
+                    if let Err(reason) = self.bring(&mut chunks[..count], take) {
+                        self.lose(link, &reason);
                         return false;
                     }
-                    self.tell();
                 }
                 end => {
                     self.messenger.lock().bulk_ended(link, message);
@@ -476,11 +488,6 @@ async fn write_frames(mut send: SendStream, mut frames: UnboundedReceiver<Vec<u8
     let _ = send.finish();
     // Over once the peer has everything, or the connection has ended.
     let _ = send.stopped().await;
-}
-
-/// Room for what a stream has, which comes in chunks of a packet: the messenger is locked once for all of them.
-fn no_chunks() -> [Bytes; 32] {
-    std::array::from_fn(|_| Bytes::new())
 }
 
 fn stop(tasks: &mut BTreeMap<(LinkId, u64), AbortHandle>, which: (LinkId, u64)) {

@@ -60,8 +60,8 @@ const TARGET_QUEUE: f64 = 0.005;
 const TARGET_RATE: f64 = 50e6;
 /// Below this rate, in bit/s, targets no longer grow with the square root: they would soon be too long.
 const SLOW_RATE: f64 = 10e6;
-/// Each halving of the rate below [`SLOW_RATE`] makes the target so many seconds longer: sessions that all want the same
-/// queue do not become equal.
+/// Each halving of the rate below [`SLOW_RATE`] makes the target so many seconds longer: sessions that all want the
+/// same queue do not become equal.
 const SLOW_STEP: f64 = 0.002;
 /// No target is shorter than this, in seconds.
 const SHORTEST_TARGET: f64 = 0.002;
