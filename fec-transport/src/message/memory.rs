@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 
+use super::Messenger;
 use super::link::LinkId;
 use super::module::{Module, Output};
 use super::shared::Shared;
@@ -20,6 +21,10 @@ use crate::wire::message::Frame;
 
 /// Names are no longer than those of members.
 const LONGEST_NAME: usize = 64;
+
+/// Bytes up to which messages travel with their envelope. An offer and its grant take as long as copying a tenth of
+/// this, so a message that is a little longer is not much slower.
+const EAGER: usize = 64 << 10;
 
 /// Where messengers of one process find each other; clones are the same one.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +42,7 @@ pub struct Port {
 /// What carries between a messenger and its inbox, on the thread of whoever has put something into either.
 struct Line {
     exchange: Exchange,
-    name: String,
+    name: Arc<str>,
     module: usize,
     messenger: Shared,
     inbox: Arc<Inbox>,
@@ -70,16 +75,16 @@ pub enum JoinError {
 #[derive(Debug, Default)]
 struct Links {
     peers: BTreeMap<LinkId, Peer>,
-    by_name: BTreeMap<String, LinkId>,
+    by_name: BTreeMap<Arc<str>, LinkId>,
 }
 
 /// Who is at the other end of a link.
 #[derive(Debug)]
 struct Peer {
-    name: String,
+    name: Arc<str>,
     inbox: Arc<Inbox>,
     /// What this end is called there.
-    own_name: String,
+    own_name: Arc<str>,
 }
 
 /// What a messenger that looked itself up is called at the end that it comes to: a peer of its own, with memory of its
@@ -101,7 +106,7 @@ struct Inbox {
 /// What comes from another messenger, whose name is first.
 #[derive(Debug)]
 struct Parcel {
-    from: String,
+    from: Arc<str>,
     news: News,
 }
 
@@ -131,6 +136,10 @@ impl Module for MemoryModule {
             1..=LONGEST_NAME => Ok(place.to_owned()),
             length => Err(format!("a name has at most {LONGEST_NAME} bytes, this one has {length}")),
         }
+    }
+
+    fn eager(&self) -> usize {
+        EAGER
     }
 }
 
@@ -162,7 +171,7 @@ impl Exchange {
         let module = messenger.lock().add_module(Box::new(MemoryModule));
         let line = Arc::new(Line {
             exchange: self.clone(),
-            name: name.to_owned(),
+            name: name.into(),
             module,
             messenger: messenger.clone(),
             inbox: Arc::clone(&inbox),
@@ -202,14 +211,10 @@ impl Line {
         let mut turns = 1;
         loop {
             let mut alarms = Alarms::new();
-            let moved = self.carry_once(&mut alarms);
+            let news = self.carry_all(&mut alarms);
             alarms.iter().for_each(|line| line.carry());
-            let news = self.messenger.lock().news();
             if self.told.swap(news, Ordering::AcqRel) != news {
                 (self.bell)();
-            }
-            if moved {
-                continue;
             }
             match self.turns.compare_exchange(turns, 0, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return,
@@ -218,55 +223,63 @@ impl Line {
         }
     }
 
-    fn carry_once(&self, alarms: &mut Alarms) -> bool {
+    /// Carries what there is between the messenger and its inbox; gives the messenger's news then.
+    fn carry_all(&self, alarms: &mut Alarms) -> u64 {
         let mut messenger = self.messenger.lock();
         let mut links = locked(&self.links);
-        let mut moved = false;
-        while let Some(output) = messenger.next_output(self.module) {
-            moved = true;
-            match output {
-                Output::Connect { link, place } => match self.exchange.find(&place) {
-                    Some(inbox) => {
-                        let own_name =
-                            if place == self.name { format!("{place}{ITSELF}") } else { self.name.clone() };
-                        links.add(link, Peer { name: place, inbox, own_name });
-                        links.tell(link, News::Hello(Arc::clone(&self.inbox)), alarms);
-                        if messenger.link_up(link).is_err() {
-                            links.part(link, alarms);
-                        }
-                    }
-                    None => messenger.link_closed(link, "nobody of that name is in this process"),
-                },
-                Output::Frame { link, frame, taken } => {
-                    links.tell(link, News::Frame(frame, taken), alarms);
-                }
-                Output::Bulk { link, message, pieces, .. } => {
-                    links.tell(link, News::Bulk(message, pieces), alarms);
-                }
-                // What was put into an inbox is there; the other side drops what it does not want.
-                Output::StopSending { .. } | Output::StopReceiving { .. } => {}
-                Output::Disconnect { link } => links.part(link, alarms),
+        loop {
+            while let Some(output) = messenger.next_output(self.module) {
+                self.obey(&mut messenger, &mut links, output, alarms);
+            }
+            let parcels = std::mem::take(&mut *locked(&self.inbox.parcels));
+            if parcels.is_empty() {
+                return messenger.news();
+            }
+            for parcel in parcels {
+                self.take(&mut messenger, &mut links, parcel, alarms);
             }
         }
-        let parcels = std::mem::take(&mut *locked(&self.inbox.parcels));
-        for parcel in parcels {
-            moved = true;
-            self.take(&mut messenger, &mut links, parcel, alarms);
+    }
+
+    /// Does what the messenger wants.
+    fn obey(&self, messenger: &mut Messenger, links: &mut Links, output: Output, alarms: &mut Alarms) {
+        match output {
+            Output::Connect { link, place } => match self.exchange.find(&place) {
+                Some(inbox) => {
+                    let own_name = if place == *self.name {
+                        format!("{place}{ITSELF}").into()
+                    } else {
+                        Arc::clone(&self.name)
+                    };
+                    links.add(link, Peer { name: place.into(), inbox, own_name });
+                    links.tell(link, News::Hello(Arc::clone(&self.inbox)), alarms);
+                    if messenger.link_up(link).is_err() {
+                        links.part(link, alarms);
+                    }
+                }
+                None => messenger.link_closed(link, "nobody of that name is in this process"),
+            },
+            Output::Frame { link, frame, taken } => links.tell(link, News::Frame(frame, taken), alarms),
+            Output::Bulk { link, message, pieces, .. } => {
+                links.tell(link, News::Bulk(message, pieces), alarms);
+            }
+            // What was put into an inbox is there; the other side drops what it does not want.
+            Output::StopSending { .. } | Output::StopReceiving { .. } => {}
+            Output::Disconnect { link } => links.part(link, alarms),
         }
-        moved
     }
 
     fn take(
         &self,
-        messenger: &mut super::Messenger,
+        messenger: &mut Messenger,
         links: &mut Links,
         Parcel { from, news }: Parcel,
         alarms: &mut Alarms,
     ) {
         if let News::Hello(inbox) = news {
             match messenger.link_incoming(self.module, &from, true) {
-                Ok(link) => links.add(link, Peer { name: from, inbox, own_name: self.name.clone() }),
-                Err(_) => inbox.put(Parcel { from: self.name.clone(), news: News::Farewell }, alarms),
+                Ok(link) => links.add(link, Peer { name: from, inbox, own_name: Arc::clone(&self.name) }),
+                Err(_) => inbox.put(Parcel { from: Arc::clone(&self.name), news: News::Farewell }, alarms),
             }
             return;
         }
@@ -302,12 +315,12 @@ impl Line {
 impl Drop for Port {
     fn drop(&mut self) {
         let Line { name, links, inbox, .. } = &*self.line;
-        locked(&self.exchange.inboxes).remove(name);
+        locked(&self.exchange.inboxes).remove(&**name);
         // Whoever still puts something into the inbox finds nobody.
         *locked(&inbox.line) = Weak::new();
         let mut alarms = Alarms::new();
         // A short send is complete when it is posted, and whoever carries just now may not have come to it yet.
-        while self.line.carry_once(&mut alarms) {}
+        self.line.carry_all(&mut alarms);
         for peer in locked(links).peers.values() {
             peer.tell(News::Farewell, &mut alarms);
         }
@@ -317,7 +330,7 @@ impl Drop for Port {
 
 impl Links {
     fn add(&mut self, link: LinkId, peer: Peer) {
-        self.by_name.insert(peer.name.clone(), link);
+        self.by_name.insert(Arc::clone(&peer.name), link);
         self.peers.insert(link, peer);
     }
 
@@ -342,7 +355,7 @@ impl Links {
 
 impl Peer {
     fn tell(&self, news: News, alarms: &mut Alarms) {
-        self.inbox.put(Parcel { from: self.own_name.clone(), news }, alarms);
+        self.inbox.put(Parcel { from: Arc::clone(&self.own_name), news }, alarms);
     }
 }
 

@@ -98,7 +98,7 @@ fn ask(client: &Messenger, address: &str, lengths: &[usize]) {
 
 #[test]
 fn one_program_runs_over_each_module_by_the_address_alone() {
-    let lengths = [0, 1, 400, 16 << 10, (16 << 10) + 1, 3 << 20];
+    let lengths = [0, 1, 400, 16 << 10, (16 << 10) + 1, 64 << 10, (64 << 10) + 1, 3 << 20];
     for make in [within_the_process, over_sessions, over_quic] {
         let (client, server, address) = make();
         std::thread::scope(|scope| {
@@ -201,6 +201,35 @@ fn a_thousand_large_messages_at_once_all_arrive() {
         client.shutdown();
         server.shutdown();
     }
+}
+
+/// Three hundred messages are more than have a stream at once: an urgent one waits for none of them.
+#[test]
+fn over_quic_a_message_that_somebody_waits_for_goes_before_others() {
+    let (client, server, address) = over_quic();
+    let [of_client, of_server] = [client.open_context(), server.open_context()];
+    let (to, from) = introduce(&client, of_client, &server, &address);
+    let (count, length) = (300, 256 << 10);
+    for number in 0..=count {
+        let caller = server.caller(of_server).user(number);
+        drop(server.post_receive(from, Tag(number as u32), Room::of([length]), caller).expect("posted"));
+    }
+    for number in 0..=count {
+        let caller = client.caller(of_client);
+        let caller = if number == count { caller.urgent() } else { caller };
+        drop(
+            client
+                .post_send(to, Tag(number as u32), vec![content(length, 0).into()], caller)
+                .expect("posted"),
+        );
+    }
+    let mut before = 0;
+    while server.test_context(of_server, 1, PATIENCE).pop().expect("one has come").user != count {
+        before += 1;
+    }
+    assert!(before < count / 2, "{before} messages came first");
+    client.shutdown();
+    server.shutdown();
 }
 
 #[test]

@@ -15,7 +15,7 @@ use quinn::{
     Connection, IdleTimeout, Incoming, RecvStream, SendStream, TokioRuntime, TransportConfig, VarInt,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
@@ -29,7 +29,8 @@ use crate::message::quic::{AddressBook, QuicModule};
 use crate::message::wire::{
     BULK_HEAD, FRAMES, FRAMES_HEAD, FrameReader, MESSAGE_VERSION, bulk_head, parse_bulk_head,
 };
-use crate::message::{Breach, LinkId, Messenger, Output, Shared};
+use crate::message::{Breach, LinkId, Messenger, Output, Shared, Urgency};
+use crate::wire::pieces::Pieces;
 
 /// Names the protocol in ALPN, with its version.
 const PROTOCOL: &str = "fec-messages/1";
@@ -42,6 +43,9 @@ const MAX_BULKS: u32 = 256;
 /// Streams that a peer may have open. Those of messages that it has taken count until both ends know; if senders had to
 /// wait for a stream, quinn would wake all of them for each one that becomes free.
 const MAX_STREAMS: u32 = 2 * MAX_BULKS;
+/// What goes first on a connection: frames, then messages that somebody waits for, then the others.
+const FRAMES_PRIORITY: i32 = 2;
+const URGENT_PRIORITY: i32 = 1;
 /// Chunks of a stream, each of a packet at most, for which the messenger is locked once.
 const CHUNKS: usize = 32;
 /// How long a handshake may take.
@@ -89,7 +93,8 @@ struct Ways {
     /// The process that came last under each key.
     last: BTreeMap<String, [u8; INSTANCE]>,
     sending: BTreeMap<(LinkId, u64), AbortHandle>,
-    receiving: BTreeMap<(LinkId, u64), AbortHandle>,
+    /// Messages that come. Whoever reads one stops when its entry is dropped.
+    receiving: BTreeMap<(LinkId, u64), oneshot::Sender<()>>,
 }
 
 struct Way {
@@ -101,7 +106,7 @@ struct Way {
 }
 
 struct Writer {
-    frames: UnboundedSender<Vec<u8>>,
+    frames: UnboundedSender<Pieces>,
     task: JoinHandle<()>,
 }
 
@@ -209,19 +214,21 @@ impl Carrier {
 
     /// Does what the messenger wants.
     fn obey(self: &Arc<Carrier>) {
-        let mut frames: BTreeMap<LinkId, Vec<u8>> = BTreeMap::new();
+        let mut frames: BTreeMap<LinkId, Pieces> = BTreeMap::new();
         loop {
             let output = self.messenger.lock().next_output(self.module);
             let Some(output) = output else { break };
             match output {
                 Output::Frame { link, frame, taken } => frame.emit(taken, frames.entry(link).or_default()),
                 Output::Connect { link, place } => drop(tokio::spawn(Arc::clone(self).connect(link, place))),
-                Output::Bulk { link, message, pieces, .. } => {
-                    let sending = tokio::spawn(Arc::clone(self).send_bulk(link, message, pieces));
+                Output::Bulk { link, message, pieces, urgency } => {
+                    let sending = tokio::spawn(Arc::clone(self).send_bulk(link, message, pieces, urgency));
                     self.ways().sending.insert((link, message), sending.abort_handle());
                 }
                 Output::StopSending { link, message } => stop(&mut self.ways().sending, (link, message)),
-                Output::StopReceiving { link, message } => stop(&mut self.ways().receiving, (link, message)),
+                Output::StopReceiving { link, message } => {
+                    drop(self.ways().receiving.remove(&(link, message)))
+                }
                 Output::Disconnect { link } => self.part(link, "its address was dropped"),
             }
         }
@@ -318,6 +325,8 @@ impl Carrier {
                 tokio::spawn(async move { send.stopped().await });
             }
             std::collections::btree_map::Entry::Vacant(way) => {
+                // It fails only where nothing is to be sent any more.
+                let _ = send.set_priority(FRAMES_PRIORITY);
                 let (frames, waiting) = unbounded_channel();
                 let task = tokio::spawn(write_frames(send, waiting));
                 way.insert(Way {
@@ -341,15 +350,20 @@ impl Carrier {
         for connection in ways.remove(&link).into_iter().flat_map(|way| way.connections) {
             connection.close(VarInt::from_u32(0), reason.as_bytes());
         }
-        for tasks in [sending, receiving] {
-            let its: Vec<_> = tasks.keys().filter(|(other, _)| *other == link).copied().collect();
-            its.into_iter().for_each(|which| stop(tasks, which));
-        }
+        receiving.retain(|(other, _), _| *other != link);
+        sending.retain(|(other, _), task| {
+            let stays = *other != link;
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
     }
 
     // --- what comes --------------------------------------------------------------------------------------------
 
-    /// Brings the messenger what a stream has. Nothing of it stays here: a chunk keeps all of the memory that it came in.
+    /// Brings the messenger what a stream has. Nothing of it stays here: a chunk keeps all of the memory that it came
+    /// in.
     ///
     /// # Errors
     /// Why the link is to be closed, if the peer must not send that.
@@ -412,9 +426,12 @@ impl Carrier {
         if !self.messenger.lock().is_granted(link, message) {
             return None;
         }
-        let receiving = tokio::spawn(Arc::clone(&self).read_bulk(link, message, receive));
-        self.ways().receiving.insert((link, message), receiving.abort_handle());
-        let is_whole = receiving.await.unwrap_or(false);
+        let (wanted, unwanted) = oneshot::channel();
+        self.ways().receiving.insert((link, message), wanted);
+        let is_whole = tokio::select! {
+            is_whole = self.read_bulk(link, message, receive) => is_whole,
+            _ = unwanted => false,
+        };
         self.ways().receiving.remove(&(link, message));
         if is_whole {
             send.write_all(&[TAKEN]).await.ok()?;
@@ -423,7 +440,7 @@ impl Carrier {
     }
 
     /// Gives whether all of the stream has come.
-    async fn read_bulk(self: Arc<Carrier>, link: LinkId, message: u64, mut receive: RecvStream) -> bool {
+    async fn read_bulk(&self, link: LinkId, message: u64, mut receive: RecvStream) -> bool {
         let mut chunks: [Bytes; CHUNKS] = Default::default();
         let mut offset = 0;
         loop {
@@ -450,12 +467,13 @@ impl Carrier {
 
     // --- what goes ---------------------------------------------------------------------------------------------
 
-    async fn send_bulk(self: Arc<Carrier>, link: LinkId, message: u64, pieces: Vec<Bytes>) {
+    async fn send_bulk(self: Arc<Carrier>, link: LinkId, message: u64, pieces: Vec<Bytes>, urgency: Urgency) {
         let way = self.ways().ways.get(&link).map(|way| (way.connections[0].clone(), Arc::clone(&way.bulks)));
         let Some((connection, bulks)) = way else { return };
+        let is_urgent = urgency == Urgency::Interactive;
         // Nobody closes it.
-        let _permit = bulks.acquire().await;
-        let is_taken = send_bulk(&connection, message, pieces).await == Some(TAKEN);
+        let _permit = if is_urgent { None } else { bulks.acquire().await.ok() };
+        let is_taken = send_bulk(&connection, message, pieces, is_urgent).await == Some(TAKEN);
         self.ways().sending.remove(&(link, message));
         match is_taken {
             true => self.messenger.lock().bulk_sent(link, message),
@@ -468,8 +486,16 @@ impl Carrier {
 }
 
 /// Sends the bytes of a message; gives what the receiver says to it.
-async fn send_bulk(connection: &Connection, message: u64, mut pieces: Vec<Bytes>) -> Option<u8> {
+async fn send_bulk(
+    connection: &Connection,
+    message: u64,
+    mut pieces: Vec<Bytes>,
+    is_urgent: bool,
+) -> Option<u8> {
     let (mut send, mut receive) = connection.open_bi().await.ok()?;
+    if is_urgent {
+        send.set_priority(URGENT_PRIORITY).ok()?;
+    }
     send.write_all(&bulk_head(message)).await.ok()?;
     send.write_all_chunks(&mut pieces).await.ok()?;
     send.finish().ok()?;
@@ -478,10 +504,11 @@ async fn send_bulk(connection: &Connection, message: u64, mut pieces: Vec<Bytes>
     Some(answer[0])
 }
 
-async fn write_frames(mut send: SendStream, mut frames: UnboundedReceiver<Vec<u8>>) {
-    while let Some(bytes) = frames.recv().await {
+async fn write_frames(mut send: SendStream, mut frames: UnboundedReceiver<Pieces>) {
+    while let Some(mut frames) = frames.recv().await {
+        let length = frames.len();
         // When the connection ends, its reader tells why.
-        if send.write_all(&bytes).await.is_err() {
+        if send.write_all_chunks(&mut frames.take(length)).await.is_err() {
             return;
         }
     }
@@ -501,6 +528,8 @@ fn transport_config() -> TransportConfig {
     config
         .max_concurrent_bidi_streams(VarInt::from_u32(MAX_STREAMS))
         .max_concurrent_uni_streams(VarInt::from_u32(0))
+        // Packet by packet in turns, each of the streams would wake its reader for every packet.
+        .send_fairness(false)
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_LIMIT_MS))))
         .keep_alive_interval(Some(Duration::from_millis(u64::from(IDLE_LIMIT_MS) / 4)));

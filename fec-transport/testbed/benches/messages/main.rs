@@ -49,6 +49,9 @@ struct Arguments {
     /// Of the transfers, only those in messages of so many bytes.
     #[arg(long, value_name = "N")]
     bytes: Option<usize>,
+    /// All transfers into memory that was used before, so that the kernel need not find its pages.
+    #[arg(long)]
+    preallocated: bool,
     /// Instead of the figures, what taking a completion costs while so many operations are pending.
     #[arg(long, value_name = "N")]
     pending: Option<u32>,
@@ -281,16 +284,19 @@ fn transfers(arguments: &Arguments) -> Result<()> {
         table.row(object(json!({"over": over, "message_bytes": bytes, "megabytes_per_second": speed})))
     };
     for module in arguments.modules() {
-        for bytes in arguments.bytes.map_or(SIZES.to_vec(), |bytes| vec![bytes]) {
+        let sizes = arguments.bytes.map_or(SIZES.to_vec(), |bytes| vec![bytes]);
+        let fresh = sizes.iter().filter(|_| !arguments.preallocated).map(|bytes| (*bytes, false));
+        let preallocated = sizes.iter().filter(|bytes| arguments.preallocated || **bytes == MESSAGE);
+        for (bytes, is_preallocated) in fresh.chain(preallocated.map(|bytes| (*bytes, true))) {
             progress(&format!("{module}, {bytes} bytes"));
             let pair = Pair::new(module)?;
-            print(module, Some(bytes), transfer(&pair, bytes, total, fresh)?)?;
+            let (over, room): (_, fn(usize) -> Room) = match is_preallocated {
+                true => (&format!("{module}, preallocated")[..], preallocated_room),
+                false => (module, fresh_room),
+            };
+            print(over, Some(bytes), transfer(&pair, bytes, total, room)?)?;
             pair.end();
         }
-        let pair = Pair::new(module)?;
-        let took = transfer(&pair, MESSAGE, total, preallocated)?;
-        print(&format!("{module}, preallocated"), Some(MESSAGE), took)?;
-        pair.end();
     }
     if arguments.wants(BARE) {
         print(BARE, None, bare::Stream::open(bare::Answers::AtOnce)?.transfer(total)?)?;
@@ -302,12 +308,12 @@ fn transfers(arguments: &Arguments) -> Result<()> {
 }
 
 /// Memory for a message to which nothing was written yet: the kernel finds its pages when the message comes.
-fn fresh(bytes: usize) -> Room {
+fn fresh_room(bytes: usize) -> Room {
     Room::of([bytes])
 }
 
 /// Memory for a message that the caller has used before.
-fn preallocated(bytes: usize) -> Room {
+fn preallocated_room(bytes: usize) -> Room {
     std::iter::once(vec![1; bytes]).collect()
 }
 
