@@ -22,9 +22,9 @@ use crate::wire::message::Frame;
 /// Names are no longer than those of members.
 const LONGEST_NAME: usize = 64;
 
-/// Bytes up to which messages travel with their envelope. An offer and its grant take as long as copying a tenth of
+/// Bytes up to which messages travel with their envelope. An offer and its grant take as long as copying a twentieth of
 /// this, so a message that is a little longer is not much slower.
-const EAGER: usize = 64 << 10;
+const EAGER: usize = 128 << 10;
 
 /// Where messengers of one process find each other; clones are the same one.
 #[derive(Debug, Clone, Default)]
