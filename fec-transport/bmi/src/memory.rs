@@ -63,6 +63,9 @@ impl Loan {
     }
 }
 
+/// A message of up to so many bytes is copied, so that it is complete before the peer has it.
+const SHORT: usize = 16 << 10;
+
 /// The memory of one message.
 pub struct Pieces(Vec<Piece>);
 
@@ -107,9 +110,9 @@ impl Pieces {
         self.0.iter().map(|piece| piece.length).sum()
     }
 
-    /// As a message; one of up to `eager` bytes is copied.
-    pub fn into_message(self, eager: usize) -> (Vec<Bytes>, Option<Loan>) {
-        if self.total() <= eager {
+    /// As a message; a short one is copied, what a longer one has is lent.
+    pub fn into_message(self) -> (Vec<Bytes>, Option<Loan>) {
+        if self.total() <= SHORT {
             let mut copy = Vec::with_capacity(self.total());
             for mut piece in self.0 {
                 copy.extend_from_slice(piece.as_mut());

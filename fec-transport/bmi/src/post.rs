@@ -44,12 +44,13 @@ impl Post {
         if self.id.is_null() {
             return Err(Failure::argument("there is no place for the operation's number"));
         }
+        let caller = Caller::new(context);
+        let caller = if loan.is_some() { caller.lent() } else { caller };
         let id = library.operations.begin(self.user, context, loan);
         // Another thread may see it complete before this one returns.
         // SAFETY: as this function's.
         unsafe { self.id.write(id) };
-        let posted =
-            post(peer, Caller::new(context).user(id as u64)).inspect_err(|_| library.operations.forget(id));
+        let posted = post(peer, caller.user(id as u64)).inspect_err(|_| library.operations.forget(id));
         let ended = posted.map(|posted| library.operations.posted(id, posted));
         if !matches!(ended, Ok(None)) {
             // SAFETY: as this function's.
@@ -63,7 +64,7 @@ impl Post {
     unsafe fn send(&self, pieces: Outcome<Pieces>, is_unexpected: bool) -> Outcome<c_int> {
         let library = current()?;
         let messenger = &library.messenger;
-        let (message, loan) = pieces?.into_message(messenger.bounds().eager);
+        let (message, loan) = pieces?.into_message();
         let post = |to, caller| match is_unexpected {
             true => messenger.post_send_unexpected(to, self.tag, message, caller),
             false => messenger.post_send(to, self.tag, message, caller),

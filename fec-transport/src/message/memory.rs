@@ -24,7 +24,7 @@ const LONGEST_NAME: usize = 64;
 
 /// Bytes up to which messages travel with their envelope. An offer and its grant take as long as copying a twentieth of
 /// this, so a message that is a little longer is not much slower.
-const EAGER: usize = 128 << 10;
+const EAGER: usize = 256 << 10;
 
 /// Where messengers of one process find each other; clones are the same one.
 #[derive(Debug, Clone, Default)]

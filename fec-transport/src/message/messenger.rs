@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::address::{AddressError, Addresses, Route};
-use super::budget::{Budget, Held, Limits};
+use super::budget::{Budget, Held, Limits, kept};
 use super::contexts::Contexts;
 use super::link::{Link, LinkId};
 use super::matching::{Arrival, Matching};
@@ -50,6 +50,11 @@ impl Caller {
         Caller { hints: Hints { urgency: Urgency::Interactive, ..self.hints }, ..self }
     }
 
+    /// The pieces of the message are used for something else once it is complete.
+    pub fn lent(self) -> Caller {
+        Caller { hints: Hints { lent: true, ..self.hints }, ..self }
+    }
+
     /// The operation fails if it is not complete so long after its post.
     pub fn within(self, timeout: Duration) -> Caller {
         Caller { hints: Hints { timeout: Some(timeout), ..self.hints }, ..self }
@@ -59,9 +64,6 @@ impl Caller {
 /// What all networks of a messenger have room for, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// A longer message is never complete before the peer has all of it; a shorter one may be, and its pieces are then
-    /// still looked at.
-    pub eager: usize,
     /// Each of them carries messages of this length.
     pub largest: u64,
     /// Each of them carries unexpected messages of this length.
@@ -196,7 +198,6 @@ impl Messenger {
     pub fn bounds(&self) -> Bounds {
         let modules = || self.modules.iter().map(Slot::module);
         Bounds {
-            eager: modules().map(Module::eager).max().unwrap_or(0),
             largest: modules().map(Module::largest).min().unwrap_or(0),
             largest_unexpected: modules().map(Module::largest_unexpected).min().unwrap_or(0),
         }
@@ -225,7 +226,7 @@ impl Messenger {
         pieces: Vec<Bytes>,
         caller: Caller,
     ) -> Result<Posted, PostError> {
-        let message = Message::new(pieces, tag, caller.hints.urgency);
+        let message = Message::new(pieces, tag, caller.hints);
         self.send(now, to, Kind::Expected, message, caller)
     }
 
@@ -241,7 +242,8 @@ impl Messenger {
         pieces: Vec<Bytes>,
         caller: Caller,
     ) -> Result<Posted, PostError> {
-        let message = Message::new(pieces, tag, caller.hints.urgency);
+        let pieces = if caller.hints.lent { vec![kept(&pieces)] } else { pieces };
+        let message = Message::new(pieces, tag, caller.hints);
         self.send(now, to, Kind::Unexpected, message, caller)
     }
 

@@ -14,7 +14,7 @@
 //!                                                                   └──────────┘
 //! ```
 //!
-//! A message of up to 16 KiB (128 KiB over `memory`) travels with its envelope, *eagerly*, as far as the window of the
+//! A message of up to 16 KiB (256 KiB over `memory`) travels with its envelope, *eagerly*, as far as the window of the
 //! receiving side lets it; a longer one is offered, and its bytes come once a receive is there for them. The window
 //! bounds what a peer may have here that nobody has taken ([`Limits`]).
 //!

@@ -42,6 +42,10 @@ pub struct Hints {
     /// How long after its post the operation must be complete; if it is not, it fails with
     /// [`OperationError::TimedOut`]. Default none: it waits until the peer is lost.
     pub timeout: Option<Duration>,
+    /// The pieces are used for something else as soon as the operation is complete. So the message waits for its
+    /// receive, however short it is, and an unexpected one is copied. Default no: the pieces of a short message may be
+    /// read a little later than it is complete.
+    pub lent: bool,
 }
 
 /// What a post gives.

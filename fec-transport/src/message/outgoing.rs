@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::budget::{FIRST_WINDOW, charge};
-use super::operation::{OperationId, Tag, Urgency};
+use super::operation::{Hints, OperationId, Tag, Urgency};
 use crate::wire::message::{Frame, Kind};
 
 /// A message that is to be sent.
@@ -14,13 +14,13 @@ pub(super) struct Message {
     pieces: Vec<Bytes>,
     length: u64,
     tag: Tag,
-    urgency: Urgency,
+    hints: Hints,
 }
 
 impl Message {
-    pub(super) fn new(pieces: Vec<Bytes>, tag: Tag, urgency: Urgency) -> Message {
+    pub(super) fn new(pieces: Vec<Bytes>, tag: Tag, hints: Hints) -> Message {
         let length = pieces.iter().map(|piece| piece.len() as u64).sum();
-        Message { pieces, length, tag, urgency }
+        Message { pieces, length, tag, hints }
     }
 
     /// In bytes.
@@ -111,7 +111,8 @@ impl Outgoing {
         }
     }
 
-    /// The next message that the peer's window lets go. Those of up to `eager` bytes go whole, if the window has room.
+    /// The next message that the peer's window lets go. Those of up to `eager` bytes go whole, unless they are lent, if
+    /// the window has room.
     pub(super) fn next(&mut self, eager: usize) -> Option<Departure> {
         self.next_unexpected().or_else(|| self.next_expected(eager))
     }
@@ -129,7 +130,8 @@ impl Outgoing {
     fn next_expected(&mut self, eager: usize) -> Option<Departure> {
         let (_, message) = self.expected.waiting.first_key_value()?;
         let length = message.length;
-        if length <= eager as u64 && self.expected.has_room(charge(length as usize)) {
+        let is_short = length <= eager as u64 && !message.hints.lent;
+        if is_short && self.expected.has_room(charge(length as usize)) {
             let (operation, message) = self.expected.pop(charge(length as usize))?;
             return Some(self.whole(Kind::Expected, operation, message));
         }
@@ -175,7 +177,7 @@ impl Outgoing {
             return None;
         }
         *progress = Progress::Granted;
-        Some((std::mem::take(&mut message.pieces), message.urgency))
+        Some((std::mem::take(&mut message.pieces), message.hints.urgency))
     }
 
     /// A message is not to be sent any more, or has been; gives its length and how far it had come.

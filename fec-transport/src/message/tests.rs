@@ -142,14 +142,14 @@ fn the_user_pointer_and_the_room_come_back() {
 #[test]
 fn messages_of_one_tag_keep_their_order_whatever_their_lengths() {
     let ends = pair();
-    let lengths = [10, 140_000, 3, 200_000, 131_072, 0, 131_073];
+    let lengths = [10, 300_000, 3, 400_000, 262_144, 0, 262_145];
     for length in lengths {
         let _ = ends[0].send(5, &bytes(length, length as u8));
     }
     carry(&ends);
     let mut expected = Vec::new();
     for length in lengths {
-        match ends[1].receive(5, Room::of([200_000])) {
+        match ends[1].receive(5, Room::of([400_000])) {
             Posted::Done(completion) => assert_eq!(received(completion), bytes(length, length as u8)),
             Posted::Pending(operation) => expected.push((operation, length)),
         }
@@ -278,11 +278,11 @@ fn a_peer_beyond_the_bound_for_all_is_not_let_in() {
 fn a_message_that_does_not_fit_fails_on_both_sides() {
     let ends = pair();
     let _ = ends[1].receive(1, Room::of([99, 999]));
-    let _ = ends[0].send(1, &bytes(200_000, 0));
+    let _ = ends[0].send(1, &bytes(400_000, 0));
     carry(&ends);
-    let too_long = Err(OperationError::TooLong { length: 200_000, room: 1_098 });
+    let too_long = Err(OperationError::TooLong { length: 400_000, room: 1_098 });
     assert_eq!(ends[1].completion().result, too_long);
-    assert_eq!(ends[0].completion().result, Err(OperationError::DoesNotFit { length: 200_000 }));
+    assert_eq!(ends[0].completion().result, Err(OperationError::DoesNotFit { length: 400_000 }));
     // One that came with its envelope was complete before.
     let _ = ends[1].receive(1, Room::of([9]));
     assert_eq!(done(ends[0].send(1, &bytes(10, 0))).result, Ok(10));
@@ -305,19 +305,40 @@ fn a_cancelled_receive_leaves_its_message_to_the_next_one() {
     assert_eq!(ends[1].messenger.lock().cancel(second), Err(NoOperation(second)));
 }
 
+/// Its caller would write over it as soon as it is complete.
+#[test]
+fn a_lent_message_is_complete_only_once_nobody_looks_at_its_pieces() {
+    let ends = pair();
+    let (expected, unexpected) = (bytes(10, 1), bytes(10, 2));
+    let caller = ends[0].caller().lent();
+    let post = |to, tag, pieces| ends[0].messenger.lock().post_send(NOW, to, tag, pieces, caller);
+    let _ = post(ends[0].peer, Tag(1), vec![expected.clone()]).expect("posted");
+    let post = |to, tag, pieces| ends[0].messenger.lock().post_send_unexpected(NOW, to, tag, pieces, caller);
+    let told = post(ends[0].peer, Tag(1), vec![unexpected.clone()]).expect("posted").operation();
+    carry(&ends);
+    assert_eq!(ends[0].completion().operation, told);
+    assert!(unexpected.is_unique(), "what is complete is not looked at");
+    assert!(ends[0].completions().is_empty());
+    let _ = ends[1].receive(1, Room::of([10]));
+    carry(&ends);
+    assert_eq!(ends[0].completion().result, Ok(10));
+    assert!(expected.is_unique(), "what is complete is not looked at");
+    assert_eq!(received(ends[1].completion()), expected);
+}
+
 #[test]
 fn a_send_that_is_cancelled_before_its_receive_was_never_there() {
     let ends = pair();
-    let first = ends[0].send(1, &bytes(150_000, 1)).operation();
+    let first = ends[0].send(1, &bytes(300_000, 1)).operation();
     carry(&ends);
     ends[0].messenger.lock().cancel(first).expect("it is pending");
     carry(&ends);
-    let _ = ends[0].send(1, &bytes(150_000, 2));
-    let _ = ends[1].receive(1, Room::of([150_000]));
+    let _ = ends[0].send(1, &bytes(300_000, 2));
+    let _ = ends[1].receive(1, Room::of([300_000]));
     carry(&ends);
-    assert_eq!(received(ends[1].completion()), bytes(150_000, 2));
+    assert_eq!(received(ends[1].completion()), bytes(300_000, 2));
     let results: Vec<_> = ends[0].completions().into_iter().map(|completion| completion.result).collect();
-    assert_eq!(results, [Err(OperationError::Cancelled), Ok(150_000)]);
+    assert_eq!(results, [Err(OperationError::Cancelled), Ok(300_000)]);
     assert_eq!(ends[1].messenger.lock().waiting_count(), 0);
 }
 
@@ -325,9 +346,9 @@ fn a_send_that_is_cancelled_before_its_receive_was_never_there() {
 fn a_pair_that_one_side_cancels_fails_on_both() {
     for by_the_sender in [true, false] {
         let ends = pair();
-        let send = ends[0].send(1, &bytes(150_000, 1)).operation();
+        let send = ends[0].send(1, &bytes(300_000, 1)).operation();
         carry(&ends);
-        let receive = ends[1].receive(1, Room::of([150_000])).operation();
+        let receive = ends[1].receive(1, Room::of([300_000])).operation();
         // The grant is on its way, and so is what gives the message up.
         let (canceller, operation, other) =
             if by_the_sender { (&ends[0], send, &ends[1]) } else { (&ends[1], receive, &ends[0]) };
@@ -358,7 +379,7 @@ fn what_runs_out_of_time_fails_with_the_time_that_it_had() {
 #[test]
 fn a_lost_peer_fails_what_is_pending_with_it_and_is_found_again_when_it_is_back() {
     let mut ends = pair();
-    let _ = ends[0].send(1, &bytes(150_000, 1));
+    let _ = ends[0].send(1, &bytes(300_000, 1));
     let _ = ends[0].receive(2, Room::of([4]));
     let _ = ends[0].send_unexpected(3, &bytes(4, 0));
     carry(&ends);
@@ -409,7 +430,7 @@ fn what_has_come_of_a_lost_peer_can_still_be_taken() {
     let mut ends = pair();
     let _ = ends[0].send(1, &bytes(4, 1));
     let _ = ends[0].send_unexpected(2, &bytes(5, 1));
-    let _ = ends[0].send(1, &bytes(150_000, 1));
+    let _ = ends[0].send(1, &bytes(300_000, 1));
     carry(&ends);
     ends[0].port = None;
     carry(&ends);
@@ -489,7 +510,7 @@ fn a_messenger_reaches_itself_and_its_two_ends_are_told_apart() {
         (messenger.look_up("memory://both").expect("an address"), messenger.open_context())
     };
     let caller = Caller::new(context);
-    for length in [10, 200_000] {
+    for length in [10, 400_000] {
         let message = bytes(length, 1);
         let post =
             |from, room| messenger.lock().post_receive(NOW, from, Tag(1), room, caller).expect("posted");

@@ -98,7 +98,7 @@ fn ask(client: &Messenger, address: &str, lengths: &[usize]) {
 
 #[test]
 fn one_program_runs_over_each_module_by_the_address_alone() {
-    let lengths = [0, 1, 400, 16 << 10, (16 << 10) + 1, 128 << 10, (128 << 10) + 1, 3 << 20];
+    let lengths = [0, 1, 400, 16 << 10, (16 << 10) + 1, 256 << 10, (256 << 10) + 1, 3 << 20];
     for make in [within_the_process, over_sessions, over_quic] {
         let (client, server, address) = make();
         std::thread::scope(|scope| {

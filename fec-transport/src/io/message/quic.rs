@@ -227,7 +227,7 @@ impl Carrier {
                 }
                 Output::StopSending { link, message } => stop(&mut self.ways().sending, (link, message)),
                 Output::StopReceiving { link, message } => {
-                    drop(self.ways().receiving.remove(&(link, message)))
+                    self.ways().receiving.remove(&(link, message));
                 }
                 Output::Disconnect { link } => self.part(link, "its address was dropped"),
             }
