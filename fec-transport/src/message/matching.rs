@@ -29,16 +29,6 @@ pub(super) enum Arrival {
     Offered { message: u64, length: u64, held: Held },
 }
 
-impl Arrival {
-    /// The same to [keep](kept).
-    fn kept(self) -> Arrival {
-        match self {
-            Arrival::Whole(pieces, held) => Arrival::Whole(vec![kept(&pieces)], held),
-            offered @ Arrival::Offered { .. } => offered,
-        }
-    }
-}
-
 /// What becomes of a message.
 #[derive(Debug)]
 pub(super) enum Pairing {
@@ -72,8 +62,15 @@ impl Matching {
         }
         self.last_arrival += 1;
         let place = (from, tag, self.last_arrival);
-        self.arrivals.insert(place, arrival.kept());
+        self.arrivals.insert(place, arrival);
         Pairing::Waits(place)
+    }
+
+    /// A message that waits is to [keep](kept).
+    pub(super) fn keep(&mut self, place: Place) {
+        if let Some(Arrival::Whole(pieces, _)) = self.arrivals.get_mut(&place) {
+            *pieces = vec![kept(pieces)];
+        }
     }
 
     /// A receive waits no more.

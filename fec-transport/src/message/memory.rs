@@ -141,6 +141,10 @@ impl Module for MemoryModule {
     fn eager(&self) -> usize {
         EAGER
     }
+
+    fn shares_memory(&self) -> bool {
+        true
+    }
 }
 
 impl Exchange {
@@ -211,10 +215,13 @@ impl Line {
         let mut turns = 1;
         loop {
             let mut alarms = Alarms::new();
-            let news = self.carry_all(&mut alarms);
+            let (has_moved, news) = self.carry_once(&mut alarms);
             alarms.iter().for_each(|line| line.carry());
             if self.told.swap(news, Ordering::AcqRel) != news {
                 (self.bell)();
+            }
+            if has_moved {
+                continue;
             }
             match self.turns.compare_exchange(turns, 0, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return,
@@ -223,49 +230,56 @@ impl Line {
         }
     }
 
-    /// Carries what there is between the messenger and its inbox; gives the messenger's news then.
-    fn carry_all(&self, alarms: &mut Alarms) -> u64 {
+    /// Carries what is in the inbox by now, and what the messenger wants before and after that; gives whether there was
+    /// something in the inbox, and the messenger's news.
+    fn carry_once(&self, alarms: &mut Alarms) -> (bool, u64) {
         let mut messenger = self.messenger.lock();
         let mut links = locked(&self.links);
-        loop {
-            while let Some(output) = messenger.next_output(self.module) {
-                self.obey(&mut messenger, &mut links, output, alarms);
-            }
-            let parcels = std::mem::take(&mut *locked(&self.inbox.parcels));
-            if parcels.is_empty() {
-                return messenger.news();
-            }
-            for parcel in parcels {
-                self.take(&mut messenger, &mut links, parcel, alarms);
+        let parcels = std::mem::take(&mut *locked(&self.inbox.parcels));
+        let has_moved = !parcels.is_empty();
+        self.obey(&mut messenger, &mut links, alarms);
+        for parcel in parcels {
+            self.take(&mut messenger, &mut links, parcel, alarms);
+        }
+        self.obey(&mut messenger, &mut links, alarms);
+        (has_moved, messenger.news())
+    }
+
+    /// Does what the messenger wants.
+    fn obey(&self, messenger: &mut Messenger, links: &mut Links, alarms: &mut Alarms) {
+        while let Some(output) = messenger.next_output(self.module) {
+            match output {
+                Output::Connect { link, place } => self.connect(messenger, links, (link, place), alarms),
+                Output::Frame { link, frame, taken } => links.tell(link, News::Frame(frame, taken), alarms),
+                Output::Bulk { link, message, pieces, .. } => {
+                    links.tell(link, News::Bulk(message, pieces), alarms);
+                }
+                // What was put into an inbox is there; the other side drops what it does not want.
+                Output::StopSending { .. } | Output::StopReceiving { .. } => {}
+                Output::Disconnect { link } => links.part(link, alarms),
             }
         }
     }
 
-    /// Does what the messenger wants.
-    fn obey(&self, messenger: &mut Messenger, links: &mut Links, output: Output, alarms: &mut Alarms) {
-        match output {
-            Output::Connect { link, place } => match self.exchange.find(&place) {
-                Some(inbox) => {
-                    let own_name = if place == *self.name {
-                        format!("{place}{ITSELF}").into()
-                    } else {
-                        Arc::clone(&self.name)
-                    };
-                    links.add(link, Peer { name: place.into(), inbox, own_name });
-                    links.tell(link, News::Hello(Arc::clone(&self.inbox)), alarms);
-                    if messenger.link_up(link).is_err() {
-                        links.part(link, alarms);
-                    }
-                }
-                None => messenger.link_closed(link, "nobody of that name is in this process"),
-            },
-            Output::Frame { link, frame, taken } => links.tell(link, News::Frame(frame, taken), alarms),
-            Output::Bulk { link, message, pieces, .. } => {
-                links.tell(link, News::Bulk(message, pieces), alarms);
-            }
-            // What was put into an inbox is there; the other side drops what it does not want.
-            Output::StopSending { .. } | Output::StopReceiving { .. } => {}
-            Output::Disconnect { link } => links.part(link, alarms),
+    fn connect(
+        &self,
+        messenger: &mut Messenger,
+        links: &mut Links,
+        (link, place): (LinkId, String),
+        alarms: &mut Alarms,
+    ) {
+        let Some(inbox) = self.exchange.find(&place) else {
+            messenger.link_closed(link, "nobody of that name is in this process");
+            return;
+        };
+        let own_name = match place == *self.name {
+            true => format!("{place}{ITSELF}").into(),
+            false => Arc::clone(&self.name),
+        };
+        links.add(link, Peer { name: place.into(), inbox, own_name });
+        links.tell(link, News::Hello(Arc::clone(&self.inbox)), alarms);
+        if messenger.link_up(link).is_err() {
+            links.part(link, alarms);
         }
     }
 
@@ -320,7 +334,7 @@ impl Drop for Port {
         *locked(&inbox.line) = Weak::new();
         let mut alarms = Alarms::new();
         // A short send is complete when it is posted, and whoever carries just now may not have come to it yet.
-        self.line.carry_all(&mut alarms);
+        while self.line.carry_once(&mut alarms).0 {}
         for peer in locked(links).peers.values() {
             peer.tell(News::Farewell, &mut alarms);
         }

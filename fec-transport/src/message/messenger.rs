@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::address::{AddressError, Addresses, Route};
-use super::budget::{Budget, Held, Limits, kept};
+use super::budget::{Budget, Held, Limits};
 use super::contexts::Contexts;
 use super::link::{Link, LinkId};
 use super::matching::{Arrival, Matching};
@@ -50,7 +50,7 @@ impl Caller {
         Caller { hints: Hints { urgency: Urgency::Interactive, ..self.hints }, ..self }
     }
 
-    /// The pieces of the message are used for something else once it is complete.
+    /// The pieces of the message are used for something else once it is complete; see [`Hints::lent`].
     pub fn lent(self) -> Caller {
         Caller { hints: Hints { lent: true, ..self.hints }, ..self }
     }
@@ -242,7 +242,6 @@ impl Messenger {
         pieces: Vec<Bytes>,
         caller: Caller,
     ) -> Result<Posted, PostError> {
-        let pieces = if caller.hints.lent { vec![kept(&pieces)] } else { pieces };
         let message = Message::new(pieces, tag, caller.hints);
         self.send(now, to, Kind::Unexpected, message, caller)
     }
@@ -261,6 +260,7 @@ impl Messenger {
         if message.length() > largest {
             return Err(PostError::TooLong { length: message.length(), largest });
         }
+        let message = if kind == Kind::Unexpected { message.unlent() } else { message };
         self.tell_loss(to)?;
         let link = self.link_to(to).ok_or(PostError::NoAddress(to))?;
         let deadline = Deadline::of(now, caller.hints);

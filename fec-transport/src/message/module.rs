@@ -35,6 +35,12 @@ pub trait Module: fmt::Debug + Send {
     fn eager(&self) -> usize {
         EAGER
     }
+
+    /// Whether the pieces that come over it are the sender's own, in this process. Those of a network lie in blocks
+    /// that are as large as its peers like; a message that has to wait is copied out of them. Default: no.
+    fn shares_memory(&self) -> bool {
+        false
+    }
 }
 
 /// Bytes up to which messages travel with their envelope [bmi §4.1].

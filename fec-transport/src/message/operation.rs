@@ -30,7 +30,8 @@ pub enum Urgency {
     #[default]
     Bulk,
     /// Somebody waits for it: over a session a long message is protected as an
-    /// [interactive](crate::Class::Interactive) stream is, so that neither loss nor a link that dies delays it.
+    /// [interactive](crate::Class::Interactive) stream is, so that neither loss nor a link that dies delays it. Over
+    /// QUIC it goes before other long ones.
     Interactive,
 }
 
@@ -42,9 +43,10 @@ pub struct Hints {
     /// How long after its post the operation must be complete; if it is not, it fails with
     /// [`OperationError::TimedOut`]. Default none: it waits until the peer is lost.
     pub timeout: Option<Duration>,
-    /// The pieces are used for something else as soon as the operation is complete. So the message waits for its
-    /// receive, however short it is, and an unexpected one is copied. Default no: the pieces of a short message may be
-    /// read a little later than it is complete.
+    /// The pieces are used for something else once the operation is complete. So the message waits for its receive,
+    /// however short it is, and an unexpected one is copied. A network may still look at them a moment later: whoever
+    /// writes to them waits until they were dropped, too. Default no: a short message is complete before its pieces are
+    /// read.
     pub lent: bool,
 }
 

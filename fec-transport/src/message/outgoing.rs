@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::budget::{FIRST_WINDOW, charge};
+use super::budget::{FIRST_WINDOW, charge, kept};
 use super::operation::{Hints, OperationId, Tag, Urgency};
 use crate::wire::message::{Frame, Kind};
 
@@ -26,6 +26,14 @@ impl Message {
     /// In bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
+    }
+
+    /// The same in memory of its own.
+    pub(super) fn unlent(self) -> Message {
+        match self.hints.lent {
+            true => Message { pieces: vec![kept(&self.pieces)], ..self },
+            false => self,
+        }
     }
 }
 
@@ -130,7 +138,7 @@ impl Outgoing {
     fn next_expected(&mut self, eager: usize) -> Option<Departure> {
         let (_, message) = self.expected.waiting.first_key_value()?;
         let length = message.length;
-        let is_short = length <= eager as u64 && !message.hints.lent;
+        let is_short = length <= eager as u64 && (length == 0 || !message.hints.lent);
         if is_short && self.expected.has_room(charge(length as usize)) {
             let (operation, message) = self.expected.pop(charge(length as usize))?;
             return Some(self.whole(Kind::Expected, operation, message));

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::memory::{Exchange, JoinError, Port};
 use super::*;
+use crate::keys::encode_key;
 use crate::time::Time;
+use crate::wire::message::{Frame, FrameReader, Kind};
 
 const NOW: Time = Time::ZERO;
 
@@ -203,16 +205,27 @@ fn unexpected_messages_need_no_receive_and_name_their_sender() {
 
 #[test]
 fn messages_that_wait_keep_no_more_memory_than_they_have() {
-    let ends = pair();
+    let mut messenger = Messenger::new(Limits::default());
+    let module = messenger.add_module(Box::new(quic::QuicModule(quic::AddressBook::default())));
+    let context = messenger.open_context();
+    let link =
+        messenger.link_incoming(module, &encode_key(&[7; 32]), true).expect("there is room for its messages");
+    let mut block = Vec::new();
+    for kind in [Kind::Expected, Kind::Unexpected] {
+        Frame::Eager { kind, tag: 1, pieces: vec![bytes(8_000, 1)] }.emit(0, &mut block);
+    }
+    let length = block.len();
     // What they come with is as large as their sender likes.
-    let large = bytes(1 << 20, 1);
-    let _ = ends[0].send(1, &large.slice(..8_000));
-    let _ = ends[0].send_unexpected(2, &large.slice(8_000..16_000));
-    carry(&ends);
-    assert!(large.is_unique());
-    assert_eq!(received(done(ends[1].receive(1, Room::of([8_000])))), large[..8_000]);
-    let taken = ends[1].messenger.lock().test_unexpected(9);
-    assert_eq!(taken.iter().map(|message| &message.bytes[..]).collect::<Vec<_>>(), [&large[8_000..16_000]]);
+    block.resize(1 << 20, 0);
+    let block = Bytes::from(block);
+    messenger.handle_frames(link, &mut FrameReader::default(), &block.slice(..length)).expect("two messages");
+    assert!(block.is_unique());
+    let taken = messenger.test_unexpected(9).pop().expect("it has come");
+    assert_eq!(taken.bytes, bytes(8_000, 1));
+    let posted = messenger
+        .post_receive(NOW, taken.from, Tag(1), Room::of([8_000]), Caller::new(context))
+        .expect("posted");
+    assert_eq!(received(done(posted)), bytes(8_000, 1));
 }
 
 #[test]

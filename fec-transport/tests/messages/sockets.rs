@@ -203,6 +203,27 @@ fn a_thousand_large_messages_at_once_all_arrive() {
     }
 }
 
+#[test]
+fn lent_messages_of_any_length_arrive_over_each_module() {
+    for make in [within_the_process, over_sessions, over_quic] {
+        let (client, server, address) = make();
+        let [of_client, of_server] = [client.open_context(), server.open_context()];
+        let (to, from) = introduce(&client, of_client, &server, &address);
+        for length in [0, 1, 100_000] {
+            let lent = client.caller(of_client).lent();
+            let sent = client.post_send(to, Tag(1), vec![content(length, 1).into()], lent).expect("posted");
+            let room = Room::of([length]);
+            let received = server.post_receive(from, Tag(1), room, server.caller(of_server)).expect("posted");
+            for (messenger, posted) in [(&server, received), (&client, sent)] {
+                let completion = messenger.wait(posted).expect("nobody else takes it");
+                assert_eq!(completion.result, Ok(length as u64), "{length} bytes to {address}");
+            }
+        }
+        client.shutdown();
+        server.shutdown();
+    }
+}
+
 /// Three hundred messages are more than have a stream at once: an urgent one waits for none of them.
 #[test]
 fn over_quic_a_message_that_somebody_waits_for_goes_before_others() {
@@ -214,14 +235,11 @@ fn over_quic_a_message_that_somebody_waits_for_goes_before_others() {
         let caller = server.caller(of_server).user(number);
         drop(server.post_receive(from, Tag(number as u32), Room::of([length]), caller).expect("posted"));
     }
+    let message = bytes::Bytes::from(content(length, 0));
     for number in 0..=count {
         let caller = client.caller(of_client);
         let caller = if number == count { caller.urgent() } else { caller };
-        drop(
-            client
-                .post_send(to, Tag(number as u32), vec![content(length, 0).into()], caller)
-                .expect("posted"),
-        );
+        drop(client.post_send(to, Tag(number as u32), vec![message.clone()], caller).expect("posted"));
     }
     let mut before = 0;
     while server.test_context(of_server, 1, PATIENCE).pop().expect("one has come").user != count {

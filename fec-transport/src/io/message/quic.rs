@@ -38,12 +38,12 @@ const PROTOCOL: &str = "fec-messages/1";
 const INSTANCE: usize = 8;
 /// A peer that is silent for so long is lost; one that has nothing to say says so four times in that time.
 const IDLE_LIMIT_MS: u32 = 10_000;
-/// Large messages on their way at once in each direction.
+/// Large messages on their way at once in each direction, urgent ones and others.
 const MAX_BULKS: u32 = 256;
-/// Streams that a peer may have open. Those of messages that it has taken count until both ends know; if senders had to
-/// wait for a stream, quinn would wake all of them for each one that becomes free.
-const MAX_STREAMS: u32 = 2 * MAX_BULKS;
-/// What goes first on a connection: frames, then messages that somebody waits for, then the others.
+/// Streams that a peer may have open: of urgent messages and of others, and of those that it has taken until both ends
+/// know. If senders had to wait for a stream, quinn would wake all of them for each one that becomes free.
+const MAX_STREAMS: u32 = 4 * MAX_BULKS;
+/// What goes first on a connection: frames and answers, then urgent messages, then the others.
 const FRAMES_PRIORITY: i32 = 2;
 const URGENT_PRIORITY: i32 = 1;
 /// Chunks of a stream, each of a packet at most, for which the messenger is locked once.
@@ -101,12 +101,13 @@ struct Way {
     connections: Vec<Connection>,
     /// What writes frames, until it is to end behind the last of them.
     writer: Option<Writer>,
-    /// A permit for each large message that may be on its way to the peer.
+    /// A permit for each large message that may be on its way to the peer, and for each urgent one.
     bulks: Arc<Semaphore>,
+    urgent: Arc<Semaphore>,
 }
 
 struct Writer {
-    frames: UnboundedSender<Pieces>,
+    frames: UnboundedSender<Vec<Bytes>>,
     task: JoinHandle<()>,
 }
 
@@ -233,10 +234,10 @@ impl Carrier {
             }
         }
         let ways = self.ways();
-        for (link, frames) in frames {
+        for (link, mut frames) in frames {
             if let Some(writer) = ways.ways.get(&link).and_then(|way| way.writer.as_ref()) {
                 // If it has ended, so has the connection.
-                let _ = writer.frames.send(frames);
+                let _ = writer.frames.send(frames.take(frames.len()));
             }
         }
     }
@@ -333,6 +334,7 @@ impl Carrier {
                     connections: vec![connection],
                     writer: Some(Writer { frames, task }),
                     bulks: Arc::new(Semaphore::new(MAX_BULKS as usize)),
+                    urgent: Arc::new(Semaphore::new(MAX_BULKS as usize)),
                 });
             }
         }
@@ -434,6 +436,7 @@ impl Carrier {
         };
         self.ways().receiving.remove(&(link, message));
         if is_whole {
+            send.set_priority(FRAMES_PRIORITY).ok()?;
             send.write_all(&[TAKEN]).await.ok()?;
         }
         Some(())
@@ -468,12 +471,16 @@ impl Carrier {
     // --- what goes ---------------------------------------------------------------------------------------------
 
     async fn send_bulk(self: Arc<Carrier>, link: LinkId, message: u64, pieces: Vec<Bytes>, urgency: Urgency) {
-        let way = self.ways().ways.get(&link).map(|way| (way.connections[0].clone(), Arc::clone(&way.bulks)));
-        let Some((connection, bulks)) = way else { return };
         let is_urgent = urgency == Urgency::Interactive;
+        let (connection, permits) = {
+            let ways = self.ways();
+            let Some(way) = ways.ways.get(&link) else { return };
+            (way.connections[0].clone(), Arc::clone(if is_urgent { &way.urgent } else { &way.bulks }))
+        };
         // Nobody closes it.
-        let _permit = if is_urgent { None } else { bulks.acquire().await.ok() };
-        let is_taken = send_bulk(&connection, message, pieces, is_urgent).await == Some(TAKEN);
+        let _permit = permits.acquire().await;
+        let priority = if is_urgent { URGENT_PRIORITY } else { priority_of(message) };
+        let is_taken = send_message(&connection, message, pieces, priority).await == Some(TAKEN);
         self.ways().sending.remove(&(link, message));
         match is_taken {
             true => self.messenger.lock().bulk_sent(link, message),
@@ -485,30 +492,50 @@ impl Carrier {
     }
 }
 
+/// Messages go one after the other in the order of their numbers. If they had the same priority quinn would send a
+/// packet of each in turn, and each packet would wake the reader of another message.
+fn priority_of(message: u64) -> i32 {
+    -((message & i32::MAX as u64) as i32)
+}
+
 /// Sends the bytes of a message; gives what the receiver says to it.
-async fn send_bulk(
+async fn send_message(
     connection: &Connection,
     message: u64,
     mut pieces: Vec<Bytes>,
-    is_urgent: bool,
+    priority: i32,
 ) -> Option<u8> {
-    let (mut send, mut receive) = connection.open_bi().await.ok()?;
-    if is_urgent {
-        send.set_priority(URGENT_PRIORITY).ok()?;
-    }
-    send.write_all(&bulk_head(message)).await.ok()?;
-    send.write_all_chunks(&mut pieces).await.ok()?;
-    send.finish().ok()?;
+    let (send, mut receive) = connection.open_bi().await.ok()?;
+    let mut send = Sending { stream: send, is_taken: false };
+    send.stream.set_priority(priority).ok()?;
+    send.stream.write_all(&bulk_head(message)).await.ok()?;
+    send.stream.write_all_chunks(&mut pieces).await.ok()?;
+    send.stream.finish().ok()?;
     let mut answer = [0];
     receive.read_exact(&mut answer).await.ok()?;
+    send.is_taken = true;
     Some(answer[0])
 }
 
-async fn write_frames(mut send: SendStream, mut frames: UnboundedReceiver<Pieces>) {
-    while let Some(mut frames) = frames.recv().await {
-        let length = frames.len();
+/// The stream of a message. Of one that is given up quinn would still send, and keep, what was written.
+struct Sending {
+    stream: SendStream,
+    is_taken: bool,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            // It fails only where there is no stream any more.
+            let _ = self.stream.reset(VarInt::from_u32(0));
+        }
+    }
+}
+
+async fn write_frames(mut send: SendStream, mut frames: UnboundedReceiver<Vec<Bytes>>) {
+    while let Some(mut pieces) = frames.recv().await {
         // When the connection ends, its reader tells why.
-        if send.write_all_chunks(&mut frames.take(length)).await.is_err() {
+        if send.write_all_chunks(&mut pieces).await.is_err() {
             return;
         }
     }
@@ -528,8 +555,9 @@ fn transport_config() -> TransportConfig {
     config
         .max_concurrent_bidi_streams(VarInt::from_u32(MAX_STREAMS))
         .max_concurrent_uni_streams(VarInt::from_u32(0))
-        // Packet by packet in turns, each of the streams would wake its reader for every packet.
-        .send_fairness(false)
+        // Each stream has at most what its receiver's window lets it. If all together had a bound, frames would wait
+        // until quinn has sent of what was written before them.
+        .send_window(u64::MAX)
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_LIMIT_MS))))
         .keep_alive_interval(Some(Duration::from_millis(u64::from(IDLE_LIMIT_MS) / 4)));

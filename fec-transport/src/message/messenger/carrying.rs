@@ -249,15 +249,16 @@ impl Messenger {
     }
 
     fn arrive(&mut self, id: LinkId, tag: Tag, pieces: Vec<Bytes>, held: Held) {
-        let from = self.links[&id].address();
+        let (from, module) = (self.links[&id].address(), self.links[&id].module());
         if held.kind == Kind::Unexpected {
             self.arrived += 1;
             self.unexpected.push_back((Unexpected { from, tag, bytes: kept(&pieces) }, held));
             return;
         }
-        if let Pairing::With(receive, arrival) = self.matching.arrive(from, tag, Arrival::Whole(pieces, held))
-        {
-            self.pair(receive, arrival);
+        match self.matching.arrive(from, tag, Arrival::Whole(pieces, held)) {
+            Pairing::With(receive, arrival) => self.pair(receive, arrival),
+            Pairing::Waits(_) if self.modules[module].module().shares_memory() => {}
+            Pairing::Waits(place) => self.matching.keep(place),
         }
     }
 

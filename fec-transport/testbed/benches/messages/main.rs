@@ -269,7 +269,8 @@ fn us_per_completion(pair: &Pair, pending: u32, most: usize) -> Result<f64> {
 
 // --- figure 4 ----------------------------------------------------------------------------------------------------
 
-/// Bytes of a message. The fourth is the longest that travels with its envelope, and the fifth is offered first.
+/// Bytes of a message. The fourth is the longest that travels with its envelope over networks, and the fifth is offered
+/// first.
 const SIZES: [usize; 10] =
     [1 << 10, 4 << 10, 15 << 10, 16 << 10, (16 << 10) + 1, 17 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20];
 
