@@ -385,8 +385,8 @@ impl<'a> Pipeline<'a> {
         let sample = if self.number == 0 { &data.sample } else { &data.frame };
         let mut trials: Vec<Trial> =
             sample.iter().filter(|trial| codecs.contains(&trial.codec)).copied().collect();
-        if let Some(last) = trials.iter().position(Trial::leaves_nothing) {
-            trials.truncate(last + 1);
+        if let Some(enough) = (1..trials.len()).find(|count| Trial::are_enough(&trials[..*count])) {
+            trials.truncate(enough);
         }
         let takes = trials.iter().map(|trial| trial.packing + trial.unpacking.unwrap_or_default()).sum();
         let ends = occupy(&mut self.packers, self.now, takes);

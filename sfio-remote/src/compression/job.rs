@@ -86,14 +86,16 @@ impl Trial {
         (packed, Trial { codec, plain: plain.len(), packed: length, packing, unpacking: None })
     }
 
-    /// Whether no other codec is worth a trial on the same bytes, which are zeros or the like. LZ4 leaves more of zeros
-    /// than there need be.
-    pub fn leaves_nothing(&self) -> bool {
-        matches!(self.codec, Codec::Zstd(_)) && (self.packed as f64) < NOTHING * self.plain as f64
+    /// Whether no other codec is worth a trial on the same bytes, which are zeros or the like: two levels of Zstandard
+    /// left nothing, and the higher ones take longer. LZ4 leaves more of zeros than there need be.
+    pub fn are_enough(trials: &[Trial]) -> bool {
+        let is_nothing = |trial: &&Trial| (trial.packed as f64) < NOTHING * trial.plain as f64;
+        let of_zstandard = trials.iter().filter(|trial| matches!(trial.codec, Codec::Zstd(_)));
+        of_zstandard.filter(is_nothing).count() >= 2
     }
 }
 
-/// Where Zstandard leaves less than such a share, its higher levels gain less than trying them takes.
+/// What is less than such a share of the bytes is nothing.
 const NOTHING: f64 = 0.01;
 
 /// Who carries jobs out, and how long that takes: a real processor with a clock, or the model of one.
@@ -140,7 +142,7 @@ pub(crate) fn try_codecs(processor: &mut dyn Processor, codecs: &[Codec], plain:
         let (packed, trial) = Trial::packing(processor, *codec, plain);
         let unpacking = packed.map(|packed| processor.unpack(codec.format(), &packed, plain.len()).1);
         trials.push(Trial { unpacking, ..trial });
-        if trial.leaves_nothing() {
+        if Trial::are_enough(&trials) {
             break;
         }
     }
@@ -249,6 +251,7 @@ impl Processor for Coder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Level;
     use super::*;
 
     fn work() -> CodecWork {
@@ -285,5 +288,18 @@ mod tests {
         let CodecOutcome::Packed { packed: Some(packed), trial } = result.outcome else { panic!("packed") };
         assert_eq!((trial.plain, trial.packed), (1_000, packed.len()));
         assert_eq!(Coder::default().unpack(Format::Lz4, &packed, 1_000), Ok(vec![7; 1_000]));
+    }
+
+    #[test]
+    fn of_zeros_two_levels_of_zstandard_are_tried_and_of_other_bytes_all_codecs() {
+        let codecs =
+            [Codec::Lz4, Codec::Zstd(Level::of(-5)), Codec::Zstd(Level::of(1)), Codec::Zstd(Level::of(3))];
+        let tried = |plain: &[u8]| {
+            let trials = try_codecs(&mut Coder::default(), &codecs, plain);
+            trials.iter().map(|trial| trial.codec).collect::<Vec<_>>()
+        };
+        assert_eq!(tried(&[0; 100_000]), codecs[..3]);
+        let text: Vec<u8> = (0..20_000_u32).flat_map(|number| (number * number).to_le_bytes()).collect();
+        assert_eq!(tried(&text), codecs);
     }
 }

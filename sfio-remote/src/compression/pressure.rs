@@ -23,6 +23,8 @@ const DOUBLING: Duration = Duration::from_millis(500);
 const FIRST_DOUBLING: Duration = Duration::from_millis(100);
 /// What may wait in front of the network, in time: the codec of what waits cannot be changed any more.
 const QUEUE: Duration = Duration::from_millis(100);
+/// As long as it is not known what the network carries: what waits then is packed by a guess.
+const FIRST_QUEUE: Duration = Duration::from_millis(30);
 /// And at least, in bytes: half of a plain frame.
 const LEAST_QUEUE: f64 = 128.0 * 1_024.0;
 /// So much more than the network holds on its way, and so many bytes, are no queue.
@@ -144,7 +146,8 @@ impl Pressure {
     /// Whether so much waits in front of the network that more would only wait longer.
     pub fn is_full(&self) -> bool {
         let rate = self.capacity_bps.max(self.flow.send_bps) / 8.0;
-        let most = rate * (self.flow.round_trip + QUEUE).as_secs_f64() + LEAST_QUEUE;
+        let queue = if self.is_known { QUEUE } else { FIRST_QUEUE };
+        let most = rate * (self.flow.round_trip + queue).as_secs_f64() + LEAST_QUEUE;
         self.flow.held_bytes as f64 > most
     }
 }
@@ -234,7 +237,7 @@ mod tests {
             link.send_bps = 8.0 * rate;
             link.run(rate, None, 100 * MS);
             assert!(link.pressure.waits());
-            assert_eq!(link.believes(), 8.0 * rate);
+            assert_eq!(link.believes(), SOON * rate);
         }
         // It carries no more than before, although it may send more.
         link.send_bps = 8.0 * 8e6;
@@ -247,5 +250,22 @@ mod tests {
         let mut link = Link::new();
         link.run(1.25e6, None, 3_000 * MS);
         assert!(link.held < 1.25e6 * 0.4, "{} bytes wait", link.held);
+    }
+
+    #[test]
+    fn less_waits_as_long_as_it_is_not_known_what_the_network_carries() {
+        let most_seconds = |is_starting| {
+            let mut link = Link::new();
+            (link.send_bps, link.is_starting) = (80e6, is_starting);
+            link.run(10e6, None, 500 * MS);
+            let is_full = |held: &u64| {
+                link.pressure.flow.held_bytes = *held;
+                link.pressure.is_full()
+            };
+            let full = (0..).step_by(10_000).find(is_full).expect("at some time it is full");
+            (full as f64 - LEAST_QUEUE) / 10e6 - 0.01
+        };
+        assert!((0.03..0.032).contains(&most_seconds(true)), "{}", most_seconds(true));
+        assert!((0.09..0.11).contains(&most_seconds(false)), "{}", most_seconds(false));
     }
 }
