@@ -43,6 +43,8 @@ const MAX_BULKS: u32 = 256;
 /// Streams that a peer may have open: of urgent messages and of others, and of those that it has taken until both ends
 /// know. If senders had to wait for a stream, quinn would wake all of them for each one that becomes free.
 const MAX_STREAMS: u32 = 4 * MAX_BULKS;
+/// Bytes that a peer may have here of what is not read, on all streams: it could leave the first byte of each out.
+const RECEIVE_WINDOW: u32 = 64 << 20;
 /// What goes first on a connection: frames and answers, then urgent messages, then the others.
 const FRAMES_PRIORITY: i32 = 2;
 const URGENT_PRIORITY: i32 = 1;
@@ -555,6 +557,7 @@ fn transport_config() -> TransportConfig {
     config
         .max_concurrent_bidi_streams(VarInt::from_u32(MAX_STREAMS))
         .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .receive_window(VarInt::from_u32(RECEIVE_WINDOW))
         // Each stream has at most what its receiver's window lets it. If all together had a bound, frames would wait
         // until quinn has sent of what was written before them.
         .send_window(u64::MAX)
