@@ -80,6 +80,6 @@ pub use operation::{
 pub use room::{Lent, Room};
 pub use shared::Shared;
 
-/// The formats, for those who carry messages over sockets.
+/// The formats, for those who carry messages over sockets, and what frames are put together in.
 #[cfg(feature = "io")]
-pub(crate) use crate::wire::message as wire;
+pub(crate) use crate::wire::{message as wire, pieces::Pieces};

@@ -1,6 +1,6 @@
 //! The face for threads, over real sockets and within the process: the same program by the address alone.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -246,6 +246,54 @@ fn over_quic_a_message_that_somebody_waits_for_goes_before_others() {
         before += 1;
     }
     assert!(before < count / 2, "{before} messages came first");
+    client.shutdown();
+    server.shutdown();
+}
+
+/// Carries packets between whoever comes and `server`, the ones to `server` at 4 MB/s; until the process ends. Gives its
+/// address.
+fn slow_way(server: SocketAddr) -> SocketAddr {
+    let way = socket();
+    let address = way.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        let (mut packet, mut client) = ([0; 65_536], None);
+        while let Ok((length, from)) = way.recv_from(&mut packet) {
+            let to = if from == server { client } else { Some(server) };
+            if from != server {
+                client = Some(from);
+                std::thread::sleep(Duration::from_nanos(250) * length as u32);
+            }
+            // Whoever is gone gets nothing.
+            let _ = to.map(|to| way.send_to(&packet[..length], to));
+        }
+    });
+    address
+}
+
+/// A stream that is written has always something to send there.
+#[test]
+fn over_quic_a_short_message_passes_a_long_one_on_a_slow_way() {
+    let (client, server, address) = over_quic();
+    let (key, place) = address.split_once('@').expect("a key and an address");
+    let address = format!("{key}@{}", slow_way(place.parse().expect("an address")));
+    let [of_client, of_server] = [client.open_context(), server.open_context()];
+    let (to, from) = introduce(&client, of_client, &server, &address);
+    let receive = |tag, length| {
+        let caller = server.caller(of_server);
+        server.post_receive(from, Tag(tag), Room::of([length]), caller).expect("posted").operation()
+    };
+    let send = |tag, length| {
+        let pieces = vec![content(length, 1).into()];
+        client.post_send(to, Tag(tag), pieces, client.caller(of_client)).expect("posted").operation()
+    };
+    let (long, short) = (receive(1, 8 << 20), receive(2, 4));
+    let sent = send(1, 8 << 20);
+    std::thread::sleep(Duration::from_millis(200));
+    send(2, 4);
+    let completion = server.test(short, PATIENCE).expect("known").expect("it has come");
+    assert_eq!(completion.result, Ok(4));
+    assert!(server.test(long, Duration::ZERO).expect("known").is_none(), "the long one came first");
+    client.cancel(sent).expect("it is pending");
     client.shutdown();
     server.shutdown();
 }

@@ -29,8 +29,7 @@ use crate::message::quic::{AddressBook, QuicModule};
 use crate::message::wire::{
     BULK_HEAD, FRAMES, FRAMES_HEAD, FrameReader, MESSAGE_VERSION, bulk_head, parse_bulk_head,
 };
-use crate::message::{Breach, LinkId, Messenger, Output, Shared, Urgency};
-use crate::wire::pieces::Pieces;
+use crate::message::{Breach, LinkId, Messenger, Output, Pieces, Shared, Urgency};
 
 /// Names the protocol in ALPN, with its version.
 const PROTOCOL: &str = "fec-messages/1";
