@@ -16,7 +16,7 @@ use quinn::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::bell::Bell;
@@ -93,8 +93,8 @@ struct Ways {
     ways: BTreeMap<LinkId, Way>,
     /// The process that came last under each key.
     last: BTreeMap<String, [u8; INSTANCE]>,
-    sending: BTreeMap<(LinkId, u64), AbortHandle>,
-    /// Messages that come. Whoever reads one stops when its entry is dropped.
+    /// Messages that go, and those that come. The task of each stops when its entry is dropped.
+    sending: BTreeMap<(LinkId, u64), oneshot::Sender<()>>,
     receiving: BTreeMap<(LinkId, u64), oneshot::Sender<()>>,
 }
 
@@ -224,10 +224,19 @@ impl Carrier {
                 Output::Frame { link, frame, taken } => frame.emit(taken, frames.entry(link).or_default()),
                 Output::Connect { link, place } => drop(tokio::spawn(Arc::clone(self).connect(link, place))),
                 Output::Bulk { link, message, pieces, urgency } => {
-                    let sending = tokio::spawn(Arc::clone(self).send_bulk(link, message, pieces, urgency));
-                    self.ways().sending.insert((link, message), sending.abort_handle());
+                    let (wanted, unwanted) = oneshot::channel();
+                    self.ways().sending.insert((link, message), wanted);
+                    let sending = Arc::clone(self).send_bulk(link, message, pieces, urgency);
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            () = sending => {}
+                            _ = unwanted => {}
+                        }
+                    });
                 }
-                Output::StopSending { link, message } => stop(&mut self.ways().sending, (link, message)),
+                Output::StopSending { link, message } => {
+                    self.ways().sending.remove(&(link, message));
+                }
                 Output::StopReceiving { link, message } => {
                     self.ways().receiving.remove(&(link, message));
                 }
@@ -354,13 +363,7 @@ impl Carrier {
             connection.close(VarInt::from_u32(0), reason.as_bytes());
         }
         receiving.retain(|(other, _), _| *other != link);
-        sending.retain(|(other, _), task| {
-            let stays = *other != link;
-            if !stays {
-                task.abort();
-            }
-            stays
-        });
+        sending.retain(|(other, _), _| *other != link);
     }
 
     // --- what comes --------------------------------------------------------------------------------------------
@@ -543,12 +546,6 @@ async fn write_frames(mut send: SendStream, mut frames: UnboundedReceiver<Vec<By
     let _ = send.finish();
     // Over once the peer has everything, or the connection has ended.
     let _ = send.stopped().await;
-}
-
-fn stop(tasks: &mut BTreeMap<(LinkId, u64), AbortHandle>, which: (LinkId, u64)) {
-    if let Some(task) = tasks.remove(&which) {
-        task.abort();
-    }
 }
 
 fn transport_config() -> TransportConfig {
