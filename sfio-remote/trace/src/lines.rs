@@ -3,7 +3,9 @@
 //! A trace file is one record a line; a line may have further regions of the same call, and is then as many records.
 //! Compressed files may be cut off by a crash: what was flushed before is read, and the error says how far it goes.
 
-use serde::Deserialize;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
 
 use crate::record::{FORMAT_VERSION, Record};
 use crate::runs::Run;
@@ -44,27 +46,34 @@ pub enum LinesError {
         /// How much came out before.
         bytes: u64,
         /// What is wrong.
-        error: std::io::Error,
+        error: io::Error,
     },
 }
 
 /// The record as a line, with its line break.
 pub fn line(record: &Record) -> String {
-    line_of_call(record, &[])
+    let mut line = Vec::new();
+    // Records hold numbers and strings only: each can be written.
+    let _ = write_call(&mut line, record, &[]);
+    String::from_utf8(line).unwrap_or_default()
 }
 
-/// A request, or what a disk did, as a line with its line break, with `further` regions of the same call.
-pub fn line_of_call(record: &Record, further: &[Run]) -> String {
-    // Records hold numbers and strings only: each can be written.
-    let mut line = serde_json::to_string(record).unwrap_or_default();
-    if !further.is_empty() {
-        line.pop();
-        line.push_str(",\"further\":");
-        line.push_str(&serde_json::to_string(further).unwrap_or_default());
-        line.push('}');
-    }
-    line.push('\n');
-    line
+/// Writes a request, or what a disk did, as a line with its line break, with `further` regions of the same call.
+///
+/// # Errors
+/// If the sink has one.
+pub fn write_call(sink: &mut impl Write, record: &Record, further: &[Run]) -> io::Result<()> {
+    serde_json::to_writer(&mut *sink, &Call { record, further })?;
+    sink.write_all(b"\n")
+}
+
+/// What stands in one line.
+#[derive(Serialize)]
+struct Call<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    #[serde(skip_serializing_if = "<[Run]>::is_empty")]
+    further: &'a [Run],
 }
 
 /// What a line may have beside its record.
@@ -196,6 +205,12 @@ mod tests {
     use crate::record::{ApplicationId, Descriptor, FileId, Operation, Request, header};
     use crate::runs::runs;
 
+    fn line_of(record: &Record, further: &[Run]) -> String {
+        let mut line = Vec::new();
+        write_call(&mut line, record, further).expect("a vector takes all");
+        String::from_utf8(line).expect("JSON is text")
+    }
+
     fn request(offset: u64) -> Record {
         Record::Request(Request {
             start: 5,
@@ -233,7 +248,7 @@ mod tests {
     fn the_regions_of_a_call_are_read_as_requests_of_their_own() {
         let call = (0..1_000).map(|index| 10 * index).chain([77, 3]);
         let regions: Vec<Run> = runs(call.clone().skip(1).map(|offset| (offset, 10))).collect();
-        let text = line_of_call(&request(0), &regions) + &line(&request(5));
+        let text = line_of(&request(0), &regions) + &line(&request(5));
         assert_eq!(text.lines().count(), 2);
         let read: Result<Vec<Record>, _> = Lines::new(text.as_bytes()).expect("it begins").collect();
         assert_eq!(read.expect("it is whole"), call.chain([5]).map(request).collect::<Vec<_>>());
@@ -246,7 +261,7 @@ mod tests {
             (request(1), endless, "line 1: a run of regions [offset, bytes, times, stride] has"),
             (header(1, "sfio", ""), Run::one(1, 1), "line 1: it has further regions, which only"),
         ] {
-            let text = line_of_call(&record, &[run]);
+            let text = line_of(&record, &[run]);
             let error = Lines::new(text.as_bytes()).expect("it begins").find_map(Result::err).expect("one");
             assert!(error.to_string().starts_with(expected), "{error}");
         }

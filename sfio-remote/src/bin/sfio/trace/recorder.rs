@@ -12,12 +12,13 @@ use program::output;
 use sfio_remote::client::OpenMode;
 use sfio_remote::io::{DiskAccess, Observer, Transfer};
 use sfio_remote::name::FileName;
-use sfio_trace::lines::line_of_call;
+use sfio_trace::lines::write_call;
 use sfio_trace::record::{
     ApplicationExit, ApplicationId, ApplicationLoad, ClientId, Close, Descriptor, FileId, Micros, Open,
     Operation, Physical, Record, Request, header,
 };
 use sfio_trace::runs::{Run, runs};
+use zstd::stream::write::Encoder;
 
 /// The trace of every command and member of `sfio` goes to the file that this environment variable names.
 pub(crate) const VARIABLE: &str = "SFIO_TRACE";
@@ -36,6 +37,9 @@ const CLIENT: ClientId = ClientId(0);
 
 /// Lines of numbers that follow no rule become smaller and cost half as much with it as with zstd's usual level, 3.
 const ZSTD_LEVEL: i32 = 1;
+
+/// So many bytes of text are gathered before they are compressed, or written.
+const BUFFER: usize = 1 << 17;
 
 /// What stands in one line of the trace.
 struct Line {
@@ -210,23 +214,22 @@ fn file_id(name: &str) -> FileId {
 /// A trace file, compressed if its name ends in `.zst`.
 enum Sink {
     Plain(BufWriter<File>),
-    Compressed(zstd::stream::write::Encoder<'static, File>),
+    Compressed(BufWriter<Encoder<'static, File>>),
 }
 
 impl Sink {
     fn create(path: &Path) -> io::Result<Sink> {
         let file = File::create(path)?;
-        match path.extension().is_some_and(|ending| ending == "zst") {
-            true => zstd::stream::write::Encoder::new(file, ZSTD_LEVEL).map(Sink::Compressed),
-            false => Ok(Sink::Plain(BufWriter::new(file))),
-        }
+        Ok(match path.extension().is_some_and(|ending| ending == "zst") {
+            true => Sink::Compressed(BufWriter::with_capacity(BUFFER, Encoder::new(file, ZSTD_LEVEL)?)),
+            false => Sink::Plain(BufWriter::with_capacity(BUFFER, file)),
+        })
     }
 
     fn write(&mut self, line: &Line) -> io::Result<()> {
-        let text = line_of_call(&line.record, &line.further);
         match self {
-            Sink::Plain(file) => file.write_all(text.as_bytes()),
-            Sink::Compressed(encoder) => encoder.write_all(text.as_bytes()),
+            Sink::Plain(file) => write_call(file, &line.record, &line.further),
+            Sink::Compressed(encoder) => write_call(encoder, &line.record, &line.further),
         }
     }
 
@@ -240,7 +243,7 @@ impl Sink {
     fn finish(self) -> io::Result<()> {
         match self {
             Sink::Plain(mut file) => file.flush(),
-            Sink::Compressed(encoder) => encoder.finish().and_then(|mut file| file.flush()),
+            Sink::Compressed(encoder) => encoder.into_inner()?.finish()?.flush(),
         }
     }
 }
