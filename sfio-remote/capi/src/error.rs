@@ -93,8 +93,14 @@ impl From<CollectiveError> for Failure {
 impl From<JoinError> for Failure {
     fn from(error: JoinError) -> Failure {
         let code = match &error {
-            JoinError::NoSuchRank { .. } | JoinError::Socket { .. } => MResult::M_ERR_ARGUMENT,
-            JoinError::Missing { .. } => MResult::M_ERR_GROUP,
+            JoinError::NoSuchRank { .. }
+            | JoinError::Socket { .. }
+            | JoinError::Host { .. }
+            | JoinError::Address { .. } => MResult::M_ERR_ARGUMENT,
+            JoinError::Missing { .. }
+            | JoinError::Silent { .. }
+            | JoinError::Start(_)
+            | JoinError::Thread(_) => MResult::M_ERR_GROUP,
         };
         Failure::new(code, error)
     }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use sfio_remote::io::blocking::Group;
 use sfio_remote::request::ReadList;
 
-use crate::error::call;
+use crate::error::{Failure, call};
 use crate::file::{File, together};
 use crate::memory::{Blocks, refused};
 use crate::process::{current, text};
 
 /// Joins the `size` processes of a parallel program that meet in `folder`, as the one with this rank, counted from 0,
-/// and waits until all have come, for `patience_ms` at most. All of them run on one machine, as any members of the
-/// overlay; the folder exists, is the program's alone, and nothing is left in it. From then on the calls that are named
+/// and waits until all have come, for `patience_ms` at most. All of them run on one machine (m_group_at is for several), as
+/// any members of the overlay; the folder exists, is the program's alone, and nothing is left in it. From then on the calls that are named
 /// collective are so: all ranks make them in the same order, and each comes back when all have done their part. A rank
 /// that makes another call is an error on all (M_ERR_OTHER_CALL, whose words name both), and so is a rank that ends
 /// (M_ERR_GROUP).
@@ -41,6 +41,33 @@ pub unsafe extern "C" fn m_group(
         let folder = Path::new(unsafe { text(folder, "the folder") }?);
         let patience = Duration::from_millis(u64::from(patience_ms));
         process.set_group(Some(Group::join(&process.member, folder, rank, size, patience)?));
+        Ok(())
+    })
+}
+
+/// As m_group, for processes on several machines that see one folder, over NFS for example. `host` is the IP address of
+/// this machine under which the others reach it, over UDP; the ranks encrypt what they say to one another. A process that
+/// is killed or stopped, or whose machine or network fails, is lost to the others within five seconds.
+///
+/// # Safety
+/// `host` and `folder` are texts that end with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn m_group_at(
+    host: *const c_char,
+    folder: *const c_char,
+    rank: c_uint,
+    size: c_uint,
+    patience_ms: c_uint,
+) -> c_int {
+    call(|| {
+        let process = current()?;
+        // SAFETY: as this function's.
+        let (host, folder) = unsafe { (text(host, "the host")?, text(folder, "the folder")?) };
+        let no_address = |_| Failure::argument(format!("\"{host}\" is no IP address, such as 192.0.2.7"));
+        let host = host.parse().map_err(no_address)?;
+        let patience = Duration::from_millis(u64::from(patience_ms));
+        let group = Group::join_at(&process.member, host, Path::new(folder), rank, size, patience)?;
+        process.set_group(Some(group));
         Ok(())
     })
 }

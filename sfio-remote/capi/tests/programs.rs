@@ -145,6 +145,16 @@ fn every_function_does_what_the_header_says() {
 
 #[test]
 fn processes_of_a_group_write_one_file_together_and_hear_that_one_was_killed() {
+    write_together(None);
+}
+
+#[test]
+fn processes_that_may_be_on_several_machines_do_so_too() {
+    write_together(Some("127.0.0.1"));
+}
+
+/// A rank is killed in the end, which the others are told.
+fn write_together(host: Option<&str>) {
     const SIZE: usize = 4;
     const VICTIM: usize = 2;
     let scene = Scene::new();
@@ -155,7 +165,11 @@ fn processes_of_a_group_write_one_file_together_and_hear_that_one_was_killed() {
         .map(|rank| {
             let [rank, size, victim] = [rank, SIZE, VICTIM].map(|number| number.to_string());
             let mut command = start(&program, &[&meeting.to_string_lossy(), &rank, &size, &victim]);
-            command.env("SFIO_CONFIG", scene.config()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command
+                .args(host)
+                .env("SFIO_CONFIG", scene.config())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
             command.spawn().expect("it was compiled")
         })
         .collect();

@@ -1,10 +1,12 @@
 // A parallel program of several processes that write one file together. Its arguments: the folder where the ranks meet,
-// the rank, how many there are, and the rank that is killed at the end.
+// the rank, how many there are, the rank that is killed at the end, and this machine's address if the ranks may be on
+// several machines.
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "mio.h"
 
 #define NAME "t0-p1,/tmp/g.dat;t0-p2,/tmp/g.dat"
@@ -54,16 +56,23 @@ static void write_and_read(MFILE *f)
     CHECK(mreadb_all(f, 1, offsets, buffers, sizes) == (rank == 1 ? M_ERR_EOF : 0));
 }
 
+static int join(const char *host, const char *folder)
+{
+    return host ? m_group_at(host, folder, rank, size, 30000) : m_group(folder, rank, size, 30000);
+}
+
 int main(int argc, char *argv[])
 {
-    CHECK(argc == 5);
+    CHECK(argc == 5 || argc == 6);
+    const char *host = argc == 6 ? argv[5] : NULL;
     const char *folder = argv[1];
     rank = atoi(argv[2]);
     size = atoi(argv[3]);
     int victim = atoi(argv[4]);
     CHECK(m_group(NULL, rank, size, 30000) == M_ERR_ARGUMENT);
     CHECK(m_group(folder, size, size, 30000) == M_ERR_ARGUMENT);
-    CHECK(m_group(folder, rank, size, 30000) == 0);
+    CHECK(m_group_at("localhost", folder, rank, size, 30000) == M_ERR_ARGUMENT);
+    CHECK(join(host, folder) == 0);
     CHECK(mcreate(NAME) == 0);
     MFILE *f = mopen(NAME, 64);
     CHECK(f);
@@ -86,7 +95,7 @@ int main(int argc, char *argv[])
     CHECK(f && mwriteb_all(f, 0, NULL, NULL, NULL) == M_ERR_ARGUMENT);
     CHECK(mclose(f) == 0);
 
-    CHECK(m_group(folder, rank, size, 30000) == 0);
+    CHECK(join(host, folder) == 0);
     f = mopen(NAME, 64);
     CHECK(f);
     if (rank == victim)
@@ -94,7 +103,9 @@ int main(int argc, char *argv[])
     int64_t zero = 0;
     char *const nothing = "";
     unsigned none = 0;
+    time_t began = time(NULL);
     CHECK(mwriteb_all(f, 1, &zero, &nothing, &none) == M_ERR_GROUP);
+    printf("rank %d: told after %d s\n", rank, (int)(time(NULL) - began));
     CHECK(strstr(m_strerror(M_ERR_GROUP), "was lost"));
     CHECK(mclose(f) == M_ERR_GROUP);
     printf("rank %d: all of it holds\n", rank);

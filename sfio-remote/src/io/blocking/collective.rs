@@ -1,5 +1,6 @@
 //! Groups and collective calls for programs without tasks.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use tokio::runtime::Runtime;
 use super::{Member, StripedFile};
 use crate::client::Durability;
 use crate::collective::{CollectiveConfig, CollectiveError, Rank, Report};
-use crate::io::collective::{self, GroupMember, JoinError, join_group};
+use crate::io::collective::{self, GroupMember, JoinError, join_group, join_group_at};
 use crate::io::{OpenOptions, SfioClient};
 use crate::name::FileName;
 use crate::request::{ReadList, RegionsRead, WriteList};
@@ -44,8 +45,30 @@ impl Group {
         size: u32,
         patience: Duration,
     ) -> std::result::Result<Group, JoinError> {
+        Group::complete(member, join_group(folder, rank, size, patience))
+    }
+
+    /// As [`join_group_at`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn join_at(
+        member: &Member,
+        host: IpAddr,
+        folder: &Path,
+        rank: u32,
+        size: u32,
+        patience: Duration,
+    ) -> std::result::Result<Group, JoinError> {
+        Group::complete(member, join_group_at(host, folder, rank, size, patience))
+    }
+
+    fn complete(
+        member: &Member,
+        joining: impl Future<Output = std::result::Result<GroupMember, JoinError>>,
+    ) -> std::result::Result<Group, JoinError> {
         let runtime = Arc::clone(&member.runtime);
-        let group = runtime.block_on(join_group(folder, rank, size, patience))?;
+        let group = runtime.block_on(joining)?;
         Ok(Group { member: group, client: member.member.client().clone(), runtime })
     }
 

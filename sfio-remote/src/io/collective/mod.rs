@@ -1,5 +1,6 @@
 //! Collective calls for programs: groups whose ranks are tasks and threads ([`local_group`]), processes of a machine
-//! ([`join_group`]) or whatever a [`Link`] joins, and striped files that a group has open together.
+//! ([`join_group`]), of several machines of a cluster ([`join_group_at`]), whoever is reached by messages
+//! ([`join_group_over`]) or whatever a [`Link`] joins, and striped files that a group has open together.
 //!
 //! ```no_run
 //! use sfio_remote::collective::CollectiveConfig;
@@ -30,11 +31,17 @@
 //! ```
 
 mod file;
+mod join;
 mod local;
+mod machines;
 mod member;
+mod messages;
 mod processes;
 
 pub use file::CollectiveFile;
+pub use join::JoinError;
 pub use local::local_group;
+pub use machines::join_group_at;
 pub use member::{GroupMember, Link};
-pub use processes::{JoinError, join_group};
+pub use messages::join_group_over;
+pub use processes::join_group;

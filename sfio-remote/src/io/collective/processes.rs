@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::join::JoinError;
 use super::member::{GroupMember, Link};
 use crate::collective::{Arrival, Group, Rank};
 
@@ -24,38 +24,6 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// What a connection begins with: who speaks, and of how many.
 const MAGIC: [u8; 4] = *b"SFG1";
 const HELLO_BYTES: usize = 12;
-
-/// Why a process did not get into its group.
-#[derive(Debug, thiserror::Error)]
-pub enum JoinError {
-    /// A rank that the group does not have.
-    #[error("rank {rank} of a group of {size}; ranks are counted from 0")]
-    NoSuchRank {
-        /// The rank.
-        rank: u32,
-        /// The size of the group.
-        size: u32,
-    },
-    /// The socket cannot be made.
-    #[error("{path}: {error}; every job needs a folder of its own, in which this rank has not been")]
-    Socket {
-        /// Where it should be.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        error: io::Error,
-    },
-    /// The others have not all come.
-    #[error("after {after:?} these ranks have not come to {folder}: {missing:?}")]
-    Missing {
-        /// Where they should meet.
-        folder: PathBuf,
-        /// Which ones.
-        missing: Vec<u32>,
-        /// How long they were waited for.
-        after: Duration,
-    },
-}
 
 /// Joins the group of `size` processes that meet in `folder`, as one of its ranks. All of them run on one machine and
 /// may write there; whoever may enter the folder can take part, so that it should be the job's alone. What is left of

@@ -1,0 +1,290 @@
+//! The thread of a rank that hears the others.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use fec_transport::io::message::Messenger;
+use fec_transport::message::{AddressId, Completion, ContextId, Posted, Room};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+
+use super::word::{LONGEST, Word};
+use super::{Tags, say};
+use crate::collective::{Arrival, Rank};
+
+/// How often a rank shows each other one that it lives.
+const BEAT: Duration = Duration::from_millis(500);
+/// A rank of which nothing has come in so many beats is lost.
+const SILENT_BEATS: u32 = 7;
+/// Bytes that are received at once: a length alone takes no more memory than that.
+pub(super) const PIECE: usize = 4 << 20;
+
+/// What the thread tells the rank.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// The first that comes of a rank.
+    Met(Rank),
+    /// As the group hears it.
+    Arrival(Arrival),
+    /// The rank has all that was said before [`Word::Ask`] with that number.
+    Answer(Rank, u64),
+}
+
+/// What a completed operation was posted for; with a rank it is the user pointer of the operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Word,
+    Piece,
+    Beat,
+    /// To show the other rank that this one lives.
+    OwnBeat,
+}
+
+impl Purpose {
+    const ALL: [Purpose; 4] = [Purpose::Word, Purpose::Piece, Purpose::Beat, Purpose::OwnBeat];
+
+    fn with(self, rank: usize) -> u64 {
+        (rank * Self::ALL.len() + self as usize) as u64
+    }
+
+    fn of(user: u64) -> (Purpose, usize) {
+        let user = user as usize;
+        (Self::ALL[user % Self::ALL.len()], user / Self::ALL.len())
+    }
+}
+
+/// Another rank, as this one hears it.
+struct Peer {
+    address: AddressId,
+    state: State,
+    /// Whether receives are posted. Of a rank that has not come yet they fail, and are posted again with the next beat.
+    hears_words: bool,
+    hears_beats: bool,
+    /// A message of which not all has come, and how many bytes are to come.
+    message: Vec<u8>,
+    left: u64,
+    /// A beat of this rank that is still on its way.
+    beat_goes: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing has come of it yet.
+    Awaited,
+    /// It was there so many beats ago.
+    Here {
+        beats_ago: u32,
+    },
+    Lost,
+}
+
+/// Hears the other ranks, shows them that this one lives, and brings what they say.
+pub(super) struct Listener {
+    messenger: Messenger,
+    context: ContextId,
+    tags: Tags,
+    rank: Rank,
+    /// By rank; the own one is lost from the beginning.
+    peers: Vec<Peer>,
+    heard: UnboundedSender<Heard>,
+}
+
+impl Listener {
+    pub(super) fn new(
+        messenger: Messenger,
+        context: ContextId,
+        tags: Tags,
+        (rank, addresses): (Rank, &[AddressId]),
+        heard: UnboundedSender<Heard>,
+    ) -> Listener {
+        let peer = |(other, address): (usize, &AddressId)| Peer {
+            address: *address,
+            state: match other == rank.index() {
+                true => State::Lost,
+                false => State::Awaited,
+            },
+            hears_words: false,
+            hears_beats: false,
+            message: Vec::new(),
+            left: 0,
+            beat_goes: false,
+        };
+        let peers = addresses.iter().enumerate().map(peer).collect();
+        Listener { messenger, context, tags, rank, peers, heard }
+    }
+
+    /// Hears until it is to end, which takes a beat at most.
+    pub(super) fn run(mut self, is_ending: &AtomicBool) {
+        let mut next_beat = Instant::now();
+        while !is_ending.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            if now >= next_beat {
+                // A process that was stopped, and goes on, has missed one beat and not many: others may have been
+                // stopped with it.
+                next_beat = now + BEAT;
+                self.beat();
+            }
+            let wait = next_beat.saturating_duration_since(now);
+            for completion in self.messenger.test_context(self.context, usize::MAX, wait) {
+                self.complete(completion);
+            }
+        }
+        self.messenger.close_context(self.context);
+    }
+
+    fn beat(&mut self) {
+        for rank in 0..self.peers.len() {
+            let peer = &mut self.peers[rank];
+            match &mut peer.state {
+                State::Lost => continue,
+                State::Here { beats_ago } if *beats_ago >= SILENT_BEATS => {
+                    self.lose(rank);
+                    continue;
+                }
+                State::Here { beats_ago } => *beats_ago += 1,
+                State::Awaited => {}
+            }
+            if !std::mem::replace(&mut peer.hears_words, true) {
+                self.receive(rank, Purpose::Word, vec![0; LONGEST]);
+            }
+            if !std::mem::replace(&mut self.peers[rank].hears_beats, true) {
+                self.receive(rank, Purpose::Beat, Vec::new());
+            }
+            self.show_life(rank);
+        }
+    }
+
+    /// One beat is on its way at a time: what a rank that takes nothing may hold here is bounded.
+    fn show_life(&mut self, rank: usize) {
+        let peer = &mut self.peers[rank];
+        if !std::mem::replace(&mut peer.beat_goes, true) {
+            let caller = self.messenger.caller(self.context).user(Purpose::OwnBeat.with(rank)).urgent();
+            let posted = self.messenger.post_send(peer.address, self.tags.beat(), Vec::new(), caller);
+            // Whatever fails here also fails what is to be received.
+            self.peers[rank].beat_goes = matches!(posted, Ok(Posted::Pending(_)));
+        }
+    }
+
+    fn receive(&mut self, rank: usize, purpose: Purpose, piece: Vec<u8>) {
+        let tag = match purpose {
+            Purpose::Word => self.tags.word(),
+            Purpose::Piece => self.tags.piece(),
+            Purpose::Beat | Purpose::OwnBeat => self.tags.beat(),
+        };
+        let caller = self.messenger.caller(self.context).user(purpose.with(rank));
+        let room = Room::from_iter([piece]);
+        match self.messenger.post_receive(self.peers[rank].address, tag, room, caller) {
+            Ok(Posted::Pending(_)) => {}
+            Ok(Posted::Done(completion)) => self.complete(completion),
+            Err(_) => self.fail(rank, purpose),
+        }
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        let (purpose, rank) = Purpose::of(completion.user);
+        let piece = completion.room.and_then(|room| room.into_pieces().pop());
+        match (purpose, completion.result, piece) {
+            (Purpose::OwnBeat, ..) => self.peers[rank].beat_goes = false,
+            (_, Ok(length), Some(piece)) => {
+                self.note_life(rank);
+                self.take(rank, purpose, piece, length as usize);
+            }
+            // A word of this rank's, of which nobody waits for the end.
+            (_, _, None) => {}
+            (_, Err(_), Some(_)) => self.fail(rank, purpose),
+        }
+    }
+
+    fn note_life(&mut self, rank: usize) {
+        let peer = &mut self.peers[rank];
+        match peer.state {
+            State::Lost => {}
+            State::Here { .. } => peer.state = State::Here { beats_ago: 0 },
+            State::Awaited => {
+                peer.state = State::Here { beats_ago: 0 };
+                self.tell(Heard::Met(Rank(rank as u32)));
+            }
+        }
+    }
+
+    /// A receive has failed: that rank is lost, or has not come yet.
+    fn fail(&mut self, rank: usize, purpose: Purpose) {
+        let peer = &mut self.peers[rank];
+        match peer.state {
+            State::Lost => {}
+            State::Here { .. } => self.lose(rank),
+            State::Awaited if purpose == Purpose::Word => peer.hears_words = false,
+            State::Awaited => peer.hears_beats = false,
+        }
+    }
+
+    fn take(&mut self, rank: usize, purpose: Purpose, piece: Vec<u8>, length: usize) {
+        if self.peers[rank].state == State::Lost {
+            return;
+        }
+        match purpose {
+            Purpose::Beat | Purpose::OwnBeat => self.receive(rank, Purpose::Beat, piece),
+            Purpose::Word => match Word::parse(&piece[..length]) {
+                Some((word, rest)) => {
+                    let rest = rest.to_vec();
+                    self.hear(rank, word, rest, piece);
+                }
+                None => self.lose(rank),
+            },
+            Purpose::Piece => {
+                let peer = &mut self.peers[rank];
+                peer.message.extend_from_slice(&piece[..length]);
+                peer.left = peer.left.saturating_sub(length as u64);
+                self.go_on(rank, piece);
+            }
+        }
+    }
+
+    /// A rank has said something, which `rest` follows; `piece` is free again.
+    fn hear(&mut self, rank: usize, word: Word, rest: Vec<u8>, piece: Vec<u8>) {
+        let other = Rank(rank as u32);
+        match word {
+            Word::Message { length } => {
+                let peer = &mut self.peers[rank];
+                (peer.left, peer.message) = (length - rest.len() as u64, rest);
+                return self.go_on(rank, piece);
+            }
+            Word::Ask(number) => {
+                let caller = self.messenger.caller(self.context).user(Purpose::Word.with(rank));
+                let answer = Word::Answer(number);
+                say(&self.messenger, self.peers[rank].address, self.tags, caller, answer, Bytes::new());
+            }
+            Word::Answer(number) => self.tell(Heard::Answer(other, number)),
+            Word::Farewell => return self.lose(rank),
+        }
+        self.receive(rank, Purpose::Word, piece);
+    }
+
+    /// Has more of a message come, or tells it if it is whole.
+    fn go_on(&mut self, rank: usize, mut piece: Vec<u8>) {
+        let peer = &mut self.peers[rank];
+        let next = peer.left.min(PIECE as u64) as usize;
+        if next > 0 {
+            piece.resize(next, 0);
+            return self.receive(rank, Purpose::Piece, piece);
+        }
+        let message = Bytes::from(std::mem::take(&mut peer.message));
+        self.tell(Heard::Arrival(Arrival::From(Rank(rank as u32), message)));
+        piece.resize(LONGEST, 0);
+        piece.shrink_to(LONGEST);
+        self.receive(rank, Purpose::Word, piece);
+    }
+
+    fn lose(&mut self, rank: usize) {
+        debug_assert_ne!(rank, self.rank.index(), "nobody loses itself");
+        let peer = &mut self.peers[rank];
+        (peer.state, peer.message) = (State::Lost, Vec::new());
+        self.tell(Heard::Arrival(Arrival::Lost(Rank(rank as u32))));
+    }
+
+    fn tell(&self, heard: Heard) {
+        // A rank whose link was dropped hears nothing more.
+        let _ = self.heard.send(heard);
+    }
+}
