@@ -96,10 +96,12 @@ impl From<JoinError> for Failure {
             JoinError::NoSuchRank { .. }
             | JoinError::Socket { .. }
             | JoinError::Host { .. }
-            | JoinError::Address { .. } => MResult::M_ERR_ARGUMENT,
+            | JoinError::Address { .. }
+            | JoinError::Twice { .. } => MResult::M_ERR_ARGUMENT,
             JoinError::Missing { .. }
             | JoinError::Silent { .. }
             | JoinError::Start(_)
+            | JoinError::Random
             | JoinError::Thread(_) => MResult::M_ERR_GROUP,
         };
         Failure::new(code, error)

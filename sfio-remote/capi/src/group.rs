@@ -47,7 +47,8 @@ pub unsafe extern "C" fn m_group(
 
 /// As m_group, for processes on several machines that see one folder, over NFS for example. `host` is the IP address of
 /// this machine under which the others reach it, over UDP; the ranks encrypt what they say to one another. A process that
-/// is killed or stopped, or whose machine or network fails, is lost to the others within five seconds.
+/// calls m_finalize is lost to the others at once, and one that ends without it, is killed or stopped, or whose machine or
+/// network fails, within five seconds.
 ///
 /// # Safety
 /// `host` and `folder` are texts that end with a NUL.

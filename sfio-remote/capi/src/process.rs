@@ -107,6 +107,10 @@ pub extern "C" fn m_finalize() -> c_int {
         let Some(process) = lock(&PROCESS).take() else { return Ok(()) };
         // Another thread in the middle of a call keeps it, and is the last to let go.
         if let Some(process) = Arc::into_inner(process) {
+            // The process may end next, and the others are not to wait for it.
+            if let Some(group) = process.group.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                group.leave();
+            }
             // It ended before; that is what was asked for.
             let _ = process.member.shutdown();
         }

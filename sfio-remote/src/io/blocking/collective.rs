@@ -72,6 +72,12 @@ impl Group {
         Ok(Group { member: group, client: member.member.client().clone(), runtime })
     }
 
+    /// As [`GroupMember::leave`].
+    pub fn leave(self) {
+        let Group { member, runtime, .. } = self;
+        runtime.block_on(member.leave());
+    }
+
     /// Which rank this is.
     pub fn rank(&self) -> Rank {
         self.member.rank()

@@ -64,6 +64,15 @@ pub enum JoinError {
         #[source]
         error: AddressError,
     },
+    /// Two ranks have the same address.
+    #[error("two ranks have the address \"{address}\"; each has one of its own")]
+    Twice {
+        /// The address.
+        address: String,
+    },
+    /// There are no random numbers for a key.
+    #[error("the operating system gives no random numbers")]
+    Random,
     /// The messages cannot be carried.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -1,7 +1,9 @@
 //! Groups of processes on several machines, which meet in a folder that all of them see and talk over QUIC.
 
-use std::fs;
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,31 +12,32 @@ use fec_transport::io::message::{Messenger, MessengerConfig, QuicConfig};
 use fec_transport::keys::{Identity, decode_key, encode_key};
 use fec_transport::message::Tag;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::join::JoinError;
 use super::member::GroupMember;
-use super::messages::join_group_over;
+use super::messages::{join_group_over, limits_for_group};
 
 /// How often a rank looks whether another one has come.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// The messenger is the group's alone, and so is each tag.
 const TAG: Tag = Tag(1);
-/// No address of a rank is longer.
-const LONGEST_ADDRESS: usize = 200;
+/// No notice is longer, in bytes.
+const LONGEST_NOTICE: u64 = 200;
 
 /// Joins the group of `size` processes that meet in `folder`, as one of its ranks. They run on any machines that see the
 /// folder, over NFS for example, and reach one another over UDP; `host` is the address of this machine under which the
-/// others reach it. Whoever may enter the folder can take part, so that it should be the job's alone. Each rank has a key
-/// of its own for as long as the group lasts, and nobody else is let in or can read along. What is left in the folder is
-/// removed when the group is complete.
+/// others reach it. Each rank draws a key for this group, and lets in those whose keys it finds in the folder: whoever may
+/// write there can take part, so that it should be the job's alone. What is left in the folder is removed when the group
+/// is complete.
 ///
-/// A rank that ends is lost to the others at once if its [`GroupMember`] is dropped, and within five seconds if its
-/// process is killed or stopped, or its machine or network fails.
+/// A rank that [leaves](GroupMember::leave) is lost to the others at once, and one whose process ends without that, is
+/// killed or stopped, or whose machine or network fails, within five seconds.
 ///
 /// # Errors
-/// If the rank is not one of the group's, `host` is no address of this machine, the folder cannot be written to, or the
-/// others have not come within `patience`.
+/// If the rank is not one of the group's, `host` is no address of this machine that others can reach, the folder cannot
+/// be written to, or the others have not come within `patience`.
 pub async fn join_group_at(
     host: IpAddr,
     folder: &Path,
@@ -47,24 +50,35 @@ pub async fn join_group_at(
     }
     let deadline = Instant::now() + patience;
     let no_host = |error| JoinError::Host { host, error };
-    let socket = UdpSocket::bind((host, 0)).map_err(no_host)?;
-    let identity = Identity::from_seed(random().map_err(JoinError::Thread)?);
+    let socket = bind(host).map_err(no_host)?;
+    let identity = Identity::from_seed(random()?);
     let address = socket.local_addr().map_err(no_host)?;
-    let ours =
-        Notice::put_up(folder, rank, &format!("{}@{address}", encode_key(&identity.public().ed25519)))?;
-    let mut places: Vec<Option<Place>> = (0..size).map(|_| None).collect();
-    if timeout_at(deadline, find(folder, &mut places)).await.is_err() {
-        let missing = (0..size).filter(|other| places[*other as usize].is_none()).collect();
+    let text = format!("{}@{address}", encode_key(&identity.public().ed25519));
+    let ours = Notice::put_up(notice(folder, rank), text).await?;
+    let mut places = Places::new();
+    if timeout_at(deadline, find(folder, size, &mut places)).await.is_err() {
+        let missing = (0..size).filter(|other| !places.contains_key(other)).collect();
         return Err(JoinError::Missing { folder: folder.to_owned(), missing, after: patience });
     }
     let (peers, ranks): (Vec<_>, Vec<_>) =
-        places.into_iter().flatten().map(|place| (place.key, place.address)).unzip();
-    let messenger = Messenger::start(MessengerConfig::new().quic(QuicConfig { identity, socket, peers }))?;
+        places.into_values().map(|place| (place.key, place.address)).unzip();
+    let quic = QuicConfig { identity, socket, peers };
+    let messenger = Messenger::start(MessengerConfig::new().limits(limits_for_group(size)).quic(quic))?;
     let left = deadline.saturating_duration_since(Instant::now());
-    let member = join_group_over(&messenger, &ranks, rank, TAG, left).await;
+    let joined = join_group_over(&messenger, &ranks, rank, TAG, left).await;
     // Whoever has been heard has read all notices.
     drop(ours);
-    member
+    joined.map_err(|error| match error {
+        JoinError::Silent { missing, .. } => JoinError::Silent { missing, after: patience },
+        error => error,
+    })
+}
+
+fn bind(host: IpAddr) -> io::Result<UdpSocket> {
+    if host.is_unspecified() || host.is_multicast() {
+        return Err(io::Error::other("nobody can be reached there"));
+    }
+    UdpSocket::bind((host, 0))
 }
 
 /// Where the others find a rank: a file that is removed when this is dropped.
@@ -73,20 +87,22 @@ struct Notice {
 }
 
 impl Notice {
-    /// It appears with all that it says, on file systems of several machines, too.
-    fn put_up(folder: &Path, rank: u32, text: &str) -> Result<Notice, JoinError> {
-        let (path, draft) = (notice(folder, rank), folder.join(format!(".rank-{rank}")));
-        let put_up = || {
-            fs::write(&draft, text)?;
-            let linked = fs::hard_link(&draft, &path);
-            fs::remove_file(&draft)?;
-            linked
-        };
-        match put_up() {
+    /// It appears with all that it says, and never in the place of another one.
+    async fn put_up(path: PathBuf, text: String) -> Result<Notice, JoinError> {
+        let put_up = move || match write(&path, &text) {
             Ok(()) => Ok(Notice { path }),
             Err(error) => Err(JoinError::Socket { path, error }),
-        }
+        };
+        spawn_blocking(put_up).await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
     }
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut draft = tempfile::Builder::new().prefix(".rank-").tempfile_in(folder)?;
+    draft.write_all(text.as_bytes())?;
+    draft.persist_noclobber(path)?;
+    Ok(())
 }
 
 impl Drop for Notice {
@@ -106,34 +122,42 @@ struct Place {
     address: String,
 }
 
+/// Those ranks whose notices were found.
+type Places = BTreeMap<u32, Place>;
+
 impl Place {
-    /// None as long as there is no notice of a rank.
+    /// None as long as the notice does not say it.
     fn read(path: &Path) -> Option<Place> {
-        let text = fs::read_to_string(path).ok().filter(|text| text.len() <= LONGEST_ADDRESS)?;
+        let mut text = String::new();
+        File::open(path).ok()?.take(LONGEST_NOTICE).read_to_string(&mut text).ok()?;
         let key = decode_key(text.split_once('@')?.0).ok()?;
         Some(Place { key, address: format!("quic://{text}") })
     }
 }
 
-/// Ends when all ranks have put up their notices.
-async fn find(folder: &Path, places: &mut [Option<Place>]) {
-    loop {
-        for (rank, place) in places.iter_mut().enumerate() {
-            if place.is_none() {
-                *place = Place::read(&notice(folder, rank as u32));
-            }
-        }
-        if places.iter().all(Option::is_some) {
-            return;
-        }
+/// Ends when all ranks have put up their notices; the file system may take its time, and is asked on other threads.
+async fn find(folder: &Path, size: u32, places: &mut Places) {
+    while places.len() < size as usize {
+        let (folder, missing) =
+            (folder.to_owned(), (0..size).filter(|rank| !places.contains_key(rank)).collect());
+        // A look that panics has shown it.
+        places.extend(spawn_blocking(move || look(&folder, missing)).await.unwrap_or_default());
         sleep(LOOK_INTERVAL).await;
     }
 }
 
-fn random() -> io::Result<[u8; 32]> {
+/// The folder is listed each time: a client of NFS believes for half a minute that a file is not there which it has looked
+/// for by its name.
+fn look(folder: &Path, missing: Vec<u32>) -> Places {
+    let Ok(entries) = fs::read_dir(folder) else { return Places::new() };
+    let names: BTreeSet<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
+    let there = missing.into_iter().filter(|rank| names.contains(&OsString::from(format!("rank-{rank}"))));
+    there.filter_map(|rank| Some((rank, Place::read(&notice(folder, rank))?))).collect()
+}
+
+fn random() -> Result<[u8; 32], JoinError> {
     let mut seed = [0; 32];
-    let drawn = SystemRandom::new().fill(&mut seed);
-    drawn.map_err(|_| io::Error::other("the operating system gives no random numbers"))?;
+    SystemRandom::new().fill(&mut seed).map_err(|_| JoinError::Random)?;
     Ok(seed)
 }
 
@@ -182,5 +206,7 @@ mod tests {
         // Of TEST-NET-1, which no machine has.
         let strange = join(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 2).await.expect_err("it is not ours");
         assert!(strange.to_string().starts_with("192.0.2.1: "), "{strange}");
+        let nowhere = join(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 2).await.expect_err("it is nobody's");
+        assert!(nowhere.to_string().starts_with("0.0.0.0: nobody can be reached there; "), "{nowhere}");
     }
 }

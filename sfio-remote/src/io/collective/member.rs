@@ -33,11 +33,17 @@ pub trait Link: Group + Send {
     fn flush(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::ready(()))
     }
+
+    /// Tells the others that nothing more comes of this rank, and ends when they have heard it. Where they notice that a
+    /// link is dropped, there is nothing to do.
+    fn leave(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// How long a rank whose call has ended waits until its last words are out: one that does not take them may have
 /// stopped.
-const FLUSH_LIMIT: Duration = Duration::from_secs(2);
+pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
 /// What is done at the file for a call.
 type AtFile = Pin<Box<dyn Future<Output = std::result::Result<WorkDone, String>> + Send>>;
@@ -82,6 +88,16 @@ impl GroupMember {
     /// How many ranks there are.
     pub fn size(&self) -> usize {
         self.size
+    }
+
+    /// Leaves the group, of which no clone can make another call. The others have heard it when this ends, and may not
+    /// have if the last clone is dropped without it and the process ends: over a network that takes them some seconds to
+    /// notice.
+    pub async fn leave(self) {
+        if let Some(mut link) = self.seat.lock().await.link.take() {
+            // A rank that does not answer may have stopped.
+            let _ = timeout(FLUSH_LIMIT, link.leave()).await;
+        }
     }
 
     /// Waits until all ranks have come here.

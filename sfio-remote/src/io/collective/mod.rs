@@ -43,5 +43,5 @@ pub use join::JoinError;
 pub use local::local_group;
 pub use machines::join_group_at;
 pub use member::{GroupMember, Link};
-pub use messages::join_group_over;
+pub use messages::{join_group_over, limits_for_group};
 pub use processes::join_group;

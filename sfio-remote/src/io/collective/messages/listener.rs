@@ -1,5 +1,6 @@
 //! The thread of a rank that hears the others.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use fec_transport::message::{AddressId, Completion, ContextId, Posted, Room};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
-use super::word::{LONGEST, Word};
+use super::word::{LONGEST, TO_FAREWELL, Word};
 use super::{Tags, say};
 use crate::collective::{Arrival, Rank};
 
@@ -19,11 +20,13 @@ const BEAT: Duration = Duration::from_millis(500);
 const SILENT_BEATS: u32 = 7;
 /// Bytes that are received at once: a length alone takes no more memory than that.
 pub(super) const PIECE: usize = 4 << 20;
+/// What a beat says: whether its sender has heard of the other rank.
+pub(super) const BEAT_BYTES: usize = 1;
 
 /// What the thread tells the rank.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// The first that comes of a rank.
+    /// A rank has heard of this one, and this one of it.
     Met(Rank),
     /// As the group hears it.
     Arrival(Arrival),
@@ -70,8 +73,10 @@ struct Peer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing has come of it yet.
-    Awaited,
+    /// It may not have heard of this rank yet. While that is so, links may come and go.
+    Awaited {
+        is_heard: bool,
+    },
     /// It was there so many beats ago.
     Here {
         beats_ago: u32,
@@ -88,6 +93,8 @@ pub(super) struct Listener {
     /// By rank; the own one is lost from the beginning.
     peers: Vec<Peer>,
     heard: UnboundedSender<Heard>,
+    /// Receives that were complete when they were posted. They wait here, and not on the stack: thousands may come.
+    done: VecDeque<Completion>,
 }
 
 impl Listener {
@@ -102,7 +109,7 @@ impl Listener {
             address: *address,
             state: match other == rank.index() {
                 true => State::Lost,
-                false => State::Awaited,
+                false => State::Awaited { is_heard: false },
             },
             hears_words: false,
             hears_beats: false,
@@ -111,7 +118,7 @@ impl Listener {
             beat_goes: false,
         };
         let peers = addresses.iter().enumerate().map(peer).collect();
-        Listener { messenger, context, tags, rank, peers, heard }
+        Listener { messenger, context, tags, rank, peers, heard, done: VecDeque::new() }
     }
 
     /// Hears until it is to end, which takes a beat at most.
@@ -125,12 +132,13 @@ impl Listener {
                 next_beat = now + BEAT;
                 self.beat();
             }
-            let wait = next_beat.saturating_duration_since(now);
-            for completion in self.messenger.test_context(self.context, usize::MAX, wait) {
+            if let Some(completion) = self.done.pop_front() {
                 self.complete(completion);
+            } else {
+                let wait = next_beat.saturating_duration_since(now);
+                self.done.extend(self.messenger.test_context(self.context, usize::MAX, wait));
             }
         }
-        self.messenger.close_context(self.context);
     }
 
     fn beat(&mut self) {
@@ -143,13 +151,13 @@ impl Listener {
                     continue;
                 }
                 State::Here { beats_ago } => *beats_ago += 1,
-                State::Awaited => {}
+                State::Awaited { .. } => {}
             }
             if !std::mem::replace(&mut peer.hears_words, true) {
                 self.receive(rank, Purpose::Word, vec![0; LONGEST]);
             }
             if !std::mem::replace(&mut self.peers[rank].hears_beats, true) {
-                self.receive(rank, Purpose::Beat, Vec::new());
+                self.receive(rank, Purpose::Beat, vec![0; BEAT_BYTES]);
             }
             self.show_life(rank);
         }
@@ -158,11 +166,16 @@ impl Listener {
     /// One beat is on its way at a time: what a rank that takes nothing may hold here is bounded.
     fn show_life(&mut self, rank: usize) {
         let peer = &mut self.peers[rank];
-        if !std::mem::replace(&mut peer.beat_goes, true) {
-            let caller = self.messenger.caller(self.context).user(Purpose::OwnBeat.with(rank)).urgent();
-            let posted = self.messenger.post_send(peer.address, self.tags.beat(), Vec::new(), caller);
-            // Whatever fails here also fails what is to be received.
-            self.peers[rank].beat_goes = matches!(posted, Ok(Posted::Pending(_)));
+        if peer.state == State::Lost || std::mem::replace(&mut peer.beat_goes, true) {
+            return;
+        }
+        let is_heard = peer.state != State::Awaited { is_heard: false };
+        let caller = self.messenger.caller(self.context).user(Purpose::OwnBeat.with(rank)).urgent();
+        let beat = vec![vec![u8::from(is_heard)].into()];
+        let posted = self.messenger.post_send(peer.address, self.tags.beat(), beat, caller);
+        peer.beat_goes = matches!(posted, Ok(Posted::Pending(_)));
+        if posted.is_err() && matches!(peer.state, State::Here { .. }) {
+            self.lose(rank);
         }
     }
 
@@ -176,7 +189,7 @@ impl Listener {
         let room = Room::from_iter([piece]);
         match self.messenger.post_receive(self.peers[rank].address, tag, room, caller) {
             Ok(Posted::Pending(_)) => {}
-            Ok(Posted::Done(completion)) => self.complete(completion),
+            Ok(Posted::Done(completion)) => self.done.push_back(completion),
             Err(_) => self.fail(rank, purpose),
         }
     }
@@ -186,25 +199,30 @@ impl Listener {
         let piece = completion.room.and_then(|room| room.into_pieces().pop());
         match (purpose, completion.result, piece) {
             (Purpose::OwnBeat, ..) => self.peers[rank].beat_goes = false,
-            (_, Ok(length), Some(piece)) => {
-                self.note_life(rank);
-                self.take(rank, purpose, piece, length as usize);
-            }
+            (_, Ok(length), Some(piece)) => self.take(rank, purpose, piece, length as usize),
             // A word of this rank's, of which nobody waits for the end.
             (_, _, None) => {}
             (_, Err(_), Some(_)) => self.fail(rank, purpose),
         }
     }
 
-    fn note_life(&mut self, rank: usize) {
+    /// Something has come of a rank, which shows whether it has heard of this one.
+    fn note_life(&mut self, rank: usize, has_heard: bool) {
         let peer = &mut self.peers[rank];
         match peer.state {
-            State::Lost => {}
-            State::Here { .. } => peer.state = State::Here { beats_ago: 0 },
-            State::Awaited => {
+            State::Awaited { .. } if has_heard => {
                 peer.state = State::Here { beats_ago: 0 };
                 self.tell(Heard::Met(Rank(rank as u32)));
+                // The other one waits for that.
+                self.show_life(rank);
             }
+            State::Awaited { ref mut is_heard } => {
+                if !std::mem::replace(is_heard, true) {
+                    self.show_life(rank);
+                }
+            }
+            State::Here { ref mut beats_ago } => *beats_ago = 0,
+            State::Lost => {}
         }
     }
 
@@ -214,8 +232,8 @@ impl Listener {
         match peer.state {
             State::Lost => {}
             State::Here { .. } => self.lose(rank),
-            State::Awaited if purpose == Purpose::Word => peer.hears_words = false,
-            State::Awaited => peer.hears_beats = false,
+            State::Awaited { .. } if purpose == Purpose::Word => peer.hears_words = false,
+            State::Awaited { .. } => peer.hears_beats = false,
         }
     }
 
@@ -223,6 +241,7 @@ impl Listener {
         if self.peers[rank].state == State::Lost {
             return;
         }
+        self.note_life(rank, purpose != Purpose::Beat || piece[..length] != [0; BEAT_BYTES]);
         match purpose {
             Purpose::Beat | Purpose::OwnBeat => self.receive(rank, Purpose::Beat, piece),
             Purpose::Word => match Word::parse(&piece[..length]) {
@@ -250,15 +269,27 @@ impl Listener {
                 (peer.left, peer.message) = (length - rest.len() as u64, rest);
                 return self.go_on(rank, piece);
             }
-            Word::Ask(number) => {
-                let caller = self.messenger.caller(self.context).user(Purpose::Word.with(rank));
-                let answer = Word::Answer(number);
-                say(&self.messenger, self.peers[rank].address, self.tags, caller, answer, Bytes::new());
-            }
+            Word::Ask(number) => self.answer(rank, number),
             Word::Answer(number) => self.tell(Heard::Answer(other, number)),
-            Word::Farewell => return self.lose(rank),
+            Word::Farewell => {
+                self.answer(rank, TO_FAREWELL);
+                return self.lose(rank);
+            }
         }
         self.receive(rank, Purpose::Word, piece);
+    }
+
+    fn answer(&self, rank: usize, number: u64) {
+        let caller = self.messenger.caller(self.context).user(Purpose::Word.with(rank));
+        // If it fails, so will what is to be received.
+        let _ = say(
+            &self.messenger,
+            self.peers[rank].address,
+            self.tags,
+            caller,
+            Word::Answer(number),
+            Bytes::new(),
+        );
     }
 
     /// Has more of a message come, or tells it if it is whole.
@@ -286,5 +317,11 @@ impl Listener {
     fn tell(&self, heard: Heard) {
         // A rank whose link was dropped hears nothing more.
         let _ = self.heard.send(heard);
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.messenger.close_context(self.context);
     }
 }

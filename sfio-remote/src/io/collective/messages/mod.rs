@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fec_transport::io::message::Messenger;
-use fec_transport::message::{AddressId, Caller, ContextId, Tag};
+use fec_transport::message::{AddressId, Caller, ContextId, Limits, PostError, Tag};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
@@ -27,17 +27,29 @@ use super::join::JoinError;
 use super::member::{GroupMember, Link};
 use crate::collective::{Arrival, Group, Rank};
 use listener::{Heard, Listener, PIECE};
-use word::{HEAD, LONGEST, Word};
+use word::{HEAD, LONGEST, TO_FAREWELL, Word};
+
+/// What a messenger must have room for, so that a group of `size` ranks can meet over it: the default is for some fifty
+/// peers.
+pub fn limits_for_group(size: u32) -> Limits {
+    // A messenger gives no peer more than a sixteenth of what is left.
+    const PARTS: u64 = 16;
+    let per_peer = 256 << 10;
+    Limits { per_peer, in_all: (2 * u64::from(size) + PARTS) * per_peer }
+}
 
 /// Joins a group over a messenger: `ranks` are the addresses of all ranks in their order, as
-/// [`Messenger::look_up`] takes them, and this process is number `rank` of them. All ranks say the same `tag`; it and
-/// the two tags that follow it are the group's, between these processes, for as long as it lasts.
+/// [`Messenger::look_up`] takes them, and this process is number `rank` of them. All ranks say the same `tag`. It and the
+/// two tags that follow are for this group alone: between the same messengers no other group has them later, because
+/// what was said in the first one may still wait there. The messenger has room for so many peers
+/// ([`limits_for_group`]).
 ///
-/// A rank that ends is lost to the others at once if its [`GroupMember`] is dropped, and within five seconds if its
-/// process is killed or stopped, or its machine or network fails.
+/// A rank that [leaves](GroupMember::leave) is lost to the others at once, and one whose process ends without that, is
+/// killed or stopped, or whose machine or network fails, within five seconds.
 ///
 /// # Errors
-/// If the rank is not one of the group's, an address is wrong, or the others have not been heard within `patience`.
+/// If the rank is not one of the group's, an address is wrong or there twice, or the others have not been heard within
+/// `patience`.
 pub async fn join_group_over(
     messenger: &Messenger,
     ranks: &[String],
@@ -46,9 +58,9 @@ pub async fn join_group_over(
     patience: Duration,
 ) -> Result<GroupMember, JoinError> {
     let mut link = MessageLink::new(messenger, ranks, Rank(rank), Tags(tag))?;
-    let mut missing: BTreeSet<u32> = (0..ranks.len() as u32).filter(|other| *other != rank).collect();
-    if timeout(patience, link.meet(&mut missing)).await.is_err() {
-        return Err(JoinError::Silent { missing: missing.into_iter().collect(), after: patience });
+    if timeout(patience, link.meet()).await.is_err() {
+        let missing = link.others().filter(|other| !link.met.contains(other)).map(|other| other.0);
+        return Err(JoinError::Silent { missing: missing.collect(), after: patience });
     }
     Ok(GroupMember::new(Box::new(link)))
 }
@@ -72,15 +84,22 @@ impl Tags {
 }
 
 /// Says a word, and what belongs to it.
-fn say(messenger: &Messenger, to: AddressId, tags: Tags, caller: Caller, word: Word, mut message: Bytes) {
+fn say(
+    messenger: &Messenger,
+    to: AddressId,
+    tags: Tags,
+    caller: Caller,
+    word: Word,
+    mut message: Bytes,
+) -> Result<(), PostError> {
     let first = message.split_to(message.len().min(LONGEST - HEAD));
     let head = Bytes::copy_from_slice(&word.to_bytes());
-    // If it fails the peer is lost, which the listener hears.
-    let _ = messenger.post_send(to, tags.word(), vec![head, first], caller);
+    let _ = messenger.post_send(to, tags.word(), vec![head, first], caller)?;
     while !message.is_empty() {
         let piece = message.split_to(message.len().min(PIECE));
-        let _ = messenger.post_send(to, tags.piece(), vec![piece], caller);
+        let _ = messenger.post_send(to, tags.piece(), vec![piece], caller)?;
     }
+    Ok(())
 }
 
 struct MessageLink {
@@ -92,6 +111,7 @@ struct MessageLink {
     heard: UnboundedReceiver<Heard>,
     /// What was taken from the channel by waiting for it.
     arrived: VecDeque<Arrival>,
+    met: BTreeSet<Rank>,
     lost: BTreeSet<Rank>,
     /// How often the others were asked for answers.
     asked: u64,
@@ -113,6 +133,9 @@ impl MessageLink {
             messenger.look_up(address).map_err(wrong)
         };
         let addresses = ranks.iter().map(look_up).collect::<Result<Vec<_>, _>>()?;
+        if let Some(twice) = (1..ranks.len()).find(|rank| addresses[..*rank].contains(&addresses[*rank])) {
+            return Err(JoinError::Twice { address: ranks[twice].clone() });
+        }
         let (context, is_ending) = (messenger.open_context(), Arc::new(AtomicBool::new(false)));
         let (tell, heard) = unbounded_channel();
         let listener = Listener::new(messenger.clone(), context, tags, (rank, &addresses), tell);
@@ -120,38 +143,62 @@ impl MessageLink {
         let listen = move || listener.run(&its_end);
         let thread: io::Result<_> = std::thread::Builder::new().name("group".to_owned()).spawn(listen);
         thread.map_err(JoinError::Thread)?;
-        let (messenger, arrived, lost) = (messenger.clone(), VecDeque::new(), BTreeSet::new());
         Ok(MessageLink {
-            messenger,
+            messenger: messenger.clone(),
             context,
             tags,
             rank,
             addresses,
             heard,
-            arrived,
-            lost,
+            arrived: VecDeque::new(),
+            met: BTreeSet::new(),
+            lost: BTreeSet::new(),
             asked: 0,
             is_ending,
         })
     }
 
-    /// Waits until all `missing` ranks have been heard.
-    async fn meet(&mut self, missing: &mut BTreeSet<u32>) {
-        while !missing.is_empty() {
-            match self.heard.recv().await {
-                Some(Heard::Met(rank)) => drop(missing.remove(&rank.0)),
-                Some(heard) => self.keep(heard),
-                None => std::future::pending().await,
-            }
+    /// Waits until all other ranks have been heard, and have heard of this one.
+    async fn meet(&mut self) {
+        while self.met.len() + 1 < self.addresses.len() {
+            let heard = self.next().await;
+            self.keep(heard);
+        }
+    }
+
+    /// What comes next. If nobody hears the others any more they are lost.
+    async fn next(&mut self) -> Heard {
+        match (self.heard.recv().await, self.others().next()) {
+            (Some(heard), _) => heard,
+            (None, Some(rank)) => Heard::Arrival(Arrival::Lost(rank)),
+            (None, None) => std::future::pending().await,
         }
     }
 
     fn keep(&mut self, heard: Heard) {
-        if let Heard::Arrival(arrival) = heard {
-            if let Arrival::Lost(rank) = arrival {
-                self.lost.insert(rank);
+        match heard {
+            Heard::Met(rank) => drop(self.met.insert(rank)),
+            Heard::Answer(..) => {}
+            Heard::Arrival(arrival) => {
+                if let Arrival::Lost(rank) = arrival
+                    && !self.lost.insert(rank)
+                {
+                    return;
+                }
+                self.arrived.push_back(arrival);
             }
-            self.arrived.push_back(arrival);
+        }
+    }
+
+    /// Waits until each other rank has given that answer, or is lost.
+    async fn answers(&mut self, number: u64) {
+        let mut awaited: BTreeSet<Rank> = self.others().collect();
+        while !awaited.is_empty() {
+            match self.next().await {
+                Heard::Answer(rank, answer) if answer == number => drop(awaited.remove(&rank)),
+                heard => self.keep(heard),
+            }
+            awaited.retain(|rank| !self.lost.contains(rank));
         }
     }
 
@@ -160,9 +207,17 @@ impl MessageLink {
         all.filter(|rank| *rank != self.rank && !self.lost.contains(rank))
     }
 
-    fn say(&self, to: Rank, word: Word, message: Bytes) {
+    fn say(&mut self, to: Rank, word: Word, message: Bytes) {
         let caller = self.messenger.caller(self.context);
-        say(&self.messenger, self.addresses[to.index()], self.tags, caller, word, message);
+        let address = self.addresses[to.index()];
+        if say(&self.messenger, address, self.tags, caller, word, message).is_err() {
+            self.keep(Heard::Arrival(Arrival::Lost(to)));
+        }
+    }
+
+    fn say_to_all(&mut self, word: Word) {
+        let others: Vec<Rank> = self.others().filter(|rank| self.met.contains(rank)).collect();
+        others.into_iter().for_each(|rank| self.say(rank, word, Bytes::new()));
     }
 }
 
@@ -194,10 +249,8 @@ impl Link for MessageLink {
     fn arrival(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
             while self.arrived.is_empty() {
-                match self.heard.recv().await {
-                    Some(heard) => self.keep(heard),
-                    None => std::future::pending().await,
-                }
+                let heard = self.next().await;
+                self.keep(heard);
             }
         })
     }
@@ -206,23 +259,24 @@ impl Link for MessageLink {
     fn flush(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
             self.asked += 1;
-            let mut answers: BTreeSet<Rank> = self.others().collect();
-            answers.iter().for_each(|rank| self.say(*rank, Word::Ask(self.asked), Bytes::new()));
-            while !answers.is_empty() {
-                match self.heard.recv().await {
-                    Some(Heard::Answer(rank, number)) if number == self.asked => drop(answers.remove(&rank)),
-                    Some(heard) => self.keep(heard),
-                    None => return,
-                }
-                answers.retain(|rank| !self.lost.contains(rank));
-            }
+            self.say_to_all(Word::Ask(self.asked));
+            self.answers(self.asked).await;
+        })
+    }
+
+    fn leave(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            self.say_to_all(Word::Farewell);
+            self.answers(TO_FAREWELL).await;
+            let left: Vec<Rank> = self.others().collect();
+            self.lost.extend(left);
         })
     }
 }
 
 impl Drop for MessageLink {
     fn drop(&mut self) {
-        self.others().for_each(|rank| self.say(rank, Word::Farewell, Bytes::new()));
+        self.say_to_all(Word::Farewell);
         self.is_ending.store(true, Ordering::Relaxed);
     }
 }

@@ -11,6 +11,7 @@ use fec_transport::overlay::Overlay;
 
 use super::*;
 use crate::collective::CollectiveError;
+use crate::io::collective::member::FLUSH_LIMIT;
 
 /// Longer than anything here takes on a busy machine; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -103,6 +104,11 @@ async fn a_rank_that_is_dropped_is_lost_to_the_others() {
     }
 }
 
+/// As of a rank that has heard of the other one.
+fn beat() -> Vec<Bytes> {
+    vec![vec![1].into()]
+}
+
 #[tokio::test]
 async fn a_rank_that_says_what_is_no_word_is_lost() {
     let (messengers, addresses) = within_the_process();
@@ -110,7 +116,7 @@ async fn a_rank_that_says_what_is_no_word_is_lost() {
     let (to, context) = (hostile.look_up(&addresses[0]).expect("an address"), hostile.open_context());
     let caller = || hostile.caller(context);
     let tags = Tags(TAG);
-    let _ = hostile.post_send(to, tags.beat(), Vec::new(), caller()).expect("posted");
+    let _ = hostile.post_send(to, tags.beat(), beat(), caller()).expect("posted");
     let member = join_group_over(honest, &addresses[..2], 0, TAG, PATIENCE).await.expect("it was heard");
     // It claims to be endless, and brings a byte.
     let endless = Word::Message { length: u64::MAX }.to_bytes();
@@ -126,7 +132,7 @@ async fn a_rank_that_falls_silent_is_lost() {
     let (messengers, addresses) = within_the_process();
     let silent = &messengers[1];
     let (to, context) = (silent.look_up(&addresses[0]).expect("an address"), silent.open_context());
-    let _ = silent.post_send(to, Tags(TAG).beat(), Vec::new(), silent.caller(context)).expect("posted");
+    let _ = silent.post_send(to, Tags(TAG).beat(), beat(), silent.caller(context)).expect("posted");
     let member =
         join_group_over(&messengers[0], &addresses[..2], 0, TAG, PATIENCE).await.expect("it was heard");
     assert_eq!(member.barrier().await, Err(CollectiveError::RankLost { rank: Rank(1) }));
@@ -143,7 +149,61 @@ async fn ranks_that_are_not_heard_and_addresses_that_are_none_are_named() {
     assert_eq!(alone, "after 50ms nothing has been heard of these ranks: [0, 2]");
     let none = join(3, &addresses).await.expect_err("ranks 0 to 2").to_string();
     assert_eq!(none, "rank 3 of a group of 3; ranks are counted from 0");
+    addresses[2] = addresses[0].clone();
+    let twice = join(1, &addresses).await.expect_err("two ranks in one place").to_string();
+    assert_eq!(twice, "two ranks have the address \"memory://x\"; each has one of its own");
     addresses[2] = "tcp://z".to_owned();
     let wrong = join(1, &addresses).await.expect_err("no such network").to_string();
     assert!(wrong.starts_with("a rank's address \"tcp://z\": "), "{wrong}");
+}
+
+/// A rank may come much later than another one, whose messages wait for it meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_said_before_a_rank_listened_is_heard_in_the_order_in_which_it_was_said() {
+    let (messengers, addresses) = within_the_process();
+    let [early, late] = [&messengers[0], &messengers[1]];
+    let (to, context, tags) =
+        (early.look_up(&addresses[1]).expect("an address"), early.open_context(), Tags(TAG));
+    let _ = early.post_send(to, tags.beat(), beat(), early.caller(context)).expect("posted");
+    const COUNT: u64 = 5_000;
+    for number in 0..COUNT {
+        let message = number.to_be_bytes().to_vec();
+        let word = Word::Message { length: message.len() as u64 };
+        say(early, to, tags, early.caller(context), word, message.into()).expect("posted");
+    }
+    let mut link = MessageLink::new(late, &addresses[..2], Rank(1), tags).expect("right addresses");
+    timeout(PATIENCE, link.meet()).await.expect("it was heard");
+    for number in 0..COUNT {
+        timeout(PATIENCE, link.arrival()).await.expect("all has been said");
+        assert_eq!(link.poll(), Some(Arrival::From(Rank(0), number.to_be_bytes().to_vec().into())));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rank_that_leaves_is_lost_and_nobody_waits_for_it() {
+    let mut members = join(within_the_process()).await;
+    let leaving = members.remove(0);
+    timeout(FLUSH_LIMIT, leaving.leave()).await.expect("the others answer");
+    for member in members {
+        let result = member.barrier().await;
+        assert!(matches!(result, Err(CollectiveError::RankLost { .. })), "{result:?}");
+        timeout(FLUSH_LIMIT, member.leave()).await.expect("nobody waits for a rank that is lost");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_may_be_larger_than_the_peers_for_which_a_messenger_has_room_by_itself() {
+    const SIZE: u32 = 70;
+    let exchange = Exchange::new();
+    let start = |rank| {
+        let config = MessengerConfig::new().limits(limits_for_group(SIZE));
+        Messenger::start(config.memory(&exchange, &format!("r{rank}"))).expect("it starts")
+    };
+    let messengers = (0..SIZE).map(start).collect();
+    let addresses = (0..SIZE).map(|rank| format!("memory://r{rank}")).collect();
+    let members = join((messengers, addresses)).await;
+    let wait = |member: GroupMember| tokio::spawn(async move { member.barrier().await });
+    for waiting in members.into_iter().map(wait).collect::<Vec<_>>() {
+        waiting.await.expect("no panic").expect("all are there");
+    }
 }

@@ -14,9 +14,12 @@ pub(super) enum Word {
     Ask(u64),
     /// The answer.
     Answer(u64),
-    /// Nothing more comes.
+    /// Nothing more comes. The other rank answers all the same, with [`TO_FAREWELL`].
     Farewell,
 }
+
+/// The number of the answer to a farewell.
+pub(super) const TO_FAREWELL: u64 = u64::MAX;
 
 impl Word {
     pub(super) fn to_bytes(self) -> [u8; HEAD] {
