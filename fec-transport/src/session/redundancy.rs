@@ -33,7 +33,8 @@ const LOSS_STEP: f64 = 1.05;
 const SMALLEST_LOSS: f64 = 0.0005;
 /// Shares of paths are told apart in so many steps.
 const SHARE_STEPS: f64 = 64.0;
-const CACHED: usize = 1_024;
+/// Situations change slowly, and a session is not to hold more memory for them than for its paths: some 25 KB.
+const CACHED: usize = 128;
 /// How much a link's share may be off because its paths' shares are rounded.
 const ROUNDING: f64 = 4.0 / SHARE_STEPS;
 /// Links with a larger share than the mask's limit are held back to it, so that they can be masked, up to this share:
