@@ -1,4 +1,7 @@
 //! The thread of a rank that hears the others.
+//!
+//! Each rank watches its two neighbours, the last rank and the first one being neighbours, too: beats between all ranks
+//! would be too many. Whoever finds a neighbour silent tells all others.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +17,9 @@ use super::word::{LONGEST, TO_FAREWELL, Word};
 use super::{Tags, say};
 use crate::collective::{Arrival, Rank};
 
-/// How often a rank shows each other one that it lives.
+/// How often a rank shows its neighbours that it lives, and those that it has not met.
 const BEAT: Duration = Duration::from_millis(500);
-/// A rank of which nothing has come in so many beats is lost.
+/// A neighbour of which nothing has come in so many beats is lost.
 const SILENT_BEATS: u32 = 7;
 /// Bytes that are received at once: a length alone takes no more memory than that.
 pub(super) const PIECE: usize = 4 << 20;
@@ -143,24 +146,36 @@ impl Listener {
 
     fn beat(&mut self) {
         for rank in 0..self.peers.len() {
+            let is_neighbour = self.is_neighbour(rank);
             let peer = &mut self.peers[rank];
-            match &mut peer.state {
+            let shows_life = match &mut peer.state {
                 State::Lost => continue,
-                State::Here { beats_ago } if *beats_ago >= SILENT_BEATS => {
-                    self.lose(rank);
+                State::Here { beats_ago } if is_neighbour && *beats_ago >= SILENT_BEATS => {
+                    self.miss(rank);
                     continue;
                 }
-                State::Here { beats_ago } => *beats_ago += 1,
-                State::Awaited { .. } => {}
-            }
+                State::Here { beats_ago } => {
+                    *beats_ago += 1;
+                    is_neighbour
+                }
+                // Of two that have not met, the higher one makes the connection.
+                State::Awaited { is_heard } => *is_heard || rank < self.rank.index(),
+            };
             if !std::mem::replace(&mut peer.hears_words, true) {
                 self.receive(rank, Purpose::Word, vec![0; LONGEST]);
             }
             if !std::mem::replace(&mut self.peers[rank].hears_beats, true) {
                 self.receive(rank, Purpose::Beat, vec![0; BEAT_BYTES]);
             }
-            self.show_life(rank);
+            if shows_life {
+                self.show_life(rank);
+            }
         }
+    }
+
+    fn is_neighbour(&self, rank: usize) -> bool {
+        let (size, own) = (self.peers.len(), self.rank.index());
+        (own + 1) % size == rank || (rank + 1) % size == own
     }
 
     /// One beat is on its way at a time: what a rank that takes nothing may hold here is bounded.
@@ -175,7 +190,7 @@ impl Listener {
         let posted = self.messenger.post_send(peer.address, self.tags.beat(), beat, caller);
         peer.beat_goes = matches!(posted, Ok(Posted::Pending(_)));
         if posted.is_err() && matches!(peer.state, State::Here { .. }) {
-            self.lose(rank);
+            self.miss(rank);
         }
     }
 
@@ -221,7 +236,12 @@ impl Listener {
                     self.show_life(rank);
                 }
             }
-            State::Here { ref mut beats_ago } => *beats_ago = 0,
+            State::Here { ref mut beats_ago } => {
+                *beats_ago = 0;
+                if !has_heard {
+                    self.show_life(rank);
+                }
+            }
             State::Lost => {}
         }
     }
@@ -231,7 +251,7 @@ impl Listener {
         let peer = &mut self.peers[rank];
         match peer.state {
             State::Lost => {}
-            State::Here { .. } => self.lose(rank),
+            State::Here { .. } => self.miss(rank),
             State::Awaited { .. } if purpose == Purpose::Word => peer.hears_words = false,
             State::Awaited { .. } => peer.hears_beats = false,
         }
@@ -249,7 +269,7 @@ impl Listener {
                     let rest = rest.to_vec();
                     self.hear(rank, word, rest, piece);
                 }
-                None => self.lose(rank),
+                None => self.miss(rank),
             },
             Purpose::Piece => {
                 let peer = &mut self.peers[rank];
@@ -271,6 +291,10 @@ impl Listener {
             }
             Word::Ask(number) => self.answer(rank, number),
             Word::Answer(number) => self.tell(Heard::Answer(other, number)),
+            // Whoever takes this rank for lost hears nothing of it any more.
+            Word::Lost(lost) if lost == self.rank.0 => return self.lose(rank),
+            Word::Lost(lost) if self.peers.get(lost as usize).is_none() => return self.miss(rank),
+            Word::Lost(lost) => self.lose(lost as usize),
             Word::Farewell => {
                 self.answer(rank, TO_FAREWELL);
                 return self.lose(rank);
@@ -280,16 +304,13 @@ impl Listener {
     }
 
     fn answer(&self, rank: usize, number: u64) {
+        self.say(rank, Word::Answer(number));
+    }
+
+    fn say(&self, rank: usize, word: Word) {
         let caller = self.messenger.caller(self.context).user(Purpose::Word.with(rank));
         // If it fails, so will what is to be received.
-        let _ = say(
-            &self.messenger,
-            self.peers[rank].address,
-            self.tags,
-            caller,
-            Word::Answer(number),
-            Bytes::new(),
-        );
+        let _ = say(&self.messenger, self.peers[rank].address, self.tags, caller, word, Bytes::new());
     }
 
     /// Has more of a message come, or tells it if it is whole.
@@ -307,11 +328,22 @@ impl Listener {
         self.receive(rank, Purpose::Word, piece);
     }
 
+    /// A rank is lost, as only this one may know.
+    fn miss(&mut self, rank: usize) {
+        self.lose(rank);
+        for other in 0..self.peers.len() {
+            if matches!(self.peers[other].state, State::Here { .. }) {
+                self.say(other, Word::Lost(rank as u32));
+            }
+        }
+    }
+
     fn lose(&mut self, rank: usize) {
-        debug_assert_ne!(rank, self.rank.index(), "nobody loses itself");
         let peer = &mut self.peers[rank];
-        (peer.state, peer.message) = (State::Lost, Vec::new());
-        self.tell(Heard::Arrival(Arrival::Lost(Rank(rank as u32))));
+        if peer.state != State::Lost {
+            (peer.state, peer.message) = (State::Lost, Vec::new());
+            self.tell(Heard::Arrival(Arrival::Lost(Rank(rank as u32))));
+        }
     }
 
     fn tell(&self, heard: Heard) {

@@ -1,8 +1,7 @@
 //! Groups whose ranks reach one another by messages: over an overlay or a LAN, between machines.
 //!
 //! What a rank says travels as a word of up to 16 KiB, and what is longer in pieces behind it. Each rank has a thread
-//! that takes what comes, and shows the others twice a second that this rank lives, while the program does something
-//! else.
+//! that takes what comes, and shows its neighbours that it lives, while the program does something else.
 
 mod listener;
 #[cfg(test)]

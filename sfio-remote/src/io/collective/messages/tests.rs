@@ -138,6 +138,38 @@ async fn a_rank_that_falls_silent_is_lost() {
     assert_eq!(member.barrier().await, Err(CollectiveError::RankLost { rank: Rank(1) }));
 }
 
+/// Rank 0 falls silent, and of the others only ranks 1 and 4 watch it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_loss_that_a_rank_cannot_see_is_told_by_those_who_do() {
+    const SIZE: u32 = 5;
+    let exchange = Exchange::new();
+    let start = |rank| {
+        let config = MessengerConfig::new().memory(&exchange, &format!("r{rank}"));
+        Messenger::start(config).expect("it starts")
+    };
+    let messengers: Vec<Messenger> = (0..SIZE).map(start).collect();
+    let addresses: Vec<String> = (0..SIZE).map(|rank| format!("memory://r{rank}")).collect();
+    // Rank 0 says no more than that it has heard of each other one.
+    let (silent, tags) = (&messengers[0], Tags(TAG));
+    let context = silent.open_context();
+    for address in &addresses[1..] {
+        let to = silent.look_up(address).expect("an address");
+        let _ = silent.post_send(to, tags.beat(), beat(), silent.caller(context)).expect("posted");
+    }
+    let join = |rank: u32| {
+        let (messenger, addresses) = (messengers[rank as usize].clone(), addresses.clone());
+        tokio::spawn(async move {
+            let member =
+                join_group_over(&messenger, &addresses, rank, TAG, PATIENCE).await.expect("all come");
+            member.barrier().await
+        })
+    };
+    for waiting in (1..SIZE).map(join).collect::<Vec<_>>() {
+        let result = waiting.await.expect("no panic");
+        assert!(matches!(result, Err(CollectiveError::RankLost { .. })), "{result:?}");
+    }
+}
+
 #[tokio::test]
 async fn ranks_that_are_not_heard_and_addresses_that_are_none_are_named() {
     let (messengers, mut addresses) = within_the_process();

@@ -14,6 +14,8 @@ pub(super) enum Word {
     Ask(u64),
     /// The answer.
     Answer(u64),
+    /// That rank is lost.
+    Lost(u32),
     /// Nothing more comes. The other rank answers all the same, with [`TO_FAREWELL`].
     Farewell,
 }
@@ -28,6 +30,7 @@ impl Word {
             Word::Ask(number) => (1, number),
             Word::Answer(number) => (2, number),
             Word::Farewell => (3, 0),
+            Word::Lost(rank) => (4, u64::from(rank)),
         };
         let mut bytes = [kind; HEAD];
         bytes[1..].copy_from_slice(&number.to_be_bytes());
@@ -44,6 +47,7 @@ impl Word {
             (1, _) => Word::Ask(number),
             (2, _) => Word::Answer(number),
             (3, 0) => Word::Farewell,
+            (4, rank) => Word::Lost(u32::try_from(rank).ok()?),
             _ => return None,
         };
         let fits = match word {
