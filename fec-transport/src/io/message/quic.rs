@@ -44,7 +44,8 @@ const MAX_BULKS: u32 = 256;
 const MAX_STREAMS: u32 = 4 * MAX_BULKS;
 /// Bytes that a peer may have here of what is not read, on all streams: it could leave the first byte of each out.
 const RECEIVE_WINDOW: u32 = 64 << 20;
-/// What goes first on a connection: frames and answers, then urgent messages, then the others.
+/// What goes first on a connection: frames, then urgent messages, then answers, which have quinn's priority of 0, then the
+/// other messages.
 const FRAMES_PRIORITY: i32 = 2;
 const URGENT_PRIORITY: i32 = 1;
 /// Chunks of a stream, each of a packet at most, for which the messenger is locked once.
@@ -440,7 +441,6 @@ impl Carrier {
         };
         self.ways().receiving.remove(&(link, message));
         if is_whole {
-            send.set_priority(FRAMES_PRIORITY).ok()?;
             send.write_all(&[TAKEN]).await.ok()?;
         }
         Some(())
@@ -499,7 +499,7 @@ impl Carrier {
 /// Messages go one after the other in the order of their numbers. If they had the same priority quinn would send a
 /// packet of each in turn, and each packet would wake the reader of another message.
 fn priority_of(message: u64) -> i32 {
-    -((message & i32::MAX as u64) as i32)
+    -1 - (message % i32::MAX as u64) as i32
 }
 
 /// Sends the bytes of a message; gives what the receiver says to it.
@@ -512,7 +512,7 @@ async fn send_message(
     let (send, mut receive) = connection.open_bi().await.ok()?;
     let mut send = Sending { stream: send, is_taken: false };
     send.stream.set_priority(priority).ok()?;
-    send.stream.write_all(&bulk_head(message)).await.ok()?;
+    pieces.insert(0, Bytes::copy_from_slice(&bulk_head(message)));
     send.stream.write_all_chunks(&mut pieces).await.ok()?;
     send.stream.finish().ok()?;
     let mut answer = [0];
