@@ -8,10 +8,8 @@ use super::pattern;
 /// What the bytes are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(super) enum Kind {
-    /// A fixed sequence of all bytes
-    #[default]
-    Sequence,
     /// Bytes that do not shrink
+    #[default]
     Random,
     /// 32-bit integers that go up in small steps
     Integers,
@@ -34,9 +32,8 @@ impl Kind {
     pub(super) fn bytes(self, size: u64) -> Bytes {
         let length = size as usize;
         match self {
-            Kind::Sequence => pattern::data(size),
+            Kind::Random => pattern::data(size),
             Kind::Zeros => vec![0; length].into(),
-            Kind::Random => fill(length, |dice| (0..8).map(|_| dice.below(256) as u8).collect()),
             Kind::Integers => {
                 let mut value = 0_u32;
                 fill(length, |dice| {

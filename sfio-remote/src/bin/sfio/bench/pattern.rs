@@ -163,9 +163,11 @@ impl Call {
     }
 }
 
-/// Bytes that do not repeat soon.
+/// Bytes that do not shrink, the same ones each time.
 pub(crate) fn data(size: u64) -> Bytes {
-    (0..size).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+    let mut bytes = vec![0; size as usize];
+    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+    bytes.into()
 }
 
 /// `length` bytes from `start` on, in pieces of `piece` bytes.
