@@ -223,11 +223,11 @@ int m_wait(MREQUEST **request);
 int m_cancel(MREQUEST **request);
 
 // Joins the `size` processes of a parallel program that meet in `folder`, as the one with this rank, counted from 0,
-// and waits until all have come, for `patience_ms` at most. All of them run on one machine (m_group_at is for several), as
-// any members of the overlay; the folder exists, is the program's alone, and nothing is left in it. From then on the calls that are named
-// collective are so: all ranks make them in the same order, and each comes back when all have done their part. A rank
-// that makes another call is an error on all (M_ERR_OTHER_CALL, whose words name both), and so is a rank that ends
-// (M_ERR_GROUP).
+// and waits until all have come, for `patience_ms` at most. All of them run on one machine (m_group_at is for
+// several), as any members of the overlay; the folder exists, is the program's alone, and nothing is left in it. From
+// then on the calls that are named collective are so: all ranks make them in the same order, and each comes back when
+// all have done their part. A rank that makes another call is an error on all (M_ERR_OTHER_CALL, whose words name
+// both), and so is a rank that ends (M_ERR_GROUP).
 //
 // A `size` of 1 needs no folder: what is opened afterwards is the process's own, as without this call. Files that are
 // open already stay what they are.
@@ -240,9 +240,9 @@ int m_group(const char *folder,
             unsigned int patience_ms);
 
 // As m_group, for processes on several machines that see one folder, over NFS for example. `host` is the IP address of
-// this machine under which the others reach it, over UDP; the ranks encrypt what they say to one another. A process that
-// calls m_finalize is lost to the others at once, and one that ends without it, is killed or stopped, or whose machine or
-// network fails, within five seconds.
+// this machine under which the others reach it, over UDP; the ranks encrypt what they say to one another. A process
+// that calls m_finalize is lost to the others at once, and one that ends without it, is killed or stopped, or whose
+// machine or network fails, within five seconds.
 //
 // # Safety
 // `host` and `folder` are texts that end with a NUL.

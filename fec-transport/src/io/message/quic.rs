@@ -44,8 +44,8 @@ const MAX_BULKS: u32 = 256;
 const MAX_STREAMS: u32 = 4 * MAX_BULKS;
 /// Bytes that a peer may have here of what is not read, on all streams: it could leave the first byte of each out.
 const RECEIVE_WINDOW: u32 = 64 << 20;
-/// What goes first on a connection: frames, then urgent messages, then answers, which have quinn's priority of 0, then the
-/// other messages.
+/// What goes first on a connection: frames, then urgent messages, then answers, which have quinn's priority of 0, then
+/// the other messages.
 const FRAMES_PRIORITY: i32 = 2;
 const URGENT_PRIORITY: i32 = 1;
 /// Chunks of a stream, each of a packet at most, for which the messenger is locked once.

@@ -26,11 +26,11 @@ const TAG: Tag = Tag(1);
 /// No notice is longer, in bytes.
 const LONGEST_NOTICE: u64 = 200;
 
-/// Joins the group of `size` processes that meet in `folder`, as one of its ranks. They run on any machines that see the
-/// folder, over NFS for example, and reach one another over UDP; `host` is the address of this machine under which the
-/// others reach it. Each rank draws a key for this group, and lets in those whose keys it finds in the folder: whoever may
-/// write there can take part, so that it should be the job's alone. What is left in the folder is removed when the group
-/// is complete.
+/// Joins the group of `size` processes that meet in `folder`, as one of its ranks. They run on any machines that see
+/// the folder, over NFS for example, and reach one another over UDP; `host` is the address of this machine under which
+/// the others reach it. Each rank draws a key for this group, and lets in those whose keys it finds in the folder:
+/// whoever may write there can take part, so that it should be the job's alone. What is left in the folder is removed
+/// when the group is complete.
 ///
 /// A rank that [leaves](GroupMember::leave) is lost to the others at once, and one whose process ends without that, is
 /// killed or stopped, or whose machine or network fails, within five seconds.
@@ -146,8 +146,8 @@ async fn find(folder: &Path, size: u32, places: &mut Places) {
     }
 }
 
-/// The folder is listed each time: a client of NFS believes for half a minute that a file is not there which it has looked
-/// for by its name.
+/// The folder is listed each time: a client of NFS believes for half a minute that a file is not there which it has
+/// looked for by its name.
 fn look(folder: &Path, missing: Vec<u32>) -> Places {
     let Ok(entries) = fs::read_dir(folder) else { return Places::new() };
     let names: BTreeSet<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();

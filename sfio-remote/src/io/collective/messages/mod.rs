@@ -37,11 +37,10 @@ pub fn limits_for_group(size: u32) -> Limits {
     Limits { per_peer, in_all: (2 * u64::from(size) + PARTS) * per_peer }
 }
 
-/// Joins a group over a messenger: `ranks` are the addresses of all ranks in their order, as
-/// [`Messenger::look_up`] takes them, and this process is number `rank` of them. All ranks say the same `tag`. It and the
-/// two tags that follow are for this group alone: between the same messengers no other group has them later, because
-/// what was said in the first one may still wait there. The messenger has room for so many peers
-/// ([`limits_for_group`]).
+/// Joins a group over a messenger: `ranks` are the addresses of all ranks in their order, as [`Messenger::look_up`]
+/// takes them, and this process is number `rank` of them. All ranks say the same `tag`. It and the two tags that follow
+/// are for this group alone: between the same messengers no other group has them later, because what was said in the
+/// first one may still wait there. The messenger has room for so many peers ([`limits_for_group`]).
 ///
 /// A rank that [leaves](GroupMember::leave) is lost to the others at once, and one whose process ends without that, is
 /// killed or stopped, or whose machine or network fails, within five seconds.
