@@ -43,7 +43,7 @@ pub trait Link: Group + Send {
 
 /// How long a rank whose call has ended waits until its last words are out: one that does not take them may have
 /// stopped.
-pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(2);
+const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
 /// What is done at the file for a call.
 type AtFile = Pin<Box<dyn Future<Output = std::result::Result<WorkDone, String>> + Send>>;

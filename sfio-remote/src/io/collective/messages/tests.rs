@@ -11,7 +11,6 @@ use fec_transport::overlay::Overlay;
 
 use super::*;
 use crate::collective::CollectiveError;
-use crate::io::collective::member::FLUSH_LIMIT;
 
 /// Longer than anything here takes on a busy machine; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -211,16 +210,22 @@ async fn what_was_said_before_a_rank_listened_is_heard_in_the_order_in_which_it_
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rank_that_leaves_is_lost_and_nobody_waits_for_it() {
-    let mut members = join(within_the_process()).await;
-    let leaving = members.remove(0);
-    timeout(FLUSH_LIMIT, leaving.leave()).await.expect("the others answer");
-    for member in members {
-        let result = member.barrier().await;
-        assert!(matches!(result, Err(CollectiveError::RankLost { .. })), "{result:?}");
-        timeout(FLUSH_LIMIT, member.leave()).await.expect("nobody waits for a rank that is lost");
+#[tokio::test]
+async fn a_rank_that_leaves_is_heard_and_nobody_waits_for_it_afterwards() {
+    let (messengers, addresses) = within_the_process();
+    let link = |rank: usize| {
+        MessageLink::new(&messengers[rank], &addresses[..2], Rank(rank as u32), Tags(TAG)).expect("it begins")
+    };
+    let (mut first, mut second) = (link(0), link(1));
+    timeout(PATIENCE, async { tokio::join!(first.meet(), second.meet()) }).await.expect("they meet");
+    first.send(Rank(1), "last words".into());
+    timeout(PATIENCE, first.leave()).await.expect("it is answered");
+    for expected in [Arrival::From(Rank(0), "last words".into()), Arrival::Lost(Rank(0))] {
+        timeout(PATIENCE, second.arrival()).await.expect("it comes");
+        assert_eq!(second.poll(), Some(expected));
     }
+    timeout(PATIENCE, second.flush()).await.expect("nobody is left to answer");
+    timeout(PATIENCE, second.leave()).await.expect("nobody is left to answer");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
