@@ -36,6 +36,7 @@ mod member;
 pub mod membership;
 mod observer;
 mod patience;
+mod random;
 #[cfg(feature = "replication")]
 pub mod replication;
 #[cfg(feature = "sim-io")]

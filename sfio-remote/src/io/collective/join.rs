@@ -1,8 +1,8 @@
-//! Why a process did not get into its group.
+//! Why a process did not get into its group, and where groups meet.
 
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fec_transport::io::message::StartError;
@@ -79,4 +79,17 @@ pub enum JoinError {
     /// No thread can be started.
     #[error("the thread that hears the other ranks cannot be started")]
     Thread(#[source] io::Error),
+}
+
+/// A group of that size must have that rank.
+pub(super) fn check_rank(rank: u32, size: u32) -> Result<(), JoinError> {
+    match rank < size {
+        true => Ok(()),
+        false => Err(JoinError::NoSuchRank { rank, size }),
+    }
+}
+
+/// What a rank has in the folder where a group meets, so that the others find it.
+pub(super) fn meeting_point(folder: &Path, rank: u32) -> PathBuf {
+    folder.join(format!("rank-{rank}"))
 }

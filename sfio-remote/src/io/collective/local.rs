@@ -1,12 +1,12 @@
 //! Groups within a process: tasks or threads.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 
 use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::inbox::Inbox;
 use super::member::{GroupMember, Link};
 use crate::collective::{Arrival, Group, Rank};
 
@@ -21,8 +21,7 @@ pub fn local_group(size: usize) -> Vec<GroupMember> {
     let link = |(rank, from): (usize, UnboundedReceiver<Arrival>)| LocalLink {
         rank: Rank(rank as u32),
         to: to.clone(),
-        from,
-        arrived: VecDeque::new(),
+        inbox: Inbox::new(from),
     };
     from.into_iter().enumerate().map(|each| GroupMember::new(Box::new(link(each)))).collect()
 }
@@ -30,9 +29,7 @@ pub fn local_group(size: usize) -> Vec<GroupMember> {
 struct LocalLink {
     rank: Rank,
     to: Vec<UnboundedSender<Arrival>>,
-    from: UnboundedReceiver<Arrival>,
-    /// What was taken from the channel by waiting for it.
-    arrived: VecDeque<Arrival>,
+    inbox: Inbox,
 }
 
 impl Group for LocalLink {
@@ -50,18 +47,13 @@ impl Group for LocalLink {
     }
 
     fn poll(&mut self) -> Option<Arrival> {
-        self.arrived.pop_front().or_else(|| self.from.try_recv().ok())
+        self.inbox.poll()
     }
 }
 
 impl Link for LocalLink {
     fn arrival(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async {
-            if self.arrived.is_empty() {
-                // This rank holds a sender itself, so that the channel never ends.
-                self.arrived.extend(self.from.recv().await);
-            }
-        })
+        self.inbox.arrival()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Groups of processes on several machines, which meet in a folder that all of them see and talk over QUIC.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, UdpSocket};
@@ -11,13 +10,13 @@ use std::time::Duration;
 use fec_transport::io::message::{Messenger, MessengerConfig, QuicConfig};
 use fec_transport::keys::{Identity, decode_key, encode_key};
 use fec_transport::message::Tag;
-use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::join::JoinError;
+use super::join::{JoinError, check_rank, meeting_point};
 use super::member::GroupMember;
 use super::messages::{join_group_over, limits_for_group};
+use crate::io::random::random;
 
 /// How often a rank looks whether another one has come.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -45,16 +44,14 @@ pub async fn join_group_at(
     size: u32,
     patience: Duration,
 ) -> Result<GroupMember, JoinError> {
-    if rank >= size {
-        return Err(JoinError::NoSuchRank { rank, size });
-    }
+    check_rank(rank, size)?;
     let deadline = Instant::now() + patience;
     let no_host = |error| JoinError::Host { host, error };
     let socket = bind(host).map_err(no_host)?;
-    let identity = Identity::from_seed(random()?);
+    let identity = Identity::from_seed(random().map_err(|_| JoinError::Random)?);
     let address = socket.local_addr().map_err(no_host)?;
     let text = format!("{}@{address}", encode_key(&identity.public().ed25519));
-    let ours = Notice::put_up(notice(folder, rank), text).await?;
+    let ours = Notice::put_up(meeting_point(folder, rank), text).await?;
     let mut places = Places::new();
     if timeout_at(deadline, find(folder, size, &mut places)).await.is_err() {
         let missing = (0..size).filter(|other| !places.contains_key(other)).collect();
@@ -112,10 +109,6 @@ impl Drop for Notice {
     }
 }
 
-fn notice(folder: &Path, rank: u32) -> PathBuf {
-    folder.join(format!("rank-{rank}"))
-}
-
 /// A rank, as its notice says.
 struct Place {
     key: [u8; 32],
@@ -137,12 +130,18 @@ impl Place {
 
 /// Ends when all ranks have put up their notices; the file system may take its time, and is asked on other threads.
 async fn find(folder: &Path, size: u32, places: &mut Places) {
-    while places.len() < size as usize {
-        let (folder, missing) =
-            (folder.to_owned(), (0..size).filter(|rank| !places.contains_key(rank)).collect());
+    loop {
+        let missing: Vec<u32> = (0..size).filter(|rank| !places.contains_key(rank)).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let folder = folder.to_owned();
         // A look that panics has shown it.
-        places.extend(spawn_blocking(move || look(&folder, missing)).await.unwrap_or_default());
-        sleep(LOOK_INTERVAL).await;
+        let found = spawn_blocking(move || look(&folder, missing)).await.unwrap_or_default();
+        if found.is_empty() {
+            sleep(LOOK_INTERVAL).await;
+        }
+        places.extend(found);
     }
 }
 
@@ -150,15 +149,10 @@ async fn find(folder: &Path, size: u32, places: &mut Places) {
 /// looked for by its name.
 fn look(folder: &Path, missing: Vec<u32>) -> Places {
     let Ok(entries) = fs::read_dir(folder) else { return Places::new() };
-    let names: BTreeSet<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
-    let there = missing.into_iter().filter(|rank| names.contains(&OsString::from(format!("rank-{rank}"))));
-    there.filter_map(|rank| Some((rank, Place::read(&notice(folder, rank))?))).collect()
-}
-
-fn random() -> Result<[u8; 32], JoinError> {
-    let mut seed = [0; 32];
-    SystemRandom::new().fill(&mut seed).map_err(|_| JoinError::Random)?;
-    Ok(seed)
+    let listed: BTreeSet<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let paths = missing.into_iter().map(|rank| (rank, meeting_point(folder, rank)));
+    let there = paths.filter(|(_, path)| listed.contains(path));
+    there.filter_map(|(rank, path)| Some((rank, Place::read(&path)?))).collect()
 }
 
 #[cfg(test)]

@@ -34,8 +34,8 @@ pub trait Link: Group + Send {
         Box::pin(std::future::ready(()))
     }
 
-    /// Tells the others that nothing more comes of this rank, and ends when they have heard it. Where they notice that a
-    /// link is dropped, there is nothing to do.
+    /// Tells the others that nothing more comes of this rank, and ends when they have heard it. Where they notice that
+    /// a link is dropped, there is nothing to do.
     fn leave(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::ready(()))
     }
@@ -91,8 +91,8 @@ impl GroupMember {
     }
 
     /// Leaves the group, of which no clone can make another call. The others have heard it when this ends, and may not
-    /// have if the last clone is dropped without it and the process ends: over a network that takes them some seconds to
-    /// notice.
+    /// have if the last clone is dropped without it and the process ends: over a network that takes them some seconds
+    /// to notice.
     pub async fn leave(self) {
         if let Some(mut link) = self.seat.lock().await.link.take() {
             // A rank that does not answer may have stopped.

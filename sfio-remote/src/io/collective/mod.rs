@@ -31,6 +31,7 @@
 //! ```
 
 mod file;
+mod inbox;
 mod join;
 mod local;
 mod machines;

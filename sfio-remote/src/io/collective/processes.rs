@@ -1,8 +1,7 @@
 //! Groups of processes of one machine, which meet in a folder and talk over Unix sockets.
 
-use std::collections::VecDeque;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -14,7 +13,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::join::JoinError;
+use super::inbox::Inbox;
+use super::join::{JoinError, check_rank, meeting_point};
 use super::member::{GroupMember, Link};
 use crate::collective::{Arrival, Group, Rank};
 
@@ -39,10 +39,8 @@ pub async fn join_group(
     size: u32,
     patience: Duration,
 ) -> Result<GroupMember, JoinError> {
-    if rank >= size {
-        return Err(JoinError::NoSuchRank { rank, size });
-    }
-    let path = socket(folder, rank);
+    check_rank(rank, size)?;
+    let path = meeting_point(folder, rank);
     let bound = UnixListener::bind(&path);
     let listener = bound.map_err(|error| JoinError::Socket { path: path.clone(), error })?;
     let mut meeting = Meeting { folder, rank, size, streams: (0..size).map(|_| None).collect() };
@@ -55,10 +53,6 @@ pub async fn join_group(
         return Err(JoinError::Missing { folder, missing, after: patience });
     }
     Ok(GroupMember::new(Box::new(SocketLink::new(Rank(rank), meeting.streams))))
-}
-
-fn socket(folder: &Path, rank: u32) -> PathBuf {
-    folder.join(format!("rank-{rank}"))
 }
 
 /// The ranks on their way to one another: each dials those below it and is dialled by those above.
@@ -88,7 +82,7 @@ impl Meeting<'_> {
 
     async fn dial(&self, below: u32) -> UnixStream {
         loop {
-            if let Ok(mut stream) = UnixStream::connect(socket(self.folder, below)).await
+            if let Ok(mut stream) = UnixStream::connect(meeting_point(self.folder, below)).await
                 && stream.write_all(&self.hello()).await.is_ok()
             {
                 return stream;
@@ -127,9 +121,7 @@ enum Outgoing {
 struct SocketLink {
     rank: Rank,
     to: Vec<UnboundedSender<Outgoing>>,
-    from: UnboundedReceiver<Arrival>,
-    /// What was taken from the channel by waiting for it.
-    arrived: VecDeque<Arrival>,
+    inbox: Inbox,
 }
 
 impl SocketLink {
@@ -145,7 +137,7 @@ impl SocketLink {
             to
         };
         let to = streams.into_iter().enumerate().map(connect).collect();
-        SocketLink { rank, to, from, arrived: VecDeque::new() }
+        SocketLink { rank, to, inbox: Inbox::new(from) }
     }
 }
 
@@ -199,21 +191,13 @@ impl Group for SocketLink {
     }
 
     fn poll(&mut self) -> Option<Arrival> {
-        self.arrived.pop_front().or_else(|| self.from.try_recv().ok())
+        self.inbox.poll()
     }
 }
 
 impl Link for SocketLink {
     fn arrival(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async {
-            if self.arrived.is_empty() {
-                match self.from.recv().await {
-                    Some(arrival) => self.arrived.push_back(arrival),
-                    // All others are lost, and that has been told: there is nothing left to come.
-                    None => std::future::pending().await,
-                }
-            }
-        })
+        self.inbox.arrival()
     }
 
     fn flush(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -4,9 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use ring::rand::{SecureRandom as _, SystemRandom};
-
 use crate::dataset::OWN_FOLDER;
+use crate::io::random::random;
 use crate::store::{RootId, Verdict, WrongRoot, judge};
 
 /// The file's name in the I/O node's own folder of the root.
@@ -72,10 +71,7 @@ fn own_file(root: &Path) -> PathBuf {
 }
 
 fn draw() -> io::Result<RootId> {
-    let mut id = [0; 16];
-    let drawn = SystemRandom::new().fill(&mut id);
-    drawn.map_err(|_| io::Error::other("the operating system gives no random numbers"))?;
-    Ok(RootId(id))
+    random().map(RootId)
 }
 
 fn read(path: &Path) -> Result<Option<RootId>, IdentityError> {
