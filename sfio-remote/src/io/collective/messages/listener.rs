@@ -282,35 +282,32 @@ impl Listener {
 
     /// A rank has said something, which `rest` follows; `piece` is free again.
     fn hear(&mut self, rank: usize, word: Word, rest: Vec<u8>, piece: Vec<u8>) {
-        let other = Rank(rank as u32);
         match word {
             Word::Message { length } => {
                 let peer = &mut self.peers[rank];
                 (peer.left, peer.message) = (length - rest.len() as u64, rest);
                 return self.go_on(rank, piece);
             }
-            Word::Ask(number) => self.answer(rank, number),
-            Word::Answer(number) => self.tell(Heard::Answer(other, number)),
+            Word::Ask(number) => self.say(rank, Word::Answer(number)),
+            Word::Answer(number) => self.tell(Heard::Answer(Rank(rank as u32), number)),
             // Whoever takes this rank for lost hears nothing of it any more.
             Word::Lost(lost) if lost == self.rank.0 => return self.lose(rank),
             Word::Lost(lost) if self.peers.get(lost as usize).is_none() => return self.miss(rank),
             Word::Lost(lost) => self.lose(lost as usize),
             Word::Farewell => {
-                self.answer(rank, TO_FAREWELL);
+                self.say(rank, Word::Answer(TO_FAREWELL));
                 return self.lose(rank);
             }
         }
         self.receive(rank, Purpose::Word, piece);
     }
 
-    fn answer(&self, rank: usize, number: u64) {
-        self.say(rank, Word::Answer(number));
-    }
-
-    fn say(&self, rank: usize, word: Word) {
+    /// A rank to which nothing can be said is lost. The loss of a peer may be told to this post only.
+    fn say(&mut self, rank: usize, word: Word) {
         let caller = self.messenger.caller(self.context).user(Purpose::Word.with(rank));
-        // If it fails, so will what is to be received.
-        let _ = say(&self.messenger, self.peers[rank].address, self.tags, caller, word, Bytes::new());
+        if say(&self.messenger, self.peers[rank].address, self.tags, caller, word, Bytes::new()).is_err() {
+            self.lose(rank);
+        }
     }
 
     /// Has more of a message come, or tells it if it is whole.

@@ -10,7 +10,6 @@ mod word;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +21,7 @@ use fec_transport::message::{AddressId, Caller, ContextId, Limits, PostError, Ta
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use super::join::JoinError;
+use super::join::{JoinError, check_rank};
 use super::member::{GroupMember, Link};
 use crate::collective::{Arrival, Group, Rank};
 use listener::{Heard, Listener, PIECE};
@@ -123,9 +122,7 @@ impl MessageLink {
         rank: Rank,
         tags: Tags,
     ) -> Result<MessageLink, JoinError> {
-        if rank.index() >= ranks.len() {
-            return Err(JoinError::NoSuchRank { rank: rank.0, size: ranks.len() as u32 });
-        }
+        check_rank(rank.0, ranks.len() as u32)?;
         let look_up = |address: &String| {
             let wrong = |error| JoinError::Address { address: address.clone(), error };
             messenger.look_up(address).map_err(wrong)
@@ -139,8 +136,7 @@ impl MessageLink {
         let listener = Listener::new(messenger.clone(), context, tags, (rank, &addresses), tell);
         let its_end = Arc::clone(&is_ending);
         let listen = move || listener.run(&its_end);
-        let thread: io::Result<_> = std::thread::Builder::new().name("group".to_owned()).spawn(listen);
-        thread.map_err(JoinError::Thread)?;
+        std::thread::Builder::new().name("group".to_owned()).spawn(listen).map_err(JoinError::Thread)?;
         Ok(MessageLink {
             messenger: messenger.clone(),
             context,
@@ -166,10 +162,12 @@ impl MessageLink {
 
     /// What comes next. If nobody hears the others any more they are lost.
     async fn next(&mut self) -> Heard {
-        match (self.heard.recv().await, self.others().next()) {
-            (Some(heard), _) => heard,
-            (None, Some(rank)) => Heard::Arrival(Arrival::Lost(rank)),
-            (None, None) => std::future::pending().await,
+        if let Some(heard) = self.heard.recv().await {
+            return heard;
+        }
+        match self.others().next() {
+            Some(rank) => Heard::Arrival(Arrival::Lost(rank)),
+            None => std::future::pending().await,
         }
     }
 

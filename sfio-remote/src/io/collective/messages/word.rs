@@ -66,7 +66,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_parsed_is_what_was_said(kind in 0u8..6, number: u64, length in 0usize..LONGEST) {
+        fn what_is_parsed_is_what_was_said(
+            kind in 0u8..6,
+            number in prop_oneof![0..2 * LONGEST as u64, any::<u64>()],
+            length in prop_oneof![Just(0), Just(LONGEST - HEAD), 0..LONGEST],
+        ) {
             let mut bytes = vec![kind];
             bytes.extend_from_slice(&number.to_be_bytes());
             bytes.resize(bytes.len() + length, 7);
@@ -74,6 +78,13 @@ mod tests {
                 prop_assert_eq!(&bytes[..HEAD], word.to_bytes());
                 prop_assert_eq!(rest.len(), length);
             }
+        }
+    }
+
+    #[test]
+    fn each_word_is_parsed_as_it_was_said() {
+        for word in [Word::Ask(7), Word::Answer(TO_FAREWELL), Word::Lost(u32::MAX), Word::Farewell] {
+            assert_eq!(Word::parse(&word.to_bytes()), Some((word, &[][..])));
         }
     }
 
