@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sfio_remote::sim::Dice;
 
-use super::pattern;
+use super::pattern::bytes_that_do_not_shrink;
 
 /// What the bytes are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -32,7 +32,7 @@ impl Kind {
     pub(super) fn bytes(self, size: u64) -> Bytes {
         let length = size as usize;
         match self {
-            Kind::Random => pattern::data(size),
+            Kind::Random => bytes_that_do_not_shrink(size),
             Kind::Zeros => vec![0; length].into(),
             Kind::Integers => {
                 let mut value = 0_u32;

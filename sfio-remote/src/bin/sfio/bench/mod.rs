@@ -28,6 +28,7 @@ use crate::overlay::{EmulatedLinks, Trial};
 use crate::progress::Progress;
 use crate::striped::Compressing;
 use kind::Kind;
+pub(crate) use pattern::bytes_that_do_not_shrink;
 use pattern::{Call, Pattern, Variant};
 use report::{Report, Row};
 use virtual_time::{Counts, TrafficName};

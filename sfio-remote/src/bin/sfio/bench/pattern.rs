@@ -164,7 +164,7 @@ impl Call {
 }
 
 /// Bytes that do not shrink, the same ones each time.
-pub(crate) fn data(size: u64) -> Bytes {
+pub(crate) fn bytes_that_do_not_shrink(size: u64) -> Bytes {
     let mut bytes = vec![0; size as usize];
     blake3::Hasher::new().finalize_xof().fill(&mut bytes);
     bytes.into()

@@ -16,6 +16,7 @@ use sfio_trace::record::{ApplicationLoad, Descriptor, FileId, Micros, Operation,
 use sfio_trace::replay::{Call, Pace, Work};
 
 use super::source::{LayerName, Sink, each};
+use crate::bench::bytes_that_do_not_shrink;
 use crate::exit::{Exit, Failure};
 use crate::overlay::EmulatedLinks;
 use crate::progress::Progress;
@@ -271,7 +272,7 @@ impl Played {
 fn data(work: &Work) -> Bytes {
     let writes = work.calls().iter().filter(|call| call.operation == Operation::Write);
     let longest = writes.flat_map(|call| &call.regions).map(|(_, length)| *length).max().unwrap_or(0);
-    (0..longest).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+    bytes_that_do_not_shrink(longest)
 }
 
 fn write_list(call: &Call, data: &Bytes) -> Result<WriteList, Failure> {
