@@ -20,6 +20,7 @@
 //! ```
 
 mod arrivals;
+mod buffers;
 mod clock;
 mod codec_pool;
 mod control;
