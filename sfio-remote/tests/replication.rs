@@ -72,8 +72,12 @@ impl Bench {
     }
 
     fn with_io_nodes(io_nodes: &[&str]) -> Bench {
+        Bench::by_chance(io_nodes, 5)
+    }
+
+    fn by_chance(io_nodes: &[&str], seed: u64) -> Bench {
         let members = [&["client"], io_nodes].concat();
-        let cluster = Cluster::start(ClusterConfig::new(&members, 5));
+        let cluster = Cluster::start(ClusterConfig::new(&members, seed));
         for io_node in io_nodes {
             cluster.world().serve(io_node).expect("a new export root");
         }
@@ -682,7 +686,7 @@ fn with_a_data_set_goes_what_killed_runs_have_left() {
         let (source, bench) = (tree(), Bench::new());
         bench.send_tree(source.path()).await.expect("sent");
         fs::write(source.path().join("second"), noise(1_000_000, 50)).expect("a file");
-        bench.power_fails_after(40);
+        bench.power_fails_after(48);
         send(&bench.impatient_job(), source.path(), &send_options(), |_, _| {}).await.expect_err("no power");
         bench.cluster.world().forget_plans();
         assert_eq!(bench.objects("io1").len(), 2, "of two runs there is something");
@@ -766,6 +770,42 @@ fn wherever_the_power_fails_there_is_one_whole_generation() {
         }));
     }
     assert!(failures > 10, "{failures} operations");
+}
+
+/// The process of an I/O node is killed at one operation after the other, and started again. Its machine has in memory
+/// what the process had done; a record may have its name there, and not on the disk. Then a run ends well, or finds
+/// that there is nothing to do, and only then the power fails. A record that could be read once counted as published.
+#[test]
+fn what_is_acknowledged_after_a_kill_outlives_the_power_of_the_machine() {
+    let source = tempfile::tempdir().expect("a folder");
+    fs::write(source.path().join("x"), b"something").expect("written");
+    let whole = picture(source.path());
+    let (mut killed, seeds) = (0, if cfg!(debug_assertions) { 3 } else { 40 });
+    for io_nodes in [&["io1"][..], &["io1", "io2"]] {
+        for (operations, seed) in
+            (1..40).flat_map(|operations| (0..seeds).map(move |seed| (operations, seed)))
+        {
+            run(async {
+                let bench = Bench::by_chance(io_nodes, seed);
+                bench.cluster.world().after_operations(operations, |world| {
+                    world.stop_serving("io1");
+                    world.serve("io1").expect("its own export root");
+                });
+                let job = if seed % 2 == 0 { bench.job() } else { bench.impatient_job() };
+                let first = send(&job, source.path(), &send_options(), |_, _| {}).await;
+                bench.cluster.world().forget_plans();
+                killed += u64::from(first.is_err());
+                if first.is_err() {
+                    bench.send_tree(source.path()).await.expect("sent at last");
+                }
+                bench.power_fails_after(0);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let found = picture(bench.restored().await.path());
+                assert_eq!(found, whole, "{io_nodes:?}, after {operations} operations, seed {seed}");
+            });
+        }
+    }
+    assert!(killed > 10, "{killed} runs failed");
 }
 
 /// Paths of 20,000 bytes cannot be given to the system, which takes 4,096.

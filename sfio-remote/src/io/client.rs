@@ -132,7 +132,7 @@ impl SfioClient {
     }
 
     /// What a folder of an I/O node holds behind the name `after`, as much as one reply has room for; nothing if it
-    /// does not exist.
+    /// does not exist. With [`Durability::OnEveryCall`] the names that it tells survive a power loss.
     ///
     /// # Errors
     /// If the I/O node cannot be reached, or the member may not read there.
@@ -141,9 +141,10 @@ impl SfioClient {
         member: &str,
         folder: &SubfilePath,
         after: Option<&EntryName>,
+        durability: Durability,
     ) -> Result<Listing> {
         let (member, folder, after) = (member.to_owned(), folder.clone(), after.cloned());
-        self.call(List { member, folder, after }).await
+        self.call(List { member, folder, after, durability }).await
     }
 
     /// Makes a staged record the one of its number on one I/O node. If the reply is lost it may be asked again.

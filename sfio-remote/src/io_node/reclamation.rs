@@ -44,7 +44,7 @@ impl Reclamation {
             return false;
         }
         let after = Some(record_name(self.number - 1));
-        cx.submit(&self.dataset.commits(), DiskAction::List { after }, 0);
+        cx.submit(&self.dataset.commits(), DiskAction::List { after, durable: false }, 0);
         self.stage = Stage::Listing;
         true
     }

@@ -296,7 +296,7 @@ impl Transfer {
                     Ok(taken) => self.request_bytes += taken,
                     Err(error) => return self.fail(error, cx),
                 }
-                cx.submit(&folder, DiskAction::List { after }, 0);
+                cx.submit(&folder, DiskAction::List { after, durable }, 0);
                 self.work = Work::Listing { folder };
             }
             RequestKind::Publish { dataset, staged, number } => {

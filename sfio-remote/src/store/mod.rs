@@ -62,6 +62,8 @@ pub enum DiskAction {
     List {
         /// Only what comes behind this name.
         after: Option<EntryName>,
+        /// Whether the names that it tells must survive a power loss.
+        durable: bool,
     },
     /// Put bytes into these ascending extents.
     Write {
@@ -217,10 +219,25 @@ impl DiskOperation {
         matches!(
             self.action,
             DiskAction::Sync
+                | DiskAction::List { durable: true, .. }
                 | DiskAction::Create { durable: true, .. }
                 | DiskAction::Remove { durable: true }
                 | DiskAction::Rename { durable: true, .. }
         )
+    }
+
+    /// The same without waiting for the disk itself: what has been done of it when a process is killed that waits.
+    pub(crate) fn unsynced(&self) -> DiskOperation {
+        let mut operation = self.clone();
+        match &mut operation.action {
+            DiskAction::List { durable, .. }
+            | DiskAction::Create { durable, .. }
+            | DiskAction::Remove { durable }
+            | DiskAction::Rename { durable, .. } => *durable = false,
+            action @ DiskAction::Sync => *action = DiskAction::Size,
+            _ => {}
+        }
+        operation
     }
 
     /// Carries this operation out on `store`.

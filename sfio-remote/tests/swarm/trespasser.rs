@@ -73,7 +73,7 @@ impl User {
         let objects = SubfilePath::new("set/objects").expect("a path");
         let mut after = None;
         loop {
-            let page = self.client.list(io_node, &objects, after.as_ref()).await.ok()?;
+            let page = self.client.list(io_node, &objects, after.as_ref(), Durability::None).await.ok()?;
             if let Some(entry) = page.entries.iter().find(|entry| entry.name.to_string() == run.to_string()) {
                 return Some(entry.is_being_written);
             }

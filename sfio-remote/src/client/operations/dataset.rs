@@ -1,6 +1,7 @@
 //! What an I/O node does for data sets: listing folders, publishing records, marks of readers, reclaiming.
 
 use crate::client::error::OperationError;
+use crate::client::files::Durability;
 use crate::client::operation::{Operation, Plan, Planning};
 use crate::client::part::Part;
 use crate::client::stage::Stage;
@@ -20,6 +21,8 @@ pub struct List {
     pub folder: SubfilePath,
     /// Only what comes behind this name; none: from the beginning.
     pub after: Option<EntryName>,
+    /// Whether the names that it tells survive a power loss once they are told.
+    pub durability: Durability,
 }
 
 /// Make a staged record the one of its number on one I/O node. That may be asked again: what was published stays so.
@@ -61,10 +64,10 @@ impl Operation for List {
     type Answer = Listing;
 
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<Listing>, OperationError> {
-        let List { member, folder, after } = self;
+        let List { member, folder, after, durability } = self;
         let kind = RequestKind::List { folder, after };
         let part = Part::asking(planning.member(&member)?, kind, MAX_LISTING_BYTES);
-        Ok(Stage::new(vec![part]).answers(move |stage| {
+        Ok(Stage::new(vec![part]).durable(durability.is_immediate()).answers(move |stage| {
             parse_listing(stage.reply())
                 .map_err(|error| OperationError::Protocol { member, error: error.into() })
         }))

@@ -171,7 +171,7 @@ proptest! {
             prop_assert!(lengths.len() == 2 && lengths[0] <= 1_000 && lengths[1] <= 10, "{:?}", lengths);
         }
         let folder = SubfilePath::new("folder").expect("right");
-        if let Ok(listing) = duel.call(List { member: "io1".into(), folder, after: None }) {
+        if let Ok(listing) = duel.call(List { member: "io1".into(), folder, after: None, durability: Durability::None }) {
             prop_assert!(listing.entries.len() <= MAX_LISTING_BYTES / 11);
         }
         let _ = duel.call(QueryErrorCounters { member: "io1".into(), reset: false });

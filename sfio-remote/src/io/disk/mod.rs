@@ -118,8 +118,11 @@ impl DiskStore {
                 reply.data = handle.read_whole(path, *limit)?;
                 reply.data.len() as u64
             }
-            DiskAction::List { after } => {
+            DiskAction::List { after, durable } => {
                 reply.listing = self.root.list(path, after.as_ref())?;
+                if *durable {
+                    self.root.sync_folder(path)?;
+                }
                 0
             }
             DiskAction::Write { extents, data } => {

@@ -264,8 +264,17 @@ impl ExportRoot {
 
     /// Makes the names on the way to a subfile survive a power loss.
     pub(super) fn sync_directories(&self, path: &SubfilePath) -> Result<(), DiskError> {
+        self.sync_from(split(path.as_str()).0, path)
+    }
+
+    /// Makes the names in a folder and on the way to it survive a power loss.
+    pub(super) fn sync_folder(&self, folder: &SubfilePath) -> Result<(), DiskError> {
+        self.sync_from(folder.as_str(), folder)
+    }
+
+    /// Syncs a directory and those above it; `path` is what that is for.
+    fn sync_from(&self, mut directory: &str, path: &SubfilePath) -> Result<(), DiskError> {
         let mut directories = self.directories();
-        let mut directory = split(path.as_str()).0;
         loop {
             match directories.get(directory) {
                 Some(Names::Synced) => {}

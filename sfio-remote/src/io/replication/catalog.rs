@@ -9,6 +9,7 @@ use super::chain::View;
 use super::dataset::Site;
 use super::error::{Outcome, ReplicationError, answer_of};
 use super::job::Job;
+use crate::client::Durability;
 use crate::dataset::{DatasetPath, Territory, record_number};
 use crate::io::{FileError, Patience, SfioClient};
 use crate::name::SubfilePath;
@@ -46,7 +47,7 @@ pub async fn open_all(jobs: impl IntoIterator<Item = Job>) -> BTreeMap<SubfilePa
 async fn open(job: Job) -> Outcome<View> {
     let mut waiting = super::job::Patience::of(&job).waiting();
     loop {
-        let view = job.look_around().await;
+        let view = job.look_around(Durability::None).await;
         match view.as_ref().err().and_then(|error| error.outage()) {
             Some(outage) if waiting.lasts(outage).await => {}
             _ => return view,
@@ -104,7 +105,7 @@ async fn look_into(client: &SfioClient, io_node: &str, folder: &SubfilePath) -> 
     let dataset = DatasetPath::with_commits_in(folder);
     let (mut paths, mut after) = (Vec::new(), None);
     loop {
-        let page = match client.list(io_node, folder, after.as_ref()).await {
+        let page = match client.list(io_node, folder, after.as_ref(), Durability::None).await {
             Err(error) if answer_of(&error) == Some(ErrorKind::PermissionDenied) => return Ok(Look::Closed),
             page => page?,
         };

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use super::cache::Seen;
 use super::error::{Outcome, ReplicationError};
 use super::job::Job;
+use crate::client::Durability;
 use crate::dataset::{record_name, record_number};
 use crate::io::FileError;
 use crate::name::EntryName;
@@ -76,22 +77,24 @@ impl Job {
     /// # Errors
     /// If an I/O node does not answer, no record can be used, or the data set has gone back.
     pub async fn open(&self) -> Outcome<View> {
-        self.persistently(async || self.look_around().await).await
+        self.persistently(async || self.look_around(Durability::None).await).await
     }
 
-    /// The same without patience.
-    pub(super) async fn look_around(&self) -> Outcome<View> {
+    /// The same without patience. Whoever is to build upon what is there, or to say that it is safe, asks for durable
+    /// records: one that can be read may be gone after a power loss.
+    pub(super) async fn look_around(&self, durability: Durability) -> Outcome<View> {
         let seen = self.cache.seen(self);
-        let mut looks = self.on_all_nodes(move |job, io_node| job.look(io_node, seen)).await?;
+        let look = move |job: Job, io_node| job.look(io_node, seen, durability);
+        let mut looks = self.on_all_nodes(look).await?;
         let highest = |looks: &[Look]| looks.iter().map(|look| look.highest).max().unwrap_or(0);
         if looks[0].highest < highest(&looks) {
             // It may have been published between the two.
-            looks[0] = self.clone().look(looks[0].io_node.clone(), seen).await?;
+            looks[0] = look(self.clone(), looks[0].io_node.clone()).await?;
         }
         let newest = highest(&looks);
-        for look in looks[1..].iter_mut().filter(|look| look.highest + 1 < newest) {
+        for one in looks[1..].iter_mut().filter(|one| one.highest + 1 < newest) {
             // It has answered long before the others, perhaps, and others have published since.
-            *look = self.clone().look(look.io_node.clone(), seen).await?;
+            *one = look(self.clone(), one.io_node.clone()).await?;
         }
         if newest == 0 {
             return self.nothing_there(seen).await;
@@ -122,7 +125,12 @@ impl Job {
     }
 
     /// The newest number that an I/O node knows, and the record that was seen last.
-    pub(super) async fn look(self, io_node: String, seen: Option<Seen>) -> Result<Look, FileError> {
+    pub(super) async fn look(
+        self,
+        io_node: String,
+        seen: Option<Seen>,
+        durability: Durability,
+    ) -> Result<Look, FileError> {
         let from = seen.map_or(0, |seen| seen.number);
         let remembered = async {
             match from {
@@ -130,19 +138,32 @@ impl Job {
                 number => self.clone().record_bytes(io_node.clone(), number).await,
             }
         };
-        let (highest, remembered) = tokio::try_join!(self.highest(&io_node, from), remembered)?;
+        let (highest, remembered) = tokio::try_join!(self.highest(&io_node, from, durability), remembered)?;
         let highest = match highest {
-            0 if from > 0 => self.highest(&io_node, 0).await?,
+            0 if from > 0 => self.highest(&io_node, 0, durability).await?,
             highest => highest,
         };
         Ok(Look { io_node: io_node.clone(), highest, remembered })
     }
 
     /// The highest number from `from` on that an I/O node has a record of; 0 if there is none.
-    async fn highest(&self, io_node: &str, from: u64) -> Result<u64, FileError> {
+    async fn highest(&self, io_node: &str, from: u64, durability: Durability) -> Result<u64, FileError> {
         let after = record_name(from.saturating_sub(1));
-        let entries = self.list_all(io_node, "commits", Some(after)).await?;
+        let entries = self.list_all(io_node, "commits", Some(after), durability).await?;
         Ok(entries.iter().filter_map(|entry| record_number(&entry.name)).max().unwrap_or(0))
+    }
+
+    /// A record's bytes, if they are there and outlive a power loss. One that was only read may have been renamed by a
+    /// process that was killed before it could sync the folder.
+    pub(super) async fn durable_record_bytes(
+        self,
+        io_node: String,
+        number: u64,
+    ) -> Result<Option<Bytes>, FileError> {
+        match self.highest(&io_node, number, Durability::OnEveryCall).await? {
+            highest if highest < number => Ok(None),
+            _ => self.record_bytes(io_node, number).await,
+        }
     }
 
     /// A record's bytes, if they are there.
@@ -252,11 +273,12 @@ impl Job {
         io_node: &str,
         folder: &str,
         mut after: Option<EntryName>,
+        durability: Durability,
     ) -> Result<Vec<Entry>, FileError> {
         let folder = self.dataset.folder(folder);
         let mut all: Vec<Entry> = Vec::new();
         loop {
-            let page = self.dataset.client().list(io_node, &folder, after.as_ref()).await?;
+            let page = self.dataset.client().list(io_node, &folder, after.as_ref(), durability).await?;
             all.extend(page.entries);
             match all.last() {
                 Some(last) if page.more => after = Some(last.name.clone()),

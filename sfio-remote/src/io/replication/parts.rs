@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::dataset::DataSet;
 use super::error::Outcome;
 use super::job::Job;
+use crate::client::Durability;
 use crate::replication::{Extent, Record, RunId};
 
 /// The sizes of the parts of objects: for each I/O node, in the order of the site, by run.
@@ -17,7 +18,9 @@ pub(super) struct Parts {
 impl Parts {
     /// Asks all I/O nodes of a job's site at once.
     pub(super) async fn ask(job: &Job) -> Outcome<Parts> {
-        let list = |job: Job, io_node: String| async move { job.list_all(&io_node, "objects", None).await };
+        let list = |job: Job, io_node: String| async move {
+            job.list_all(&io_node, "objects", None, Durability::None).await
+        };
         let listed = job.on_all_nodes(list).await?;
         let by_run = |entries: Vec<crate::store::Entry>| {
             let sized =

@@ -117,13 +117,13 @@ async fn stage_on(job: &Job, io_node: &str, id: RunId, bytes: Bytes) -> Result<(
 }
 
 /// Has an I/O node move a record from where it is staged to its number; also if that has happened already, and
-/// whatever replies were lost.
+/// whatever replies were lost. What an I/O node has under that number counts only once it outlives a power loss.
 async fn publish_on(job: &Job, io_node: &str, id: RunId, record: &SignedRecord) -> Outcome<Race> {
     let (client, path, number) = (job.dataset.client(), job.dataset.path(), record.number);
     let mut waiting = Patience::of(job).waiting();
     loop {
         let Err(error) = client.publish(io_node, path, id, number).await else { return Ok(Race::Won) };
-        let there = match job.clone().record_bytes(io_node.to_owned(), number).await {
+        let there = match job.clone().durable_record_bytes(io_node.to_owned(), number).await {
             Ok(there) => there,
             Err(again) if is_outage(&again) && waiting.lasts(&again).await => continue,
             Err(_) => return Err(ReplicationError::Unknown { number, error }),
@@ -183,7 +183,7 @@ pub(super) async fn amend(
 ) -> Outcome<Arc<SignedRecord>> {
     job.persistently(async || {
         loop {
-            let view = job.look_around().await?;
+            let view = job.look_around(Durability::OnEveryCall).await?;
             let newest = match deed {
                 Deed::Remove => view.newest_record()?,
                 _ => view.existing()?,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::{Outcome, answer_of};
 use super::job::Job;
+use crate::client::Durability;
 use crate::io::FileError;
 use crate::remote_error::ErrorKind;
 use crate::replication::{Record, RunId};
@@ -16,7 +17,9 @@ pub(super) async fn runs_at_rest(job: &Job) -> Outcome<BTreeSet<RunId>> {
     let mut found: BTreeMap<RunId, bool> = BTreeMap::new();
     for folder in ["objects", "journals"] {
         let lists = job
-            .on_all_nodes(move |job, io_node| async move { job.list_all(&io_node, folder, None).await })
+            .on_all_nodes(move |job, io_node| async move {
+                job.list_all(&io_node, folder, None, Durability::None).await
+            })
             .await?;
         for entry in lists.into_iter().flatten() {
             if let Ok(run) = entry.name.as_str().parse() {

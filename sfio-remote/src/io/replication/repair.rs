@@ -79,7 +79,7 @@ pub async fn repair(job: &Job) -> Outcome<Repaired> {
 async fn holdings(job: &Job) -> Outcome<Holdings> {
     let numbers = job
         .on_all_nodes(|job, io_node| async move {
-            let entries = job.list_all(&io_node, "commits", None).await?;
+            let entries = job.list_all(&io_node, "commits", None, Durability::OnEveryCall).await?;
             let numbers: BTreeSet<u64> =
                 entries.iter().filter_map(|entry| record_number(&entry.name)).collect();
             Ok((io_node, numbers))

@@ -205,11 +205,12 @@ impl World {
     pub fn kill(&mut self, peer: Peer) {
         let Some(running) = self.processes.remove(&peer) else { return };
         for (_, errand) in running.disk {
-            // What the process has asked of its machine may be done all the same.
-            if self.dice.one_in(2)
-                && let Some(disk) = self.disks.get_mut(&peer.member)
-            {
-                errand.perform(|operation| operation.perform_on(disk));
+            // What the process has asked of its machine may be done all the same, or the first half of it.
+            let Some(disk) = self.disks.get_mut(&peer.member) else { continue };
+            match (self.dice.one_in(2), self.dice.one_in(2)) {
+                (true, true) => drop(errand.perform(|operation| operation.perform_on(disk))),
+                (true, false) => drop(errand.perform(|operation| operation.unsynced().perform_on(disk))),
+                (false, _) => {}
             }
         }
         let sessions: Vec<(SessionId, Side)> = self.network.sessions_of(peer).collect();

@@ -213,7 +213,12 @@ impl Store for MemoryStore {
                 reply.data = data.freeze();
             }
             DiskAction::ReadWhole { limit } => reply.data = self.read_whole(path, *limit)?,
-            DiskAction::List { after } => reply.listing = self.list(path, after.as_ref())?,
+            DiskAction::List { after, durable } => {
+                reply.listing = self.list(path, after.as_ref())?;
+                if *durable {
+                    self.names.sync_folder(path.as_str());
+                }
+            }
             DiskAction::Write { extents, data } => self.write(path, extents, data)?,
             DiskAction::Create { truncate, exclusive, durable, .. } => {
                 self.create(path, *truncate, *exclusive)?;

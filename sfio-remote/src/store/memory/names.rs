@@ -139,7 +139,11 @@ impl Names {
 
     /// The names in the folder of `path` are on the disk from now on, and whatever they build upon.
     pub(super) fn sync_folder_of(&mut self, path: &SubfilePath) {
-        let folder = folder_of(path);
+        self.sync_folder(folder_of(path));
+    }
+
+    /// The names in a folder are on the disk from now on, and whatever they build upon.
+    pub(super) fn sync_folder(&mut self, folder: &str) {
         let (mut needed, mut rest) = (Vec::new(), Vec::new());
         let mut touched = Touched::default();
         for change in std::mem::take(&mut self.pending).into_iter().rev() {

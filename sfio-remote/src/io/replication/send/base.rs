@@ -11,6 +11,7 @@ use super::super::parts::Parts;
 use super::super::spool::ManifestFile;
 use super::graft::Place;
 use super::wounds::Wounds;
+use crate::client::Durability;
 use crate::replication::{
     ChunkIndex, ChunkRef, Entry, EntryReader, Generation, Inserted, Journal, MAX_JOURNAL_BYTES, ObjectEntry,
     RunId, SignedRecord, Token, TreePath,
@@ -269,7 +270,7 @@ fn chunks_of(manifest: &ManifestFile, mut take: impl FnMut(&ChunkRef)) -> io::Re
 
 /// The journals that there are.
 pub(super) async fn journals(job: &Job) -> Outcome<Vec<Journaled>> {
-    let listed = job.list_all(&job.dataset.io_nodes()[0], "journals", None).await?;
+    let listed = job.list_all(&job.dataset.io_nodes()[0], "journals", None, Durability::None).await?;
     let journaled = |entry: &store::Entry| {
         Some(Journaled { run: entry.name.as_str().parse().ok()?, is_alive: entry.is_being_written })
     };

@@ -30,6 +30,7 @@ use super::publish::{Race, Staged, amend, bring_up_to_date};
 use super::selection::Selection;
 use super::survey::{Change, Rules, Summary, Survey, Tops};
 use super::walk::{Attributes, Walk};
+use crate::client::Durability;
 use crate::io::threads;
 use crate::name::FileName;
 use crate::replication::{
@@ -236,7 +237,8 @@ impl Sending {
     /// Looks at what there is, and claims the lock meanwhile: it takes one round trip.
     async fn open(&mut self, job: &Job) -> Outcome<Opened> {
         let look = async || -> Outcome<Opened> {
-            let (view, journals, parts) = tokio::join!(job.look_around(), journals(job), Parts::ask(job));
+            let (view, journals, parts) =
+                tokio::join!(job.look_around(Durability::OnEveryCall), journals(job), Parts::ask(job));
             Ok(Opened { view: view?, journals: journals?, parts: parts? })
         };
         if self.options.is_dry_run {
