@@ -14,6 +14,10 @@ use crate::distribution::Extent;
 /// page more costs less than another call.
 const MAX_GAP_BYTES: u64 = 4_096;
 
+/// Extents that are read in one call lie within this much, so that a list of a few bytes every few kilobytes takes no
+/// more memory than that.
+const MAX_SPAN_BYTES: u64 = 1 << 20;
+
 /// The page cache keeps a file in pieces of up to this much, each at a multiple of its length, and lets go only of
 /// those that lie wholly in what it is asked to forget.
 const LARGEST_FOLIO: u64 = 2 << 20;
@@ -34,7 +38,9 @@ pub(super) fn read(file: &File, extents: &[Extent]) -> Result<Bytes, Errno> {
     let total: u64 = extents.iter().map(|extent| extent.length()).sum();
     let mut data = vec![0; total as usize];
     let (mut filled, mut span) = (0, Vec::new());
-    for near in extents.chunk_by(|one, next| next.offset() - one.end() <= MAX_GAP_BYTES) {
+    let mut rest = extents;
+    while let Some((near, behind)) = take_near(rest) {
+        rest = behind;
         let whole = Extent::between(near[0].offset(), near[near.len() - 1].end());
         let wanted: usize = near.iter().map(|extent| extent.length() as usize).sum();
         let found = if near.len() == 1 {
@@ -51,6 +57,16 @@ pub(super) fn read(file: &File, extents: &[Extent]) -> Result<Bytes, Errno> {
     }
     data.truncate(filled);
     Ok(data.into())
+}
+
+/// The first extents as far as one call reads them, and those behind; none if there are none.
+fn take_near(extents: &[Extent]) -> Option<(&[Extent], &[Extent])> {
+    let start = extents.first()?.offset();
+    let is_near = |pair: &&[Extent]| {
+        pair[1].offset() - pair[0].end() <= MAX_GAP_BYTES && pair[1].end() - start <= MAX_SPAN_BYTES
+    };
+    let more = extents.windows(2).take_while(is_near).count();
+    Some(extents.split_at(1 + more))
 }
 
 /// Copies what `near` wants out of `span`, which begins where they begin; says how much of it there was.
@@ -111,4 +127,24 @@ fn write_at(file: &File, mut offset: u64, mut slices: &mut [IoSlice<'_>]) -> Res
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A byte every 4,097 ones was read together with all that lies between: 64 MiB for a request of a few bytes.
+    #[test]
+    fn extents_that_are_read_together_lie_within_a_mebibyte() {
+        let extents: Vec<Extent> =
+            (0..16_384).map(|at| Extent::between(at * 4_097, at * 4_097 + 1)).collect();
+        let (mut rest, mut groups) = (&extents[..], Vec::new());
+        while let Some((near, behind)) = take_near(rest) {
+            groups.push(near[near.len() - 1].end() - near[0].offset());
+            rest = behind;
+        }
+        assert!(groups.len() == 64 && groups.iter().all(|span| *span <= MAX_SPAN_BYTES), "{groups:?}");
+        let far = [Extent::between(0, 1 << 30), Extent::between(1 << 31, 1 << 32)];
+        assert_eq!(take_near(&far), Some((&far[..1], &far[1..])), "a long one is read by itself");
+    }
 }

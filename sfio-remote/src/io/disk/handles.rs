@@ -6,12 +6,12 @@
 //!
 //! A sync that failed is remembered on the subfile itself, as an extended attribute, so that it goes where the subfile
 //! goes and ends with it: an I/O node that was restarted would otherwise find that all has been synced. Where a file
-//! system has no extended attributes, only the process remembers.
+//! system has no extended attributes, only the process remembers, as long as the subfile is open.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bytes::Bytes;
 use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat, fsync, ftruncate};
@@ -41,6 +41,9 @@ pub(super) struct Handle {
     /// growing to another one, a write could have made the file longer still.
     size_lock: RwLock<()>,
     unsynced: AtomicBool,
+    /// Whether a sync has failed. Held while it is synced: the system tells a failure to one of those that sync at
+    /// once, and to all others that their sync has succeeded.
+    lost: Mutex<bool>,
     /// The account of the member that pays for it.
     account: Option<Account>,
 }
@@ -50,7 +53,8 @@ impl Handle {
         // A size that cannot be told now fails the first operation that needs it.
         let size = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
         let account = accounts.of(&file, size);
-        Handle { file, access, size_lock: RwLock::new(()), unsynced: AtomicBool::new(false), account }
+        let unsynced = AtomicBool::new(false);
+        Handle { file, access, size_lock: RwLock::new(()), unsynced, lost: Mutex::new(false), account }
     }
 
     /// Its file was removed, so nobody has to pay for it any more.
@@ -131,6 +135,7 @@ impl Handle {
         }
         if size == 0 {
             // What was written before is gone by the caller's will. Mostly there is no such attribute.
+            *self.lost() = false;
             let _ = fremovexattr(&self.file, LOST);
         }
         Ok(size_before)
@@ -144,6 +149,10 @@ impl Handle {
         }
     }
 
+    /// Makes all that was written survive a power loss.
+    ///
+    /// # Errors
+    /// What the system says; `SyncLost` if a sync has failed before, in this process or one before it.
     pub(super) fn sync(&self, path: &SubfilePath) -> Result<(), DiskError> {
         self.sync_by(path, |file| retry_on_intr(|| fsync(file)))
     }
@@ -154,9 +163,14 @@ impl Handle {
         path: &SubfilePath,
         fsync: impl Fn(&File) -> Result<(), Errno>,
     ) -> Result<(), DiskError> {
+        let mut lost = self.lost();
+        if *lost || self.is_marked_lost() {
+            return Err(DiskError::new(SystemCall::Write, ErrorKind::SyncLost, path.to_string()));
+        }
         // Cleared before: a write that comes meanwhile must set it again.
         self.unsynced.store(false, Ordering::Relaxed);
         fsync(&self.file).map_err(|error| {
+            *lost = true;
             // A disk that fails may take neither the attribute nor the sync that makes it last; then a process that is
             // killed now is forgotten, too, and the caller has its error all the same.
             let _ = fsetxattr(&self.file, LOST, b"1", XattrFlags::empty());
@@ -165,12 +179,12 @@ impl Handle {
         })
     }
 
-    /// Refuses to sync what may be lost since a sync failed, in this process or one before it.
-    pub(super) fn refuse_lost(&self, path: &SubfilePath) -> Result<(), DiskError> {
-        match fgetxattr(&self.file, LOST, &mut [0_u8; 8][..]) {
-            Ok(_) => Err(DiskError::new(SystemCall::Write, ErrorKind::SyncLost, path.to_string())),
-            Err(_) => Ok(()),
-        }
+    fn is_marked_lost(&self) -> bool {
+        fgetxattr(&self.file, LOST, &mut [0_u8; 8][..]).is_ok()
+    }
+
+    fn lost(&self) -> MutexGuard<'_, bool> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it serves for `access`, and its file still has a name: somebody may have removed it on the disk itself.
@@ -190,7 +204,12 @@ pub(super) struct Handles {
     open: BTreeMap<SubfilePath, Entry>,
     /// Counts the uses, to know which was the last.
     uses: u64,
+    /// Counts what was removed or got another path: what was opened before may not be what its path leads to.
+    moves: u64,
 }
+
+/// The handle that counts, and those that must be synced before they are closed.
+type Kept = (Arc<Handle>, Vec<(SubfilePath, Arc<Handle>)>);
 
 #[derive(Debug)]
 struct Entry {
@@ -206,28 +225,37 @@ impl Handles {
         Some(Arc::clone(&entry.handle))
     }
 
-    /// Keeps `handle`, unless another thread was faster; gives the one that counts, and those that must be synced
-    /// before they are closed.
-    pub(super) fn insert(
-        &mut self,
-        path: &SubfilePath,
-        handle: Handle,
-    ) -> (Arc<Handle>, Vec<(SubfilePath, Arc<Handle>)>) {
+    /// How much was removed or moved so far.
+    pub(super) fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Keeps `handle`, which was opened after so many `moves`, unless another thread was faster; gives the one that
+    /// counts, and those that must be synced before they are closed. None if there were more moves since.
+    pub(super) fn insert(&mut self, path: &SubfilePath, handle: Handle, moves: u64) -> Option<Kept> {
+        if self.moves != moves {
+            return None;
+        }
         self.uses += 1;
         if let Some(entry) = self.open.get(path).filter(|entry| entry.handle.serves(handle.access)) {
-            return (Arc::clone(&entry.handle), Vec::new());
+            return Some((Arc::clone(&entry.handle), Vec::new()));
         }
         let handle = Arc::new(handle);
         let entry = Entry { handle: Arc::clone(&handle), last_use: self.uses };
         self.open.insert(path.clone(), entry);
-        (handle, self.evict())
+        Some((handle, self.evict()))
     }
 
     pub(super) fn remove(&mut self, path: &SubfilePath) {
+        self.moves += 1;
         self.open.remove(path);
     }
 
     pub(super) fn rename(&mut self, path: &SubfilePath, target: &SubfilePath) {
+        if path == target {
+            return;
+        }
+        self.moves += 1;
         self.open.remove(target);
         if let Some(entry) = self.open.remove(path) {
             self.open.insert(target.clone(), entry);
@@ -305,6 +333,30 @@ mod tests {
                 assert_eq!(perform(&store, "a", DiskAction::Sync).err(), expected, "{steps} steps");
             }
         }
+    }
+
+    /// The system tells a failure once. Another sync at the same time was told that all is well.
+    #[test]
+    fn a_sync_that_waits_for_one_that_fails_fails_too() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let file = File::create(root.path().join("a")).expect("possible");
+        let handle = Handle::new(file, Access::Write, &Arc::default());
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let [first, second] = std::thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                handle.sync_by(&path("a"), |_| {
+                    // It may be called again, for the mark.
+                    let _ = begun.send(());
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    Err(Errno::IO)
+                })
+            });
+            has_begun.recv().expect("it has begun");
+            let second = handle.sync_by(&path("a"), |_| Ok(()));
+            [first.join().expect("no panic"), second]
+        });
+        assert_eq!(first.map_err(|error| error.error.kind), Err(ErrorKind::Disk));
+        assert_eq!(second.map_err(|error| error.error.kind), Err(ErrorKind::SyncLost));
     }
 
     #[test]

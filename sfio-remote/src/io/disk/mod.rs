@@ -9,6 +9,7 @@
 
 mod errors;
 mod extents;
+mod folders;
 mod handles;
 mod identity;
 mod quota;
@@ -142,10 +143,7 @@ impl DiskStore {
             DiskAction::Grow { length } => {
                 self.handle(path, Access::Write, incidents)?.resize(path, |size| size.max(*length))?
             }
-            DiskAction::Sync => {
-                self.handle(path, Access::Read, incidents)?.refuse_lost(path)?;
-                self.sync(path, incidents)?
-            }
+            DiskAction::Sync => self.sync(path, incidents)?,
             DiskAction::Remove { durable } => {
                 self.remove(path, *durable, incidents)?;
                 0
@@ -169,22 +167,22 @@ impl DiskStore {
         owner: Option<&str>,
         incidents: &mut Vec<Incident>,
     ) -> Result<u64, DiskError> {
-        let cached = if made == Made::New { None } else { self.cached(path, Access::Write) };
-        let handle = match cached {
-            Some(handle) => handle,
-            None => {
-                let created = {
-                    let _opening = self.accounts.opening();
-                    let mark = |file: &OwnedFd| self.accounts.note_owner(file, owner);
-                    let file = match made {
-                        Made::New => self.root.create_new(path, &mark)?,
-                        Made::IfMissing => self.root.create(path, &mark)?,
-                    };
-                    Handle::new(file, Access::Write, &self.accounts)
-                };
-                self.keep(path, created, incidents)
-            }
+        let create = || {
+            let _opening = self.accounts.opening();
+            let mark = |file: &OwnedFd| self.accounts.note_owner(file, owner);
+            let file = match made {
+                Made::New => self.root.create_new(path, &mark)?,
+                Made::IfMissing => self.root.create(path, &mark)?,
+            };
+            Ok(Handle::new(file, Access::Write, &self.accounts))
         };
+        if made == Made::New {
+            let moves = self.lock().moves();
+            // If it was moved meanwhile, whoever needs it opens it where it is.
+            drop(self.keep(path, create()?, moves, incidents));
+            return Ok(0);
+        }
+        let handle = self.cached_or(path, Access::Write, create, incidents)?;
         if truncate { handle.resize(path, |_| 0) } else { handle.size(path) }
     }
 
@@ -195,10 +193,9 @@ impl DiskStore {
         incidents: &mut Vec<Incident>,
     ) -> Result<(), DiskError> {
         let paid = self.paid(path, incidents);
-        self.root.remove(path, durable)?;
+        self.root.remove(path, || self.lock())?.remove(path);
         paid.iter().for_each(|handle| handle.is_gone());
-        self.lock().remove(path);
-        Ok(())
+        if durable { self.root.sync_directories(path) } else { Ok(()) }
     }
 
     fn rename(
@@ -213,10 +210,10 @@ impl DiskStore {
         let moved = self.paid(path, incidents);
         let owner = moved.as_ref().and_then(|handle| handle.owner());
         let mark = |folder: &OwnedFd| self.accounts.note_owner(folder, owner);
-        self.root.rename(path, target, (replace, durable), &mark)?;
+        // Nobody finds the open subfile under its old path when the new one counts, whatever becomes of the sync.
+        self.root.rename(path, target, replace, &mark, || self.lock())?.rename(path, target);
         replaced.iter().for_each(|handle| handle.is_gone());
-        self.lock().rename(path, target);
-        Ok(())
+        if durable { self.root.sync_rename(path, target) } else { Ok(()) }
     }
 
     fn sync(&self, path: &SubfilePath, incidents: &mut Vec<Incident>) -> Result<u64, DiskError> {
@@ -233,15 +230,35 @@ impl DiskStore {
         access: Access,
         incidents: &mut Vec<Incident>,
     ) -> Result<Arc<Handle>, DiskError> {
-        if let Some(handle) = self.cached(path, access) {
-            return Ok(handle);
-        }
-        let opened = {
+        let open = || {
             let _opening = self.accounts.opening();
             let (file, access) = self.root.open_file(path, access)?;
-            Handle::new(file, access, &self.accounts)
+            Ok(Handle::new(file, access, &self.accounts))
         };
-        Ok(self.keep(path, opened, incidents))
+        self.cached_or(path, access, open, incidents)
+    }
+
+    /// The open subfile from the cache, or what `open` opens.
+    fn cached_or(
+        &self,
+        path: &SubfilePath,
+        access: Access,
+        open: impl Fn() -> Result<Handle, DiskError>,
+        incidents: &mut Vec<Incident>,
+    ) -> Result<Arc<Handle>, DiskError> {
+        loop {
+            let moves = {
+                let mut handles = self.lock();
+                match handles.get(path, access) {
+                    Some(handle) => return Ok(handle),
+                    None => handles.moves(),
+                }
+            };
+            // If something was moved meanwhile, the path may lead elsewhere now.
+            if let Some(handle) = self.keep(path, open()?, moves, incidents) {
+                return Ok(handle);
+            }
+        }
     }
 
     /// The open subfile, if somebody may pay for it.
@@ -250,12 +267,15 @@ impl DiskStore {
         self.accounts.are_kept().then(|| self.handle(path, Access::Read, incidents).ok()).flatten()
     }
 
-    fn cached(&self, path: &SubfilePath, access: Access) -> Option<Arc<Handle>> {
-        self.lock().get(path, access)
-    }
-
-    fn keep(&self, path: &SubfilePath, handle: Handle, incidents: &mut Vec<Incident>) -> Arc<Handle> {
-        let (handle, evicted) = self.lock().insert(path, handle);
+    /// Keeps a subfile open that was opened after so many moves; none if there were more since.
+    fn keep(
+        &self,
+        path: &SubfilePath,
+        handle: Handle,
+        moves: u64,
+        incidents: &mut Vec<Incident>,
+    ) -> Option<Arc<Handle>> {
+        let (handle, evicted) = self.lock().insert(path, handle, moves)?;
         // Outside of the lock: a sync can take long.
         for (path, evicted) in evicted {
             if let Err(error) = evicted.sync(&path) {
@@ -263,7 +283,7 @@ impl DiskStore {
                 incidents.push(Incident { path, error });
             }
         }
-        handle
+        Some(handle)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Handles> {

@@ -1,16 +1,11 @@
 //! The export root, and everything that takes a path: nothing outside of the root can be reached, whatever the path
 //! says and whatever somebody changes meanwhile, because the kernel resolves it beneath the root (`openat2` with
 //! `RESOLVE_BENEATH`).
-//!
-//! A name survives a power loss when its folder was synced, and that folder's name, and so on up to the root. What this
-//! process has not synced itself counts as unsynced, whoever made it.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
     self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, fsync, linkat, mkdirat,
@@ -19,6 +14,7 @@ use rustix::fs::{
 use rustix::io::{Errno, retry_on_intr};
 
 use super::errors::at;
+use super::folders::{Folders, NotSynced, split};
 use super::identity::IdentityError;
 use crate::name::{EntryName, SubfilePath};
 use crate::remote_error::ErrorKind;
@@ -26,10 +22,6 @@ use crate::store::{DiskError, Entry, EntryKind, FirstNames, Listing, SystemCall}
 
 /// How often a path is resolved anew when something on it is renamed meanwhile (`openat2` says `EAGAIN`).
 const MAX_RESOLUTIONS: usize = 64;
-
-/// The most directories of which it is remembered whether their names are synced; beyond that names are synced as they
-/// are made.
-const MAX_DIRECTORIES: usize = 4_096;
 
 /// What a subfile is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,25 +89,12 @@ pub enum ExportError {
 #[derive(Debug)]
 pub(super) struct ExportRoot {
     directory: OwnedFd,
-    /// What is known of directories; of all others a sync has to show it.
-    directories: Mutex<BTreeMap<String, Names>>,
+    /// In which of its folders all names are synced.
+    folders: Folders,
 }
 
 /// Notes who has made a subfile or a folder, or refuses it.
 pub(super) type Mark<'a> = dyn Fn(&OwnedFd) -> Result<(), Errno> + 'a;
-
-type Directories<'a> = MutexGuard<'a, BTreeMap<String, Names>>;
-
-/// Whether the names in a directory would survive a power loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
-    /// All of them.
-    Synced,
-    /// A sync will do.
-    Pending,
-    /// A sync failed; no later one can be trusted.
-    Lost,
-}
 
 impl ExportRoot {
     pub(super) fn open(path: &Path) -> Result<ExportRoot, ExportError> {
@@ -128,7 +107,7 @@ impl ExportRoot {
         }
         sys::accessat(&directory, ".", sys::Access::WRITE_OK | sys::Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|errno| ExportError::NotWritable { path: owned(), error: because(errno) })?;
-        let root = ExportRoot { directory, directories: Mutex::default() };
+        let root = ExportRoot { directory, folders: Folders::default() };
         root.resolve(".", OFlags::PATH | OFlags::DIRECTORY)
             .map_err(|errno| ExportError::NotConfined { path: owned(), error: because(errno) })?;
         Ok(root)
@@ -181,14 +160,15 @@ impl ExportRoot {
             | OFlags::NOFOLLOW;
         let mode = Mode::RUSR | Mode::WUSR;
         let created = self.directory_at(parent).and_then(|directory| {
-            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-            let file = openat2(&directory, name, flags, mode, beneath)?;
-            // One that cannot be marked must not stay behind unmarked.
-            mark(&file).inspect_err(|_| {
-                let _ = unlinkat(&directory, name, AtFlags::empty());
-            })?;
-            self.name_changed(parent)?;
-            Ok(File::from(file))
+            self.change_names(&[parent], || {
+                let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+                let file = openat2(&directory, name, flags, mode, beneath)?;
+                // One that cannot be marked must not stay behind unmarked.
+                mark(&file).inspect_err(|_| {
+                    let _ = unlinkat(&directory, name, AtFlags::empty());
+                })?;
+                Ok(File::from(file))
+            })
         });
         created.map_err(at(SystemCall::Create, path))
     }
@@ -198,48 +178,46 @@ impl ExportRoot {
         self.resolve(path.as_str(), OFlags::PATH).is_ok()
     }
 
-    pub(super) fn remove(&self, path: &SubfilePath, durable: bool) -> Result<(), DiskError> {
+    /// Removes a subfile; gives what `hold` has taken just before.
+    pub(super) fn remove<H>(&self, path: &SubfilePath, hold: impl FnOnce() -> H) -> Result<H, DiskError> {
         self.refuse_other_than_file(path, SystemCall::Unlink)?;
         let (parent, name) = split(path.as_str());
-        let removed = self.directory_at(parent).and_then(|d| unlinkat(&d, name, AtFlags::empty()));
-        removed.map_err(at(SystemCall::Unlink, path))?;
-        self.name_changed(parent).map_err(at(SystemCall::Write, path))?;
-        if durable { self.sync_directories(path) } else { Ok(()) }
+        let removed = self.directory_at(parent).and_then(|directory| {
+            self.change_names(&[parent], || {
+                let held = hold();
+                unlinkat(&directory, name, AtFlags::empty()).map(|()| held)
+            })
+        });
+        removed.map_err(at(SystemCall::Unlink, path))
     }
 
-    pub(super) fn rename(
+    /// Gives a subfile another path; gives what `hold` has taken just before.
+    pub(super) fn rename<H>(
         &self,
         path: &SubfilePath,
         target: &SubfilePath,
-        (replace, durable): (bool, bool),
+        replace: bool,
         mark: &Mark<'_>,
-    ) -> Result<(), DiskError> {
+        hold: impl FnOnce() -> H,
+    ) -> Result<H, DiskError> {
         self.refuse_other_than_file(path, SystemCall::Create)?;
         let ((from, name), (to, new_name)) = (split(path.as_str()), split(target.as_str()));
         self.create_directories(to, mark).map_err(at(SystemCall::Create, target))?;
         let renamed = self.directory_at(from).and_then(|old| {
             let new = self.directory_at(to)?;
-            if replace {
-                return renameat_with(&old, name, &new, new_name, RenameFlags::empty());
-            }
-            match renameat_with(&old, name, &new, new_name, RenameFlags::NOREPLACE) {
-                // Not every file system has this call. All that matter have links, and making a link replaces nothing
-                // either.
-                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                    move_by_link((&old, name), (&new, new_name))
-                }
-                other => other,
-            }
+            self.change_names(&[to, from], || {
+                let held = hold();
+                rename((&old, name), (&new, new_name), replace).map(|()| held)
+            })
         });
-        renamed.map_err(at(SystemCall::Create, target))?;
-        let noted = self.name_changed(to).and_then(|()| self.name_changed(from));
-        noted.map_err(at(SystemCall::Write, target))?;
-        if durable {
-            // The new name first: a power loss in between leaves two names rather than none.
-            self.sync_directories(target)?;
-            self.sync_directories(path)?;
-        }
-        Ok(())
+        renamed.map_err(at(SystemCall::Create, target))
+    }
+
+    /// Makes a rename survive a power loss.
+    pub(super) fn sync_rename(&self, path: &SubfilePath, target: &SubfilePath) -> Result<(), DiskError> {
+        // The new name first: a power loss in between leaves two names rather than none.
+        self.sync_directories(target)?;
+        self.sync_directories(path)
     }
 
     /// What the folder holds behind the name `after`; names that no path can have are left out.
@@ -272,24 +250,12 @@ impl ExportRoot {
         self.sync_from(folder.as_str(), folder)
     }
 
-    /// Syncs a directory and those above it; `path` is what that is for.
-    fn sync_from(&self, mut directory: &str, path: &SubfilePath) -> Result<(), DiskError> {
-        let mut directories = self.directories();
-        loop {
-            match directories.get(directory) {
-                Some(Names::Synced) => {}
-                Some(Names::Lost) => {
-                    return Err(DiskError::new(SystemCall::Write, ErrorKind::SyncLost, path.to_string()));
-                }
-                Some(Names::Pending) | None => {
-                    self.sync_directory(&mut directories, directory).map_err(at(SystemCall::Write, path))?;
-                }
-            }
-            if directory.is_empty() {
-                return Ok(());
-            }
-            directory = split(directory).0;
-        }
+    /// Syncs a folder and those above it; `path` is what that is for.
+    fn sync_from(&self, folder: &str, path: &SubfilePath) -> Result<(), DiskError> {
+        self.folders.sync_up_from(folder, |folder| self.sync_one(folder)).map_err(|error| match error {
+            NotSynced::Lost => DiskError::new(SystemCall::Write, ErrorKind::SyncLost, path.to_string()),
+            NotSynced::Failed(errno) => at(SystemCall::Write, path)(errno),
+        })
     }
 
     fn refuse_other_than_file(&self, path: &SubfilePath, call: SystemCall) -> Result<(), DiskError> {
@@ -330,59 +296,53 @@ impl ExportRoot {
         let (parent, name) = split(directory);
         self.create_directories(parent, mark)?;
         let above = self.directory_at(parent)?;
-        match mkdirat(&above, name, Mode::RWXU) {
-            Ok(()) => {
-                let made = self.resolve(directory, OFlags::RDONLY | OFlags::DIRECTORY)?;
-                mark(&made).inspect_err(|_| {
-                    let _ = unlinkat(&above, name, AtFlags::REMOVEDIR);
-                })?;
-                self.name_changed(parent)
-            }
+        let made = self.change_names(&[parent], || {
+            mkdirat(&above, name, Mode::RWXU)?;
+            let made = self.resolve(directory, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            mark(&made).inspect_err(|_| {
+                let _ = unlinkat(&above, name, AtFlags::REMOVEDIR);
+            })
+        });
+        match made {
             Err(Errno::EXIST) => Ok(()),
-            Err(errno) => Err(errno),
+            made => made,
         }
     }
 
-    /// A name in `directory` was made or removed.
-    fn name_changed(&self, directory: &str) -> Result<(), Errno> {
-        let mut directories = self.directories();
-        if let Some(names) = directories.get_mut(directory) {
-            if *names == Names::Synced {
-                *names = Names::Pending;
-            }
-            return Ok(());
-        }
-        if directories.len() >= MAX_DIRECTORIES {
-            directories.retain(|_, names| *names != Names::Synced);
-        }
-        if directories.len() >= MAX_DIRECTORIES {
-            return self.sync_directory(&mut directories, directory);
-        }
-        directories.insert(directory.to_owned(), Names::Pending);
-        Ok(())
+    /// Changes names in some folders, so that a later sync knows of it.
+    fn change_names<T>(
+        &self,
+        folders: &[&str],
+        change: impl FnOnce() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        self.folders.change(folders, change, |folder| self.sync_one(folder))
     }
 
-    /// Syncs a directory. The lock is held meanwhile, so that nobody takes a running sync for one that has ended.
-    fn sync_directory(&self, directories: &mut Directories<'_>, directory: &str) -> Result<(), Errno> {
-        let path = if directory.is_empty() { "." } else { directory };
-        let synced = self
-            .resolve(path, OFlags::RDONLY | OFlags::DIRECTORY)
-            .and_then(|directory| retry_on_intr(|| fsync(&directory)));
-        let names = match synced {
-            Ok(()) => Names::Synced,
-            Err(_) => Names::Lost,
-        };
-        let is_lost = directories.get(directory) == Some(&Names::Lost);
-        // A loss is remembered whatever room there is.
-        if names == Names::Lost || (!is_lost && directories.len() < MAX_DIRECTORIES) {
-            directories.insert(directory.to_owned(), names);
-        }
-        synced
+    fn sync_one(&self, folder: &str) -> Result<(), Errno> {
+        let path = if folder.is_empty() { "." } else { folder };
+        let folder = self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        retry_on_intr(|| fsync(&folder))
     }
 
-    fn directories(&self) -> Directories<'_> {
-        // Each change is a single statement.
-        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
+    #[cfg(test)]
+    pub(super) fn folders(&self) -> &Folders {
+        &self.folders
+    }
+}
+
+/// Gives a file another name, which must be free unless a file that has it is to be replaced.
+fn rename(
+    (old, name): (&OwnedFd, &str),
+    (new, new_name): (&OwnedFd, &str),
+    replace: bool,
+) -> Result<(), Errno> {
+    if replace {
+        return renameat_with(old, name, new, new_name, RenameFlags::empty());
+    }
+    match renameat_with(old, name, new, new_name, RenameFlags::NOREPLACE) {
+        // Not every file system has this call. All that matter have links, and making a link replaces nothing either.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => move_by_link((old, name), (new, new_name)),
+        other => other,
     }
 }
 
@@ -401,11 +361,6 @@ fn entry(directory: &OwnedFd, name: EntryName) -> Option<Entry> {
         _ => (EntryKind::Other, 0),
     };
     Some(Entry { name, kind, size, is_being_written: false })
-}
-
-/// The directory of a path, empty for the root itself, and the name in it.
-fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('/').unwrap_or(("", path))
 }
 
 /// File systems that the kernel makes up (`linux/magic.h`): proc, sysfs, debugfs, tracefs, securityfs, configfs,
@@ -464,22 +419,5 @@ mod tests {
         assert_eq!((content("a").as_deref(), content("b").as_deref()), (Some("a"), Some("b")));
         assert_eq!(move_by_link((&open(), "a"), (&open(), "c")), Ok(()));
         assert_eq!((content("a"), content("c").as_deref()), (None, Some("a")));
-    }
-
-    #[test]
-    fn names_that_this_process_has_not_synced_count_as_unsynced() {
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        std::fs::create_dir_all(folder.path().join("d/e")).expect("possible");
-        let root = ExportRoot::open(folder.path()).expect("a right export root");
-        let path = SubfilePath::new("d/e/f").expect("a right path");
-        let known =
-            |root: &ExportRoot| root.directories().iter().map(|(d, n)| (d.clone(), *n)).collect::<Vec<_>>();
-        root.sync_directories(&path).expect("all are there");
-        let all = ["", "d", "d/e"].map(|directory| (directory.to_owned(), Names::Synced));
-        assert_eq!(known(&root), all);
-        root.create_new(&path, &|_| Ok(())).expect("it is free");
-        assert_eq!(known(&root)[2], ("d/e".to_owned(), Names::Pending));
-        root.remove(&path, true).expect("it is there");
-        assert_eq!(known(&root), all);
     }
 }

@@ -158,6 +158,59 @@ fn a_subfile_that_must_be_new_is_created_once_however_many_try() {
     perform(&store, "d/a", create).expect("it is free");
 }
 
+fn store_text(store: &DiskStore, text: &str, content: &'static str) {
+    let extents = vec![Extent::between(0, content.len() as u64)];
+    let action = DiskAction::Write { extents, data: vec![Bytes::from_static(content.as_bytes())] };
+    perform(store, text, action).expect("possible");
+}
+
+fn text_on_disk(directory: &TempDir, text: &str) -> String {
+    fs::read_to_string(directory.path().join("export").join(text)).expect("it is there")
+}
+
+/// What was created anew under the old path was once the renamed subfile, which was emptied by it.
+#[test]
+fn a_rename_counts_although_its_folder_cannot_be_synced() {
+    let (directory, store) = store();
+    create(&store, "a").expect("possible");
+    create(&store, "d/other").expect("possible");
+    store_text(&store, "a", "renamed");
+    store.root.folders().lose("d");
+    let rename = DiskAction::Rename { target: path("d/b"), replace: false, durable: true };
+    assert_eq!(perform(&store, "a", rename).err(), Some(ErrorKind::SyncLost));
+    let anew = DiskAction::Create { truncate: true, exclusive: false, durable: false, owner: None };
+    perform(&store, "a", anew).expect("possible");
+    store_text(&store, "a", "anew");
+    assert_eq!([text_on_disk(&directory, "a"), text_on_disk(&directory, "d/b")], ["anew", "renamed"]);
+    let list = |durable| perform(&store, "d", DiskAction::List { after: None, durable });
+    assert_eq!(list(false).expect("readable").listing.entries.len(), 2);
+    assert_eq!(list(true).err(), Some(ErrorKind::SyncLost), "nobody knows what is on the disk");
+}
+
+/// Whoever created a subfile under a path that was just given up once wrote to the one that had it before.
+#[test]
+fn a_subfile_that_takes_the_path_of_a_renamed_one_is_another_one() {
+    let (directory, store) = store();
+    let exclusive = DiskAction::Create { truncate: false, exclusive: true, durable: false, owner: None };
+    for round in 0..200 {
+        let target = format!("moved-{round}");
+        perform(&store, "a", exclusive.clone()).expect("it is free");
+        store_text(&store, "a", "first");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let rename = DiskAction::Rename { target: path(&target), replace: false, durable: true };
+                perform(&store, "a", rename).expect("possible");
+            });
+            scope.spawn(|| {
+                while perform(&store, "a", exclusive.clone()).is_err() {}
+                store_text(&store, "a", "second");
+            });
+        });
+        assert_eq!([text_on_disk(&directory, &target), text_on_disk(&directory, "a")], ["first", "second"]);
+        perform(&store, "a", DiskAction::Remove { durable: false }).expect("it is there");
+    }
+}
+
 #[test]
 fn what_the_cache_lets_go_of_is_read_again_as_it_was() {
     let (_directory, store) = store();
