@@ -884,11 +884,15 @@ fn set_uid_bits_come_back_on_demand_only() {
     });
 }
 
-/// Files get their names only after a sync, and what an interrupted restore has left is used, or goes.
+/// Files get their names only after a sync, and what an interrupted restore has left is used, or goes. The names of
+/// some come before those of all parts: their parts were removed while they were in use.
 #[test]
 fn wherever_a_restore_ends_what_has_its_name_is_whole() {
     run(async {
         let (source, bench) = (tree(), Bench::new());
+        for (number, name) in [" a", "!b", "#c", "deep/+d"].into_iter().enumerate() {
+            fs::write(source.path().join(name), noise(200_000, 100 + number as u8)).expect("a file");
+        }
         bench.send_tree(source.path()).await.expect("sent");
         let whole = picture(source.path());
         let content = |entry: &str| entry.rsplit(' ').next().map(str::to_owned);
@@ -905,7 +909,8 @@ fn wherever_a_restore_ends_what_has_its_name_is_whole() {
                 let expected = whole.get(path).and_then(|whole| content(whole));
                 assert_eq!(content(entry), expected, "{path} after {operations}");
             }
-            if restored.is_ok_and(|summary| summary.problems.is_empty()) {
+            if let Ok(summary) = restored {
+                assert_eq!(summary.problems, [], "after {operations}");
                 break;
             }
             interrupted += 1;

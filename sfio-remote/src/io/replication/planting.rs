@@ -104,6 +104,11 @@ fn part_name(name: &[u8]) -> Vec<u8> {
 }
 
 impl Tree {
+    /// Whether an interrupted run has left a part of a file.
+    pub(super) fn has_part(&mut self, path: &TreePath) -> bool {
+        self.place(path).is_ok_and(|(directory, name)| open_file(directory, &part_name(name)).is_ok())
+    }
+
     /// Where each chunk of a file can be had: in a part, in the file of that name, else from the site.
     pub(super) fn chunks_here(&mut self, entry: &Entry, has_old: bool) -> Vec<Source> {
         let Ok((directory, name)) = self.place(&entry.path) else { return Vec::new() };

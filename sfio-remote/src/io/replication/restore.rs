@@ -193,6 +193,7 @@ fn plan(
         removed: None,
         remade: BTreeSet::new(),
         parts: BTreeSet::new(),
+        used: BTreeSet::new(),
         meter,
         tell,
     };
@@ -233,6 +234,8 @@ struct Planning<'a, F> {
     /// Parts that an interrupted run has left, in directories that the walk has not left yet. A file that comes later
     /// may use its part, so the others are removed only when the walk leaves their directory.
     parts: BTreeSet<TreePath>,
+    /// Parts of files in such directories that come before all parts there: the walk may still find them.
+    used: BTreeSet<TreePath>,
     meter: &'a Meter,
     tell: F,
 }
@@ -308,7 +311,9 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
         }
         let is_directory = entry.kind == EntryKind::Directory;
         if is_part(&path) {
-            self.parts.insert(path);
+            if !self.used.remove(&path) {
+                self.parts.insert(path);
+            }
             return Ok(());
         }
         let goes = self.options.deletes && self.options.filter.admits_with_parents(&path, is_directory);
@@ -352,6 +357,7 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
             let parent = part.parent();
             path.is_none_or(|path| !parent.is_none_or(|parent| path.is_within(&parent)))
         };
+        self.used.retain(|part| !is_left(part));
         let (left, stay) = std::mem::take(&mut self.parts).into_iter().partition(is_left);
         self.parts = stay;
         let left: BTreeSet<TreePath> = left;
@@ -362,7 +368,13 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
         match &entry.kind {
             EntryKind::Directory => self.steps.push(&Step::Enter(entry)),
             EntryKind::File { .. } => {
-                self.parts.remove(&part_of(&entry.path));
+                let part = part_of(&entry.path);
+                if !self.parts.remove(&part)
+                    && entry.path < part
+                    && self.tree.as_mut().is_some_and(|tree| tree.has_part(&entry.path))
+                {
+                    self.used.insert(part);
+                }
                 let sources = self
                     .tree
                     .as_mut()
