@@ -13,6 +13,7 @@ mod folders;
 mod handles;
 mod identity;
 mod quota;
+mod reserve;
 mod root;
 mod sums;
 
@@ -127,6 +128,7 @@ impl DiskStore {
                 0
             }
             DiskAction::Write { extents, data } => {
+                reserve::keep(&*self.root, path, extents.iter().map(|extent| extent.length()).sum())?;
                 self.handle(path, Access::Write, incidents)?.write(path, extents, data)?
             }
             DiskAction::Create { truncate, exclusive, durable, owner } => {

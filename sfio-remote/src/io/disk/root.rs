@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
@@ -327,6 +327,12 @@ impl ExportRoot {
     #[cfg(test)]
     pub(super) fn folders(&self) -> &Folders {
         &self.folders
+    }
+}
+
+impl AsFd for ExportRoot {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
     }
 }
 
