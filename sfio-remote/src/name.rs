@@ -262,6 +262,11 @@ impl SubfilePath {
         self.0.split('/')
     }
 
+    /// The folder that it is in; of the root, the root.
+    pub fn folder(&self) -> SubfilePath {
+        SubfilePath(self.0.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned())
+    }
+
     /// The path of `name` in this folder.
     ///
     /// # Errors

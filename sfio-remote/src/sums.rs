@@ -14,20 +14,28 @@
 //! ├───────────────┴───────────────┴───────────────┴───────────────┤
 //! │              length of the subfile (64 bits)                  │  8
 //! ├───────────────────────────────────────────────────────────────┤
-//! │ the blocks, one for each 1023 chunks; the last may be shorter │ 16
+//! │     the put that stored it (128 bits, drawn for each put)     │ 16
+//! ├───────────────────────────────────────────────────────────────┤
+//! │                   stripe unit, in bytes (64 bits)             │ 32
+//! ├───────────────────────────────┬───────────────────────────────┤
+//! │ which subfile it is (32 bits) │ of how many (32 bits)         │ 40
+//! ├───────────────────────────────┴───────────────────────────────┤
+//! │ the blocks, one for each 1023 chunks; the last may be shorter │ 48
 //! └───────────────────────────────────────────────────────────────┘
 //! each block:
 //! ┌───────────────────────────────────────────────────────────────┐
 //! │ BLAKE3 of each chunk of 64 KiB of the subfile, 32 bytes each; │
 //! │ the last chunk may be shorter                                 │
 //! ├───────────────────────────────────────────────────────────────┤
-//! │ BLAKE3 of the 16 bytes above, of the block's number (64 bits) │
+//! │ BLAKE3 of the 48 bytes above, of the block's number (64 bits) │
 //! │ and of its sums                                               │
 //! └───────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! A block says by itself whether it is damaged, so that a reader holds one of 32 KiB at a time, however long the
-//! subfile is. An empty subfile has one block without sums.
+//! subfile is. An empty subfile has one block without sums. The subfiles of a file, and the blocks of a subfile, have
+//! their put in common: a reader is not given half of one file and half of another one that has replaced it meanwhile.
+//! It is not given the bytes in another order than they were stored in either.
 
 use std::ops::Range;
 
@@ -37,8 +45,9 @@ use crate::name::{MAX_NAME_BYTES, SubfilePath};
 /// The bytes of a subfile that one sum is of; the last chunk may be shorter.
 pub const CHUNK_BYTES: usize = 64 << 10;
 
-const MAGIC: &[u8; 8] = b"SFIOSUM\x01";
-const HEADER_BYTES: usize = 16;
+const MAGIC: &[u8; 8] = b"SFIOSUM\x02";
+/// Bytes before the first block.
+pub const HEADER_BYTES: usize = 48;
 const SUM_BYTES: usize = blake3::OUT_LEN;
 
 /// A block is 32 KiB long.
@@ -47,6 +56,30 @@ const BLOCK_SUMS: u64 = 1_023;
 const SUFFIX: &str = ".sfio-sums";
 
 type Sum = [u8; SUM_BYTES];
+
+/// Which put has stored a file. No two have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PutId(pub [u8; 16]);
+
+/// What a subfile is a part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The put that has stored it.
+    pub put: PutId,
+    /// Where it is in the file.
+    pub place: Place,
+}
+
+/// Where a subfile is in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The stripe unit in bytes.
+    pub stripe_unit: u64,
+    /// Its place in the order of striping, from 0 on.
+    pub subfile: u32,
+    /// How many subfiles the file has.
+    pub subfiles: u32,
+}
 
 /// Where the sums of a subfile are; none if its name leaves no room for theirs, if it is itself the place of sums, or
 /// if it is a data set's file, whose manifests have sums of their own.
@@ -81,7 +114,7 @@ fn split(path: &SubfilePath) -> (&str, &str) {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SumsError {
     /// They are of another format, or of a newer version of it.
-    #[error("what lies beside it are no checksums of version 1")]
+    #[error("what lies beside it are no checksums of version 2; put it again, or get it with --no-check")]
     Format,
     /// They are of a subfile of another length.
     #[error(
@@ -111,18 +144,50 @@ fn block_count(length: u64) -> u64 {
     chunk_count(length).div_ceil(BLOCK_SUMS).max(1)
 }
 
-fn header(length: u64) -> [u8; HEADER_BYTES] {
-    let mut header = [0; HEADER_BYTES];
-    header[..MAGIC.len()].copy_from_slice(MAGIC);
-    header[MAGIC.len()..].copy_from_slice(&length.to_be_bytes());
-    header
+/// What the sums of a subfile begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    length: u64,
+    origin: Origin,
 }
 
-/// The last sum of a block.
-fn sum_of_block(length: u64, number: u64, sums: &[u8]) -> Sum {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&header(length)).update(&number.to_be_bytes()).update(sums);
-    *hasher.finalize().as_bytes()
+impl Header {
+    fn emit(&self) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        header[..8].copy_from_slice(MAGIC);
+        header[8..16].copy_from_slice(&self.length.to_be_bytes());
+        let Origin { put, place: Place { stripe_unit, subfile, subfiles } } = self.origin;
+        header[16..32].copy_from_slice(&put.0);
+        header[32..40].copy_from_slice(&stripe_unit.to_be_bytes());
+        header[40..44].copy_from_slice(&subfile.to_be_bytes());
+        header[44..].copy_from_slice(&subfiles.to_be_bytes());
+        header
+    }
+
+    fn parse(header: &[u8; HEADER_BYTES]) -> Option<Header> {
+        let (length, rest) = header.strip_prefix(MAGIC)?.split_first_chunk()?;
+        let (put, rest) = rest.split_first_chunk()?;
+        let (stripe_unit, rest) = rest.split_first_chunk()?;
+        let (subfile, subfiles) = rest.split_first_chunk()?;
+        let place = Place {
+            stripe_unit: u64::from_be_bytes(*stripe_unit),
+            subfile: u32::from_be_bytes(*subfile),
+            subfiles: u32::from_be_bytes(subfiles.try_into().ok()?),
+        };
+        Some(Header { length: u64::from_be_bytes(*length), origin: Origin { put: PutId(*put), place } })
+    }
+
+    /// The last sum of a block.
+    fn sum_of_block(&self, number: u64, sums: &[u8]) -> Sum {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.emit()).update(&number.to_be_bytes()).update(sums);
+        *hasher.finalize().as_bytes()
+    }
+}
+
+/// What the subfile is a part of whose sums begin like this; none if they are no sums.
+pub fn origin_of(sums: &[u8]) -> Option<Origin> {
+    Header::parse(sums.first_chunk()?).map(|header| header.origin)
 }
 
 /// Cuts the bytes of a subfile, which come in order, into chunks, and sums these.
@@ -166,16 +231,22 @@ impl Chunks {
 }
 
 /// Takes the bytes of a subfile in order and makes their sums, which take a 2,048th of their memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Summing {
+    origin: Origin,
     chunks: Chunks,
     sums: Vec<Sum>,
 }
 
 impl Summing {
+    /// Of a subfile that is such a part.
+    pub fn new(origin: Origin) -> Summing {
+        Summing { origin, chunks: Chunks::default(), sums: Vec::new() }
+    }
+
     /// The next bytes of the subfile.
     pub fn push(&mut self, bytes: &[u8]) {
-        let Summing { chunks, sums } = self;
+        let Summing { chunks, sums, .. } = self;
         chunks.push(bytes, |sum| sums.push(sum));
     }
 
@@ -183,12 +254,13 @@ impl Summing {
     pub fn finish(mut self) -> Vec<u8> {
         self.sums.extend(self.chunks.finish());
         let (length, mut sums) = (self.chunks.length, self.sums.as_flattened());
+        let header = Header { length, origin: self.origin };
         let mut bytes = Vec::with_capacity(encoded_length(length) as usize);
-        bytes.extend(header(length));
+        bytes.extend(header.emit());
         for number in 0..block_count(length) {
             let (block, later) = sums.split_at(sums.len().min(BLOCK_SUMS as usize * SUM_BYTES));
             bytes.extend_from_slice(block);
-            bytes.extend(sum_of_block(length, number, block));
+            bytes.extend(header.sum_of_block(number, block));
             sums = later;
         }
         bytes
@@ -204,6 +276,8 @@ impl Summing {
 pub struct Checking {
     /// How long the subfile is.
     length: u64,
+    /// What it is a part of, once that is known.
+    origin: Option<Origin>,
     chunks: Chunks,
     /// How many blocks it was given.
     blocks: u64,
@@ -214,7 +288,7 @@ pub struct Checking {
 impl Checking {
     /// Compares a subfile of `length` bytes.
     pub fn new(length: u64) -> Checking {
-        Checking { length, chunks: Chunks::default(), blocks: 0, sums: Vec::new() }
+        Checking { length, origin: None, chunks: Chunks::default(), blocks: 0, sums: Vec::new() }
     }
 
     /// Where the next block is among the bytes of the sums; none if it has all.
@@ -223,7 +297,7 @@ impl Checking {
     }
 
     /// Where the block of that number is among the bytes of the sums of a subfile of `length` bytes; the first one
-    /// comes with the 16 bytes before it. None if there is no such block.
+    /// comes with the header before it. None if there is no such block.
     pub fn block(length: u64, number: u64) -> Option<Range<u64>> {
         let end = |number: u64| {
             let sums = (number * BLOCK_SUMS).min(chunk_count(length)) + number;
@@ -239,31 +313,33 @@ impl Checking {
     /// If it cannot be believed.
     pub fn supply(&mut self, bytes: &[u8]) -> Result<(), SumsError> {
         let expected = self.next_block().map_or(0, |range| range.end - range.start);
-        let mut block = bytes;
-        if self.blocks == 0 {
-            let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(SumsError::Format)?;
-            let (magic, length) = header.split_first_chunk::<8>().ok_or(SumsError::Format)?;
-            if magic != MAGIC {
-                return Err(SumsError::Format);
-            }
-            let summed = u64::from_be_bytes(length.try_into().map_err(|_| SumsError::Format)?);
-            if summed != self.length {
-                return Err(SumsError::OtherLength { found: self.length, summed });
-            }
-            block = rest;
-        }
+        let (header, block) = match self.origin {
+            Some(origin) => (Header { length: self.length, origin }, bytes),
+            None => self.begin(bytes)?,
+        };
         let (sums, sum) = block.split_last_chunk::<SUM_BYTES>().ok_or(SumsError::Damaged)?;
-        if bytes.len() as u64 != expected || sum_of_block(self.length, self.blocks, sums) != *sum {
+        if bytes.len() as u64 != expected || header.sum_of_block(self.blocks, sums) != *sum {
             return Err(SumsError::Damaged);
         }
+        self.origin = Some(header.origin);
         self.sums = sums.as_chunks::<SUM_BYTES>().0.to_vec();
         self.blocks += 1;
         Ok(())
     }
 
-    /// Whether it was given no block yet.
-    pub fn is_new(&self) -> bool {
-        self.blocks == 0
+    /// What the header says, and the block behind it.
+    fn begin<'a>(&self, bytes: &'a [u8]) -> Result<(Header, &'a [u8]), SumsError> {
+        let (header, block) = bytes.split_first_chunk().ok_or(SumsError::Format)?;
+        let header = Header::parse(header).ok_or(SumsError::Format)?;
+        match header.length == self.length {
+            true => Ok((header, block)),
+            false => Err(SumsError::OtherLength { found: self.length, summed: header.length }),
+        }
+    }
+
+    /// What the subfile is a part of; none before the first block.
+    pub fn origin(&self) -> Option<Origin> {
+        self.origin
     }
 
     /// How many more bytes of the subfile it can compare before it needs the next block.
@@ -278,7 +354,7 @@ impl Checking {
     /// The first chunk whose bytes are not those that were summed, as offsets in the subfile.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Range<u64>> {
         assert!(bytes.len() as u64 <= self.room(), "{} bytes for room of {}", bytes.len(), self.room());
-        let Checking { chunks, sums, blocks, length } = self;
+        let Checking { chunks, sums, blocks, length, .. } = self;
         let mut index = chunks.length / CHUNK_BYTES as u64;
         let mut wrong = None;
         let mut compare = |sum| {
@@ -318,7 +394,15 @@ mod tests {
     }
 
     fn summed(bytes: &[u8], pieces: &[usize]) -> Vec<u8> {
-        let mut summing = Summing::default();
+        summed_by(7, bytes, pieces)
+    }
+
+    fn origin(put: u8) -> Origin {
+        Origin { put: PutId([put; 16]), place: Place { stripe_unit: 200, subfile: 1, subfiles: 3 } }
+    }
+
+    fn summed_by(put: u8, bytes: &[u8], pieces: &[usize]) -> Vec<u8> {
+        let mut summing = Summing::new(origin(put));
         in_pieces(bytes, pieces).for_each(|piece| summing.push(piece));
         summing.finish()
     }
@@ -428,6 +512,17 @@ mod tests {
         let mut swapped = sums.clone();
         swapped[HEADER_BYTES + (32 << 10)..].copy_from_slice(&sums[HEADER_BYTES..][..3 * SUM_BYTES]);
         assert_eq!(compare(&bytes, &swapped, &[]), Err(Wrong::Sums(SumsError::Damaged)));
+    }
+
+    #[test]
+    fn blocks_of_two_puts_do_not_go_together() {
+        let bytes = vec![7; BLOCK as usize + 100_000];
+        let [mut one, other] = [1, 2].map(|put| summed_by(put, &bytes, &[]));
+        let found = [&one, &other, &bytes].map(|sums| origin_of(sums));
+        assert_eq!(found, [Some(origin(1)), Some(origin(2)), None]);
+        let second = HEADER_BYTES + (32 << 10);
+        one[second..].copy_from_slice(&other[second..]);
+        assert_eq!(compare(&bytes, &one, &[]), Err(Wrong::Sums(SumsError::Damaged)));
     }
 
     #[test]

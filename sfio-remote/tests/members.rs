@@ -258,6 +258,47 @@ fn a_byte_that_has_changed_on_a_disk_is_found_and_its_place_is_told() {
     overlay.get(name, &unit).fails_with(5, "the checksums themselves are damaged");
 }
 
+/// `get` once gave bytes in another order than they were stored in, or half of them, and code 0.
+#[test]
+fn a_file_is_not_fetched_as_another_one_than_was_stored() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let (name, data) = ("io1,x;io2,x", bytes(400_000));
+    overlay.put(&data, name, &["--stripe-unit", "1000"]).succeeds();
+    let as_stored = "was stored as subfile 1 of 2 with a stripe unit of 1000 bytes";
+    overlay.get(name, &["--stripe-unit", "500"]).fails_with(5, as_stored);
+    overlay
+        .get("io2,x;io1,x", &["--stripe-unit", "1000"])
+        .fails_with(5, "io2,x was stored as subfile 2 of 2");
+    overlay.get("io1,x", &[]).fails_with(5, as_stored);
+    let half = overlay.get("io1,x", &["--no-check"]).stdout();
+    assert_eq!(half, data.chunks(1_000).step_by(2).flatten().copied().collect::<Vec<u8>>());
+}
+
+/// As a reader finds it whose link to io2 has failed for as long as it took somebody to replace the file.
+#[test]
+fn half_of_one_file_and_half_of_another_one_are_not_taken_for_a_file() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let name = "io1,x;io2,x";
+    overlay.put(&bytes(400_000), name, &[]).succeeds();
+    let old = ["x", ".x.sfio-sums"].map(|file| (file, overlay.exported("io1", file)));
+    let other: Vec<u8> = bytes(400_000).iter().map(|byte| !byte).collect();
+    overlay.put(&other, name, &["--replace"]).succeeds();
+    for (file, content) in old {
+        fs::write(overlay.export("io1").join(file), content).expect("it can be written");
+    }
+    overlay.get(name, &[]).fails_with(5, "io2,x was changed while it was fetched");
+}
+
+#[test]
+fn a_part_that_a_put_has_left_is_named_where_its_file_is_missing() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    overlay.put(&bytes(400_000), "io1,x.part;io2,x.part", &[]).succeeds();
+    let left = "all of it is \"io1,x.part;io2,x.part;\"";
+    overlay.get("io1,x;io2,x", &[]).fails_with(3, left);
+    overlay.client(&["stat", "io1,x;io2,x"]).fails_with(3, left);
+    overlay.get("io1,y;io2,y", &[]).fails_with(3, "io1,y;io2,y;: no such file");
+}
+
 #[test]
 fn a_subfile_that_was_changed_since_it_was_put_has_no_checksums_and_is_named() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
@@ -464,7 +505,7 @@ fn a_member_that_fills_its_quota_is_told_so_and_gets_it_back() {
     let _member = overlay.start_by_hand("io2");
     let put = |name: &str| overlay.put(&bytes(1_400), name, &["--stripe-unit", "100"]);
     put("io1,x;io2,x").succeeds();
-    let full = "io2,y.part: no space left: 700 bytes more for member client, which uses 780 of its 1024";
+    let full = "io2,y.part: no space left: 700 bytes more for member client, which uses 812 of its 1024";
     put("io1,y;io2,y").fails_with(6, full);
     assert_eq!(overlay.exported_names("io2"), [".x.sfio-sums", "x"]);
     overlay.client(&["rm", "io1,x;io2,x"]).succeeds();

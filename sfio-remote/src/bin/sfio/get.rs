@@ -17,9 +17,10 @@ use tokio::task::JoinHandle;
 
 use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, failure, is_dash};
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::part::not_there;
 use crate::progress::Progress;
 use crate::striped::{Compressing, Striped, StripedName, Striping};
-use crate::sums::FileCheck;
+use crate::sums::{FileCheck, is_missing};
 
 /// The place that failures name where the bytes go to standard output, whose reader may go without being a failure.
 const STANDARD_OUTPUT: &str = "standard output";
@@ -67,7 +68,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 async fn get(session: &Session, options: &Options) -> Result<(), Failure> {
     let Striped { name, unit } = &options.name.resolve(session, &options.striping)?;
     let how = OpenOptions::new().stripe_unit(*unit).compression(options.compressing.how());
-    let file = how.open(session.client(), name).await.map_err(told)?;
+    let file = match how.open(session.client(), name).await {
+        Err(error) if is_missing(&error) => return Err(not_there(session.client(), name, &how).await),
+        opened => opened.map_err(told)?,
+    };
     let length = match file.stat_when_opened().structure() {
         Structure::Intact { length } => length,
         Structure::Torn(torn) => {
@@ -164,6 +168,10 @@ impl Copying<'_> {
 
 type Writer = Box<dyn AsyncWrite + Unpin + Send>;
 
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Where the bytes go.
 struct Sink {
     writer: Writer,
@@ -192,7 +200,7 @@ impl Sink {
             let file = File::options().write(true).open(path).await.or_fail(Exit::Input, place)?;
             return Ok(Sink { writer: Box::new(file), new: None });
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder_of(path);
         let new = tempfile::Builder::new()
             .prefix(".sfio-")
             // As any new file: what the user's umask leaves of it.
@@ -206,11 +214,12 @@ impl Sink {
         Ok(Sink { writer: Box::new(writer), new: Some(New { file, path }) })
     }
 
-    /// Makes the new file durable and gives it its name.
+    /// Makes the new file durable and gives it its name, durably too.
     async fn finish(self, path: &Path) -> std::io::Result<()> {
         if let Some(New { file, path: temporary }) = self.new {
             file.sync_all().await?;
             temporary.persist(path).map_err(|error| error.error)?;
+            std::fs::File::open(folder_of(path))?.sync_all()?;
         }
         Ok(())
     }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Until the first rename nothing has the file's name. A crash among the renames leaves subfiles missing, which `stat`
-//! and `get` name; never do old and new subfiles stand together, since the old ones are durably gone before.
+//! and `get` name; never do old and new subfiles stand together, since the old ones are durably gone before. Whether an
+//! I/O node has renamed a part that has forgotten who asked, the checksums tell, which name the put.
 //!
 //! In an outage all of it waits and goes on. That the claim can be resumed behind the sync says that no I/O node was
 //! restarted and nobody else has changed a part since the claim, so that the sync is one of all that was written. If it
@@ -15,19 +16,24 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
 use sfio_remote::client::{Durability, OpenMode, OperationError};
 use sfio_remote::distribution::Structure;
 use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient, StripedFile};
-use sfio_remote::name::{FileName, SubfileName};
+use sfio_remote::name::FileName;
 use sfio_remote::remote_error::ErrorKind;
+use sfio_remote::sums::PutId;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::task::{JoinError, JoinSet};
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, failure, is_dash};
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::part::{Naming, part_name};
 use crate::progress::Progress;
+use crate::random::random_bytes;
 use crate::striped::{Compressing, Striped, StripedName, Striping};
 use crate::sums::FileSums;
 
@@ -68,30 +74,37 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    // Until all of them are on the disks, the parts are ours to remove. Then they may be all there is of the file.
-    let unfinished = Cell::new(false);
-    let put = async |session: &Session| {
-        let file = options.name.resolve(session, &options.striping)?;
-        put(session, options, &file, &unfinished).await
-    };
+    let stage = Cell::new(Stage::Begun);
+    let put = async |session: &Session| put(session, options, &stage).await;
     options.identification.work_or_clean_up(options.endurance.limit(), put, async |session| {
-        if unfinished.get()
-            && let Ok(file) = options.name.resolve(session, &options.striping)
-            && let Ok(part) = part_name(&file.name)
-        {
+        match stage.take() {
+            Stage::Begun => {}
             // What cannot be removed is overwritten by the next put.
-            let _ = session.client().remove(&part, Durability::None).await;
+            Stage::Storing(part) => drop(session.client().remove(&part, Durability::None).await),
+            Stage::Naming(name, naming) => {
+                if let Ok(Ok(())) = naming.await {
+                    program::output::note(format_args!("{name} is stored: it was just given its name"));
+                }
+            }
         }
     })
 }
 
-async fn put(
-    session: &Session,
-    options: &Options,
-    file: &Striped,
-    unfinished: &Cell<bool>,
-) -> Result<(), Failure> {
-    let (name, client, part) = (&file.name, session.client(), &part_name(&file.name)?);
+/// How far a put has come, for whoever clears up behind one that was ended.
+#[derive(Default)]
+enum Stage {
+    /// There is nothing to clear up.
+    #[default]
+    Begun,
+    /// Until all of it is on the disks, the part is of no use to anybody.
+    Storing(FileName),
+    /// The old file may be gone already, so that the task that gives the part its name is not to be ended by a signal.
+    Naming(FileName, JoinHandle<Result<(), Failure>>),
+}
+
+async fn put(session: &Session, options: &Options, stage: &Cell<Stage>) -> Result<(), Failure> {
+    let Striped { name, unit } = &options.name.resolve(session, &options.striping)?;
+    let (client, part) = (session.client(), &part_name(name)?);
     let mut source = Source::open(&options.file).await?;
     let is_there = session.subfile_sizes(name).await?.iter().any(Option::is_some);
     if is_there && !options.replace {
@@ -100,23 +113,31 @@ async fn put(
     let progress = Progress::new("storing", source.size);
     let patience = options.endurance.patience(session, &progress);
     patience.worked();
-    unfinished.set(true);
-    let options = OpenOptions::new().stripe_unit(file.unit).compression(options.compressing.how());
-    let storing = Storing { client, part, options, patience: &patience, progress: &progress };
-    let length = storing.store(&mut source).await?;
-    unfinished.set(false);
-    let client = client.patiently(&patience);
-    if is_there {
-        match client.remove(name, Durability::OnEveryCall).await {
-            // Removed, and then the I/O nodes were restarted: they do not know who asked.
-            Err(FileError::Operation(OperationError::NotFound { .. })) if patience.outages() > 0 => {}
-            removed => removed.map_err(told)?,
-        }
-    }
-    match client.rename(part, name, false, Durability::OnEveryCall).await {
-        Err(error) if patience.outages() > 0 && storing.has_become(name, length).await => drop(error),
-        renamed => renamed.map_err(told)?,
-    }
+    stage.set(Stage::Storing(part.clone()));
+    let options = OpenOptions::new().stripe_unit(*unit).compression(options.compressing.how());
+    let put = PutId(random_bytes()?);
+    let storing =
+        Storing { client, part, put, options: options.clone(), patience: &patience, progress: &progress };
+    storing.store(&mut source).await?;
+    let naming = Naming {
+        client: client.clone(),
+        part: part.clone(),
+        name: name.clone(),
+        put,
+        options,
+        patience: Arc::clone(&patience),
+        replaces: is_there,
+    };
+    let (named, has_named) = oneshot::channel();
+    let naming = tokio::spawn(async move {
+        let result = naming.run().await;
+        let told = named.send(result.clone());
+        // If nobody waits any more, whoever clears up does.
+        drop(told);
+        result
+    });
+    stage.set(Stage::Naming(name.clone(), naming));
+    has_named.await.or_fail(Exit::Failed, "giving it its name")??;
     progress.finish("stored");
     Ok(())
 }
@@ -125,6 +146,8 @@ async fn put(
 struct Storing<'a> {
     client: &'a SfioClient,
     part: &'a FileName,
+    /// Which put this is, as its checksums say.
+    put: PutId,
     options: OpenOptions,
     patience: &'a Arc<Patience>,
     progress: &'a Progress,
@@ -139,11 +162,11 @@ enum Broken {
 }
 
 impl Storing<'_> {
-    /// Writes all of `source` until it is on the disks; gives its length.
-    async fn store(&self, source: &mut Source) -> Result<u64, Failure> {
+    /// Writes all of `source` until it is on the disks.
+    async fn store(&self, source: &mut Source) -> Result<(), Failure> {
         for _ in 1..MAX_STARTS {
             match self.try_once(source).await {
-                Ok(length) => return Ok(length),
+                Ok(()) => return Ok(()),
                 Err(Broken::Failed(failure)) => return Err(failure),
                 Err(Broken::Lost(error)) => source.rewind(&error).await?,
             }
@@ -162,7 +185,7 @@ impl Storing<'_> {
         self.progress.begin_anew("storing again");
     }
 
-    async fn try_once(&self, source: &mut Source) -> Result<u64, Broken> {
+    async fn try_once(&self, source: &mut Source) -> Result<(), Broken> {
         let claim = self.options.clone().mode(OpenMode::Claim);
         let file = self.patience.retry(|| claim.open(self.client, self.part)).await;
         let file = Arc::new(file.map_err(|error| Broken::Failed(told(error)))?);
@@ -171,7 +194,7 @@ impl Storing<'_> {
         let sync = self.patience.retry(|| file.sync_all());
         tokio::try_join!(sums.store(self.client, self.part, self.patience), sync)?;
         match self.resume().await?.stat_when_opened().structure() {
-            Structure::Intact { length: found } if found == length => Ok(length),
+            Structure::Intact { length: found } if found == length => Ok(()),
             _ => Err(Broken::Lost(OperationError::NotFound { name: self.part.to_string() }.into())),
         }
     }
@@ -184,11 +207,12 @@ impl Storing<'_> {
 
     /// Writes all of `source`, several chunks at once; gives the sums and the length.
     async fn write(&self, source: &mut Source, file: &Arc<StripedFile>) -> Result<(FileSums, u64), Broken> {
-        let mut sums = FileSums::new(file.layout().distribution());
+        let mut sums = FileSums::new(self.put, file.layout().distribution());
         let (mut writes, mut offset, mut outages) = (JoinSet::new(), 0, self.patience.outages());
         loop {
             let chunk = source.next_chunk().await.map_err(Broken::Failed)?;
             if chunk.is_empty() {
+                source.finish().map_err(Broken::Failed)?;
                 break;
             }
             sums.push(&chunk);
@@ -210,15 +234,6 @@ impl Storing<'_> {
             settle(writes.join_next().await, self.progress)?;
         }
         Ok((sums, offset))
-    }
-
-    /// Whether all subfiles have the name that they should get: an I/O node that was restarted after it had renamed one
-    /// does not know who asked.
-    async fn has_become(&self, name: &FileName, length: u64) -> bool {
-        match self.patience.retry(|| self.options.open(self.client, name)).await {
-            Ok(file) => file.stat_when_opened().structure() == Structure::Intact { length },
-            Err(_) => false,
-        }
     }
 }
 
@@ -242,20 +257,6 @@ fn told(error: FileError) -> Failure {
     failure(&error)
 }
 
-/// The name under which a file is written until all of it is there.
-fn part_name(name: &FileName) -> Result<FileName, Failure> {
-    let part =
-        |subfile: &SubfileName| SubfileName::new(subfile.member(), &format!("{}.part", subfile.path()));
-    let parts: Vec<SubfileName> =
-        name.subfiles().iter().map(part).collect::<Result<_, _>>().or_fail(Exit::Usage, name)?;
-    if let Some(taken) = parts.iter().find(|part| name.subfiles().contains(part)) {
-        let message =
-            format!("{name}: {taken} is needed for a subfile while it is written; choose other paths");
-        return Err(Failure::new(Exit::Usage, message));
-    }
-    FileName::new(parts).or_fail(Exit::Usage, name)
-}
-
 type Written = Result<Result<u64, FileError>, JoinError>;
 
 fn settle(written: Option<Written>, progress: &Progress) -> Result<(), Broken> {
@@ -270,23 +271,60 @@ struct Source {
     reader: Box<dyn AsyncRead + Unpin + Send>,
     /// Its size, if it is a file that has one; then it can be read again.
     size: Option<u64>,
+    /// The file itself, to see whether somebody changes it meanwhile, and what it looked like in the beginning.
+    watched: Option<(std::fs::File, Look)>,
+}
+
+/// What changes with the content of a file: its length, and when it was last written to.
+type Look = (u64, SystemTime);
+
+fn look(file: &std::fs::File) -> std::io::Result<Look> {
+    let metadata = file.metadata()?;
+    Ok((metadata.len(), metadata.modified()?))
 }
 
 impl Source {
     async fn open(path: &Path) -> Result<Source, Failure> {
         if is_dash(path) {
-            return Ok(Source { path: path.to_owned(), reader: Box::new(tokio::io::stdin()), size: None });
+            let reader = Box::new(tokio::io::stdin());
+            return Ok(Source { path: path.to_owned(), reader, size: None, watched: None });
         }
         let place = path.display();
-        let mut file = tokio::fs::File::open(path).await.or_fail(Exit::Input, place)?;
-        file.set_max_buf_size(CHUNK_BYTES);
-        let metadata = file.metadata().await.or_fail(Exit::Input, path.display())?;
+        let file = std::fs::File::open(path).or_fail(Exit::Input, &place)?;
+        let metadata = file.metadata().or_fail(Exit::Input, &place)?;
         if metadata.is_dir() {
             let message = format!("{} is a directory; expected a file", path.display());
             return Err(Failure::new(Exit::Input, message));
         }
         let size = metadata.is_file().then_some(metadata.len());
-        Ok(Source { path: path.to_owned(), reader: Box::new(file), size })
+        let watched = match size {
+            Some(_) => Some((
+                file.try_clone().or_fail(Exit::Failed, &place)?,
+                look(&file).or_fail(Exit::Input, &place)?,
+            )),
+            None => None,
+        };
+        let mut reader = tokio::fs::File::from_std(file);
+        reader.set_max_buf_size(CHUNK_BYTES);
+        Ok(Source { path: path.to_owned(), reader: Box::new(reader), size, watched })
+    }
+
+    /// All of it was read.
+    ///
+    /// # Errors
+    /// If somebody has written to it meanwhile: what was read never was its content.
+    fn finish(&self) -> Result<(), Failure> {
+        let Some((file, before)) = &self.watched else { return Ok(()) };
+        match look(file).or_fail(Exit::Input, self.path.display())? == *before {
+            true => Ok(()),
+            false => {
+                let message = format!(
+                    "{} was changed while it was read: nothing is stored; put it again when nobody writes to it",
+                    self.path.display()
+                );
+                Err(Failure::new(Exit::Input, message))
+            }
+        }
     }
 
     /// Begins again from the start, because of `error`.
@@ -317,27 +355,33 @@ impl Source {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_part_stands_beside_its_subfile() {
-        let part = part_name(&"io1,/a/x; io2, y".parse().expect("a right name")).expect("it can be");
-        assert_eq!(part.to_string(), "io1,a/x.part;io2,y.part;");
-    }
-
-    #[test]
-    fn a_subfile_in_the_place_of_anothers_part_is_refused() {
-        let name = "io1,x;io1,x.part".parse().expect("a right name");
-        let refusal = part_name(&name).expect_err("one would overwrite the other");
-        assert!(refusal.to_string().contains("io1,x.part is needed"), "{refusal}");
-    }
-
     #[tokio::test]
     async fn chunks_are_full_until_the_source_ends() {
         let bytes: &'static [u8] = vec![7; CHUNK_BYTES + 3].leak();
-        let mut source = Source { path: "bytes".into(), reader: Box::new(bytes), size: None };
+        let mut source = Source { path: "bytes".into(), reader: Box::new(bytes), size: None, watched: None };
         let mut lengths = Vec::new();
         for _ in 0..3 {
             lengths.push(source.next_chunk().await.expect("memory does not fail").len());
         }
         assert_eq!(lengths, [CHUNK_BYTES, 3, 0]);
+    }
+
+    /// Half of the old content and half of the new one were stored, and the code was 0.
+    #[tokio::test]
+    async fn a_file_that_is_changed_while_it_is_read_is_told() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(&file, vec![7; CHUNK_BYTES + 3]).expect("it can be written");
+        let read_and = async |change: &dyn Fn()| {
+            let mut source = Source::open(file.path()).await.expect("it is there");
+            source.next_chunk().await.expect("it can be read");
+            change();
+            while !source.next_chunk().await.expect("it can be read").is_empty() {}
+            source.finish().map_err(|failure| failure.to_string())
+        };
+        assert_eq!(read_and(&|| ()).await, Ok(()));
+        let told = read_and(&|| file.as_file().set_len(CHUNK_BYTES as u64).expect("possible")).await;
+        assert!(told.clone().is_err_and(|told| told.contains("was changed while it was read")), "{told:?}");
+        let told = read_and(&|| file.as_file().set_modified(SystemTime::UNIX_EPOCH).expect("possible")).await;
+        assert!(told.is_err());
     }
 }

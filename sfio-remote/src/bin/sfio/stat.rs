@@ -1,6 +1,7 @@
 //! `sfio stat`: what there is of a striped file.
 
 use sfio_remote::distribution::{Distribution, Structure};
+use sfio_remote::io::OpenOptions;
 use sfio_remote::name::{FileName, SubfileName};
 
 use program::output::{self, Telling};
@@ -8,6 +9,7 @@ use serde_json::json;
 
 use crate::client::{Identification, Session};
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::part::not_there;
 use crate::striped::{Striped, StripedName, Striping};
 
 /// Show the length of a striped file and the sizes of its subfiles
@@ -38,7 +40,7 @@ async fn stat(session: &Session, options: &Options) -> Result<(), Failure> {
     let Striped { name, unit } = &options.name.resolve(session, &options.striping)?;
     let sizes = session.subfile_sizes(name).await?;
     if sizes.iter().all(Option::is_none) {
-        return Err(Failure::new(Exit::Input, format!("{name}: no such file")));
+        return Err(not_there(session.client(), name, &OpenOptions::new().stripe_unit(*unit)).await);
     }
     let distribution = Distribution::new(*unit, sizes.len()).or_fail(Exit::Usage, name)?;
     let verdict = verdict(name, &sizes, &distribution);

@@ -30,8 +30,9 @@ pub(crate) enum StripedName {
 pub(crate) struct Striping {
     /// Bytes per stripe, as 200 or 64KiB; without it that of the site, or 64KiB
     ///
-    /// Any size from 1 byte up. It is not recorded anywhere: a file must be read with the unit that it was written
-    /// with. Another one gives the right bytes in the wrong order, and often nothing can tell.
+    /// Any size from 1 byte up. A file must be read with the unit that it was written with. The checksums that put
+    /// stores beside it know that one; of a file that was changed since nobody knows it, and another one gives the
+    /// right bytes in the wrong order.
     #[arg(long, value_name = "SIZE")]
     stripe_unit: Option<StripeUnit>,
 }

@@ -10,7 +10,9 @@ use sfio_remote::distribution::{Distribution, StripeUnit};
 use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient, StripedFile};
 use sfio_remote::name::{FileName, SubfileName};
 use sfio_remote::remote_error::ErrorKind;
-use sfio_remote::sums::{Checking, Summing, beside};
+use sfio_remote::sums::{
+    Checking, HEADER_BYTES, Origin, Place, PutId, Summing, SumsError, beside, origin_of,
+};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -51,8 +53,9 @@ pub(crate) struct FileSums {
 }
 
 impl FileSums {
-    pub(crate) fn new(distribution: Distribution) -> FileSums {
-        let subfiles = (0..distribution.subfile_count()).map(|_| Summing::default()).collect();
+    pub(crate) fn new(put: PutId, distribution: Distribution) -> FileSums {
+        let summing = |place| Summing::new(Origin { put, place });
+        let subfiles = places(distribution).map(summing).collect();
         FileSums { dealing: Dealing::new(distribution), subfiles }
     }
 
@@ -99,9 +102,37 @@ fn place_of(subfile: &SubfileName) -> Option<FileName> {
     FileName::new(vec![sums]).ok()
 }
 
+/// The places of all subfiles.
+fn places(distribution: Distribution) -> impl Iterator<Item = Place> {
+    let (stripe_unit, subfiles) = (distribution.stripe_unit().bytes(), distribution.subfile_count() as u32);
+    (0..subfiles).map(move |subfile| Place { stripe_unit, subfile, subfiles })
+}
+
+/// Whether the sums of all subfiles are there, and are those of this put.
+pub(crate) async fn are_of(
+    put: PutId,
+    client: &SfioClient,
+    name: &FileName,
+    patience: &Arc<Patience>,
+) -> Result<bool, FileError> {
+    for subfile in name.subfiles() {
+        // Whose sums have no place, nobody can tell.
+        let Some(place) = place_of(subfile) else { return Ok(false) };
+        let read = || client.read_at(&place, StripeUnit::DEFAULT, 0, HEADER_BYTES as u64);
+        match patience.retry(read).await {
+            Ok(header) if origin_of(&header).is_some_and(|origin| origin.put == put) => {}
+            Err(error) if !is_missing(&error) => return Err(error),
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
 /// Compares the bytes of a file, which come in order, with the sums of its subfiles, and fetches these a block ahead.
 pub(crate) struct FileCheck {
     dealing: Dealing,
+    /// The put that has stored it, once that is known.
+    put: Option<PutId>,
     subfiles: Vec<SubfileCheck>,
 }
 
@@ -124,12 +155,13 @@ impl FileCheck {
 
     fn of(file: &StripedFile, begin: impl Fn(&SubfileName, u64) -> Option<Comparison>) -> FileCheck {
         let (layout, sizes) = (file.layout(), file.stat_when_opened().subfile_sizes());
-        let check = |(name, size): (&SubfileName, &Option<u64>)| {
+        let check = |((name, size), place): ((&SubfileName, &Option<u64>), Place)| {
             let length = size.unwrap_or(0);
-            SubfileCheck { name: name.clone(), length, comparison: begin(name, length) }
+            SubfileCheck { name: name.clone(), length, place, comparison: begin(name, length) }
         };
-        let subfiles = layout.name().subfiles().iter().zip(sizes).map(check).collect();
-        FileCheck { dealing: Dealing::new(layout.distribution()), subfiles }
+        let places = places(layout.distribution());
+        let subfiles = layout.name().subfiles().iter().zip(sizes).zip(places).map(check).collect();
+        FileCheck { dealing: Dealing::new(layout.distribution()), put: None, subfiles }
     }
 
     /// The next bytes of the file.
@@ -137,8 +169,9 @@ impl FileCheck {
     /// # Errors
     /// With the place, if they are not those that were stored; also if the sums cannot be fetched or believed.
     pub(crate) async fn push(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        for (subfile, bytes) in self.dealing.deal(bytes) {
-            self.subfiles[subfile].push(bytes).await?;
+        let FileCheck { dealing, put, subfiles } = self;
+        for (subfile, bytes) in dealing.deal(bytes) {
+            subfiles[subfile].push(bytes, put).await?;
         }
         Ok(())
     }
@@ -149,7 +182,7 @@ impl FileCheck {
     /// As [`push`](Self::push).
     pub(crate) async fn finish(mut self) -> Result<Vec<String>, Failure> {
         for subfile in self.subfiles.iter_mut().filter(|subfile| subfile.length == 0) {
-            subfile.take_block().await?;
+            subfile.take_block(&mut self.put).await?;
         }
         let unchecked =
             self.subfiles.iter().filter(|subfile| subfile.comparison.is_none() && subfile.length > 0);
@@ -161,6 +194,8 @@ impl FileCheck {
 struct SubfileCheck {
     name: SubfileName,
     length: u64,
+    /// Where it should be in the file.
+    place: Place,
     /// None if it has no sums.
     comparison: Option<Comparison>,
 }
@@ -173,10 +208,10 @@ struct Comparison {
 }
 
 impl SubfileCheck {
-    async fn push(&mut self, mut bytes: &[u8]) -> Result<(), Failure> {
+    async fn push(&mut self, mut bytes: &[u8], put: &mut Option<PutId>) -> Result<(), Failure> {
         while !bytes.is_empty() {
             if self.comparison.as_ref().is_some_and(|comparison| comparison.checking.room() == 0) {
-                self.take_block().await?;
+                self.take_block(put).await?;
             }
             let Some(Comparison { checking, .. }) = &mut self.comparison else { return Ok(()) };
             let room = usize::try_from(checking.room()).unwrap_or(usize::MAX);
@@ -187,25 +222,55 @@ impl SubfileCheck {
         Ok(())
     }
 
-    /// Waits for the next block of sums, and asks for the one behind it.
-    async fn take_block(&mut self) -> Result<(), Failure> {
+    /// Waits for the next block of sums, and asks for the one behind it. All subfiles are of one `put`, which the first
+    /// of them tells.
+    async fn take_block(&mut self, put: &mut Option<PutId>) -> Result<(), Failure> {
         let Some(Comparison { checking, blocks, next }) = &mut self.comparison else { return Ok(()) };
         let Some(fetching) = next.take() else { return Err(self.changed()) };
-        match fetching.await.or_fail(Exit::Failed, "fetching checksums")? {
-            Ok(block) => checking.supply(&block).or_fail(Exit::Integrity, &self.name)?,
+        let is_first = checking.origin().is_none();
+        let supplied = match fetching.await.or_fail(Exit::Failed, "fetching checksums")? {
+            Ok(block) => checking.supply(&block),
             Err(error) if !is_missing(&error) => return Err(failure(&error)),
-            Err(_) if checking.is_new() => {
+            Err(_) if is_first => {
                 self.comparison = None;
                 return Ok(());
             }
             Err(_) => return Err(self.changed()),
+        };
+        match supplied {
+            Err(SumsError::Damaged) if !is_first => return Err(self.changed_or_damaged()),
+            supplied => supplied.or_fail(Exit::Integrity, &self.name)?,
         }
         *next = blocks.fetch(checking.next_block());
-        Ok(())
+        match checking.origin() {
+            Some(found) if *put.get_or_insert(found.put) != found.put => Err(self.changed()),
+            Some(found) if found.place != self.place => Err(self.elsewhere(&found.place)),
+            _ => Ok(()),
+        }
+    }
+
+    fn elsewhere(&self, found: &Place) -> Failure {
+        let describe = |place: &Place| {
+            let Place { stripe_unit, subfile, subfiles } = place;
+            format!("subfile {} of {subfiles} with a stripe unit of {stripe_unit} bytes", subfile + 1)
+        };
+        let message = format!(
+            "{} was stored as {}, and not as {}; name all subfiles in the order in which they were stored, and their \
+             stripe unit, or get it with --no-check",
+            self.name,
+            describe(found),
+            describe(&self.place)
+        );
+        Failure::new(Exit::Integrity, message)
     }
 
     fn changed(&self) -> Failure {
         Failure::new(Exit::Integrity, format!("{} was changed while it was fetched", self.name))
+    }
+
+    fn changed_or_damaged(&self) -> Failure {
+        let message = format!("{} was changed while it was fetched, or its checksums are damaged", self.name);
+        Failure::new(Exit::Integrity, message)
     }
 
     fn damaged(&self, wrong: &Range<u64>) -> Failure {
@@ -240,8 +305,8 @@ impl Blocks {
     }
 }
 
-/// Whether there are no sums.
-fn is_missing(error: &FileError) -> bool {
+/// Whether something is not there.
+pub(crate) fn is_missing(error: &FileError) -> bool {
     match error {
         FileError::Operation(OperationError::NotFound { .. }) => true,
         FileError::Operation(OperationError::IoNode { error, .. }) => error.kind == ErrorKind::NotFound,

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::address::Address;
 use crate::client::{Endurance, Identification, Session};
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::random::random_bytes;
 use crate::silence::{self, Silence};
 
 /// Which member to be, how long to wait for the network, and what to believe.
@@ -55,7 +56,7 @@ impl Care {
         let members = session.overlay().listed_members();
         let keys = members.map(|(_, member)| (member.name.clone(), member.keys.ed25519)).collect();
         // A first look, so that later there is always something to draw from.
-        random_bytes()?;
+        random_bytes::<16>()?;
         let meter = self.meter(session);
         let dataset = DataSet::new(session.client(), &site, address.dataset().clone());
         Ok(Job {
@@ -94,14 +95,6 @@ impl Care {
 
 fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
-}
-
-fn random_bytes() -> Result<[u8; 16], Failure> {
-    let mut bytes = [0; 16];
-    let random = ring::rand::SystemRandom::new();
-    ring::rand::SecureRandom::fill(&random, &mut bytes)
-        .map_err(|_| Failure::new(Exit::Failed, "the operating system gives no random numbers"))?;
-    Ok(bytes)
 }
 
 /// Where this machine remembers data sets: $XDG_CACHE_HOME/sfio, or ~/.cache/sfio.

@@ -2,18 +2,15 @@
 
 use std::fmt::Write as _;
 
-use ring::rand::{SecureRandom as _, SystemRandom};
-
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
+use crate::random::random_bytes;
 
 /// 128 random bits.
 pub(super) struct Token(String);
 
 impl Token {
     pub(super) fn random() -> Result<Token, Failure> {
-        let mut bits = [0; 16];
-        let drawn = SystemRandom::new().fill(&mut bits);
-        drawn.map_err(|_| Failure::new(Exit::Failed, "the system gives no random numbers"))?;
+        let bits: [u8; 16] = random_bytes()?;
         let mut text = String::new();
         bits.iter().for_each(|byte| write!(text, "{byte:02x}").expect("a string takes everything"));
         Ok(Token(text))
