@@ -51,12 +51,6 @@ pub(super) enum Seen {
     /// It was carried out.
     Done(Result<DiskReply, DiskError>),
 }
-
-/// Whether carrying a request out again could do harm, or fail although it had succeeded.
-pub(super) fn is_once_only(kind: &RequestKind) -> bool {
-    matches!(kind, RequestKind::Remove { .. } | RequestKind::Rename { .. })
-}
-
 impl Past {
     /// A request that must not be carried out twice has arrived on `stream`.
     pub(super) fn look_up(&mut self, id: PastId, kind: &RequestKind, stream: StreamId) -> Seen {
@@ -92,6 +86,9 @@ impl Past {
             State::Running(waiting) if !waiting.is_empty() => Some(waiting.remove(0)),
             _ => {
                 self.requests.remove(&id);
+                let (peer, request) = id;
+                let order = self.order.entry(peer.member).or_default();
+                order.retain(|one| *one != (peer.instance, request));
                 None
             }
         }
@@ -179,5 +176,17 @@ mod tests {
         assert_eq!((past.requests.len(), remembered), (MAX_REMEMBERED, MAX_REMEMBERED));
         assert!(matches!(past.look_up(id(1), &remove("a"), stream(2)), Seen::Done(_)));
         assert_eq!(past.look_up(id(0), &remove("a"), stream(2)), Seen::New);
+    }
+
+    /// It stood in the queue twice, and the first one took the second one with it.
+    #[test]
+    fn a_request_that_is_asked_again_after_it_was_given_up_is_remembered_as_long_as_others() {
+        let mut past = Past::default();
+        let ask = |past: &mut Past, operation| past.look_up(id(operation), &remove("x"), stream(1));
+        assert_eq!(ask(&mut past, 0), Seen::New);
+        assert_eq!(past.give_up(id(0)), None);
+        assert_eq!(ask(&mut past, 0), Seen::New);
+        (1..MAX_REMEMBERED as u64).for_each(|operation| drop(ask(&mut past, operation)));
+        assert_eq!(ask(&mut past, 0), Seen::Running);
     }
 }

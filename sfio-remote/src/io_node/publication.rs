@@ -143,19 +143,21 @@ impl Publication {
                     return self.decide(&found, cx).map(|()| false);
                 }
             }
-            Stage::Finding { tickets, proposal } => {
+            Stage::Finding { tickets, .. } => {
                 if let Some(run) = tickets.remove(&ticket) {
                     outcome.map_err(|error| missing_object(run, error))?;
                 }
-                if tickets.is_empty() {
-                    let proposal = proposal.clone();
+                if tickets.is_empty()
+                    && let Stage::Finding { proposal, .. } = self.take_stage()
+                {
                     return self.sync(proposal, cx).map(|()| false);
                 }
             }
-            Stage::Syncing(proposal) => {
+            Stage::Syncing(_) => {
                 outcome?;
-                let proposal = proposal.clone();
-                self.rename(proposal, cx);
+                if let Stage::Syncing(proposal) = self.take_stage() {
+                    self.rename(proposal, cx);
+                }
             }
             Stage::Renaming(proposal) => {
                 outcome.map_err(|error| self.claim.renaming_failed(error))?;
@@ -169,6 +171,11 @@ impl Publication {
             }
         }
         Ok(false)
+    }
+
+    /// The stage that ends; the next one takes its place.
+    fn take_stage(&mut self) -> Stage {
+        std::mem::replace(&mut self.stage, Stage::Queued)
     }
 
     fn decide<T: Transport>(&mut self, found: &Found, cx: &mut Context<'_, T>) -> Result<(), RemoteError> {

@@ -15,7 +15,6 @@ use super::context::Context;
 use super::disk_queue::Completed;
 use super::emission::Emission;
 use super::outbox::Outbox;
-use super::past::is_once_only;
 use super::publication::{Claim, Publication};
 use super::reception::Reception;
 use super::reclamation::Reclamation;
@@ -282,7 +281,13 @@ impl Transfer {
         }
         let after_change = if durable { Then::Sync } else { Then::Reply };
         match kind {
-            kind if is_once_only(&kind) => self.once(id, &kind, durable, cx),
+            RequestKind::Remove { ref path } => {
+                self.once((id, &kind), path, DiskAction::Remove { durable }, cx)
+            }
+            RequestKind::Rename { ref path, ref target, replace } => {
+                let action = DiskAction::Rename { target: target.clone(), replace, durable };
+                self.once((id, &kind), path, action, cx);
+            }
             RequestKind::Write { path, runs } => {
                 let reception = Reception::new(path, &runs, (packing, rest), cx);
                 self.work = Work::Reception { reception, durable };
@@ -333,29 +338,19 @@ impl Transfer {
             RequestKind::Stat { path } => self.wait(path, DiskAction::Size, Then::Reply, cx),
             RequestKind::Sync { path } => self.sync(path, None, cx),
             RequestKind::ErrorCounters { reset } => self.tell_counters(reset, cx),
-            RequestKind::Remove { .. } | RequestKind::Rename { .. } => {}
         }
     }
 
     /// Carries out what must not be carried out twice.
     fn once<T: Transport>(
         &mut self,
-        id: RequestId,
-        kind: &RequestKind,
-        durable: bool,
+        request: (RequestId, &RequestKind),
+        path: &SubfilePath,
+        action: DiskAction,
         cx: &mut Context<'_, T>,
     ) {
-        let (path, action) = match kind {
-            RequestKind::Rename { path, target, replace } => {
-                (path, DiskAction::Rename { target: target.clone(), replace: *replace, durable })
-            }
-            other => match other.path() {
-                Some(path) => (path, DiskAction::Remove { durable }),
-                None => return,
-            },
-        };
         self.work = Work::Waiting { path: path.clone(), then: Then::Moved, size_before: None };
-        match cx.submit_once((id, kind), path, action) {
+        match cx.submit_once(request, path, action) {
             None => {}
             Some(Ok(reply)) => self.reply(&Reply::done(reply.size_before)),
             Some(Err(error)) => self.fail(error, cx),

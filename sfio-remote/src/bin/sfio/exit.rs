@@ -37,6 +37,7 @@ fn exit_of_io_node(kind: ErrorKind) -> Exit {
         | ErrorKind::NotADirectory
         | ErrorKind::NotAFile
         | ErrorKind::OutsideRoot
+        | ErrorKind::Reserved
         | ErrorKind::NotServing => Exit::Input,
         _ => Exit::Failed,
     }

@@ -248,7 +248,7 @@ fn io_node(io_node: &operations::IoNode) -> Vec<String> {
     let errors: Vec<String> = errors.map(|(call, count)| format!("{count} {call}")).collect();
     let errors = match errors.is_empty() {
         true => String::new(),
-        false => format!(", calls that failed: {}", errors.join(", ")),
+        false => format!(", calls that failed (also because there is no such file): {}", errors.join(", ")),
     };
     let limits = &io_node.limits;
     let [memory, whole] = [io_node.memory_bytes, limits.memory_bytes].map(indicatif::BinaryBytes);

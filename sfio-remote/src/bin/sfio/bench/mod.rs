@@ -287,11 +287,11 @@ impl Bench<'_> {
         client.remove(self.name, Durability::None).await.map_err(told)
     }
 
-    /// Bytes of streams that have reached the I/O nodes: while a file is read, its requests.
+    /// Bytes of streams that were written to I/O nodes: while a file is read, its requests.
     async fn sent(&self) -> Result<u64, Failure> {
         let sum = |node: &fec_transport::node::Node| {
             let status = node.sessions().filter_map(|session| node.session_status(session));
-            status.map(|status| status.acknowledged.bytes).sum()
+            status.map(|status| status.acknowledged.bytes + status.unacknowledged as u64).sum()
         };
         let handle = self.session.client().handle();
         handle.inspect(move |node, _| sum(node)).await.or_fail(Exit::Failed, "the member has ended")

@@ -29,6 +29,14 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let text = std::fs::read_to_string(&options.file).or_fail(Exit::Input, &place)?;
     let overlay = Overlay::parse(&text).or_fail(Exit::Input, place)?;
     let operator = key_file::read(&options.key).or_exit(Exit::Input)?;
+    if let Some(member) = overlay.find_by_ed25519(&operator.public().ed25519) {
+        let problem = format!(
+            "this is the key of member {}; a signature counts if it is the operator's, who has a key of his own (sfio \
+             keygen --operator)",
+            overlay.member(member).name
+        );
+        return Err(Failure::input(&options.key, problem));
+    }
     let target = signature_file(&options.file);
     let place = target.display().to_string();
     // A member that reads it meanwhile finds the old one or the new one.

@@ -119,6 +119,11 @@ impl Base {
         self.record.as_ref()?.current()
     }
 
+    /// The runs whose objects the record names.
+    pub(super) fn published_runs(&self) -> BTreeSet<RunId> {
+        self.record.iter().flat_map(|record| record.objects.iter()).map(|entry| entry.run).collect()
+    }
+
     /// Reads what the newest record says.
     pub(super) async fn load(job: &Job, record: Option<Arc<SignedRecord>>) -> Outcome<Base> {
         let temporary = |error| local("a temporary file", error);
@@ -277,21 +282,14 @@ pub(super) async fn journals(job: &Job) -> Outcome<Vec<Journaled>> {
     Ok(listed.iter().filter_map(journaled).collect())
 }
 
-/// What runs of this member have stored, as their journals know it. What was condemned, or is part of a generation, is
-/// passed over.
+/// What runs have stored, as their journals know it; those of other members are passed over.
 pub(super) async fn read_journals(
     job: &Job,
-    journals: &[Journaled],
+    journals: impl Iterator<Item = &Journaled>,
     base: &Base,
-    condemned: &BTreeSet<RunId>,
 ) -> Outcome<Vec<Abandoned>> {
-    let published: BTreeSet<RunId> =
-        base.record.iter().flat_map(|record| record.objects.iter()).map(|entry| entry.run).collect();
     let (mut abandoned, mut room) = (Vec::new(), MAX_JOURNAL_BYTES);
     for Journaled { run, is_alive } in journals {
-        if published.contains(run) || condemned.contains(run) {
-            continue;
-        }
         let bytes = job.dataset.read_whole(&job.dataset.journal(*run), room).await?.unwrap_or_default();
         room = room.saturating_sub(bytes.len());
         let Some(journal) = Journal::parse(&bytes) else { continue };

@@ -385,11 +385,13 @@ impl Sending {
     /// A run with an id of its own, which knows what earlier ones have stored.
     async fn begin_run(&mut self, job: &Job, base: &Base, journals: &[Journaled]) -> Outcome<Run> {
         let mut abandoned: Vec<Abandoned> = std::mem::take(&mut self.stored);
-        abandoned.retain(|one| !self.condemned.contains(&one.run));
+        // What another process of this member has published since has a number already.
+        let published = base.published_runs();
+        let counts = |run: &RunId| !published.contains(run) && !self.condemned.contains(run);
+        abandoned.retain(|one| counts(&one.run));
         let known: BTreeSet<RunId> = abandoned.iter().map(|one| one.run).collect();
-        let unknown: Vec<Journaled> =
-            journals.iter().filter(|one| !known.contains(&one.run)).cloned().collect();
-        abandoned.extend(read_journals(job, &unknown, base, &self.condemned).await?);
+        let unknown = journals.iter().filter(|one| counts(&one.run) && !known.contains(&one.run));
+        abandoned.extend(read_journals(job, unknown, base).await?);
         let run = Run::begin(job, base, abandoned);
         self.runs.push(run.id);
         Ok(run)
