@@ -294,7 +294,7 @@ fn bad_plans_are_told_in_one_line_with_their_key() {
         ("layers = 4", "layers = 0", "layers: there is no layer 0; layers are counted from 1"),
         ("layers = 4", "layers = [0, 2]", "layers: there is no layer 0; layers are counted from 1"),
         ("layers = 4", "layers = \"all\"", "line 6: layers: expected a number of layers, or a list"),
-        ("nodes = 30", "nodes = 1", "nodes: 1 nodes make no pair"),
+        ("nodes = 30", "nodes = 1", "nodes: 1 is too few for a pair"),
         ("nodes = 30\n", "", "missing field `nodes`"),
         ("sets = 7", "sets = 61", "sets: 61 is not between 1 and 60"),
         ("mean_degree = 6", "mean_degree = 40", "mean_degree: no area gives 30 nodes"),
@@ -335,11 +335,30 @@ fn shards_that_are_none_and_folders_of_other_plans_are_refused() {
     printed(&["sweep", &plan, "--folder", &out]);
     let (code, line) = refused(&["sweep", &plan, "--folder", &out, "--seed", "4"]);
     assert_eq!(code, 3);
-    assert!(line.ends_with("--out: the folder holds another plan: seed is 3 there and 4 here"), "{line}");
+    assert!(line.ends_with("--folder: the folder holds another plan: seed is 3 there and 4 here"), "{line}");
     // Finished: nothing is done again.
     let again = ror(&["sweep", &plan, "--folder", &out]);
     assert_eq!(String::from_utf8(again.stderr).unwrap(), format!("ror: {out}: shard 1/1 is finished\n"));
     assert!(again.status.success());
+    let (code, line) = refused(&["sweep", &plan, "--folder", &plan]);
+    assert_eq!(code, 3);
+    assert!(line.ends_with("--folder: it is a file; expected a folder, or a name that is free"), "{line}");
+}
+
+#[test]
+fn a_folder_takes_shards_of_one_cut_only() {
+    let folder = Folder::new();
+    let (plan, out) = (folder.file("plan.toml", PLAN), folder.name("out"));
+    printed(&["sweep", &plan, "--folder", &out, "--shard", "1/2"]);
+    let (code, line) = refused(&["sweep", &plan, "--folder", &out, "--shard", "1/3"]);
+    let there =
+        "shard-1-of-2.parquet is there, of a sweep cut into 2; expected --shard I/2, or another folder";
+    assert_eq!((code, line), (3, format!("ror: {out}: --shard 1/3: {there}")));
+    // A folder that was given shards of several cuts before that was refused.
+    std::fs::copy(folder.path("out/shard-1-of-2.parquet"), folder.path("out/shard-1-of-3.parquet")).unwrap();
+    let (code, line) = refused(&["merge", &out]);
+    assert_eq!(code, 5);
+    assert!(line.contains("2 cuts: shard-1-of-2.parquet; shard-1-of-3.parquet; remove"), "{line}");
 }
 
 #[test]
@@ -352,9 +371,14 @@ fn a_damaged_shard_is_told_from_a_whole_one() {
     std::fs::copy(&first, &second).unwrap();
     let (code, line) = refused(&["merge", &out]);
     assert_eq!(code, 5);
-    assert!(line.ends_with("item 0 stands where item 60 is due"), "{line}");
+    assert!(line.contains("shard-2-of-2.parquet: item 0 stands where item 60 is due; remove"), "{line}");
     std::fs::write(&second, &std::fs::read(&first).unwrap()[..1000]).unwrap();
-    assert_eq!(refused(&["merge", &out]).0, 5);
+    for command in [&["merge", &out][..], &["sweep", &plan, "--folder", &out, "--shard", "2/2"]] {
+        let (code, line) = refused(command);
+        assert_eq!(code, 5);
+        assert!(line.starts_with(&format!("ror: {}: Parquet error", second.display())), "{line}");
+        assert!(line.ends_with("; remove the file and sweep --shard 2/2 again"), "{line}");
+    }
     std::fs::remove_file(&second).unwrap();
     assert_eq!(refused(&["merge", &out]), (7, format!("ror: {out}: missing: shard 2/2")));
 }

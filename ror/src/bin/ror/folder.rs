@@ -39,6 +39,12 @@ impl Shard {
         start(self.index - 1)..start(self.index)
     }
 
+    /// The shard that a file of this name belongs to, whether finished or under way.
+    fn of_file(name: &str) -> Option<Self> {
+        let stem = [".parquet", ".journal"].iter().find_map(|end| name.strip_suffix(end))?;
+        Self::parse(&stem.strip_prefix("shard-")?.replacen("-of-", "/", 1)).ok()
+    }
+
     fn file(self, extension: &str) -> String {
         format!("shard-{}-of-{}.{extension}", self.index, self.count)
     }
@@ -58,6 +64,10 @@ pub(crate) struct Folder {
 impl Folder {
     /// Makes the folder, or finds that it belongs to the same plan.
     pub(crate) fn of(path: &Path, plan: &Plan) -> Result<Self, Failure> {
+        let refused = |what: String| Failure::Input(path.to_path_buf(), format!("--folder: {what}"));
+        if path.exists() && !path.is_dir() {
+            return Err(refused("it is a file; expected a folder, or a name that is free".into()));
+        }
         std::fs::create_dir_all(path).map_err(Failure::at(path))?;
         let (own, text) = (path.join(PLAN), plan.toml());
         if !own.exists() {
@@ -69,9 +79,22 @@ impl Folder {
         let found = std::fs::read_to_string(&own).map_err(Failure::at(&own))?;
         match difference(&found, &text) {
             None => Ok(Self { path: path.to_path_buf() }),
-            Some(what) => Err(Failure::Input(
-                path.to_path_buf(),
-                format!("--out: the folder holds another plan: {what}"),
+            Some(what) => Err(refused(format!("the folder holds another plan: {what}"))),
+        }
+    }
+
+    /// Refuses a shard of another cut than those that are there: together they would make no whole.
+    pub(crate) fn check_cut(&self, wanted: Shard) -> Result<(), Failure> {
+        let files = self.files()?;
+        match files.iter().find(|(shard, _)| shard.count != wanted.count) {
+            None => Ok(()),
+            Some((there, name)) => Err(Failure::Input(
+                self.path.clone(),
+                format!(
+                    "--shard {wanted}: {name} is there, of a sweep cut into {}; expected --shard I/{0}, or \
+                     another folder",
+                    there.count
+                ),
             )),
         }
     }
@@ -98,14 +121,15 @@ impl Folder {
 
     /// All shards in order, every one of them finished.
     pub(crate) fn finished(&self) -> Result<Vec<Shard>, Failure> {
-        let finished = self.parquet_files()?;
+        let mut files = self.files()?;
+        files.retain(|(_, name)| name.ends_with(".parquet"));
+        let finished: BTreeSet<Shard> = files.iter().map(|(shard, _)| *shard).collect();
         let partial = |what: String| Err(Failure::Partial(self.path.clone(), what));
-        let counts: BTreeSet<u32> = finished.iter().map(|shard| shard.count).collect();
-        let Some(&count) = counts.first() else { return partial("no shard is finished".into()) };
-        if counts.len() > 1 {
-            let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
-            let what = format!("the sweep is cut into {} shards at once; keep one cut", counts.join(" and "));
-            return Err(Failure::Damaged(self.path.clone(), what));
+        let Some(count) = finished.first().map(|shard| shard.count) else {
+            return partial("no shard is finished".into());
+        };
+        if finished.iter().any(|shard| shard.count != count) {
+            return Err(Failure::Damaged(self.path.clone(), several_cuts(&finished)));
         }
         let all = (1..=count).map(|index| Shard { index, count });
         let missing: Vec<String> =
@@ -117,16 +141,36 @@ impl Folder {
         }
     }
 
-    fn parquet_files(&self) -> Result<BTreeSet<Shard>, Failure> {
-        let mut shards = BTreeSet::new();
+    /// The files of shards, finished or under way, by their names.
+    fn files(&self) -> Result<Vec<(Shard, String)>, Failure> {
+        let mut files = Vec::new();
         for entry in std::fs::read_dir(&self.path).map_err(Failure::at(&self.path))? {
             let name = entry.map_err(Failure::at(&self.path))?.file_name();
-            let shard = name.to_str().and_then(|name| name.strip_prefix("shard-")?.strip_suffix(".parquet"));
-            let shard = shard.and_then(|name| Shard::parse(&name.replacen("-of-", "/", 1)).ok());
-            shards.extend(shard);
+            let name = name.to_string_lossy().into_owned();
+            files.extend(Shard::of_file(&name).map(|shard| (shard, name)));
         }
-        Ok(shards)
+        files.sort_unstable();
+        Ok(files)
     }
+}
+
+/// What is there of each cut, and what would be right.
+fn several_cuts(finished: &BTreeSet<Shard>) -> String {
+    let counts: BTreeSet<u32> = finished.iter().map(|shard| shard.count).collect();
+    let cut = |&count: &u32| {
+        let names: Vec<String> =
+            finished.iter().filter(|shard| shard.count == count).map(|shard| shard.file("parquet")).collect();
+        match names.as_slice() {
+            [first, _, _, _, ..] => format!("{first} and {} more of {count}", names.len() - 1),
+            names => names.join(", "),
+        }
+    };
+    let cuts: Vec<String> = counts.iter().map(cut).collect();
+    format!(
+        "there are shards of {} cuts: {}; remove the files of all cuts but one",
+        cuts.len(),
+        cuts.join("; ")
+    )
 }
 
 /// The first key in which two plans differ, and how.
@@ -167,6 +211,21 @@ mod tests {
             ("-1/7", "--shard -1/7: expected I/N, two whole numbers"),
         ] {
             assert_eq!(Shard::parse(text).unwrap_err().to_string(), reason);
+        }
+    }
+
+    #[test]
+    fn files_of_several_cuts_are_named() {
+        let shards = |count| (1..=count).map(move |index| Shard { index, count });
+        let finished = shards(7).chain([Shard { index: 2, count: 5 }]).collect();
+        assert_eq!(
+            several_cuts(&finished),
+            "there are shards of 2 cuts: shard-2-of-5.parquet; shard-1-of-7.parquet and 6 more of 7; remove \
+             the files of all cuts but one"
+        );
+        assert_eq!(Shard::of_file("shard-2-of-5.journal"), Some(Shard { index: 2, count: 5 }));
+        for name in ["plan.toml", "shard-2-of-5.parquet.unfinished", "shard-6-of-5.parquet"] {
+            assert_eq!(Shard::of_file(name), None, "{name}");
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::columns::Columns;
 use crate::failure::Failure;
-use crate::folder::Folder;
+use crate::folder::{Folder, Shard};
 use crate::hunts::Hunts;
 use crate::item::{Place, schema};
 use crate::law::Point;
@@ -67,9 +67,8 @@ pub(crate) fn merged(
     let mut merged = Merged::new(plan);
     let mut next = 0;
     for shard in folder.finished()? {
-        let path = folder.rows(shard);
-        let damaged = |what: String| Failure::Damaged(path.clone(), what);
-        RowsReader::open(&path, schema(plan.measure()), &plan.toml())?.each_item(|rows| {
+        let damaged = |what: String| Failure::Damaged(folder.rows(shard), what);
+        let each_item = open_shard(folder, shard, plan)?.each_item(|rows| {
             let item = rows.integer(0, 0);
             if item != next as i64 {
                 return Err(damaged(format!("item {item} stands where item {next} is due")));
@@ -77,13 +76,31 @@ pub(crate) fn merged(
             merged.add(plan, next, rows).map_err(|what| damaged(format!("item {next}: {what}")))?;
             next += 1;
             also(rows)
-        })?;
+        });
+        each_item.map_err(|failure| sweep_again(shard, failure))?;
         let end = shard.items(plan.items()).end;
         if next != end {
-            return Err(damaged(format!("it ends before item {next}; its last is {}", end - 1)));
+            let what = format!("it ends before item {next}; its last is {}", end - 1);
+            return Err(sweep_again(shard, damaged(what)));
         }
     }
     Ok(merged)
+}
+
+/// Opens the file of a finished shard, which shows whether its end is there.
+pub(crate) fn open_shard(folder: &Folder, shard: Shard, plan: &Plan) -> Result<RowsReader, Failure> {
+    RowsReader::open(&folder.rows(shard), schema(plan.measure()), &plan.toml())
+        .map_err(|failure| sweep_again(shard, failure))
+}
+
+/// Says beside what is wrong with a shard's file how to get a right one.
+fn sweep_again(shard: Shard, failure: Failure) -> Failure {
+    match failure {
+        Failure::Damaged(path, what) => {
+            Failure::Damaged(path, format!("{what}; remove the file and sweep --shard {shard} again"))
+        }
+        other => other,
+    }
 }
 
 impl Merged {

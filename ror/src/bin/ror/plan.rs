@@ -264,7 +264,7 @@ impl Sampling {
             return problem("seed", format!("{} must not be negative", self.seed));
         }
         if self.nodes < 2 {
-            return problem("nodes", format!("{} nodes make no pair; at least 2 are needed", self.nodes));
+            return problem("nodes", format!("{} is too few for a pair; at least 2 are needed", self.nodes));
         }
         count("nodes", self.nodes, 1_000_000)?;
         count("frames", self.frames, i64::from(i32::MAX))?;

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::folder::{Folder, Shard};
 use crate::item::{Failed, Meter, Task, schema};
 use crate::journal::Journal;
+use crate::merge::open_shard;
 use crate::plan::{Measure, Plan, Problem};
 use crate::preset::Preset;
 use crate::put;
@@ -61,7 +62,10 @@ impl Sweep {
         let Some(path) = self.folder.as_ref().filter(|_| !self.print) else { return put(None, &plan.toml()) };
         let (meter, scenario) = self.ready(&plan).map_err(|problem| self.in_plan(&problem))?;
         let folder = Folder::of(path, &plan)?;
+        folder.check_cut(shard)?;
         if folder.rows(shard).exists() {
+            // The footer stands at the end: a file that was cut off has none.
+            open_shard(&folder, shard, &plan)?;
             program::output::note(format_args!("ror: {}: shard {shard} is finished", path.display()));
             return Ok(());
         }
