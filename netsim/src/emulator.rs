@@ -63,7 +63,7 @@ use tokio::runtime::{Handle, TryCurrentError};
 use tokio::task::JoinSet;
 
 pub use self::forwarder::TICK;
-pub use self::port::{FLOW_EXPIRES_AFTER, MAX_FLOWS_PER_PORT};
+pub use self::port::{FLOW_EXPIRES_AFTER, FLOW_YIELDS_AFTER, MAX_FLOWS_PER_PORT};
 
 use self::forwarder::Forwarder;
 use self::shaper::Shaper;

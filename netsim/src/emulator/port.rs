@@ -9,7 +9,6 @@
 //! The target sees a source of its own for each process that uses the link, and its answers find their way back.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,11 +17,16 @@ use std::time::Duration;
 use super::Direction;
 use super::socket::{Burst, Inbox, Received, Socket};
 
-/// As many sources may use one port at a time; packets of further ones are dropped.
-pub const MAX_FLOWS_PER_PORT: usize = 64;
+/// A port has so many flows at most, and a socket for each: a few busy ports fit into the 1,024 file descriptors
+/// that a process has by default.
+pub const MAX_FLOWS_PER_PORT: usize = 256;
 
-/// A flow without a packet for this long makes room for another: RFC 4787 asks at least this of a NAT.
+/// A flow without a packet for this long is over: RFC 4787 asks at least this of a NAT.
 pub const FLOW_EXPIRES_AFTER: Duration = Duration::from_secs(120);
+
+/// When there is no room, a flow that has been idle for this long makes room for another, the longest idle one
+/// first; if there is none, packets of further sources are dropped. TCP waits as long for a first answer.
+pub const FLOW_YIELDS_AFTER: Duration = Duration::from_secs(1);
 
 /// A socket gives way to the others of its link after so many packets: 11 Gbit/s of 1,400 bytes each, more than one
 /// task can carry, so it only bounds how long a turn takes.
@@ -61,6 +65,8 @@ pub(super) struct Port {
     socket: Arc<Socket>,
     target: SocketAddr,
     flows: BTreeMap<SocketAddr, Flow>,
+    /// Refusals come with each packet of a source, so only the first is worth a warning.
+    has_warned: bool,
 }
 
 #[derive(Debug)]
@@ -73,7 +79,7 @@ impl Port {
     /// A port at `address` that leads to `target`.
     pub(super) fn bind(direction: Direction, address: SocketAddr, target: SocketAddr) -> io::Result<Self> {
         let socket = Arc::new(Socket::bind(address)?);
-        Ok(Self { direction, socket, target, flows: BTreeMap::new() })
+        Ok(Self { direction, socket, target, flows: BTreeMap::new(), has_warned: false })
     }
 
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
@@ -108,26 +114,51 @@ impl Port {
 
     /// The socket of the flow of `source`, a new one if need be; `None` when there is no room or no socket for it.
     fn flow(&mut self, source: SocketAddr, now: Duration) -> Option<Arc<Socket>> {
-        if !self.flows.contains_key(&source) {
-            self.flows.retain(|_, flow| now.saturating_sub(flow.last_used) < FLOW_EXPIRES_AFTER);
+        if let Some(flow) = self.flows.get_mut(&source) {
+            flow.last_used = now;
+            return Some(Arc::clone(&flow.socket));
         }
-        let has_room = self.flows.len() < MAX_FLOWS_PER_PORT;
-        let flow = match self.flows.entry(source) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) if has_room => match Socket::connect(self.target) {
-                Ok(socket) => new.insert(Flow { socket: Arc::new(socket), last_used: now }),
-                Err(error) => {
-                    tracing::warn!(%source, target = %self.target, %error, "no socket for a new flow");
-                    return None;
-                }
-            },
-            Entry::Vacant(_) => {
-                tracing::debug!(%source, target = %self.target, "too many flows");
-                return None;
+        let target = self.target;
+        match self.new_socket(now, || Socket::connect(target)) {
+            Ok(socket) => {
+                let socket = Arc::new(socket);
+                self.flows.insert(source, Flow { socket: Arc::clone(&socket), last_used: now });
+                Some(socket)
             }
+            Err(error) => {
+                self.refuse(source, &error);
+                None
+            }
+        }
+    }
+
+    /// A socket for one more flow. When there is no room for it, or the process may not open another socket, the
+    /// flow that has been idle longest makes room.
+    fn new_socket(&mut self, now: Duration, connect: impl Fn() -> io::Result<Socket>) -> io::Result<Socket> {
+        self.flows.retain(|_, flow| now.saturating_sub(flow.last_used) < FLOW_EXPIRES_AFTER);
+        if self.flows.len() >= MAX_FLOWS_PER_PORT && !self.give_up_idlest(now) {
+            return Err(io::Error::other(format!("all {MAX_FLOWS_PER_PORT} flows of the port are in use")));
+        }
+        connect().or_else(|error| if self.give_up_idlest(now) { connect() } else { Err(error) })
+    }
+
+    /// Gives up the flow that has been idle longest; false if all are in use.
+    fn give_up_idlest(&mut self, now: Duration) -> bool {
+        let idle = |flow: &Flow| now.saturating_sub(flow.last_used) >= FLOW_YIELDS_AFTER;
+        let idlest = self.flows.iter().min_by_key(|(_, flow)| flow.last_used);
+        let Some(source) = idlest.filter(|(_, flow)| idle(flow)).map(|(source, _)| *source) else {
+            return false;
         };
-        flow.last_used = now;
-        Some(Arc::clone(&flow.socket))
+        self.flows.remove(&source).is_some()
+    }
+
+    fn refuse(&mut self, source: SocketAddr, error: &io::Error) {
+        if self.has_warned {
+            tracing::debug!(%source, target = %self.target, %error, "no room for a new flow");
+        } else {
+            tracing::warn!(%source, target = %self.target, %error, "no room for a new flow");
+            self.has_warned = true;
+        }
     }
 }
 
@@ -159,15 +190,55 @@ mod tests {
         SocketAddr::new(TARGET.ip(), 10_000 + number as u16)
     }
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn port() -> Port {
+        Port::bind(Direction::AToB, FREE_PORT, TARGET).unwrap()
+    }
+
     #[tokio::test]
-    async fn flows_are_bounded_and_idle_ones_expire() {
-        let mut port = Port::bind(Direction::AToB, FREE_PORT, TARGET).unwrap();
+    async fn flows_in_use_are_bounded_and_idle_ones_expire() {
+        let mut port = port();
         for number in 0..MAX_FLOWS_PER_PORT {
             assert!(port.flow(source(number), Duration::ZERO).is_some());
         }
-        assert!(port.flow(source(MAX_FLOWS_PER_PORT), Duration::ZERO).is_none());
+        let soon = FLOW_YIELDS_AFTER - Duration::from_millis(1);
+        assert!(port.flow(source(MAX_FLOWS_PER_PORT), soon).is_none(), "no flow in use makes room");
+        assert!(port.has_warned);
         assert!(port.flow(source(0), FLOW_EXPIRES_AFTER / 2).is_some());
         assert!(port.flow(source(MAX_FLOWS_PER_PORT), FLOW_EXPIRES_AFTER).is_some());
         assert_eq!(port.flows.len(), 2, "the one in use and the new one");
+    }
+
+    /// Commands one after another come from a source each; after the 64th of two minutes none was answered.
+    #[tokio::test]
+    async fn the_flow_that_has_been_idle_longest_makes_room() {
+        let mut port = port();
+        let mut now = Duration::ZERO;
+        for number in 0..2 * MAX_FLOWS_PER_PORT {
+            now += SECOND / 100;
+            assert!(port.flow(source(0), now).is_some(), "a flow that goes on");
+            assert!(port.flow(source(number), now).is_some(), "source {number}");
+            assert!(port.flows.len() <= MAX_FLOWS_PER_PORT);
+        }
+        let kept = |number| port.flows.contains_key(&source(number));
+        assert!(kept(0) && !kept(1) && !kept(MAX_FLOWS_PER_PORT));
+        assert!((MAX_FLOWS_PER_PORT + 1..2 * MAX_FLOWS_PER_PORT).all(kept), "the latest");
+        assert!(!port.has_warned);
+    }
+
+    #[tokio::test]
+    async fn a_process_that_may_open_no_more_sockets_gives_up_an_idle_flow() {
+        let mut port = port();
+        let (first, second) = (port.flow(source(1), Duration::ZERO), port.flow(source(2), SECOND));
+        let sockets = [first.unwrap(), second.unwrap()].map(|socket| Arc::downgrade(&socket));
+        let open = || sockets.iter().filter(|socket| socket.strong_count() > 0).count();
+        let connect = || match open() {
+            2 => Err(io::Error::other("too many open files")),
+            _ => Socket::connect(TARGET),
+        };
+        assert!(port.new_socket(SECOND / 2, connect).is_err(), "both are in use");
+        assert!(port.new_socket(SECOND, connect).is_ok());
+        assert!(port.flows.contains_key(&source(2)) && port.flows.len() == 1);
     }
 }
