@@ -154,7 +154,11 @@ fn what_makes_no_sense_is_one_line_and_the_right_exit_code() {
     fails(&walk(&["--nodes", "0", "--area", "9x9"]), 2, "netsim: 0 nodes;");
     fails(&walk(&["--nodes", "9", "--degree", "99"]), 2, "mean degree 99");
     fails(&walk(&["--nodes", "9", "--area", "9"]), 2, "expected WIDTHxHEIGHT");
-    fails(&walk(&["--nodes", "9", "--area", "9x9", "--pair", "0,9"]), 2, "--pair 0,9: there are 9 nodes");
+    fails(
+        &walk(&["--nodes", "9", "--area", "9x9", "--pair", "0,9"]),
+        2,
+        "--pair 0,9: the motion has 9 nodes",
+    );
     fails(&walk(&["--nodes", "9", "--area", "9x9", "--interval", "0"]), 2, "above 0");
     fails(
         &walk(&["--nodes", "9", "--area", "9x9", "--draw", "x.svg", "--draw-frame", "100"]),

@@ -4,6 +4,11 @@ use std::fmt;
 
 use crate::output::folded;
 
+/// A count of things: "1 level", "2 levels".
+pub fn counted(count: usize, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+}
+
 /// What stands before each column.
 const GAP: &str = "  ";
 

@@ -28,6 +28,10 @@ fn largest(arcs: &[ArcUse]) -> f64 {
     arcs.iter().map(|arc| arc.utilisation).fold(0.0, f64::max)
 }
 
+fn counted(arcs: usize) -> String {
+    if arcs == 1 { "1 arc".into() } else { format!("{arcs} arcs") }
+}
+
 /// What a legend says of them: colour, width, text.
 pub(super) fn legend(arcs: &[ArcUse]) -> Vec<(&'static str, f64, String)> {
     let largest = largest(arcs);
@@ -36,11 +40,11 @@ pub(super) fn legend(arcs: &[ArcUse]) -> Vec<(&'static str, f64, String)> {
         let (high, low) = (bound(index), bound(index + 1));
         let members = arcs.iter().filter(|arc| step(arc.utilisation, largest) == Some(index)).count();
         let width = THINNEST + (THICKEST - THINNEST) * high / largest;
-        (STEPS[index], width, format!("{low:.3} to {high:.3}: {members} arcs"))
+        (STEPS[index], width, format!("{low:.3} to {high:.3}: {}", counted(members)))
     };
     let unused = arcs.iter().filter(|arc| step(arc.utilisation, largest).is_none()).count();
     let mut rows: Vec<_> = (0..STEPS.len()).map(row).collect();
-    rows.extend((unused > 0).then(|| (UNUSED, THINNEST, format!("unused: {unused} arcs"))));
+    rows.extend((unused > 0).then(|| (UNUSED, THINNEST, format!("unused: {}", counted(unused)))));
     rows
 }
 

@@ -18,6 +18,7 @@ use capillary::format::{self, Format};
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use matrix::MatrixSource;
 use program::quantity::count;
+use program::table::counted;
 use program::{EXIT_CODES, Failure, install, output, picture};
 use source::Source;
 
@@ -201,9 +202,9 @@ impl Draw {
         let compared = matrix::Compared::of(network, &matrix.traffic, self.layers, &self.bounds.paths())?;
         let loads = &compared.loads[self.routing as usize];
         let note = format!(
-            "{}, {} demands, {} in all: largest utilisation {:.4}",
+            "{}, {}, {} in all: largest utilisation {:.4}",
             loads.routing,
-            compared.capillary.demands().len(),
+            counted(compared.capillary.demands().len(), "demand"),
             matrix::amount(matrix.traffic.total()),
             loads.largest()
         );

@@ -14,6 +14,7 @@ use clap::Args;
 use netsim::mobility::{Frame, FrameStatistics, Length, LinkWatch};
 use program::output::Results;
 use program::progress::Progress;
+use program::table::counted;
 
 use crate::failure::Failure;
 use files::Files;
@@ -87,7 +88,10 @@ impl View {
     fn check(&self, source: &Source) -> Result<(), Failure> {
         let nodes = source.nodes();
         if let Some((a, b)) = self.pair.filter(|(a, b)| *a.max(b) >= nodes) {
-            return Err(Failure::Usage(format!("--pair {a},{b}: there are {nodes} nodes, counted from 0")));
+            return Err(Failure::Usage(format!(
+                "--pair {a},{b}: the motion has {}, counted from 0",
+                counted(nodes, "node")
+            )));
         }
         self.files.check(source.frame_count(self))
     }

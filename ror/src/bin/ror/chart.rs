@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use program::chart::{Chart, Colour, Curve, GREY, Panel, Scale, graded};
+use program::table::counted;
 
 use crate::failure::Failure;
 use crate::hunts::Hunts;
@@ -73,10 +74,10 @@ impl Tolerances<'_> {
 
     fn panel(&self, set: &Set, blocks: &[Blocks]) -> Panel {
         let lines = blocks.iter().flat_map(|&kind| (0..self.values.len()).map(move |index| (kind, index)));
-        let samples = set.1.first().map_or(0, |row| row.rating.samples);
+        let samples = set.1.first().map_or(0, |row| row.rating.samples as usize);
         let title = set.0.map_or("all sets".into(), |number| format!("set {}", number + 1));
         Panel {
-            title: format!("{title}: {samples} samples"),
+            title: format!("{title}: {}", counted(samples, "sample")),
             curves: lines.map(|(kind, index)| self.curve(set, kind, index)).collect(),
         }
     }

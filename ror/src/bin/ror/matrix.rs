@@ -10,7 +10,7 @@ use capillary::matrix::{Demand, MatrixRouting, TrafficMatrix, solve};
 use capillary::{NodeId, Routing, SolveError, Topology};
 use program::Table;
 use program::quantity::count;
-use program::table::number;
+use program::table::{counted, number};
 use ror::CostTable;
 use serde_json::{Value, json};
 
@@ -206,10 +206,10 @@ impl Answer<'_> {
             self.coding.m, self.coding.der
         );
         let [means, demands] = [self.means(), self.demands("–")].map(|table| table.folded(columns));
-        let count = self.rows.len();
+        let count = counted(self.rows.len(), "demand");
         let total = number(self.total());
         let legend = program::output::wrapped(&legend, columns);
-        format!("{count} demands, {total} in all\n\n{means}\n{demands}{legend}")
+        format!("{count}, {total} in all\n\n{means}\n{demands}{legend}")
     }
 
     fn json(&self) -> Value {

@@ -8,7 +8,7 @@ use crate::columns::Columns;
 use crate::plan::Sampling;
 use crate::statistics::{Estimate, Summary};
 use program::Table;
-use program::table::number;
+use program::table::{counted, number};
 
 /// The two kinds of blocks and the columns of their ratings.
 const BLOCKS: [(Blocks, usize); 2] = [(Blocks::Short, 8), (Blocks::Large, 9)];
@@ -187,9 +187,9 @@ impl Ratings {
             for (blocks, _) in BLOCKS {
                 let rows: Vec<&Row> = rows.iter().filter(|row| row.blocks == blocks).collect();
                 let which = set.map_or(String::new(), |set| format!(", set {set}"));
-                let samples = rows.first().map_or(0, |row| row.rating.samples);
-                let _ =
-                    writeln!(out, "ROR with {} blocks{which}: means over {samples} samples\n", blocks.name());
+                let samples = rows.first().map_or(0, |row| row.rating.samples as usize);
+                let samples = counted(samples, "sample");
+                let _ = writeln!(out, "ROR with {} blocks{which}: means over {samples}\n", blocks.name());
                 let _ = writeln!(out, "{}", self.by_layer(&rows));
             }
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::source::Network;
 use program::Table;
-use program::table::number;
+use program::table::{counted, number};
 
 /// A solved pair with all that can be said of it.
 pub(super) struct Answer<'n> {
@@ -55,10 +55,6 @@ impl Serialize for LinkList<'_> {
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
 impl Answer<'_> {
     fn name(&self, node: NodeId) -> &str {
         self.network.name(node)
@@ -97,9 +93,9 @@ impl Answer<'_> {
         let critical = self.routing.critical_links().count();
         let _ = writeln!(
             out,
-            "largest load {}, {layers}, {used} of {} links used, {critical} critical\n",
+            "largest load {}, {layers}, {used} of {} used, {critical} critical\n",
             number(self.routing.largest_load()),
-            topology.link_count(),
+            counted(topology.link_count(), "link"),
         );
         let _ = writeln!(out, "{}", self.links().folded(columns));
         out += &self.path_table(columns);
@@ -114,12 +110,12 @@ impl Answer<'_> {
             table.push(vec![number(path.weight), names.join(" → ")]);
         }
         let (covered, error) = (self.paths.covered * 100.0, self.paths.load_error);
-        let count = self.paths.paths.len();
+        let count = match self.paths.paths.len() {
+            1 => "1 path carries".into(),
+            count => format!("{count} paths carry"),
+        };
         let table = table.folded(columns);
-        format!(
-            "{table}{count} paths carry {covered:.1} % of the routing; largest load error {}\n\n",
-            number(error)
-        )
+        format!("{table}{count} {covered:.1} % of the routing; largest load error {}\n\n", number(error))
     }
 
     fn split_table(&self, columns: Option<usize>) -> String {

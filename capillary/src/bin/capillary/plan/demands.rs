@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 use capillary::matrix::{ArcUse, DemandPath, PathBounds, TargetSplits};
-use program::table::number;
+use program::table::{counted, number};
 use program::{Failure, Table, output};
 use serde_json::{Value, json};
 
@@ -124,13 +124,14 @@ impl Answer<'_> {
     fn table(&self, title: &str, columns: Option<usize>) -> String {
         let routing = &self.compared.capillary;
         let (demands, total) = (routing.demands().len(), amount(self.total));
-        let mut out = format!("{title}: {demands} demands, {total} in all\n");
+        let mut out = format!("{title}: {}, {total} in all\n", counted(demands, "demand"));
         let split =
             routing.paths().chunk_by(|a, b| a.demand == b.demand).filter(|paths| paths.len() > 1).count();
         let _ = writeln!(
             out,
-            "{} levels, proved; split between paths: {split} demands; longest path {}\n",
-            routing.levels().len(),
+            "{}, proved; split between paths: {}; longest path {}\n",
+            counted(routing.levels().len(), "level"),
+            counted(split, "demand"),
             self.longest(),
         );
         let mut levels = Table::new(["level", "utilisation", "arcs"]);
@@ -152,7 +153,7 @@ impl Answer<'_> {
         let delay = paths.iter().map(|path| self.delay_ms(path)).collect::<Option<Vec<f64>>>();
         let delay = delay.map(|delays| delays.into_iter().fold(0.0, f64::max));
         let delay = delay.map_or(String::new(), |delay| format!(", {delay:.2} ms"));
-        format!("{links} links{delay}")
+        format!("{}{delay}", counted(links, "link"))
     }
 
     /// The routings beside each other: the price of small utilisations.

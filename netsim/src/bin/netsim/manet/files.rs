@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use netsim::mobility::Frame;
 use netsim::mobility::trace::{gzip, write_bonnmotion, write_ns2};
 use program::picture;
+use program::table::counted;
 use serde_json::json;
 
 use super::View;
@@ -98,8 +99,9 @@ impl Files {
     pub(super) fn check(&self, frames: u64) -> Result<(), Failure> {
         if self.draw.is_some() && self.draw_frame >= frames {
             return Err(Failure::Usage(format!(
-                "--draw-frame {}: there are {frames} frames, counted from 0",
-                self.draw_frame
+                "--draw-frame {}: the motion has {}, counted from 0",
+                self.draw_frame,
+                counted(frames as usize, "frame")
             )));
         }
         if let Some(path) = &self.draw {
@@ -158,7 +160,7 @@ impl Open<'_> {
             let topology = frame.topology_of(links);
             let drawing = Drawing::of(&topology)
                 .with_note(format!("at {} s", frame.time.as_secs_f64()))
-                .with_note(format!("{} nodes, {} links", frame.positions.len(), links.len()))
+                .with_note([counted(frame.positions.len(), "node"), counted(links.len(), "link")].join(", "))
                 .with_note(format!("range {} m", self.range.metres()));
             let svg = drawing.with_scale_bar("m").svg();
             picture::put(Some(path), &svg).map_err(Failure::Output)?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use netsim::mobility::{FrameStatistics, LinkChanges, LinkWatch};
 use program::output::Results;
+use program::table::counted;
 use serde_json::json;
 
 use super::View;
@@ -105,8 +106,9 @@ impl<'a> Report<'a> {
             Some(seconds) => format!("{seconds:.1} s ({formed} formed, {broken} broken)"),
             None => "none has broken".into(),
         };
+        let nodes = counted(self.nodes, "node");
         let mut lines = vec![
-            ("frames", format!("{} of {} nodes in {width:.1} m x {height:.1} m", self.frames, self.nodes)),
+            ("frames", format!("{} of {nodes} in {width:.1} m x {height:.1} m", self.frames)),
             ("mean degree", format!("{:.3}", self.mean(self.sums.degree))),
             ("components", format!("{:.2}", self.mean(self.sums.components))),
             ("connected pairs", format!("{:.2} %", 100.0 * self.mean(self.sums.connected_share))),
