@@ -215,6 +215,9 @@ pub enum ReadError {
     /// Nothing but blanks.
     #[error("the file is empty; expected a topology ({})", names())]
     Empty,
+    /// A file of demands without any.
+    #[error("there is no demand to route; expected one above 0 between two different nodes at least")]
+    NoDemands,
     /// A content that no format begins with.
     #[error("line 1: the file looks like none of {}", names())]
     UnknownFormat,

@@ -44,6 +44,10 @@ const NOTHING: f64 = 1e-11;
 /// An arc is held if its price times its capacity, of 1 in all, is above this.
 const PRICED: f64 = 1e-8;
 
+/// No demand is larger: sums and products of what is on arcs must stay far below 1.8e308, the most that floating
+/// point holds.
+pub const LARGEST_AMOUNT: f64 = 1e100;
+
 /// Why a matrix cannot be routed.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum MatrixError {
@@ -67,13 +71,23 @@ pub enum MatrixError {
         target: String,
     },
     /// A link without a delay, where delays are bounded.
-    #[error("{link} has no delay; a bound on the delay takes one for each link")]
+    #[error(
+        "{link} ({from} to {to}) has no delay; a bound on the delay takes one for each link, from its delay_ms or \
+         the attribute that --delay ATTR names"
+    )]
     NoDelay {
         /// The link, by its position.
         link: LinkId,
+        /// The name of the node where it begins.
+        from: String,
+        /// The name of the node where it ends.
+        to: String,
     },
     /// A demand that is no amount.
-    #[error("the demand from {source_name:?} to {target:?} is {amount}; expected a number above 0")]
+    #[error(
+        "the demand from {source_name:?} to {target:?} is {amount:?}; expected a number above 0 and at most \
+         {LARGEST_AMOUNT:?}"
+    )]
     BadAmount {
         /// The name of the source.
         source_name: String,
@@ -85,7 +99,8 @@ pub enum MatrixError {
     /// No demand between two different nodes.
     #[error("there is no demand to route; expected one between two different nodes at least")]
     Empty,
-    /// The search for a level came to no end: amounts and capacities are beyond the precision of floating point.
+    /// The search for a level came to no end, or had no start: amounts and capacities are beyond the precision of
+    /// floating point.
     #[error(
         "level {level} was not found: amounts and capacities span more than floating point can tell apart"
     )]
@@ -304,7 +319,7 @@ pub fn solve_within(
         demands.iter().map(|demand| (demand.source.0, demand.target.0, demand.amount)).collect();
     let budgets = Budgets::new(topology, &arcs, &demands, bounds)?;
     let simplex = Simplex::new(&arcs, &plain, budgets)
-        .map_err(|index| without_path(topology, &arcs, &demands[index]))?;
+        .map_err(|index| without_path(topology, &arcs, &demands[index], bounds))?;
     let mut chain =
         Chain { simplex, levels: Vec::new(), level_of: vec![None; arcs.len()], bounds: Vec::new() };
     chain.run(&arcs, levels)?;
@@ -314,13 +329,17 @@ pub fn solve_within(
     Ok(routing)
 }
 
-/// Why a demand has no path: there is none at all, or none within the bounds.
-fn without_path(topology: &Topology, arcs: &Arcs, demand: &Demand) -> MatrixError {
+/// Why a demand has no path: there is none at all, or none within the bounds; without bounds it is lengths that
+/// are no numbers any more.
+fn without_path(topology: &Topology, arcs: &Arcs, demand: &Demand, bounds: &PathBounds) -> MatrixError {
     let mut tree = tree::Tree::new(arcs.nodes());
     tree.search(arcs, demand.target.0, |_| Some(1.0), |_| 1.0);
     match unreachable(topology, demand) {
         MatrixError::Unreachable { source_name, target } if tree.distance(demand.source.0).is_finite() => {
-            MatrixError::OutOfBounds { source_name, target }
+            match demand.bounds.and(bounds).is_none() {
+                true => MatrixError::Unfinished { level: 1 },
+                false => MatrixError::OutOfBounds { source_name, target },
+            }
         }
         error => error,
     }

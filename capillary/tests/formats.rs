@@ -292,6 +292,11 @@ fn demands_may_be_a_list_without_a_header() {
     let topology = load("from,to\na,b\nb,c\n");
     let traffic = read_traffic(b"# demands\na c 10G\nb a 5e9\n", &topology).unwrap();
     assert_eq!(traffic.total(), 1.5e10);
+    let error = read_traffic(b"a c 1\nb a 1e308\n", &topology).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "line 2, demand 1 (b to a), \"1e308\": expected a number from 0 to 1e100, perhaps with a unit as 10G or 1Gbps"
+    );
     let error = read_traffic(b"a c 10G\nb a\n", &topology).unwrap_err().to_string();
     assert_eq!(error, "line 2, link 1: expected as many columns as the first link has");
 }
@@ -333,7 +338,13 @@ fn a_damaged_line_is_an_error_with_its_line_and_what_would_be_right() {
     assert_eq!(damaged(SNAP, "2\t0", "2"), "line 5, link 2: expected as many columns as the first link has");
     assert_eq!(
         damaged(WEIGHTS, "Sydney,+Australia1 9.5\n", "Sydney,+Australia1 fast\n"),
-        "line 3, link 2: expected two nodes, and behind them numbers"
+        "line 3, link 2 (Perth,+Australia7 to Sydney,+Australia1), \"fast\": expected a finite number, perhaps \
+         with a unit as 10G or 1Gbps"
+    );
+    // Its first line has a number, so that it is a list all the same.
+    assert_eq!(
+        error("a b nan\nb c 2\n"),
+        "line 1, link 0 (a to b), \"nan\": expected a finite number, perhaps with a unit as 10G or 1Gbps"
     );
 }
 

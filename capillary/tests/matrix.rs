@@ -229,7 +229,28 @@ fn a_demand_without_a_path_within_the_bounds_is_refused_by_name() {
     let one = PathBounds { hops: NonZeroU32::new(1), ..PathBounds::default() };
     assert_eq!(refused(one), "the demand from \"a\" to \"c\" has no path within the bounds");
     let soon = PathBounds { delay: Some(Duration::from_millis(1)), ..PathBounds::default() };
-    assert_eq!(refused(soon), "link 0 has no delay; a bound on the delay takes one for each link");
+    assert_eq!(
+        refused(soon),
+        "link 0 (a to b) has no delay; a bound on the delay takes one for each link, from its delay_ms \
+         or the attribute that --delay ATTR names"
+    );
+}
+
+/// Sums of these are infinite and shares of them no numbers, and "no path within the bounds" was said, without
+/// bounds.
+#[test]
+fn amounts_beyond_floating_point_are_refused_by_name() {
+    let refused = |capacity: f64, amount: f64| {
+        let links = [("a", "b", capacity), ("b", "c", 1.0)];
+        let topology = Topology::from_links(Orientation::Directed, links).unwrap();
+        let demands = [(0, 2), (1, 2)].map(|(from, to)| Demand::new(NodeId(from), NodeId(to), amount));
+        solve(&topology, &TrafficMatrix::new(demands.to_vec()), None).map_err(|error| error.to_string())
+    };
+    let expected = "the demand from \"a\" to \"c\" is 1e308; expected a number above 0 and at most 1e100";
+    assert_eq!(refused(1.0, 1e308).unwrap_err(), expected);
+    assert!(refused(1.0, 1e100).is_ok());
+    let levels = "level 1 was not found: amounts and capacities span more than floating point can tell apart";
+    assert_eq!(refused(1e-300, 1e100).unwrap_err(), levels);
 }
 
 /// On the third level, prices of 1e-3 cancel on one path to −5e-19, which looked cheaper than the 0 of another one: the

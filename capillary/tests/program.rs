@@ -434,6 +434,43 @@ fn an_all_to_all_over_one_switch_has_a_liquid_schedule() {
     assert_eq!(schedule["liquid"]["frames"].as_array().unwrap().len(), 3);
     let table = printed(&["schedule", &star, "--all-to-all", "a,b,c,d"]);
     assert!(table.contains("round robin"), "{table}");
+    // One node sends to nobody; a schedule of nothing was found for it.
+    for nodes in ["a", "a,a"] {
+        let alone = capillary(&["schedule", &star, "--all-to-all", nodes]);
+        let complaint = String::from_utf8(alone.stderr).unwrap();
+        let expected = format!("--all-to-all {nodes}: expected two different nodes at least");
+        assert!(alone.status.code() == Some(2) && complaint.contains(&expected), "{complaint}");
+    }
+    let none = file("no-transfers.csv", "# from,to\n");
+    let nothing = capillary(&["schedule", &star, "--transfers", &none]);
+    let complaint = String::from_utf8(nothing.stderr).unwrap();
+    assert!(nothing.status.code() == Some(3) && complaint.contains("there is no transfer"), "{complaint}");
+}
+
+#[test]
+fn a_file_of_demands_without_any_is_named_itself() {
+    let network = file("undemanding.csv", "from,to\na,b\n");
+    for content in ["", "from,to,demand\n", "from,to,demand\na,b,0\na,a,1\n"] {
+        let demands = file("no-demands.csv", content);
+        let plan = capillary(&["plan", &network, "--demands", &demands]);
+        let complaint = String::from_utf8(plan.stderr).unwrap();
+        let expected = format!("capillary: {demands}: there is no demand to route; expected");
+        assert!(plan.status.code() == Some(3) && complaint.starts_with(&expected), "{complaint}");
+    }
+}
+
+#[test]
+fn one_of_a_thing_is_told_in_the_singular() {
+    let network = file("single.csv", "from,to\na,b\n");
+    let demands = file("single-demand.csv", "from,to,demand\na,b,0.5\n");
+    let plan = printed(&["plan", &network, "--demands", &demands]);
+    assert!(plan.starts_with("single-demand: 1 demand, 0.5 in all\n1 level, proved;"), "{plan}");
+    assert!(plan.contains("longest path 1 link\n"), "{plan}");
+    let pair = printed(&["plan", &network, "--from", "a", "--to", "b"]);
+    assert!(pair.contains("1 of 1 link used") && pair.contains("1 path carries"), "{pair}");
+    let transfers = file("single-transfer.csv", "a,b\n");
+    let schedule = printed(&["schedule", &network, "--transfers", &transfers]);
+    assert!(schedule.starts_with("1 transfer, bound 1 frame, 1 bottleneck; liquid"), "{schedule}");
 }
 
 #[test]

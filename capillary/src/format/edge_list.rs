@@ -32,7 +32,10 @@ pub(super) fn is_one(text: &str) -> bool {
         let columns = columns(line.text, separator);
         let is_plain = !line.text.contains(['[', ']', '<', '>', '"', '=']);
         let values = columns.get(2..).unwrap_or_default();
-        let are_values = values.iter().all(|value| value.starts_with('{') || amount(value).is_some());
+        // A number that none may be here, as nan, is a fault of its line and not of the format.
+        let is_value =
+            |value: &&str| value.starts_with('{') || amount(value).is_some() || value.parse::<f64>().is_ok();
+        let are_values = values.iter().all(is_value);
         is_plain && (2..=MOST_COLUMNS).contains(&columns.len()) && are_values
     })
 }
@@ -114,7 +117,8 @@ fn link(line: Line<'_>, mark: Option<char>, index: usize) -> Result<DraftLink, F
             let name = if number == 3 { Cow::from("weight") } else { format!("column_{number}").into() };
             attributes.insert(name, *value);
         } else {
-            return Err(wrong("two nodes, and behind them numbers"));
+            let element = format!("link {index} ({from} to {to}), {value:?}");
+            return Err(line.expected(element, "a finite number, perhaps with a unit as 10G or 1Gbps"));
         }
     }
     let (from, to) = ((*from).to_string(), (*to).to_string());

@@ -6,7 +6,7 @@ use crate::format::csv::{FROM, TO, header, is_named, separator};
 use crate::format::fault::{Fault, Place, offset_in};
 use crate::format::{Format, ReadError, draft, edge_list, graphml, repetita, sndlib_native};
 use crate::lookup::find_node;
-use crate::matrix::{Demand, PathBounds, TrafficMatrix};
+use crate::matrix::{Demand, LARGEST_AMOUNT, PathBounds, TrafficMatrix};
 use crate::topology::Topology;
 
 const AMOUNT: [&str; 9] =
@@ -55,18 +55,19 @@ pub(super) struct Bounds {
 /// ```
 ///
 /// # Errors
-/// [`ReadError`] with the line and what would be right.
+/// [`ReadError`] with the line and what would be right; also if no demand is above 0 and between two nodes.
 pub fn read_traffic(bytes: &[u8], topology: &Topology) -> Result<TrafficMatrix, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
-        return Err(ReadError::Empty);
+        return Err(ReadError::NoDemands);
     }
     let demands = entries(text).and_then(|entries| {
         let demands = entries.into_iter().enumerate();
         demands.map(|(index, entry)| entry.demand(index, topology)).collect::<Result<Vec<Demand>, Fault>>()
     });
-    Ok(TrafficMatrix::new(demands.map_err(|fault| fault.in_text(text))?))
+    let traffic = TrafficMatrix::new(demands.map_err(|fault| fault.in_text(text))?);
+    if traffic.total() > 0.0 { Ok(traffic) } else { Err(ReadError::NoDemands) }
 }
 
 fn entries(text: &str) -> Result<Vec<Entry>, Fault> {
@@ -89,13 +90,13 @@ impl Entry {
             })
         };
         let (source, target) = (find(&self.from)?, find(&self.to)?);
-        let amount = amount(&self.amount).filter(|amount| *amount >= 0.0);
+        let amount = amount(&self.amount).filter(|amount| (0.0..=LARGEST_AMOUNT).contains(amount));
         let amount = amount.ok_or_else(|| {
             let element = format!("demand {index} ({} to {}), {:?}", self.from, self.to, self.amount);
             Fault::expected(
                 self.place,
                 element,
-                "a number of at least 0, perhaps with a unit as 10G or 1Gbps",
+                "a number from 0 to 1e100, perhaps with a unit as 10G or 1Gbps",
             )
         })?;
         let bounds = self.bounds.read(|name, text, what| {

@@ -121,7 +121,11 @@ fn needs(topology: &Topology, arcs: &Arcs, bounds: &[PathBounds]) -> Result<Vec<
         let delay = match link.delay {
             _ if !has_delay => 0.0,
             Some(delay) => delay.as_secs_f64(),
-            None => return Err(MatrixError::NoDelay { link: arc.link }),
+            None => {
+                let (from, to) = topology.ends(arc.link);
+                let [from, to] = [from, to].map(|node| topology.node_weight(node).name().to_string());
+                return Err(MatrixError::NoDelay { link: arc.link, from, to });
+            }
         };
         let hops = if has_hops { 1.0 } else { 0.0 };
         needs.push([hops, delay, if has_stretch { link.length() } else { 0.0 }]);

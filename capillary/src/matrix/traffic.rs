@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::matrix::arcs::Arcs;
 use crate::matrix::bounds::{Budgets, Ways};
-use crate::matrix::{MatrixError, PathBounds};
+use crate::matrix::{LARGEST_AMOUNT, MatrixError, PathBounds};
 use crate::topology::{NodeId, Topology};
 
 /// What one node has to send to another, in the unit of the capacities.
@@ -107,7 +107,7 @@ impl TrafficMatrix {
         for demand in &self.demands {
             topology.check_node(demand.source)?;
             topology.check_node(demand.target)?;
-            if !(demand.amount.is_finite() && demand.amount >= 0.0) {
+            if !(0.0..=LARGEST_AMOUNT).contains(&demand.amount) {
                 let name = |node| topology.node_weight(node).name().to_string();
                 let (source_name, target) = (name(demand.source), name(demand.target));
                 return Err(MatrixError::BadAmount { source_name, target, amount: demand.amount });

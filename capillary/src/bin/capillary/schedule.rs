@@ -1,10 +1,11 @@
 //! `capillary schedule`.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use capillary::schedule::{Outcome, Schedule as Frames, Traffic};
 use capillary::{LinkId, NodeId};
+use program::table::counted;
 use program::{Exit, Failure, Table, output};
 use serde_json::{Value, json};
 
@@ -34,6 +35,15 @@ pub(crate) struct Schedule {
     output: Option<PathBuf>,
 }
 
+/// The transfers of a file, of which there must be one at least.
+fn transfers(network: &Network, path: &Path) -> Result<Vec<(NodeId, NodeId)>, Failure> {
+    let pairs = read_pairs(network, path)?;
+    if pairs.is_empty() {
+        return Err(Failure::input(path, "there is no transfer; expected FROM,TO in a line at least"));
+    }
+    Ok(pairs)
+}
+
 /// A traffic with the schedules of it, each verified.
 struct Answer<'a> {
     network: &'a Network,
@@ -47,7 +57,7 @@ impl Schedule {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let network = self.source.load()?;
         let mut pairs = match &self.transfers {
-            Some(path) => read_pairs(&network, path)?,
+            Some(path) => transfers(&network, path)?,
             None => self.all_pairs(&network)?,
         };
         // Trees of shortest paths are found once for each target.
@@ -68,6 +78,10 @@ impl Schedule {
 
     fn all_pairs(&self, network: &Network) -> Result<Vec<(NodeId, NodeId)>, Failure> {
         let nodes = self.all_to_all.iter().map(|name| network.find(name)).collect::<Result<Vec<_>, _>>()?;
+        if nodes.iter().all(|node| Some(node) == nodes.first()) {
+            let what = "expected two different nodes at least, to send to one another";
+            return Err(Failure::usage(format!("--all-to-all {}: {what}", self.all_to_all.join(","))));
+        }
         let to_others =
             |&from: &NodeId| nodes.iter().filter(move |&&to| to != from).map(move |&to| (from, to));
         Ok(nodes.iter().flat_map(to_others).collect())
@@ -101,9 +115,10 @@ impl Answer<'_> {
     fn table(&self) -> String {
         let bound = self.traffic.bound();
         let mut out = format!(
-            "{} transfers, bound {bound} frames, {} bottlenecks; liquid schedule: {}\n\n",
-            self.traffic.transfers().len(),
-            self.traffic.bottlenecks().count(),
+            "{}, bound {}, {}; liquid schedule: {}\n\n",
+            counted(self.traffic.transfers().len(), "transfer"),
+            counted(bound, "frame"),
+            counted(self.traffic.bottlenecks().count(), "bottleneck"),
             self.verdict(),
         );
         let mut counts = Table::new(["schedule", "frames"]);
