@@ -1,83 +1,17 @@
 //! The commands of docs/planning.md, as they stand there, in a folder of their own.
 //!
-//! The page takes a file of SNDlib, which may not be handed on with this project. Where `CAPILLARY_SHARED` names a
-//! folder with `topologies/` it is SNDlib's `abilene.xml`; else it is a network of the same shape with demands of its
-//! own.
+//! SNDlib's files may not be handed on with this project, so the page takes a network of the same shape with
+//! demands of its own. Where `CAPILLARY_SHARED` names a folder with `topologies/` it is SNDlib's `abilene.xml`.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PAGE: &str = include_str!("../../docs/planning.md");
+const NETWORK: &str = include_str!("fixtures/abilene.xml");
 
 /// What the commands before "What is computed" leave in the folder.
 const REPORT: [&str; 6] = ["links.csv", "plan.json", "curves.png", "map.png", "failures.png", "ratings.json"];
-
-/// Nodes as SNDlib calls those of Abilene, with longitudes and latitudes.
-const NODES: [(&str, f64, f64); 11] = [
-    ("ATLAng", -84.4, 33.8),
-    ("CHINng", -87.6, 41.8),
-    ("DNVRng", -105.0, 40.8),
-    ("HSTNng", -95.5, 29.8),
-    ("IPLSng", -86.2, 39.8),
-    ("KSCYng", -96.6, 39.0),
-    ("LOSAng", -118.3, 34.1),
-    ("NYCMng", -74.0, 40.8),
-    ("SNVAng", -122.0, 37.4),
-    ("STTLng", -122.3, 47.6),
-    ("WASHng", -77.0, 38.9),
-];
-
-const LINKS: [(usize, usize); 14] = [
-    (0, 3),
-    (0, 4),
-    (0, 10),
-    (1, 4),
-    (1, 7),
-    (2, 5),
-    (2, 8),
-    (2, 9),
-    (3, 5),
-    (3, 6),
-    (4, 5),
-    (6, 8),
-    (7, 10),
-    (8, 9),
-];
-
-/// A network in SNDlib's XML, with a demand between each two nodes.
-fn network() -> String {
-    let mut text =
-        String::from("<?xml version=\"1.0\"?>\n<network xmlns=\"http://sndlib.zib.de/network\">\n");
-    text.push_str("<networkStructure><nodes coordinatesType=\"geographical\">\n");
-    for (name, x, y) in NODES {
-        let place = format!("<coordinates><x>{x}</x><y>{y}</y></coordinates>");
-        let _ = writeln!(text, "<node id=\"{name}\">{place}</node>");
-    }
-    text.push_str("</nodes><links>\n");
-    for (index, (from, to)) in LINKS.into_iter().enumerate() {
-        let (from, to) = (NODES[from].0, NODES[to].0);
-        let modules = "<additionalModules><addModule><capacity>9920</capacity><cost>1</cost></addModule></additionalModules>";
-        let _ = writeln!(
-            text,
-            "<link id=\"L{index}\"><source>{from}</source><target>{to}</target>{modules}</link>"
-        );
-    }
-    text.push_str("</links></networkStructure><demands>\n");
-    for (from, (source, ..)) in NODES.iter().enumerate() {
-        for (to, (target, ..)) in NODES.iter().enumerate().filter(|(to, _)| *to != from) {
-            let ends = format!("<source>{source}</source><target>{target}</target>");
-            let value = 10 * (1 + (from * 7 + to * 3) % 11);
-            let limit = "<maxPathLength>UNLIMITED</maxPathLength>";
-            let _ = writeln!(
-                text,
-                "<demand id=\"{source}_{target}\">{ends}<demandValue>{value}</demandValue>{limit}</demand>"
-            );
-        }
-    }
-    text + "</demands></network>\n"
-}
 
 /// The commands of the page's first block.
 fn commands() -> Vec<&'static str> {
@@ -97,7 +31,7 @@ fn folder() -> PathBuf {
             // Not `copy`, which copies that it may not be written, too.
             std::fs::write(file, std::fs::read(original).unwrap()).unwrap();
         }
-        None => std::fs::write(file, network()).unwrap(),
+        None => std::fs::write(file, NETWORK).unwrap(),
     }
     folder
 }
