@@ -42,7 +42,10 @@ pub(super) enum Motion {
     Groups(GroupMotion),
     /// A trace of BonnMotion or ns-2
     #[command(
-        after_help = "Example: netsim manet trace rwp.ns_movements --shift 10 --range 150 --interval 10"
+        after_help = "Example, with a trace of our own (`bm NSFile` of BonnMotion makes such files, too):\n  \
+                      netsim manet waypoint --nodes 50 --area 500x500 --range 100 --speed 1 \\\n    \
+                      --write-trace rwp.ns_movements\n  \
+                      netsim manet trace rwp.ns_movements --shift 10 --range 150 --interval 10"
     )]
     Trace(TraceFile),
 }
