@@ -176,3 +176,15 @@ fn folders_that_a_member_may_not_read_are_named() {
         .client(&["datasets", "local:trees"])
         .ends_with(0, "local:trees: this member may not look into trees/t");
 }
+
+/// Data sets were looked for on the first I/O node alone: when that had lost its disk, there were none.
+#[test]
+fn a_site_whose_first_io_node_has_lost_its_disk_lists_what_the_others_know() {
+    let (overlay, _tree) = scene();
+    fs::remove_dir_all(overlay.export("io1").join("trees")).expect("it is there");
+    let listed = overlay.fresh_client(&["datasets", "local", "--json"]);
+    let known = listed.printed();
+    assert_eq!(known.lines().count(), 1, "{known}");
+    assert!(known.contains("local:trees/t"), "{known}");
+    listed.fails_with(5, "local:trees/t: I/O nodes disagree: io1 has records up to 0, others up to 3");
+}

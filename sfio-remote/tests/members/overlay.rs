@@ -50,6 +50,11 @@ impl Run {
         assert_eq!(self.stderr(), "");
     }
 
+    /// The same as text, however it ended.
+    pub(crate) fn printed(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+
     /// What it wrote to standard error.
     pub(crate) fn said(&self) -> String {
         self.stderr()

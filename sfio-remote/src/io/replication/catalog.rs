@@ -19,7 +19,8 @@ use crate::store::EntryKind;
 /// How many folders, or data sets, are asked about at once.
 const AT_ONCE: usize = 32;
 
-/// What the first I/O node of a site has, which has every record of every data set.
+/// What the I/O nodes of a site have. Each has the records of every data set, unless it has lost them: what any of them
+/// has is there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     /// The names of the data sets, those that were removed among them.
@@ -66,13 +67,37 @@ enum Look {
 }
 
 impl Catalog {
-    /// Looks through all folders beneath `top`.
+    /// Looks through all folders beneath `top` on all I/O nodes.
     ///
     /// # Errors
-    /// If the I/O node fails, or this member may not look into `top` itself.
+    /// If an I/O node fails, or this member may not look into `top` itself.
     pub async fn look_through(
         client: &SfioClient,
         site: &Site,
+        top: &SubfilePath,
+        patience: &Arc<Patience>,
+    ) -> Outcome<Catalog> {
+        let mut errands = JoinSet::new();
+        for io_node in site.io_nodes.iter().cloned() {
+            let (client, top, patience) = (client.clone(), top.clone(), Arc::clone(patience));
+            errands.spawn(async move { Catalog::of_one(&client, &io_node, &top, &patience).await });
+        }
+        let mut catalog = Catalog::default();
+        while let Some(done) = errands.join_next().await {
+            let Catalog { datasets, closed } = done.expect("errands do not panic, and nobody aborts them")?;
+            catalog.datasets.extend(datasets);
+            catalog.closed.extend(closed);
+        }
+        // Whoever may not look into a folder on one I/O node cannot read what is in it.
+        let Catalog { datasets, closed } = &mut catalog;
+        datasets.retain(|name| !closed.iter().any(|folder| name.is_beneath(folder)));
+        Ok(catalog)
+    }
+
+    /// What one I/O node has.
+    async fn of_one(
+        client: &SfioClient,
+        io_node: &str,
         top: &SubfilePath,
         patience: &Arc<Patience>,
     ) -> Outcome<Catalog> {
@@ -82,7 +107,7 @@ impl Catalog {
             while errands.len() < AT_ONCE
                 && let Some(folder) = waiting.pop()
             {
-                let (client, io_node) = (client.clone(), site.io_nodes[0].clone());
+                let (client, io_node) = (client.clone(), io_node.to_owned());
                 let patience = Arc::clone(patience);
                 errands.spawn(async move {
                     (patience.retry(|| look_into(&client, &io_node, &folder)).await, folder)

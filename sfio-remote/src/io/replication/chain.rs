@@ -62,7 +62,10 @@ impl View {
     }
 
     /// Whether something may be published behind what was found.
-    pub(super) fn writable(&self) -> Outcome<()> {
+    ///
+    /// # Errors
+    /// If the I/O nodes disagree.
+    pub fn writable(&self) -> Outcome<()> {
         match self.disagreements.as_slice() {
             [] => Ok(()),
             some => Err(ReplicationError::Disagreement(some.join("; "))),

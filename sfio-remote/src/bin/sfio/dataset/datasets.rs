@@ -6,15 +6,15 @@ use indicatif::{BinaryBytes, HumanCount};
 use program::Table;
 use program::output::{self, Results};
 use serde_json::json;
-use sfio_remote::io::replication::{Catalog, Job, Meter, ReplicationError, open_all};
+use sfio_remote::io::replication::{Catalog, Job, Meter, ReplicationError, View, open_all};
 use sfio_remote::name::SubfilePath;
 use sfio_remote::replication::SignedRecord;
 
 use super::address::Scope;
 use super::board::Board;
 use super::care::Care;
+use super::failure;
 use super::generations::age;
-use super::{failure, warn};
 use crate::client::Session;
 use crate::exit::Failure;
 
@@ -66,7 +66,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// What the data sets are now, in the order of their names, without those of which nothing is left; and the last
-/// failure, after the others were said.
+/// failure, after the others were said. That I/O nodes disagree is one: what is listed may not be all there is.
 async fn ask(
     options: &Options,
     session: &Session,
@@ -79,20 +79,19 @@ async fn ask(
         Ok(Job { meter: Arc::clone(&meter), ..job })
     };
     let jobs = names.into_iter().map(job).collect::<Result<Vec<Job>, Failure>>()?;
-    let (mut known, mut failed) = (Vec::new(), None);
+    let (mut known, mut failed) = (Vec::new(), None::<Failure>);
+    let mut fail = |name: &SubfilePath, error: &ReplicationError| {
+        let earlier = failed.replace(failure(&options.scope.address(name.clone()), error));
+        earlier.into_iter().for_each(|failure| output::note(format_args!("sfio: {failure}")));
+    };
     for (name, view) in open_all(jobs).await {
-        let address = options.scope.address(name.clone());
-        let newest = view.and_then(|view| {
-            warn(&view.disagreements, &address);
-            view.newest.ok_or(ReplicationError::NoDataSet)
-        });
-        match newest {
+        if let Err(error) = view.as_ref().map_or(Ok(()), View::writable) {
+            fail(&name, &error);
+        }
+        match view.and_then(|view| view.newest.ok_or(ReplicationError::NoDataSet)) {
             Ok(record) if record.is_removed() && record.condemned.is_empty() => {}
             Ok(record) => known.push(Known { name, record }),
-            Err(error) => {
-                let earlier = failed.replace(failure(&address, &error));
-                earlier.into_iter().for_each(|failure| output::note(format_args!("sfio: {failure}")));
-            }
+            Err(error) => fail(&name, &error),
         }
     }
     Ok((known, failed))
