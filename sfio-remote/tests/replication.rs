@@ -12,9 +12,9 @@ use std::time::Duration;
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::Patience;
 use sfio_remote::io::replication::{
-    Attributes, Author, Catalog, Change, DataSet, Deletion, Filter, Job, ManifestCache, Meter, Reading,
-    ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary, VerifyOptions, View, Wanted,
-    forget, open_all, remove, restore, send, verify,
+    Attributes, Author, Catalog, Change, DataSet, Deletion, Filter, Job, ManifestCache, Meter, Phase,
+    Reading, ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary, VerifyOptions, View,
+    Wanted, forget, open_all, remove, restore, send, verify,
 };
 use sfio_remote::io::sim::{Cluster, ClusterConfig, Process, run};
 use sfio_remote::name::SubfilePath;
@@ -838,16 +838,22 @@ fn what_cannot_be_read_is_named_and_everything_else_is_sent() {
         let status = std::process::Command::new("mkfifo").arg(source.path().join("pipe")).status();
         assert!(status.expect("there is a mkfifo").success());
         fs::write(source.path().join("zz"), b"later").expect("a file");
-        // A file that vanishes between the walk and the reading: told by the walk itself, which comes before.
+        // A file that vanishes between the walk and the reading, which begins with a name that is drawn.
         let vanishing = source.path().join("vanishing");
         fs::write(&vanishing, noise(10_000, 3)).expect("a file");
-        let tell = move |_: Change, path: &TreePath| {
-            if path.to_string() == "zz" {
-                fs::remove_file(&vanishing).expect("it was there");
+        let job = bench.job();
+        let (random, meter) = (Arc::clone(&job.random), Arc::clone(&job.meter));
+        let draw = move || {
+            if meter.phase() == Phase::Transfer && vanishing.exists() {
+                fs::remove_file(&vanishing).expect("ours");
             }
         };
-        let sent = send(&bench.job(), source.path(), &send_options(), tell).await;
-        let sent = sent.expect("sent");
+        let (to, told) = mpsc::channel();
+        let tell = move |_: Change, path: &TreePath| to.send(path.to_string()).expect("somebody listens");
+        let job = Job { random: Arc::new(draw), ..job };
+        let sent = send(&job, source.path(), &send_options(), tell).await.expect("sent");
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), [".", "zz"], "and nothing of what is not there");
+        assert_eq!((sent.summary.new, sent.summary.files), (1, 1));
         let problems: Vec<String> = sent.summary.problems.iter().map(ToString::to_string).collect();
         assert_eq!(problems, ["vanishing: No such file or directory"]);
         let specials: Vec<String> = sent.summary.specials.iter().map(ToString::to_string).collect();
@@ -919,3 +925,4 @@ fn wherever_a_restore_ends_what_has_its_name_is_whole() {
         assert_eq!(picture(root), whole);
     });
 }
+            random()

@@ -119,7 +119,10 @@ fn verify_names_what_a_disk_has_changed() {
     flip(&only_file(&overlay, "io1", "t/objects"), 700_000);
     overlay.fresh_client(&["verify", "local:t"]).ends_with(5, "1 thing is not as it was stored");
     let back = path(&folder, "back");
-    overlay.client(&["sync", "local:t", &back]).ends_with(5, "a/large");
+    let fetched = overlay.client(&["sync", "local:t", &back]);
+    let said = fetched.printed();
+    assert!(said.contains(&format!("{back} is not all of generation 1 of local:t\n")), "{said}");
+    fetched.ends_with(5, "a/large");
     assert!(!Path::new(&back).join("a/large").exists() && Path::new(&back).join("a/b/7").exists());
 
     // An intact source heals it: the content is in all generations again.
@@ -249,6 +252,35 @@ fn a_disk_that_is_full_or_turns_read_only_is_named_and_the_next_run_goes_on() {
     overlay.client(&["sync", &tree, "local:t"]).succeeds();
     overlay.client(&["sync", "local:t", &back]).succeeds();
     assert_eq!(picture(back.as_ref()), picture(tree.as_ref()));
+}
+
+/// It ended with code 7, and counted and announced what it could not write.
+#[test]
+fn a_tree_that_a_full_disk_does_not_hold_is_counted_as_far_as_it_came() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let folder = scene();
+    overlay.client(&["sync", &path(&folder, "tree"), "local:t"]).succeeds();
+    let back = folder.path().join("full");
+    fs::create_dir(&back).expect("a folder");
+    let Some(_disk) = SmallDisk::mount(back.clone(), "size=256k") else {
+        eprintln!("skipped: this process may not mount a file system (it needs root)");
+        return;
+    };
+    let fetched = overlay.client(&["sync", "--json", "local:t", &back.to_string_lossy()]);
+    let printed = fetched.printed();
+    let lines = printed.lines().map(|line| serde_json::from_str(line).expect("an object in each line"));
+    let mut lines: Vec<serde_json::Value> = lines.collect();
+    let summary = lines.pop().expect("a summary");
+    let new: Vec<&str> = lines
+        .iter()
+        .filter(|line| line["change"] == "new")
+        .map(|line| line["path"].as_str().expect("text"))
+        .collect();
+    assert_eq!(summary["new"], new.len());
+    let there = picture(&back).keys().filter(|name| *name != "." && !name.contains(".sfio-part-")).count();
+    assert_eq!(new.len(), there);
+    assert!(!new.contains(&"a/large"), "{new:?}");
+    fetched.ends_with(6, "because no space is left on the disk; everything else is done");
 }
 
 #[test]

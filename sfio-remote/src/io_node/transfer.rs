@@ -282,7 +282,7 @@ impl Transfer {
         let after_change = if durable { Then::Sync } else { Then::Reply };
         match kind {
             RequestKind::Remove { ref path } => {
-                self.once((id, &kind), path, DiskAction::Remove { durable }, cx)
+                self.once((id, &kind), path, DiskAction::Remove { durable }, cx);
             }
             RequestKind::Rename { ref path, ref target, replace } => {
                 let action = DiskAction::Rename { target: target.clone(), replace, durable };

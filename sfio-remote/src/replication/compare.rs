@@ -18,7 +18,7 @@ pub enum Difference {
         /// As it is.
         new: Entry,
     },
-    /// Both have it, and the content is the same as far as size and time tell. The entry has the new one's metadata and
+    /// Both have it, and the content is the same as far as size and time tell: empty files are the same at any time. The entry has the new one's metadata and
     /// the old one's content.
     Kept {
         /// As it is.
@@ -64,7 +64,8 @@ impl Merge {
     fn compare(&self, old: Entry, mut new: Entry) -> Difference {
         let same = match (&old.kind, &new.kind) {
             (EntryKind::File { size: before, .. }, EntryKind::File { size: after, .. }) => {
-                !self.distrusts_times && before == after && old.metadata.modified == new.metadata.modified
+                let is_believed = !self.distrusts_times && old.metadata.modified == new.metadata.modified;
+                before == after && (is_believed || *before == 0)
             }
             (before, after) => before == after,
         };

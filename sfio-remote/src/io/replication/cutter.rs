@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,12 +12,13 @@ use bytes::Bytes;
 use fastcdc::v2020::StreamCDC;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fstat, openat, seek};
 
+use super::expected::{Correction, Proved};
 use super::meter::Meter;
 use super::placer::{Entries, Placer, Writer};
 use super::prefetch::Prefetch;
 use super::send::{Graft, Wounds};
-use super::spool::{ManifestFile, Spool};
-use super::survey::Planned;
+use super::spool::{ManifestFile, Spool, SpoolWriter};
+use super::survey::{Change, Planned};
 use super::tree::Tree;
 use super::walk::{Problem, modified, words};
 use crate::compression::{Codec, Level};
@@ -62,6 +64,8 @@ pub(super) struct Cutting {
     /// What was healed, and what is still damaged.
     pub(super) wounds: Wounds,
     pub(super) problems: Vec<Problem>,
+    /// Where something else came of a path than was expected.
+    pub(super) corrections: Arc<Spool<Correction>>,
 }
 
 /// Why a file was not read.
@@ -78,31 +82,53 @@ impl From<io::Error> for Unread {
     }
 }
 
-/// Files that could not be read, and what is said of them.
-#[derive(Default)]
-struct UnreadFiles {
+/// What reading has shown, against what was expected.
+struct Readings {
     problems: Vec<Problem>,
-    paths: BTreeSet<TreePath>,
+    /// Files that could not be read.
+    unread: BTreeSet<TreePath>,
+    corrections: SpoolWriter<Correction>,
 }
 
-impl UnreadFiles {
-    /// A file could not be read, so what was there stays.
-    fn take(&mut self, path: TreePath, what: String, old: Option<Entry>) -> Option<Entry> {
-        self.paths.insert(path.clone());
-        self.problems.push(Problem { path, what });
-        old
+impl Readings {
+    fn new() -> io::Result<Readings> {
+        Ok(Readings { problems: Vec::new(), unread: BTreeSet::new(), corrections: SpoolWriter::new()? })
+    }
+
+    /// A file was read; perhaps it is as it was before.
+    fn compare(&mut self, read: &Entry, old: Option<&Entry>, change: Change) -> io::Result<()> {
+        let is_same = |old: &&Entry| change == Change::Changed && old.has_content_of(read);
+        match old.filter(is_same) {
+            None => Ok(()),
+            Some(old) if old.metadata == read.metadata => self.correct(read, change, Proved::Unchanged),
+            Some(_) => self.correct(read, change, Proved::Touched),
+        }
+    }
+
+    /// A file could not be read.
+    fn miss(&mut self, entry: Entry, change: Change, what: String) -> io::Result<()> {
+        self.correct(&entry, change, Proved::Unread)?;
+        self.problems.push(Problem { path: entry.path.clone(), what });
+        self.unread.insert(entry.path);
+        Ok(())
     }
 
     /// A new name of a file; if that could not be read, then what was there stays under this name, too.
-    fn link(&mut self, entry: Entry, old: Option<Entry>) -> Option<Entry> {
+    fn link(&mut self, entry: Entry, old: Option<Entry>, change: Change) -> io::Result<Option<Entry>> {
         match &entry.kind {
-            EntryKind::HardLink { to } if self.paths.contains(to) => {
+            EntryKind::HardLink { to } if self.unread.contains(to) => {
+                self.correct(&entry, change, Proved::Unread)?;
                 let what = format!("it is a name of {to}, which could not be read");
                 self.problems.push(Problem { path: entry.path, what });
-                old
+                Ok(old)
             }
-            _ => Some(entry),
+            _ => Ok(Some(entry)),
         }
+    }
+
+    fn correct(&mut self, entry: &Entry, change: Change, proved: Proved) -> io::Result<()> {
+        let (path, bytes) = (entry.path.clone(), entry.size());
+        self.corrections.push(&Correction { path, change, bytes, proved })
     }
 }
 
@@ -115,21 +141,10 @@ impl Cutter {
         old: Option<&ManifestFile>,
         prefetch: &Prefetch,
     ) -> io::Result<Option<Cutting>> {
-        let (mut entries, mut unread) = (Entries::new()?, UnreadFiles::default());
+        let (mut entries, mut readings) = (Entries::new()?, Readings::new()?);
         for planned in planned.read()? {
-            let entry = match planned? {
-                Planned::Keep(entry) => Some(self.moved(entry)),
-                Planned::Link { entry, old } => unread.link(entry, old).map(|entry| self.moved(entry)),
-                Planned::Read { entry, old } => {
-                    prefetch.advance();
-                    match self.read(entry.clone()) {
-                        Ok(entry) => Some(entry),
-                        Err(Unread::Stopped) => return Ok(None),
-                        Err(Unread::File(what)) => {
-                            unread.take(entry.path, what, old).map(|old| self.moved(old))
-                        }
-                    }
-                }
+            let ControlFlow::Continue(entry) = self.take(planned?, &mut readings, prefetch)? else {
+                return Ok(None);
             };
             if let Some(entry) = entry
                 && entries.push(entry, &mut self.placer)?.is_none()
@@ -149,8 +164,38 @@ impl Cutter {
             return Ok(None);
         }
         let (stored, wounds) = self.placer.into_parts();
-        let problems = unread.problems;
-        Ok(Some(Cutting { manifest, entries, bytes, index, objects, stored, wounds, problems }))
+        let Readings { problems, corrections, .. } = readings;
+        let corrections = Arc::new(corrections.finish()?);
+        Ok(Some(Cutting { manifest, entries, bytes, index, objects, stored, wounds, problems, corrections }))
+    }
+
+    /// The entry that comes of a plan, if there is one; it breaks off if nobody wants chunks any more.
+    fn take(
+        &mut self,
+        planned: Planned,
+        readings: &mut Readings,
+        prefetch: &Prefetch,
+    ) -> io::Result<ControlFlow<(), Option<Entry>>> {
+        let kept = match planned {
+            Planned::Keep(entry) => Some(entry),
+            Planned::Link { entry, old, change } => readings.link(entry, old, change)?,
+            Planned::Read { entry, old, change } => {
+                prefetch.advance();
+                match self.read(entry.clone()) {
+                    Ok(read) => {
+                        readings.compare(&read, old.as_ref(), change)?;
+                        return Ok(ControlFlow::Continue(Some(read)));
+                    }
+                    Err(Unread::Stopped) => return Ok(ControlFlow::Break(())),
+                    // What was there stays.
+                    Err(Unread::File(what)) => {
+                        readings.miss(entry, change, what)?;
+                        old
+                    }
+                }
+            }
+        };
+        Ok(ControlFlow::Continue(kept.map(|entry| self.moved(entry))))
     }
 
     /// The manifest of the whole generation, if the one that was written is that of a directory.

@@ -8,6 +8,7 @@
 //! ```
 
 mod amendments;
+mod arrivals;
 mod cache;
 mod carrying;
 mod catalog;
@@ -16,6 +17,7 @@ mod changes;
 mod cutter;
 mod dataset;
 mod error;
+mod expected;
 mod filter;
 mod ignore_files;
 mod job;

@@ -60,11 +60,11 @@ impl Namesakes {
                     Planned::Keep(files.own_or_first(entry))
                 }
                 Planned::Keep(entry) => Planned::Keep(entry),
-                Planned::Read { entry, old } => {
-                    Planned::Read { entry, old: old.map(|old| files.without_link(old)) }
+                Planned::Read { entry, old, change } => {
+                    Planned::Read { entry, old: old.map(|old| files.without_link(old)), change }
                 }
-                Planned::Link { entry, old } => {
-                    Planned::Link { entry, old: old.map(|old| files.without_link(old)) }
+                Planned::Link { entry, old, change } => {
+                    Planned::Link { entry, old: old.map(|old| files.without_link(old)), change }
                 }
             })?;
         }

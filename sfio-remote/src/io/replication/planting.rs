@@ -8,21 +8,23 @@ use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, Dir, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown,
-    fremovexattr, fsetxattr, fstat, openat, utimensat,
+    AtFlags, Dir, Gid, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod,
+    fchown, fremovexattr, fsetxattr, fstat, openat, seek, utimensat,
 };
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::arrivals::{Arrival, Fault};
 use super::changes::{
     link, make_directory, make_link, open_to_write, remove_name, rename, set_length, set_times, sync,
     write_at,
 };
 use super::restore::{RestoreOptions, is_privileged};
+use super::survey::Change;
 use super::tree::{Tree, open_directory};
-use super::walk::{Attributes, Problem, attributes, words};
+use super::walk::{Attributes, attributes};
 use crate::io::threads;
 use crate::replication::{ChunkRef, Entry, EntryKind, Hash, Metadata, Owner, Piece, Timestamp, TreePath};
 
@@ -63,6 +65,13 @@ pub(crate) enum Source {
     Part,
     /// It is in the file that has the name now, at the same place.
     Old,
+}
+
+/// A step, and what has happened to the entry once it is taken; none if nothing has that is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Task {
+    pub(super) step: Step,
+    pub(super) change: Option<Change>,
 }
 
 impl Step {
@@ -127,6 +136,36 @@ impl Tree {
         };
         placed_chunks(entry).map(source).collect()
     }
+
+    /// Whether the file of that name has holes wherever the entry has.
+    pub(super) fn has_holes_of(&mut self, entry: &Entry) -> bool {
+        let Ok((directory, name)) = self.place(&entry.path) else { return false };
+        let Ok(file) = open_file(directory, name) else { return false };
+        holes(entry).all(|(from, to)| is_hole(&file, from, to))
+    }
+}
+
+/// The holes of a file: where each begins and ends.
+fn holes(entry: &Entry) -> impl Iterator<Item = (u64, u64)> + '_ {
+    let pieces = if let EntryKind::File { pieces, .. } = &entry.kind { pieces.as_slice() } else { &[] };
+    let mut offset = 0;
+    pieces.iter().filter_map(move |piece| {
+        let from = offset;
+        let (length, is_hole) = match piece {
+            Piece::Hole(length) => (*length, true),
+            Piece::Chunk(chunk) => (u64::from(chunk.length), false),
+        };
+        offset += length;
+        is_hole.then_some((from, offset))
+    })
+}
+
+/// Whether the file system has nothing of a file there. One that cannot tell has all of it.
+fn is_hole(file: &File, from: u64, to: u64) -> bool {
+    match seek(file, SeekFrom::Data(from)) {
+        Ok(data) => data >= to,
+        Err(error) => error == rustix::io::Errno::NXIO,
+    }
 }
 
 /// The chunks of a file and where they begin in it.
@@ -168,20 +207,24 @@ fn holds(file: &File, offset: u64, chunk: &ChunkRef) -> bool {
 pub(super) struct Planter<'a> {
     tree: Tree,
     options: &'a RestoreOptions,
-    /// The directories that were entered and not yet left, from the top.
-    entered: Vec<Entry>,
+    /// The directories that were entered and not yet left, from the top; and what has happened to each once it is left.
+    entered: Vec<(Entry, Option<Change>)>,
     file: Option<FileUnderWay>,
     /// What is written, and waits for a sync.
     written: Batch,
     /// What is being synced.
     syncing: Option<(Batch, JoinHandle<io::Result<()>>)>,
-    problems: Vec<Problem>,
+    arrivals: Vec<Arrival>,
+    faults: Vec<(TreePath, Fault)>,
 }
 
 #[derive(Debug)]
 struct FileUnderWay {
     entry: Entry,
+    change: Option<Change>,
     part: File,
+    /// Bytes that have come from the site.
+    fetched: u64,
     /// Where the chunks go that come from the site, in order.
     places: VecDeque<u64>,
 }
@@ -190,11 +233,11 @@ struct FileUnderWay {
 #[derive(Debug, Default)]
 struct Batch {
     /// Files whose parts are complete.
-    files: Vec<(TreePath, Metadata)>,
+    files: Vec<(Arrival, Metadata)>,
     /// Further names of files.
-    links: Vec<Entry>,
+    links: Vec<(Entry, Option<Change>)>,
     /// Directories that were left: what gets its name in them changes their times.
-    directories: Vec<(TreePath, Metadata)>,
+    directories: Vec<(Arrival, Metadata)>,
     /// Bytes of the files.
     bytes: u64,
     /// When it was begun.
@@ -225,30 +268,44 @@ impl<'a> Planter<'a> {
             file: None,
             written: Batch::default(),
             syncing: None,
-            problems: Vec::new(),
+            arrivals: Vec::new(),
+            faults: Vec::new(),
         }
     }
 
-    /// Begins a step; of a file, the chunks that are missing come next, and then [`finish`](Self::finish).
-    pub(super) fn begin(&mut self, step: Step) -> io::Result<()> {
+    /// Begins a task; of a file, the chunks that are missing come next, and then [`finish`](Self::finish).
+    pub(super) fn begin(&mut self, Task { step, change }: Task) -> io::Result<()> {
         self.leave_others(step.path());
         match step {
-            Step::Remove { path, is_directory } => self.remove(&path, is_directory),
-            Step::Enter(entry) => self.enter(entry),
+            Step::Remove { path, is_directory } => self.remove(path, is_directory, change),
+            Step::Enter(entry) => self.enter(entry, change),
             // What it is another name of may wait for its own name.
             Step::Link(entry) if matches!(entry.kind, EntryKind::HardLink { .. }) => {
-                self.written().links.push(entry);
+                self.written().links.push((entry, change));
                 Ok(())
             }
-            Step::Link(entry) => self.link(&entry),
-            Step::Touch(entry) => {
-                let (directory, name) = self.tree.place(&entry.path)?;
-                let file = open_file(directory, name)?;
-                set_metadata(file.as_fd(), &entry.metadata, self.options)?;
-                Ok(set_times(&file, &times(entry.metadata.modified))?)
+            Step::Link(entry) => {
+                self.link(&entry)?;
+                self.arrivals.push(Arrival::of(entry.path, change));
+                Ok(())
             }
-            Step::File { entry, sources } => self.begin_file(entry, &sources),
+            Step::Touch(entry) => self.touch(entry, change),
+            Step::File { entry, sources } => self.begin_file(entry, &sources, change),
         }
+    }
+
+    fn touch(&mut self, entry: Entry, change: Option<Change>) -> io::Result<()> {
+        let (directory, name) = self.tree.place(&entry.path)?;
+        let file = open_file(directory, name)?;
+        set_metadata(file.as_fd(), &entry.metadata, self.options)?;
+        set_times(&file, &times(entry.metadata.modified))?;
+        self.arrivals.push(Arrival::of(entry.path, change));
+        Ok(())
+    }
+
+    /// What has arrived since this was asked last.
+    pub(super) fn arrived(&mut self) -> Vec<Arrival> {
+        std::mem::take(&mut self.arrivals)
     }
 
     /// The next chunk of the file that was begun.
@@ -256,17 +313,19 @@ impl<'a> Planter<'a> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let Some(place) = file.places.pop_front() else { return Ok(()) };
         debug_assert_eq!(chunk.length as usize, bytes.len());
+        file.fetched += bytes.len() as u64;
         write_at(&file.part, bytes, place)
     }
 
     /// The file has all its chunks: it gets its name when they are safe.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        let Some(FileUnderWay { entry, part, .. }) = self.file.take() else { return Ok(()) };
+        let Some(FileUnderWay { entry, change, part, fetched, .. }) = self.file.take() else { return Ok(()) };
         // Only now it becomes as long as it is to be: a part that is whole has been written.
         set_length(&part, entry.size())?;
         let written = self.written();
         written.bytes += entry.size();
-        written.files.push((entry.path, entry.metadata));
+        let arrival = Arrival { fetched: Some(fetched), ..Arrival::of(entry.path, change) };
+        written.files.push((arrival, entry.metadata));
         Ok(())
     }
 
@@ -286,10 +345,15 @@ impl<'a> Planter<'a> {
         Ok(())
     }
 
-    /// Leaves all directories, the top last; gives what could not be set.
-    pub(super) async fn leave_all(mut self, top: &Metadata) -> io::Result<Vec<Problem>> {
-        while let Some(entry) = self.entered.pop() {
-            self.leave(entry);
+    /// Leaves all directories, the top last, to which `change` has then happened; gives what has arrived since it was
+    /// asked last, and what could not.
+    pub(super) async fn leave_all(
+        mut self,
+        top: &Metadata,
+        change: Option<Change>,
+    ) -> io::Result<(Vec<Arrival>, Vec<(TreePath, Fault)>)> {
+        while let Some((entry, change)) = self.entered.pop() {
+            self.leave(entry, change);
         }
         self.settle().await?;
         self.begin_to_sync()?;
@@ -298,10 +362,8 @@ impl<'a> Planter<'a> {
             set_metadata(directory, top, self.options)?;
             Ok(set_times(directory, &times(top.modified))?)
         });
-        if let Err(error) = set {
-            self.problems.push(Problem { path: TreePath::top(), what: words(&error) });
-        }
-        Ok(self.problems)
+        self.note(Arrival::of(TreePath::top(), change), set);
+        Ok((self.arrivals, self.faults))
     }
 
     fn written(&mut self) -> &mut Batch {
@@ -325,20 +387,20 @@ impl<'a> Planter<'a> {
     async fn settle(&mut self) -> io::Result<()> {
         let Some((batch, syncing)) = self.syncing.take() else { return Ok(()) };
         syncing.await.expect("a sync does not panic, and nobody aborts it")?;
-        for (path, metadata) in batch.files {
-            let named = self.name(&path, &metadata);
-            self.note(path, named);
+        for (arrival, metadata) in batch.files {
+            let named = self.name(&arrival.path, &metadata);
+            self.note(arrival, named);
         }
-        for entry in batch.links {
+        for (entry, change) in batch.links {
             let linked = self.link(&entry);
-            self.note(entry.path, linked);
+            self.note(Arrival::of(entry.path, change), linked);
         }
-        for (path, metadata) in batch.directories {
-            let set = self.tree.directory(Some(&path)).and_then(|directory| {
+        for (arrival, metadata) in batch.directories {
+            let set = self.tree.directory(Some(&arrival.path)).and_then(|directory| {
                 set_metadata(directory, &metadata, self.options)?;
                 Ok(set_times(directory, &times(metadata.modified))?)
             });
-            self.note(path, set);
+            self.note(arrival, set);
         }
         Ok(())
     }
@@ -357,23 +419,25 @@ impl<'a> Planter<'a> {
         Ok(set_times(&part, &times(metadata.modified))?)
     }
 
-    fn note(&mut self, path: TreePath, done: io::Result<()>) {
-        if let Err(error) = done {
-            self.problems.push(Problem { path, what: words(&error) });
+    fn note(&mut self, arrival: Arrival, done: io::Result<()>) {
+        match done {
+            Ok(()) => self.arrivals.push(arrival),
+            Err(error) => self.faults.push((arrival.path, error.into())),
         }
     }
 
     fn leave_others(&mut self, path: &TreePath) {
-        while let Some(entry) = self.entered.pop_if(|entry| !path.is_within(&entry.path)) {
-            self.leave(entry);
+        while let Some((entry, change)) = self.entered.pop_if(|(entry, _)| !path.is_within(&entry.path)) {
+            self.leave(entry, change);
         }
     }
 
-    fn leave(&mut self, entry: Entry) {
-        self.written().directories.push((entry.path, entry.metadata));
+    fn leave(&mut self, entry: Entry, change: Option<Change>) {
+        self.written().directories.push((Arrival::of(entry.path, change), entry.metadata));
     }
 
-    fn enter(&mut self, entry: Entry) -> io::Result<()> {
+    /// A directory that is made is there at once; the metadata of one that was there are set when it is left.
+    fn enter(&mut self, entry: Entry, change: Option<Change>) -> io::Result<()> {
         let (directory, name) = self.tree.place(&entry.path)?;
         match make_directory(directory, name) {
             Err(rustix::io::Errno::EXIST) => {
@@ -385,7 +449,9 @@ impl<'a> Planter<'a> {
             }
             made => made?,
         }
-        self.entered.push(entry);
+        let (now, then) = if change == Some(Change::Touched) { (None, change) } else { (change, None) };
+        self.arrivals.extend(now.map(|change| Arrival::of(entry.path.clone(), Some(change))));
+        self.entered.push((entry, then));
         Ok(())
     }
 
@@ -423,13 +489,16 @@ impl<'a> Planter<'a> {
         Ok(())
     }
 
-    fn remove(&mut self, path: &TreePath, is_directory: bool) -> io::Result<()> {
-        self.tree.forget(path);
-        let (directory, name) = self.tree.place(path)?;
-        remove(directory, name, is_directory)
+    /// What was beneath a directory is counted, and only the directory is told of.
+    fn remove(&mut self, path: TreePath, is_directory: bool, change: Option<Change>) -> io::Result<()> {
+        self.tree.forget(&path);
+        let (directory, name) = self.tree.place(&path)?;
+        let removed = remove(directory, name, is_directory)? - 1;
+        self.arrivals.push(Arrival { removed, ..Arrival::of(path, change) });
+        Ok(())
     }
 
-    fn begin_file(&mut self, entry: Entry, sources: &[Source]) -> io::Result<()> {
+    fn begin_file(&mut self, entry: Entry, sources: &[Source], change: Option<Change>) -> io::Result<()> {
         let (directory, name) = self.tree.place(&entry.path)?;
         let uses_part = sources.contains(&Source::Part);
         let part = match uses_part {
@@ -469,7 +538,7 @@ impl<'a> Planter<'a> {
             }
             punch_holes(&part, &entry)?;
         }
-        self.file = Some(FileUnderWay { entry, part, places });
+        self.file = Some(FileUnderWay { entry, change, part, fetched: 0, places });
         Ok(())
     }
 }
@@ -519,10 +588,13 @@ fn punch_holes(part: &File, entry: &Entry) -> io::Result<()> {
     Ok(())
 }
 
-fn remove(within: BorrowedFd<'_>, name: &[u8], is_directory: bool) -> io::Result<()> {
+/// Removes it with all that is in it, and gives how many entries these were.
+fn remove(within: BorrowedFd<'_>, name: &[u8], is_directory: bool) -> io::Result<u64> {
     if !is_directory {
-        return Ok(remove_name(within, name, AtFlags::empty())?);
+        remove_name(within, name, AtFlags::empty())?;
+        return Ok(1);
     }
+    let mut removed = 1;
     let directory = open_directory(within, name)?;
     for entry in Dir::read_from(&directory)? {
         let entry = entry?;
@@ -532,10 +604,11 @@ fn remove(within: BorrowedFd<'_>, name: &[u8], is_directory: bool) -> io::Result
                 rustix::fs::FileType::Unknown => open_directory(directory.as_fd(), name).is_ok(),
                 known => known.is_dir(),
             };
-            remove(directory.as_fd(), name, is_directory)?;
+            removed += remove(directory.as_fd(), name, is_directory)?;
         }
     }
-    Ok(remove_name(within, name, AtFlags::REMOVEDIR)?)
+    remove_name(within, name, AtFlags::REMOVEDIR)?;
+    Ok(removed)
 }
 
 /// All but the time. Owner first: changing it clears the bits that `mode` may set.

@@ -7,18 +7,19 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::arrivals::{Arrivals, Fault};
 use super::changes::sync;
 use super::error::{FailureKind, Outcome, local};
 use super::filter::Filter;
 use super::meter::{Meter, Phase};
 use super::objects::Objects;
-use super::planting::{Planter, Step, is_part, part_of};
+use super::planting::{Planter, Source, Step, Task, is_part, part_of};
 use super::read_ahead::ReadAhead;
 use super::spool::{ManifestFile, Spool, SpoolWriter};
 use super::subtree::Subtree;
 use super::survey::{Change, Summary};
 use super::tree::Tree;
-use super::walk::{Attributes, LeftOut, Problem, Walk, next_entry, words};
+use super::walk::{Attributes, LeftOut, Problem, Walk, next_entry};
 use crate::replication::{ChunkRef, Difference, Entry, EntryKind, Merge, Metadata, Owner, TreePath};
 
 /// How a tree is to be restored.
@@ -75,7 +76,8 @@ pub(super) fn is_privileged(name: &[u8]) -> bool {
     name.starts_with(b"security.") || name.starts_with(b"trusted.")
 }
 
-/// Makes the tree below `target` what the manifest says; `tell` hears of each change.
+/// Makes the tree below `target` what the manifest says; `tell` hears of each change once it has been made, and in a dry
+/// run of those that would be.
 ///
 /// Each file appears as a whole, and only once it is safe on the disk. A run that is interrupted leaves files
 /// `.sfio-part-…`, whose content the next one uses.
@@ -87,46 +89,51 @@ pub async fn restore(
     target: &Path,
     options: &RestoreOptions,
     meter: &Arc<Meter>,
-    tell: impl FnMut(Change, &TreePath),
+    mut tell: impl FnMut(Change, &TreePath),
 ) -> Outcome<Summary> {
     meter.enter(Phase::Compare);
     let here = |error| local(target.display(), error);
-    let (mut summary, steps) = plan(wanted, target, options, meter, tell).map_err(here)?;
+    let Plan { summary, tasks, top_change } =
+        plan(wanted, target, options, meter, &mut tell).map_err(here)?;
     if options.is_dry_run {
         return Ok(summary);
     }
     std::fs::create_dir_all(target).map_err(here)?;
     meter.enter(Phase::Transfer);
-    let missing = missing_chunks(&steps).map_err(here)?;
+    let missing = missing_chunks(&tasks).map_err(here)?;
     let mut chunks = ReadAhead::new(wanted.objects.clone(), missing);
     let mut planter = Planter::new(Tree::open(target).map_err(here)?, options);
-    for step in steps.read().map_err(here)? {
-        let step = step.map_err(here)?;
-        let path = step.path().clone();
-        if let Err(fault) = plant(step, &mut chunks, &mut planter, meter).await? {
+    let mut arrivals = Arrivals { summary, tell };
+    for task in tasks.read().map_err(here)? {
+        let task = task.map_err(here)?;
+        let path = task.step.path().clone();
+        if let Err(fault) = plant(task, &mut chunks, &mut planter, meter).await? {
             planter.give_up();
-            summary.damaged += u64::from(fault.is_damage);
-            summary.problems.push(Problem { path, what: fault.what });
+            arrivals.miss(path, fault);
         }
         planter.settle_if_due().await.map_err(here)?;
+        arrivals.take(planter.arrived());
     }
     meter.enter(Phase::Drain);
-    summary.problems.extend(planter.leave_all(&options.allowed(wanted.top.clone())).await.map_err(here)?);
+    let left = planter.leave_all(&options.allowed(wanted.top.clone()), top_change).await;
+    let (arrived, faults) = left.map_err(here)?;
+    arrivals.take(arrived);
+    faults.into_iter().for_each(|(path, fault)| arrivals.miss(path, fault));
     let mut top = Tree::open(target).map_err(here)?;
     sync(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
-    Ok(summary)
+    Ok(arrivals.summary)
 }
 
 /// Takes one step, with the chunks that it needs. What fails for this entry alone is the inner error: one damaged chunk
 /// spoils one file.
 async fn plant(
-    step: Step,
+    task: Task,
     chunks: &mut ReadAhead<impl Iterator<Item = ChunkRef>>,
     planter: &mut Planter<'_>,
     meter: &Meter,
 ) -> Outcome<Result<(), Fault>> {
-    let missing = step.missing().count();
-    let mut done = planter.begin(step).map_err(Fault::from);
+    let (missing, is_file) = (task.step.missing().count(), matches!(task.step, Step::File { .. }));
+    let mut done = planter.begin(task).map_err(Fault::from);
     for _ in 0..missing {
         match chunks.next(meter).await {
             Ok(Some((chunk, bytes))) => {
@@ -134,32 +141,28 @@ async fn plant(
                 done = done.and_then(|()| Ok(planter.write(&chunk, &bytes)?));
             }
             Ok(None) => break,
-            Err(error) if error.kind() == FailureKind::Integrity => {
-                done = Err(Fault { what: error.to_string(), is_damage: true });
-            }
+            Err(error) if error.kind() == FailureKind::Integrity => done = Err(error.into()),
             Err(error) => return Err(error),
         }
     }
+    Meter::add(&meter.files_done, u64::from(is_file));
     Ok(done.and_then(|()| Ok(planter.finish()?)))
 }
 
-/// Why an entry is not restored.
-struct Fault {
-    what: String,
-    /// Whether the site has lost or damaged what it consists of.
-    is_damage: bool,
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Fault {
-        Fault { what: words(&error), is_damage: false }
-    }
-}
-
 /// The chunks to be fetched, in the order in which they are written.
-fn missing_chunks(steps: &Spool<Step>) -> io::Result<impl Iterator<Item = ChunkRef> + use<>> {
-    // What cannot be read here fails once more, with an error, where the steps are taken.
-    Ok(steps.read()?.map_while(Result::ok).flat_map(|step| step.missing().copied().collect::<Vec<_>>()))
+fn missing_chunks(tasks: &Spool<Task>) -> io::Result<impl Iterator<Item = ChunkRef> + use<>> {
+    // What cannot be read here fails once more, with an error, where the tasks are done.
+    let missing = |task: Task| task.step.missing().copied().collect::<Vec<_>>();
+    Ok(tasks.read()?.map_while(Result::ok).flat_map(missing))
+}
+
+/// What is to be done in the target.
+struct Plan {
+    /// What is known before anything is done; in a dry run, what would be done, too.
+    summary: Summary,
+    tasks: Spool<Task>,
+    /// What happens to the top.
+    top_change: Option<Change>,
 }
 
 /// Compares the target with the manifest.
@@ -169,7 +172,7 @@ fn plan(
     options: &RestoreOptions,
     meter: &Arc<Meter>,
     tell: impl FnMut(Change, &TreePath),
-) -> io::Result<(Summary, Spool<Step>)> {
+) -> io::Result<Plan> {
     let everything = Filter::default();
     let exists = target.exists();
     let walk = exists.then(|| Walk::new(target, &everything, options.attributes)).transpose()?;
@@ -189,7 +192,7 @@ fn plan(
         tree,
         summary: Summary::default(),
         unseen: options.filter.listed().cloned().unwrap_or_default(),
-        steps: SpoolWriter::new()?,
+        tasks: SpoolWriter::new()?,
         removed: None,
         remade: BTreeSet::new(),
         parts: BTreeSet::new(),
@@ -197,9 +200,8 @@ fn plan(
         meter,
         tell,
     };
-    if top_differs {
-        planning.touched(&TreePath::top());
-    }
+    let top_change = top_differs.then_some(Change::Touched);
+    planning.expect(top_change, &TreePath::top());
     let merge = Merge { distrusts_times: options.distrusts_times };
     let (mut before, mut next) = (None, None);
     loop {
@@ -216,7 +218,7 @@ fn plan(
     planning
         .summary
         .miss(planning.unseen, |path, is_directory| options.filter.admits_with_parents(path, is_directory));
-    Ok((planning.summary, planning.steps.finish()?))
+    Ok(Plan { summary: planning.summary, tasks: planning.tasks.finish()?, top_change })
 }
 
 struct Planning<'a, F> {
@@ -226,7 +228,7 @@ struct Planning<'a, F> {
     summary: Summary,
     /// The paths that somebody has listed and that nothing was found at so far.
     unseen: BTreeSet<TreePath>,
-    steps: SpoolWriter<Step>,
+    tasks: SpoolWriter<Task>,
     /// The last directory that goes with all that is in it.
     removed: Option<TreePath>,
     /// Files that are made anew in the place of others: their other names lead to the old ones.
@@ -248,11 +250,7 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
         }
         match difference {
             Difference::Gone(entry) => self.gone(entry),
-            Difference::New(entry) => {
-                self.summary.new += 1;
-                (self.tell)(Change::New, &entry.path);
-                self.make(entry, None)
-            }
+            Difference::New(entry) => self.make(entry, Change::New),
             Difference::Changed { old, new } => self.changed(old, new),
             Difference::Kept { entry, is_touched } => self.kept(entry, is_touched),
         }
@@ -269,44 +267,70 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
             self.summary.problems.push(Problem { path: new.path, what });
             return Ok(());
         }
-        self.summary.changed += 1;
-        (self.tell)(Change::Changed, &new.path);
+        if matches!((&old.kind, &new.kind), (EntryKind::File { .. }, EntryKind::File { .. })) {
+            return self.changed_file(&old, new);
+        }
         if is_directory {
             self.removed = Some(old.path.clone());
         }
-        let is_file = matches!(old.kind, EntryKind::File { .. });
-        if is_file {
+        if matches!(old.kind, EntryKind::File { .. }) {
             self.remade.insert(old.path.clone());
         }
         if is_directory || new.kind == EntryKind::Directory {
-            self.steps.push(&Step::Remove { path: old.path.clone(), is_directory })?;
+            self.push(Step::Remove { path: old.path.clone(), is_directory }, None)?;
         }
-        self.make(new, is_file.then_some(old))
+        self.make(new, Change::Changed)
+    }
+
+    /// A file whose time says that it may have other content.
+    fn changed_file(&mut self, old: &Entry, new: Entry) -> io::Result<()> {
+        let sources = self.sources(&new, true);
+        let has_chunks =
+            sources.len() == new.chunks().count() && sources.iter().all(|source| *source == Source::Old);
+        let is_same = has_chunks
+            && old.size() == new.size()
+            && self.tree.as_mut().is_some_and(|tree| tree.has_holes_of(&new));
+        if is_same && old.metadata == new.metadata {
+            self.summary.unchanged += 1;
+            return Ok(());
+        }
+        self.remade.insert(new.path.clone());
+        self.make_file(new, sources, if is_same { Change::Touched } else { Change::Changed })
     }
 
     fn kept(&mut self, entry: Entry, is_touched: bool) -> io::Result<()> {
-        if is_touched {
-            self.touched(&entry.path);
-        } else {
-            self.summary.unchanged += 1;
-        }
+        let change = is_touched.then_some(Change::Touched);
+        self.summary.unchanged += u64::from(!is_touched);
         match &entry.kind {
-            EntryKind::Directory => self.steps.push(&Step::Enter(entry)),
-            EntryKind::File { .. } if is_touched => self.steps.push(&Step::Touch(entry)),
-            EntryKind::HardLink { to } if self.remade.contains(to) => self.steps.push(&Step::Link(entry)),
+            EntryKind::Directory => self.push(Step::Enter(entry), change),
+            EntryKind::HardLink { to } if self.remade.contains(to) => self.push(Step::Link(entry), change),
+            EntryKind::Symlink { .. } if is_touched => self.push(Step::Link(entry), change),
+            EntryKind::File { .. } | EntryKind::HardLink { .. } if is_touched => {
+                self.push(Step::Touch(entry), change)
+            }
             _ => Ok(()),
         }
     }
 
-    fn touched(&mut self, path: &TreePath) {
-        self.summary.touched += 1;
-        (self.tell)(Change::Touched, path);
+    /// What is to be done, and what it does to the entry.
+    fn push(&mut self, step: Step, change: Option<Change>) -> io::Result<()> {
+        self.expect(change, step.path());
+        self.tasks.push(&Task { step, change })
+    }
+
+    /// A dry run says what would happen; any other one, what has.
+    fn expect(&mut self, change: Option<Change>, path: &TreePath) {
+        if let Some(change) = change.filter(|_| self.options.is_dry_run) {
+            *self.summary.count_of(change) += 1;
+            (self.tell)(change, path);
+        }
     }
 
     fn gone(&mut self, entry: Entry) -> io::Result<()> {
         let path = entry.path;
         if self.removed.as_ref().is_some_and(|removed| path.is_within(removed)) {
-            self.summary.deleted += 1;
+            // Any other run counts what it removes.
+            self.summary.deleted += u64::from(self.options.is_dry_run);
             return Ok(());
         }
         let is_directory = entry.kind == EntryKind::Directory;
@@ -325,12 +349,10 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
             self.summary.retained += 1;
             return Ok(());
         }
-        self.summary.deleted += 1;
-        (self.tell)(Change::Deleted, &path);
         if is_directory {
             self.removed = Some(path.clone());
         }
-        self.steps.push(&Step::Remove { path, is_directory })
+        self.push(Step::Remove { path, is_directory }, Some(Change::Deleted))
     }
 
     /// Whether nothing in a directory of the target is to stay.
@@ -361,34 +383,45 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
         let (left, stay) = std::mem::take(&mut self.parts).into_iter().partition(is_left);
         self.parts = stay;
         let left: BTreeSet<TreePath> = left;
-        left.into_iter().try_for_each(|path| self.steps.push(&Step::Remove { path, is_directory: false }))
+        left.into_iter().try_for_each(|path| self.push(Step::Remove { path, is_directory: false }, None))
     }
 
-    fn make(&mut self, entry: Entry, old: Option<Entry>) -> io::Result<()> {
-        match &entry.kind {
-            EntryKind::Directory => self.steps.push(&Step::Enter(entry)),
-            EntryKind::File { .. } => {
-                let part = part_of(&entry.path);
-                if !self.parts.remove(&part)
-                    && entry.path < part
-                    && self.tree.as_mut().is_some_and(|tree| tree.has_part(&entry.path))
-                {
-                    self.used.insert(part);
-                }
-                let sources = self
-                    .tree
-                    .as_mut()
-                    .map(|tree| tree.chunks_here(&entry, old.is_some()))
-                    .unwrap_or_default();
-                let step = Step::File { entry, sources };
-                let missing: u64 = step.missing().map(|chunk| u64::from(chunk.length)).sum();
-                self.summary.files += 1;
-                self.summary.bytes += missing;
-                Meter::add(&self.meter.files, 1);
-                Meter::add(&self.meter.bytes, missing);
-                self.steps.push(&step)
-            }
-            EntryKind::Symlink { .. } | EntryKind::HardLink { .. } => self.steps.push(&Step::Link(entry)),
+    /// A file uses its part, if there is one: the walk may have found that, or will.
+    fn use_part(&mut self, path: &TreePath) {
+        let part = part_of(path);
+        let is_to_be_found = |tree: &mut Tree| path < &part && tree.has_part(path);
+        if !self.parts.remove(&part) && self.tree.as_mut().is_some_and(is_to_be_found) {
+            self.used.insert(part);
         }
+    }
+
+    fn make(&mut self, entry: Entry, change: Change) -> io::Result<()> {
+        match &entry.kind {
+            EntryKind::Directory => self.push(Step::Enter(entry), Some(change)),
+            EntryKind::File { .. } => {
+                let sources = self.sources(&entry, false);
+                self.make_file(entry, sources, change)
+            }
+            EntryKind::Symlink { .. } | EntryKind::HardLink { .. } => {
+                self.push(Step::Link(entry), Some(change))
+            }
+        }
+    }
+
+    fn sources(&mut self, entry: &Entry, has_old: bool) -> Vec<Source> {
+        self.tree.as_mut().map(|tree| tree.chunks_here(entry, has_old)).unwrap_or_default()
+    }
+
+    fn make_file(&mut self, entry: Entry, sources: Vec<Source>, change: Change) -> io::Result<()> {
+        self.use_part(&entry.path);
+        let step = Step::File { entry, sources };
+        let missing: u64 = step.missing().map(|chunk| u64::from(chunk.length)).sum();
+        if self.options.is_dry_run {
+            self.summary.files += 1;
+            self.summary.bytes += missing;
+        }
+        Meter::add(&self.meter.files, 1);
+        Meter::add(&self.meter.bytes, missing);
+        self.push(step, Some(change))
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::expected::Expected;
 use super::namesakes::Namesakes;
 use super::selection::Selection;
 use super::send::Graft;
@@ -29,9 +31,9 @@ pub struct Summary {
     pub deleted: u64,
     /// Entries that are gone, and stay on the other side.
     pub retained: u64,
-    /// Files to be read or fetched.
+    /// Files that were read or fetched; in a dry run, those that would be.
     pub files: u64,
-    /// Their bytes.
+    /// Their bytes, without those that the target had.
     pub bytes: u64,
     /// What did not work; everything else did.
     pub problems: Vec<Problem>,
@@ -39,9 +41,22 @@ pub struct Summary {
     pub specials: Vec<Problem>,
     /// How many of the problems are that the site has lost or damaged something.
     pub damaged: u64,
+    /// How many of them are that no space is left on the disk that the tree is on.
+    pub without_space: u64,
 }
 
 impl Summary {
+    /// How many entries this happens to.
+    pub(super) fn count_of(&mut self, change: Change) -> &mut u64 {
+        match change {
+            Change::New => &mut self.new,
+            Change::Changed => &mut self.changed,
+            Change::Touched => &mut self.touched,
+            Change::Mended => &mut self.mended,
+            Change::Deleted => &mut self.deleted,
+        }
+    }
+
     /// Whether something is to be changed on the other side.
     pub fn has_changes(&self) -> bool {
         self.new + self.changed + self.touched + self.mended + self.deleted > 0
@@ -66,7 +81,7 @@ impl Summary {
 }
 
 /// What happens to a path on the other side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     /// It appears.
     New,
@@ -91,6 +106,8 @@ pub(super) enum Planned {
         entry: Entry,
         /// As the last generation has it: this stays if the file cannot be read.
         old: Option<Entry>,
+        /// What is expected to happen to it.
+        change: Change,
     },
     /// It has become a further name of a file, which may have to be read.
     Link {
@@ -98,6 +115,8 @@ pub(super) enum Planned {
         entry: Entry,
         /// As the last generation has it: this stays if the file cannot be read.
         old: Option<Entry>,
+        /// What is expected to happen to it.
+        change: Change,
     },
 }
 
@@ -109,6 +128,8 @@ pub(super) struct Survey {
     /// Of the top of the tree, which is no entry.
     pub(super) top: Metadata,
     pub(super) planned: Spool<Planned>,
+    /// What is expected to happen to which path, in the order of a walk.
+    pub(super) expected: Arc<Spool<Expected>>,
     /// The place in the data set that the tree goes to, if that is not all of it.
     pub(super) graft: Option<Graft>,
 }
@@ -118,6 +139,8 @@ pub(super) struct Survey {
 pub(super) struct Tops {
     pub(super) old: Option<Metadata>,
     pub(super) new: Metadata,
+    /// Whether the top is an entry of the data set that is not there yet.
+    pub(super) is_entry: bool,
 }
 
 /// By which rules a survey is made.
@@ -133,13 +156,12 @@ pub(super) struct Rules<'a> {
 }
 
 impl Survey {
-    /// Compares `walk` with the entries `old`; `tell` hears of each change.
+    /// Compares `walk` with the entries `old`.
     pub(super) fn make(
         walk: impl Iterator<Item = Result<Entry, LeftOut>>,
         old: impl Iterator<Item = io::Result<Entry>>,
         tops: Tops,
         rules: Rules<'_>,
-        tell: &mut dyn FnMut(Change, &TreePath),
     ) -> io::Result<Survey> {
         let mut surveyor = Surveyor {
             unseen: rules.selection.listed(),
@@ -149,18 +171,21 @@ impl Survey {
             namesakes: Namesakes::new()?,
             emptied: Vec::new(),
             replaced: None,
-            tell,
+            expected: SpoolWriter::new()?,
         };
-        if tops.old.as_ref().is_some_and(|old| *old != tops.new) {
-            surveyor.touched(&TreePath::top());
+        match &tops.old {
+            None if tops.is_entry => surveyor.expect(Change::New, &TreePath::top())?,
+            Some(old) if *old != tops.new => surveyor.expect(Change::Touched, &TreePath::top())?,
+            _ => {}
         }
         surveyor.run(walk, old)?;
-        let Surveyor { mut rules, mut summary, planned, namesakes, unseen, .. } = surveyor;
+        let Surveyor { mut rules, mut summary, planned, namesakes, unseen, expected, .. } = surveyor;
         summary.miss(unseen, |path, is_directory| {
             rules.selection.admits_with_parents(path, is_directory).unwrap_or(false)
         });
         let planned = namesakes.settle(planned.finish()?)?;
-        Ok(Survey { summary, top: tops.new, planned, graft: None })
+        let expected = Arc::new(expected.finish()?);
+        Ok(Survey { summary, top: tops.new, planned, expected, graft: None })
     }
 }
 
@@ -175,7 +200,7 @@ struct Surveyor<'a> {
     replaced: Option<TreePath>,
     /// The paths that somebody has listed and that nothing was found at so far.
     unseen: BTreeSet<TreePath>,
-    tell: &'a mut dyn FnMut(Change, &TreePath),
+    expected: SpoolWriter<Expected>,
 }
 
 impl Surveyor<'_> {
@@ -192,7 +217,7 @@ impl Surveyor<'_> {
                 before = old.next().transpose()?;
             }
             let difference = merge.next(&mut before, &mut now);
-            self.leave_emptied(difference.as_ref().map(Difference::path));
+            self.leave_emptied(difference.as_ref().map(Difference::path))?;
             let Some(difference) = difference else { return Ok(()) };
             self.take(difference)?;
         }
@@ -204,31 +229,22 @@ impl Surveyor<'_> {
         }
         match difference {
             Difference::Gone(entry) => self.gone(entry),
-            Difference::New(entry) => {
-                self.summary.new += 1;
-                (self.tell)(Change::New, &entry.path);
-                self.read(entry, None)
-            }
+            Difference::New(entry) => self.read(entry, None, Change::New),
             Difference::Changed { old, new } => {
-                self.summary.changed += 1;
-                (self.tell)(Change::Changed, &new.path);
                 self.namesakes.displace(&old)?;
                 self.namesakes.retain(&old);
                 if old.kind == EntryKind::Directory {
                     self.replaced = Some(old.path.clone());
                 }
-                self.read(new, Some(old))
+                self.read(new, Some(old), Change::Changed)
             }
             Difference::Kept { entry, .. } if self.is_damaged(&entry) => {
-                self.summary.mended += 1;
-                (self.tell)(Change::Mended, &entry.path);
-                self.read(entry.clone(), Some(entry))
+                self.read(entry.clone(), Some(entry), Change::Mended)
             }
             Difference::Kept { entry, is_touched } => {
-                if is_touched {
-                    self.touched(&entry.path);
-                } else {
-                    self.summary.unchanged += 1;
+                match is_touched {
+                    true => self.expect(Change::Touched, &entry.path)?,
+                    false => self.summary.unchanged += 1,
                 }
                 self.planned.push(&Planned::Keep(entry))
             }
@@ -239,9 +255,9 @@ impl Surveyor<'_> {
         self.rules.damaged.is_some_and(|record| entry.chunks().any(|chunk| record.is_damaged(chunk)))
     }
 
-    fn touched(&mut self, path: &TreePath) {
-        self.summary.touched += 1;
-        (self.tell)(Change::Touched, path);
+    fn expect(&mut self, change: Change, path: &TreePath) -> io::Result<()> {
+        *self.summary.count_of(change) += 1;
+        self.expected.push(&Expected { change, path: path.clone() })
     }
 
     /// What could not be looked at, and what does not take part, is not gone for all we know.
@@ -257,7 +273,7 @@ impl Surveyor<'_> {
             self.namesakes.displace(&entry)?;
             match is_directory {
                 true => self.emptied.push(entry),
-                false => self.delete(&entry.path),
+                false => self.expect(Change::Deleted, &entry.path)?,
             }
             return Ok(());
         }
@@ -268,29 +284,26 @@ impl Surveyor<'_> {
         })
     }
 
-    fn delete(&mut self, path: &TreePath) {
-        self.summary.deleted += 1;
-        (self.tell)(Change::Deleted, path);
-    }
-
     /// Deletes the directories that do not lead to `path`; without a path, all.
-    fn leave_emptied(&mut self, path: Option<&TreePath>) {
+    fn leave_emptied(&mut self, path: Option<&TreePath>) -> io::Result<()> {
         let is_left = |entry: &mut Entry| !path.is_some_and(|path| path.is_within(&entry.path));
         while let Some(directory) = self.emptied.pop_if(is_left) {
-            self.delete(&directory.path);
+            self.expect(Change::Deleted, &directory.path)?;
         }
+        Ok(())
     }
 
-    fn read(&mut self, entry: Entry, old: Option<Entry>) -> io::Result<()> {
+    fn read(&mut self, entry: Entry, old: Option<Entry>, change: Change) -> io::Result<()> {
+        self.expect(change, &entry.path)?;
         if matches!(entry.kind, EntryKind::HardLink { .. }) {
-            return self.planned.push(&Planned::Link { entry, old });
+            return self.planned.push(&Planned::Link { entry, old, change });
         }
         if entry.size() == 0 {
             return self.planned.push(&Planned::Keep(entry));
         }
         self.summary.files += 1;
         self.summary.bytes += entry.size();
-        self.planned.push(&Planned::Read { entry, old })
+        self.planned.push(&Planned::Read { entry, old, change })
     }
 }
 

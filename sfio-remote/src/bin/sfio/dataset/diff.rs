@@ -5,7 +5,7 @@ use std::sync::Arc;
 use program::output::Results;
 use serde_json::json;
 use sfio_remote::io::replication::{Job, ManifestFile, Reading, ReplicationError, Summary};
-use sfio_remote::replication::{Difference, Entry, Merge};
+use sfio_remote::replication::{Difference, Entry, Generation, Merge, Metadata, TreePath};
 
 use super::address::Address;
 use super::board::Board;
@@ -17,7 +17,7 @@ use crate::exit::{Exit, Failure, OrFail as _};
 /// Say what changed from one generation of a data set to another
 ///
 /// A line for each entry that is new, has other content (changed), has only other metadata (touched), or is gone
-/// (deleted); then how many there are of each. Contents are compared by their hashes, whatever the times say.
+/// (deleted); then how many there are of each. The top of the tree is called `.`, as `sfio sync` calls it. Contents are compared by their hashes, whatever the times say.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   sfio diff --overlay try local:photos 3
@@ -52,18 +52,34 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     })
 }
 
-async fn load(job: &Job, options: &Options) -> Result<[ManifestFile; 2], ReplicationError> {
+/// A generation that is compared.
+struct Side {
+    top: Metadata,
+    manifest: ManifestFile,
+}
+
+async fn load(job: &Job, options: &Options) -> Result<[Side; 2], ReplicationError> {
     let reading = Reading::begin(job).await?;
     warn(&reading.disagreements, &options.dataset);
     let (from, to) = (reading.generation(Some(options.from))?, reading.generation(options.to)?);
-    Ok([reading.manifest(from).await?, reading.manifest(to).await?])
+    let side = async |generation: &Generation| {
+        let manifest = reading.manifest(generation).await?;
+        Ok::<_, ReplicationError>(Side { top: generation.top.clone(), manifest })
+    };
+    Ok([side(from).await?, side(to).await?])
 }
 
-fn compare(from: &ManifestFile, to: &ManifestFile, json: bool) -> Result<(), Failure> {
-    let [mut from, mut to] =
-        [from.entries().or_fail(Exit::Failed, TEMPORARY)?, to.entries().or_fail(Exit::Failed, TEMPORARY)?];
+fn compare(from: &Side, to: &Side, json: bool) -> Result<(), Failure> {
+    let has_other_top = from.top != to.top;
+    let [mut from, mut to] = [
+        from.manifest.entries().or_fail(Exit::Failed, TEMPORARY)?,
+        to.manifest.entries().or_fail(Exit::Failed, TEMPORARY)?,
+    ];
     let mut results = Results::open(None)?;
-    let mut summary = Summary::default();
+    let mut summary = Summary { touched: u64::from(has_other_top), ..Summary::default() };
+    if has_other_top {
+        results.line(row("touched", &TreePath::top(), [None, None], json))?;
+    }
     // Contents are compared here, whatever the times say.
     let merge = Merge { distrusts_times: true };
     let (mut old, mut new) = (None, None);
@@ -76,13 +92,8 @@ fn compare(from: &ManifestFile, to: &ManifestFile, json: bool) -> Result<(), Fai
         }
         let Some(difference) = merge.next(&mut old, &mut new) else { break };
         let Some((word, old, new)) = judge(difference, &mut summary) else { continue };
-        match json {
-            true => results.line(in_json(word, old.as_ref(), new.as_ref()))?,
-            false => {
-                let path = old.or(new).map(|entry| entry.path).expect("one of them has it");
-                results.line(format_args!("{word:8} {path}"))?;
-            }
-        }
+        let path = old.as_ref().or(new.as_ref()).map(|entry| &entry.path).expect("one of them has it");
+        results.line(row(word, path, [old.as_ref(), new.as_ref()], json))?;
     }
     if !json {
         results.line(if summary.has_changes() { counts(&summary) } else { "no difference".to_owned() })?;
@@ -118,8 +129,12 @@ fn judge(
     Some((word, old, new))
 }
 
-fn in_json(word: &str, old: Option<&Entry>, new: Option<&Entry>) -> String {
-    let path = old.or(new).map(|entry| String::from_utf8_lossy(entry.path.as_bytes()).into_owned());
+/// A line for a difference; the top of a tree has no entries.
+fn row(word: &str, path: &TreePath, [old, new]: [Option<&Entry>; 2], json: bool) -> String {
+    if !json {
+        return format!("{word:8} {path}");
+    }
+    let path = String::from_utf8_lossy(path.as_bytes());
     json!({ "change": word, "path": path, "old_bytes": old.map(Entry::size), "bytes": new.map(Entry::size) })
         .to_string()
 }

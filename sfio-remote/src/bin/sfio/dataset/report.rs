@@ -41,6 +41,8 @@ pub(super) fn teller(
 pub(super) struct Report {
     pub(super) summary: Summary,
     pub(super) meter: Arc<Meter>,
+    /// Bytes of the files that were read, or that have arrived.
+    pub(super) bytes: u64,
     pub(super) took: Duration,
     /// The generation that the target has now; none in a dry run.
     pub(super) generation: Option<u64>,
@@ -68,20 +70,18 @@ impl Report {
     /// # Errors
     /// If something was left out.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
-        match (self.summary.problems.len(), self.summary.damaged) {
-            (0, _) => Ok(()),
-            (count, 0) => Err(Failure::new(
-                Exit::Partial,
-                format!("{count} entries were left out; everything else is done"),
-            )),
-            (count, damaged) => Err(Failure::new(
+        let Summary { problems, damaged, without_space, .. } = &self.summary;
+        let (exit, why) = match (damaged, without_space) {
+            _ if problems.is_empty() => return Ok(()),
+            (0, 0) => (Exit::Partial, String::new()),
+            (0, full) => (Exit::NoSpace, format!(", {full} of them because no space is left on the disk")),
+            (damaged, _) => (
                 Exit::Integrity,
-                format!(
-                    "{count} entries were left out, {damaged} of them because the site has lost or damaged their \
-                     content; everything else is done"
-                ),
-            )),
-        }
+                format!(", {damaged} of them because the site has lost or damaged their content"),
+            ),
+        };
+        let count = problems.len();
+        Err(Failure::new(exit, format!("{count} entries were left out{why}; everything else is done")))
     }
 
     /// Says everything, and gives the exit code.
@@ -144,16 +144,17 @@ impl Report {
         if options.is_dry_run() {
             return format!("{} in {files} files would be read", BinaryBytes(self.summary.bytes));
         }
-        let [done, moved, known] = [&self.meter.bytes_done, &self.meter.moved, &self.meter.known]
-            .map(|amount| BinaryBytes(Meter::get(amount)));
+        let done = BinaryBytes(self.bytes);
+        let [moved, known] =
+            [&self.meter.moved, &self.meter.known].map(|amount| BinaryBytes(Meter::get(amount)));
         let seconds = self.took.as_secs_f64();
         format!("{done} in {files} files; {moved} over the network, {known} known; {seconds:.1} s")
     }
 
     /// How much there was of what, a line each.
     fn statistics(&self) -> Vec<String> {
-        let [done, moved, known] =
-            [&self.meter.bytes_done, &self.meter.moved, &self.meter.known].map(Meter::get);
+        let [moved, known] = [&self.meter.moved, &self.meter.known].map(Meter::get);
+        let done = self.bytes;
         let share = |part: u64, whole: u64| match whole {
             0 => String::new(),
             whole => format!("  {:.1} %", 100.0 * part as f64 / whole as f64),
@@ -177,11 +178,10 @@ impl Report {
 
     fn json(&self) -> serde_json::Value {
         let Summary { new, changed, touched, unchanged, deleted, retained, files, .. } = self.summary;
-        let [done, moved, known] =
-            [&self.meter.bytes_done, &self.meter.moved, &self.meter.known].map(Meter::get);
+        let [moved, known] = [&self.meter.moved, &self.meter.known].map(Meter::get);
         json!({
             "event": "summary", "generation": self.generation, "new": new, "changed": changed, "touched": touched,
-            "unchanged": unchanged, "deleted": deleted, "retained": retained, "files": files, "bytes": done,
+            "unchanged": unchanged, "deleted": deleted, "retained": retained, "files": files, "bytes": self.bytes,
             "network_bytes": moved, "known_bytes": known, "resumed_bytes": self.resumed,
             "seconds": self.took.as_secs_f64(), "mended_chunks": self.mended.chunks,
             "mended_bytes": self.mended.bytes, "damaged_chunks": self.mended.left,

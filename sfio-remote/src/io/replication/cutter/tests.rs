@@ -42,9 +42,13 @@ fn plan(top: &Path, was_there: bool) -> Spool<Planned> {
         let entry = entry.expect("readable");
         let was_empty = EntryKind::File { size: 0, pieces: Vec::new() };
         let old = was_there.then(|| Entry { kind: was_empty, ..entry.clone() });
+        let change = if was_there { Change::Changed } else { Change::New };
         let is_link = matches!(entry.kind, EntryKind::HardLink { .. });
         planned
-            .push(&if is_link { Planned::Link { entry, old: None } } else { Planned::Read { entry, old } })
+            .push(&match is_link {
+                true => Planned::Link { entry, old: None, change },
+                false => Planned::Read { entry, old, change },
+            })
             .expect("spooled");
     }
     planned.finish().expect("spooled")

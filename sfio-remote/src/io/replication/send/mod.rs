@@ -22,12 +22,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::chain::View;
 use super::cutter::Cutting;
 use super::error::{Outcome, ReplicationError, is_refusal, local};
+use super::expected::{Correction, Expected, correct, tell_all};
 use super::filter::Filter;
 use super::job::Job;
 use super::meter::{Meter, Phase};
 use super::parts::Parts;
 use super::publish::{Race, Staged, amend, bring_up_to_date};
 use super::selection::Selection;
+use super::spool::Spool;
 use super::survey::{Change, Rules, Summary, Survey, Tops};
 use super::walk::{Attributes, Walk};
 use crate::client::Durability;
@@ -109,7 +111,8 @@ pub struct Sent {
 
 type Teller = Arc<Mutex<dyn FnMut(Change, &TreePath) + Send>>;
 
-/// Sends the tree below `source`; `tell` hears of each change, in the order of a walk.
+/// Sends the tree below `source`; `tell` hears of each change, in the order of a walk, once it is part of the current
+/// generation; in a dry run, of what would be.
 ///
 /// A run that is interrupted anywhere leaves the generation that there was; the next one of the same member sends only
 /// what was not yet in the journal. When the network fails the work goes on with a new run, for as long as the
@@ -128,7 +131,6 @@ pub async fn send(
         source: source.to_owned(),
         options: options.clone(),
         tell: Arc::new(Mutex::new(tell)),
-        has_told: false,
         lock: Lock::default(),
         seen: None,
         condemned: BTreeSet::new(),
@@ -147,8 +149,6 @@ pub(super) struct Sending {
     source: PathBuf,
     options: SendOptions,
     tell: Teller,
-    /// Whether changes have been told of: a later attempt does not tell again.
-    has_told: bool,
     lock: Lock,
     /// The newest record that an attempt has begun with.
     seen: Option<Arc<SignedRecord>>,
@@ -215,7 +215,10 @@ impl Sending {
         let base = Base::load(&job, view.newest.clone()).await?;
         job.meter.enter(Phase::Compare);
         let survey = self.survey(&base).await?;
-        self.has_told = true;
+        let expected = Arc::clone(&survey.expected);
+        if self.options.is_dry_run {
+            self.tell(&expected, None).await?;
+        }
         let mut sent = self.sent(&survey, &base)?;
         let has_nothing_to_do = !sent.summary.has_changes() && base.wounds.are_none();
         if self.options.is_dry_run {
@@ -231,7 +234,13 @@ impl Sending {
         let (mut base, top) = (base, survey.top.clone());
         let cutting = run.transfer(self, &mut base, &parts, survey).await?;
         sent.summary.problems.extend(cutting.problems.iter().cloned());
-        self.publish(Offer { view, base, run, cutting, top }, sent).await
+        let corrections = Arc::clone(&cutting.corrections);
+        correct(&mut sent.summary, &corrections).map_err(|error| local("a temporary file", error))?;
+        let end = self.publish(Offer { view, base, run, cutting, top }, sent).await?;
+        if matches!(end, End::Done(_)) {
+            self.tell(&expected, Some(corrections)).await?;
+        }
+        Ok(end)
     }
 
     /// Looks at what there is, and claims the lock meanwhile: it takes one round trip.
@@ -300,27 +309,30 @@ impl Sending {
         };
         let place = base.place(path)?;
         let entries = place.entries().map_err(temporary)?;
-        let mut survey = self.compare(base, entries, place.top.clone()).await?;
-        if place.top.is_none() {
-            survey.summary.new += 1;
-            self.tell(Change::New, &TreePath::top());
-        }
+        let survey = self.compare(base, entries, place.top.clone()).await?;
         let top = whole_top.unwrap_or_else(|| survey.top.clone());
         Ok(Survey { graft: Some(place.with_top(survey.top)), top, ..survey })
     }
 
-    fn tell(&self, change: Change, path: &TreePath) {
-        if !self.has_told {
-            (*self.tell.lock().unwrap_or_else(PoisonError::into_inner))(change, path);
-        }
+    /// Says what has become of what was expected. Whoever listens may be slow.
+    async fn tell(
+        &self,
+        expected: &Arc<Spool<Expected>>,
+        corrections: Option<Arc<Spool<Correction>>>,
+    ) -> Outcome<()> {
+        let (tell, expected) = (Arc::clone(&self.tell), Arc::clone(expected));
+        let work = move || {
+            let mut tell = tell.lock().unwrap_or_else(PoisonError::into_inner);
+            tell_all(&expected, corrections.as_deref(), &mut *tell)
+        };
+        threads::run(work).await.map_err(|error| local("a temporary file", error))
     }
 
     async fn compare(&self, base: &Base, mut old: OldEntries, old_top: Option<Metadata>) -> Outcome<Survey> {
         let place = self.source.display().to_string();
         let (source, options) = (self.source.clone(), self.options.clone());
-        let (meter, tell) = (Arc::clone(&self.job.meter), Arc::clone(&self.tell));
-        let (tells, damaged) =
-            (!self.has_told, base.record.clone().filter(|record| !record.damaged.is_empty()));
+        let meter = Arc::clone(&self.job.meter);
+        let damaged = base.record.clone().filter(|record| !record.damaged.is_empty());
         let work = move || {
             let selection = || match options.obeys_ignore_files {
                 true => Selection::with_ignore_files(&options.filter, &source),
@@ -330,7 +342,8 @@ impl Sending {
             let mut walk = if options.is_on_one_file_system { walk.on_one_file_system()? } else { walk };
             // The top is in no list, so with a list it stays as it was.
             let kept_top = options.filter.listed().and(old_top.clone());
-            let tops = Tops { old: old_top, new: kept_top.unwrap_or_else(|| walk.top().clone()) };
+            let (new, is_entry) = (kept_top.unwrap_or_else(|| walk.top().clone()), options.at.is_some());
+            let tops = Tops { old: old_top, new, is_entry };
             let entries = walk.by_ref().inspect(|_| Meter::add(&meter.walked, 1));
             let old = std::iter::from_fn(|| old.read().map_err(io::Error::other).transpose());
             let rules = Rules {
@@ -339,13 +352,7 @@ impl Sending {
                 selection: selection()?,
                 damaged: damaged.as_ref().map(|record| record.record()),
             };
-            let mut tell = tell.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut tell = |change: Change, path: &TreePath| {
-                if tells {
-                    (*tell)(change, path);
-                }
-            };
-            let survey = Survey::make(entries, old, tops, rules, &mut tell)?;
+            let survey = Survey::make(entries, old, tops, rules)?;
             let finds_nothing = walk.has_found_nothing_that_takes_part() && survey.summary.deleted == 0;
             if options.wants_something && finds_nothing {
                 return Ok(None);

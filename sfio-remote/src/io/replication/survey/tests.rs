@@ -14,7 +14,9 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::{Config, TestRunner};
 
+use super::super::cutter::Cutting;
 use super::super::cutter::tests::cutter_of;
+use super::super::expected::{correct, tell_all};
 use super::super::filter::Filter;
 use super::super::prefetch::Prefetch;
 use super::super::walk::{Attributes, Walk};
@@ -70,22 +72,30 @@ fn sent(top: &Path) -> Vec<Entry> {
     walk.map(|entry| whole(entry.expect("readable"))).collect()
 }
 
-/// The entries of the generation that follows. `vanished` are names that are there for the walk only.
-fn next(old: Vec<Entry>, top: &Path, filter: &Filter, deletes: bool, vanished: &[&str]) -> Vec<Entry> {
+fn survey(old: Vec<Entry>, top: &Path, filter: &Filter, deletes: bool) -> Survey {
     let everyone = Owner { user: 0, group: 0 };
     let modified = Timestamp { seconds: 0, nanoseconds: 0 };
     let top_now = Metadata { mode: 0o755, modified, owner: everyone, attributes: Vec::new() };
     let walk = Walk::new(top, filter, Attributes::Ignored).expect("a folder");
     let rules = Rules { deletes, distrusts_times: false, selection: filter.into(), damaged: None };
-    let tops = Tops { old: Some(top_now.clone()), new: top_now };
-    let survey = Survey::make(walk, old.into_iter().map(Ok), tops, rules, &mut |_, _| {}).expect("a survey");
+    let tops = Tops { old: Some(top_now.clone()), new: top_now, is_entry: false };
+    Survey::make(walk, old.into_iter().map(Ok), tops, rules).expect("a survey")
+}
+
+/// What comes of a survey. `vanished` are names that are there for the walk only.
+fn cut(survey: Survey, top: &Path, vanished: &[&str]) -> Cutting {
     for name in vanished {
         fs::remove_file(top.join(name)).expect("it was there");
     }
     let (to, _chunks) = tokio::sync::mpsc::channel(9);
     let cutter = cutter_of(top, Compression::Never, to);
     let prefetch = Prefetch::start(0, top, &survey.planned).expect("no threads");
-    let cutting = cutter.run(&survey.planned, None, &prefetch).expect("readable").expect("nobody stops it");
+    cutter.run(&survey.planned, None, &prefetch).expect("readable").expect("nobody stops it")
+}
+
+/// The entries of the generation that follows.
+fn next(old: Vec<Entry>, top: &Path, filter: &Filter, deletes: bool, vanished: &[&str]) -> Vec<Entry> {
+    let cutting = cut(survey(old, top, filter, deletes), top, vanished);
     let mut entries = cutting.manifest.entries().expect("readable");
     std::iter::from_fn(|| entries.read().expect("entries in order")).collect()
 }
@@ -160,4 +170,23 @@ fn each_name_stands_for_what_it_is_or_for_what_it_was() {
         },
     );
     outcome.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// It was counted and announced before it was read, and then it was not in the generation.
+#[test]
+fn what_cannot_be_read_is_neither_counted_nor_announced() {
+    let tree = make(&Names::from([("a", 1), ("b", 2), ("c", 3), ("f", 2)]));
+    let filter = Filter::default();
+    let survey = survey(Vec::new(), tree.path(), &filter, false);
+    let expected = Arc::clone(&survey.expected);
+    let mut summary = survey.summary.clone();
+    let cutting = cut(survey, tree.path(), &["b"]);
+    correct(&mut summary, &cutting.corrections).expect("readable");
+    assert_eq!((summary.new, summary.files, summary.bytes), (2, 2, 4));
+    let mut told = Vec::new();
+    let mut tell = |change: Change, path: &TreePath| told.push((change, path.to_string()));
+    tell_all(&expected, Some(&cutting.corrections), &mut tell).expect("readable");
+    assert_eq!(told, ["a", "c"].map(|name| (Change::New, name.to_owned())));
+    let problems: Vec<String> = cutting.problems.iter().map(|problem| problem.path.to_string()).collect();
+    assert_eq!(problems, ["b", "f"], "both names of the file");
 }

@@ -81,11 +81,14 @@ impl<'a> Download<'a> {
             return Err(Failure::new(Exit::Input, message));
         }
         let part = path.map_or_else(String::new, |path| format!("{path} of "));
+        let is_whole = summary.problems.is_empty();
         let line = match options.dry_run {
             true => "nothing was changed".to_owned(),
-            false => format!("{} is {part}generation {number} of {source} now", target.display()),
+            false if is_whole => format!("{} is {part}generation {number} of {source} now", target.display()),
+            false => format!("{} is not all of {part}generation {number} of {source}", target.display()),
         };
         let report = Report {
+            bytes: summary.bytes,
             summary,
             meter,
             took: started.elapsed(),

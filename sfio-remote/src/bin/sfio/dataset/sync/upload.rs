@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use program::output::Telling;
-use sfio_remote::io::replication::{DataSet, FailureKind, Filter, Job, SendOptions, Sent, send};
+use sfio_remote::io::replication::{DataSet, FailureKind, Filter, Job, Meter, SendOptions, Sent, send};
 use sfio_remote::replication::TreePath;
 use tokio::sync::OnceCell;
 
@@ -122,8 +122,9 @@ impl<'a> Upload<'a> {
             Some(number) => format!("{target} stays at generation {number}: nothing has changed"),
         };
         let line = if options.watch.is_some() { format!("{} {line}", time_of_day()) } else { line };
-        let (took, warnings) = (started.elapsed(), unreadable.collect());
-        Ok(Report { summary, meter, took, generation, is_new, resumed, mended, warnings, line })
+        let (took, bytes, warnings) =
+            (started.elapsed(), Meter::get(&meter.bytes_done), unreadable.collect());
+        Ok(Report { summary, meter, bytes, took, generation, is_new, resumed, mended, warnings, line })
     }
 }
 
