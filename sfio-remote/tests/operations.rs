@@ -271,3 +271,25 @@ fn a_run_that_watches_tells_since_when_the_data_set_is_fresh_and_ends_well_by_ct
     assert!(page.contains("sfio_sync_generation{dataset=\"local:tree\"} 1.0\n"), "{page}");
     sync.interrupt(0);
 }
+
+/// It ended for good when the source was away for a moment, or an I/O node was.
+#[test]
+fn a_run_that_watches_lives_through_a_source_that_is_away() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tree, away) = (folder.path().join("tree"), folder.path().join("away"));
+    fs::create_dir(&tree).expect("a folder");
+    fs::write(tree.join("file"), "text").expect("written");
+    let sync =
+        overlay.begin_logged(&["sync", "--watch=1s", "--quiet", &tree.to_string_lossy(), "local:tree"]);
+    overlay.wait_for_file("io1", "tree/commits");
+    fs::rename(&tree, &away).expect("ours");
+    sync.wait_for_words("No such file or directory");
+    // Nothing of it is said at the passes that follow.
+    std::thread::sleep(std::time::Duration::from_millis(2_500));
+    fs::write(away.join("another"), "more text").expect("written");
+    fs::rename(&away, &tree).expect("ours");
+    overlay.client(&["wait", "local:tree", "--generation", "2", "--timeout", "30s"]).stdout();
+    assert_eq!(sync.count_of("No such file or directory"), 1);
+    sync.interrupt(0);
+}

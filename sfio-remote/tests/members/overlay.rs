@@ -123,6 +123,12 @@ impl Logged {
         self.words.wait_for(words)
     }
 
+    /// How many lines with these words it has said so far.
+    pub(crate) fn count_of(&self, words: &str) -> usize {
+        let lines = self.words.lines.lock().expect("nobody panics");
+        lines.iter().filter(|line| line.contains(words)).count()
+    }
+
     pub(crate) fn succeeds(self) {
         self.ends_with(0);
     }

@@ -54,29 +54,32 @@ impl<'a> Upload<'a> {
         Ok(Upload { session, job, source, target, destination: OnceCell::new(), options, filter })
     }
 
-    /// Sends again and again. What fails for a while, the network or a file, is said and tried again. What is as it was
-    /// at the pass before is not said again, so that a log grows only when something happens.
+    /// Sends again and again. What fails is said and tried again: the network and disks come back, a source is mounted,
+    /// somebody makes room or repairs. Only a wrong command line stays wrong. What is as it was at the pass before is
+    /// not said again, so that a log grows only when something happens.
     pub(super) async fn watch(&self, pause: Duration) -> Result<(), Failure> {
         let page = WatchPage::serve(self.options.metrics, self.target.to_string()).await?;
         let mut fresh: Option<Instant> = None;
-        let mut before: Option<Vec<String>> = None;
+        let mut before = None;
         loop {
             let (began, telling) = (Instant::now(), Telling::default());
             let report = self.pass(&telling).await;
             let mut complaints = report.as_ref().map(Report::complaints).unwrap_or_default();
+            let mut reasons = complaints.clone();
             match report.as_ref().map_err(Clone::clone).and_then(Report::verdict) {
                 Ok(()) => fresh = Some(began),
-                Err(failure) if matches!(failure.exit, Exit::Network | Exit::Partial | Exit::Locked) => {
-                    complaints.push(failure.to_string());
-                }
-                Err(failure) => {
+                Err(failure) if matches!(failure.exit, Exit::Usage | Exit::Interrupted) => {
                     complain(&complaints, "");
                     return Err(failure);
+                }
+                Err(failure) => {
+                    reasons.push(reason(&failure));
+                    complaints.push(failure.to_string());
                 }
             }
             let generation = report.as_ref().ok().and_then(|report| report.generation);
             page.passed(fresh.filter(|fresh| *fresh == began), generation);
-            let is_as_before = before.as_ref() == Some(&complaints);
+            let is_as_before = before.as_ref() == Some(&reasons);
             if !is_as_before {
                 complain(&complaints, &format!("{} ", time_of_day()));
             }
@@ -85,7 +88,7 @@ impl<'a> Upload<'a> {
             {
                 report.tell(&telling, self.options);
             }
-            before = Some(complaints);
+            before = Some(reasons);
             telling.finish()?;
             let age = (!self.options.quiet).then(|| Board::of_age(fresh));
             tokio::time::sleep(pause).await;
@@ -126,6 +129,16 @@ impl<'a> Upload<'a> {
             (started.elapsed(), Meter::get(&meter.bytes_done), unreadable.collect());
         Ok(Report { summary, meter, bytes, took, generation, is_new, resumed, mended, warnings, line })
     }
+}
+
+/// Why a pass failed: the same from pass to pass, whatever runs, offsets and counts it names.
+fn reason(failure: &Failure) -> String {
+    let text = failure.to_string();
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_run = |word: &str| word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !is_number(word) && !is_run(word)).collect();
+    format!("{:?} {}", failure.exit, words.join(" "))
 }
 
 /// A run that goes on for days says when things happened.
@@ -174,4 +187,20 @@ async fn destination(job: &Job, target: &Address) -> Result<Destination, Failure
     }
     let dataset = named(target).or_fail(Exit::Usage, target)?;
     Ok(Destination { dataset, address: target.clone(), at: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_the_same_from_run_to_run() {
+        let full = |io_node: &str, run: &str, at: u64| {
+            let text = format!("local:w: {io_node},w/objects/{run}: no space left: write at {at}");
+            reason(&Failure::new(Exit::NoSpace, text))
+        };
+        let first = full("io1", "85d1b60f0af3b86fc908007943718540", 5);
+        assert_eq!(first, full("io1", "00d1b60f0af3b86fc908007943718541", 77));
+        assert_ne!(first, full("io2", "85d1b60f0af3b86fc908007943718540", 5));
+    }
 }
