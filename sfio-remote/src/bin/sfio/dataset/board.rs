@@ -36,6 +36,12 @@ impl Board {
         Board::draw(TICK, move || meter.waiting().map(|wait| waiting(&wait)).unwrap_or_default())
     }
 
+    /// What is waited for where nothing is wrong; while the network is away, that it is.
+    pub(super) fn of_waiting_for(meter: Arc<Meter>, what: &str) -> Board {
+        let line = shortened(format!("waiting for {what}"));
+        Board::draw(TICK, move || meter.waiting().map_or_else(|| line.clone(), |wait| waiting(&wait)))
+    }
+
     /// Between two runs of `--watch`: how old the remote copy is. `fresh` is when the last run began that came to its
     /// end.
     pub(super) fn of_age(fresh: Option<Instant>) -> Board {
@@ -74,7 +80,11 @@ fn waiting(wait: &Wait) -> String {
         Awaited::Network => "the network",
         Awaited::AnotherRun => "another run",
     };
-    let line = format!("waiting for {awaited}, {waited} of {limit} s: {}", wait.what);
+    shortened(format!("waiting for {awaited}, {waited} of {limit} s: {}", wait.what))
+}
+
+/// A line shorter than 80 columns.
+fn shortened(line: String) -> String {
     match line.char_indices().nth(76) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,

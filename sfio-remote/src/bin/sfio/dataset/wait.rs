@@ -16,11 +16,14 @@ use crate::exit::{Exit, Failure};
 /// How often the site is asked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Wait until a data set has a generation
+/// Wait until a data set has a generation, or the next one
 ///
-/// Prints the number of the current generation as soon as it is at least the one that is waited for.
+/// Prints the number of the current generation as soon as it is at least the one that is waited for. Without --generation
+/// that is the one after the current one: what is there when the command begins does not count.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  sfio wait --overlay try local:photos --generation 4 --timeout 1min")]
+#[command(after_help = "Examples:
+  sfio wait --overlay try local:photos --generation 1    until there is any
+  sfio wait --overlay try local:photos --timeout 1min    until there is a new one")]
 pub(crate) struct Options {
     /// The data set: SITE:NAME
     dataset: Address,
@@ -43,7 +46,7 @@ pub(crate) struct Options {
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     options.care.work(&options.dataset, async |_, job| {
-        let _waiting = Board::of_waiting(Arc::clone(&job.meter));
+        let (mut board, mut seen) = (Some(Board::of_waiting(Arc::clone(&job.meter))), None);
         let (began, mut wanted) = (Instant::now(), options.generation);
         loop {
             let view = job.open().await.map_err(|error| failure(&options.dataset, &error))?;
@@ -61,7 +64,21 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
                     format!("{} is still at generation {current}, not at {wanted}", options.dataset);
                 return Err(Failure::new(Exit::Failed, message));
             }
+            if seen.replace(current) != Some(current) {
+                drop(board.take());
+                let what = awaited(wanted, current, options);
+                board = Some(Board::of_waiting_for(Arc::clone(&job.meter), &what));
+            }
             sleep(LOOK).await;
         }
     })
+}
+
+/// What is waited for, in words.
+fn awaited(wanted: u64, current: u64, options: &Options) -> String {
+    let now = match current {
+        0 => "there is none yet".to_owned(),
+        current => format!("it is at {current}"),
+    };
+    format!("generation {wanted} of {}; {now}", options.dataset)
 }
