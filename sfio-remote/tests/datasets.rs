@@ -143,6 +143,17 @@ fn a_generation_says_who_sent_it_and_what_it_is_called() {
     overlay.client(&refused).fails_with(2, "expected one line of 1 to 255 bytes");
 }
 
+/// Its table had 72 columns whatever the terminal had.
+#[test]
+fn a_table_is_folded_in_a_narrow_terminal() {
+    let (overlay, _tree) = scene();
+    for command in ["generations local:trees/t", "datasets local", "du local:trees/t"] {
+        let shown = overlay.client_on_terminal(50, command);
+        let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+        assert!(lines.len() > 3 && lines.iter().all(|line| line.chars().count() <= 50), "{shown}");
+    }
+}
+
 #[test]
 fn a_quiet_run_says_what_is_wrong_and_nothing_else() {
     let (overlay, tree) = scene();

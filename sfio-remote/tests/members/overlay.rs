@@ -238,6 +238,16 @@ impl LocalOverlay {
         sfio(&[arguments, &["--overlay", &self.folder().to_string_lossy()]].concat())
     }
 
+    /// What a command shows on a terminal with so many columns.
+    pub(crate) fn client_on_terminal(&self, columns: u32, command: &str) -> String {
+        let (program, folder) = (env!("CARGO_BIN_EXE_sfio"), self.folder().display());
+        let line = format!("stty cols {columns} rows 24; exec '{program}' {command} --overlay '{folder}'");
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).env_remove("SFIO_CONFIG");
+        script.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        Run::of(script.output().expect("util-linux has it")).printed()
+    }
+
     /// The same on a machine that has never seen a data set.
     pub(crate) fn fresh_client(&self, arguments: &[&str]) -> Run {
         let cache = tempfile::tempdir().expect("a folder");

@@ -59,7 +59,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
             false if known.is_empty() && failed.is_none() => {
                 output::line(format_args!("there is no data set in {scope}"))
             }
-            false => output::print(table(&known)),
+            false => output::print(table(&known).folded(output::columns(None))),
         }?;
         failed.map_or(Ok(()), Err)
     })

@@ -76,5 +76,5 @@ fn print(sizes: &BTreeMap<String, Sizes>, json: bool) -> Result<(), Failure> {
         let (bytes, stored) = (BinaryBytes(*bytes).to_string(), BinaryBytes(*stored).to_string());
         table.push(vec![bytes, stored, HumanCount(*entries).to_string(), name.escape_debug().to_string()]);
     }
-    output::print(table)
+    output::print(table.folded(output::columns(None)))
 }

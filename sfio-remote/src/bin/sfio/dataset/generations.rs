@@ -57,7 +57,10 @@ pub(super) fn list(options: &Options) -> Result<(), Failure> {
         let view = job.open().await.map_err(failed)?;
         let record = view.existing().map_err(failed)?;
         warn(&view.disagreements, &options.dataset);
-        if options.json { print_json(&record) } else { output::print(table(&record)) }
+        match options.json {
+            true => print_json(&record),
+            false => output::print(table(&record).folded(output::columns(None))),
+        }
     })
 }
 
