@@ -384,6 +384,79 @@ fn a_damaged_chunk_spoils_one_file_and_is_named() {
         let [problem] = &summary.problems[..] else { panic!("{:?}", summary.problems) };
         assert!(problem.to_string().starts_with("b: ") && problem.what.contains("BLAKE3"), "{problem}");
         assert!(target.path().join("a").exists() && !target.path().join("b").exists());
+        // The other one was counted and announced, too.
+        let counted = (summary.new, summary.files, summary.bytes, summary.damaged);
+        assert_eq!(counted, (1, 1, 50_000, 1));
+    });
+}
+
+/// A file with another time was called changed, though its content is the same.
+#[test]
+fn what_has_the_same_content_is_touched_and_not_changed() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::new());
+        for name in ["a", "empty", "same"] {
+            fs::write(source.path().join(name), vec![7; if name == "empty" { 0 } else { 50_000 }])
+                .expect("a file");
+        }
+        let sparse = fs::File::create(source.path().join("sparse")).expect("a file");
+        sparse.set_len(9_000_000).expect("a hole");
+        sparse.write_all_at(&[1; 5_000], 4_000_000).expect("written");
+        bench.send_tree(source.path()).await.expect("sent");
+        let target = bench.restored().await;
+        let touch = |folder: &Path| {
+            for name in ["a", "empty", "sparse"] {
+                let file = fs::File::options().write(true).open(folder.join(name)).expect("it is there");
+                file.set_modified(std::time::UNIX_EPOCH).expect("ours");
+            }
+        };
+        touch(target.path());
+        let counts = |summary: &Summary| (summary.changed, summary.touched, summary.unchanged);
+        let fetched = bench.try_to_restore(bench.job(), target.path(), &restore_options()).await;
+        assert_eq!(counts(&fetched.expect("restored")), (0, 3, 1));
+        assert_eq!(picture(target.path()), picture(source.path()));
+        touch(source.path());
+        let (to, from) = mpsc::channel();
+        let tell = move |change: Change, path: &TreePath| {
+            to.send((change, path.to_string())).expect("somebody listens");
+        };
+        let sent = send(&bench.job(), source.path(), &send_options(), tell).await.expect("sent");
+        assert_eq!(counts(&sent.summary), (0, 3, 1));
+        let touched = ["a", "empty", "sparse"].map(|name| (Change::Touched, name.to_owned()));
+        assert_eq!(from.try_iter().collect::<Vec<_>>(), touched);
+        let distrustful = SendOptions { distrusts_times: true, ..send_options() };
+        let sent = bench.send_with(source.path(), &distrustful).await.expect("sent");
+        assert_eq!((counts(&sent.summary), sent.is_new), ((0, 0, 4), false));
+    });
+}
+
+/// Holes were among what is to be read, and of verifications among nothing else: a bar ended far from its end.
+#[test]
+fn progress_counts_what_is_read_and_ends_where_it_is_to() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::new());
+        let sparse = fs::File::create(source.path().join("sparse")).expect("a file");
+        sparse.set_len(90_000_000).expect("a hole");
+        sparse.write_all_at(&noise(500_000, 1), 40_000_000).expect("written");
+        fs::write(source.path().join("whole"), noise(700_000, 2)).expect("a file");
+        let counts = |meter: &Meter| {
+            [&meter.files_done, &meter.files, &meter.bytes_done, &meter.bytes].map(Meter::get)
+        };
+        let job = bench.job();
+        send(&job, source.path(), &send_options(), |_, _| {}).await.expect("sent");
+        let [files_done, files, done, all] = counts(&job.meter);
+        assert_eq!((files_done, files, done), (2, 2, all));
+        assert!((1_200_000..1_400_000).contains(&all), "{all}: a file system has whole blocks");
+        // A second generation has the same chunks and two more.
+        fs::write(source.path().join("another"), noise(9_000, 3)).expect("a file");
+        bench.send_tree(source.path()).await.expect("sent");
+        let job = bench.job();
+        verify(&job, VerifyOptions::default(), |_| {}).await.expect("verified");
+        assert_eq!(counts(&job.meter), [5, 5, all + 9_000, all + 9_000]);
+        let target = tempfile::tempdir().expect("a folder");
+        let job = bench.job();
+        bench.try_to_restore(job.clone(), target.path(), &restore_options()).await.expect("restored");
+        assert_eq!(counts(&job.meter), [3, 3, all + 9_000, all + 9_000]);
     });
 }
 
@@ -847,6 +920,7 @@ fn what_cannot_be_read_is_named_and_everything_else_is_sent() {
             if meter.phase() == Phase::Transfer && vanishing.exists() {
                 fs::remove_file(&vanishing).expect("ours");
             }
+            random()
         };
         let (to, told) = mpsc::channel();
         let tell = move |_: Change, path: &TreePath| to.send(path.to_string()).expect("somebody listens");
@@ -925,4 +999,3 @@ fn wherever_a_restore_ends_what_has_its_name_is_whole() {
         assert_eq!(picture(root), whole);
     });
 }
-            random()

@@ -264,21 +264,37 @@ impl Cutter {
         Ok(Some((list, index)))
     }
 
+    /// Reads a file. What of it proves to be holes, or is not there any more, need not be read: the meter counts bytes
+    /// that are, so that what is done comes to what is to be done.
     fn read(&mut self, entry: Entry) -> Result<Entry, Unread> {
-        let expected = entry.size();
+        let (done, all) = (Meter::get(&self.meter.bytes_done), Meter::get(&self.meter.bytes));
+        let others = all.saturating_sub(entry.size());
         for _ in 0..ATTEMPTS {
-            let before = Meter::get(&self.meter.bytes_done);
-            match self.read_once(entry.clone())? {
-                Some(entry) => {
-                    let counted = Meter::get(&self.meter.bytes_done) - before;
-                    Meter::add(&self.meter.bytes_done, expected.saturating_sub(counted));
+            Meter::set(&self.meter.bytes_done, done);
+            Meter::set(&self.meter.bytes, all);
+            match self.read_once(entry.clone()) {
+                Ok(Some(entry)) => {
+                    let read = entry.chunks().map(|chunk| u64::from(chunk.length)).sum::<u64>();
+                    Meter::set(&self.meter.bytes, others + read);
                     Meter::add(&self.meter.files_done, 1);
                     return Ok(entry);
                 }
-                None => continue,
+                Ok(None) => {}
+                Err(unread) => {
+                    self.pass_over(done, others);
+                    return Err(unread);
+                }
             }
         }
+        self.pass_over(done, others);
         Err(Unread::File("it changes while it is read".to_owned()))
+    }
+
+    /// A file is not read: only the others are.
+    fn pass_over(&self, done: u64, others: u64) {
+        Meter::set(&self.meter.bytes_done, done);
+        Meter::set(&self.meter.bytes, others);
+        Meter::add(&self.meter.files_done, 1);
     }
 
     /// Reads a file as it is now; none if it changed meanwhile.
@@ -295,6 +311,8 @@ impl Cutter {
         let mut pieces = Vec::new();
         for (hole, length) in Segments::new(&file, size, is_sparse) {
             if hole {
+                let all = Meter::get(&self.meter.bytes);
+                Meter::set(&self.meter.bytes, all.saturating_sub(length));
                 pieces.push(Piece::Hole(length));
             } else {
                 self.cut(&file, length, &mut pieces)?;

@@ -23,17 +23,18 @@ pub enum Phase {
     Publish,
 }
 
-/// Counters that only grow; read from any thread.
+/// Counters, read from any thread. What is to be done is known better with every file that is read, and becomes less where
+/// a file has holes.
 #[derive(Debug, Default)]
 pub struct Meter {
     phase: AtomicU8,
     /// Entries walked.
     pub walked: AtomicU64,
-    /// Files to be read or fetched, once that is known.
+    /// Files to be read, fetched or verified, once that is known.
     pub files: AtomicU64,
-    /// Files read or fetched.
+    /// Files that are done with.
     pub files_done: AtomicU64,
-    /// Bytes to be read or fetched, once that is known.
+    /// Bytes to be read or fetched, without holes, once that is known.
     pub bytes: AtomicU64,
     /// Bytes read, or written to files.
     pub bytes_done: AtomicU64,

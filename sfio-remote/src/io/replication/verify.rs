@@ -21,7 +21,7 @@ use super::publish::amend;
 use super::read_ahead::ReadAhead;
 use super::reading::Reading;
 use super::spool::ManifestFile;
-use crate::replication::{ChunkRef, Deed, Extent, Generation, Hash, SignedRecord, TreePath};
+use crate::replication::{ChunkRef, Deed, EntryKind, Extent, Generation, Hash, SignedRecord, TreePath};
 
 /// How often a verification that can be interrupted notes how far it is.
 const NOTE: Duration = Duration::from_secs(5);
@@ -136,6 +136,7 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
             manifests.push(self.read_manifest(generation).await?);
             self.verified.generations.push(generation.number);
         }
+        self.count(manifests.iter().flatten())?;
         self.job.meter.enter(Phase::Transfer);
         for (generation, manifest) in generations.iter().zip(&manifests) {
             if let Some(manifest) = manifest {
@@ -160,7 +161,6 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
         };
         match whole {
             Ok(manifest) => {
-                Meter::add(&self.job.meter.bytes, generation.bytes);
                 self.verified.entries += generation.entries;
                 Ok(Some(manifest))
             }
@@ -188,6 +188,25 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
         Ok(())
     }
 
+    /// How much there is to compare: what several entries consist of is compared once, and holes are not.
+    fn count<'m>(&self, manifests: impl Iterator<Item = &'m ManifestFile>) -> Outcome<()> {
+        let (meter, mut places) = (&self.job.meter, BTreeSet::new());
+        for manifest in manifests {
+            let mut entries = manifest.entries().map_err(|error| local("a temporary file", error))?;
+            // What cannot be read here fails once more, with an error, where the files are read.
+            while let Some(entry) = entries.read().ok().flatten() {
+                Meter::add(&meter.files, u64::from(matches!(entry.kind, EntryKind::File { .. })));
+                for chunk in entry.chunks() {
+                    let place = self.record.place_of(chunk);
+                    if places.insert((place.object, place.offset)) {
+                        Meter::add(&meter.bytes, chunk.length.into());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     async fn read_files(&mut self, generation: &Generation, manifest: &ManifestFile) -> Outcome<()> {
         let temporary = |error| local("a temporary file", error);
         let unread = self.unread_chunks(manifest)?;
@@ -200,8 +219,8 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
             })?;
             let Some(entry) = entry else { return Ok(()) };
             let mut fault = None;
+            Meter::add(&self.job.meter.files_done, u64::from(matches!(entry.kind, EntryKind::File { .. })));
             for chunk in entry.chunks() {
-                Meter::add(&self.job.meter.bytes_done, chunk.length.into());
                 let place = self.record.place_of(chunk);
                 if self.seen.insert((place.object, place.offset)) {
                     self.position += 1;
@@ -215,6 +234,7 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
                         }
                         self.note_progress();
                     }
+                    Meter::add(&self.job.meter.bytes_done, chunk.length.into());
                 }
                 if self.damaged.contains(&Extent::of(&place)) {
                     fault.get_or_insert_with(|| format!("object {} at {}", place.object, place.offset));

@@ -359,6 +359,9 @@ impl Sending {
             }
             Meter::set(&meter.files, survey.summary.files);
             Meter::set(&meter.bytes, survey.summary.bytes);
+            // An earlier attempt may have read some of it.
+            Meter::set(&meter.files_done, 0);
+            Meter::set(&meter.bytes_done, 0);
             Ok(Some(survey))
         };
         let survey = threads::run(work).await.map_err(|error| local(&place, error))?;
