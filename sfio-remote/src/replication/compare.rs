@@ -18,8 +18,8 @@ pub enum Difference {
         /// As it is.
         new: Entry,
     },
-    /// Both have it, and the content is the same as far as size and time tell: empty files are the same at any time. The entry has the new one's metadata and
-    /// the old one's content.
+    /// Both have it, and the content is the same as far as size and time tell: empty files are the same at any time.
+    /// The entry has the new one's metadata and the old one's content.
     Kept {
         /// As it is.
         entry: Entry,

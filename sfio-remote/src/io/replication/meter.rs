@@ -23,8 +23,8 @@ pub enum Phase {
     Publish,
 }
 
-/// Counters, read from any thread. What is to be done is known better with every file that is read, and becomes less where
-/// a file has holes.
+/// Counters, read from any thread. What is to be done is known better with every file that is read, and becomes less
+/// where a file has holes.
 #[derive(Debug, Default)]
 pub struct Meter {
     phase: AtomicU8,

@@ -76,8 +76,8 @@ pub(super) fn is_privileged(name: &[u8]) -> bool {
     name.starts_with(b"security.") || name.starts_with(b"trusted.")
 }
 
-/// Makes the tree below `target` what the manifest says; `tell` hears of each change once it has been made, and in a dry
-/// run of those that would be.
+/// Makes the tree below `target` what the manifest says; `tell` hears of each change once it has been made, and in a
+/// dry run of those that would be.
 ///
 /// Each file appears as a whole, and only once it is safe on the disk. A run that is interrupted leaves files
 /// `.sfio-part-…`, whose content the next one uses.

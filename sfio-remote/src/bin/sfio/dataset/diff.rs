@@ -17,7 +17,8 @@ use crate::exit::{Exit, Failure, OrFail as _};
 /// Say what changed from one generation of a data set to another
 ///
 /// A line for each entry that is new, has other content (changed), has only other metadata (touched), or is gone
-/// (deleted); then how many there are of each. The top of the tree is called `.`, as `sfio sync` calls it. Contents are compared by their hashes, whatever the times say.
+/// (deleted); then how many there are of each. The top of the tree is called `.`, as `sfio sync` calls it. Contents are
+/// compared by their hashes, whatever the times say.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   sfio diff --overlay try local:photos 3

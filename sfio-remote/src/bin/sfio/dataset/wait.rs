@@ -18,8 +18,8 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Wait until a data set has a generation, or the next one
 ///
-/// Prints the number of the current generation as soon as it is at least the one that is waited for. Without --generation
-/// that is the one after the current one: what is there when the command begins does not count.
+/// Prints the number of the current generation as soon as it is at least the one that is waited for. Without
+/// --generation that is the one after the current one: what is there when the command begins does not count.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   sfio wait --overlay try local:photos --generation 1    until there is any
