@@ -78,8 +78,9 @@ impl Catalog {
         patience: &Arc<Patience>,
     ) -> Outcome<Catalog> {
         let mut errands = JoinSet::new();
-        for io_node in site.io_nodes.iter().cloned() {
-            let (client, top, patience) = (client.clone(), top.clone(), Arc::clone(patience));
+        for io_node in &site.io_nodes {
+            let (client, io_node) = (client.clone(), io_node.clone());
+            let (top, patience) = (top.clone(), Arc::clone(patience));
             errands.spawn(async move { Catalog::of_one(&client, &io_node, &top, &patience).await });
         }
         let mut catalog = Catalog::default();

@@ -180,7 +180,7 @@ struct Opened {
 
 /// How an attempt ends that does not fail.
 enum End {
-    Done(Sent),
+    Done(Box<Sent>),
     /// The data set has learnt what it has lost; the next attempt sends it again.
     Told,
     /// Another run has published this record meanwhile.
@@ -193,7 +193,7 @@ impl Sending {
     async fn attempts(&mut self) -> Outcome<Sent> {
         loop {
             match self.attempt().await? {
-                End::Done(sent) => return Ok(sent),
+                End::Done(sent) => return Ok(*sent),
                 End::Overtaken(number) if self.options.ends_when_overtaken => {
                     return Err(ReplicationError::Overtaken(number));
                 }
@@ -222,7 +222,7 @@ impl Sending {
         let mut sent = self.sent(&survey, &base)?;
         let has_nothing_to_do = !sent.summary.has_changes() && base.wounds.are_none();
         if self.options.is_dry_run {
-            return Ok(End::Done(sent));
+            return Ok(End::Done(Box::new(sent)));
         }
         view.writable()?;
         if let Some(current) = base.current().filter(|_| has_nothing_to_do && self.is_tagged(&base)) {
@@ -280,7 +280,7 @@ impl Sending {
     async fn acknowledge(&self, view: &View, current: u64, mut sent: Sent) -> Outcome<End> {
         bring_up_to_date(&self.job.impatient(), view).await?;
         sent.generation = Some(current);
-        Ok(End::Done(sent))
+        Ok(End::Done(Box::new(sent)))
     }
 
     /// A run that begins anew reads every record since its first base: what any of them condemns is not known any more.
@@ -443,7 +443,7 @@ impl Sending {
             sent.generation = Some(generation.number);
         }
         (sent.is_new, sent.mended) = (true, mended);
-        Ok(End::Done(sent))
+        Ok(End::Done(Box::new(sent)))
     }
 
     /// What a run that lost has stored is durable, and known to the next one.

@@ -81,12 +81,7 @@ impl<'a> Download<'a> {
             return Err(Failure::new(Exit::Input, message));
         }
         let part = path.map_or_else(String::new, |path| format!("{path} of "));
-        let is_whole = summary.problems.is_empty();
-        let line = match options.dry_run {
-            true => "nothing was changed".to_owned(),
-            false if is_whole => format!("{} is {part}generation {number} of {source} now", target.display()),
-            false => format!("{} is not all of {part}generation {number} of {source}", target.display()),
-        };
+        let line = self.last_line(&summary, &format!("{part}generation {number} of {source}"));
         let report = Report {
             bytes: summary.bytes,
             summary,
@@ -100,6 +95,16 @@ impl<'a> Download<'a> {
             line,
         };
         report.end(&telling, options)
+    }
+
+    /// What the target is now, if that was to be `wanted`.
+    fn last_line(&self, summary: &Summary, wanted: &str) -> String {
+        let target = self.target.display();
+        match summary.problems.is_empty() {
+            _ if self.options.dry_run => "nothing was changed".to_owned(),
+            true => format!("{target} is {wanted} now"),
+            false => format!("{target} is not all of {wanted}"),
+        }
     }
 
     /// Refuses to delete more than --max-delete allows.
