@@ -227,6 +227,7 @@ impl DiskOperation {
     }
 
     /// The same without waiting for the disk itself: what has been done of it when a process is killed that waits.
+    #[cfg(feature = "sim-io")]
     pub(crate) fn unsynced(&self) -> DiskOperation {
         let mut operation = self.clone();
         match &mut operation.action {
