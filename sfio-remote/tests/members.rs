@@ -290,6 +290,20 @@ fn half_of_one_file_and_half_of_another_one_are_not_taken_for_a_file() {
 }
 
 #[test]
+fn a_removal_that_cannot_reach_an_io_node_says_what_is_gone() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let name = "io1,x;io2,x";
+    overlay.put(&bytes(400_000), name, &[]).succeeds();
+    overlay.signal("io2", "-KILL");
+    overlay.wait_for_words("io2 has died");
+    overlay.client(&["rm", name]).fails_with(4, "removed: io1,x; give the command again");
+    let _io2 = overlay.start_by_hand("io2");
+    overlay.client(&["rm", name]).succeeds();
+    overlay.client(&["rm", name]).fails_with(3, "no such file");
+    assert_eq!([overlay.exported_names("io1"), overlay.exported_names("io2")], [[""; 0]; 2]);
+}
+
+#[test]
 fn a_part_that_a_put_has_left_is_named_where_its_file_is_missing() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
     overlay.put(&bytes(400_000), "io1,x.part;io2,x.part", &[]).succeeds();

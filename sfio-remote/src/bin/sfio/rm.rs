@@ -1,10 +1,14 @@
 //! `sfio rm`: removes a striped file.
 
 use sfio_remote::client::Durability;
+use sfio_remote::io::SfioClient;
+use sfio_remote::name::FileName;
+use tokio::task::JoinSet;
 
 use crate::client::{Identification, failure};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure, OrFail as _, exit_of};
 use crate::striped::{StripedName, Striping};
+use crate::sums::is_missing;
 
 /// Remove a striped file: those of its subfiles that there are
 ///
@@ -22,7 +26,35 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     options.identification.work(async |session| {
         let name = options.name.resolve(session, &Striping::default())?.name;
-        let removed = session.client().remove(&name, Durability::OnEveryCall).await;
-        removed.map_err(|error| failure(&error))
+        remove(session.client(), &name).await
     })
+}
+
+/// Removes each subfile by itself: if an I/O node cannot be reached, those of the others are gone all the same, and
+/// users are told which.
+async fn remove(client: &SfioClient, name: &FileName) -> Result<(), Failure> {
+    let mut removals = JoinSet::new();
+    for subfile in name.subfiles() {
+        let (client, subfile) = (client.clone(), subfile.clone());
+        let alone = FileName::new(vec![subfile.clone()]).or_fail(Exit::Failed, name)?;
+        removals.spawn(async move { (subfile, client.remove(&alone, Durability::OnEveryCall).await) });
+    }
+    let (mut gone, mut failed) = (Vec::new(), None);
+    while let Some(removal) = removals.join_next().await {
+        match removal.or_fail(Exit::Failed, "a removal")? {
+            (subfile, Ok(())) => gone.push(subfile.to_string()),
+            (_, Err(error)) if is_missing(&error) => {}
+            (subfile, Err(error)) => failed = failed.or(Some((subfile, error))),
+        }
+    }
+    gone.sort_unstable();
+    match failed {
+        None if gone.is_empty() => Err(Failure::new(Exit::Input, format!("{name}: no such file"))),
+        None => Ok(()),
+        Some((_, error)) if gone.is_empty() => Err(failure(&error)),
+        Some((subfile, error)) => Err(Failure::new(
+            exit_of(&error),
+            format!("{subfile}: {error}; removed: {}; give the command again", gone.join("; ")),
+        )),
+    }
 }
