@@ -15,10 +15,13 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use super::arrivals::Arrivals;
-use super::buffers;
 use super::outbox::{Call, MAX_SEND, Outbox};
 use super::sockets::mapped;
 use crate::transmit::Transmit;
+
+/// What is asked of the kernel for each direction: 20 ms at 3 Gbit/s, the longest that the driver's task may be kept
+/// from running. The kernel gives what net.core.rmem_max and wmem_max allow, often less.
+const SOCKET_BUFFER: usize = 8 * 1024 * 1024;
 
 /// Bytes that are gathered before they are handed to the kernel, and less than two full runs: they are still in the
 /// cache of the processor that has sealed them, and short runs to one neighbour leave together.
@@ -74,12 +77,7 @@ impl DataSocket {
     /// Outside of a tokio runtime.
     pub(super) fn new(socket: StdUdpSocket) -> io::Result<DataSocket> {
         let state = UdpSocketState::new((&socket).into())?;
-        buffers::enlarge(&socket);
-        tracing::info!(
-            gso = state.max_gso_segments(),
-            gro = state.gro_segments(),
-            "datagrams per call of the kernel"
-        );
+        enlarge_buffers(&socket, &state);
         #[cfg(target_os = "linux")]
         forgo_destinations(&socket)?;
         let is_ipv6 = socket.local_addr()?.is_ipv6();
@@ -208,6 +206,43 @@ fn forgo_destinations(socket: &StdUdpSocket) -> io::Result<()> {
         SocketAddr::V6(_) => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?,
     }
     Ok(())
+}
+
+/// Asks for large buffers, and says what to do where the kernel gives small ones.
+fn enlarge_buffers(socket: &StdUdpSocket, state: &UdpSocketState) {
+    let asked = [
+        state.set_send_buffer_size(socket.into(), SOCKET_BUFFER),
+        state.set_recv_buffer_size(socket.into(), SOCKET_BUFFER),
+    ];
+    for error in asked.into_iter().filter_map(Result::err) {
+        tracing::debug!(%error, "the kernel refuses larger socket buffers");
+    }
+    let given = [state.send_buffer_size(socket.into()), state.recv_buffer_size(socket.into())];
+    for (given, direction, sysctl) in
+        [(&given[0], "send", "net.core.wmem_max"), (&given[1], "receive", "net.core.rmem_max")]
+    {
+        if let Some(bytes) = given.as_ref().ok().filter(|bytes| is_small(**bytes)) {
+            tracing::warn!(
+                bytes,
+                "the kernel gives a small {direction} buffer; above some 100 Mbit/s packets may be lost here: \
+                 sysctl -w {sysctl}={SOCKET_BUFFER}"
+            );
+        }
+    }
+    tracing::info!(
+        asked = SOCKET_BUFFER,
+        send = ?given[0].as_ref().ok(),
+        receive = ?given[1].as_ref().ok(),
+        gso = state.max_gso_segments(),
+        gro = state.gro_segments(),
+        "the data socket's buffers in bytes, and datagrams per call"
+    );
+}
+
+/// Whether the kernel gave less than half of what was asked for. Linux reports twice what it grants, for its own
+/// bookkeeping.
+fn is_small(given: usize) -> bool {
+    given < SOCKET_BUFFER / 2
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@
 //! ```
 
 mod arrivals;
-mod buffers;
 mod clock;
 mod codec_pool;
 mod control;

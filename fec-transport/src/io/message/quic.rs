@@ -22,7 +22,6 @@ use tokio::time::timeout;
 use super::bell::Bell;
 use super::helm::Helm;
 use super::{FINISH_LIMIT, StartError};
-use crate::io::buffers;
 use crate::io::endpoint::random;
 use crate::io::tls::{PinnedKeys, SERVER_NAME, client_config_for, peer_key, server_config_for};
 use crate::keys::{Identity, encode_key};
@@ -136,7 +135,6 @@ impl Quic {
         let tls = server_config_for(&identity, PinnedKeys::of_keys(peers), PROTOCOL)?;
         let mut server = quinn::ServerConfig::with_crypto(Arc::new(tls));
         server.transport_config(Arc::new(transport_config()));
-        buffers::enlarge(&socket);
         let endpoint = {
             let _within = helm.enter();
             let quic = quinn::EndpointConfig::default();
