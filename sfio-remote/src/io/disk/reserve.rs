@@ -29,7 +29,7 @@ pub(super) fn keep(root: impl AsFd, path: &SubfilePath, bytes: u64) -> Result<()
     match has_room(size, free, bytes) {
         true => Ok(()),
         false => {
-            let text = format!("{path}: {free} bytes are free, and kept for the records of data sets");
+            let text = format!("the {free} bytes that are free are kept for the records of data sets");
             Err(DiskError::new(SystemCall::Write, ErrorKind::NoSpace, text))
         }
     }
