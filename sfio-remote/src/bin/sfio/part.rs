@@ -1,4 +1,5 @@
-//! A file while it is stored: all that is written goes to PATH.part, which gets the name PATH when it is whole and safe.
+//! A file while it is stored: all that is written goes to PATH.part, which gets the name PATH when it is whole and
+//! safe.
 
 use std::sync::Arc;
 
@@ -34,8 +35,8 @@ pub(crate) fn part_name(name: &FileName) -> Result<FileName, Failure> {
 pub(crate) async fn not_there(client: &SfioClient, name: &FileName, options: &OpenOptions) -> Failure {
     let message = match whole_part(client, name, options).await {
         Some(part) => format!(
-            "{name}: no such file; a put has ended before it could give it the name: all of it is \"{part}\", which get \
-             fetches, and the next put to this name overwrites"
+            "{name}: no such file; a put has ended before it could give it the name: all of it is \"{part}\", which \
+             get fetches, and the next put to this name overwrites"
         ),
         None => format!("{name}: no such file"),
     };
@@ -84,7 +85,8 @@ impl Naming {
     }
 
     /// An I/O node knows no part: it was restarted after it had renamed it, and does not know who asked. Then the
-    /// subfiles that have the name are those of this put, and are as safe as after a rename once their names are synced.
+    /// subfiles that have the name are those of this put, and are as safe as after a rename once their names are
+    /// synced.
     async fn confirm(&self, error: FileError) -> Result<(), Failure> {
         let Naming { client, name, patience, .. } = self;
         let file = patience.retry(|| self.options.open(client, name)).await.map_err(told)?;
