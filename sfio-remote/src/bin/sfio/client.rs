@@ -11,6 +11,7 @@ use program::quantity;
 use sfio_remote::client::OperationError;
 use sfio_remote::io::{FileError, OpenOptions, OutageNews, Patience, SfioClient, SfioMember};
 use sfio_remote::name::FileName;
+use sfio_remote::remote_error::ErrorKind;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -215,6 +216,15 @@ impl Session {
 /// What the user is told of a failed operation.
 pub(crate) fn failure(error: &FileError) -> Failure {
     Failure::new(exit_of(error), error)
+}
+
+/// Whether something is not there.
+pub(crate) fn is_missing(error: &FileError) -> bool {
+    match error {
+        FileError::Operation(OperationError::NotFound { .. }) => true,
+        FileError::Operation(OperationError::IoNode { error, .. }) => error.kind == ErrorKind::NotFound,
+        _ => false,
+    }
 }
 
 /// Whether a path stands for standard input or output.

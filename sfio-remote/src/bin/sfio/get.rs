@@ -15,12 +15,12 @@ use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinHandle;
 
-use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, failure, is_dash};
+use crate::client::{CALLS, CHUNK_BYTES, Endurance, Identification, Session, failure, is_dash, is_missing};
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::part::not_there;
 use crate::progress::Progress;
 use crate::striped::{Compressing, Striped, StripedName, Striping};
-use crate::sums::{FileCheck, is_missing};
+use crate::sums::FileCheck;
 
 /// The place that failures name where the bytes go to standard output, whose reader may go without being a failure.
 const STANDARD_OUTPUT: &str = "standard output";

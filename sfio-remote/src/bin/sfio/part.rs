@@ -9,9 +9,9 @@ use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient};
 use sfio_remote::name::{FileName, SubfileName};
 use sfio_remote::sums::PutId;
 
-use crate::client::failure;
+use crate::client::{failure, is_missing};
 use crate::exit::{Exit, Failure, OrFail as _};
-use crate::sums::{self, is_missing};
+use crate::sums;
 
 /// The name under which a file is written until all of it is there.
 ///

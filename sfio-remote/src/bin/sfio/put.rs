@@ -14,6 +14,7 @@
 //! cannot, everything is written again.
 
 use std::cell::Cell;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -25,6 +26,7 @@ use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient, StripedFile}
 use sfio_remote::name::FileName;
 use sfio_remote::remote_error::ErrorKind;
 use sfio_remote::sums::PutId;
+use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
@@ -212,7 +214,7 @@ impl Storing<'_> {
         loop {
             let chunk = source.next_chunk().await.map_err(Broken::Failed)?;
             if chunk.is_empty() {
-                source.finish().map_err(Broken::Failed)?;
+                source.finish().await.map_err(Broken::Failed)?;
                 break;
             }
             sums.push(&chunk);
@@ -272,14 +274,13 @@ struct Source {
     /// Its size, if it is a file that has one; then it can be read again.
     size: Option<u64>,
     /// The file itself, to see whether somebody changes it meanwhile, and what it looked like in the beginning.
-    watched: Option<(std::fs::File, Look)>,
+    watched: Option<(File, Look)>,
 }
 
 /// What changes with the content of a file: its length, and when it was last written to.
 type Look = (u64, SystemTime);
 
-fn look(file: &std::fs::File) -> std::io::Result<Look> {
-    let metadata = file.metadata()?;
+fn look(metadata: &Metadata) -> std::io::Result<Look> {
     Ok((metadata.len(), metadata.modified()?))
 }
 
@@ -290,8 +291,10 @@ impl Source {
             return Ok(Source { path: path.to_owned(), reader, size: None, watched: None });
         }
         let place = path.display();
-        let file = std::fs::File::open(path).or_fail(Exit::Input, &place)?;
-        let metadata = file.metadata().or_fail(Exit::Input, &place)?;
+        // A pipe is opened only when somebody opens its other end: that must not keep a signal from being heard.
+        let mut file = File::open(path).await.or_fail(Exit::Input, &place)?;
+        file.set_max_buf_size(CHUNK_BYTES);
+        let metadata = file.metadata().await.or_fail(Exit::Input, &place)?;
         if metadata.is_dir() {
             let message = format!("{} is a directory; expected a file", path.display());
             return Err(Failure::new(Exit::Input, message));
@@ -299,32 +302,28 @@ impl Source {
         let size = metadata.is_file().then_some(metadata.len());
         let watched = match size {
             Some(_) => Some((
-                file.try_clone().or_fail(Exit::Failed, &place)?,
-                look(&file).or_fail(Exit::Input, &place)?,
+                file.try_clone().await.or_fail(Exit::Failed, &place)?,
+                look(&metadata).or_fail(Exit::Input, &place)?,
             )),
             None => None,
         };
-        let mut reader = tokio::fs::File::from_std(file);
-        reader.set_max_buf_size(CHUNK_BYTES);
-        Ok(Source { path: path.to_owned(), reader: Box::new(reader), size, watched })
+        Ok(Source { path: path.to_owned(), reader: Box::new(file), size, watched })
     }
 
     /// All of it was read.
     ///
     /// # Errors
     /// If somebody has written to it meanwhile: what was read never was its content.
-    fn finish(&self) -> Result<(), Failure> {
-        let Some((file, before)) = &self.watched else { return Ok(()) };
-        match look(file).or_fail(Exit::Input, self.path.display())? == *before {
-            true => Ok(()),
-            false => {
-                let message = format!(
-                    "{} was changed while it was read: nothing is stored; put it again when nobody writes to it",
-                    self.path.display()
-                );
-                Err(Failure::new(Exit::Input, message))
-            }
+    async fn finish(&self) -> Result<(), Failure> {
+        let (Some((file, before)), place) = (&self.watched, self.path.display()) else { return Ok(()) };
+        let metadata = file.metadata().await.or_fail(Exit::Input, &place)?;
+        if look(&metadata).or_fail(Exit::Input, &place)? == *before {
+            return Ok(());
         }
+        let message = format!(
+            "{place} was changed while it was read: nothing is stored; put it again when nobody writes to it"
+        );
+        Err(Failure::new(Exit::Input, message))
     }
 
     /// Begins again from the start, because of `error`.
@@ -376,12 +375,30 @@ mod tests {
             source.next_chunk().await.expect("it can be read");
             change();
             while !source.next_chunk().await.expect("it can be read").is_empty() {}
-            source.finish().map_err(|failure| failure.to_string())
+            source.finish().await.map_err(|failure| failure.to_string())
         };
         assert_eq!(read_and(&|| ()).await, Ok(()));
         let told = read_and(&|| file.as_file().set_len(CHUNK_BYTES as u64).expect("possible")).await;
         assert!(told.clone().is_err_and(|told| told.contains("was changed while it was read")), "{told:?}");
         let told = read_and(&|| file.as_file().set_modified(SystemTime::UNIX_EPOCH).expect("possible")).await;
         assert!(told.is_err());
+    }
+
+    /// A signal is heard by the same thread.
+    #[tokio::test]
+    async fn a_pipe_without_another_end_keeps_nothing_else_from_running() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("there is a mkfifo").success());
+        let (ran, has_run) = std::sync::mpsc::channel();
+        let other_end = pipe.clone();
+        let writer = std::thread::spawn(move || {
+            let has_run = has_run.recv_timeout(std::time::Duration::from_secs(10)).is_ok();
+            std::fs::OpenOptions::new().write(true).open(other_end).map(|_| has_run)
+        });
+        let (source, ()) = tokio::join!(Source::open(&pipe), async { ran.send(()).expect("it waits") });
+        assert!(source.is_ok_and(|source| source.size.is_none()));
+        assert!(writer.join().expect("no panic").expect("a reader waits"), "it waited for the other end");
     }
 }

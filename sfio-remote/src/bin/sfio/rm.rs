@@ -5,10 +5,9 @@ use sfio_remote::io::SfioClient;
 use sfio_remote::name::FileName;
 use tokio::task::JoinSet;
 
-use crate::client::{Identification, failure};
+use crate::client::{Identification, failure, is_missing};
 use crate::exit::{Exit, Failure, OrFail as _, exit_of};
 use crate::striped::{StripedName, Striping};
-use crate::sums::is_missing;
 
 /// Remove a striped file: those of its subfiles that there are
 ///

@@ -5,18 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sfio_remote::client::{Durability, OpenMode, OperationError};
+use sfio_remote::client::{Durability, OpenMode};
 use sfio_remote::distribution::{Distribution, StripeUnit};
 use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient, StripedFile};
 use sfio_remote::name::{FileName, SubfileName};
-use sfio_remote::remote_error::ErrorKind;
 use sfio_remote::sums::{
     Checking, HEADER_BYTES, Origin, Place, PutId, Summing, SumsError, beside, origin_of,
 };
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::client::{CALLS, failure};
+use crate::client::{CALLS, failure, is_missing};
 use crate::exit::{Exit, Failure, OrFail as _};
 
 /// Deals the bytes of a file, which come in order, out to its subfiles.
@@ -302,14 +301,5 @@ impl Blocks {
             let _call = calls.acquire().await.expect("nobody closes it");
             patience.retry(|| client.read_at(&place, StripeUnit::DEFAULT, start, end - start)).await
         }))
-    }
-}
-
-/// Whether something is not there.
-pub(crate) fn is_missing(error: &FileError) -> bool {
-    match error {
-        FileError::Operation(OperationError::NotFound { .. }) => true,
-        FileError::Operation(OperationError::IoNode { error, .. }) => error.kind == ErrorKind::NotFound,
-        _ => false,
     }
 }
