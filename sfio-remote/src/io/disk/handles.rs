@@ -20,6 +20,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::errors::at;
 use super::extents;
 use super::quota::{Account, Accounts};
+use super::reserve::Kind;
 use super::root::Access;
 use crate::distribution::Extent;
 use crate::name::SubfilePath;
@@ -37,6 +38,7 @@ const LOST: &str = "user.sfio.lost";
 pub(super) struct Handle {
     file: File,
     access: Access,
+    kind: Kind,
     /// Held for reading while data is written, for writing while the size is changed: between looking at a size and
     /// growing to another one, a write could have made the file longer still.
     size_lock: RwLock<()>,
@@ -49,12 +51,13 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    pub(super) fn new(file: File, access: Access, accounts: &Arc<Accounts>) -> Handle {
+    pub(super) fn new(path: &SubfilePath, file: File, access: Access, accounts: &Arc<Accounts>) -> Handle {
         // A size that cannot be told now fails the first operation that needs it.
         let size = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
-        let account = accounts.of(&file, size);
+        let kind = Kind::of(path);
+        let account = accounts.of(&file, kind, size);
         let unsynced = AtomicBool::new(false);
-        Handle { file, access, size_lock: RwLock::new(()), unsynced, lost: Mutex::new(false), account }
+        Handle { file, access, kind, size_lock: RwLock::new(()), unsynced, lost: Mutex::new(false), account }
     }
 
     /// Its file was removed, so nobody has to pay for it any more.
@@ -94,6 +97,7 @@ impl Handle {
         extents: &[Extent],
         data: &[Bytes],
     ) -> Result<u64, DiskError> {
+        self.kind.check(&self.file, path, extents.iter().map(|extent| extent.length()).sum())?;
         let written = self.write_beside_others(path, extents, data);
         if written.is_err() {
             self.settle(path);
@@ -307,7 +311,7 @@ mod tests {
     /// three that follow the failure: nothing, the attribute, the sync of it.
     fn killed_after(steps: usize, root: &Path) {
         let file = File::create(root.join("a")).expect("possible");
-        let handle = Handle::new(file, Access::Write, &Arc::default());
+        let handle = Handle::new(&path("a"), file, Access::Write, &Arc::default());
         let calls = std::cell::Cell::new(0);
         match steps {
             0 => {}
@@ -340,7 +344,7 @@ mod tests {
     fn a_sync_that_waits_for_one_that_fails_fails_too() {
         let root = tempfile::tempdir().expect("a temporary directory");
         let file = File::create(root.path().join("a")).expect("possible");
-        let handle = Handle::new(file, Access::Write, &Arc::default());
+        let handle = Handle::new(&path("a"), file, Access::Write, &Arc::default());
         let (begun, has_begun) = std::sync::mpsc::channel();
         let [first, second] = std::thread::scope(|scope| {
             let first = scope.spawn(|| {

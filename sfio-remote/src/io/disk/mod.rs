@@ -33,6 +33,7 @@ use crate::store::{
 use errors::at;
 use handles::{Handle, Handles};
 use quota::Accounts;
+use reserve::Kind;
 use root::{Access, ExportRoot};
 use sums::Turn;
 
@@ -128,7 +129,6 @@ impl DiskStore {
                 0
             }
             DiskAction::Write { extents, data } => {
-                reserve::keep(&*self.root, path, extents.iter().map(|extent| extent.length()).sum())?;
                 self.handle(path, Access::Write, incidents)?.write(path, extents, data)?
             }
             DiskAction::Create { truncate, exclusive, durable, owner } => {
@@ -171,12 +171,12 @@ impl DiskStore {
     ) -> Result<u64, DiskError> {
         let create = || {
             let _opening = self.accounts.opening();
-            let mark = |file: &OwnedFd| self.accounts.note_owner(file, owner);
+            let mark = |file: &OwnedFd| self.accounts.note_owner(file, owner, Kind::of(path));
             let file = match made {
                 Made::New => self.root.create_new(path, &mark)?,
                 Made::IfMissing => self.root.create(path, &mark)?,
             };
-            Ok(Handle::new(file, Access::Write, &self.accounts))
+            Ok(Handle::new(path, file, Access::Write, &self.accounts))
         };
         if made == Made::New {
             let moves = self.lock().moves();
@@ -211,7 +211,7 @@ impl DiskStore {
         // The folders that its new name needs are its owner's.
         let moved = self.paid(path, incidents);
         let owner = moved.as_ref().and_then(|handle| handle.owner());
-        let mark = |folder: &OwnedFd| self.accounts.note_owner(folder, owner);
+        let mark = |folder: &OwnedFd| self.accounts.note_owner(folder, owner, Kind::of(target));
         // Nobody finds the open subfile under its old path when the new one counts, whatever becomes of the sync.
         self.root.rename(path, target, replace, &mark, || self.lock())?.rename(path, target);
         replaced.iter().for_each(|handle| handle.is_gone());
@@ -235,7 +235,7 @@ impl DiskStore {
         let open = || {
             let _opening = self.accounts.opening();
             let (file, access) = self.root.open_file(path, access)?;
-            Ok(Handle::new(file, access, &self.accounts))
+            Ok(Handle::new(path, file, access, &self.accounts))
         };
         self.cached_or(path, access, open, incidents)
     }

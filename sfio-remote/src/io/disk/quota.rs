@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, lgetxattr};
 use rustix::io::Errno;
 
+use super::reserve::Kind;
 use crate::remote_error::ErrorKind;
 use crate::store::{DiskError, SystemCall};
 
@@ -73,6 +74,7 @@ struct Used {
 pub(super) struct Account {
     accounts: Arc<Accounts>,
     owner: Arc<str>,
+    kind: Kind,
     /// The length that is paid for; none once the subfile is gone.
     paid: Mutex<Option<u64>>,
 }
@@ -89,15 +91,16 @@ impl Accounts {
         Ok(Accounts { quotas, used: Mutex::new(used), opening: Mutex::default() })
     }
 
-    /// Notes that `owner` has just created `file`, or a folder.
+    /// Notes that `owner` has just created `file`, or a folder, for a subfile of that kind.
     ///
     /// # Errors
     /// `EDQUOT` if its quota does not allow one more.
-    pub(super) fn note_owner(&self, file: impl AsFd, owner: Option<&str>) -> Result<(), Errno> {
+    pub(super) fn note_owner(&self, file: impl AsFd, owner: Option<&str>, kind: Kind) -> Result<(), Errno> {
         let Some(owner) = owner.filter(|_| self.quotas.are_set()) else { return Ok(()) };
         let mut used = lock(&self.used);
         let entries = &mut used.entry(owner.into()).or_default().entries;
-        let most = self.quotas.of(owner).map(|quota| (quota / BYTES_PER_ENTRY).max(LEAST_ENTRIES));
+        let most =
+            self.quotas.of(owner).map(|quota| kind.may_have((quota / BYTES_PER_ENTRY).max(LEAST_ENTRIES)));
         if most.is_some_and(|most| *entries >= most) {
             return Err(Errno::DQUOT);
         }
@@ -106,15 +109,15 @@ impl Accounts {
         Ok(())
     }
 
-    /// The account of an open file of `size` bytes; none if nobody pays for it.
-    pub(super) fn of(self: &Arc<Accounts>, file: impl AsFd, size: u64) -> Option<Account> {
+    /// The account of an open file of that kind and of `size` bytes; none if nobody pays for it.
+    pub(super) fn of(self: &Arc<Accounts>, file: impl AsFd, kind: Kind, size: u64) -> Option<Account> {
         if !self.quotas.are_set() {
             return None;
         }
         let mut name = [0; MAX_NAME_BYTES];
         let length = fgetxattr(file, OWNER, &mut name[..]).ok()?;
         let owner = std::str::from_utf8(&name[..length]).ok()?.into();
-        Some(Account { accounts: Arc::clone(self), owner, paid: Mutex::new(Some(size)) })
+        Some(Account { accounts: Arc::clone(self), owner, kind, paid: Mutex::new(Some(size)) })
     }
 
     pub(super) fn are_kept(&self) -> bool {
@@ -126,10 +129,12 @@ impl Accounts {
         self.are_kept().then(|| lock(&self.opening))
     }
 
-    fn charge(&self, owner: &Arc<str>, bytes: u64) -> Result<(), (u64, u64)> {
+    /// Has `owner` pay for `bytes` more of a subfile of that kind; if that is too much, gives what is used and what
+    /// such subfiles may use.
+    fn charge(&self, owner: &Arc<str>, kind: Kind, bytes: u64) -> Result<(), (u64, u64)> {
         let mut used = lock(&self.used);
         let used = &mut used.entry(Arc::clone(owner)).or_default().bytes;
-        let quota = self.quotas.of(owner).unwrap_or(u64::MAX);
+        let quota = self.quotas.of(owner).map_or(u64::MAX, |quota| kind.may_have(quota));
         match used.checked_add(bytes).filter(|sum| *sum <= quota) {
             Some(sum) => *used = sum,
             None => return Err((*used, quota)),
@@ -160,9 +165,10 @@ impl Account {
         let Some(before) = *paid else { return Ok(()) };
         if size > before {
             let more = size - before;
-            self.accounts.charge(&self.owner, more).map_err(|(used, quota)| {
-                let owner = &self.owner;
-                let text = format!("{more} bytes more for member {owner}, which uses {used} of its {quota}");
+            self.accounts.charge(&self.owner, self.kind, more).map_err(|(used, quota)| {
+                let (owner, kind) = (&self.owner, self.kind);
+                let text =
+                    format!("{more} bytes more for member {owner}, which uses {used} of its {quota}{kind}");
                 DiskError::new(call, ErrorKind::NoSpace, text)
             })?;
             *paid = Some(size);

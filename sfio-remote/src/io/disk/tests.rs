@@ -479,6 +479,27 @@ fn empty_subfiles_and_folders_have_a_quota_too() {
     create_for(&store, "another/member", "b");
 }
 
+/// A member whose quota objects had filled could not forget any of them: that takes a record.
+#[test]
+fn objects_leave_some_of_a_quota_to_records() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(store) = quoted(&directory, 1_600) else { return };
+    let [object, record] = ["d/objects/0123456789abcdef0123456789abcdef", "d/commits/00000000000000000007"];
+    create_for(&store, object, "a");
+    let bytes = |from, to| write(vec![Extent::between(from, to)], 1, 1_000);
+    perform(&store, object, bytes(0, 1_500)).expect("that is what objects may have");
+    assert_eq!(perform(&store, object, bytes(1_500, 1_501)), Err(ErrorKind::NoSpace));
+    create_for(&store, record, "a");
+    perform(&store, record, bytes(0, 100)).expect("the rest is for records");
+    assert_eq!(perform(&store, record, bytes(100, 101)), Err(ErrorKind::NoSpace));
+    let create =
+        DiskAction::Create { truncate: false, exclusive: true, durable: false, owner: Some("a".into()) };
+    let mut name = (0..).map(|number| format!("d/objects/{number:032x}"));
+    let full = |name: String| perform(&store, &name, create.clone()) == Err(ErrorKind::NoSpace);
+    assert!(name.by_ref().take(1_024).any(full), "objects may not have all entries");
+    create_for(&store, "d/commits/00000000000000000008", "a");
+}
+
 /// Writes that failed were once paid for until the I/O node started anew.
 #[test]
 fn nobody_pays_for_a_write_that_failed() {
