@@ -99,8 +99,13 @@ pub enum CloseReason {
     #[error("closed by the peer: {0}")]
     ByPeer(String),
     /// No circuit to the member could be set up.
-    #[error("no path to it answered within {0:?}")]
-    NoPath(Duration),
+    #[error("no path to it answered within {time:?}{}", in_brackets(unreached))]
+    NoPath {
+        /// For so long it was tried.
+        time: Duration,
+        /// The neighbours that could not be reached, with their addresses and the reasons.
+        unreached: Vec<String>,
+    },
     /// A member on the way, or the peer, refused.
     #[error("refused by {by}: {reason}")]
     Refused {
@@ -135,6 +140,20 @@ pub enum CloseReason {
     /// begins anew.
     #[error("2^28 packets under one key, or 2^32 blocks or reports, used it up; open a new session")]
     UsedUp,
+}
+
+impl CloseReason {
+    /// No circuit to the member could be set up in that time.
+    pub(crate) fn no_path(time: Duration) -> CloseReason {
+        CloseReason::NoPath { time, unreached: Vec::new() }
+    }
+}
+
+fn in_brackets(reasons: &[String]) -> String {
+    match reasons {
+        [] => String::new(),
+        reasons => format!(" ({})", reasons.join("; ")),
+    }
 }
 
 impl CloseReason {

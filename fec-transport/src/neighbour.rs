@@ -28,6 +28,8 @@ const MAX_MESSAGES: usize = 4_096;
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     processes: BTreeMap<Adjacency, Process>,
+    /// Which neighbour could not be reached over a link at the last attempt, and why.
+    unreached: BTreeMap<LinkId, String>,
     timers: Timers,
     /// Control messages that wait for their connections.
     messages: VecDeque<(Adjacency, Vec<u8>)>,
@@ -142,6 +144,7 @@ impl Neighbours {
     /// A control connection came up. Of a member with an address of its own only one process can be there, so older
     /// ones are gone; gives them.
     pub(crate) fn up(&mut self, now: Time, overlay: &Overlay, adjacency: Adjacency) -> Vec<Gone> {
+        self.unreached.remove(&adjacency.link);
         let member = adjacency.peer.member;
         let listens = overlay.member(member).control.is_some();
         let older: Vec<Adjacency> =
@@ -172,8 +175,19 @@ impl Neighbours {
         self.remove(gone)
     }
 
+    /// The neighbour over a link cannot be reached: who, where, and why.
+    pub(crate) fn note_unreached(&mut self, link: LinkId, why: String) {
+        self.unreached.insert(link, why);
+    }
+
+    /// The neighbours that could not be reached, and why.
+    pub(crate) fn unreached(&self) -> Vec<String> {
+        self.unreached.values().cloned().collect()
+    }
+
     /// Forgets the processes over links that are not there any more; gives them.
     pub(crate) fn revoke(&mut self, is_listed: impl Fn(LinkId) -> bool) -> Vec<Gone> {
+        self.unreached.retain(|link, _| is_listed(*link));
         let revoked = self.processes.keys().filter(|adjacency| !is_listed(adjacency.link)).copied().collect();
         self.remove(revoked)
     }

@@ -350,6 +350,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
                 self.log(neighbour, "a neighbour is no longer connected");
                 self.node.neighbour_down(now, neighbour);
             }
+            ControlEvent::Unreached(link, why) => self.node.neighbour_unreached(link, why),
         }
     }
 

@@ -29,7 +29,9 @@ use crate::crypto::random::{Random, Randomness};
 use crate::event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
 use crate::neighbour::{NeighbourStatus, Neighbours};
-use crate::overlay::{Adjacency, InstanceId, MemberId, Overlay, OverlayChange, Peer, SuccessionError};
+use crate::overlay::{
+    Adjacency, InstanceId, LinkId, MemberId, Overlay, OverlayChange, Peer, SuccessionError,
+};
 use crate::routes::dialler::Dialler;
 use crate::routes::job::{Plan, PlanJob, Purpose};
 use crate::routes::plan::is_reachable;
@@ -167,6 +169,14 @@ impl Node {
     pub fn neighbour_down(&mut self, now: Time, neighbour: Adjacency) {
         self.now = now;
         self.neighbours.down(now, neighbour);
+    }
+
+    /// No control connection could be made over this link: `why` names the neighbour, its address and the reason. A
+    /// session that is given up because no path to its peer answers tells so.
+    pub fn neighbour_unreached(&mut self, link: LinkId, why: String) {
+        if self.overlay.links_of(self.me.member).any(|(other, _)| other == link) {
+            self.neighbours.note_unreached(link, why);
+        }
     }
 
     /// Takes a control message of a neighbour. One that is malformed is dropped: it can only be a fault of the
@@ -395,7 +405,7 @@ impl Node {
         let Plan { session, purpose, routes, .. } = plan;
         match purpose {
             Purpose::Open if routes.is_empty() => {
-                self.give_up_opening(session, CloseReason::NoPath(self.config.liveness.connect));
+                self.give_up_opening(session, CloseReason::no_path(self.config.liveness.connect));
             }
             Purpose::Open => self.dialler.add_planned(now, session, routes),
             Purpose::Reload => self.follow_plan(session, routes),

@@ -57,6 +57,12 @@ impl Node {
     /// Ends a session that is being opened.
     pub(super) fn give_up_opening(&mut self, session: SessionId, reason: CloseReason) {
         let Some(member) = self.dialler.member_of(session) else { return };
+        let reason = match reason {
+            CloseReason::NoPath { time, .. } => {
+                CloseReason::NoPath { time, unreached: self.neighbours.unreached() }
+            }
+            other => other,
+        };
         for circuit in self.dialler.forget(session) {
             self.circuits.tear_down(circuit, "the session is given up");
         }

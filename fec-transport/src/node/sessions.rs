@@ -488,8 +488,9 @@ impl Sessions {
             return Err("too many sessions are open here".into());
         }
         let random = self.random.fork();
-        let responder = Responder::read(&self.identity, message, random, Occasion::Opening)
-            .map_err(|_| "the handshake does not open")?;
+        let responder = Responder::read(&self.identity, message, random, Occasion::Opening).map_err(
+            |_| "the handshake is made for another x25519 key than it has: the overlay files differ",
+        )?;
         if responder.initiator != overlay.member(originator).keys.x25519 {
             return Err("the handshake is not the originator's".into());
         }

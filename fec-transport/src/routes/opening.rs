@@ -75,6 +75,6 @@ impl Opening {
 
     /// Why it is given up.
     pub(super) fn take_reason(&mut self) -> CloseReason {
-        self.last_refusal.take().unwrap_or(CloseReason::NoPath(self.patience))
+        self.last_refusal.take().unwrap_or(CloseReason::no_path(self.patience))
     }
 }

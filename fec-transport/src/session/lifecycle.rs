@@ -171,7 +171,7 @@ impl Lifecycle {
         self.end(match self.phase {
             Phase::Open if self.silence.is_forgotten => CloseReason::Forgotten,
             Phase::Open => CloseReason::Silent { time: liveness.patience, probes, paths },
-            _ => CloseReason::NoPath(liveness.connect),
+            _ => CloseReason::no_path(liveness.connect),
         })
     }
 

@@ -10,10 +10,10 @@ mod uplinks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fec_transport::CloseReason;
 use fec_transport::io::{BindError, Endpoint, EndpointConfig, EndpointEnded, EndpointError, Plane};
 use fec_transport::keys::{Identity, encode_key};
 use fec_transport::overlay::Overlay;
+use fec_transport::{CloseReason, Config};
 use netsim::{LinkModel, Probability, Rate};
 use tokio::time::timeout;
 
@@ -96,6 +96,19 @@ async fn a_restarted_relay_is_used_again() {
     let _relay = scene.start("relay").await;
     client.ask(scene.member("server"), message(200)).await;
     client.expect_answer(&message(200)).await;
+}
+
+/// What could be wrong was in the log only, which commands do not show.
+#[tokio::test]
+async fn a_session_without_a_path_tells_which_neighbours_could_not_be_reached_and_why() {
+    let scene = Scene::line();
+    let time = Duration::from_secs(2);
+    let mut config = Config::default();
+    config.liveness.connect = time;
+    let mut client = scene.start_with("client", config).await;
+    client.ask(scene.member("server"), message(10)).await;
+    let unreached = vec![format!("relay at {}: no answer", scene.address_of("relay"))];
+    assert_eq!(client.next().await, Outcome::Closed(CloseReason::NoPath { time, unreached }));
 }
 
 #[tokio::test]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fec_transport::Config;
 use fec_transport::io::{Endpoint, EndpointConfig, Sockets};
 use fec_transport::keys::{Identity, encode_key};
 use fec_transport::overlay::{MemberId, Overlay};
@@ -68,15 +69,27 @@ impl Scene {
 
     /// A process of a member: of one that listens, on its sockets, which a later process may have again.
     pub(crate) async fn start(&self, name: &str) -> Process {
+        self.start_with(name, Config::default()).await
+    }
+
+    pub(crate) async fn start_with(&self, name: &str, config: Config) -> Process {
         let share = |socket: &UdpSocket| socket.try_clone().expect("a second handle");
         let share = |own: &Sockets| Sockets { control: share(&own.control), data: share(&own.data) };
         let sockets = self.bound.get(name).map(share);
-        let config =
-            EndpointConfig { sockets, ..EndpointConfig::new(Arc::clone(&self.overlay), identity(name)) };
+        let config = EndpointConfig {
+            sockets,
+            config,
+            ..EndpointConfig::new(Arc::clone(&self.overlay), identity(name))
+        };
         let (tell, outcomes) = mpsc::unbounded_channel();
         let host = move |outcome| drop(tell.send(outcome));
         let endpoint = Endpoint::start(config, Parrot::default(), host).await.expect("an endpoint");
         Process { endpoint, outcomes }
+    }
+
+    /// Where the member of that name is dialled on the control plane.
+    pub(crate) fn address_of(&self, name: &str) -> SocketAddr {
+        self.overlay.member(self.member(name)).control.expect("it listens")
     }
 
     /// The member of that name.

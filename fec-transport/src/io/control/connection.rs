@@ -8,6 +8,7 @@
 //!                                         └ the same peer connects anew: this one is replaced
 //! ```
 
+use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ use tokio::time::timeout;
 
 use super::message::{Hello, MessageError, read_message, write_message};
 use crate::circuit::PROTOCOL_VERSION as VERSION;
-use crate::io::tls;
-use crate::overlay::{InstanceId, MemberId, Peer};
+use crate::io::tls::{self, PROTOCOL};
+use crate::overlay::{InstanceId, LinkId, MemberId, Peer};
 
 /// Messages that may wait for one neighbour's connection. The node sends a handful per second and circuit; a
 /// neighbour that lets so many pile up within the 3 s after which a dead link breaks is as good as gone.
@@ -38,6 +39,8 @@ pub(super) enum Signal {
     Message(ConnectionId, Vec<u8>),
     /// The connection is over.
     Down(ConnectionId),
+    /// Nobody could be connected over the link that this member dials, for this reason.
+    Unreached(LinkId, String),
 }
 
 /// Numbers the connections of one control plane, so that what a replaced one still had to say can be told apart.
@@ -123,9 +126,29 @@ const ACCESS_DENIED: u64 = 0x100 + 49;
 const NO_APPLICATION_PROTOCOL: u64 = 0x100 + 120;
 
 impl HandshakeError {
-    /// Whether the other side does not know this member's key.
-    pub(super) fn is_for_the_key(&self) -> bool {
-        self.code() == Some(ACCESS_DENIED)
+    /// What is wrong with a neighbour that was dialled: the second half of a sentence that has named it.
+    pub(super) fn explain(&self) -> String {
+        match (self.code(), self.end_of_connection()) {
+            (Some(ACCESS_DENIED), Some(ConnectionError::TransportError(_))) => {
+                "its key is not the one in this member's overlay file".to_owned()
+            }
+            (Some(ACCESS_DENIED), _) => {
+                "it does not know this member's key: its overlay file is another one".to_owned()
+            }
+            (Some(NO_APPLICATION_PROTOCOL), _) => format!(
+                "it does not speak {PROTOCOL}{VERSION} or older: one of the two members needs another version of \
+                 this program"
+            ),
+            _ => {
+                let mut text = self.to_string();
+                let mut cause = self.source();
+                while let Some(error) = cause {
+                    text = format!("{text}: {error}");
+                    cause = error.source();
+                }
+                text
+            }
+        }
     }
 
     /// Whether the two sides have no name of the control protocol in common; both of them notice.
@@ -165,6 +188,12 @@ impl Shared {
     /// What the connections of a control plane share that listens to `signals`.
     pub(super) fn new(instance: InstanceId, signals: mpsc::Sender<Signal>) -> Shared {
         Shared { instance, signals, next_id: AtomicU64::new(0) }
+    }
+
+    /// Tells why nobody could be connected over a link.
+    pub(super) async fn tell_unreached(&self, link: LinkId, why: String) {
+        // If nobody listens any more, nobody has to know.
+        let _ = self.signals.send(Signal::Unreached(link, why)).await;
     }
 
     fn next_id(&self) -> ConnectionId {

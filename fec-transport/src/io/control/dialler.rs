@@ -1,6 +1,5 @@
 //! Keeps one neighbour connected.
 
-use std::error::Error as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +8,8 @@ use tokio::time::{sleep, timeout};
 
 use super::back_off::BackOff;
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
-use crate::circuit::PROTOCOL_VERSION as VERSION;
-use crate::io::tls::{PROTOCOL, SERVER_NAME};
-use crate::overlay::MemberId;
+use crate::io::tls::SERVER_NAME;
+use crate::overlay::{LinkId, MemberId};
 
 /// Dials one neighbour, and again whenever the connection has ended.
 pub(super) struct Dialler {
@@ -23,6 +21,8 @@ pub(super) struct Dialler {
     pub(super) neighbour: MemberId,
     /// The neighbour's name, for the log.
     pub(super) name: String,
+    /// The link over which it is dialled.
+    pub(super) link_id: LinkId,
     /// The name of the link over which it is dialled; empty for one without.
     pub(super) link: String,
     /// Where it is.
@@ -42,17 +42,18 @@ const FIRST_WORD_FROM_AFAR: Duration = Duration::from_millis(2_500);
 impl Dialler {
     /// Runs until it is aborted.
     pub(super) async fn keep_connected(mut self) {
-        let mut failures = 0_u32;
+        let (mut failures, mut told) = (0_u32, String::new());
         loop {
             match timeout(HANDSHAKE_LIMIT, self.dial(failures)).await.unwrap_or(Err(HandshakeError::TooSlow))
             {
                 Ok(established) => {
                     failures = 0;
+                    told.clear();
                     self.back_off.reset();
                     self.run(established).await;
                 }
                 Err(error) => {
-                    self.log(&error, failures);
+                    self.tell(error.explain(), failures, &mut told).await;
                     failures = failures.saturating_add(1);
                 }
             }
@@ -79,29 +80,16 @@ impl Dialler {
         }
     }
 
-    /// The first failure is worth a warning, its repetitions every two seconds are not.
-    fn log(&self, error: &HandshakeError, failures: u32) {
-        let (neighbour, address, cause) = (&self.name, self.address, error.source());
+    /// A reason is worth a warning and a word to the node when it is new, its repetitions every two seconds are not.
+    async fn tell(&self, why: String, failures: u32, told: &mut String) {
+        let (neighbour, address) = (&self.name, self.address);
         let link = Some(self.link.as_str()).filter(|link| !link.is_empty());
-        if error.is_for_the_key() && failures <= 1 {
-            tracing::warn!(
-                neighbour,
-                link,
-                %address,
-                "a neighbour does not know this member's key: its overlay file is another one"
-            );
-        } else if error.is_for_the_protocol() && failures == 0 {
-            tracing::warn!(
-                neighbour,
-                link,
-                %address,
-                "a neighbour does not speak {PROTOCOL}{VERSION} or older: one of the two members needs \
-                 another version of this program; trying again"
-            );
-        } else if failures == 0 {
-            tracing::warn!(neighbour, link, %address, cause, "cannot reach a neighbour ({error}); trying again");
-        } else {
-            tracing::debug!(neighbour, link, %address, cause, failures, "still cannot reach a neighbour ({error})");
+        if *told == why {
+            tracing::debug!(neighbour, link, %address, failures, "still cannot reach a neighbour: {why}");
+            return;
         }
+        tracing::warn!(neighbour, link, %address, "cannot reach a neighbour: {why}; trying again");
+        self.shared.tell_unreached(self.link_id, format!("{neighbour} at {address}: {why}")).await;
+        *told = why;
     }
 }

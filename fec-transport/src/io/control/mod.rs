@@ -100,6 +100,8 @@ pub(super) enum ControlEvent {
     Message(Adjacency, Vec<u8>),
     /// The pipe to this neighbour broke; what it still held is lost.
     Down(Adjacency),
+    /// The neighbour that this member dials over this link cannot be reached: who, where, and why.
+    Unreached(LinkId, String),
 }
 
 /// All control connections of a process.
@@ -284,6 +286,7 @@ impl ControlPlane {
     fn note(&mut self, signal: Signal) {
         match signal {
             Signal::Up(peer, link, outlet) => self.connected(peer, &link, outlet),
+            Signal::Unreached(link, why) => self.ready.push_back(ControlEvent::Unreached(link, why)),
             Signal::Message(id, message) => {
                 let neighbour = self.neighbours.get(&id);
                 self.ready.extend(neighbour.map(|neighbour| ControlEvent::Message(*neighbour, message)));
@@ -373,6 +376,7 @@ fn dialler(
         config: quic,
         neighbour,
         name: config.overlay.name(neighbour),
+        link_id: link,
         link: config.overlay.link_name(link),
         address,
         shared: Arc::clone(shared),

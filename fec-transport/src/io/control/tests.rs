@@ -54,8 +54,22 @@ fn relay_over_link_of(scene: &Scene, name: &str) -> Adjacency {
     Adjacency { link: peer(scene, name, 0).link, ..peer(scene, "relay", 1) }
 }
 
+/// The next event, but for what could not be reached in the beginning.
 async fn next(plane: &mut ControlPlane) -> ControlEvent {
-    timeout(PATIENCE, plane.next_event()).await.expect("an event in time")
+    loop {
+        match timeout(PATIENCE, plane.next_event()).await.expect("an event in time") {
+            ControlEvent::Unreached(..) => {}
+            event => return event,
+        }
+    }
+}
+
+/// Why the relay could not be reached at the first attempt.
+async fn unreached(plane: &mut ControlPlane) -> String {
+    match timeout(PATIENCE, plane.next_event()).await.expect("an event in time") {
+        ControlEvent::Unreached(_, why) => why,
+        event => panic!("{event:?}"),
+    }
 }
 
 fn client_and_relay() -> Scene {
@@ -320,6 +334,18 @@ async fn members_connect_while_somebody_lets_more_handshakes_hang_than_there_are
 }
 
 #[tokio::test]
+async fn whoever_is_refused_or_not_answered_knows_why() {
+    let scene = client_and_relay();
+    let mut client = start_as(&scene, "client", 2, loopback(), identity("client"));
+    let why = unreached(&mut client).await;
+    assert!(why.ends_with(": no answer"), "{why}");
+    let _relay = start(&scene, "relay", 1);
+    let mut stranger = start_as(&scene, "client", 2, loopback(), identity("stranger"));
+    let why = unreached(&mut stranger).await;
+    assert!(why.contains("it does not know this member's key: its overlay file is another one"), "{why}");
+}
+
+#[tokio::test]
 async fn a_dialler_refuses_whoever_has_another_key_than_the_neighbour() {
     let scene = client_and_relay();
     let pinned = PinnedKeys::of(&scene.overlay, [scene.member("client")]);
@@ -333,7 +359,10 @@ async fn a_dialler_refuses_whoever_has_another_key_than_the_neighbour() {
         let reason = incoming.await.expect_err("the client refuses");
         assert!(is_alert(&reason, AlertDescription::AccessDenied), "{reason}");
     }
-    assert_eq!(client.try_next_event(), None);
+    let address = scene.overlay.member(scene.member("relay")).control.expect("it listens");
+    let why = format!("relay at {address}: its key is not the one in this member's overlay file");
+    assert_eq!(unreached(&mut client).await, why);
+    assert_eq!(client.try_next_event(), None, "a reason is told once");
 }
 
 #[tokio::test]
@@ -371,6 +400,8 @@ async fn an_acceptor_that_presents_the_neighbours_public_key_without_owning_it_i
     let incoming = dialled(&scene, tls).await;
     let reason = incoming.await.expect_err("the client refuses");
     assert!(is_alert(&reason, AlertDescription::DecryptError), "{reason}");
+    let why = unreached(&mut client).await;
+    assert!(why.contains(": no connection: "), "{why}");
     assert_eq!(client.try_next_event(), None);
 }
 
@@ -415,6 +446,8 @@ async fn an_acceptor_of_an_older_version_is_told_both_versions() {
         Err(reason) => reason,
     };
     assert_eq!(words_about_versions(&reason), both_versions());
+    let why = unreached(&mut client).await;
+    assert!(why.contains("update the older one"), "{why}");
     assert_eq!(client.try_next_event(), None);
 }
 
