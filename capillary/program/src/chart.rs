@@ -2,7 +2,7 @@
 
 mod picture;
 
-pub use picture::draw;
+pub use picture::{draw, file};
 
 /// A picture: panels with common axes, and what the colours mean.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,6 +122,8 @@ mod tests {
         }
         let refused = draw(&chart(Scale::Linear), &folder.path().join("a.jpg")).unwrap_err();
         assert!(refused.to_string().contains("ends in .svg or .png"), "{refused}");
+        assert_eq!(file("a.jpg").unwrap_err(), "a.jpg: a picture's name ends in .svg or .png");
+        assert_eq!(file("a.b/c.png"), Ok("a.b/c.png".into()));
     }
 
     fn svg(chart: &Chart) -> String {

@@ -36,6 +36,19 @@ pub enum Exit {
 }
 
 impl Exit {
+    const ALL: [Exit; 10] = [
+        Exit::Ok,
+        Exit::Failed,
+        Exit::Usage,
+        Exit::Input,
+        Exit::Network,
+        Exit::Integrity,
+        Exit::NoSpace,
+        Exit::Partial,
+        Exit::Interrupted,
+        Exit::Locked,
+    ];
+
     /// The code for what the operating system says about an input or output file.
     pub fn of_io(error: &io::Error) -> Exit {
         match error.kind() {
@@ -52,6 +65,11 @@ impl Exit {
             io::ErrorKind::BrokenPipe => Exit::Ok,
             _ => Exit::Failed,
         }
+    }
+
+    /// What a code means that another program of the family has ended with; none if it is none of theirs.
+    pub fn of_code(code: i32) -> Option<Exit> {
+        Exit::ALL.into_iter().find(|exit| i32::from(exit.code()) == code)
     }
 
     /// The number that the shell sees.
@@ -83,8 +101,10 @@ mod tests {
 
     #[test]
     fn the_list_names_every_code() {
-        for code in 0..=Exit::Locked.code() {
+        for (code, exit) in (0..).zip(Exit::ALL) {
             assert!(EXIT_CODES.contains(&format!("{code} ")), "{code}");
+            assert_eq!(Exit::of_code(code), Some(exit));
         }
+        assert_eq!([-1, 10, 101].map(Exit::of_code), [None; 3]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use plotters::coord::Shift;
@@ -56,6 +56,31 @@ impl Legend {
     }
 }
 
+/// What a picture is written as.
+enum Format {
+    Svg,
+    Png,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Format, String> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("svg") => Ok(Format::Svg),
+            Some("png") => Ok(Format::Png),
+            _ => Err(format!("{}: a picture's name ends in .svg or .png", path.display())),
+        }
+    }
+}
+
+/// Reads the name of a picture from the command line, so that a wrong one is told before anything is measured.
+///
+/// # Errors
+/// If it does not end in .svg or .png.
+pub fn file(name: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(name);
+    Format::of(&path).map(|_| path)
+}
+
 /// Writes the chart to a file, by whose ending it becomes SVG or PNG.
 ///
 /// # Errors
@@ -67,21 +92,20 @@ pub fn draw(chart: &Chart, path: &Path) -> Result<(), Failure> {
         register_font(FONT, FontStyle::Normal, dejavu::sans::regular())
             .unwrap_or_else(|_| unreachable!("DejaVu is a font"));
     });
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("svg") => {
+    match Format::of(path).map_err(Failure::usage)? {
+        Format::Svg => {
             let mut text = String::new();
             let area = SVGBackend::with_string(&mut text, size(chart, 1)).into_drawing_area();
             paint(chart, &area, 1)?;
             drop(area);
             std::fs::write(path, text).map_err(|error| Failure::file(path, &error))
         }
-        Some("png") => {
+        Format::Png => {
             let (width, height) = size(chart, DOTS);
             let mut dots = vec![255; (width * height * 3) as usize];
             paint(chart, &BitMapBackend::with_buffer(&mut dots, (width, height)).into_drawing_area(), DOTS)?;
             write_png(path, (width, height), &dots)
         }
-        _ => Err(Failure::usage(format!("{}: a picture's name ends in .svg or .png", path.display()))),
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Plan {
     bounds: Bounds,
     /// With --demands or --gravity: draw the utilisations of all arcs, sorted, beside those of the baselines (with
     /// several matrices the largest by matrix), as .svg or .png
-    #[arg(long, value_name = "FILE", requires = "MatrixSource")]
+    #[arg(long, value_name = "FILE", value_parser = program::chart::file, requires = "MatrixSource")]
     plot: Option<PathBuf>,
     /// Threads for many pairs; without it, as many as there are processors
     #[arg(long, requires = "pairs", value_parser = count)]

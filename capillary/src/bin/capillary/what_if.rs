@@ -77,7 +77,7 @@ pub(crate) struct WhatIf {
     each_group: bool,
     /// With --demands or --gravity: draws the largest utilisation after each failure, from the worst down, beside that
     /// of equal-cost multipath, as PNG or SVG
-    #[arg(long, value_name = "FILE", requires = "MatrixSource")]
+    #[arg(long, value_name = "FILE", value_parser = program::chart::file, requires = "MatrixSource")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     printing: Printing,

@@ -33,7 +33,7 @@ pub(crate) struct Law {
     #[arg(long, value_name = "N,…", value_delimiter = ',', conflicts_with_all = ["p", "plot"])]
     n: Vec<u32>,
     /// Draw FEC(M, p)/M up to the largest loss given, as .svg or .png
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = program::chart::file)]
     plot: Vec<PathBuf>,
     #[command(flatten)]
     printing: Printing,

@@ -23,7 +23,7 @@ pub(crate) struct Plot {
     #[arg(long, value_enum, value_name = "KIND,…", value_delimiter = ',', default_value = "short,large")]
     blocks: Vec<Blocks>,
     /// The files to write, .svg or .png; without it plot.svg and plot.png in the folder
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = program::chart::file)]
     output: Vec<PathBuf>,
 }
 

@@ -138,7 +138,7 @@ pub(crate) struct Options {
     local: Option<PathBuf>,
 
     /// Draw the rates over the sizes, with --collective two-phase the stages, as .svg or .png
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = program::chart::file)]
     plot: Vec<PathBuf>,
 
     /// Print JSON instead of a table

@@ -40,6 +40,9 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let overlay = read_overlay(&options.file).or_exit(Exit::Input)?;
     let file = options.file.display();
     let fail = |what: String| Failure::new(Exit::Input, format!("overlay file {file}: {what}"));
+    if overlay.members().is_empty() {
+        return Err(fail("it lists no members".to_owned()));
+    }
     check_sites(&overlay).map_err(fail)?;
     let clients = clients(&overlay, options.from.as_deref()).map_err(fail)?;
     let (members, links) = (overlay.members().len(), overlay.links().len());

@@ -57,10 +57,16 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let order = if options.by_job { Order::Job } else { Order::Recorded };
     let mut analysis = Analysis::new(Conventions { block_bytes: options.block, order });
     for trace in &options.traces {
+        let mut is_empty = true;
         each(trace, options.layer, |record| {
+            is_empty = false;
             analysis.note(record);
             Ok(())
         })?;
+        if is_empty {
+            let what = "there is no operation on files in it";
+            return Err(Failure::new(Exit::Input, format!("{}: {what}", trace.display())));
+        }
     }
     let report = analysis.finish();
     if let Some(folder) = &options.pictures {

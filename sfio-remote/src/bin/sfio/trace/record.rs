@@ -11,7 +11,8 @@ use crate::exit::{Exit, Failure};
 ///
 /// The same as setting SFIO_TRACE in its environment. A read or a write is written down when it has
 /// succeeded, with the time for which it was under way; an I/O node writes down what its disk did.
-/// With several processes "{pid}" in the name becomes the number of each.
+/// With several processes "{pid}" in the name becomes the number of each. It ends with the exit code
+/// of the command, if that is one of those of sfio, and with 1 otherwise.
 ///
 /// Example:
 ///   sfio trace record -o put.jsonl.zst -- sfio put --overlay try notes.txt "io1,n;io2,n"
@@ -37,6 +38,9 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let status = status.map_err(|error| Failure::file(program.as_ref(), &error))?;
     match status.success() {
         true => Ok(()),
-        false => Err(Failure::new(Exit::Failed, format!("{} ended with {status}", program.display()))),
+        false => {
+            let exit = status.code().and_then(Exit::of_code).unwrap_or(Exit::Failed);
+            Err(Failure::new(exit, format!("{} ended with {status}", program.display())))
+        }
     }
 }
