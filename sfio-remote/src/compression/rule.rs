@@ -41,7 +41,10 @@ const TRIALS: f64 = 0.01;
 /// When all codecs are to be tried again, they are on this frame: of a payload of one frame there is nothing to learn.
 const SECOND_FRAME: f64 = 2.0;
 /// How many frames lie between two trials.
-const INTERVAL: (f64, f64) = (6.0, 256.0);
+const INTERVAL: (f64, f64) = (6.0, 1_024.0);
+/// A codec that took so many times as long as the best one with a sample is not tried on the second frame, too: a
+/// sample makes it look worse than it is by less.
+const HOPELESS: f64 = 2.0;
 /// How much a new measurement counts beside the old ones: of a frame, and of a trial, of which there are few.
 const NEW: f64 = 0.3;
 const NEW_TRIAL: f64 = 0.8;
@@ -143,9 +146,19 @@ struct Stream {
     frames_since_trial: f64,
     /// How long the last trial took, in seconds.
     trial_seconds: f64,
-    /// All is to be tried again, because the data has changed, or because only a sample was tried.
-    needs_trial: bool,
+    doubt: Doubt,
     last_used: u64,
+}
+
+/// Why what is known of the codecs may not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Doubt {
+    #[default]
+    None,
+    /// They were only tried on a sample, on which Zstandard does otherwise than on a frame.
+    OnlySample,
+    /// The data has changed.
+    OtherData,
 }
 
 /// Chooses codecs, and learns from what they do.
@@ -225,12 +238,11 @@ impl Stream {
             self.current = Some(Codec::Plain);
             return Choice::Frame { codec: Codec::Plain, trial: Vec::new(), why: Why::NetworkDoesNotWait };
         }
-        let worth_trying = || circumstances.worth_trying(packing);
         if self.estimates.is_empty() {
             if std::mem::replace(&mut self.is_being_tried, true) {
                 return Choice::Later;
             }
-            return Choice::Try(worth_trying());
+            return Choice::Try(circumstances.worth_trying(packing));
         }
         let times = self.times(packing, circumstances);
         let (codec, time) = self.soonest(&times);
@@ -238,8 +250,7 @@ impl Stream {
         self.frames_since_trial += 1.0;
         let trial = match self.is_trial_due(time) {
             false => Vec::new(),
-            true if self.needs_trial => worth_trying(),
-            true => self.runner_up(&times, codec, circumstances, packing),
+            true => self.trial(&times, (codec, time), circumstances, packing),
         };
         self.is_being_tried |= !trial.is_empty();
         let plain = circumstances.plain_time();
@@ -267,6 +278,31 @@ impl Stream {
         current.or(cheapest).copied().unwrap_or((Codec::Plain, best))
     }
 
+    /// What is tried when a trial is due.
+    fn trial(
+        &mut self,
+        times: &[(Codec, f64)],
+        (codec, time): (Codec, f64),
+        circumstances: &Circumstances,
+        packing: Packing,
+    ) -> Vec<Codec> {
+        match self.doubt {
+            Doubt::None => self.runner_up(times, codec, circumstances, packing),
+            Doubt::OtherData => circumstances.worth_trying(packing),
+            Doubt::OnlySample => {
+                let is_hopeless = |other: &Codec| {
+                    times.iter().any(|(codec, took)| codec == other && *took > HOPELESS * time)
+                };
+                let mut worth = circumstances.worth_trying(packing);
+                worth.retain(|codec| !is_hopeless(codec));
+                if worth.is_empty() {
+                    self.doubt = Doubt::None;
+                }
+                worth
+            }
+        }
+    }
+
     /// What is tried now and then: the second best codec; the one whose last trial is the longest ago, because what it
     /// showed then may no longer hold; those that were not tried so far because the network was too fast for them; and
     /// the one in use, so that all are compared on the same bytes.
@@ -291,7 +327,7 @@ impl Stream {
     fn is_trial_due(&self, time: f64) -> bool {
         let frame = time * MAX_FRAME_BYTES as f64;
         let interval = (self.trial_seconds / (TRIALS * frame)).clamp(INTERVAL.0, INTERVAL.1);
-        let least = if self.needs_trial { SECOND_FRAME } else { interval };
+        let least = if self.doubt == Doubt::None { interval } else { SECOND_FRAME };
         !self.is_being_tried && self.frames_since_trial >= least
     }
 
@@ -300,11 +336,13 @@ impl Stream {
         self.is_being_tried = false;
         self.frames_since_trial = 0.0;
         self.trial_seconds = trials.iter().map(took).sum();
-        // The first trial may be of a sample, on which Zstandard does otherwise than on a frame.
         let is_of_a_sample = |trial: &Trial| trial.plain as u64 <= SAMPLE_BYTES;
         let was_of_a_sample = self.estimates.is_empty() && trials.iter().all(is_of_a_sample);
-        if std::mem::replace(&mut self.needs_trial, was_of_a_sample) {
-            self.estimates.clear();
+        let doubt = if was_of_a_sample { Doubt::OnlySample } else { Doubt::None };
+        match std::mem::replace(&mut self.doubt, doubt) {
+            Doubt::None => {}
+            Doubt::OnlySample => trials.iter().for_each(|trial| drop(self.estimates.remove(&trial.codec))),
+            Doubt::OtherData => self.estimates.clear(),
         }
         let scale = self.scale(trials);
         for trial in trials {
@@ -335,7 +373,9 @@ impl Stream {
         let codec = trial.codec;
         let before = self.estimates.get(&codec).copied();
         self.learn(codec, Estimate::of(trial), NEW);
-        if let (Some(before), Some(now), false) = (before, self.estimates.get(&codec), self.needs_trial) {
+        if let (Some(before), Some(now), false) =
+            (before, self.estimates.get(&codec), self.doubt != Doubt::None)
+        {
             let change = Scale::from_to(&before, now);
             let others = self.estimates.iter_mut().filter(|(other, _)| **other != codec);
             others.for_each(|(_, estimate)| *estimate = change.apply(*estimate));
@@ -347,7 +387,9 @@ impl Stream {
             self.estimates.insert(codec, new);
             return;
         };
-        self.needs_trial |= (new.ratio - known.ratio).abs() > OTHER_DATA;
+        if (new.ratio - known.ratio).abs() > OTHER_DATA {
+            self.doubt = Doubt::OtherData;
+        }
         let mean = |old: &mut f64, new: f64| *old += weight * (new - *old);
         mean(&mut known.ratio, new.ratio);
         mean(&mut known.packing, new.packing);
