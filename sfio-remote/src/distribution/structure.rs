@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{Distribution, SubfileIndex};
+use super::{Distribution, Extent, Fragment, SubfileIndex};
 
 /// What the sizes of all subfiles say about the logical file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,5 +92,18 @@ impl Distribution {
             .filter(|subfile| sizes[subfile.index()] > self.subfile_size(*subfile, first_missing))
             .collect();
         Structure::Torn(Torn { first_missing, short, long, total })
+    }
+
+    /// The pieces of a logical file of `length` bytes that subfiles of these sizes lack, subfile by subfile, ascending
+    /// within each.
+    ///
+    /// # Panics
+    /// If `sizes` does not have one element per subfile.
+    pub fn missing(&self, sizes: &[u64], length: u64) -> impl Iterator<Item = Fragment> {
+        assert_eq!(sizes.len(), self.subfile_count(), "one size per subfile");
+        self.subfiles().flat_map(move |subfile| {
+            let needed = self.subfile_size(subfile, length);
+            self.fragments(subfile, Extent::between(sizes[subfile.index()].min(needed), needed))
+        })
     }
 }

@@ -180,6 +180,22 @@ proptest! {
     }
 
     #[test]
+    fn what_short_subfiles_lack_is_missing_and_nothing_else(unit in 1_u64..40, length in 0_u64..2_000,
+                                                            sizes in prop::collection::vec(0_u64..500, 1..12)) {
+        let distribution = distribution(unit, sizes.len());
+        let is_missing = |offset: &u64| {
+            let Location { subfile, offset } = distribution.locate(*offset);
+            offset >= sizes[subfile.index()]
+        };
+        let expected: Vec<u64> = (0..length).filter(is_missing).collect();
+        let pieces = distribution.missing(&sizes, length);
+        let mut missing: Vec<u64> =
+            pieces.flat_map(|it| it.logical_offset..it.logical_offset + it.length).collect();
+        missing.sort_unstable();
+        prop_assert_eq!(missing, expected);
+    }
+
+    #[test]
     fn one_wrong_size_is_never_called_intact(unit in 1_u64..100, subfiles in 2_usize..=40, length in 0_u64..20_000,
                                              which in any::<prop::sample::Index>(), change in 1_u64..300, grow: bool) {
         let distribution = distribution(unit, subfiles);

@@ -18,7 +18,7 @@ use super::throttle::Throttle;
 use crate::client::{Durability, OpenMode};
 use crate::compression::Compression;
 use crate::dataset::DatasetPath;
-use crate::distribution::{Distribution, StripeUnit};
+use crate::distribution::{Distribution, Fragment, StripeUnit};
 use crate::io::{FileError, OpenOptions, SfioClient, StripedFile};
 use crate::name::{ElementError, FileName, SubfileName, SubfilePath};
 use crate::replication::RunId;
@@ -186,6 +186,20 @@ impl DataSet {
         let mut sizes = sizes.to_vec();
         sizes.rotate_left(self.first_of(run));
         self.distribution().structure(&sizes).whole_length()
+    }
+
+    /// What is missing of the first `length` bytes of an object, ascending, if the I/O nodes have so many bytes of it,
+    /// in their own order. If that would be more than `most` pieces, it is all from the first one on.
+    pub(super) fn missing(&self, run: RunId, sizes: &[u64], length: u64, most: usize) -> Vec<Fragment> {
+        let mut sizes = sizes.to_vec();
+        sizes.rotate_left(self.first_of(run));
+        let mut missing: Vec<Fragment> = self.distribution().missing(&sizes, length).take(most + 1).collect();
+        if missing.len() > most {
+            let logical_offset = self.distribution().structure(&sizes).whole_length();
+            return vec![Fragment { logical_offset, length: length.saturating_sub(logical_offset) }];
+        }
+        missing.sort_unstable_by_key(|fragment| fragment.logical_offset);
+        missing
     }
 
     /// How many bytes each I/O node has of the first `length` of an object, in their own order.

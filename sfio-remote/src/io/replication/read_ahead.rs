@@ -15,6 +15,9 @@ use crate::replication::{ChunkRef, Opener, OpeningPlan};
 const RANGE: u64 = 2 << 20;
 /// Bytes under way or waiting: more than a gigabit per second holds in 200 ms.
 const WINDOW: u64 = 48 << 20;
+/// A range of which something is lost is read again in so many parts at once, and what is lost of these likewise: what
+/// is there of it is had after three or four round trips, and not after one for each chunk.
+const PARTS: usize = 16;
 
 /// Gives chunks in the order in which they are asked for, with many requests under way.
 #[derive(Debug)]
@@ -41,15 +44,22 @@ struct Placed {
 #[derive(Debug)]
 struct Range {
     chunks: VecDeque<Placed>,
-    from: u64,
     length: u64,
     state: State,
 }
 
 #[derive(Debug)]
 enum State {
-    Fetching(JoinHandle<Result<Bytes, FileError>>),
-    Done(Result<Bytes, FileError>),
+    Fetching(JoinHandle<Vec<Piece>>),
+    Done(Vec<Piece>),
+}
+
+/// What came of a read: of a whole range, or of what a range was divided into because something of it is lost.
+#[derive(Debug, Clone)]
+struct Piece {
+    from: u64,
+    end: u64,
+    bytes: Result<Bytes, FileError>,
 }
 
 impl<I: Iterator<Item = ChunkRef>> ReadAhead<I> {
@@ -74,8 +84,7 @@ impl<I: Iterator<Item = ChunkRef>> ReadAhead<I> {
         self.fill();
         let Some(range) = self.ranges.front_mut() else { return Ok(None) };
         let Some(Placed { chunk, place, .. }) = range.chunks.pop_front() else { return Ok(None) };
-        let bytes = range.bytes().await;
-        let (from, end) = (range.from, range.from + range.length);
+        let Piece { from, end, bytes } = range.piece_with(&place).await;
         if range.chunks.is_empty() {
             self.under_way -= range.length;
             self.ranges.pop_front();
@@ -87,7 +96,6 @@ impl<I: Iterator<Item = ChunkRef>> ReadAhead<I> {
                 Ok(bytes.slice((start - from) as usize..(place.end() - from) as usize))
             }
             Err(error) if !is_loss(&error) || (from, end) == (start, place.end()) => Err(error),
-            // One of them is lost; the others may be there.
             _ => self.objects.read(place.object, start, place.end() - start).await,
         };
         if stored.as_ref().is_err_and(is_loss) {
@@ -124,20 +132,47 @@ impl<I: Iterator<Item = ChunkRef>> ReadAhead<I> {
                 chunks.push_back(next);
             }
             let length = end - offset;
-            let state = State::Fetching(tokio::spawn(self.objects.read(object, offset, length)));
+            let spans = chunks.iter().map(|placed| (placed.from, placed.place.end())).collect();
+            let state = State::Fetching(tokio::spawn(fetch(self.objects.clone(), object, spans)));
             self.under_way += length;
-            self.ranges.push_back(Range { chunks, from: offset, length, state });
+            self.ranges.push_back(Range { chunks, length, state });
         }
     }
 }
 
 impl Range {
-    async fn bytes(&mut self) -> Result<Bytes, FileError> {
-        let done = match &mut self.state {
-            State::Done(done) => return done.clone(),
-            State::Fetching(fetching) => fetching.await.expect("a read does not panic, and nobody aborts it"),
-        };
-        self.state = State::Done(done.clone());
-        done
+    /// The piece in which a chunk of the range is.
+    async fn piece_with(&mut self, place: &ChunkRef) -> Piece {
+        if let State::Fetching(fetching) = &mut self.state {
+            self.state = State::Done(fetching.await.expect("a read does not panic, and nobody aborts it"));
+        }
+        let State::Done(pieces) = &self.state else { unreachable!("it has just been fetched") };
+        let index = pieces.partition_point(|piece| piece.end < place.end());
+        pieces[index].clone()
     }
+}
+
+/// Reads the chunks of an object that lie at `spans`, which follow one another. Gives them in order, as one piece if
+/// nothing is lost; what is lost is in pieces of one chunk.
+async fn fetch(objects: Objects, object: u32, spans: Vec<(u64, u64)>) -> Vec<Piece> {
+    let (mut pieces, mut unread) = (Vec::new(), vec![spans]);
+    while !unread.is_empty() {
+        let read = |spans: &Vec<(u64, u64)>| {
+            let (from, end) = (spans[0].0, spans[spans.len() - 1].1);
+            (from, end, tokio::spawn(objects.read(object, from, end - from)))
+        };
+        let reading: Vec<_> = unread.iter().map(read).collect();
+        let mut divided = Vec::new();
+        for (spans, (from, end, reading)) in unread.iter().zip(reading) {
+            let bytes = reading.await.expect("a read does not panic, and nobody aborts it");
+            if spans.len() > 1 && bytes.as_ref().is_err_and(is_loss) {
+                divided.extend(spans.chunks(spans.len().div_ceil(PARTS)).map(<[_]>::to_vec));
+            } else {
+                pieces.push(Piece { from, end, bytes });
+            }
+        }
+        unread = divided;
+    }
+    pieces.sort_by_key(|piece| piece.from);
+    pieces
 }
