@@ -176,6 +176,12 @@ impl Sender {
         self.streams.close(stream);
     }
 
+    /// The blocks of a stream that are on their way keep nothing of its writer's memory.
+    pub(crate) fn detach(&mut self, stream: u32) {
+        let its = self.blocks.values_mut().filter(|block| block.header().stream == stream);
+        its.for_each(|block| block.detach());
+    }
+
     /// Bytes of the control stream that wait or are on the way.
     pub(crate) fn control_backlog(&self) -> u64 {
         let Some(control) = self.streams.get(CONTROL_STREAM) else { return 0 };

@@ -11,8 +11,10 @@ mod party;
 mod sockets;
 mod swarm;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use fec_transport::message::{OperationError, Posted, Room, Tag};
 use fec_transport::sim::{LinkSpec, Scene};
 
@@ -243,5 +245,33 @@ fn a_client_that_floods_holds_a_mebibyte_of_the_server() {
         assert!(some > 0, "{taken} have come");
         taken += some;
         party.run_for(SECOND);
+    }
+}
+
+/// A sender that gives a message up wants its memory back, and once had it only when the session was over: a minute
+/// after the last word of a peer that was out of reach.
+#[test]
+fn what_is_given_up_is_not_looked_at_any_more_though_the_peer_is_out_of_reach() {
+    let mut party = Party::new(&two_servers(2, &LinkSpec::new(20, 5 * MS)), 3);
+    let memory = Arc::new(content(4 << 20, 0));
+    let lent = Bytes::from_owner(Lent(Arc::clone(&memory)));
+    let _ = party.receive("b", "a", 1, Room::of([4 << 20]));
+    let (now, to, caller) = (party.now(), party.address("a", "b"), party.caller("a").lent());
+    let posted = party.with("a", |messenger| messenger.post_send(now, to, Tag(1), vec![lent], caller));
+    let operation = posted.expect("posted").operation();
+    party.run_for(SECOND);
+    ["r1", "r2"].into_iter().for_each(|relay| party.cut(Duration::ZERO, "a", relay));
+    party.run_for(100 * MS);
+    party.with("a", |messenger| messenger.cancel(operation)).expect("it is pending");
+    party.run_for(100 * MS);
+    assert_eq!(party.completions("a").remove(0).result, Err(OperationError::Cancelled));
+    assert_eq!(Arc::strong_count(&memory), 1, "somebody has it still");
+}
+
+struct Lent(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }

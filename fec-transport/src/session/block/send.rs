@@ -182,6 +182,11 @@ impl SendBlock {
         self.source.contiguous()
     }
 
+    /// The source lies in memory of its own from now on: whoever has written it wants his memory back.
+    pub(crate) fn detach(&mut self) {
+        self.source.detach();
+    }
+
     /// Bytes of the padded source.
     pub(crate) fn source_bytes(&self) -> usize {
         self.source.len()

@@ -28,6 +28,11 @@ impl Source {
         Source { symbol_size, pieces, length }
     }
 
+    /// The symbols lie in memory of their own from now on.
+    pub(crate) fn detach(&mut self) {
+        self.pieces.iter_mut().for_each(|(_, piece)| *piece = Bytes::copy_from_slice(piece));
+    }
+
     /// Bytes of all symbols.
     pub(crate) fn len(&self) -> usize {
         self.length

@@ -142,10 +142,12 @@ impl Streams<'_> {
         self.read_with(now, number, |receiver| receiver.read_block(number))
     }
 
-    /// Gives up both directions of a stream and tells the peer.
+    /// Gives up both directions of a stream and tells the peer. Nothing looks at what was written to it any more, even
+    /// if the peer is out of reach.
     pub(crate) fn reset(&mut self, now: Time, number: u32, code: u32) {
         if self.state.numbers.is_open(number) {
             self.state.control.say_reset(number, code);
+            self.sender.detach(number);
             self.give_up(now, number);
         }
     }
