@@ -275,3 +275,31 @@ impl AsRef<[u8]> for Lent {
         &self.0
     }
 }
+
+/// A receive that is given up at the last moment was acknowledged all the same: its sender was told that the peer has
+/// the message, which nobody has.
+#[test]
+fn a_message_whose_receive_was_given_up_is_not_acknowledged() {
+    let mut party = Party::new(&two_servers(1, &LinkSpec::new(20, 5 * MS)), 3);
+    let (length, mut given_up) = (500_000, 0);
+    for wait in 0..80 {
+        let receive = party.receive("b", "a", 1, Room::of([length])).operation();
+        let send = party.send("a", "b", 1, content(length, 0)).operation();
+        party.run_for(wait * 5 * MS);
+        // As another thread does it, before the one that carries has heard of it.
+        let messenger = party.world.application(party.world.member("b")).messenger().clone();
+        let is_pending = messenger.lock().test(receive).expect("known").is_none();
+        if is_pending {
+            messenger.lock().cancel(receive).expect("it is pending");
+        }
+        party.run_for(2 * SECOND);
+        // A message that had not been offered yet waits for another receive.
+        let _ = party.with("a", |messenger| messenger.cancel(send));
+        party.run_for(SECOND);
+        let sent = party.completions("a").remove(0).result;
+        assert_eq!(sent.is_err(), is_pending, "after {} ms: {sent:?}", 5 * wait);
+        given_up += u32::from(is_pending);
+        party.completions("b");
+    }
+    assert!((20..80).contains(&given_up), "{given_up}");
+}

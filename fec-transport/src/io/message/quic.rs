@@ -446,17 +446,18 @@ impl Carrier {
         Some(())
     }
 
-    /// Gives whether all of the stream has come.
+    /// Gives whether all of the stream has come, and the receive has all of the message: it may be given up meanwhile.
     async fn read_bulk(&self, link: LinkId, message: u64, mut receive: RecvStream) -> bool {
         let mut chunks: [Bytes; CHUNKS] = Default::default();
-        let mut offset = 0;
+        let (mut offset, mut is_whole) = (0, false);
         loop {
             match receive.read_chunks(&mut chunks).await {
                 Ok(Some(count)) => {
                     let take = |messenger: &mut Messenger, bytes: &Bytes| {
                         let at = offset;
                         offset += bytes.len() as u64;
-                        messenger.handle_bulk(link, message, at, bytes)
+                        is_whole |= messenger.handle_bulk(link, message, at, bytes)?;
+                        Ok(())
                     };
                     if let Err(reason) = self.bring(&mut chunks[..count], take) {
                         self.lose(link, &reason);
@@ -466,7 +467,7 @@ impl Carrier {
                 end => {
                     self.messenger.lock().bulk_ended(link, message);
                     self.tell();
-                    return end.is_ok();
+                    return end.is_ok() && is_whole;
                 }
             }
         }

@@ -236,7 +236,7 @@ impl MessageApplication {
                     }
                 }
             }
-            Some(Use::Receiving(link, message)) => {
+            Some(Use::Receiving(link, message, _)) => {
                 let (link, message) = (*link, *message);
                 self.read_bulk(now, node, stream, link, message);
             }
@@ -255,7 +255,7 @@ impl MessageApplication {
             }
             Ok(Head::Bulk(message)) => {
                 if self.messenger.lock().is_granted(link, message) {
-                    self.streams.know(stream, Use::Receiving(link, message));
+                    self.streams.know(stream, Use::Receiving(link, message, false));
                 } else {
                     self.streams.drop_stream(stream);
                     node.reset(now, stream, code::GIVEN_UP);
@@ -271,14 +271,17 @@ impl MessageApplication {
                 Ok(Read::Data { offset, bytes }) => {
                     let offset = streams::offset_in_message(offset);
                     let result = self.messenger.lock().handle_bulk(link, message, offset, &bytes);
-                    if let Err(breach) = result {
-                        return self.lose(now, node, link, &breach_text(&breach));
+                    match (result, self.streams.get(stream)) {
+                        (Ok(true), Some(Use::Receiving(.., is_whole))) => *is_whole = true,
+                        (Ok(_), _) => {}
+                        (Err(breach), _) => return self.lose(now, node, link, &breach_text(&breach)),
                     }
                 }
                 Ok(Read::Finished) => {
                     self.messenger.lock().bulk_ended(link, message);
-                    self.streams.drop_stream(stream);
-                    return node.reset(now, stream, code::TAKEN);
+                    // The receive may have been given up just now, which is yet to be told: then nobody has the message.
+                    let is_taken = matches!(self.streams.drop_stream(stream), Some(Use::Receiving(.., true)));
+                    return node.reset(now, stream, if is_taken { code::TAKEN } else { code::GIVEN_UP });
                 }
                 // Nobody sends messages on real-time streams; one of which a part is lost ends short.
                 Ok(Read::Lost { .. }) => {}
@@ -297,7 +300,7 @@ impl MessageApplication {
                 }
                 self.start_bulks(now, node, link);
             }
-            Some(Use::Receiving(link, message)) => self.messenger.lock().bulk_ended(link, message),
+            Some(Use::Receiving(link, message, _)) => self.messenger.lock().bulk_ended(link, message),
             Some(Use::Frames(link, _)) => self.lose(now, node, link, "the peer gave up its frames"),
             Some(Use::New(_)) | None => {}
         }

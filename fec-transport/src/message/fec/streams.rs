@@ -31,7 +31,8 @@ pub(super) enum Use {
     /// The peer has opened it; its first bytes will tell.
     New(Vec<u8>),
     Frames(LinkId, FrameReader),
-    Receiving(LinkId, u64),
+    /// A large message that comes, and whether its receive has all of it.
+    Receiving(LinkId, u64, bool),
     Sending(Bulk),
 }
 
@@ -55,7 +56,7 @@ pub(super) enum Head {
 impl Streams {
     pub(super) fn know(&mut self, stream: StreamId, use_: Use) {
         match &use_ {
-            Use::Receiving(link, message) => drop(self.receiving.insert((*link, *message), stream)),
+            Use::Receiving(link, message, _) => drop(self.receiving.insert((*link, *message), stream)),
             Use::Sending(bulk) => drop(self.sending.insert(bulk.name(), stream)),
             Use::New(_) | Use::Frames(..) => {}
         }
@@ -69,7 +70,7 @@ impl Streams {
     pub(super) fn drop_stream(&mut self, stream: StreamId) -> Option<Use> {
         let use_ = self.uses.remove(&stream)?;
         match &use_ {
-            Use::Receiving(link, message) => drop(self.receiving.remove(&(*link, *message))),
+            Use::Receiving(link, message, _) => drop(self.receiving.remove(&(*link, *message))),
             Use::Sending(bulk) => drop(self.sending.remove(&bulk.name())),
             Use::New(_) | Use::Frames(..) => {}
         }
@@ -118,7 +119,7 @@ impl Streams {
         self.receiving.retain(|(other, _), _| *other != link);
         self.uses.retain(|_, use_| match use_ {
             Use::New(_) => true,
-            Use::Frames(other, _) | Use::Receiving(other, _) => *other != link,
+            Use::Frames(other, _) | Use::Receiving(other, ..) => *other != link,
             Use::Sending(bulk) => bulk.link != link,
         });
     }

@@ -381,7 +381,7 @@ impl Messenger {
     }
 
     /// Bytes of a granted message, which begin at `offset` in it. Each byte comes once; those of a message that was
-    /// given up are dropped.
+    /// given up are dropped. Gives whether its receive is complete by them.
     ///
     /// # Errors
     /// [`Breach`] if they are not of the message.
@@ -391,14 +391,17 @@ impl Messenger {
         message: u64,
         offset: u64,
         bytes: &[u8],
-    ) -> Result<(), Breach> {
+    ) -> Result<bool, Breach> {
         let incoming = self.links.get_mut(&id).and_then(Link::incoming);
-        let Some(operation) = incoming.and_then(|incoming| incoming.granted(message)) else { return Ok(()) };
-        let Some(receive) = self.receive(operation) else { return Ok(()) };
-        if let Some(length) = receive.take(offset, bytes).map_err(|_| Breach::BeyondEnd(message))? {
+        let Some(operation) = incoming.and_then(|incoming| incoming.granted(message)) else {
+            return Ok(false);
+        };
+        let Some(receive) = self.receive(operation) else { return Ok(false) };
+        let whole = receive.take(offset, bytes).map_err(|_| Breach::BeyondEnd(message))?;
+        if let Some(length) = whole {
             self.finish_receive(id, message, operation, length);
         }
-        Ok(())
+        Ok(whole.is_some())
     }
 
     fn finish_receive(&mut self, id: LinkId, message: u64, operation: OperationId, length: u64) {
