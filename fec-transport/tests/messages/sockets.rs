@@ -373,3 +373,26 @@ fn what_is_complete_arrives_though_its_messenger_ends_at_once() {
         }
     }
 }
+
+/// The connection that nobody waited for any more was made all the same, and stayed; the server answered over it, where
+/// nobody listened.
+#[test]
+fn a_peer_that_is_dropped_while_it_is_dialled_is_reached_again_at_once() {
+    for make in [over_sessions, over_quic] {
+        let (client, server, address) = make();
+        let [of_client, of_server] = [client.open_context(), server.open_context()];
+        let to = client.look_up(&address).expect("an address");
+        let first = client.post_send_unexpected(to, Tag(1), vec!["?".into()], client.caller(of_client));
+        client.drop_address(to);
+        let first = client.wait(first.expect("posted")).expect("nobody else takes it");
+        assert_eq!(first.result, Err(OperationError::Cancelled));
+        let (to, from) = introduce(&client, of_client, &server, &address);
+        let caller = client.caller(of_client).within(PATIENCE);
+        let receive = client.post_receive(to, Tag(2), Room::of([5]), caller).expect("posted");
+        let reply = server.post_send(from, Tag(2), vec!["reply".into()], server.caller(of_server));
+        server.wait(reply.expect("posted")).expect("nobody else takes it").result.expect("sent");
+        assert_eq!(client.wait(receive).expect("nobody else takes it").result, Ok(5), "over {address}");
+        client.shutdown();
+        server.shutdown();
+    }
+}

@@ -256,7 +256,7 @@ impl Carrier {
     // --- how links come and go ---------------------------------------------------------------------------------
 
     async fn connect(self: Arc<Carrier>, link: LinkId, place: String) {
-        match timeout(HANDSHAKE_LIMIT, self.dial(&place)).await {
+        match timeout(HANDSHAKE_LIMIT, self.dial(link, &place)).await {
             Ok(Ok((connection, send, receive))) => {
                 if self.messenger.lock().link_up(link).is_ok() {
                     self.attach(link, connection, send, receive);
@@ -275,7 +275,7 @@ impl Carrier {
         }
     }
 
-    async fn dial(&self, place: &str) -> Result<(Connection, SendStream, RecvStream), String> {
+    async fn dial(&self, link: LinkId, place: &str) -> Result<(Connection, SendStream, RecvStream), String> {
         let address = self.book.find(place).ok_or("nobody knows its address")?;
         let key = crate::keys::decode_key(place).map_err(|error| error.to_string())?;
         let tls = client_config_for(&self.identity, PinnedKeys::of_keys([key]), PROTOCOL);
@@ -291,6 +291,9 @@ impl Carrier {
     }
 
     async fn listen(self: Arc<Carrier>) {
+        if !self.messenger.lock().is_wanted(link) {
+            return Err("nobody wants it any more".to_owned());
+        }
         while let Some(incoming) = self.endpoint.accept().await {
             let carrier = Arc::clone(&self);
             tokio::spawn(async move {

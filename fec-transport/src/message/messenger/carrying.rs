@@ -101,16 +101,22 @@ impl Messenger {
         self.new_link(link.address(), module, link.into_halves().0)
     }
 
+    /// Whether somebody waits for a link, or has it.
+    #[cfg(feature = "io")]
+    pub(crate) fn is_wanted(&self, id: LinkId) -> bool {
+        self.links.contains_key(&id)
+    }
+
     /// A link is there.
     ///
     /// # Errors
-    /// If there is no memory left for what the peer may send; then the link is closed.
+    /// If the link is not wanted any more, or there is no memory left for what the peer may send: then it is closed.
     pub(crate) fn link_up(&mut self, id: LinkId) -> Result<(), OperationError> {
-        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        let link = self.links.get_mut(&id).ok_or(OperationError::Cancelled)?;
         if link.is_up() {
             return Ok(());
         }
-        let Some(holder) = self.addresses.holder(link.address()) else { return Ok(()) };
+        let holder = self.addresses.holder(link.address()).ok_or(OperationError::Cancelled)?;
         let windows = [Kind::Unexpected, Kind::Expected].map(|kind| self.budget.reserve(&holder, kind));
         if let [Some(unexpected), Some(expected)] = windows {
             link.come_up(Incoming::new(unexpected, expected));
