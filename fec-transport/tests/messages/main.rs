@@ -276,6 +276,35 @@ impl AsRef<[u8]> for Lent {
     }
 }
 
+/// The goodbye of the first session was lost. The other side went on saying everything over it until it was silent for
+/// a minute, and then ended the second session with it.
+#[test]
+fn a_process_that_opens_another_session_is_answered_over_that_one() {
+    let mut party = Party::new(&two_servers(2, &LinkSpec::new(50, 5 * MS)), 3);
+    let _ = party.send_unexpected("a", "b", 1, content(400, 0));
+    party.run_for(SECOND);
+    assert_eq!(party.with("b", |messenger| messenger.test_unexpected(9)).len(), 1);
+    party.completions("a");
+    ["r1", "r2"].into_iter().for_each(|relay| party.cut(Duration::ZERO, "a", relay));
+    party.run_for(MS);
+    let address = party.address("a", "b");
+    party.with("a", |messenger| messenger.drop_address(address));
+    party.run_for(2 * SECOND);
+    ["r1", "r2"].into_iter().for_each(|relay| party.restore(Duration::ZERO, "a", relay));
+    party.run_for(5 * SECOND);
+    let _ = party.receive("a", "b", 7, Room::of([50_000]));
+    let _ = party.send_unexpected("a", "b", 2, content(400, 1));
+    party.run_for(5 * SECOND);
+    assert_eq!(party.with("b", |messenger| messenger.test_unexpected(9)).len(), 1);
+    for length in [400, 50_000] {
+        let _ = party.send("b", "a", 7, content(length, 2));
+    }
+    party.run_for(10 * SECOND);
+    let completions = party.completions("a");
+    let results: Vec<_> = completions.into_iter().map(|completion| completion.result).collect();
+    assert_eq!(results, [Ok(400), Ok(400)], "the request, and its answer");
+}
+
 /// A receive that is given up at the last moment was acknowledged all the same: its sender was told that the peer has
 /// the message, which nobody has.
 #[test]

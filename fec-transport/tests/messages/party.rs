@@ -128,6 +128,11 @@ impl Party {
         self.world.cut(after, a, b);
     }
 
+    pub(crate) fn restore(&mut self, after: Duration, a: &str, b: &str) {
+        let (a, b) = (self.world.member(a), self.world.member(b));
+        self.world.restore(after, a, b);
+    }
+
     /// Has a member say nothing more; runs until the others have all that it has said, at most for `limit`.
     pub(crate) fn finish(&mut self, name: &str, limit: Duration) -> bool {
         let member = self.world.member(name);

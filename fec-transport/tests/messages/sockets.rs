@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fec_transport::io::message::{Messenger, MessengerConfig, QuicConfig};
@@ -395,4 +396,59 @@ fn a_peer_that_is_dropped_while_it_is_dialled_is_reached_again_at_once() {
         client.shutdown();
         server.shutdown();
     }
+}
+
+/// A client that was killed and is started again with its key was answered over the connection of the one before, as
+/// long as that seemed to live; then both were lost.
+#[test]
+fn over_quic_a_process_that_comes_in_the_place_of_another_is_answered() {
+    let (key, server_key) = (identity("client").public().ed25519, identity("server").public().ed25519);
+    let listening = socket();
+    let place = listening.local_addr().expect("bound");
+    let start = |name: &str, socket: UdpSocket, peer: [u8; 32]| {
+        let config = QuicConfig { identity: identity(name), socket, peers: vec![peer] };
+        Messenger::start(MessengerConfig::new().quic(config)).expect("it starts")
+    };
+    let server = start("server", listening, key);
+    let (way, is_open) = way_that_ends(place);
+    let address = |place: SocketAddr| format!("quic://{}@{place}", encode_key(&server_key));
+    let killed = start("client", socket(), server_key);
+    let (_, before) = introduce(&killed, killed.open_context(), &server, &address(way));
+    is_open.store(false, Ordering::Relaxed);
+    let client = start("client", socket(), server_key);
+    let (of_client, of_server) = (client.open_context(), server.open_context());
+    let pending =
+        server.post_receive(before, Tag(9), Room::of([5]), server.caller(of_server)).expect("posted");
+    let (to, from) = introduce(&client, of_client, &server, &address(place));
+    let lost = server.test(pending.operation(), Duration::from_secs(5)).expect("known").expect("in time");
+    let error = lost.result.expect_err("the process that was to send it is gone").to_string();
+    assert!(error.ends_with("its process has connected anew"), "{error}");
+    let caller = client.caller(of_client).within(Duration::from_secs(5));
+    let receive = client.post_receive(to, Tag(2), Room::of([5]), caller).expect("posted");
+    let reply = server.post_send(from, Tag(2), vec!["reply".into()], server.caller(of_server));
+    server.wait(reply.expect("posted")).expect("nobody else takes it").result.expect("sent");
+    assert_eq!(client.wait(receive).expect("nobody else takes it").result, Ok(5));
+    client.shutdown();
+    server.shutdown();
+}
+
+/// Carries packets between whoever comes and `server` until it is told to end. Gives its address.
+fn way_that_ends(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
+    let (way, is_open) = (socket(), Arc::new(AtomicBool::new(true)));
+    let address = way.local_addr().expect("bound");
+    let goes_on = Arc::clone(&is_open);
+    std::thread::spawn(move || {
+        let (mut packet, mut client) = ([0; 65_536], None);
+        while let Ok((length, from)) = way.recv_from(&mut packet) {
+            if from != server {
+                client = Some(from);
+            }
+            let to = if from == server { client } else { Some(server) };
+            if goes_on.load(Ordering::Relaxed) {
+                // Whoever is gone gets nothing.
+                let _ = to.map(|to| way.send_to(&packet[..length], to));
+            }
+        }
+    });
+    (address, is_open)
 }

@@ -92,11 +92,18 @@ struct Carrier {
 #[derive(Default)]
 struct Ways {
     ways: BTreeMap<LinkId, Way>,
-    /// The process that came last under each key.
-    last: BTreeMap<String, [u8; INSTANCE]>,
+    /// Who came last under each key.
+    last: BTreeMap<String, Visitor>,
     /// Messages that go, and those that come. The task of each stops when its entry is dropped.
     sending: BTreeMap<(LinkId, u64), oneshot::Sender<()>>,
     receiving: BTreeMap<(LinkId, u64), oneshot::Sender<()>>,
+}
+
+/// A process that has come by itself.
+struct Visitor {
+    instance: [u8; INSTANCE],
+    /// The link that it has got.
+    link: LinkId,
 }
 
 struct Way {
@@ -284,6 +291,9 @@ impl Carrier {
         let connecting = self.endpoint.connect_with(config, address, SERVER_NAME);
         let connection = connecting.map_err(|error| error.to_string())?.await;
         let connection = connection.map_err(|error| error.to_string())?;
+        if !self.messenger.lock().is_wanted(link) {
+            return Err("nobody wants it any more".to_owned());
+        }
         let (mut send, receive) = connection.open_bi().await.map_err(|error| error.to_string())?;
         let head = [&[FRAMES, MESSAGE_VERSION][..], &self.instance].concat();
         send.write_all(&head).await.map_err(|error| error.to_string())?;
@@ -291,9 +301,6 @@ impl Carrier {
     }
 
     async fn listen(self: Arc<Carrier>) {
-        if !self.messenger.lock().is_wanted(link) {
-            return Err("nobody wants it any more".to_owned());
-        }
         while let Some(incoming) = self.endpoint.accept().await {
             let carrier = Arc::clone(&self);
             tokio::spawn(async move {
@@ -315,10 +322,19 @@ impl Carrier {
             return None;
         }
         let instance = *head.last_chunk()?;
-        let is_new = self.ways().last.insert(place.clone(), instance) != Some(instance);
+        let before = self.ways().last.remove(&place);
+        let is_new = before.as_ref().is_none_or(|before| before.instance != instance);
+        // A process dials once for as long as that lasts. Whoever comes again has lost the connection that he came over
+        // before, though nobody here has noticed yet, or is another process.
+        if let Some(before) = before {
+            self.lose(before.link, "its process has connected anew");
+        }
         let link = self.messenger.lock().link_incoming(self.module, &place, is_new);
         match link {
-            Ok(link) => self.attach(link, connection, send, receive),
+            Ok(link) => {
+                self.ways().last.insert(place, Visitor { instance, link });
+                self.attach(link, connection, send, receive);
+            }
             Err(error) => connection.close(VarInt::from_u32(1), error.to_string().as_bytes()),
         }
         Some(())

@@ -166,12 +166,20 @@ impl MessageApplication {
     }
 
     fn session_opened(&mut self, now: Time, node: &mut Node, session: SessionId, peer: Peer, incoming: bool) {
+        // A process opens one session for as long as that lasts. If another one comes, the older of the two has ended
+        // there, and nobody here has noticed yet.
+        if incoming && let Some((link, before)) = self.ways.visit(peer) {
+            if session < before {
+                return node.close(now, session, "its process has opened a later one");
+            }
+            self.lose(now, node, link, "its process has opened another session");
+        }
         let link = if incoming { self.welcome(node, peer) } else { self.dialled(session) };
         let link = match link {
             Ok(link) => link,
             Err(reason) => return node.close(now, session, &reason),
         };
-        self.ways.attach(link, session, peer);
+        self.ways.attach(link, session, peer, incoming);
         if !incoming && let Some(stream) = self.ways.open(now, node, link, session) {
             self.streams.know(stream, Use::Frames(link, FrameReader::default()));
         }

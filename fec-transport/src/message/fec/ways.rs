@@ -32,6 +32,8 @@ pub(super) struct Ways {
 #[derive(Debug, Default)]
 struct Way {
     sessions: Vec<SessionId>,
+    /// The one that the peer has opened.
+    visit: Option<SessionId>,
     peer: Option<Peer>,
     /// Where frames go.
     stream: Option<StreamId>,
@@ -66,9 +68,11 @@ impl Ways {
         self.ways.contains_key(&link).then_some(link)
     }
 
-    pub(super) fn attach(&mut self, link: LinkId, session: SessionId, peer: Peer) {
+    /// A link goes over a session, which the peer has opened if it is `incoming`.
+    pub(super) fn attach(&mut self, link: LinkId, session: SessionId, peer: Peer, incoming: bool) {
         let way = self.ways.entry(link).or_default();
         way.sessions.push(session);
+        way.visit = way.visit.or(incoming.then_some(session));
         way.peer = Some(peer);
         self.by_session.insert(session, link);
         self.last.insert(peer.member, peer.instance);
@@ -76,6 +80,12 @@ impl Ways {
 
     pub(super) fn is_up(&self, link: LinkId) -> bool {
         self.ways.get(&link).is_some_and(|way| !way.sessions.is_empty())
+    }
+
+    /// The link to a process that has opened a session to us, and that session.
+    pub(super) fn visit(&self, peer: Peer) -> Option<(LinkId, SessionId)> {
+        let of_peer = self.ways.iter().filter(|(_, way)| way.peer == Some(peer));
+        of_peer.into_iter().find_map(|(link, way)| Some((*link, way.visit?)))
     }
 
     /// Whether there is a link to another process of the same member.
