@@ -82,7 +82,9 @@ impl Numbers {
         if owner == self.role {
             return if index < self.opened { Ok(Vec::new()) } else { Err(TooManyStreams(number)) };
         }
-        if index >= self.peer_may_open {
+        // What it was not told it cannot know. If it could open a stream for each one that is over, and took nothing of
+        // what is said to it, what there is to say of these streams would have no bound.
+        if index >= self.announced {
             return Err(TooManyStreams(number));
         }
         let new: Vec<u32> = (self.peer_opened..=index).map(|index| number_of(owner, index)).collect();
@@ -155,6 +157,20 @@ mod tests {
         assert!(!numbers.is_open(2));
         assert_eq!(numbers.next_limit(), Some(4));
         assert_eq!(numbers.on_peer_stream(8), Ok(vec![6, 8]));
+    }
+
+    /// A peer that acknowledged nothing could have one stream after the other refused: each left a word of that here.
+    #[test]
+    fn a_peer_opens_no_more_than_it_was_told_however_many_are_over() {
+        let mut numbers = Numbers::new(Role::Responder, 4);
+        for number in [2, 4, 6, 8] {
+            numbers.on_peer_stream(number).expect("within the limit");
+            numbers.sending_over(number);
+            assert!(numbers.receiving_over(number));
+        }
+        assert_eq!(numbers.on_peer_stream(10), Err(TooManyStreams(10)));
+        assert_eq!(numbers.next_limit(), Some(8));
+        assert_eq!(numbers.on_peer_stream(10), Ok(vec![10]));
     }
 
     #[test]
