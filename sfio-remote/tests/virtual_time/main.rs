@@ -199,7 +199,11 @@ fn a_sync_does_not_vouch_for_what_a_power_loss_has_taken_before_it() {
     let receipt = cluster.start("c1", Sync { file });
     let synced = cluster.result(&receipt, 60 * SECOND).expect("it ends in time");
     let read = cluster.read("c1", file, vec![(0, 30_000)]).remove(0);
-    assert!(synced.is_err() || read == data, "it was told that all is safe, and {} bytes are there", read.len());
+    assert!(
+        synced.is_err() || read == data,
+        "it was told that all is safe, and {} bytes are there",
+        read.len()
+    );
 }
 
 /// A write, whether a sync follows, and whether an I/O node loses its power after that: which one, and what survives of
