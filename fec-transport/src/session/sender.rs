@@ -178,8 +178,11 @@ impl Sender {
 
     /// The blocks of a stream that are on their way keep nothing of its writer's memory.
     pub(crate) fn detach(&mut self, stream: u32) {
-        let its = self.blocks.values_mut().filter(|block| block.header().stream == stream);
-        its.for_each(|block| block.detach());
+        // Of most streams that are reset nothing is: they have only received.
+        if self.streams.get(stream).is_some_and(|stream| stream.has_blocks()) {
+            let its = self.blocks.values_mut().filter(|block| block.header().stream == stream);
+            its.for_each(|block| block.detach());
+        }
     }
 
     /// Bytes of the control stream that wait or are on the way.

@@ -182,6 +182,11 @@ impl SendStream {
         self.finish == Finish::Formed && self.open_blocks == 0
     }
 
+    /// Whether any of its blocks are on the way.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.open_blocks > 0
+    }
+
     pub(crate) fn grant(&mut self, credit: u64) {
         self.credit = self.credit.max(credit);
     }
