@@ -182,6 +182,24 @@ fn a_file_lives_its_life() {
     });
 }
 
+/// Programs without tasks, such as those in C, drop their files on threads of their own: the member once kept all that
+/// they had ever opened.
+#[test]
+fn a_file_that_a_thread_drops_is_closed() {
+    run(async {
+        let cluster = Cluster::start().await;
+        let client = cluster.client().client();
+        let open_files =
+            async || client.handle().inspect(|_, app| app.as_client().open_files()).await.expect("it runs");
+        let file = StripedFile::create(client, &name("io1,a;io2,a"), unit(5)).await.expect("possible");
+        assert_eq!(open_files().await, 1);
+        std::thread::spawn(move || drop(file)).join().expect("no panic");
+        while open_files().await > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+}
+
 #[test]
 fn an_observer_hears_of_each_region_and_of_what_the_disks_do() {
     run(async {

@@ -50,6 +50,10 @@ impl Durability {
 }
 
 impl Files {
+    pub(super) fn count(&self) -> usize {
+        self.open.len()
+    }
+
     pub(super) fn get(&self, file: FileId) -> Result<&OpenFile, OperationError> {
         self.open.get(&file).ok_or(OperationError::NotOpen)
     }

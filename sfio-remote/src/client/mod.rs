@@ -133,6 +133,11 @@ impl Client {
         self.links.iter().filter_map(|(member, link)| Some((*member, link.compressed()?)))
     }
 
+    /// How many striped files are open.
+    pub fn open_files(&self) -> usize {
+        self.files.count()
+    }
+
     /// Whether a stream is one of this client's transfers.
     pub fn owns(&self, stream: StreamId) -> bool {
         self.transfers.contains_key(&stream)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fec_transport::io::{EndpointEnded, Handle};
+use tokio::runtime::Handle as Runtime;
 use tokio::sync::oneshot;
 
 use super::observer::{Observer, observed};
@@ -73,13 +74,15 @@ pub struct SfioClient {
     /// The number of the last operation.
     last_operation: Arc<AtomicU64>,
     observer: Option<Arc<dyn Observer>>,
+    /// Where the member's process runs, for those who drop something on a thread of their own.
+    runtime: Option<Runtime>,
 }
 
 type Result<T> = std::result::Result<T, FileError>;
 
 impl SfioClient {
     pub(super) fn new(handle: Handle<SfioApplication>, observer: Option<Arc<dyn Observer>>) -> SfioClient {
-        SfioClient { handle, last_operation: Arc::default(), observer }
+        SfioClient { handle, last_operation: Arc::default(), observer, runtime: Runtime::try_current().ok() }
     }
 
     /// Who hears of what is done with files, if anybody does.
@@ -254,8 +257,8 @@ impl SfioClient {
 
     /// Sends a command from a place that cannot wait.
     pub(super) fn send_later(&self, command: Command) {
-        // Without a runtime there is no endpoint any more either.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        // Programs without tasks drop files on threads that are in no runtime.
+        if let Some(runtime) = &self.runtime {
             let handle = self.handle.clone();
             // If the endpoint has ended, there is nothing left to tell.
             runtime.spawn(async move {
