@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use program::output;
 use sfio_remote::client::OpenMode;
@@ -248,21 +248,44 @@ impl Sink {
     }
 }
 
-/// Writes what comes in until nobody sends any more; what came in is flushed when nothing more comes for a while.
+/// Writes what comes in until nobody sends any more; what came in is flushed after a while, whether more comes or not.
 fn write(mut sink: Sink, waiting: &Receiver<Line>) -> io::Result<()> {
-    let mut is_flushed = true;
+    // Since when something has not been flushed.
+    let mut kept_since: Option<Instant> = None;
     loop {
-        match waiting.recv_timeout(FLUSH_INTERVAL) {
+        let kept_for = kept_since.map_or(Duration::ZERO, |since| since.elapsed());
+        if kept_for >= FLUSH_INTERVAL {
+            sink.flush()?;
+            kept_since = None;
+            continue;
+        }
+        match waiting.recv_timeout(FLUSH_INTERVAL - kept_for) {
             Ok(line) => {
                 sink.write(&line)?;
-                is_flushed = false;
-            }
-            Err(RecvTimeoutError::Timeout) if !is_flushed => {
-                sink.flush()?;
-                is_flushed = true;
+                kept_since.get_or_insert_with(Instant::now);
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return sink.finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It was flushed only when nothing came for a second: of a program that asks now and then, a crash took all that
+    /// fitted into the buffer, which may be an hour of it.
+    #[test]
+    fn what_has_come_is_flushed_after_a_while_although_more_comes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("trace.jsonl");
+        let recorder = Recorder::create(&path, "client").expect("possible");
+        let began = Instant::now();
+        while std::fs::metadata(&path).expect("it is there").len() == 0 {
+            assert!(began.elapsed() < 10 * FLUSH_INTERVAL, "nothing was flushed");
+            recorder.closed(&"io1,a;io2,a".parse().expect("a right name"));
+            std::thread::sleep(FLUSH_INTERVAL / 20);
         }
     }
 }
