@@ -120,6 +120,7 @@ fn code_of(error: &OperationError) -> MResult {
             ErrorKind::NotFound => MResult::M_ERR_NOT_FOUND,
             _ => MResult::M_ERR_IO,
         },
+        OperationError::Restarted { .. } => MResult::M_ERR_IO,
         OperationError::Cancelled => MResult::M_ERR_CANCELLED,
         _ => MResult::M_ERR_ARGUMENT,
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fec_transport::overlay::MemberId;
+use fec_transport::overlay::{InstanceId, MemberId};
 use fec_transport::{ConnectError, Read, SessionId, StreamError, StreamId, Time};
 
 use crate::remote_error::{ErrorKind, RemoteError};
@@ -31,6 +31,11 @@ impl<'a, T: Transport> Context<'a, T> {
     /// The name of a member, for messages.
     pub(super) fn name(&self, member: MemberId) -> String {
         self.transport.member_name(member)
+    }
+
+    /// The process at the other end of a session; none if it has ended.
+    pub(super) fn process(&self, session: SessionId) -> Option<InstanceId> {
+        self.transport.peer(session).map(|peer| peer.instance)
     }
 
     pub(super) fn flow(&self, session: SessionId) -> Flow {

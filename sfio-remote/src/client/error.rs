@@ -44,6 +44,13 @@ pub enum OperationError {
         /// How long nothing happened.
         after: Duration,
     },
+    /// An I/O node's process has taken writes that were not synced, and another one runs in its place: if the machine
+    /// lost its power, they are lost. Whatever is written from now on can be synced again once the file is opened anew.
+    #[error("{subfile}: the I/O node was restarted before what it had taken was synced, which may be lost")]
+    Restarted {
+        /// The subfile.
+        subfile: String,
+    },
     /// The I/O node could not do it.
     #[error("{subfile}: {error}")]
     IoNode {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fec_transport::overlay::MemberId;
+use fec_transport::overlay::{InstanceId, MemberId};
 
 use super::error::OperationError;
 use super::file::Layout;
 use crate::compression::Compression;
+use crate::name::SubfilePath;
 
 /// A striped file that the client has open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +31,8 @@ pub enum Durability {
 pub(super) struct Files {
     open: BTreeMap<FileId, OpenFile>,
     last: u64,
+    /// Counts the writes that were acknowledged.
+    writes: u64,
 }
 
 /// A striped file that is open.
@@ -40,6 +43,20 @@ pub(super) struct OpenFile {
     compression: Compression,
     /// The logical file had at least this length when we last heard of it; see `operations::growth`.
     known_length: u64,
+    /// The subfiles with writes that are not synced.
+    unsynced: BTreeMap<MemberId, BTreeMap<SubfilePath, Unsynced>>,
+}
+
+/// What an I/O node has taken of writes to a subfile since it was synced. A power loss may take that from it, and the
+/// process that is started then knows nothing of it.
+#[derive(Debug, Clone, Copy)]
+struct Unsynced {
+    /// The process that has taken them; none if that is not known.
+    process: Option<InstanceId>,
+    /// The number of the last of them.
+    last: u64,
+    /// Whether a process before it had taken some, too.
+    may_be_lost: bool,
 }
 
 impl Durability {
@@ -67,7 +84,8 @@ impl Files {
     ) -> FileId {
         self.last += 1;
         let file = FileId(self.last);
-        self.open.insert(file, OpenFile { layout, durability, compression, known_length: length });
+        let unsynced = BTreeMap::new();
+        self.open.insert(file, OpenFile { layout, durability, compression, known_length: length, unsynced });
         file
     }
 
@@ -86,6 +104,52 @@ impl Files {
     pub(super) fn set_length(&mut self, file: FileId, length: u64) {
         if let Some(file) = self.open.get_mut(&file) {
             file.known_length = length;
+        }
+    }
+
+    /// A write to a subfile was acknowledged by `process`, and is not durable.
+    pub(super) fn note_write(
+        &mut self,
+        file: FileId,
+        (member, path): (MemberId, &SubfilePath),
+        process: Option<InstanceId>,
+    ) {
+        self.writes += 1;
+        let Some(file) = self.open.get_mut(&file) else { return };
+        let of_member = file.unsynced.entry(member).or_default();
+        match of_member.get_mut(path) {
+            Some(known) => {
+                known.may_be_lost |= known.process != process;
+                (known.process, known.last) = (process, self.writes);
+            }
+            None => {
+                let unsynced = Unsynced { process, last: self.writes, may_be_lost: false };
+                of_member.insert(path.clone(), unsynced);
+            }
+        }
+    }
+
+    /// The number of the last write that a sync which begins now covers; none if a process that is not there any more
+    /// has taken writes to the subfile that were never synced.
+    pub(super) fn covers(
+        &self,
+        file: FileId,
+        (member, path): (MemberId, &SubfilePath),
+        process: Option<InstanceId>,
+    ) -> Option<u64> {
+        let of_file = self.open.get(&file).and_then(|file| file.unsynced.get(&member));
+        match of_file.and_then(|of_member| of_member.get(path)) {
+            Some(known) if known.may_be_lost || known.process.is_none() || known.process != process => None,
+            _ => Some(self.writes),
+        }
+    }
+
+    /// The writes up to that number have been synced.
+    pub(super) fn note_sync(&mut self, file: FileId, (member, path): (MemberId, &SubfilePath), covers: u64) {
+        let Some(file) = self.open.get_mut(&file) else { return };
+        let Some(of_member) = file.unsynced.get_mut(&member) else { return };
+        if of_member.get(path).is_some_and(|known| known.last <= covers) {
+            of_member.remove(path);
         }
     }
 
@@ -112,5 +176,10 @@ impl OpenFile {
 
     pub(super) fn known_length(&self) -> u64 {
         self.known_length
+    }
+
+    /// Whether the client has written to a subfile what is not synced.
+    pub(super) fn is_unsynced(&self, member: MemberId, path: &SubfilePath) -> bool {
+        self.unsynced.get(&member).is_some_and(|of_member| of_member.contains_key(path))
     }
 }

@@ -54,7 +54,7 @@ use files::Files;
 use link::{Link, Opening, PartId};
 use operation::{Planning, Running, Step};
 use packing::{JobOwner, Tools};
-use stage::Stage;
+use stage::{Stage, Target};
 use transfer::{End, Transfer};
 
 /// Reads and writes striped files.
@@ -252,6 +252,10 @@ impl Client {
         (member, id): (MemberId, PartId),
         limit: u64,
     ) {
+        if let Err(error) = self.note_begin(context, stream, id) {
+            context.give_up(stream);
+            return self.fail(context, id.0, error);
+        }
         let Some(running) = self.operations.get_mut(&id.0) else { return };
         let stage = running.stage_mut();
         let Some(transfer) = Transfer::next(context.now(), stream, id, stage, limit) else { return };
@@ -267,6 +271,37 @@ impl Client {
         self.transfers.insert(stream, (member, transfer));
         self.schedule_check(context.now());
         self.advance(context, stream);
+    }
+
+    /// A transfer of a part is about to begin. A sync says which writes it covers.
+    ///
+    /// # Errors
+    /// If a process of the I/O node that is not there any more has taken writes that were never synced: this one knows
+    /// nothing of them.
+    fn note_begin(
+        &mut self,
+        context: &Context<'_, impl Transport>,
+        stream: StreamId,
+        (id, part): PartId,
+    ) -> Result<(), OperationError> {
+        let Some(stage) = self.operations.get_mut(&id).map(Running::stage_mut) else { return Ok(()) };
+        let Some(Target { file, member, path }) = stage.syncs(part) else { return Ok(()) };
+        let covers = self.files.covers(file, (member, path), context.process(stream.session));
+        let lost = || OperationError::Restarted { subfile: format!("{},{path}", context.name(member)) };
+        let covers = covers.ok_or_else(lost)?;
+        stage.set_covers(part, covers);
+        Ok(())
+    }
+
+    /// A transfer of a part has succeeded.
+    fn note_success(&mut self, context: &Context<'_, impl Transport>, stream: StreamId, (id, part): PartId) {
+        let Some(stage) = self.operations.get(&id).map(Running::stage) else { return };
+        if let Some(Target { file, member, path }) = stage.writes_to(part) {
+            self.files.note_write(file, (member, path), context.process(stream.session));
+        }
+        if let Some(Target { file, member, path }) = stage.syncs(part) {
+            self.files.note_sync(file, (member, path), stage.part(part).covers());
+        }
     }
 
     fn advance(&mut self, context: &mut Context<'_, impl Transport>, stream: StreamId) {
@@ -318,7 +353,10 @@ impl Client {
         let tolerated =
             |error: &RemoteError| self.operations.get(&id.0).is_some_and(|o| o.stage().tolerates(error));
         match end {
-            End::Complete => self.part_ended(context, id),
+            End::Complete => {
+                self.note_success(context, stream, id);
+                self.part_ended(context, id);
+            }
             End::Failed(error) if tolerated(&error) => {
                 context.give_up(stream);
                 self.part_ended(context, id);

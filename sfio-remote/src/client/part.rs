@@ -26,6 +26,8 @@ pub(super) struct Part {
     end_of_subfile: Option<u64>,
     /// The payload of a reply that is no file's.
     reply: Vec<u8>,
+    /// Of a sync: the number of the last write that it covers.
+    covers: u64,
 }
 
 /// How a part becomes transfers.
@@ -64,6 +66,7 @@ impl Part {
             size: None,
             end_of_subfile: None,
             reply: Vec::new(),
+            covers: 0,
         }
     }
 
@@ -141,6 +144,28 @@ impl Part {
             Work::Access { access, .. } => Some(access),
             Work::Single { .. } => None,
         }
+    }
+
+    /// Whether it changes its subfile; it carries bytes of a file there if `writes_payload`.
+    pub(super) fn changes(&self, writes_payload: bool) -> bool {
+        match &self.work {
+            Work::Access { .. } => writes_payload,
+            Work::Single { kind, .. } => {
+                matches!(kind, RequestKind::Grow { .. } | RequestKind::SetLength { .. })
+            }
+        }
+    }
+
+    pub(super) fn is_sync(&self) -> bool {
+        matches!(self.work, Work::Single { kind: RequestKind::Sync { .. }, .. })
+    }
+
+    pub(super) fn set_covers(&mut self, covers: u64) {
+        self.covers = covers;
+    }
+
+    pub(super) fn covers(&self) -> u64 {
+        self.covers
     }
 
     /// The most bytes of payload that a reply to a request without a payload may have.

@@ -7,6 +7,7 @@ use fec_transport::overlay::MemberId;
 
 use super::OperationId;
 use super::file::Layout;
+use super::files::FileId;
 use super::part::Part;
 use crate::compression::{Compression, Packing};
 use crate::distribution::{Region, SubfileIndex};
@@ -25,6 +26,8 @@ const STRIPES_AT_ONCE: usize = 64;
 pub(super) struct Stage {
     parts: Vec<Part>,
     memory: Memory,
+    /// The open file that it is about.
+    file: Option<FileId>,
     durable: bool,
     /// How the bytes of files are compressed.
     compression: Compression,
@@ -34,6 +37,14 @@ pub(super) struct Stage {
     unfinished: usize,
     /// Numbers the transfers with payload.
     last_transfer: u32,
+}
+
+/// A subfile of an open file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) file: FileId,
+    pub(super) member: MemberId,
+    pub(super) path: &'a SubfilePath,
 }
 
 /// Where the bytes of the file come from, or go to.
@@ -79,11 +90,17 @@ impl Stage {
             unfinished: parts.len(),
             parts,
             memory,
+            file: None,
             durable: false,
             compression: Compression::Never,
             tolerates_missing: false,
             last_transfer,
         }
+    }
+
+    /// The stage is about an open file: what becomes of writes to it is noted there.
+    pub(super) fn of(self, file: FileId) -> Stage {
+        Stage { file: Some(file), ..self }
     }
 
     /// The stage with requests that are durable before their replies, if `durable`.
@@ -136,6 +153,24 @@ impl Stage {
 
     pub(super) fn is_finished(&self) -> bool {
         self.unfinished == 0
+    }
+
+    /// The open file and the subfile of it that a part writes to, if what it writes is not durable at once.
+    pub(super) fn writes_to(&self, part: usize) -> Option<Target<'_>> {
+        let writes_payload = matches!(self.memory, Memory::Write(_));
+        let part = Some(&self.parts[part]).filter(|part| !self.durable && part.changes(writes_payload))?;
+        Some(Target { file: self.file?, member: part.member(), path: part.path()? })
+    }
+
+    /// The open file and the subfile of it that a part syncs.
+    pub(super) fn syncs(&self, part: usize) -> Option<Target<'_>> {
+        let part = Some(&self.parts[part]).filter(|part| part.is_sync())?;
+        Some(Target { file: self.file?, member: part.member(), path: part.path()? })
+    }
+
+    /// The sync of a part covers writes up to that number.
+    pub(super) fn set_covers(&mut self, part: usize, covers: u64) {
+        self.parts[part].set_covers(covers);
     }
 
     /// Begins the next transfer of a part, of at most `limit` bytes of payload; none if all have begun.

@@ -19,7 +19,7 @@ pub(crate) fn exit_of(error: &FileError) -> Exit {
             | OperationError::TimedOut { .. }
             | OperationError::Protocol { .. } => Exit::Network,
             OperationError::UnknownMember { .. } | OperationError::NotFound { .. } => Exit::Input,
-            OperationError::Incomplete { .. } => Exit::Integrity,
+            OperationError::Incomplete { .. } | OperationError::Restarted { .. } => Exit::Integrity,
             _ => Exit::Failed,
         },
     }

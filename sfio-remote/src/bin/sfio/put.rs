@@ -247,9 +247,11 @@ impl From<FileError> for Broken {
             {
                 Broken::Lost(error)
             }
-            FileError::Operation(OperationError::NotFound { .. } | OperationError::Incomplete { .. }) => {
-                Broken::Lost(error)
-            }
+            FileError::Operation(
+                OperationError::NotFound { .. }
+                | OperationError::Incomplete { .. }
+                | OperationError::Restarted { .. },
+            ) => Broken::Lost(error),
             _ => Broken::Failed(told(error)),
         }
     }

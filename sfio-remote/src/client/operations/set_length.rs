@@ -28,7 +28,7 @@ impl Operation for SetLength {
             path,
             length: distribution.subfile_size(subfile, length),
         });
-        Ok(stage.durable(open.durability().is_immediate()).then(move |_, files| {
+        Ok(stage.of(file).durable(open.durability().is_immediate()).then(move |_, files| {
             files.set_length(file, length);
             Ok(Next::Answer(()))
         }))

@@ -45,7 +45,7 @@ pub struct WriteShare {
 pub struct Keep {
     /// The file.
     pub file: FileId,
-    /// These subfiles.
+    /// These subfiles; a sync is of those, too, that were written through this file.
     pub subfiles: Vec<SubfileIndex>,
     /// What to do with them.
     pub task: KeepTask,
@@ -89,7 +89,7 @@ impl Operation for WriteShare {
         let compression = open.compression();
         let accesses = list.take_accesses(layout.distribution(), layout.holders());
         let parts = access_parts(layout, accesses, list.is_stripe_by_stripe());
-        Ok(Stage::write(parts, list).durable(durable).compressing(compression).answers(|_| Ok(())))
+        Ok(Stage::write(parts, list).of(file).durable(durable).compressing(compression).answers(|_| Ok(())))
     }
 }
 
@@ -97,12 +97,18 @@ impl Operation for Keep {
     type Answer = ();
 
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<()>, OperationError> {
-        let Keep { file, subfiles, task } = self;
+        let Keep { file, mut subfiles, task } = self;
         let open = planning.file(file)?;
         let (layout, distribution) = (open.layout(), open.layout().distribution());
         // As `operations::Sync`: a file that is never synced on its own is not synced on demand either.
         if task == KeepTask::Sync && open.durability() == Durability::None {
             return Ok(Stage::empty().answers(|_| Ok(())));
+        }
+        if task == KeepTask::Sync {
+            // Whoever has written knows whether the I/O node is still the process that took it.
+            let own = layout.subfiles().filter(|(_, member, path)| open.is_unsynced(*member, path));
+            let own: Vec<_> = own.map(|(subfile, ..)| subfile).filter(|it| !subfiles.contains(it)).collect();
+            subfiles.extend(own);
         }
         if let KeepTask::Grow(length) | KeepTask::SetLength(length) = task {
             Region::new(length, 0)?;
@@ -121,7 +127,7 @@ impl Operation for Keep {
             Part::single(layout.holder(subfile), kind)
         };
         let durable = task == KeepTask::Sync || open.durability().is_immediate();
-        let stage = Stage::new(subfiles.into_iter().map(part).collect()).durable(durable);
+        let stage = Stage::new(subfiles.into_iter().map(part).collect()).of(file).durable(durable);
         Ok(stage.then(move |_, files| {
             match task {
                 KeepTask::SetLength(length) => files.set_length(file, length),

@@ -7,7 +7,8 @@ use crate::client::stage::Stage;
 use crate::wire::RequestKind;
 
 /// Make everything that was written before survive a power loss. A file that was opened with [`Durability::None`] needs
-/// none.
+/// none. It fails with [`OperationError::Restarted`] if what was written may have been lost before, and goes on to fail
+/// until the file is opened anew.
 #[derive(Debug, Clone, Copy)]
 pub struct Sync {
     /// The file.
@@ -22,7 +23,7 @@ impl Operation for Sync {
         let stage = match file.durability() {
             Durability::None => Stage::empty(),
             Durability::OnFlush | Durability::OnEveryCall => {
-                Stage::each(file.layout(), |_, path| RequestKind::Sync { path }).durable(true)
+                Stage::each(file.layout(), |_, path| RequestKind::Sync { path }).of(self.file).durable(true)
             }
         };
         Ok(stage.answers(|_| Ok(())))

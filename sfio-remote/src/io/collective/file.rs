@@ -116,7 +116,7 @@ impl CollectiveFile {
         let kept = self.shape.kept_by(self.member.rank(), self.member.size());
         let file = self.file.clone();
         let part = async move {
-            if !kept.is_empty() {
+            if !kept.is_empty() || task == KeepTask::Sync {
                 file.keep(kept, task).await.map_err(|error| error.to_string())?;
             }
             Ok(Bytes::new())

@@ -235,6 +235,7 @@ pub(super) fn is_outage(error: &FileError) -> bool {
         FileError::Operation(operation) => match operation {
             OperationError::Connect { .. }
             | OperationError::SessionClosed { .. }
+            | OperationError::Restarted { .. }
             | OperationError::TimedOut { .. } => true,
             // What only the session that created it may write was asked of a later session: that is an outage, too.
             OperationError::IoNode { error, .. } => {
