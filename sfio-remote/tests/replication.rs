@@ -12,14 +12,15 @@ use std::time::Duration;
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::Patience;
 use sfio_remote::io::replication::{
-    Attributes, Author, Catalog, Change, DataSet, Deletion, Filter, Job, ManifestCache, Meter, Phase,
-    Reading, ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary, VerifyOptions, View,
-    Wanted, forget, open_all, remove, restore, send, verify,
+    Attributes, Author, Catalog, Change, DataSet, Deletion, FailureKind, Filter, Finding, Job, ManifestCache,
+    Meter, Phase, Reading, ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary,
+    VerifyOptions, View, Wanted, forget, open_all, remove, remove_unfinished, restore, send, verify,
 };
 use sfio_remote::io::sim::{Cluster, ClusterConfig, Process, run};
 use sfio_remote::name::SubfilePath;
 use sfio_remote::replication::{Compression, Hash, TreePath};
 use sfio_remote::sim::identity_of;
+use sfio_remote::store::{DiskAction, Store as _};
 use tempfile::TempDir;
 
 fn send_options() -> SendOptions {
@@ -770,6 +771,77 @@ fn with_a_data_set_goes_what_killed_runs_have_left() {
         tokio::time::sleep(GRACE + Duration::from_secs(60)).await;
         assert_eq!(remove(&bench.job()).await.expect("again"), 0);
         assert_eq!((bench.stored(), bench.objects("io1")), (0, vec![]));
+    });
+}
+
+/// A first run that filled a disk blocked the whole site: nothing that could be forgotten named what it had sent.
+#[test]
+fn what_a_run_has_left_that_filled_a_disk_is_removed_at_once() {
+    run(async {
+        let (source, bench) = (tree(), Bench::new());
+        let nothing = remove_unfinished(&bench.job()).await;
+        assert!(matches!(nothing, Err(ReplicationError::NoDataSet)), "{nothing:?}");
+        let fill = async || {
+            bench.cluster.world().disk("io1").inner_mut().set_capacity(600_000);
+            let full = send(&bench.impatient_job(), source.path(), &send_options(), |_, _| {}).await;
+            bench.cluster.world().disk("io1").inner_mut().set_capacity(u64::MAX);
+            assert_eq!(full.expect_err("it is full").kind(), FailureKind::NoSpace);
+            // What a process still writes is not touched: this one ends.
+            let kept = remove_unfinished(&bench.job()).await.map_or(0, |(runs, _)| runs);
+            assert_eq!(kept, 0, "it may go on, as far as the I/O nodes know");
+            bench.io_nodes.iter().for_each(|it| bench.cluster.world().break_session("client", it));
+        };
+        fs::write(source.path().join("second"), noise(2_000_000, 50)).expect("a file");
+        fill().await;
+        assert_ne!(bench.stored(), 0);
+        assert_eq!(remove_unfinished(&bench.job()).await.expect("removed"), (1, 0));
+        assert_eq!((bench.stored(), bench.objects("io1")), (0, vec![]));
+        assert_eq!(remove_unfinished(&bench.job()).await.expect("there is nothing left to do"), (0, 0));
+
+        // What was published is not touched, and what another run has dropped stays for readers.
+        bench.send_tree(source.path()).await.expect("sent");
+        let published = bench.stored();
+        fs::write(source.path().join("third"), noise(2_000_000, 51)).expect("a file");
+        fill().await;
+        assert_ne!(bench.stored(), published);
+        assert_eq!(remove_unfinished(&bench.job()).await.expect("removed"), (1, 0));
+        assert_eq!(bench.stored(), published);
+        assert!(remove(&bench.job()).await.expect("removed") > 0);
+        assert_eq!(bench.stored(), published);
+    });
+}
+
+/// Behind the first place that was missing all was sent again, and called damaged.
+#[test]
+fn what_an_io_node_has_lost_is_mended_and_nothing_else() {
+    run(async {
+        let source = tempfile::tempdir().expect("a folder");
+        for number in 0..200 {
+            fs::write(source.path().join(format!("{number:03}")), noise(3_000, number)).expect("a file");
+        }
+        for is_verified in [false, true] {
+            let bench = Bench::with_io_nodes(&["io1", "io2"]);
+            let memory = tempfile::tempdir().expect("a folder");
+            let job = || Job { cache: ManifestCache::in_folder(memory.path()), ..bench.job() };
+            let send = async || send(&job(), source.path(), &send_options(), |_, _| {}).await.expect("sent");
+            send().await;
+            let object = bench.objects("io2").pop().expect("one object");
+            let lost = DiskAction::Remove { durable: true };
+            bench.cluster.world().disk("io2").inner_mut().perform(&object, &lost).expect("it is there");
+            // Runs of 64 KiB are there and are not, in turn, so half of the files are damaged.
+            let target = tempfile::tempdir().expect("a folder");
+            let summary = bench.try_to_restore(job(), target.path(), &restore_options()).await;
+            let damaged = summary.expect("restored").damaged;
+            assert!((80..130).contains(&damaged), "{damaged}");
+            if is_verified {
+                let mut paths = BTreeSet::new();
+                let note = |finding: &Finding| paths.extend(finding.path.clone());
+                verify(&job(), VerifyOptions::default(), note).await.expect("verified");
+                assert_eq!(paths.len() as u64, damaged);
+            }
+            assert_eq!(send().await.summary.mended, damaged, "verified: {is_verified}");
+            assert_eq!(picture(bench.restored().await.path()), picture(source.path()));
+        }
     });
 }
 

@@ -3,7 +3,7 @@
 //! Only readers depend on this time: a run never names what was condemned, however long ago that was. Time is that of
 //! the process's monotonic clock, so whatever this process cannot have seen counts as having happened when it started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fec_transport::Time;
@@ -24,11 +24,19 @@ pub(super) struct Grace {
     marks: Moments<DatasetPath>,
     /// When this process learnt that a run is condemned, unless it was before it started.
     condemned: Moments<(DatasetPath, RunId)>,
+    /// Condemned runs that were never published.
+    unread: BTreeSet<(DatasetPath, RunId)>,
 }
 
 impl Grace {
     pub(super) fn new(period: Duration) -> Grace {
-        Grace { period, started: None, marks: Moments::default(), condemned: Moments::default() }
+        Grace {
+            period,
+            started: None,
+            marks: Moments::default(),
+            condemned: Moments::default(),
+            unread: BTreeSet::new(),
+        }
     }
 
     /// The time is `now`.
@@ -46,8 +54,19 @@ impl Grace {
         self.condemned.note((dataset, run), now);
     }
 
+    /// The newest record condemns the run, and none has ever named it: no reader needs it.
+    pub(super) fn unread(&mut self, dataset: DatasetPath, run: RunId) {
+        // Of those for which there is no room it is not known any more, and they are kept as long as others.
+        if self.unread.len() < MAX_MOMENTS {
+            self.unread.insert((dataset, run));
+        }
+    }
+
     /// For how much longer the run's bytes are kept.
     pub(super) fn remaining(&self, now: Time, dataset: &DatasetPath, run: RunId) -> Duration {
+        if self.unread.contains(&(dataset.clone(), run)) {
+            return Duration::ZERO;
+        }
         let condemned = self.condemned.latest(&(dataset.clone(), run));
         let moments = [self.started, self.marks.latest(dataset), condemned];
         // Before the first moment nothing has passed.
@@ -58,6 +77,7 @@ impl Grace {
     /// The run's bytes are gone.
     pub(super) fn removed(&mut self, dataset: &DatasetPath, run: RunId) {
         self.condemned.at.remove(&(dataset.clone(), run));
+        self.unread.remove(&(dataset.clone(), run));
     }
 }
 
@@ -121,6 +141,10 @@ mod tests {
         assert_eq!(grace.remaining(at(5_600), &dataset("other"), run).as_secs(), 3_100);
         grace.removed(&d, run);
         assert!(grace.condemned.at.is_empty());
+        grace.unread(d.clone(), run);
+        assert_eq!(left(&grace, 5_600), 0, "what was never published has no readers");
+        grace.removed(&d, run);
+        assert_eq!(left(&grace, 5_600), 3_000);
     }
 
     #[test]

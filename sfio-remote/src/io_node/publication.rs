@@ -9,7 +9,7 @@
 //!
 //! Nobody writes to the staged record from the moment on at which it is read, so what was checked is what is published.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
@@ -71,6 +71,8 @@ struct Proposal {
     record: SignedRecord,
     new_runs: Vec<RunId>,
     newly_condemned: Vec<RunId>,
+    /// Those of them that no record has named: nobody can be reading what they have left.
+    unpublished: BTreeSet<RunId>,
     /// Whether what has the number is damaged, and is replaced.
     replaces: bool,
 }
@@ -217,7 +219,10 @@ impl Publication {
         // The runs are noted before the record condemns them, so that their grace counts from the beginning. If the
         // record is not published, the note does no harm.
         for run in &proposal.newly_condemned {
-            cx.shared.grace.condemned(cx.now, dataset.clone(), *run);
+            match proposal.unpublished.contains(run) {
+                true => cx.shared.grace.unread(dataset.clone(), *run),
+                false => cx.shared.grace.condemned(cx.now, dataset.clone(), *run),
+            }
         }
         let target = dataset.commit(*number);
         let action = DiskAction::Rename { target, replace: proposal.replaces, durable: true };
@@ -302,9 +307,14 @@ impl Claim {
         record.check_successor(predecessor.as_ref(), right).map_err(|error| refusal(&error))?;
         let before = predecessor.as_deref();
         let condemned_before = |run: &RunId| before.is_some_and(|before| before.condemned.contains(run));
+        let newly_condemned: Vec<RunId> =
+            record.condemned.iter().copied().filter(|run| !condemned_before(run)).collect();
+        let named_before: BTreeSet<RunId> =
+            before.iter().flat_map(|before| before.objects.iter()).map(|entry| entry.run).collect();
         Ok(Verdict::Proposed(Proposal {
             new_runs: record.new_runs(before),
-            newly_condemned: record.condemned.iter().copied().filter(|run| !condemned_before(run)).collect(),
+            unpublished: newly_condemned.iter().copied().filter(|run| !named_before.contains(run)).collect(),
+            newly_condemned,
             replaces: occupant.is_some(),
             record,
         }))

@@ -65,7 +65,7 @@ pub use objects::{Objects, Source};
 pub use patterns::BadPattern;
 pub use read_ahead::ReadAhead;
 pub use reading::Reading;
-pub use removal::remove;
+pub use removal::{remove, remove_unfinished};
 pub use repair::{Repaired, repair};
 pub use restore::{RestoreOptions, Wanted, restore};
 pub use send::{Deletion, Mended, SendOptions, Sent, send};

@@ -17,7 +17,7 @@ use crate::client::{Durability, OpenMode};
 use crate::io::FileError;
 use crate::name::FileName;
 use crate::remote_error::ErrorKind;
-use crate::replication::{Deed, Hash, Record, RunId, SignedRecord};
+use crate::replication::{Deed, Hash, Record, RunId, SignedRecord, Token};
 
 /// A record on its way to all I/O nodes.
 #[derive(Debug)]
@@ -179,18 +179,43 @@ async fn clear_up(job: &Job, id: RunId) {
 pub(super) async fn amend(
     job: &Job,
     deed: Deed,
+    change: impl FnMut(&mut Record) -> Outcome<bool>,
+) -> Outcome<Arc<SignedRecord>> {
+    let before = |view: &View| match deed {
+        Deed::Remove => view.newest_record().map(Some),
+        _ => view.existing().map(Some),
+    };
+    amend_behind(job, deed, before, change).await
+}
+
+/// The same, also where there is no record yet.
+///
+/// # Errors
+/// [`ReplicationError::NoDataSet`] if there is none, and nothing to change either.
+pub(super) async fn amend_or_begin(
+    job: &Job,
+    deed: Deed,
+    change: impl FnMut(&mut Record) -> Outcome<bool>,
+) -> Outcome<Arc<SignedRecord>> {
+    amend_behind(job, deed, |view| Ok(view.newest.clone()), change).await
+}
+
+async fn amend_behind(
+    job: &Job,
+    deed: Deed,
+    before: impl Fn(&View) -> Outcome<Option<Arc<SignedRecord>>>,
     mut change: impl FnMut(&mut Record) -> Outcome<bool>,
 ) -> Outcome<Arc<SignedRecord>> {
     job.persistently(async || {
         loop {
             let view = job.look_around(Durability::OnEveryCall).await?;
-            let newest = match deed {
-                Deed::Remove => view.newest_record()?,
-                _ => view.existing()?,
+            let newest = before(&view)?;
+            let mut record = match &newest {
+                Some(newest) => job.successor(newest, deed),
+                None => Record { deed, ..job.first_record(Token((job.random)())) },
             };
-            let mut record = job.successor(&newest, deed);
             if !change(&mut record)? {
-                return Ok(newest);
+                return newest.ok_or(ReplicationError::NoDataSet);
             }
             view.writable()?;
             let staged = Staged::begin(job, record)?;

@@ -47,6 +47,18 @@ pub(super) async fn reclaim_condemned(job: &Job, newest: &Record) -> Vec<RunId> 
     gone
 }
 
+/// Has all I/O nodes remove these runs, whatever else the newest record, of that number, condemns. Gives those of which
+/// nothing is left.
+pub(super) async fn reclaim_each(job: &Job, runs: &BTreeSet<RunId>, number: u64) -> BTreeSet<RunId> {
+    let mut gone = BTreeSet::new();
+    for run in runs {
+        if reclaim(job, &[*run], number).await.is_ok() {
+            gone.insert(*run);
+        }
+    }
+    gone
+}
+
 /// Has all I/O nodes remove these runs.
 async fn reclaim(job: &Job, runs: &[RunId], number: u64) -> Result<(), FileError> {
     let removed = job.on_all_nodes(move |job, io_node| {

@@ -1,12 +1,13 @@
-//! Removing a data set: a record without generations, and what they held is removed after the grace.
+//! Removing a data set: a record without generations, and what they held is removed after the grace. And removing what
+//! runs have left that were never published, which nobody can be reading.
 
 use std::collections::BTreeSet;
 
 use super::chain::View;
 use super::error::Outcome;
 use super::job::Job;
-use super::publish::amend;
-use super::reclaim::{reclaim_condemned, runs_at_rest};
+use super::publish::{amend, amend_or_begin};
+use super::reclaim::{reclaim_condemned, reclaim_each, runs_at_rest};
 use crate::replication::{Deed, Record, RunId};
 
 /// Removes a data set, or goes on with that: all generations are dropped, and everything that was ever sent is
@@ -34,4 +35,27 @@ pub async fn remove(job: &Job) -> Outcome<usize> {
     let removed = amend(job, Deed::Remove, change).await?;
     let freed = reclaim_condemned(job, &removed).await;
     Ok(removed.condemned.len() - freed.len())
+}
+
+/// Removes what runs have left that have not published anything, and that no process goes on with: a run that has
+/// filled a disk leaves what it has sent to the next run, which may never come. Gives how many runs these were, and how
+/// many of them have left bytes that are not removed yet.
+///
+/// # Errors
+/// If there is neither a data set nor such a run, this member may not remove it, or the site fails.
+pub async fn remove_unfinished(job: &Job) -> Outcome<(usize, usize)> {
+    let at_rest = job.persistently(async || runs_at_rest(job).await).await?;
+    let mut unfinished = BTreeSet::new();
+    let change = |record: &mut Record| {
+        let named: BTreeSet<RunId> = record.objects.iter().map(|entry| entry.run).collect();
+        unfinished = at_rest.difference(&named).copied().collect();
+        if record.generations.is_empty() {
+            // Only a removed data set has none.
+            record.deed = Deed::Remove;
+        }
+        Ok(record.condemn_strangers(&at_rest) > 0)
+    };
+    let newest = amend_or_begin(job, Deed::Forget, change).await?;
+    let gone = reclaim_each(job, &unfinished, newest.number).await;
+    Ok((unfinished.len(), unfinished.difference(&gone).count()))
 }

@@ -47,9 +47,11 @@ fn a_record_that_follows_is_published_if_its_new_runs_are_there() {
     let two = next(&one, 2, "all");
     let proposal = proposed(judge("all", 2, &behind(&one, &two)));
     assert_eq!((proposal.new_runs, proposal.newly_condemned), (vec![run(2)], vec![]));
-    let three = forgetting(&signed(&two), "all");
+    let mut three = forgetting(&signed(&two), "all");
+    three.condemned.push(run(9));
     let proposal = proposed(judge("all", 3, &behind(&signed(&two), &three)));
-    assert_eq!((proposal.new_runs, proposal.newly_condemned), (vec![], vec![run(1)]));
+    assert_eq!((proposal.new_runs, proposal.newly_condemned), (vec![], vec![run(1), run(9)]));
+    assert_eq!(proposal.unpublished, [run(9)].into(), "the other one was published");
 }
 
 #[test]

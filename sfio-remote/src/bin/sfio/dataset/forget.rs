@@ -21,7 +21,8 @@ use crate::exit::Failure;
 #[command(group = ArgGroup::new("which").required(true))]
 #[command(after_help = "Examples:
   sfio forget --overlay try local:photos 1 2 3
-  sfio forget --overlay try local:photos --all")]
+  sfio forget --overlay try local:photos --all
+  sfio forget --overlay try local:photos --unfinished")]
 pub(crate) struct Options {
     /// The data set: SITE:NAME
     dataset: Address,
@@ -34,6 +35,11 @@ pub(crate) struct Options {
     #[arg(long, group = "which")]
     all: bool,
 
+    /// Drop what runs have left that did not end well, and go on nowhere: a run that has filled a disk has sent
+    /// something that no generation names
+    #[arg(long, group = "which")]
+    unfinished: bool,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -45,9 +51,12 @@ pub(crate) struct Options {
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     options.care.work(&options.dataset, async |_, job| {
         let waiting = Board::of_waiting(Arc::clone(&job.meter));
-        let done = match options.all {
-            true => remove(&job, options).await,
-            false => forget(&job, options).await,
+        let done = if options.all {
+            remove(&job, options).await
+        } else if options.unfinished {
+            remove_unfinished(&job, options).await
+        } else {
+            forget(&job, options).await
         };
         drop(waiting);
         done
@@ -75,6 +84,26 @@ async fn remove(job: &Job, options: &Options) -> Result<(), Failure> {
         (false, _) => output::prose(format_args!(
             "{dataset} is gone; readers may still need what it held: \
              the same command removes that an hour after the last of them"
+        )),
+    }
+}
+
+async fn remove_unfinished(job: &Job, options: &Options) -> Result<(), Failure> {
+    let dataset = &options.dataset;
+    let (runs, left) = replication::remove_unfinished(job).await.map_err(|error| failure(dataset, &error))?;
+    if options.json {
+        return output::json(&json!({ "forgotten": "unfinished", "runs": runs, "runs_left": left }));
+    }
+    let of_runs = match runs {
+        1 => "1 run that did not end well".to_owned(),
+        runs => format!("{runs} runs that did not end well"),
+    };
+    match (runs, left) {
+        (0, _) => program::line!("no run has left anything in {dataset} that no generation names"),
+        (_, 0) => program::line!("what {of_runs} had sent to {dataset} is removed"),
+        _ => output::prose(format_args!(
+            "what {of_runs} had sent to {dataset} is condemned, and that of {left} is not removed yet: \
+             the same command removes it an hour after the I/O nodes were started"
         )),
     }
 }
