@@ -42,7 +42,8 @@ impl FileDomains {
     /// The bytes from `start` to `end` in one part for each rank; the last ones are shorter where it does not come out
     /// even.
     pub(super) fn by_range(start: u64, end: u64, size: usize) -> FileDomains {
-        let width = (end - start).div_ceil(size as u64).max(1);
+        // What other ranks announce is not to be relied on.
+        let width = end.saturating_sub(start).div_ceil(size as u64).max(1);
         FileDomains { cut: Cut::Ranges { start, width }, aggregators: Rank::all(size).collect() }
     }
 
