@@ -290,6 +290,7 @@ fn kind_of(error: &FileError) -> FailureKind {
         error if is_outage(error) => FailureKind::Network,
         FileError::Operation(OperationError::Protocol { .. }) => FailureKind::Network,
         FileError::Operation(OperationError::UnknownMember { .. }) => FailureKind::Input,
+        FileError::OutOfPatience { error, .. } => kind_of(error),
         error => match answer_of(error) {
             Some(ErrorKind::NoSpace | ErrorKind::FileTooLarge) => FailureKind::NoSpace,
             Some(ErrorKind::Claimed) => FailureKind::Locked,
@@ -307,4 +308,23 @@ fn kind_of(error: &FileError) -> FailureKind {
 
 pub(super) fn local(place: impl ToString, error: io::Error) -> ReplicationError {
     ReplicationError::Local { place: place.to_string(), what: words(&error), kind: error.kind() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fec_transport::CloseReason;
+
+    use super::*;
+
+    /// `sfio datasets` ended with 1 where an I/O node was away.
+    #[test]
+    fn an_outage_that_outlasts_the_patience_is_one_of_the_network() {
+        let reason = CloseReason::Silent { time: Duration::from_secs(4), probes: 0, paths: 1 };
+        let lost = FileError::from(OperationError::SessionClosed { member: "io1".into(), reason });
+        let waited =
+            FileError::OutOfPatience { error: Box::new(lost), waited: Duration::from_secs(60), attempts: 9 };
+        assert_eq!(ReplicationError::from(waited).kind(), FailureKind::Network);
+    }
 }
