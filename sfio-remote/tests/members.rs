@@ -190,6 +190,29 @@ fn a_put_and_a_get_live_through_an_outage_of_all_links() {
     assert_eq!(overlay.exported_names("io2"), [".x.sfio-sums", "x"]);
 }
 
+/// Nothing in a log told for ten minutes that a command was waiting.
+#[test]
+fn an_outage_is_two_lines_where_there_is_no_terminal() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "20", "--delay-ms", "1"]);
+    let tree = overlay.folder().join("tree");
+    fs::create_dir(&tree).expect("it is new");
+    fs::write(tree.join("x"), bytes(20_000_000)).expect("it can be written");
+    let [tree, source] = [&tree, &tree.join("x")].map(|path| path.to_string_lossy().into_owned());
+    let commands = [&["put", &source, "io1,x;io2,x"][..], &["sync", "-q", &tree, "local:t"]];
+    for (command, begun) in commands.into_iter().zip(["x.part", "t/objects"]) {
+        let running = overlay.begin_heard(command);
+        overlay.wait_for_file("io2", begun);
+        overlay.signal_links("-STOP");
+        let told = running.wait_for_words("waiting, because");
+        assert!(told.ends_with("giving up after 600s"), "{told}");
+        overlay.signal_links("-CONT");
+        running.wait_for_words("going on after");
+        assert_eq!(running.count_of(""), 2);
+        running.succeeds();
+    }
+}
+
 #[test]
 fn ctrl_c_ends_a_put_that_waits() {
     let overlay =

@@ -1,4 +1,4 @@
-//! What a terminal shows while something takes its time. In a pipe there is nothing of it.
+//! What a terminal shows while something takes its time. In a pipe there is nothing of it but what is announced.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -108,10 +108,10 @@ impl Progress {
         self.bar.suspend(work)
     }
 
-    /// Prints lines above the bar on a terminal, also while others use the bar.
+    /// Prints lines to standard error, also while others use the bar; on a terminal they stand above it.
     pub fn announcer(&self) -> impl Fn(&str) + Send + Sync + use<> {
         let bar = self.bar.clone();
-        move |line| bar.println(line)
+        move |line| if bar.is_hidden() { output::note(line) } else { bar.println(line) }
     }
 
     /// The counted work is done; something else takes its time.

@@ -118,6 +118,13 @@ pub(crate) struct Logged {
 }
 
 impl Logged {
+    fn listen(command: &mut Command) -> Logged {
+        let mut process = command.spawn().expect("the program is there");
+        let words = Arc::new(Words::default());
+        words.collect(process.stderr.take().expect("it is piped"));
+        Logged { process, words }
+    }
+
     /// Waits for a line with these words, and gives it.
     pub(crate) fn wait_for_words(&self, words: &str) -> String {
         self.words.wait_for(words)
@@ -282,11 +289,15 @@ impl LocalOverlay {
     pub(crate) fn begin_logged(&self, arguments: &[&str]) -> Logged {
         let folder = self.folder().to_string_lossy();
         let mut command = command(&[arguments, &["--overlay", &folder]].concat());
-        let command = command.env("RUST_LOG", "info").stdin(Stdio::null()).stderr(Stdio::piped());
-        let mut process = command.spawn().expect("the program is there");
-        let words = Arc::new(Words::default());
-        words.collect(process.stderr.take().expect("it is piped"));
-        Logged { process, words }
+        Logged::listen(command.env("RUST_LOG", "info").stdin(Stdio::null()).stderr(Stdio::piped()))
+    }
+
+    /// Begins a command as the overlay's client, and listens to what it says to whoever asks for no log.
+    pub(crate) fn begin_heard(&self, arguments: &[&str]) -> Logged {
+        let folder = self.folder().to_string_lossy();
+        let mut command = command(&[arguments, &["--overlay", &folder]].concat());
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        Logged::listen(command)
     }
 
     /// Sends a signal to the process that all emulated links pass through.

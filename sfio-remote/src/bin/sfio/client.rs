@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fec_transport::io::EndpointConfig;
 use fec_transport::keys::Identity;
@@ -13,10 +13,11 @@ use sfio_remote::io::{FileError, OpenOptions, OutageNews, Patience, SfioClient, 
 use sfio_remote::name::FileName;
 use sfio_remote::remote_error::ErrorKind;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::exit::{Exit, Failure, OrFail as _, exit_of};
 use crate::member::LogFormat;
+use crate::outages::{Outages, Witness};
 use crate::overlay::Folder;
 use crate::progress::Progress;
 use crate::signals::StopSignals;
@@ -70,28 +71,33 @@ impl Endurance {
         self.patience
     }
 
-    /// That much patience; a terminal is told what is being waited for.
+    /// That much patience, of which `progress` tells.
     pub(crate) fn patience(&self, session: &Session, progress: &Progress) -> Arc<Patience> {
-        let (announce, limit) = (progress.announcer(), self.patience);
-        let mut since = None;
+        let (outages, limit) = (Arc::clone(session.outages()), self.patience);
+        outages.tell_by(progress.announcer());
         silence::watch(session.client(), move |longest| {
-            let news = match (longest, since) {
-                (Some(Silence { member, time }), None) => {
-                    since = Instant::now().checked_sub(time);
-                    OutageNews::Begun { error: format!("nothing is heard from {member}"), limit }
+            match longest {
+                Some(Silence { member, time }) => {
+                    let since = Instant::now().checked_sub(time).unwrap_or_else(Instant::now);
+                    let why = format!("nothing is heard from {member}");
+                    outages.begin(Witness::Session, &why, since, limit);
                 }
-                (None, Some(began)) => {
-                    since = None;
-                    OutageNews::Over { after: began.elapsed() }
-                }
-                _ => return true,
-            };
-            tracing::info!("{news}");
-            announce(&news.to_string());
+                None => outages.end(Witness::Session),
+            }
             true
         });
-        let announce = progress.announcer();
-        Arc::new(Patience::new(limit).telling(move |news| announce(&news.to_string())))
+        self.patience_with_calls(session)
+    }
+
+    /// That much patience with calls that fail; of silent sessions somebody else tells.
+    pub(crate) fn patience_with_calls(&self, session: &Session) -> Arc<Patience> {
+        let outages = Arc::clone(session.outages());
+        Arc::new(Patience::new(self.patience).telling(move |news| match news {
+            OutageNews::Begun { error, limit } => {
+                outages.begin(Witness::Call, error, Instant::now(), *limit);
+            }
+            OutageNews::Over { .. } => outages.end(Witness::Call),
+        }))
     }
 }
 
@@ -101,6 +107,7 @@ pub(crate) struct Session {
     overlay: Arc<Overlay>,
     identity: Identity,
     name: String,
+    outages: Arc<Outages>,
 }
 
 impl Identification {
@@ -140,14 +147,16 @@ impl Identification {
             let mut signals = StopSignals::install()?;
             let (overlay, name) = (Arc::clone(&membership.overlay), membership.name().to_owned());
             let identity = membership.identity.clone();
-            let session = Session { member: member::start(&membership).await?, overlay, identity, name };
+            let (member, outages) = (member::start(&membership).await?, Arc::new(Outages::new()));
+            let session = Session { member, overlay, identity, name, outages };
             let result = tokio::select! {
                 result = work(&session) => result,
                 () = signals.received() => Err(Failure::new(Exit::Interrupted, "interrupted")),
             };
-            if result.is_err() {
+            match result {
+                Ok(()) => session.outages.end_all(),
                 // What it did not manage is left as it is.
-                let _ = timeout(CLEAN_UP_LIMIT, clean_up(&session)).await;
+                Err(_) => drop(timeout(CLEAN_UP_LIMIT, clean_up(&session)).await),
             }
             // The work is done or lost; the farewell is a courtesy.
             let _ = timeout(FAREWELL_LIMIT, session.member.shutdown()).await;
@@ -175,6 +184,11 @@ impl Session {
     pub(crate) async fn another(&self) -> Result<SfioMember, Failure> {
         let endpoint = EndpointConfig::new(Arc::clone(&self.overlay), self.identity.clone());
         SfioClient::connect(endpoint).await.or_fail(Exit::Failed, "cannot start a further process")
+    }
+
+    /// The outages of this command.
+    pub(crate) fn outages(&self) -> &Arc<Outages> {
+        &self.outages
     }
 
     /// The members, their keys and their links.

@@ -13,6 +13,7 @@ mod http;
 mod keygen;
 mod member;
 mod operations;
+mod outages;
 mod overlay;
 mod part;
 mod ping;

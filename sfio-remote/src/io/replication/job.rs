@@ -185,6 +185,9 @@ impl Waiting {
             Some(since) if moved == self.moved => since,
             _ => Instant::now().checked_sub(outage.silence()).unwrap_or_else(Instant::now),
         };
+        if self.since.is_none() {
+            self.patience.meter.begin_to_wait();
+        }
         (self.since, self.moved) = (Some(since), moved);
         if since.elapsed() >= self.patience.limit {
             return false;

@@ -42,10 +42,17 @@ pub struct Meter {
     pub moved: AtomicU64,
     /// Bytes that were known to be there already although their files were new or changed.
     pub known: AtomicU64,
-    /// What is being waited for; several may wait for the same.
-    waiting: Mutex<Option<Wait>>,
+    waiting: Mutex<Waiting>,
     /// What a session waits for, of which nothing is heard.
     silence: Mutex<Option<Wait>>,
+}
+
+/// The parts of a command that wait; several may wait for the same.
+#[derive(Debug, Default)]
+struct Waiting {
+    parts: usize,
+    /// What one of them waits for, and how many bytes had moved when it said so.
+    last: Option<(Wait, u64)>,
 }
 
 /// What a command waits for.
@@ -82,9 +89,11 @@ impl Meter {
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
-    /// What the command waits for, if it does.
+    /// What the command waits for, if it does: since a part has said so, nothing has moved.
     pub fn waiting(&self) -> Option<Wait> {
-        lock(&self.waiting).clone().or_else(|| lock(&self.silence).clone())
+        let last = lock(&self.waiting).last.clone();
+        let stands_still = last.filter(|(_, moved)| *moved == Meter::get(&self.moved));
+        stands_still.map(|(wait, _)| wait).or_else(|| lock(&self.silence).clone())
     }
 
     /// Nothing is heard of an I/O node, and its session waits; none: all of them are heard.
@@ -92,14 +101,24 @@ impl Meter {
         *lock(&self.silence) = wait;
     }
 
-    /// A part of the command begins to wait, or has tried again in vain.
-    pub(super) fn wait_for(&self, awaited: Awaited, what: String, since: Instant, limit: Duration) {
-        *lock(&self.waiting) = Some(Wait { awaited, what, since, limit });
+    /// A part of the command begins to wait.
+    pub(super) fn begin_to_wait(&self) {
+        lock(&self.waiting).parts += 1;
     }
 
-    /// A part of the command does not wait any more; those that still do say so again.
+    /// A part of the command that waits has tried again in vain.
+    pub(super) fn wait_for(&self, awaited: Awaited, what: String, since: Instant, limit: Duration) {
+        let wait = Wait { awaited, what, since, limit };
+        lock(&self.waiting).last = Some((wait, Meter::get(&self.moved)));
+    }
+
+    /// A part of the command does not wait any more.
     pub(super) fn go_on(&self) {
-        *lock(&self.waiting) = None;
+        let mut waiting = lock(&self.waiting);
+        waiting.parts -= 1;
+        if waiting.parts == 0 {
+            waiting.last = None;
+        }
     }
 
     pub(super) fn add(counter: &AtomicU64, amount: u64) {
@@ -116,7 +135,29 @@ impl Meter {
     }
 }
 
-fn lock(wait: &Mutex<Option<Wait>>) -> MutexGuard<'_, Option<Wait>> {
-    // Each change is a single statement.
+fn lock<T>(wait: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No panic can leave it half changed.
     wait.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One part that got on made it look as if all of them did.
+    #[test]
+    fn a_command_waits_as_long_as_any_part_of_it_does_and_nothing_moves() {
+        let meter = Meter::default();
+        let fail = || meter.wait_for(Awaited::Network, "io1".into(), Instant::now(), Duration::from_secs(9));
+        [(), ()].iter().for_each(|()| meter.begin_to_wait());
+        fail();
+        meter.go_on();
+        assert!(meter.waiting().is_some());
+        Meter::add(&meter.moved, 1);
+        assert!(meter.waiting().is_none(), "it got on");
+        fail();
+        assert!(meter.waiting().is_some());
+        meter.go_on();
+        assert!(meter.waiting().is_none());
+    }
 }

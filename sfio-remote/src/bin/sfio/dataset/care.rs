@@ -1,7 +1,7 @@
 //! How careful and how patient a command on a data set is, and what it needs to begin.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sfio_remote::io::Patience;
 use sfio_remote::io::replication::{Author, Awaited, DataSet, Job, ManifestCache, Meter, Wait};
@@ -10,8 +10,13 @@ use tokio::time::Instant;
 use super::address::Address;
 use crate::client::{Endurance, Identification, Session};
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::outages::Witness;
 use crate::random::random_bytes;
 use crate::silence::{self, Silence};
+
+/// An outage is over when so many looks in a row, which are two seconds, see nothing wait: what is left over of one
+/// node's work moves for a while when another one is gone.
+const CALM_LOOKS: u32 = 8;
 
 /// Which member to be, how long to wait for the network, and what to believe.
 #[derive(Debug, clap::Args)]
@@ -34,7 +39,11 @@ impl Care {
         address: &Address,
         work: impl AsyncFnOnce(&Session, Job) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.as_member(async |session| work(session, self.job(session, address)?).await)
+        self.as_member(async |session| {
+            let job = self.job(session, address)?;
+            self.follow(session, &job.meter);
+            work(session, job).await
+        })
     }
 
     /// Does `work` as that member, in whose outages sessions wait.
@@ -46,8 +55,8 @@ impl Care {
     }
 
     /// How long to wait for I/O nodes that were there.
-    pub(super) fn patience(&self) -> Arc<Patience> {
-        Arc::new(Patience::new(self.endurance.limit()))
+    pub(super) fn patience(&self, session: &Session) -> Arc<Patience> {
+        self.endurance.patience_with_calls(session)
     }
 
     /// What a command on that data set needs.
@@ -57,7 +66,6 @@ impl Care {
         let keys = members.map(|(_, member)| (member.name.clone(), member.keys.ed25519)).collect();
         // A first look, so that later there is always something to draw from.
         random_bytes::<16>()?;
-        let meter = self.meter(session);
         let dataset = DataSet::new(session.client(), &site, address.dataset().clone());
         Ok(Job {
             dataset: dataset.or_fail(Exit::Usage, address)?,
@@ -66,7 +74,7 @@ impl Care {
             cache: cache(),
             accepts_older: self.accept_older,
             patience: self.endurance.limit(),
-            meter,
+            meter: Arc::default(),
             random: Arc::new(|| random_bytes().expect("the operating system had random numbers before")),
             clock: Arc::new(now_ms),
         })
@@ -74,23 +82,35 @@ impl Care {
 }
 
 impl Care {
-    /// How far a command is, and what its sessions wait for.
-    fn meter(&self, session: &Session) -> Arc<Meter> {
-        let (meter, limit) = (Arc::<Meter>::default(), self.endurance.limit());
-        let told = Arc::downgrade(&meter);
+    /// Says on the meter which sessions wait, and tells outages of what the meter says, as long as there is one.
+    pub(super) fn follow(&self, session: &Session, meter: &Arc<Meter>) {
+        let (outages, limit) = (Arc::clone(session.outages()), self.endurance.limit());
+        let (followed, mut calm_looks) = (Arc::downgrade(meter), None);
         silence::watch(session.client(), move |longest| {
-            let wait = longest.and_then(|Silence { member, time }| {
-                let since = Instant::now().checked_sub(time)?;
-                let what = format!("nothing is heard from {member}");
-                Some(Wait { awaited: Awaited::Network, what, since, limit })
-            });
-            told.upgrade().is_some_and(|meter| {
-                meter.set_silence(wait);
-                true
-            })
+            let Some(meter) = followed.upgrade() else { return false };
+            meter.set_silence(longest.and_then(|silence| awaited(silence, limit)));
+            match meter.waiting().filter(|wait| wait.awaited == Awaited::Network) {
+                Some(wait) => {
+                    calm_looks = Some(0);
+                    outages.begin(Witness::Run, &wait.what, wait.since, wait.limit);
+                }
+                // What has not waited yet, as the next run of `--watch`, does not know that an outage is over.
+                None => {
+                    calm_looks = calm_looks.map(|looks| looks + 1);
+                    if calm_looks.take_if(|looks| *looks >= CALM_LOOKS).is_some() {
+                        outages.end(Witness::Run);
+                    }
+                }
+            }
+            true
         });
-        meter
     }
+}
+
+/// What a session with a silent I/O node waits for.
+fn awaited(Silence { member, time }: Silence, limit: Duration) -> Option<Wait> {
+    let since = Instant::now().checked_sub(time)?;
+    Some(Wait { awaited: Awaited::Network, what: format!("nothing is heard from {member}"), since, limit })
 }
 
 fn now_ms() -> u64 {

@@ -47,13 +47,17 @@ struct Known {
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     options.care.as_member(async |session| {
         let scope = &options.scope;
-        let (site, patience) = (scope.site(session)?, options.care.patience());
+        let (site, patience) = (scope.site(session)?, options.care.patience(session));
+        let meter = Arc::<Meter>::default();
+        options.care.follow(session, &meter);
+        let waiting = Board::of_waiting(Arc::clone(&meter));
         let looked = Catalog::look_through(session.client(), &site, scope.folder(), &patience).await;
         let Catalog { datasets, closed } = looked.map_err(|error| failure(scope, &error))?;
         for folder in closed {
             output::note(format_args!("sfio: {scope}: this member may not look into {folder}"));
         }
-        let (known, failed) = ask(options, session, datasets).await?;
+        let (known, failed) = ask(options, session, datasets, &meter).await?;
+        drop(waiting);
         match options.json {
             true => print_json(&known),
             false if known.is_empty() && failed.is_none() => {
@@ -71,12 +75,11 @@ async fn ask(
     options: &Options,
     session: &Session,
     names: impl IntoIterator<Item = SubfilePath>,
+    meter: &Arc<Meter>,
 ) -> Result<(Vec<Known>, Option<Failure>), Failure> {
-    let meter = Arc::<Meter>::default();
-    let _waiting = Board::of_waiting(Arc::clone(&meter));
     let job = |name| {
         let job = options.care.job(session, &options.scope.address(name))?;
-        Ok(Job { meter: Arc::clone(&meter), ..job })
+        Ok(Job { meter: Arc::clone(meter), ..job })
     };
     let jobs = names.into_iter().map(job).collect::<Result<Vec<Job>, Failure>>()?;
     let (mut known, mut failed) = (Vec::new(), None::<Failure>);

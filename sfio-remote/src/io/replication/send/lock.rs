@@ -49,7 +49,10 @@ impl Lock {
                 }
                 Err(error) if !is_claimed(&error) => return Err(error.into()),
                 Err(error) if began.elapsed() >= PATIENCE => return Err(ReplicationError::Locked(error)),
-                Err(error) => job.meter.wait_for(Awaited::AnotherRun, holder(&error), began, PATIENCE),
+                Err(error) => {
+                    job.meter.begin_to_wait();
+                    job.meter.wait_for(Awaited::AnotherRun, holder(&error), began, PATIENCE);
+                }
             }
             sleep(PAUSE).await;
             job.meter.go_on();

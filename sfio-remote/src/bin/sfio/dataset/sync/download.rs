@@ -48,6 +48,7 @@ impl<'a> Download<'a> {
         let (target, options) = (self.target, self.options);
         let (shortest, _) = self.source.meanings().last().expect("a name has a meaning");
         let job = options.care.job(self.session, &shortest)?;
+        options.care.follow(self.session, &job.meter);
         let (meter, throttle) = (Arc::clone(&job.meter), Arc::clone(job.dataset.throttle()));
         let limiting = Limiting::of(options.bwlimit.as_ref(), &throttle);
         let board = options.board("fetching", &meter, self.session);

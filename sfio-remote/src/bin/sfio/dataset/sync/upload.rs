@@ -106,6 +106,7 @@ impl<'a> Upload<'a> {
         let options = self.options;
         let job = Job { meter: Arc::default(), ..self.job.clone() };
         let meter = Arc::clone(&job.meter);
+        options.care.follow(self.session, &meter);
         let limiting = Limiting::of(options.bwlimit.as_ref(), job.dataset.throttle());
         let (started, board) = (Instant::now(), options.board("sending", &meter, self.session));
         let found = self.destination.get_or_try_init(async || destination(&job, self.target).await).await?;
@@ -116,6 +117,7 @@ impl<'a> Upload<'a> {
         drop((board, limiting));
         let Sent { summary, generation, is_new, resumed_bytes: resumed, mended, unreadable } =
             sent.map_err(|error| failure(target, &error))?;
+        self.session.outages().end_all();
         let unreadable = unreadable.iter().map(|generation| {
             format!("{target}: the manifest of generation {generation} is damaged and cannot be read")
         });
