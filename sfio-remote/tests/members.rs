@@ -463,6 +463,34 @@ fn a_wrong_config_is_one_line_and_code_3() {
     member().fails_with(3, "is in use by another process");
 }
 
+/// It went on without ever saying that it was not ready.
+#[test]
+fn a_member_that_cannot_start_ends_all_of_them_with_its_code() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("o").to_string_lossy().into_owned();
+    sfio(&["overlay", "new", &dir, "--plain", "--relays", "0", "--io-nodes", "2"]).succeeds();
+    let config = folder.path().join("o/io2/config.toml");
+    let right = fs::read_to_string(&config).expect("it is there");
+    fs::write(&config, right.replace("\"export\"", "\"nowhere\"")).expect("it can be written");
+    let told = "io2 has died before it was ready (exit status: 3); it said: ";
+    sfio(&["overlay", "up", &dir]).fails_with(3, told);
+}
+
+#[test]
+fn a_second_overlay_up_is_refused_and_one_without_members_ends() {
+    let mut overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let dir = overlay.folder().to_string_lossy().into_owned();
+    let pid = fs::read(overlay.folder().join("io1/pid")).expect("it runs");
+    sfio(&["overlay", "up", &dir]).fails_with(9, "io1 runs already");
+    assert_eq!(fs::read(overlay.folder().join("io1/pid")).expect("it still runs"), pid);
+    overlay.signal("io1", "-KILL");
+    overlay.wait_for_words("io1 has died");
+    overlay.client(&["ping", "io2", "--count", "1"]).succeeds();
+    overlay.signal("io2", "-KILL");
+    overlay.wait_for_words("no member runs any more");
+    assert_eq!(overlay.code(), Some(1));
+}
+
 #[test]
 fn an_overlay_that_cannot_work_is_refused_with_what_is_out_of_reach() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -227,8 +227,13 @@ impl LocalOverlay {
         words.collect(up.stdout.take().expect("it is piped"));
         words.collect(up.stderr.take().expect("it is piped"));
         let overlay = LocalOverlay { folder, up, words };
-        let first = overlay.words.wait_for_one(&[READY, "Address already in use"]);
+        let first = overlay.words.wait_for_one(&[READY, "Address already in use", "is in use by another"]);
         first.contains(READY).then_some(overlay)
+    }
+
+    /// The code with which `overlay up` ends by itself.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        self.up.wait().expect("it was started").code()
     }
 
     pub(crate) fn folder(&self) -> &Path {

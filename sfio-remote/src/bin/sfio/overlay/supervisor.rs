@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) enum News {
     /// A member is up, and this is what it says.
-    Ready { words: String },
+    Ready { name: String, words: String },
     /// A member has ended without being asked to.
     Died { name: String, status: ExitStatus, last_words: Option<String> },
 }
@@ -109,7 +109,7 @@ impl Watcher {
         let announce = async {
             if let Some(words) = ready.await {
                 // Without a supervisor nobody listens.
-                let _ = self.report.send(News::Ready { words });
+                let _ = self.report.send(News::Ready { name: self.name.clone(), words });
             }
             std::future::pending::<()>().await;
         };
