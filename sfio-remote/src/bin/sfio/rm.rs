@@ -1,5 +1,6 @@
 //! `sfio rm`: removes a striped file.
 
+use program::output;
 use sfio_remote::client::Durability;
 use sfio_remote::io::SfioClient;
 use sfio_remote::name::FileName;
@@ -11,7 +12,8 @@ use crate::striped::{StripedName, Striping};
 
 /// Remove a striped file: those of its subfiles that there are
 ///
-/// When it returns they are gone for good, also after a power loss.
+/// When it returns they are gone for good, also after a power loss. Subfiles that did not exist are named on standard
+/// error; if none did, that is exit code 3.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sfio rm --overlay try \"io1,notes.txt;io2,notes.txt\"")]
 pub(crate) struct Options {
@@ -38,15 +40,19 @@ async fn remove(client: &SfioClient, name: &FileName) -> Result<(), Failure> {
         let alone = FileName::new(vec![subfile.clone()]).or_fail(Exit::Failed, name)?;
         removals.spawn(async move { (subfile, client.remove(&alone, Durability::OnEveryCall).await) });
     }
-    let (mut gone, mut failed) = (Vec::new(), None);
+    let (mut gone, mut missing, mut failed) = (Vec::new(), Vec::new(), None);
     while let Some(removal) = removals.join_next().await {
         match removal.or_fail(Exit::Failed, "a removal")? {
             (subfile, Ok(())) => gone.push(subfile.to_string()),
-            (_, Err(error)) if is_missing(&error) => {}
+            (subfile, Err(error)) if is_missing(&error) => missing.push(subfile.to_string()),
             (subfile, Err(error)) => failed = failed.or(Some((subfile, error))),
         }
     }
     gone.sort_unstable();
+    missing.sort_unstable();
+    if !missing.is_empty() && missing.len() < name.subfiles().len() {
+        output::note(format_args!("not removed, because there is no such subfile: {}", missing.join("; ")));
+    }
     match failed {
         None if gone.is_empty() => Err(Failure::new(Exit::Input, format!("{name}: no such file"))),
         None => Ok(()),
