@@ -1,10 +1,12 @@
 //! `sfio overlay check`: what is wrong with an overlay file, and how much may fail in it.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use fec_transport::Config;
-use fec_transport::overlay::{MemberId, Overlay};
+use fec_transport::overlay::{LinkId, MemberId, Overlay};
 use fec_transport::plan::{minimum_cut, plan};
 use sfio_remote::distribution::StripeUnit;
 
@@ -17,8 +19,8 @@ use fec_transport::io::files::read_overlay;
 
 /// Check an overlay file
 ///
-/// Finds unknown names, duplicate names and keys, links listed twice, values out of range, and I/O nodes that cannot be
-/// reached. For each I/O node it prints the fewest links that must fail before it is lost, the capacity of the
+/// Finds unknown names, duplicate names, keys and addresses, links listed twice, values out of range, and I/O nodes that
+/// cannot be reached. For each I/O node it prints the fewest links that must fail before it is lost, the capacity of the
 /// narrowest cut, and the number of paths that a session would use. I/O nodes are those of the sites; without sites,
 /// all members with an address that relay for nobody.
 #[derive(Debug, clap::Args)]
@@ -43,7 +45,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     if overlay.members().is_empty() {
         return Err(fail("it lists no members".to_owned()));
     }
-    check_sites(&overlay).map_err(fail)?;
+    check_addresses(&overlay).and_then(|()| check_sites(&overlay)).map_err(fail)?;
     let clients = clients(&overlay, options.from.as_deref()).map_err(fail)?;
     let (members, links) = (overlay.members().len(), overlay.links().len());
     let pairs = clients.iter().flat_map(|client| io_nodes(&overlay).into_iter().map(|node| (*client, node)));
@@ -66,6 +68,37 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         telling.finish()
     };
     if lost.is_empty() { said } else { Err(fail(format!("out of reach: {}", lost.join(", ")))) }
+}
+
+/// Refuses that two sockets have one address.
+fn check_addresses(overlay: &Overlay) -> Result<(), String> {
+    let mut taken = BTreeMap::new();
+    for (id, member) in overlay.listed_members() {
+        for (plane, address) in [("control", member.control), ("data", member.data)] {
+            let Some(address) = address.filter(|address| is_one_place(overlay, id, *address)) else {
+                continue;
+            };
+            if let Some((first, its_plane)) = taken.insert(address, (&member.name, plane)) {
+                return Err(format!(
+                    "the {its_plane} address of member \"{first}\" is the {plane} address of member \"{}\", too: {address}; \
+                     expected another host or port",
+                    member.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a member's address means the same to everybody. One in a private network does not if all links say where
+/// else the member is reached, and neither does one that the system fills in.
+fn is_one_place(overlay: &Overlay, id: MemberId, address: SocketAddr) -> bool {
+    let used = |(link, neighbour): (LinkId, MemberId)| {
+        let (control, data) = overlay.reach(link, neighbour);
+        [control, data].contains(&Some(address))
+    };
+    let is_whole = address.port() != 0 && !address.ip().is_unspecified();
+    is_whole && (address.ip().is_loopback() || overlay.links_of(id).any(used))
 }
 
 fn check_sites(overlay: &Overlay) -> Result<(), String> {
@@ -209,6 +242,27 @@ mod tests {
         assert_eq!(names, ["io1", "io2", "io3"]);
         let clients = clients(&overlay, None).expect("no name is unknown");
         assert_eq!(clients, [overlay.find("client").expect("listed")]);
+    }
+
+    #[test]
+    fn an_address_that_two_members_have_is_named() {
+        let checked = |addresses: [&str; 2], link: &str| {
+            let mut text = "[[link]]\na = \"io1\"\nb = \"io2\"\n".to_owned() + link;
+            for (name, number, [control, data]) in [("io1", 1, ["1", "2"]), ("io2", 2, addresses)] {
+                let [ed25519, x25519] = [number, 100 + number].map(|byte| encode_key(&[byte; 32]));
+                text += &format!(
+                    "[[member]]\nname = \"{name}\"\ned25519 = \"{ed25519}\"\nx25519 = \"{x25519}\"\n"
+                );
+                text += &format!("control = \"10.0.0.7:{control}\"\ndata = \"10.0.0.7:{data}\"\n");
+            }
+            check_addresses(&Overlay::parse(&text).expect("a right file"))
+        };
+        let told = "the data address of member \"io1\" is the control address of member \"io2\", too: 10.0.0.7:2; \
+                    expected another host or port";
+        assert_eq!(checked(["2", "3"], ""), Err(told.to_owned()));
+        assert_eq!(checked(["3", "4"], ""), Ok(()));
+        let elsewhere = "a_at = \"192.0.2.1\"\nb_at = \"192.0.2.2\"\n";
+        assert_eq!(checked(["1", "2"], elsewhere), Ok(()), "they are in two private networks");
     }
 
     #[test]
