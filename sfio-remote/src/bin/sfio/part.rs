@@ -1,13 +1,14 @@
 //! A file while it is stored: all that is written goes to PATH.part, which gets the name PATH when it is whole and
 //! safe.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sfio_remote::client::Durability;
 use sfio_remote::distribution::Structure;
 use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient};
-use sfio_remote::name::{FileName, SubfileName};
-use sfio_remote::sums::PutId;
+use sfio_remote::name::{FileName, SubfileName, SubfilePath};
+use sfio_remote::sums::{PutId, beside};
 
 use crate::client::{failure, is_missing};
 use crate::exit::{Exit, Failure, OrFail as _};
@@ -16,18 +17,54 @@ use crate::sums;
 /// The name under which a file is written until all of it is there.
 ///
 /// # Errors
-/// If it has none, or one of its subfiles has that name.
+/// If it has none, or one of its subfiles is where something of another one must be.
 pub(crate) fn part_name(name: &FileName) -> Result<FileName, Failure> {
     let part =
         |subfile: &SubfileName| SubfileName::new(subfile.member(), &format!("{}.part", subfile.path()));
     let parts: Vec<SubfileName> =
         name.subfiles().iter().map(part).collect::<Result<_, _>>().or_fail(Exit::Usage, name)?;
-    if let Some(taken) = parts.iter().find(|part| name.subfiles().contains(part)) {
-        let message =
-            format!("{name}: {taken} is needed for a subfile while it is written; choose other paths");
-        return Err(Failure::new(Exit::Usage, message));
-    }
+    refuse_clashes(name)?;
     FileName::new(parts).or_fail(Exit::Usage, name)
+}
+
+/// All that an I/O node keeps of a subfile, under the same folder: itself, the part that it is written as, and the
+/// checksums of both.
+fn places(subfile: &SubfileName) -> Vec<SubfilePath> {
+    let path = subfile.path();
+    let mut places = vec![path.clone()];
+    places.extend(SubfilePath::new(&format!("{path}.part")));
+    let sums: Vec<_> = places.iter().filter_map(beside).collect();
+    places.extend(sums);
+    places
+}
+
+/// Refuses a name of which one subfile is where something of another one must be.
+fn refuse_clashes(name: &FileName) -> Result<(), Failure> {
+    let refuse = |what: String| Err(Failure::new(Exit::Usage, format!("{name}: {what}; choose other paths")));
+    let mut taken: BTreeMap<(&str, SubfilePath), &SubfileName> = BTreeMap::new();
+    for subfile in name.subfiles() {
+        for place in places(subfile) {
+            let place = (subfile.member(), place);
+            if let Some(other) = taken.get(&place) {
+                let (member, path) = place;
+                return refuse(format!("{member},{path} is needed for both {other} and {subfile}"));
+            }
+            taken.insert(place, subfile);
+        }
+    }
+    for subfile in name.subfiles() {
+        let mut folder = subfile.path().folder();
+        while !folder.is_root() {
+            if let Some(other) = taken.get(&(subfile.member(), folder.clone())) {
+                let member = subfile.member();
+                return refuse(format!(
+                    "{member},{folder} would be a file, for {other}, and the folder of {subfile}"
+                ));
+            }
+            folder = folder.folder();
+        }
+    }
+    Ok(())
 }
 
 /// What users are told of a file that is not there. If a put has ended before it could give its part the name, that is
@@ -123,10 +160,19 @@ mod tests {
         assert_eq!(part.to_string(), "io1,a/x.part;io2,y.part;");
     }
 
+    /// All of it was sent before anything was said.
     #[test]
-    fn a_subfile_in_the_place_of_anothers_part_is_refused() {
-        let name = "io1,x;io1,x.part".parse().expect("a right name");
-        let refusal = part_name(&name).expect_err("one would overwrite the other");
-        assert!(refusal.to_string().contains("io1,x.part is needed"), "{refusal}");
+    fn a_subfile_in_the_place_of_something_of_another_is_refused() {
+        for (name, what) in [
+            ("io1,x;io1,x.part", "io1,x.part is needed for both io1,x and io1,x.part"),
+            ("io1,v;io1,.v.sfio-sums", "io1,.v.sfio-sums is needed for both io1,v and io1,.v.sfio-sums"),
+            ("io1,w;io2,w;io1,w/x", "io1,w would be a file, for io1,w, and the folder of io1,w/x"),
+            ("io1,a/w.part/x/y;io1,a/w", "io1,a/w.part would be a file, for io1,a/w, and the folder of"),
+        ] {
+            let refusal = part_name(&name.parse().expect("a right name")).expect_err("one is in the way");
+            assert!(refusal.to_string().contains(what), "{refusal}");
+        }
+        let apart = "io1,w;io2,w/x;io1,w.parts;io1,ww/x;io2,.w.sfio-sums";
+        assert!(part_name(&apart.parse().expect("a right name")).is_ok());
     }
 }
