@@ -62,7 +62,7 @@ enum Command {
     Stat(stat::Options),
     Rm(rm::Options),
     Ping(ping::Options),
-    Bench(bench::Options),
+    Bench(Box<bench::Options>),
     Keygen(keygen::Options),
     Member(member::Options),
     Status(status::Options),

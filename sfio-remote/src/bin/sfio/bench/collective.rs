@@ -9,7 +9,6 @@ use program::{Table, output};
 use serde::Serialize;
 use sfio_remote::client::{Durability, OpenMode};
 use sfio_remote::collective::{CollectiveConfig, Domains, Report, Stage, When};
-use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::collective::{CollectiveFile, GroupMember, local_group};
 use sfio_remote::io::{OpenOptions, SfioClient, SfioMember, StripedFile};
 use sfio_remote::name::FileName;
@@ -19,6 +18,7 @@ use tokio::task::JoinSet;
 use super::{BYTES, refuse_existing, settle, stages, told};
 use crate::client::Session;
 use crate::exit::{Exit, Failure, OrFail as _};
+use crate::progress::Progress;
 
 /// What concerns ranks that write together.
 #[derive(Debug, clap::Args)]
@@ -37,8 +37,8 @@ pub(super) struct Writers {
     pattern: Layout,
 
     /// Bytes of a record: of a turn, of a row of a tile, of a node of the mesh
-    #[arg(long, value_name = "SIZE", default_value_t = StripeUnit::new(512).expect("in range"), requires = "writers")]
-    record: StripeUnit,
+    #[arg(long, value_name = "SIZE", default_value = "512", requires = "writers", value_parser = super::bytes)]
+    record: u64,
 
     /// How many percent of the records are zeros
     #[arg(long, value_name = "PERCENT", default_value_t = 0, requires = "writers", value_parser = clap::value_parser!(u8).range(0..=100))]
@@ -49,8 +49,8 @@ pub(super) struct Writers {
     domains: DomainKind,
 
     /// Bytes that an aggregator collects before it writes
-    #[arg(long, value_name = "SIZE", default_value_t = StripeUnit::new(16 << 20).expect("in range"), requires = "writers")]
-    buffer: StripeUnit,
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", requires = "writers", value_parser = super::bytes)]
+    buffer: u64,
 }
 
 /// How the ranks write.
@@ -102,7 +102,7 @@ impl Writers {
         CollectiveConfig {
             domains,
             when: When::Always,
-            buffer_bytes: self.buffer.bytes(),
+            buffer_bytes: self.buffer,
             ..CollectiveConfig::default()
         }
     }
@@ -185,8 +185,8 @@ pub(super) async fn run(session: &Session, options: &super::Options, name: &File
     }
     refuse_existing(session, name).await?;
     let ranks = u64::from(writers.count().unwrap_or(1));
-    let size = options.size.map_or(BYTES, StripeUnit::bytes);
-    let places = writers.pattern.places(ranks, writers.record.bytes(), size);
+    let size = options.size.unwrap_or(BYTES);
+    let places = writers.pattern.places(ranks, writers.record, size);
     let pieces: Vec<_> =
         places.iter().enumerate().map(|(rank, places)| filled(writers, rank, places)).collect();
     let bytes: u64 = pieces.iter().flatten().map(|(_, piece)| piece.len() as u64).sum();
@@ -194,7 +194,10 @@ pub(super) async fn run(session: &Session, options: &super::Options, name: &File
     let create = OpenOptions::new().mode(OpenMode::Truncate).stripe_unit(unit).durability(Durability::None);
     let create = create.compression(options.compressing.how());
     let mut rows: Vec<Row> = writers.collective.iter().map(|_| Row::default()).collect();
-    for _ in 0..options.repeat.max(1) {
+    let rounds = options.repeat.max(1);
+    let writes = u64::from(rounds) * rows.len() as u64;
+    let progress = Progress::of_things("measuring", "writes", writes, 0);
+    for _ in 0..rounds {
         for (how, row) in writers.collective.iter().zip(&mut rows) {
             let mut members = Vec::new();
             for _ in 0..ranks {
@@ -206,8 +209,10 @@ pub(super) async fn run(session: &Session, options: &super::Options, name: &File
                 member.shutdown().await.or_fail(Exit::Failed, "a rank has ended")?;
             }
             session.client().remove(name, Durability::None).await.map_err(told)?;
+            progress.advance(1);
         }
     }
+    progress.clear();
     let entries: Vec<Entry> =
         writers.collective.iter().zip(&rows).map(|(how, row)| row.entry(*how, bytes)).collect();
     draw(&entries, ranks, &options.plot)?;
@@ -229,7 +234,7 @@ fn draw(entries: &[Entry], ranks: u64, pictures: &[PathBuf]) -> Result<(), Failu
 
 /// What a rank writes: bytes that say whose they are, or zeros.
 fn filled(options: &Writers, rank: usize, places: &[u64]) -> Vec<(u64, Bytes)> {
-    let record = options.record.bytes();
+    let record = options.record;
     let own: Bytes = (0..record)
         .map(|i| ((i ^ (rank as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
         .collect();

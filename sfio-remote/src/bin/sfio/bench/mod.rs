@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use program::output;
+use program::{output, quantity};
 use sfio_remote::client::{Durability, OpenMode};
 use sfio_remote::distribution::StripeUnit;
 use sfio_remote::io::{FileError, OpenOptions, StripedFile, Submission};
@@ -121,8 +121,8 @@ pub(crate) struct Options {
 
     /// Bytes to write and read with each pattern and stripe unit, by default 64MiB; small regions and fragments have
     /// fewer. With --virtual bytes that each compute process writes, by default 20000000
-    #[arg(long)]
-    size: Option<StripeUnit>,
+    #[arg(long, value_parser = bytes)]
+    size: Option<u64>,
 
     /// How often everything is measured, row after row and then all over again; the medians count
     #[arg(long, default_value_t = 1)]
@@ -130,8 +130,8 @@ pub(crate) struct Options {
 
     /// Bytes of the contiguous pattern that are written again without optimisation, each stripe by a request of its
     /// own, 64 at a time
-    #[arg(long, value_name = "SIZE")]
-    unoptimised: Option<StripeUnit>,
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    unoptimised: Option<u64>,
 
     /// Where the local file is written, and with --here the subfiles; by default the folder for temporary files
     #[arg(long, value_name = "DIR")]
@@ -215,6 +215,14 @@ impl Options {
     }
 }
 
+/// A number of bytes of which there is at least one.
+fn bytes(text: &str) -> Result<u64, String> {
+    match quantity::size(text)? {
+        0 => Err("there is nothing to measure in 0 bytes; expected 1 or more".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
 /// What is measured with is removed in the end: it must be nobody's.
 async fn refuse_existing(session: &Session, name: &FileName) -> Result<(), Failure> {
     match session.subfile_sizes(name).await?.iter().any(Option::is_some) {
@@ -234,7 +242,7 @@ impl Bench<'_> {
     async fn run(&self) -> Result<(), Failure> {
         let (options, name) = (self.options, self.name);
         refuse_existing(self.session, name).await?;
-        let data = options.data.bytes(options.size.map_or(BYTES, StripeUnit::bytes));
+        let data = options.data.bytes(options.size.unwrap_or(BYTES));
         let progress = Progress::new("measuring", None);
         let mut report = Report { rows: options.rows() };
         self.warm_up(&data).await?;
@@ -277,7 +285,7 @@ impl Bench<'_> {
         row.read.note(read(&file, calls, data).await?);
         row.note_requests(self.sent().await?.saturating_sub(before));
         if let Some(bytes) = self.options.unoptimised.filter(|_| row.is_contiguous()) {
-            let bytes = bytes.bytes().min(data.len() as u64);
+            let bytes = bytes.min(data.len() as u64);
             let list = WriteList::new([(0, data.slice(..bytes as usize))]).expect("it was written");
             let began = Instant::now();
             file.write(list.granularity(Granularity::Stripe)).await.map_err(told)?;

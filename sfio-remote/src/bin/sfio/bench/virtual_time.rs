@@ -153,7 +153,7 @@ fn measure(options: &Options, machine: &Machine, plan: Plan) -> Result<Row, Fail
     let Plan { clients, io_nodes, stripe_unit } = plan;
     let began = Instant::now();
     let mut scaling = Scaling::new(machine.clone(), options.seed);
-    let bytes = options.size.map_or(BYTES, StripeUnit::bytes);
+    let bytes = options.size.unwrap_or(BYTES);
     let traffic = Traffic::from(options.traffic);
     let job = Job { traffic, clients, io_nodes, stripe_unit, warm_up_bytes: WARM_UP_BYTES, bytes };
     // Without chance every placement is the same.
