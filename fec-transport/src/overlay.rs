@@ -490,6 +490,8 @@ mod tests {
         assert!(error("serial = = 3\n").starts_with("line 20: "));
         assert!(error(&member("other", 3, "")).contains("same ed25519 as member \"io1\""));
         assert!(error(&member("io1", 4, "")).contains("same name"));
+        let typo = error(&member("io2", 4, "data = \"127.0.0.1:99999\""));
+        assert!(typo.starts_with("member \"io2\": data is \"127.0.0.1:99999\"; expected an IP"), "{typo}");
         let long = "ü".repeat(33);
         assert!(error(&member(&long, 4, "")).ends_with("is 66 bytes; expected 1 to 64 bytes"));
         let clients = member("other", 4, "") + "[[link]]\na = \"client\"\nb = \"other\"\n";

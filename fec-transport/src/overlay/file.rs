@@ -33,8 +33,8 @@ struct MemberEntry {
     name: String,
     ed25519: String,
     x25519: String,
-    control: Option<SocketAddr>,
-    data: Option<SocketAddr>,
+    control: Option<String>,
+    data: Option<String>,
     #[serde(default)]
     relay_for: Vec<String>,
 }
@@ -219,7 +219,17 @@ impl Overlay {
             let members = entry.relay_for.iter().map(|name| self.resolve(&place, name));
             RelayFor::Members(members.collect::<Result<_, _>>()?)
         };
-        Ok(Member { name: entry.name, keys, control: entry.control, data: entry.data, relay_for })
+        let address = |what: &'static str, text: &Option<String>| {
+            let parsed = text.as_ref().map(|text| text.parse().map_err(|_| text)).transpose();
+            parsed.map_err(|text| OverlayError::OutOfRange {
+                place: format!("member \"{}\"", entry.name),
+                what,
+                value: format!("\"{text}\""),
+                expected: "an IP address and a port, as \"192.0.2.7:7000\" or \"[2001:db8::7]:7000\"",
+            })
+        };
+        let (control, data) = (address("control", &entry.control)?, address("data", &entry.data)?);
+        Ok(Member { name: entry.name, keys, control, data, relay_for })
     }
 
     fn refuse_shared_keys(&self) -> Result<(), OverlayError> {
