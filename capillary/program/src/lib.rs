@@ -1,5 +1,6 @@
 //! What the programs `capillary`, `ror`, `netsim` and `sfio` have in common, so that a user of one knows all four:
 //!
+//! - [`arguments`]: what is said of a wrong command line;
 //! - [`exit`]: one list of exit codes;
 //! - [`failure`]: a failure is one line on standard error and an exit code;
 //! - [`output`]: results go to standard output or a file, and a reader that has seen enough is no failure;
@@ -13,6 +14,7 @@
 //!
 //! Nothing here knows of routes, packets or files on a network. What a program prints is made by its own modules.
 
+pub mod arguments;
 #[cfg(feature = "charts")]
 pub mod chart;
 pub mod exit;

@@ -19,7 +19,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use matrix::MatrixSource;
 use program::quantity::count;
 use program::table::counted;
-use program::{EXIT_CODES, Failure, install, output, picture};
+use program::{EXIT_CODES, Failure, arguments, install, output, picture};
 use source::Source;
 
 const EXAMPLE: &str = "Example:\n  capillary plan Abilene.gml --from Seattle --to \"New York\"";
@@ -162,7 +162,7 @@ struct Convert {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let outcome = match arguments::parse::<Arguments>().command {
         Command::Plan(plan) => plan.run(),
         Command::Inspect(inspect) => inspect.run(),
         Command::Compare(compare) => compare.run(),

@@ -8,7 +8,7 @@ mod manet;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use program::{EXIT_CODES, install};
+use program::{EXIT_CODES, arguments, install};
 
 const EXAMPLE: &str =
     "Example:\n  netsim manet walk --nodes 115 --degree 7 --range 100 --speed 5..15 --frames 300";
@@ -41,7 +41,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let outcome = match arguments::parse::<Arguments>().command {
         Command::Manet(manet) => manet.run().map_err(Into::into),
         #[cfg(unix)]
         Command::Cable(cable) => cable.run().map_err(Into::into),

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use failure::Failure;
-use program::{EXIT_CODES, install};
+use program::{EXIT_CODES, arguments, install};
 
 const EXAMPLE: &str =
     "Example:\n  ror sweep --preset thesis-43 --folder DIR && ror merge DIR && ror plot DIR";
@@ -104,7 +104,7 @@ impl Printing {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let outcome = match arguments::parse::<Arguments>().command {
         Command::Rate(rate) => rate.run(),
         Command::Matrix(matrix) => matrix.run(),
         Command::Compare(compare) => compare.run(),

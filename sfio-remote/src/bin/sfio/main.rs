@@ -35,7 +35,7 @@ use std::time::Duration;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use exit::{Exit, Failure, OrFail as _};
-use program::{EXIT_CODES, install, progress};
+use program::{EXIT_CODES, arguments, install, progress};
 
 /// Replicate files over a network of many lossy paths
 #[derive(Debug, Parser)]
@@ -88,8 +88,8 @@ fn main() -> ExitCode {
 
 /// The command line; of `sync` the order of its patterns counts, too.
 fn parse() -> Cli {
-    let matches = Cli::command().get_matches();
-    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = arguments::matches(Cli::command());
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| arguments::end(&error));
     if let (Command::Sync(options), Some(matches)) = (&mut cli.command, matches.subcommand_matches("sync")) {
         options.order_patterns(matches);
     }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use fec_testbed::output;
 use fec_testbed::processes::child::run_if_child;
-use program::EXIT_CODES;
+use program::{EXIT_CODES, arguments};
 
 /// The same as that of `sfio`.
 #[global_allocator]
@@ -43,7 +43,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match run_if_child() {
         Some(result) => result.map(|()| true),
-        None => run(Arguments::parse().command),
+        None => run(arguments::parse::<Arguments>().command),
     };
     output::end("fec-testbed", result)
 }
