@@ -40,6 +40,22 @@ pub enum LinesError {
         /// What is wrong, and what would be right.
         what: &'static str,
     },
+    /// It is no text, or not all of it is.
+    #[error(
+        "line {line}: this is no text; expected records in JSON, plain or compressed by zstd, or a log of Darshan"
+    )]
+    NoText {
+        /// Where that begins.
+        line: usize,
+    },
+    /// The file cannot be read.
+    #[error("after {bytes} bytes: {error}")]
+    Read {
+        /// How much came before.
+        bytes: u64,
+        /// What is wrong.
+        error: io::Error,
+    },
     /// The compressed bytes are damaged or end too early.
     #[error("after {bytes} bytes of text: {error}; expected a whole zstd stream")]
     Compression {
@@ -86,6 +102,7 @@ struct Beside {
 /// Reads records one by one from bytes, plain or compressed; so a large trace needs no memory of its size.
 pub struct Lines<'a> {
     source: Box<dyn std::io::BufRead + 'a>,
+    is_compressed: bool,
     text: String,
     /// The further regions of the latest line.
     further: Box<dyn Iterator<Item = Record>>,
@@ -99,15 +116,17 @@ impl<'a> Lines<'a> {
     /// # Errors
     /// If the decompressor cannot begin.
     pub fn new(mut source: impl std::io::BufRead + 'a) -> Result<Lines<'a>, LinesError> {
+        let first = source.fill_buf().map_err(|error| LinesError::Read { bytes: 0, error })?;
+        let is_compressed = first.starts_with(&ZSTD_MAGIC);
         let failed = |error| LinesError::Compression { bytes: 0, error };
-        let is_compressed = source.fill_buf().map_err(failed)?.starts_with(&ZSTD_MAGIC);
         let source: Box<dyn std::io::BufRead + 'a> = if is_compressed {
             let decoder = zstd::stream::read::Decoder::with_buffer(source).map_err(failed)?;
             Box::new(std::io::BufReader::with_capacity(1 << 16, decoder))
         } else {
             Box::new(source)
         };
-        Ok(Lines { source, text: String::new(), further: Box::new(std::iter::empty()), number: 0, bytes: 0 })
+        let (text, further) = (String::new(), Box::new(std::iter::empty()));
+        Ok(Lines { source, is_compressed, text, further, number: 0, bytes: 0 })
     }
 
     fn read(&mut self) -> Result<Option<Record>, LinesError> {
@@ -116,9 +135,8 @@ impl<'a> Lines<'a> {
         }
         loop {
             self.text.clear();
-            let bytes = self.bytes;
             let read = self.source.read_line(&mut self.text);
-            let count = read.map_err(|error| LinesError::Compression { bytes, error })?;
+            let count = read.map_err(|error| self.unreadable(error))?;
             if count == 0 {
                 return Ok(None);
             }
@@ -134,6 +152,19 @@ impl<'a> Lines<'a> {
                 }
                 return Ok(Some(record));
             }
+        }
+    }
+}
+
+impl Lines<'_> {
+    /// Why the next line cannot be read.
+    fn unreadable(&self, error: io::Error) -> LinesError {
+        let bytes = self.bytes;
+        match error.kind() {
+            // Standard says so of bytes that are not UTF-8.
+            io::ErrorKind::InvalidData => LinesError::NoText { line: self.number + 1 },
+            _ if self.is_compressed => LinesError::Compression { bytes, error },
+            _ => LinesError::Read { bytes, error },
         }
     }
 }
@@ -288,6 +319,10 @@ mod tests {
         let cut = &packed[..packed.len() - 4];
         let error = Lines::new(cut).expect("it begins").find_map(Result::err).expect("one").to_string();
         assert!(error.starts_with("after ") && error.contains("whole zstd stream"), "{error}");
+        let no_text = [line(&request(1)).as_bytes(), b"\xff\xfe\n"].concat();
+        let error =
+            Lines::new(&no_text[..]).expect("it begins").find_map(Result::err).expect("one").to_string();
+        assert!(error.starts_with("line 2: this is no text; expected records in JSON"), "{error}");
         let odd = line(&request(1)).replace("}\n", ",\"further\":[[1,2,3]]}\n");
         let error = Lines::new(odd.as_bytes()).expect("it begins").find_map(Result::err).expect("one");
         let expected = "line 1: expected [offset, bytes] or [offset, bytes, times, stride]";
