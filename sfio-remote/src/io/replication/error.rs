@@ -306,6 +306,14 @@ fn kind_of(error: &FileError) -> FailureKind {
     }
 }
 
+/// A temporary file cannot be made, read or written.
+pub(super) fn temporary(error: io::Error) -> ReplicationError {
+    local(
+        format_args!("a temporary file in {} (TMPDIR names the folder)", std::env::temp_dir().display()),
+        error,
+    )
+}
+
 pub(super) fn local(place: impl ToString, error: io::Error) -> ReplicationError {
     ReplicationError::Local { place: place.to_string(), what: words(&error), kind: error.kind() }
 }

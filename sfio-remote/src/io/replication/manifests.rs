@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
-use super::error::{Outcome, ReplicationError, local};
+use super::error::{Outcome, ReplicationError, temporary};
 use super::job::Job;
 use super::meter::Meter;
 use super::objects::{Objects, Source};
@@ -42,7 +42,6 @@ pub async fn fetch_manifest(
     generation: &Generation,
     meter: &Meter,
 ) -> Outcome<ManifestFile> {
-    let temporary = |error| local("a temporary file", error);
     let mut manifest = tempfile::tempfile().map(io::BufWriter::new).map_err(temporary)?;
     let list = manifest_chunks(objects, generation).await?;
     let mut chunks = ReadAhead::new(objects.clone(), list.clone().into_iter());

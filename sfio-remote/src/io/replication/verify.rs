@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Duration, Instant};
 
-use super::error::{FailureKind, Outcome, ReplicationError, is_refusal, local};
+use super::error::{FailureKind, Outcome, ReplicationError, is_refusal, temporary};
 use super::job::Job;
 use super::manifests::{fetch_manifest, manifest_chunks};
 use super::meter::{Meter, Phase};
@@ -192,7 +192,7 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
     fn count<'m>(&self, manifests: impl Iterator<Item = &'m ManifestFile>) -> Outcome<()> {
         let (meter, mut places) = (&self.job.meter, BTreeSet::new());
         for manifest in manifests {
-            let mut entries = manifest.entries().map_err(|error| local("a temporary file", error))?;
+            let mut entries = manifest.entries().map_err(temporary)?;
             // What cannot be read here fails once more, with an error, where the files are read.
             while let Some(entry) = entries.read().ok().flatten() {
                 Meter::add(&meter.files, u64::from(matches!(entry.kind, EntryKind::File { .. })));
@@ -208,7 +208,6 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
     }
 
     async fn read_files(&mut self, generation: &Generation, manifest: &ManifestFile) -> Outcome<()> {
-        let temporary = |error| local("a temporary file", error);
         let unread = self.unread_chunks(manifest)?;
         let mut chunks = ReadAhead::new(self.objects.clone(), unread.into_iter());
         let mut entries = manifest.entries().map_err(temporary)?;
@@ -249,7 +248,6 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
     /// The chunks of a manifest that were not compared before, each once, without those that an interrupted
     /// verification has compared.
     fn unread_chunks(&self, manifest: &ManifestFile) -> Outcome<Vec<ChunkRef>> {
-        let temporary = |error| local("a temporary file", error);
         let mut entries = manifest.entries().map_err(temporary)?;
         let (mut listed, mut unread, mut position) = (BTreeSet::new(), Vec::new(), self.position);
         while let Some(entry) = entries.read().ok().flatten() {

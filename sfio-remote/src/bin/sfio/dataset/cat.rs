@@ -7,7 +7,7 @@ use sfio_remote::io::replication::{Meter, ReadAhead, Source};
 use sfio_remote::replication::{Entry, EntryKind, Piece, TreePath};
 
 use super::ls::{no_entry, parse};
-use super::{Choice, Opened, failure};
+use super::{Choice, Opened, failure, temporary_file};
 use crate::exit::{Exit, Failure, OrFail as _};
 
 /// Write a file of a data set to standard output
@@ -55,7 +55,7 @@ fn find(opened: &Opened, path: &TreePath) -> Result<Entry, Failure> {
     let number = opened.generation.number;
     let mut path = path.clone();
     loop {
-        let mut entries = opened.manifest.entries().or_fail(Exit::Failed, "a temporary file")?;
+        let mut entries = opened.manifest.entries().or_fail(Exit::Failed, temporary_file())?;
         let entry = loop {
             match entries.read().or_fail(Exit::Integrity, format!("generation {number}"))? {
                 None => return Err(no_entry(&path, number)),

@@ -11,7 +11,7 @@ use super::address::Address;
 use super::board::Board;
 use super::care::Care;
 use super::report::counts;
-use super::{failure, warn};
+use super::{failure, temporary_file, warn};
 use crate::exit::{Exit, Failure, OrFail as _};
 
 /// Say what changed from one generation of a data set to another
@@ -73,8 +73,8 @@ async fn load(job: &Job, options: &Options) -> Result<[Side; 2], ReplicationErro
 fn compare(from: &Side, to: &Side, json: bool) -> Result<(), Failure> {
     let has_other_top = from.top != to.top;
     let [mut from, mut to] = [
-        from.manifest.entries().or_fail(Exit::Failed, TEMPORARY)?,
-        to.manifest.entries().or_fail(Exit::Failed, TEMPORARY)?,
+        from.manifest.entries().or_fail(Exit::Failed, temporary_file())?,
+        to.manifest.entries().or_fail(Exit::Failed, temporary_file())?,
     ];
     let mut results = Results::open(None)?;
     let mut summary = Summary { touched: u64::from(has_other_top), ..Summary::default() };
@@ -101,8 +101,6 @@ fn compare(from: &Side, to: &Side, json: bool) -> Result<(), Failure> {
     }
     results.close()
 }
-
-const TEMPORARY: &str = "a temporary file";
 
 /// What a difference is called, with the entry as it was and as it is; none if there is no difference.
 fn judge(

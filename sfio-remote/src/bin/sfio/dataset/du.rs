@@ -8,7 +8,7 @@ use program::output::{self, Results};
 use serde_json::json;
 use sfio_remote::replication::Hash;
 
-use super::{Choice, Opened};
+use super::{Choice, Opened, temporary_file};
 use crate::exit::{Exit, Failure, OrFail as _};
 
 /// Say how much space a data set takes
@@ -35,7 +35,7 @@ struct Sizes {
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     options.choice.work(async |Opened { manifest, generation, .. }| {
-        let mut entries = manifest.entries().or_fail(Exit::Failed, "a temporary file")?;
+        let mut entries = manifest.entries().or_fail(Exit::Failed, temporary_file())?;
         let mut sizes: BTreeMap<String, Sizes> = BTreeMap::new();
         let mut seen: BTreeMap<Hash, ()> = BTreeMap::new();
         while let Some(entry) =

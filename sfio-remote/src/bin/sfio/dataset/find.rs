@@ -12,7 +12,7 @@ use sfio_remote::replication::{Entry, EntryKind, Timestamp, TreePath};
 use super::address::Address;
 use super::board::Board;
 use super::care::Care;
-use super::{failure, warn};
+use super::{failure, temporary_file, warn};
 use crate::exit::{Exit, Failure, OrFail as _};
 
 /// Find files of a data set by their names, in all its generations
@@ -81,7 +81,7 @@ async fn search(job: &Job, options: &Options, filter: &Filter) -> Result<Found, 
     let mut found = Found::new();
     for generation in generations {
         let manifest = reading.manifest(generation).await.map_err(failed)?;
-        let mut entries = manifest.entries().or_fail(Exit::Failed, "a temporary file")?;
+        let mut entries = manifest.entries().or_fail(Exit::Failed, temporary_file())?;
         while let Some(entry) =
             entries.read().or_fail(Exit::Integrity, format!("generation {}", generation.number))?
         {

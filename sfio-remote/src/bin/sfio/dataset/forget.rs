@@ -19,6 +19,7 @@ use crate::exit::Failure;
 /// nothing), by later runs. With --all there need not be any: the same command again, after the grace, removes it.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("which").required(true))]
+#[command(override_usage = "sfio forget [OPTIONS] <DATASET> <NUMBERS...|--all>")]
 #[command(after_help = "Examples:
   sfio forget --overlay try local:photos 1 2 3
   sfio forget --overlay try local:photos --all

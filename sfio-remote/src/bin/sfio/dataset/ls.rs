@@ -3,7 +3,7 @@
 use program::output::Results;
 use sfio_remote::replication::{Entry, EntryKind, TreePath};
 
-use super::{Choice, Opened};
+use super::{Choice, Opened, temporary_file};
 use crate::exit::{Exit, Failure, OrFail as _};
 
 /// List what is in a data set
@@ -24,7 +24,7 @@ pub(crate) struct Options {
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let within = options.path.as_deref().map(parse).transpose()?;
     options.choice.work(async |Opened { manifest, generation, .. }| {
-        let mut entries = manifest.entries().or_fail(Exit::Failed, "a temporary file")?;
+        let mut entries = manifest.entries().or_fail(Exit::Failed, temporary_file())?;
         let mut found = within.is_none();
         let mut results = Results::open(None)?;
         while let Some(entry) =

@@ -126,6 +126,11 @@ fn generations_of(numbers: &[u64]) -> String {
     }
 }
 
+/// What failures of temporary files name.
+fn temporary_file() -> String {
+    format!("a temporary file in {} (TMPDIR names the folder)", std::env::temp_dir().display())
+}
+
 /// What the user is told of a failed run; `place` is the data set or the site.
 fn failure(place: &impl fmt::Display, error: &ReplicationError) -> Failure {
     let exit = match error.kind() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use super::super::error::{FailureKind, Outcome, ReplicationError, local};
+use super::super::error::{FailureKind, Outcome, ReplicationError, temporary};
 use super::super::job::Job;
 use super::super::manifests::load_manifest;
 use super::super::parts::Parts;
@@ -126,7 +126,6 @@ impl Base {
 
     /// Reads what the newest record says.
     pub(super) async fn load(job: &Job, record: Option<Arc<SignedRecord>>) -> Outcome<Base> {
-        let temporary = |error| local("a temporary file", error);
         let mut base = Base {
             record,
             manifest: Some(ManifestFile::empty().map_err(temporary)?),
@@ -194,7 +193,7 @@ impl Base {
             return Err(ReplicationError::Unreadable(current.number));
         }
         let Some(manifest) = &self.manifest else { return Err(ReplicationError::NoDirectory(path.clone())) };
-        let place = Place::find(current, manifest, path).map_err(|error| local("a temporary file", error))?;
+        let place = Place::find(current, manifest, path).map_err(temporary)?;
         place.ok_or_else(|| ReplicationError::NoDirectory(path.clone()))
     }
 
@@ -215,8 +214,7 @@ impl Base {
                 self.wounds = wounds;
                 continue;
             };
-            chunks_of(manifest, |chunk| wounds.examine(record, chunk))
-                .map_err(|error| local("a temporary file", error))?;
+            chunks_of(manifest, |chunk| wounds.examine(record, chunk)).map_err(temporary)?;
             generation.index.iter().for_each(|chunk| wounds.examine(record, chunk));
             self.wounds = wounds;
         }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::chain::View;
 use super::cutter::Cutting;
-use super::error::{Outcome, ReplicationError, is_refusal, local};
+use super::error::{Outcome, ReplicationError, is_refusal, local, temporary};
 use super::expected::{Correction, Expected, correct, tell_all};
 use super::filter::Filter;
 use super::job::Job;
@@ -31,6 +31,7 @@ use super::publish::{Race, Staged, amend, bring_up_to_date};
 use super::selection::Selection;
 use super::spool::Spool;
 use super::survey::{Change, Rules, Summary, Survey, Tops};
+use super::tree::Tree;
 use super::walk::{Attributes, Walk};
 use crate::client::Durability;
 use crate::io::threads;
@@ -126,6 +127,8 @@ pub async fn send(
     options: &SendOptions,
     tell: impl FnMut(Change, &TreePath) + Send + 'static,
 ) -> Outcome<Sent> {
+    // What is not there shall claim nothing.
+    Tree::open(source).map_err(|error| local(source.display(), error))?;
     let mut sending = Sending {
         job: job.clone(),
         source: source.to_owned(),
@@ -235,7 +238,7 @@ impl Sending {
         let cutting = run.transfer(self, &mut base, &parts, survey).await?;
         sent.summary.problems.extend(cutting.problems.iter().cloned());
         let corrections = Arc::clone(&cutting.corrections);
-        correct(&mut sent.summary, &corrections).map_err(|error| local("a temporary file", error))?;
+        correct(&mut sent.summary, &corrections).map_err(temporary)?;
         let end = self.publish(Offer { view, base, run, cutting, top }, sent).await?;
         if matches!(end, End::Done(_)) {
             self.tell(&expected, Some(corrections)).await?;
@@ -302,7 +305,6 @@ impl Sending {
 
     /// Compares the source with the current generation, or with the directory of it that it is to become.
     async fn survey(&self, base: &Base) -> Outcome<Survey> {
-        let temporary = |error| local("a temporary file", error);
         let whole_top = base.current().map(|current| current.top.clone());
         let Some(path) = &self.options.at else {
             return self.compare(base, base.entries().map_err(temporary)?, whole_top).await;
@@ -325,7 +327,7 @@ impl Sending {
             let mut tell = tell.lock().unwrap_or_else(PoisonError::into_inner);
             tell_all(&expected, corrections.as_deref(), &mut *tell)
         };
-        threads::run(work).await.map_err(|error| local("a temporary file", error))
+        threads::run(work).await.map_err(temporary)
     }
 
     async fn compare(&self, base: &Base, mut old: OldEntries, old_top: Option<Metadata>) -> Outcome<Survey> {

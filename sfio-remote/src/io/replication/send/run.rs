@@ -7,7 +7,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use super::super::cutter::{Cutter, Cutting};
-use super::super::error::{Outcome, local};
+use super::super::error::{Outcome, local, temporary};
 use super::super::job::Job;
 use super::super::meter::Meter;
 use super::super::packer::ChunkPacker;
@@ -92,7 +92,7 @@ impl Run {
         let here = |error| local(sending.source.display(), error);
         let known = base.known_chunks(&self.abandoned, parts, &mut self.numbers);
         let tree = Tree::open(&sending.source).map_err(here)?;
-        let index = known.map_err(|error| local("a temporary file", error))?;
+        let index = known.map_err(temporary)?;
         let (compression, object) = (sending.options.compression, self.numbers.own());
         let carrying = self.window.carrying().clone();
         let (record, wounds) = (base.record.clone(), std::mem::take(&mut base.wounds));
