@@ -389,6 +389,28 @@ fn two_puts_of_one_identity_work_at_once() {
 }
 
 #[test]
+fn a_put_to_a_name_that_is_being_written_is_told_when_that_is_over() {
+    let overlay =
+        LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "10", "--delay-ms", "1"]);
+    let put = overlay.begin_put(&bytes(30_000_000), "io1,x;io2,x");
+    overlay.wait_for_file("io2", "x.part");
+    assert!(!put.kill(), "it was under way");
+    let hint = "if that process is gone, this is over 5 s after its end at the latest";
+    overlay.put(b"x", "io1,x;io2,x", &[]).fails_with(9, hint);
+}
+
+#[test]
+fn a_source_that_is_not_there_leaves_nothing_and_a_folder_for_temporary_files_that_is_not_is_named() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let tree = overlay.folder().join("tree").to_string_lossy().into_owned();
+    overlay.client(&["sync", &tree, "local:t"]).fails_with(3, "tree: No such file or directory");
+    assert_eq!([overlay.exported_names("io1"), overlay.exported_names("io2")], [[""; 0]; 2]);
+    fs::create_dir(&tree).expect("it is new");
+    let told = "a temporary file in /nowhere (TMPDIR names the folder): No such file or directory";
+    overlay.client_with("TMPDIR", "/nowhere", &["sync", &tree, "local:t"]).fails_with(3, told);
+}
+
+#[test]
 fn names_that_lead_out_of_the_export_root_or_to_no_file_are_refused() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
     symlink("/etc", overlay.export("io1").join("out")).expect("it is new");

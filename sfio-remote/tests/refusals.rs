@@ -46,3 +46,32 @@ fn a_recorded_command_ends_with_its_own_code() {
     };
     assert_eq!(["0", "5", "9", "77"].map(record), [0, 5, 9, 1]);
 }
+
+/// It spoke of a stripe unit.
+#[test]
+fn a_size_that_cannot_be_measured_is_told_as_a_size() {
+    check(&["bench", "--here", "2", "--size", "0"], 2, "there is nothing to measure in 0 bytes");
+    check(
+        &["bench", "--here", "2", "--size", "100EiB"],
+        2,
+        "\"100EiB\" is no size; expected a number and B,",
+    );
+}
+
+#[test]
+fn what_is_no_number_is_told_in_words_for_people() {
+    check(&["forget", "local:doc", "abc"], 2, "'abc' for '[NUMBERS]...': expected a whole number");
+    check(&["forget", "local:doc"], 2, "sfio forget [OPTIONS] <DATASET> <NUMBERS...|--all>");
+}
+
+/// It expected a whole zstd stream.
+#[test]
+fn a_trace_that_is_no_text_is_told() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(&file, [0xff, 0, 0x80, b'\n']).expect("it can be written");
+    check(
+        &["trace", "analyse", file.path().to_str().expect("text")],
+        3,
+        "line 1: this is no text; expected records",
+    );
+}

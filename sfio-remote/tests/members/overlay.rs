@@ -44,7 +44,7 @@ impl Run {
         self.0.stdout
     }
 
-    /// It ended well and said nothing: there is no terminal.
+    /// It ended well and said nothing: there is no terminal, and was no outage.
     pub(crate) fn succeeds(self) {
         assert!(self.0.status.success(), "{}: {}", self.0.status, self.stderr());
         assert_eq!(self.stderr(), "");
@@ -266,6 +266,13 @@ impl LocalOverlay {
         let folder = self.folder().to_string_lossy();
         let mut command = command(&[arguments, &["--overlay", &folder]].concat());
         let command = command.env("XDG_CACHE_HOME", cache.path()).stdin(Stdio::null());
+        Run::of(command.output().expect("the program is there"))
+    }
+
+    /// The same with a variable of the environment.
+    pub(crate) fn client_with(&self, variable: &str, value: &str, arguments: &[&str]) -> Run {
+        let mut command = command(&[arguments, &["--overlay", &self.folder().to_string_lossy()]].concat());
+        let command = command.env(variable, value).stdin(Stdio::null());
         Run::of(command.output().expect("the program is there"))
     }
 

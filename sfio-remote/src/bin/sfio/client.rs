@@ -229,7 +229,16 @@ impl Session {
 
 /// What the user is told of a failed operation.
 pub(crate) fn failure(error: &FileError) -> Failure {
-    Failure::new(exit_of(error), error)
+    match error {
+        // An I/O node misses a dead process after `liveness.session_silence`, 4 s.
+        FileError::Operation(OperationError::IoNode { error: remote, .. })
+            if remote.kind == ErrorKind::Claimed =>
+        {
+            let hint = "if that process is gone, this is over 5 s after its end at the latest";
+            Failure::new(exit_of(error), format!("{error}; {hint}"))
+        }
+        _ => Failure::new(exit_of(error), error),
+    }
 }
 
 /// Whether something is not there.
