@@ -19,10 +19,10 @@ use fec_transport::io::files::read_overlay;
 
 /// Check an overlay file
 ///
-/// Finds unknown names, duplicate names, keys and addresses, links listed twice, values out of range, and I/O nodes that
-/// cannot be reached. For each I/O node it prints the fewest links that must fail before it is lost, the capacity of the
-/// narrowest cut, and the number of paths that a session would use. I/O nodes are those of the sites; without sites,
-/// all members with an address that relay for nobody.
+/// Finds unknown names, duplicate names, keys and addresses, links listed twice, values out of range, and I/O nodes
+/// that cannot be reached. For each I/O node it prints the fewest links that must fail before it is lost, the capacity
+/// of the narrowest cut, and the number of paths that a session would use. I/O nodes are those of the sites; without
+/// sites, all members with an address that relay for nobody.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sfio overlay check try/overlay.toml --json")]
 pub(crate) struct Options {
@@ -80,8 +80,8 @@ fn check_addresses(overlay: &Overlay) -> Result<(), String> {
             };
             if let Some((first, its_plane)) = taken.insert(address, (&member.name, plane)) {
                 return Err(format!(
-                    "the {its_plane} address of member \"{first}\" is the {plane} address of member \"{}\", too: {address}; \
-                     expected another host or port",
+                    "the {its_plane} address of member \"{first}\" is the {plane} address of member \"{}\", too: \
+                     {address}; expected another host or port",
                     member.name
                 ));
             }

@@ -25,8 +25,8 @@ use sfio_remote::io::membership::Membership;
 /// Run the members of a local overlay until Ctrl-C
 ///
 /// Each member that has a folder in DIR and an address runs as a process of its own; its log is DIR/NAME/log. The links
-/// in DIR/links.toml are emulated. If a member dies before it is ready, the command ends with that member's exit code. One
-/// that dies later is reported, and the others go on; it may be started again by hand with `sfio member --config
+/// in DIR/links.toml are emulated. If a member dies before it is ready, the command ends with that member's exit code.
+/// One that dies later is reported, and the others go on; it may be started again by hand with `sfio member --config
 /// DIR/NAME/config.toml`. The command ends when no member runs any more.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sfio overlay up try")]
