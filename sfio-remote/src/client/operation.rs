@@ -53,7 +53,7 @@ pub(super) enum Next<A> {
     /// The operation has its answer.
     Answer(A),
     /// There is a further stage.
-    Plan(Plan<A>),
+    Plan(Box<Plan<A>>),
 }
 
 type Then<A> = Box<dyn FnOnce(Stage, &mut Files) -> Result<Next<A>, OperationError> + Send>;

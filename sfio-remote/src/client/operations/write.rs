@@ -56,15 +56,15 @@ impl Operation for Write {
             Part::single(layout.holder(subfile), RequestKind::Stat { path })
         }));
         let arrived = Arrived { layout, known_length, end, witness };
-        Ok(Stage::write(parts, list).of(file).durable(durable).compressing(compression).then(
-            move |stage, _| {
-                let grow = Stage::new(arrived.parts_to_grow(stage.parts())).of(file).durable(durable);
-                Ok(Next::Plan(grow.then(move |_, files| {
-                    files.has_grown(file, end);
-                    Ok(Next::Answer(()))
-                })))
-            },
-        ))
+        let write = Stage::write(parts, list).of(file).durable(durable).compressing(compression);
+        Ok(write.then(move |stage, _| {
+            let grow = Stage::new(arrived.parts_to_grow(stage.parts())).of(file).durable(durable);
+            let grow = grow.then(move |_, files| {
+                files.has_grown(file, end);
+                Ok(Next::Answer(()))
+            });
+            Ok(Next::Plan(Box::new(grow)))
+        }))
     }
 
     fn payload_bytes(&self) -> u64 {
