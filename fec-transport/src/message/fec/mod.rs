@@ -287,7 +287,7 @@ impl MessageApplication {
                 }
                 Ok(Read::Finished) => {
                     self.messenger.lock().bulk_ended(link, message);
-                    // The receive may have been given up just now, which is yet to be told: then nobody has the message.
+                    // The receive may have been given up just now, which is still to be told: nobody has it then.
                     let is_taken = matches!(self.streams.drop_stream(stream), Some(Use::Receiving(.., true)));
                     return node.reset(now, stream, if is_taken { code::TAKEN } else { code::GIVEN_UP });
                 }
