@@ -147,22 +147,20 @@ impl CloseReason {
     pub(crate) fn no_path(time: Duration) -> CloseReason {
         CloseReason::NoPath { time, unreached: Vec::new() }
     }
-}
 
-fn in_brackets(reasons: &[String]) -> String {
-    match reasons {
-        [] => String::new(),
-        reasons => format!(" ({})", reasons.join("; ")),
-    }
-}
-
-impl CloseReason {
     /// For how long nothing had been heard of the peer when the session ended; zero if it ended for another reason.
     pub fn silence(&self) -> Duration {
         match self {
             CloseReason::Silent { time, .. } => *time,
             _ => Duration::ZERO,
         }
+    }
+}
+
+fn in_brackets(reasons: &[String]) -> String {
+    match reasons {
+        [] => String::new(),
+        reasons => format!(" ({})", reasons.join("; ")),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::outages::{Outages, Witness};
 use crate::overlay::Folder;
 use crate::progress::Progress;
 use crate::signals::StopSignals;
-use crate::silence::{self, Silence};
+use crate::silence;
 use crate::{block_on, member};
 use sfio_remote::io::membership::Membership;
 
@@ -77,11 +77,7 @@ impl Endurance {
         outages.tell_by(progress.announcer());
         silence::watch(session.client(), move |longest| {
             match longest {
-                Some(Silence { member, time }) => {
-                    let since = Instant::now().checked_sub(time).unwrap_or_else(Instant::now);
-                    let why = format!("nothing is heard from {member}");
-                    outages.begin(Witness::Session, &why, since, limit);
-                }
+                Some(it) => outages.begin(Witness::Session, &it.to_string(), it.since(), limit),
                 None => outages.end(Witness::Session),
             }
             true

@@ -19,12 +19,16 @@ use crate::sums;
 /// # Errors
 /// If it has none, or one of its subfiles is where something of another one must be.
 pub(crate) fn part_name(name: &FileName) -> Result<FileName, Failure> {
-    let part =
-        |subfile: &SubfileName| SubfileName::new(subfile.member(), &format!("{}.part", subfile.path()));
+    let part = |subfile: &SubfileName| SubfileName::new(subfile.member(), &part_path(subfile.path()));
     let parts: Vec<SubfileName> =
         name.subfiles().iter().map(part).collect::<Result<_, _>>().or_fail(Exit::Usage, name)?;
     refuse_clashes(name)?;
     FileName::new(parts).or_fail(Exit::Usage, name)
+}
+
+/// Where a subfile is while it is written; that may be too long for a path.
+fn part_path(path: &SubfilePath) -> String {
+    format!("{path}.part")
 }
 
 /// All that an I/O node keeps of a subfile, under the same folder: itself, the part that it is written as, and the
@@ -32,7 +36,7 @@ pub(crate) fn part_name(name: &FileName) -> Result<FileName, Failure> {
 fn places(subfile: &SubfileName) -> Vec<SubfilePath> {
     let path = subfile.path();
     let mut places = vec![path.clone()];
-    places.extend(SubfilePath::new(&format!("{path}.part")));
+    places.extend(SubfilePath::new(&part_path(path)));
     let sums: Vec<_> = places.iter().filter_map(beside).collect();
     places.extend(sums);
     places

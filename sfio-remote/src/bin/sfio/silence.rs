@@ -1,10 +1,11 @@
 //! What a command tells while nothing is heard of an I/O node and the session with it waits.
 
+use std::fmt;
 use std::time::Duration;
 
 use fec_transport::Node;
 use sfio_remote::io::SfioClient;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// How often the member's process is asked.
 const LOOK: Duration = Duration::from_millis(250);
@@ -16,6 +17,19 @@ pub(crate) struct Silence {
     pub(crate) member: String,
     /// For how long.
     pub(crate) time: Duration,
+}
+
+impl Silence {
+    /// Since when.
+    pub(crate) fn since(&self) -> Instant {
+        Instant::now().checked_sub(self.time).unwrap_or_else(Instant::now)
+    }
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "nothing is heard from {}", self.member)
+    }
 }
 
 /// Tells how long the longest silence is, or that there is none, again and again until the member's process ends or

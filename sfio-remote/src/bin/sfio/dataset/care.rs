@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sfio_remote::io::Patience;
 use sfio_remote::io::replication::{Author, Awaited, DataSet, Job, ManifestCache, Meter, Wait};
-use tokio::time::Instant;
 
 use super::address::Address;
 use crate::client::{Endurance, Identification, Session};
@@ -88,7 +87,7 @@ impl Care {
         let (followed, mut calm_looks) = (Arc::downgrade(meter), None);
         silence::watch(session.client(), move |longest| {
             let Some(meter) = followed.upgrade() else { return false };
-            meter.set_silence(longest.and_then(|silence| awaited(silence, limit)));
+            meter.set_silence(longest.map(|silence| awaited(&silence, limit)));
             match meter.waiting().filter(|wait| wait.awaited == Awaited::Network) {
                 Some(wait) => {
                     calm_looks = Some(0);
@@ -108,9 +107,8 @@ impl Care {
 }
 
 /// What a session with a silent I/O node waits for.
-fn awaited(Silence { member, time }: Silence, limit: Duration) -> Option<Wait> {
-    let since = Instant::now().checked_sub(time)?;
-    Some(Wait { awaited: Awaited::Network, what: format!("nothing is heard from {member}"), since, limit })
+fn awaited(silence: &Silence, limit: Duration) -> Wait {
+    Wait { awaited: Awaited::Network, what: silence.to_string(), since: silence.since(), limit }
 }
 
 fn now_ms() -> u64 {
