@@ -251,8 +251,8 @@ fn over_quic_a_message_that_somebody_waits_for_goes_before_others() {
     server.shutdown();
 }
 
-/// Carries packets between whoever comes and `server`, the ones to `server` at 4 MB/s; until the process ends. Gives its
-/// address.
+/// Carries packets between whoever comes and `server`, the ones to `server` at 4 MB/s; until the process ends. Gives
+/// its address.
 fn slow_way(server: SocketAddr) -> SocketAddr {
     let way = socket();
     let address = way.local_addr().expect("bound");
@@ -378,24 +378,29 @@ fn what_is_complete_arrives_though_its_messenger_ends_at_once() {
 /// The connection that nobody waited for any more was made all the same, and stayed; the server answered over it, where
 /// nobody listened.
 #[test]
-fn a_peer_that_is_dropped_while_it_is_dialled_is_reached_again_at_once() {
-    for make in [over_sessions, over_quic] {
-        let (client, server, address) = make();
-        let [of_client, of_server] = [client.open_context(), server.open_context()];
-        let to = client.look_up(&address).expect("an address");
-        let first = client.post_send_unexpected(to, Tag(1), vec!["?".into()], client.caller(of_client));
-        client.drop_address(to);
-        let first = client.wait(first.expect("posted")).expect("nobody else takes it");
-        assert_eq!(first.result, Err(OperationError::Cancelled));
-        let (to, from) = introduce(&client, of_client, &server, &address);
-        let caller = client.caller(of_client).within(PATIENCE);
-        let receive = client.post_receive(to, Tag(2), Room::of([5]), caller).expect("posted");
-        let reply = server.post_send(from, Tag(2), vec!["reply".into()], server.caller(of_server));
-        server.wait(reply.expect("posted")).expect("nobody else takes it").result.expect("sent");
-        assert_eq!(client.wait(receive).expect("nobody else takes it").result, Ok(5), "over {address}");
-        client.shutdown();
-        server.shutdown();
-    }
+fn over_quic_a_peer_that_is_dropped_while_it_is_dialled_is_reached_again() {
+    let (client, server, address) = over_quic();
+    let [of_client, of_server] = [client.open_context(), server.open_context()];
+    let (key, place) = address.split_once('@').expect("a key and an address");
+    let way = socket();
+    let dropped = format!("{key}@{}", way.local_addr().expect("bound"));
+    let to = client.look_up(&dropped).expect("an address");
+    let first = client.post_send_unexpected(to, Tag(1), vec!["?".into()], client.caller(of_client));
+    way.peek_from(&mut [0]).expect("the first packet of the dial");
+    client.drop_address(to);
+    let first = client.wait(first.expect("posted")).expect("nobody else takes it");
+    assert_eq!(first.result, Err(OperationError::Cancelled));
+    let (to, from) = introduce(&client, of_client, &server, &address);
+    // Now the packets of the dropped dial arrive, and have time to become a connection.
+    carry(way, place.parse().expect("an address"), Arc::new(AtomicBool::new(true)));
+    std::thread::sleep(Duration::from_millis(300));
+    let caller = client.caller(of_client).within(PATIENCE);
+    let receive = client.post_receive(to, Tag(2), Room::of([5]), caller).expect("posted");
+    let reply = server.post_send(from, Tag(2), vec!["reply".into()], server.caller(of_server));
+    server.wait(reply.expect("posted")).expect("nobody else takes it").result.expect("sent");
+    assert_eq!(client.wait(receive).expect("nobody else takes it").result, Ok(5));
+    client.shutdown();
+    server.shutdown();
 }
 
 /// A client that was killed and is started again with its key was answered over the connection of the one before, as
@@ -436,7 +441,12 @@ fn over_quic_a_process_that_comes_in_the_place_of_another_is_answered() {
 fn way_that_ends(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
     let (way, is_open) = (socket(), Arc::new(AtomicBool::new(true)));
     let address = way.local_addr().expect("bound");
-    let goes_on = Arc::clone(&is_open);
+    carry(way, server, Arc::clone(&is_open));
+    (address, is_open)
+}
+
+/// Carries packets between whoever comes to `way` and `server` from now on, as long as the way is open.
+fn carry(way: UdpSocket, server: SocketAddr, is_open: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let (mut packet, mut client) = ([0; 65_536], None);
         while let Ok((length, from)) = way.recv_from(&mut packet) {
@@ -444,11 +454,10 @@ fn way_that_ends(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
                 client = Some(from);
             }
             let to = if from == server { client } else { Some(server) };
-            if goes_on.load(Ordering::Relaxed) {
+            if is_open.load(Ordering::Relaxed) {
                 // Whoever is gone gets nothing.
                 let _ = to.map(|to| way.send_to(&packet[..length], to));
             }
         }
     });
-    (address, is_open)
 }
