@@ -16,7 +16,7 @@ use crate::progress::Progress;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 /// The time before the failure over which a link's share is taken.
 const SHARE_WINDOW: Duration = Duration::from_secs(1);
-/// For how long after the failure gaps in delivery count.
+/// For how long before the failure, and for how long after it, gaps in delivery count.
 const GAP_WINDOW: Duration = Duration::from_secs(2);
 
 /// A link that was killed.
@@ -24,6 +24,7 @@ pub(super) struct Killed {
     pub(super) link: LinkHandle,
     pub(super) share: f64,
     at: Time,
+    gap_before: Duration,
 }
 
 /// Symbols that each path had carried at some time, and the links of each path.
@@ -52,8 +53,11 @@ pub(super) async fn kill_busiest_half_way(
             && let Some((name, share)) = busiest(&samples)
         {
             let link = network.link(&name)?;
+            let at = now();
+            let gap_before =
+                client.inspect(move |node, _| longest_gap(node, at - GAP_WINDOW, at)).await.ok()?;
             link.kill();
-            return Some(Killed { link, share, at: now() });
+            return Some(Killed { link, share, at: now(), gap_before });
         }
         tokio::time::sleep(SAMPLE_INTERVAL).await;
     }
@@ -64,8 +68,8 @@ impl Killed {
     pub(super) async fn report(&self, client: &Handle<SfioApplication>) -> KillReport {
         let (from, to) = (self.at, self.at + GAP_WINDOW);
         let longest = client.inspect(move |node, _| longest_gap(node, from, to)).await.unwrap_or_default();
-        let longest_gap_ms = longest.as_secs_f64() * 1e3;
-        KillReport { link: self.link.name().to_owned(), share: self.share, longest_gap_ms }
+        let [longest_gap_ms, gap_before_ms] = [longest, self.gap_before].map(|gap| gap.as_secs_f64() * 1e3);
+        KillReport { link: self.link.name().to_owned(), share: self.share, longest_gap_ms, gap_before_ms }
     }
 }
 

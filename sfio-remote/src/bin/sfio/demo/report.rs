@@ -66,6 +66,9 @@ pub(crate) struct KillReport {
     /// The longest time from the failure until two seconds after it in which an I/O node acknowledged no block while
     /// some were on their way to it.
     pub(crate) longest_gap_ms: f64,
+    /// The same for the two seconds before the failure: blocks come one by one, so there are gaps without a failure,
+    /// too.
+    pub(crate) gap_before_ms: f64,
 }
 
 /// The rows of one session.
@@ -125,10 +128,12 @@ impl Report {
         match &self.kill {
             Some(kill) => writeln!(
                 out,
-                "killed {}, which had carried {:.0} % of the symbols\nlongest gap in delivery {:.0} ms",
+                "killed {}, which had carried {:.0} % of the symbols\nlongest gap in delivery {:.0} ms, and {:.0} ms \
+                 before that",
                 kill.link,
                 kill.share * 100.0,
-                kill.longest_gap_ms
+                kill.longest_gap_ms,
+                kill.gap_before_ms
             )?,
             None => writeln!(out, "no link was killed")?,
         }
@@ -186,7 +191,12 @@ mod tests {
             repair_symbols: 7,
             deaths: 1,
         };
-        let kill = KillReport { link: "client – r1".into(), share: 0.31, longest_gap_ms: 120.0 };
+        let kill = KillReport {
+            link: "client – r1".into(),
+            share: 0.31,
+            longest_gap_ms: 120.0,
+            gap_before_ms: 95.0,
+        };
         let mut report = Report {
             ok: true,
             files: 3,
@@ -208,7 +218,7 @@ mod tests {
             "client – r1 – io1",
             "killed client – r1",
             "31 %",
-            "120 ms",
+            "120 ms, and 95 ms before",
             "of so short a time",
         ] {
             assert!(text.contains(part), "{part} in {text}");
