@@ -246,7 +246,7 @@ pub struct Routing {
     /// How long an answer to a set-up may take. Default 2 s.
     #[serde(deserialize_with = "time")]
     pub set_up_timeout: Duration,
-    /// After how long without its path a route is set up anew; doubles up to 10 s. Default 500 ms.
+    /// After how long without its path a route is set up anew; doubles up to 2 s. Default 500 ms.
     #[serde(deserialize_with = "time")]
     pub retry: Duration,
     /// How far clocks of members may differ. Default 2 min.

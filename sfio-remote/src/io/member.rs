@@ -124,7 +124,7 @@ impl SfioClient {
 struct Host {
     /// As many as the I/O node lets be under way: [`IoNodeConfig::disk_operations`].
     errands: mpsc::UnboundedSender<Errand>,
-    /// As many as there are processors: [`IoNodeConfig::codec_jobs`], [`ClientConfig::codec_jobs`].
+    /// Of client and I/O node as many each as [`ClientConfig::codec_jobs`] and [`IoNodeConfig::codec_jobs`] say.
     jobs: mpsc::UnboundedSender<CodecJob>,
 }
 
