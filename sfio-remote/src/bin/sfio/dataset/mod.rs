@@ -144,8 +144,10 @@ fn failure(place: &impl fmt::Display, error: &ReplicationError) -> Failure {
     match error {
         ReplicationError::Local { .. } | ReplicationError::NothingTakesPart(_) => Failure::new(exit, error),
         _ if exit == Exit::NoSpace => {
-            let remedy = "once there is room, the next run goes on from here; `sfio forget --unfinished` gives up what this \
-                          one has sent";
+            let remedy = format!(
+                "once there is room, the next run goes on from here; `sfio forget {place} --unfinished` gives up what \
+                 this one has sent"
+            );
             Failure::new(exit, format!("{place}: {error}; {remedy}"))
         }
         _ => Failure::new(exit, format!("{place}: {error}")),

@@ -207,8 +207,8 @@ fn names_of_a_file_that_vanished_are_left_out_with_it() {
     assert_eq!(cutting.entries, 1);
 }
 
-/// Entries wait for the places of their chunks, which are packed on other threads: none is lost, none overtakes another,
-/// and a content that comes twice before it has a place is stored once.
+/// Entries wait for the places of their chunks, which are packed on other threads: none is lost, none overtakes
+/// another, and a content that comes twice before it has a place is stored once.
 #[test]
 fn entries_are_written_in_order_and_name_where_their_chunks_are() {
     let folder = tempfile::tempdir().expect("a folder");
