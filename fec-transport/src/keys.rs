@@ -31,6 +31,9 @@ pub enum KeyError {
     /// It is base64, but of another length.
     #[error("{0} bytes where a key has 32")]
     WrongLength(usize),
+    /// It is one of the few that protect nothing, as 32 zeros are.
+    #[error("a key that protects nothing")]
+    Weak,
 }
 
 impl Identity {
@@ -113,9 +116,23 @@ pub fn verifies_strictly(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -
 }
 
 /// Reads a key of 32 bytes from base64.
-pub fn decode_key(text: &str) -> Result<[u8; 32], KeyError> {
+pub(crate) fn decode_key(text: &str) -> Result<[u8; 32], KeyError> {
     let bytes = BASE64.decode(text).map_err(|error| KeyError::NotBase64(error.to_string()))?;
     <[u8; 32]>::try_from(bytes.as_slice()).map_err(|_| KeyError::WrongLength(bytes.len()))
+}
+
+/// Reads a public Ed25519 key from base64. A weak one is refused: everybody can sign for its owner.
+pub fn decode_ed25519(text: &str) -> Result<[u8; 32], KeyError> {
+    let bytes = decode_key(text)?;
+    let is_weak = VerifyingKey::from_bytes(&bytes).is_ok_and(|key| key.is_weak());
+    if is_weak { Err(KeyError::Weak) } else { Ok(bytes) }
+}
+
+/// Reads a public X25519 key from base64. A weak one is refused: with each other key it agrees on zeros.
+pub fn decode_x25519(text: &str) -> Result<[u8; 32], KeyError> {
+    let bytes = decode_key(text)?;
+    let agreed = x25519_dalek::x25519([1; 32], bytes);
+    if agreed == [0; 32] { Err(KeyError::Weak) } else { Ok(bytes) }
 }
 
 /// Writes a key of 32 bytes in base64.
@@ -147,6 +164,19 @@ mod tests {
     fn a_text_that_is_no_key_is_refused_with_the_reason() {
         assert!(matches!(Identity::from_text("not base64!"), Err(KeyError::NotBase64(_))));
         assert_eq!(Identity::from_text("AAAA").unwrap_err(), KeyError::WrongLength(3));
+    }
+
+    /// The zeros of a template, say: for them one signature in four that somebody makes up is right.
+    #[test]
+    fn a_public_key_that_protects_nothing_is_refused() {
+        let keys = Identity::from_seed([1; 32]).public();
+        assert_eq!(decode_ed25519(&encode_key(&keys.ed25519)), Ok(keys.ed25519));
+        assert_eq!(decode_x25519(&encode_key(&keys.x25519)), Ok(keys.x25519));
+        let zeros = encode_key(&[0; 32]);
+        assert_eq!(
+            (decode_ed25519(&zeros), decode_x25519(&zeros)),
+            (Err(KeyError::Weak), Err(KeyError::Weak))
+        );
     }
 
     #[test]

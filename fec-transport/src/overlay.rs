@@ -432,6 +432,18 @@ mod tests {
         assert_eq!(overlay.sites()[0].io_nodes, [io1]);
     }
 
+    /// Somebody may leave the zeros of a template where a key is to be: everybody could be that member.
+    #[test]
+    fn a_key_that_protects_nothing_is_named_with_its_member() {
+        let zeros = encode_key(&[0; 32]);
+        for (what, key) in [("ed25519", 2), ("x25519", 102)] {
+            let text = three_members().replace(&encode_key(&[key; 32]), &zeros);
+            let error = Overlay::parse(&text).expect_err("whoever wants to is r1").to_string();
+            let parts = ["member \"r1\"", what, &zeros, "a key that protects nothing", "as `sfio keygen`"];
+            assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        }
+    }
+
     #[test]
     fn parallel_links_are_told_apart_by_name_and_say_from_where_and_to_where_they_lead() {
         let text = three_members()

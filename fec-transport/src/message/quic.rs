@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use core::net::SocketAddr;
 
 use super::module::Module;
-use crate::keys::{decode_key, encode_key};
+use crate::keys::{decode_ed25519, encode_key};
 
 /// Where the owners of keys are; clones are the same book.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,8 @@ impl Module for QuicModule {
             Some((key, address)) => (key, Some(address)),
             None => (place, None),
         };
-        let bytes = decode_key(key).map_err(|error| format!("the key, before the @, is wrong: {error}"))?;
+        let bytes =
+            decode_ed25519(key).map_err(|error| format!("the key, before the @, is wrong: {error}"))?;
         let key = encode_key(&bytes);
         if let Some(address) = address {
             let parsed = address.parse().map_err(|_| {
@@ -59,7 +60,7 @@ mod tests {
     #[test]
     fn a_place_is_a_key_and_perhaps_an_address() {
         let module = QuicModule(AddressBook::default());
-        let key = encode_key(&[7; 32]);
+        let key = encode_key(&crate::keys::Identity::from_seed([7; 32]).public().ed25519);
         assert_eq!(module.resolve(&format!("{key}@192.0.2.7:7100")), Ok(key.clone()));
         assert_eq!(module.0.find(&key), "192.0.2.7:7100".parse().ok());
         assert_eq!(module.resolve(&key), Ok(key.clone()));

@@ -11,7 +11,7 @@ use super::{
     Link, LinkId, MAX_ENTRIES, Member, MemberId, Overlay, Reach, RelayFor, Site, Uplink, link_title,
     member_id,
 };
-use crate::keys::{PublicKeys, decode_key};
+use crate::keys::{KeyError, PublicKeys, decode_ed25519, decode_x25519};
 use crate::limits::MAX_NAME;
 
 #[derive(Deserialize)]
@@ -202,16 +202,17 @@ impl Overlay {
                 expected: "1 to 64 bytes",
             });
         }
-        let key = |what: &'static str, text: &str| {
-            decode_key(text).map_err(|error| OverlayError::OutOfRange {
-                place: format!("member \"{}\"", entry.name),
-                what,
-                value: format!("\"{text}\" ({error})"),
-                expected: "32 bytes in base64, as `sfio keygen` prints them",
-            })
+        let wrong = |what: &'static str, text: &str, error: KeyError| OverlayError::OutOfRange {
+            place: format!("member \"{}\"", entry.name),
+            what,
+            value: format!("\"{text}\" ({error})"),
+            expected: "32 bytes in base64, as `sfio keygen` prints them",
         };
-        let keys =
-            PublicKeys { ed25519: key("ed25519", &entry.ed25519)?, x25519: key("x25519", &entry.x25519)? };
+        let keys = PublicKeys {
+            ed25519: decode_ed25519(&entry.ed25519)
+                .map_err(|error| wrong("ed25519", &entry.ed25519, error))?,
+            x25519: decode_x25519(&entry.x25519).map_err(|error| wrong("x25519", &entry.x25519, error))?,
+        };
         let relay_for = if entry.relay_for.iter().any(|name| name == "*") {
             RelayFor::Everyone
         } else {

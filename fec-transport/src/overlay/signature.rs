@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use crate::keys::{Identity, KeyError, decode_key, encode_key, verifies_strictly};
+use crate::keys::{Identity, KeyError, decode_ed25519, encode_key, verifies_strictly};
 
 /// What is signed begins with this, so that no signature made for another purpose passes for one of an overlay file.
 const CONTEXT: &[u8] = b"fec-transport overlay file 1\0";
@@ -32,9 +32,9 @@ impl OperatorKey {
     /// Reads what [`to_text`](Self::to_text) wrote.
     ///
     /// # Errors
-    /// [`KeyError`] if it is not 32 bytes in base64.
+    /// [`KeyError`] if it is no public key in base64.
     pub fn from_text(text: &str) -> Result<OperatorKey, KeyError> {
-        decode_key(text).map(OperatorKey)
+        decode_ed25519(text).map(OperatorKey)
     }
 
     /// In base64, as a config file has it.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fec_transport::io::message::{Messenger, MessengerConfig, QuicConfig};
-use fec_transport::keys::{Identity, decode_key, encode_key};
+use fec_transport::keys::{Identity, decode_ed25519, encode_key};
 use fec_transport::message::Tag;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -123,7 +123,7 @@ impl Place {
     fn read(path: &Path) -> Option<Place> {
         let mut text = String::new();
         File::open(path).ok()?.take(LONGEST_NOTICE).read_to_string(&mut text).ok()?;
-        let key = decode_key(text.split_once('@')?.0).ok()?;
+        let key = decode_ed25519(text.split_once('@')?.0).ok()?;
         Some(Place { key, address: format!("quic://{text}") })
     }
 }
