@@ -217,7 +217,7 @@ pub(super) async fn run(session: &Session, options: &super::Options, name: &File
         writers.collective.iter().zip(&rows).map(|(how, row)| row.entry(*how, bytes)).collect();
     draw(&entries, ranks, &options.plot)?;
     match options.json {
-        true => output::line(serde_json::to_string_pretty(&entries).unwrap_or_default()),
+        true => output::json(&entries),
         false => output::print(table(&entries).folded(output::columns(None))),
     }
 }

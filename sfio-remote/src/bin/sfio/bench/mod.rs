@@ -262,7 +262,7 @@ impl Bench<'_> {
         let chart = plot::chart(&report);
         options.plot.iter().try_for_each(|path| program::chart::draw(&chart, path))?;
         match options.json {
-            true => output::line(report.json()),
+            true => output::json(&report.entries()),
             false => output::print(report.table().folded(output::columns(None))),
         }
     }

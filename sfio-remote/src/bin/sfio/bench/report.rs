@@ -157,9 +157,9 @@ impl Row {
 }
 
 impl Report {
-    pub(super) fn json(&self) -> String {
-        let entries: Vec<Entry> = self.rows.iter().map(Row::entry).collect();
-        serde_json::to_string_pretty(&entries).unwrap_or_default()
+    /// What `--json` prints.
+    pub(super) fn entries(&self) -> Vec<impl Serialize> {
+        self.rows.iter().map(Row::entry).collect()
     }
 
     pub(super) fn table(&self) -> Table {

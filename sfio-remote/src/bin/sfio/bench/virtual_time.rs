@@ -100,7 +100,7 @@ pub(super) fn run(options: &Options, machine: &str) -> Result<(), Failure> {
     let chart = report.chart();
     options.plot.iter().try_for_each(|path| program::chart::draw(&chart, path))?;
     match options.json {
-        true => output::line(report.json()),
+        true => output::json(&report.printed()),
         false => output::print(report.table().folded(output::columns(None))),
     }
 }

@@ -87,9 +87,9 @@ impl Row {
 }
 
 impl Report {
-    pub(super) fn json(&self) -> String {
-        let printed = Printed { machine: self.machine, rows: &self.rows };
-        serde_json::to_string_pretty(&printed).unwrap_or_default()
+    /// What `--json` prints.
+    pub(super) fn printed(&self) -> impl Serialize {
+        Printed { machine: self.machine, rows: &self.rows }
     }
 
     pub(super) fn table(&self) -> Table {

@@ -170,7 +170,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     }
     progress.finish("played");
     match options.json {
-        true => output::line(report.json()),
+        true => output::json(&report),
         false => output::print(report.text(output::columns(None))),
     }
 }

@@ -79,10 +79,6 @@ impl Report {
         self.recommended = best.map(|(index, _)| index);
     }
 
-    pub(super) fn json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default()
-    }
-
     pub(super) fn text(&self, columns: Option<usize>) -> String {
         let header = ["stripe unit", "I/O nodes", "calls", "time s", "MB/s", "call ms", "longest ms", ""];
         let mut table = Table::new(header);
