@@ -45,6 +45,8 @@ pub(super) struct Addresses {
     by_text: BTreeMap<String, AddressId>,
     /// Where somebody comes from who was looked up.
     by_route: BTreeMap<Route, AddressId>,
+    /// The address of somebody who came along a route while that one was connected along another.
+    apart: BTreeMap<Route, AddressId>,
     last: u64,
 }
 
@@ -88,7 +90,11 @@ impl Addresses {
     pub(super) fn add_apart(&mut self, text: String, route: Route) -> AddressId {
         match self.by_text.get(&text) {
             Some(known) => *known,
-            None => self.insert(text, vec![route]),
+            None => {
+                let id = self.insert(text, vec![route.clone()]);
+                self.apart.insert(route, id);
+                id
+            }
         }
     }
 
@@ -104,6 +110,11 @@ impl Addresses {
     /// Who comes along that route.
     pub(super) fn find(&self, route: &Route) -> Option<AddressId> {
         self.by_route.get(route).copied()
+    }
+
+    /// All addresses that lead along that route.
+    pub(super) fn along(&self, route: &Route) -> impl Iterator<Item = AddressId> + use<> {
+        [&self.by_route, &self.apart].map(|by| by.get(route).copied()).into_iter().flatten()
     }
 
     pub(super) fn contains(&self, id: AddressId) -> bool {
@@ -165,8 +176,10 @@ impl Addresses {
         if let Some(address) = self.addresses.remove(&id) {
             self.by_text.retain(|_, other| *other != id);
             for route in &address.routes {
-                if self.by_route.get(route) == Some(&id) {
-                    self.by_route.remove(route);
+                for by in [&mut self.by_route, &mut self.apart] {
+                    if by.get(route) == Some(&id) {
+                        by.remove(route);
+                    }
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! The way to one peer, while there is one.
 
+use super::address::Route;
 use super::incoming::Incoming;
 use super::operation::AddressId;
 use super::outgoing::Outgoing;
@@ -13,7 +14,7 @@ pub struct LinkId(pub u64);
 #[derive(Debug)]
 pub(super) struct Link {
     address: AddressId,
-    module: usize,
+    route: Route,
     outgoing: Outgoing,
     /// None until it is up.
     incoming: Option<Incoming>,
@@ -21,8 +22,8 @@ pub(super) struct Link {
 
 impl Link {
     /// One that is being opened.
-    pub(super) fn new(address: AddressId, module: usize, outgoing: Outgoing) -> Link {
-        Link { address, module, outgoing, incoming: None }
+    pub(super) fn new(address: AddressId, route: Route, outgoing: Outgoing) -> Link {
+        Link { address, route, outgoing, incoming: None }
     }
 
     pub(super) fn address(&self) -> AddressId {
@@ -30,7 +31,12 @@ impl Link {
     }
 
     pub(super) fn module(&self) -> usize {
-        self.module
+        self.route.module
+    }
+
+    /// Whether it leads there, up or not.
+    pub(super) fn goes_along(&self, route: &Route) -> bool {
+        self.route == *route
     }
 
     pub(super) fn is_up(&self) -> bool {

@@ -333,17 +333,36 @@ impl Messenger {
 
     /// Asks for a link along the current route of a peer.
     pub(super) fn connect(&mut self, address: AddressId, outgoing: Outgoing) -> Option<LinkId> {
-        let Route { module, place } = self.addresses.route(address)?.clone();
-        let link = self.new_link(address, module, outgoing);
+        let route = self.addresses.route(address)?.clone();
+        self.displace_others(address, &route);
+        let Route { module, place } = route.clone();
+        let link = self.new_link(address, route, outgoing);
         self.modules[module].ask(Output::Connect { link, place });
         Some(link)
     }
 
+    /// Ends the link that another address of the same place has: the peer has one link to us, and would say everything
+    /// over the session or connection that it had first, so that the other one of ours heard nothing for ever.
+    fn displace_others(&mut self, address: AddressId, route: &Route) {
+        let others = self.addresses.along(route).filter(|other| *other != address);
+        let taken: Vec<AddressId> = others.filter(|other| self.link_along(*other, route).is_some()).collect();
+        for other in taken {
+            let Some(link) = self.link_along(other, route) else { continue };
+            self.modules[route.module].ask(Output::Disconnect { link });
+            self.lose_link(link, other, "the process is connected by another address of it");
+        }
+    }
+
+    /// The link of an address, if it leads along that route.
+    pub(super) fn link_along(&self, address: AddressId, route: &Route) -> Option<LinkId> {
+        self.addresses.link(address).filter(|link| self.links[link].goes_along(route))
+    }
+
     /// The link to a peer from now on, over which `outgoing` goes once it is up.
-    pub(super) fn new_link(&mut self, address: AddressId, module: usize, outgoing: Outgoing) -> LinkId {
+    pub(super) fn new_link(&mut self, address: AddressId, route: Route, outgoing: Outgoing) -> LinkId {
         self.last_link += 1;
         let link = LinkId(self.last_link);
-        self.links.insert(link, Link::new(address, module, outgoing));
+        self.links.insert(link, Link::new(address, route, outgoing));
         self.addresses.set_link(address, Some(link));
         link
     }

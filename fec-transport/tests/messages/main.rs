@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fec_transport::message::{OperationError, Posted, Room, Tag};
+use fec_transport::message::memory::Exchange;
+use fec_transport::message::{Limits, Messenger, OperationError, Posted, Room, Shared, Tag};
 use fec_transport::sim::{LinkSpec, Scene};
 
 use party::{Party, SECOND, content, two_servers};
@@ -117,7 +118,7 @@ fn requests_are_answered_within_a_round_trip_and_5_ms_though_a_link_dies() {
         let request = party.with("b", |messenger| messenger.test_unexpected(1)).remove(0);
         assert_eq!(request.tag, Tag(7));
         let _ = party.send("b", "a", 7, content(400, 2));
-        let operations = |messenger: &fec_transport::message::Messenger| messenger.waiting_count() == 0;
+        let operations = |messenger: &Messenger| messenger.waiting_count() == 0;
         assert!(party.run_until(SECOND, "a", operations), "the reply has come");
         late += u32::from(party.now().since(began) > allowed);
         party.completions("a");
@@ -331,4 +332,54 @@ fn a_message_whose_receive_was_given_up_is_not_acknowledged() {
         party.completions("b");
     }
     assert!((20..80).contains(&given_up), "{given_up}");
+}
+
+/// A peer that is connected within the process and comes over a session, too, has two addresses. Once both connections
+/// were gone and both addresses were posted to, one session was opened for the two, and the first link waited for ever.
+#[test]
+fn of_two_addresses_of_a_member_that_are_dialled_at_once_none_waits_for_ever() {
+    let mut party = Party::new(&two_servers(2, &LinkSpec::new(50, 5 * MS)), 3);
+    let (exchange, neighbour) = (Exchange::new(), Shared::new(Limits::default()));
+    let messenger = party.world.application(party.world.member("a")).messenger().clone();
+    let port = exchange.join("a", &messenger, || {}).expect("a free name");
+    let other = exchange.join("b", &neighbour, || {}).expect("a free name");
+    let looked_up = party.with("a", |messenger| messenger.look_up("memory://b,fec://b")).expect("an address");
+    let caller = party.caller("a");
+    let post = |party: &mut Party, to, tag| {
+        let (now, pieces) = (party.now(), vec![vec![7; 40].into()]);
+        let mut post = |messenger: &mut Messenger| {
+            let mut post = || messenger.post_send_unexpected(now, to, Tag(tag), pieces.clone(), caller);
+            // That the last one may have been lost is told once.
+            post().or_else(|_| post())
+        };
+        let posted = party.with("a", &mut post);
+        port.carry();
+        // What the other network does not reach goes over sessions.
+        party.with("a", |_| {});
+        posted.expect("posted")
+    };
+    let _ = post(&mut party, looked_up, 1);
+    other.carry();
+    let _ = party.send_unexpected("b", "a", 2, content(40, 0));
+    party.run_for(SECOND);
+    let come = party.with("a", |messenger| messenger.test_unexpected(9)).remove(0).from;
+    assert!(come != looked_up && party.completions("a").len() == 1);
+
+    drop(other);
+    let at_b = party.address("b", "a");
+    party.with("b", |messenger| messenger.drop_address(at_b));
+    party.run_for(SECOND);
+    let [first, second] = [looked_up, come].map(|to| post(&mut party, to, 3).operation());
+    party.run_for(5 * SECOND);
+    let completions = party.completions("a");
+    let results = completions.into_iter().map(|completion| (completion.operation, completion.result));
+    let results: std::collections::BTreeMap<_, _> = results.collect();
+    assert!(matches!(results.get(&first), Some(Err(OperationError::PeerLost { .. }))), "{results:?}");
+    assert_eq!(results.get(&second), Some(&Ok(40)));
+    // Whichever of the two is posted to, the message arrives.
+    for (count, to) in [(1, come), (2, looked_up), (3, come)] {
+        party.run_for(SECOND);
+        assert_eq!(party.with("b", |messenger| messenger.test_unexpected(9)).len(), 1, "before {count}");
+        let _ = post(&mut party, to, 4);
+    }
 }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::Messenger;
+use crate::message::address::Route;
 use crate::message::budget::{Held, charge, kept};
 use crate::message::incoming::{Breach, Incoming, Offer};
 use crate::message::link::{Link, LinkId};
@@ -62,43 +63,48 @@ impl Messenger {
         place: &str,
         is_new: bool,
     ) -> Result<LinkId, OperationError> {
-        let address = self.address_of(module, place);
+        let route = Route { module, place: place.to_owned() };
+        let address = self.address_of(&route);
         if is_new {
             self.addresses.take_lost(address);
         }
         let id = match self.addresses.link(address) {
-            Some(link) if self.links[&link].module() == module => link,
-            // It was tried over another module. That one may still come up, and is told to stop.
-            Some(other) => self.move_link(other, module),
-            None => self.new_link(address, module, Outgoing::new()),
+            Some(link) if self.links[&link].goes_along(&route) => link,
+            // It was tried along another route. That one may still come up, and is told to stop.
+            Some(other) => self.move_link(other, route),
+            None => self.new_link(address, route, Outgoing::new()),
         };
         self.link_up(id)?;
         Ok(id)
     }
 
-    fn address_of(&mut self, module: usize, place: &str) -> AddressId {
-        let route = crate::message::address::Route { module, place: place.to_owned() };
-        let text = format!("{}://{place}", self.modules[module].module().scheme());
-        match self.addresses.find(&route) {
-            None => self.addresses.add(text, vec![route]),
-            // Whoever is connected over one network already, and comes over another one, has two addresses.
-            Some(address) if self.is_connected_otherwise(address, module) => {
-                self.addresses.add_apart(format!("{text}#again"), route)
+    fn address_of(&mut self, route: &Route) -> AddressId {
+        // Where a link is being opened to the place, or is there, the peer has come over its other half.
+        let linked = self.addresses.along(route).find(|address| self.link_along(*address, route).is_some());
+        if let Some(address) = linked {
+            return address;
+        }
+        let text = format!("{}://{}", self.modules[route.module].module().scheme(), route.place);
+        match self.addresses.find(route) {
+            None => self.addresses.add(text, vec![route.clone()]),
+            // Whoever is connected along one route already, and comes along another one, has two addresses.
+            Some(address) if self.is_connected(address) => {
+                self.addresses.add_apart(format!("{text}#again"), route.clone())
             }
             Some(address) => address,
         }
     }
 
-    fn is_connected_otherwise(&self, address: AddressId, module: usize) -> bool {
+    fn is_connected(&self, address: AddressId) -> bool {
         let link = self.addresses.link(address).and_then(|link| self.links.get(&link));
-        link.is_some_and(|link| link.is_up() && link.module() != module)
+        link.is_some_and(Link::is_up)
     }
 
-    /// What waits for a link that is not up goes over another module.
-    fn move_link(&mut self, old: LinkId, module: usize) -> LinkId {
+    /// What waits for a link that is not up goes along another route.
+    fn move_link(&mut self, old: LinkId, route: Route) -> LinkId {
         let Some(link) = self.links.remove(&old) else { return old };
         self.modules[link.module()].ask(Output::Disconnect { link: old });
-        self.new_link(link.address(), module, link.into_halves().0)
+        self.new_link(link.address(), route, link.into_halves().0)
     }
 
     /// Whether somebody waits for a link, or has it.
@@ -144,6 +150,11 @@ impl Messenger {
             }
             return;
         }
+        self.lose_link(id, address, reason);
+    }
+
+    /// Fails all that is pending with a link's peer, which is lost; whoever posts to it again tries its first route.
+    pub(super) fn lose_link(&mut self, id: LinkId, address: AddressId, reason: &str) {
         self.addresses.start_over(address);
         let text = self.addresses.text(address).unwrap_or_default().to_owned();
         self.end_link(id, &OperationError::PeerLost { address: text, reason: reason.to_owned() });
