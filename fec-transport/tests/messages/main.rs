@@ -383,3 +383,54 @@ fn of_two_addresses_of_a_member_that_are_dialled_at_once_none_waits_for_ever() {
         let _ = post(&mut party, to, 4);
     }
 }
+
+/// A process that had forgotten a session, and then opened one itself, was answered over the forgotten one until that
+/// was silent, and then lost both.
+#[test]
+fn a_process_that_forgot_a_session_and_opens_one_is_answered_over_its_own() {
+    let mut party = Party::new(&two_servers(2, &LinkSpec::new(50, 5 * MS)), 3);
+    let _ = party.send_unexpected("a", "b", 1, content(400, 0));
+    let _ = party.receive("a", "b", 9, Room::of([10]));
+    party.run_for(SECOND);
+    ["r1", "r2"].into_iter().for_each(|relay| party.cut(Duration::ZERO, "a", relay));
+    party.run_for(MS);
+    let at_b = party.address("b", "a");
+    party.with("b", |messenger| messenger.drop_address(at_b));
+    party.run_for(2 * SECOND);
+    ["r1", "r2"].into_iter().for_each(|relay| party.restore(Duration::ZERO, "a", relay));
+    party.completions("a");
+    let _ = party.receive("b", "a", 7, Room::of([50_000]));
+    let _ = party.send_unexpected("b", "a", 2, content(400, 1));
+    party.run_for(1_500 * MS);
+    assert_eq!(party.with("a", |messenger| messenger.test_unexpected(9)).len(), 1);
+    // What waited for the forgotten session has failed.
+    let lost = party.completions("a").remove(0).result;
+    assert!(matches!(lost, Err(OperationError::PeerLost { .. })), "{lost:?}");
+    let _ = party.send("a", "b", 7, content(50_000, 2));
+    party.run_for(10 * SECOND);
+    let results: Vec<_> = party.completions("b").into_iter().map(|completion| completion.result).collect();
+    assert_eq!(results, [Ok(400), Ok(50_000)], "the request, and its answer");
+}
+
+/// A process that came by itself, and crashed, and its successor, which answered the dial, once had one link together:
+/// what was said to the one was taken for what the other had heard, and what was sent waited for the first one's end.
+#[test]
+fn a_process_and_its_successor_that_answers_a_dial_have_no_link_together() {
+    let mut party = Party::new(&two_servers(1, &LinkSpec::new(50, 50 * MS)), 3);
+    party.run_for(SECOND);
+    let _ = party.send_unexpected("b", "a", 1, content(400, 0));
+    party.run_for(250 * MS);
+    let _ = party.send("a", "b", 2, content(40, 0));
+    let _ = party.receive("a", "b", 2, Room::of([40]));
+    party.run_for(60 * MS);
+    party.crash("b");
+    party.run_for(10 * MS);
+    party.restart("b");
+    party.run_for(15 * SECOND);
+    let lost = party.completions("a").pop().expect("the receive").result;
+    assert!(matches!(lost, Err(OperationError::PeerLost { .. })), "{lost:?}");
+    let _ = party.receive("b", "a", 3, Room::of([50_000]));
+    let _ = party.send("a", "b", 3, content(50_000, 0));
+    party.run_for(10 * SECOND);
+    assert_eq!(party.completions("b").remove(0).result, Ok(50_000));
+}

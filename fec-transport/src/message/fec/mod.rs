@@ -11,6 +11,8 @@ mod ways;
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use super::incoming::Breach;
 use super::link::LinkId;
 use super::module::{Module, Output};
@@ -174,7 +176,10 @@ impl MessageApplication {
             }
             self.lose(now, node, link, "its process has opened another session");
         }
-        let link = if incoming { self.welcome(node, peer) } else { self.dialled(session) };
+        let link = match incoming {
+            true => self.welcome(node, peer),
+            false => self.dialled(now, node, session, peer),
+        };
         let link = match link {
             Ok(link) => link,
             Err(reason) => return node.close(now, session, &reason),
@@ -185,10 +190,26 @@ impl MessageApplication {
         }
     }
 
-    fn dialled(&mut self, session: SessionId) -> Result<LinkId, String> {
+    fn dialled(
+        &mut self,
+        now: Time,
+        node: &mut Node,
+        session: SessionId,
+        peer: Peer,
+    ) -> Result<LinkId, String> {
         let link = self.ways.dialled(session).ok_or("nobody waits for it any more")?;
-        self.messenger.lock().link_up(link).map_err(|error| error.to_string())?;
-        Ok(link)
+        // Only one process can be dialled, so the one that had come by itself is no more. The two count their messages
+        // each for itself.
+        if self.ways.leads_to_other(link, peer) {
+            let reason = "another process is in its place";
+            self.lose(now, node, link, reason);
+            return Err(reason.to_owned());
+        }
+        let up = self.messenger.lock().link_up(link).map_err(|error| error.to_string());
+        if let Err(reason) = &up {
+            self.part(now, node, link, reason);
+        }
+        up.map(|()| link)
     }
 
     /// Somebody opened a session to us.
@@ -235,13 +256,9 @@ impl MessageApplication {
             self.read_head(now, node, stream);
         }
         match self.streams.get(stream) {
-            Some(Use::Frames(link, reader)) => {
-                let link = *link;
+            Some(Use::Frames(..)) => {
                 while let Ok(Read::Data { bytes, .. }) = node.read(now, stream, usize::MAX) {
-                    let result = self.messenger.lock().handle_frames(link, reader, &bytes);
-                    if let Err(breach) = result {
-                        return self.lose(now, node, link, &breach_text(&breach));
-                    }
+                    self.take_frames(now, node, stream, &bytes);
                 }
             }
             Some(Use::Receiving(link, message, _)) => {
@@ -249,6 +266,35 @@ impl MessageApplication {
                 self.read_bulk(now, node, stream, link, message);
             }
             _ => {}
+        }
+    }
+
+    fn take_frames(&mut self, now: Time, node: &mut Node, stream: StreamId, bytes: &Bytes) {
+        let Some(Use::Frames(link, _)) = self.streams.get(stream) else { return };
+        let link = *link;
+        if !self.ways.hears(link, stream.session) {
+            return self.begin_anew(now, node, link, stream, bytes);
+        }
+        let Some(Use::Frames(_, reader)) = self.streams.get(stream) else { return };
+        let result = self.messenger.lock().handle_frames(link, reader, bytes);
+        if let Err(breach) = result {
+            self.lose(now, node, link, &breach_text(&breach));
+        }
+    }
+
+    /// Frames have come over both sessions of a link. Who has two of them says everything over the one that he had
+    /// first, so this process has forgotten the one that we opened. What it says over its own is the beginning of
+    /// another link.
+    fn begin_anew(&mut self, now: Time, node: &mut Node, link: LinkId, stream: StreamId, bytes: &Bytes) {
+        let peer = self.ways.detach_visit(link, stream.session);
+        self.lose(now, node, link, "its process has forgotten the session to it");
+        // If frames of the forgotten session have come late, those of the other one are with the link that is over.
+        let Some(peer) = peer else { return };
+        self.session_opened(now, node, stream.session, peer, true);
+        if let Some(link) = self.ways.link_of(stream.session) {
+            self.ways.answer_on(link, stream);
+            self.streams.know(stream, Use::Frames(link, FrameReader::default()));
+            self.take_frames(now, node, stream, bytes);
         }
     }
 

@@ -35,6 +35,8 @@ struct Way {
     /// The one that the peer has opened.
     visit: Option<SessionId>,
     peer: Option<Peer>,
+    /// The one over which frames have come.
+    heard: Option<SessionId>,
     /// Where frames go.
     stream: Option<StreamId>,
     /// Frames that the stream had no room for.
@@ -92,6 +94,24 @@ impl Ways {
     pub(super) fn other_process(&self, peer: Peer) -> bool {
         let peers = self.ways.values().filter_map(|way| way.peer);
         peers.into_iter().any(|other| other.member == peer.member && other != peer)
+    }
+
+    /// Whether a link goes over a session to another process.
+    pub(super) fn leads_to_other(&self, link: LinkId, peer: Peer) -> bool {
+        self.ways.get(&link).and_then(|way| way.peer).is_some_and(|other| other != peer)
+    }
+
+    /// Frames come over a session of a link; gives whether none have come over another one before.
+    pub(super) fn hears(&mut self, link: LinkId, session: SessionId) -> bool {
+        self.ways.get_mut(&link).is_none_or(|way| *way.heard.get_or_insert(session) == session)
+    }
+
+    /// Takes the session that the peer has opened from its link, if it is that one; gives the peer.
+    pub(super) fn detach_visit(&mut self, link: LinkId, session: SessionId) -> Option<Peer> {
+        let way = self.ways.get_mut(&link).filter(|way| way.visit == Some(session))?;
+        way.sessions.retain(|other| *other != session);
+        self.by_session.remove(&session);
+        way.peer
     }
 
     /// Whether this was the last process of its member that a session led to.
