@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::*;
 use fec_transport::overlay::MemberId;
 use fec_transport::sim::{LinkSpec, Scene, World};
-use fec_transport::{DatagramCounters, Ecn, Event, Node, Time, Transmit};
+use fec_transport::{DatagramCounters, Ecn, Event, Node, Read, Time, Transmit};
 
 const MIB: u64 = 1 << 20;
 /// Of datagrams, as many as the kernel joins.
@@ -167,4 +167,46 @@ fn what_comes_together_is_received_as_if_it_had_come_one_by_one() {
     let readable = |event: &&Event| matches!(event, Event::Readable { .. });
     assert!(one_by_one.0.iter().filter(readable).count() > 0 && !one_by_one.1.is_empty());
     assert_eq!(together, one_by_one);
+}
+
+/// A session that ended while the application had not yet heard of what had come before, as under load, took that with
+/// it, although its sender had been told that it had arrived.
+#[test]
+fn what_came_before_the_goodbye_can_be_read_until_the_end_is_told() {
+    let link = LinkSpec::new(100, 10 * MS);
+    let mut world = world(&Scene::new().client("client").server("server").link("client", "server", &link), 1);
+    let [client, server] = ["client", "server"].map(|name| world.member(name));
+    world.command(client, Send { to: server, length: MIB });
+    world.run_for(SECOND);
+    world.cut(Duration::ZERO, client, server);
+    world.run_for(MS);
+    world.tap(client, server);
+    let message: Vec<u8> = (0..3_000).map(byte_at).collect();
+    let session = world.application(client).opened[0];
+    world.act(client, |now, node, _| {
+        let stream = node.open_stream(session).expect("the session is open");
+        assert_eq!(node.write(now, stream, &message), Ok(message.len()));
+        node.finish(now, stream).expect("the stream is open");
+    });
+    world.run_for(5 * MS);
+    world.act(client, |now, node, _| node.close(now, session, "that was all"));
+    world.run_for(5 * MS);
+    let datagrams = world.take_tapped();
+    world.act(server, |now, node, _| {
+        for mut datagram in datagrams {
+            node.handle_datagram(now, &mut datagram);
+        }
+        let (mut read, mut last) = (Vec::new(), None);
+        while let Some(event) = node.poll_event() {
+            if let Event::Readable { stream } = event {
+                while let Ok(Read::Data { bytes, .. }) = node.read(now, stream, usize::MAX) {
+                    read.extend_from_slice(&bytes);
+                }
+            }
+            last = Some(event);
+        }
+        assert!(matches!(last, Some(Event::SessionClosed { .. })), "{last:?}");
+        assert!(read == message, "{} bytes of {}", read.len(), message.len());
+        assert_eq!((node.sessions().count(), node.table_sizes().0), (0, 0));
+    });
 }

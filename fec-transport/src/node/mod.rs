@@ -369,9 +369,12 @@ impl Node {
         self.bury_sessions();
     }
 
-    /// What happened; called until it gives nothing.
+    /// What happened; called until it gives nothing. What a session has received can be read until its
+    /// [`Event::SessionClosed`] is given.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.sessions.poll_event()
+        let event = self.sessions.poll_event();
+        self.bury_sessions();
+        event
     }
 
     // --- work for other threads --------------------------------------------------------------------------------

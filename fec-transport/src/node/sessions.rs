@@ -87,6 +87,8 @@ pub(super) struct Sessions {
     /// The links that the paths of all sessions cross.
     bottlenecks: Bottlenecks,
     events: VecDeque<Event>,
+    /// Sessions of whose end the application is still to hear. What they have received can be read until then.
+    untold: BTreeSet<SessionId>,
     /// Sessions that are over, with the circuits that carried them, until the node has torn these down.
     over: VecDeque<(SessionId, Vec<CircuitId>)>,
     /// Whether the process is to end soon, and takes no new ones.
@@ -113,6 +115,7 @@ impl Sessions {
             turn: SessionId(0),
             bottlenecks: Bottlenecks::default(),
             events: VecDeque::new(),
+            untold: BTreeSet::new(),
             over: VecDeque::new(),
             is_draining: false,
         }
@@ -136,7 +139,7 @@ impl Sessions {
 
     /// Whether there is a session that has not ended for the application.
     pub(super) fn goes_on(&self, id: SessionId) -> bool {
-        self.get(id).is_some_and(|session| !session.is_closing())
+        self.get(id).is_some_and(|session| !session.is_closing() && !session.is_over())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Session> {
@@ -173,9 +176,12 @@ impl Sessions {
             self.have_jobs.insert(id);
         }
         while let Some(event) = session.poll_event() {
+            if matches!(event, Event::SessionClosed { .. }) {
+                self.untold.insert(id);
+            }
             self.events.push_back(event);
         }
-        if session.is_over() {
+        if session.is_over() && !self.untold.contains(&id) {
             self.remove(id);
         }
     }
@@ -204,7 +210,13 @@ impl Sessions {
     }
 
     pub(super) fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let event = self.events.pop_front()?;
+        if let Event::SessionClosed { session, .. } = &event
+            && self.untold.remove(session)
+        {
+            self.settle(*session);
+        }
+        Some(event)
     }
 
     /// Takes a datagram that arrived over a circuit that ends here. What follows from it is done by
@@ -521,7 +533,8 @@ impl Sessions {
     ) -> Result<Acceptance, Declined> {
         let unknown = Declined { cause: Cause::NoSession, reason: "there is no such session here" };
         let session = *self.by_token.get(&(originator, token)).ok_or(unknown)?;
-        let join_key = self.by_id.get(&session).ok_or(unknown)?.join_key();
+        let joined = self.by_id.get(&session).filter(|session| !session.is_over());
+        let join_key = joined.ok_or(unknown)?.join_key();
         let opened = join_key.open_message(path.0.into(), &token.to_be_bytes(), sealed);
         let share = opened.map_err(|_| "the request to join does not open")?;
         let share = wire::parse_join(&share).map_err(|_| "malformed request to join")?;
