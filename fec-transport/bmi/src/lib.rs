@@ -6,6 +6,7 @@
 //! | the messenger that all calls of the process share | [`library`] |
 //! | how it begins and ends, and what it must know for that | [`process`], [`config`] |
 //! | what is pending, and whose memory it has | [`operations`], [`memory`] |
+//! | unexpected messages for which there was no memory | [`leftover`] |
 //! | references to peers, and their names | [`addresses`], [`range`] |
 //! | the functions of `include/bmi.h` | [`process`], [`context`], [`address`], [`post`], [`test`], [`info`] |
 
@@ -18,6 +19,7 @@ mod config;
 mod context;
 mod error;
 mod info;
+mod leftover;
 mod library;
 mod memory;
 mod operations;

@@ -11,6 +11,7 @@ use fec_transport::overlay::Overlay;
 
 use crate::addresses::Addresses;
 use crate::error::{Code, Failure, Outcome};
+use crate::leftover::Leftover;
 use crate::operations::Operations;
 
 /// The messenger, and what C knows of it.
@@ -18,6 +19,7 @@ pub struct Library {
     pub messenger: Messenger,
     pub operations: Operations,
     pub addresses: Addresses,
+    pub leftover: Leftover,
     /// Who has which key.
     pub overlay: Option<Arc<Overlay>>,
     /// The addresses at which it listens.

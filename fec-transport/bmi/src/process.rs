@@ -12,6 +12,7 @@ use fec_transport::message::memory::JoinError;
 use crate::addresses::Addresses;
 use crate::config::Membership;
 use crate::error::{Code, Failure, Outcome, call};
+use crate::leftover::Leftover;
 use crate::library::{Library, shared, text};
 use crate::operations::Operations;
 
@@ -120,6 +121,7 @@ impl Library {
             messenger: Messenger::start(config)?,
             operations: Operations::default(),
             addresses: Addresses::default(),
+            leftover: Leftover::default(),
             overlay,
             listens_at: wishes.listen.iter().map(|(scheme, place)| format!("{scheme}://{place}")).collect(),
             within: format!("memory://{within}"),

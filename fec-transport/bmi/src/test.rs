@@ -1,7 +1,8 @@
 //! Tests: what has completed, and what came unexpectedly.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{c_int, c_void};
+use std::time::Duration;
 
 use fec_transport::message::{Completion, Unexpected};
 
@@ -203,14 +204,23 @@ pub unsafe extern "C" fn BMI_testunexpected(
         if most == 0 {
             return Ok(0);
         }
-        let messages = library.messenger.test_unexpected(most, wait);
-        let count = messages.len() as c_int;
-        for (place, message) in messages.into_iter().enumerate() {
-            let info = library.describe(message)?;
+        let mut messages = library.take_unexpected(most, wait);
+        let mut count = 0;
+        while let Some(message) = messages.pop_front() {
+            let info = match describe(&message) {
+                Ok(info) => info,
+                Err(failure) => {
+                    messages.push_front(message);
+                    library.leftover.put_back(messages);
+                    // Those that are written are the caller's, who hears of the failure if it lasts.
+                    return if count == 0 { Err(failure) } else { Ok(1) };
+                }
+            };
             // SAFETY: as this function's; there are no more messages than `incount`.
             unsafe {
-                info_array.add(place).write(info);
-                outcount.write(place as c_int + 1);
+                info_array.add(count).write(info);
+                count += 1;
+                outcount.write(count as c_int);
             }
         }
         Ok(c_int::from(count > 0))
@@ -218,18 +228,29 @@ pub unsafe extern "C" fn BMI_testunexpected(
 }
 
 impl Library {
-    fn describe(&self, Unexpected { from, tag, bytes }: Unexpected) -> Outcome<BMI_unexpected_info> {
-        if self.counts_senders {
-            self.addresses.refer(from);
+    /// Unexpected messages, at most `most`: first those that an earlier test had no memory for.
+    fn take_unexpected(&self, most: usize, wait: Duration) -> VecDeque<Unexpected> {
+        let mut messages = self.leftover.take(most);
+        if messages.len() < most {
+            let wait = if messages.is_empty() { wait } else { Duration::ZERO };
+            let fresh = self.messenger.test_unexpected(most - messages.len(), wait);
+            if self.counts_senders {
+                fresh.iter().for_each(|message| self.addresses.refer(message.from));
+            }
+            messages.extend(fresh);
         }
-        Ok(BMI_unexpected_info {
-            error_code: 0,
-            addr: from.0 as i64,
-            buffer: copy(&bytes)?,
-            size: bytes.len() as i64,
-            tag: tag.0 as i32,
-        })
+        messages
     }
+}
+
+fn describe(message: &Unexpected) -> Outcome<BMI_unexpected_info> {
+    Ok(BMI_unexpected_info {
+        error_code: 0,
+        addr: message.from.0 as i64,
+        buffer: copy(&message.bytes)?,
+        size: message.bytes.len() as i64,
+        tag: message.tag.0 as i32,
+    })
 }
 
 /// # Safety

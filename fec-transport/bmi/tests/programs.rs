@@ -341,6 +341,14 @@ fn every_function_does_what_the_header_says() {
     holds(&command(PLAIN, &everything).output().expect("it was compiled"));
 }
 
+/// They were taken from the network, and were gone.
+#[test]
+fn unexpected_messages_for_which_there_is_no_memory_come_once_there_is() {
+    let workshop = Workshop::new();
+    let scarce = workshop.compile("scarce", SHARED);
+    holds(&command(PLAIN, &scarce).output().expect("it was compiled"));
+}
+
 #[test]
 fn no_memory_is_lost_or_misused() {
     let workshop = Workshop::new();
