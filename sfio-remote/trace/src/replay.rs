@@ -11,8 +11,10 @@
 mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::record::{ApplicationId, ClientId, FileId, Micros, Operation, Record, Request, Spread};
+use crate::runs::MAX_TIMES;
 
 /// When a call begins, once those that it waits for have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +57,37 @@ pub struct Call {
 #[derive(Debug, Clone, Default)]
 pub struct Work {
     calls: Vec<Call>,
-    /// The processes of each job, if the trace lists them.
-    clients: BTreeMap<ApplicationId, Vec<ClientId>>,
+    /// The processes of each job, as far as the trace tells.
+    clients: BTreeMap<ApplicationId, Clients>,
+}
+
+/// The processes of a job. There is at least one, whatever the trace says.
+#[derive(Debug, Clone)]
+enum Clients {
+    /// So many, numbered from 0. They may be billions by a slip in a header, and are not written down one by one.
+    Numbered(u32),
+    Listed(Vec<ClientId>),
+}
+
+/// A request of a job as a whole becomes so many regions at most, over all of its processes: what a
+/// [run](crate::runs::Run) has at most.
+const MOST_REGIONS: u64 = MAX_TIMES;
+
+/// Why a request cannot be played again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a request of {bytes} bytes at {offset}, begun at {start} µs, is spread over {regions} regions; expected at most \
+     {MOST_REGIONS}"
+)]
+pub struct TooManyRegions {
+    /// Where it begins.
+    pub offset: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// When it began.
+    pub start: Micros,
+    /// How many regions its processes would ask for.
+    pub regions: u64,
 }
 
 /// Which call of a work: its place in [`Work::calls`].
@@ -93,17 +124,22 @@ struct Turns {
 impl Work {
     /// Takes note of a record. Requests of a job as a whole are dealt to its processes as their spread says; without
     /// one its first process asks for all. What disks did is not asked for again.
-    pub fn note(&mut self, record: &Record) {
+    ///
+    /// # Errors
+    /// [`TooManyRegions`]; then nothing is noted.
+    pub fn note(&mut self, record: &Record) -> Result<(), TooManyRegions> {
         match record {
             Record::ApplicationLoad(load) => {
-                let numbered = || (0..load.clients).map(ClientId).collect();
-                let listed = &load.client_list;
-                let clients = if listed.is_empty() { numbered() } else { listed.clone() };
+                let clients = match load.client_list.is_empty() {
+                    true => Clients::Numbered(load.clients.max(1)),
+                    false => Clients::Listed(load.client_list.clone()),
+                };
                 self.clients.insert(load.application, clients);
             }
-            Record::Request(request) if request.bytes > 0 => self.ask(request),
+            Record::Request(request) if request.bytes > 0 => self.ask(request)?,
             _ => {}
         }
+        Ok(())
     }
 
     /// The calls, by the time at which they began.
@@ -121,7 +157,7 @@ impl Work {
     pub fn bytes(&self) -> (u64, u64) {
         let of = |operation| {
             let calls = self.calls.iter().filter(|call| call.operation == operation);
-            calls.flat_map(|call| &call.regions).map(|(_, length)| length).sum()
+            calls.flat_map(|call| &call.regions).fold(0, |sum: u64, (_, length)| sum.saturating_add(*length))
         };
         (of(Operation::Read), of(Operation::Write))
     }
@@ -139,27 +175,27 @@ impl Work {
         files
     }
 
-    fn ask(&mut self, request: &Request) {
-        let nobody = vec![ClientId(0)];
-        let all = self.clients.get(&request.application).unwrap_or(&nobody).clone();
+    fn ask(&mut self, request: &Request) -> Result<(), TooManyRegions> {
+        let clients = self.clients.get(&request.application).cloned().unwrap_or(Clients::Numbered(1));
+        let whole = || vec![(request.offset, request.bytes)];
         match (request.client, request.spread) {
-            (Some(client), _) => self.push(request, client, vec![(request.offset, request.bytes)]),
-            (None, None) => self.push(request, all[0], vec![(request.offset, request.bytes)]),
+            (Some(client), _) => self.push(request, client, whole()),
+            (None, None) => self.push(request, clients.of_rank(0), whole()),
             (None, Some(Spread::Whole)) => {
-                all.into_iter().for_each(|client| {
-                    self.push(request, client, vec![(request.offset, request.bytes)]);
-                });
+                check(request, clients.count())?;
+                (0..clients.count()).for_each(|rank| self.push(request, clients.of_rank(rank), whole()));
             }
             (None, Some(Spread::Dealt { unit, overlap })) => {
-                let count = all.len() as u64;
-                for (rank, client) in (0..).zip(all) {
-                    let regions = dealt(request, rank, (count, unit, overlap));
-                    if !regions.is_empty() {
-                        self.push(request, client, regions);
-                    }
+                let pieces = pieces(request, unit);
+                check(request, pieces.end - pieces.start)?;
+                let count = clients.count();
+                for rank in ranks(pieces, count) {
+                    let regions = dealt(request, rank, count, (unit, overlap));
+                    self.push(request, clients.of_rank(rank), regions);
                 }
             }
         }
+        Ok(())
     }
 
     /// Adds to the call of the same times, if that is the last one, or makes a new one.
@@ -182,16 +218,54 @@ impl Call {
     }
 }
 
-/// The pieces of a request that process number `rank` of `count` has.
-fn dealt(request: &Request, rank: u64, (count, unit, overlap): (u64, u64, u64)) -> Vec<(u64, u64)> {
+impl Clients {
+    fn count(&self) -> u64 {
+        match self {
+            Clients::Numbered(count) => u64::from(*count),
+            Clients::Listed(list) => list.len() as u64,
+        }
+    }
+
+    fn of_rank(&self, rank: u64) -> ClientId {
+        match self {
+            Clients::Numbered(_) => ClientId(rank as u32),
+            Clients::Listed(list) => list[rank as usize],
+        }
+    }
+}
+
+fn check(request: &Request, regions: u64) -> Result<(), TooManyRegions> {
+    let Request { offset, bytes, start, .. } = *request;
+    if regions > MOST_REGIONS { Err(TooManyRegions { offset, bytes, start, regions }) } else { Ok(()) }
+}
+
+/// The units of the file that a request touches.
+fn pieces(request: &Request, unit: u64) -> Range<u64> {
     let end = request.offset + request.bytes;
-    let first = request.offset / unit;
-    let pieces = (first..).take_while(|piece| piece * unit < end).filter(|piece| piece % count == rank);
-    let region = |piece: u64| {
-        let from = (piece * unit).max(request.offset);
-        (from, ((piece + 1) * unit + overlap).min(end) - from)
-    };
-    pieces.map(region).collect()
+    request.offset / unit..end.div_ceil(unit)
+}
+
+/// What whoever has a unit gets of a request.
+fn region(request: &Request, piece: u64, (unit, overlap): (u64, u64)) -> (u64, u64) {
+    let end = request.offset + request.bytes;
+    let from = (piece * unit).max(request.offset);
+    let to = (piece + 1).saturating_mul(unit).saturating_add(overlap).min(end);
+    (from, to - from)
+}
+
+/// The ranks among `count` that get any of these pieces, in ascending order.
+fn ranks(pieces: Range<u64>, count: u64) -> Vec<u64> {
+    let mut ranks: Vec<u64> = pieces.take(count as usize).map(|piece| piece % count).collect();
+    ranks.sort_unstable();
+    ranks
+}
+
+/// What the process of a rank gets of a request that is dealt to `count` of them.
+fn dealt(request: &Request, rank: u64, count: u64, spread: (u64, u64)) -> Vec<(u64, u64)> {
+    let pieces = pieces(request, spread.0);
+    let first = pieces.start + (rank + count - pieces.start % count) % count;
+    let its = (first..pieces.end).step_by(count as usize);
+    its.map(|piece| region(request, piece, spread)).collect()
 }
 
 impl Player {
@@ -267,7 +341,7 @@ impl Player {
             let before = if waits == 0 { self.began } else { turns.by_end[waits - 1].0 };
             let at = match self.pace {
                 Pace::Fast => now,
-                Pace::Think => now + start.saturating_sub(before),
+                Pace::Think => now.saturating_add(start.saturating_sub(before)),
                 Pace::Recorded => now.max(start - self.began),
             };
             self.due.insert((at, call));
@@ -298,8 +372,20 @@ mod tests {
 
     pub(super) fn work(requests: &[Request]) -> Work {
         let mut work = Work::default();
-        requests.iter().for_each(|request| work.note(&Record::Request(*request)));
+        requests.iter().for_each(|request| work.note(&Record::Request(*request)).expect("it is no spread"));
         work.finish()
+    }
+
+    /// A job of so many processes.
+    fn load_of(clients: u32) -> Record {
+        Record::ApplicationLoad(crate::record::ApplicationLoad {
+            at: 0,
+            application: ApplicationId(1),
+            executable: String::new(),
+            user: 0,
+            clients,
+            client_list: Vec::new(),
+        })
     }
 
     /// When each call begins if each takes `took`.
@@ -350,19 +436,12 @@ mod tests {
     #[test]
     fn what_a_job_asks_for_as_a_whole_is_dealt_to_its_processes() {
         let mut work = Work::default();
-        work.note(&Record::ApplicationLoad(crate::record::ApplicationLoad {
-            at: 0,
-            application: ApplicationId(1),
-            executable: String::new(),
-            user: 0,
-            clients: 2,
-            client_list: Vec::new(),
-        }));
+        work.note(&load_of(2)).expect("a job");
         let collective = Request { bytes: 25, spread: None, ..request(None, (0, 5), 5) };
         let dealt = Spread::Dealt { unit: 10, overlap: 2 };
-        work.note(&Record::Request(Request { spread: Some(dealt), ..collective }));
+        work.note(&Record::Request(Request { spread: Some(dealt), ..collective })).expect("few regions");
         let read = Request { operation: Operation::Read, spread: Some(Spread::Whole), ..collective };
-        work.note(&Record::Request(read));
+        work.note(&Record::Request(read)).expect("few regions");
         let work = work.finish();
         let calls: Vec<_> = work
             .calls()
@@ -379,5 +458,73 @@ mod tests {
         ];
         assert_eq!(calls, expected);
         assert_eq!(work.files(), BTreeMap::from([(FileId(1), 30)]));
+    }
+
+    /// A log that was damaged told of no process, which ended the program, or of four billions, which took 16 GB.
+    #[test]
+    fn a_job_may_claim_to_have_no_process_or_billions() {
+        for clients in [0, 1, 7, u32::MAX] {
+            let mut work = Work::default();
+            work.note(&load_of(clients)).expect("a job");
+            work.note(&Record::Request(request(None, (0, 5), 5))).expect("one region");
+            let dealt = Spread::Dealt { unit: 4, overlap: 0 };
+            let spread = Request { spread: Some(dealt), ..request(None, (6, 7), 5) };
+            work.note(&Record::Request(spread)).expect("three regions");
+            let work = work.finish();
+            assert_eq!((work.calls()[0].process.client, work.bytes()), (ClientId(0), (0, 20)), "{clients}");
+        }
+    }
+
+    /// Four bytes of a line asked for more regions than there is memory or time for.
+    #[test]
+    fn what_is_spread_over_too_many_regions_is_refused_and_the_largest_unit_is_whole() {
+        let all = Request { bytes: i64::MAX as u64, ..request(None, (0, 5), 0) };
+        let noted = |clients, spread| {
+            let mut work = Work::default();
+            work.note(&load_of(clients)).expect("a job");
+            work.note(&Record::Request(Request { spread: Some(spread), ..all }))?;
+            Ok(work.finish().calls().iter().map(|call| call.regions.clone()).collect::<Vec<_>>())
+        };
+        let refused = |spread, clients| {
+            let error: Result<Vec<_>, TooManyRegions> = noted(clients, spread);
+            error.expect_err("too many").regions
+        };
+        assert_eq!(refused(Spread::Dealt { unit: 1, overlap: 0 }, 2), i64::MAX as u64);
+        assert_eq!(refused(Spread::Whole, u32::MAX), u64::from(u32::MAX));
+        for unit in [u64::MAX, 1 << 63] {
+            let dealt = noted(3, Spread::Dealt { unit, overlap: unit });
+            assert_eq!(dealt, Ok(vec![vec![(0, i64::MAX as u64)]]));
+        }
+    }
+
+    /// The oracle looks at each unit for each process.
+    #[test]
+    fn what_is_dealt_is_what_looking_at_each_unit_gives() {
+        for (offset, bytes, unit, overlap, count) in (0..25)
+            .flat_map(|at| [(at, 60, 7, 2, 3), (at, 5, 7, 0, 5), (at, 33, 10, 10, 1), (at, 20, 3, 1, 9)])
+        {
+            let request = Request { bytes, spread: None, ..request(None, (0, 5), offset) };
+            let mut work = Work::default();
+            work.note(&load_of(count)).expect("a job");
+            let spread = Some(Spread::Dealt { unit, overlap });
+            work.note(&Record::Request(Request { spread, ..request })).expect("few regions");
+            let found: Vec<(u32, Vec<(u64, u64)>)> =
+                work.calls().iter().map(|call| (call.process.client.0, call.regions.clone())).collect();
+            let end = offset + bytes;
+            let of = |rank: u32| {
+                let pieces = (0..end).filter(|piece| {
+                    piece * unit < end
+                        && (piece + 1) * unit > offset
+                        && piece % u64::from(count) == u64::from(rank)
+                });
+                let region = |piece: u64| {
+                    let from = (piece * unit).max(offset);
+                    (from, ((piece + 1) * unit + overlap).min(end) - from)
+                };
+                (rank, pieces.map(region).collect::<Vec<_>>())
+            };
+            let expected: Vec<_> = (0..count).map(of).filter(|(_, regions)| !regions.is_empty()).collect();
+            assert_eq!(found, expected, "{request:?}, {count}");
+        }
     }
 }

@@ -217,7 +217,8 @@ impl Options {
     fn work(&self) -> Result<(Work, Vec<ApplicationLoad>), Failure> {
         let (mut work, mut loads) = (Work::default(), Vec::new());
         each(&self.trace, self.layer, |record| {
-            work.note(record);
+            let noted = work.note(record);
+            noted.map_err(|error| Failure::new(Exit::Input, format!("{}: {error}", self.trace.display())))?;
             if let Record::ApplicationLoad(load) = record {
                 loads.push(load.clone());
             }
