@@ -156,7 +156,132 @@ fn told(error: FileError) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use sfio_remote::client::OperationError;
+    use sfio_remote::distribution::StripeUnit;
+    use sfio_remote::io::StripedFile;
+    use sfio_remote::io::sim::{Cluster, ClusterConfig, Process, World, run};
+
     use super::*;
+    use crate::sums::FileSums;
+
+    const CONTENT: &str = "what is stored";
+
+    /// A client and two I/O nodes; on each there is a file of a put of its own, with its sums.
+    async fn stored(puts: [PutId; 2], seed: u64) -> (Cluster, Process, FileName) {
+        let cluster = Cluster::start(ClusterConfig::new(&["client", "io1", "io2"], seed));
+        for io_node in ["io1", "io2"] {
+            cluster.world().serve(io_node).expect("a new export root");
+        }
+        let process = cluster.process("client");
+        let name: FileName = "io1,x;io2,x;".parse().expect("a right name");
+        for (put, subfile) in puts.into_iter().zip(name.subfiles()) {
+            let alone = FileName::new(vec![subfile.clone()]).expect("a right name");
+            store(process.client(), put, &alone).await;
+        }
+        (cluster, process, name)
+    }
+
+    async fn store(client: &SfioClient, put: PutId, name: &FileName) {
+        let file = StripedFile::create(client, name, StripeUnit::DEFAULT).await.expect("created");
+        file.write_at(0, CONTENT).await.expect("written");
+        file.sync_all().await.expect("synced");
+        let mut sums = FileSums::new(put, file.layout().distribution());
+        sums.push(CONTENT.as_bytes());
+        sums.store(client, name, &patience()).await.expect("stored");
+    }
+
+    /// Of somebody who has got on before.
+    fn patience() -> Arc<Patience> {
+        let patience = Patience::new(Duration::from_secs(60));
+        patience.worked();
+        Arc::new(patience)
+    }
+
+    /// The last step of a put to `name`.
+    fn naming(process: &Process, put: PutId, name: &FileName) -> Naming {
+        Naming {
+            client: process.client().clone(),
+            part: part_name(name).expect("it can be"),
+            name: name.clone(),
+            put,
+            options: OpenOptions::new(),
+            patience: patience(),
+            replaces: false,
+        }
+    }
+
+    /// An I/O node knows no part.
+    fn no_part() -> FileError {
+        OperationError::NotFound { name: "io1,x.part".to_owned() }.into()
+    }
+
+    const OURS: PutId = PutId([1; 16]);
+    const OTHER: PutId = PutId([2; 16]);
+
+    /// Whoever finds a file under the name takes it for his own only if all of it is: another put may have come first.
+    #[test]
+    fn a_file_of_another_put_is_not_taken_for_the_renamed_part() {
+        for (puts, is_ours) in [([OURS, OURS], true), ([OTHER, OTHER], false), ([OURS, OTHER], false)] {
+            run(async {
+                let (_cluster, process, name) = stored(puts, 7).await;
+                let confirmed = naming(&process, OURS, &name).confirm(no_part()).await;
+                assert_eq!(confirmed.is_ok(), is_ours, "{puts:?}: {confirmed:?}");
+            });
+        }
+    }
+
+    /// Without an outage nobody can have renamed the part but this process, which was told that it did not.
+    #[test]
+    fn a_part_that_is_missing_though_nothing_was_restarted_is_told() {
+        run(async {
+            let (_cluster, process, name) = stored([OURS, OURS], 7).await;
+            assert!(naming(&process, OURS, &name).run().await.is_err());
+        });
+    }
+
+    /// The I/O nodes had renamed the part, and were killed before they synced its name.
+    #[test]
+    fn a_confirmed_name_outlives_a_power_loss() {
+        for seed in 0..8 {
+            run(async {
+                let (cluster, process, part) = stored([OURS, OURS], seed).await;
+                let name: FileName = "io1,y;io2,y;".parse().expect("a right name");
+                rename(&process, &part, &name).await;
+                restart(&cluster, World::stop_serving);
+                let naming = naming(&process, OURS, &name);
+                naming.confirm(no_part()).await.expect("it is of this put");
+                restart(&cluster, World::lose_power);
+                let client = process.client();
+                let patience = patience();
+                let is_there = patience.retry(|| naming.options.open(client, &name)).await;
+                assert!(is_there.is_ok(), "seed {seed}: {is_there:?}");
+                assert!(sums::are_of(OURS, client, &name, &patience).await.is_ok_and(|are| are));
+            });
+        }
+    }
+
+    /// Gives subfiles and their sums other names, which a power loss may undo.
+    async fn rename(process: &Process, from: &FileName, to: &FileName) {
+        for (old, new) in from.subfiles().iter().zip(to.subfiles()) {
+            for path in [SubfilePath::clone, |path: &SubfilePath| beside(path).expect("it can be")] {
+                let [old, new] = [old, new].map(|subfile| {
+                    let subfile = SubfileName::new(subfile.member(), path(subfile.path()).as_str());
+                    FileName::new(vec![subfile.expect("a right name")]).expect("a right name")
+                });
+                let renamed = process.client().rename(&old, &new, false, Durability::None).await;
+                renamed.expect("renamed");
+            }
+        }
+    }
+
+    fn restart(cluster: &Cluster, end: impl Fn(&mut World, &str)) {
+        for io_node in ["io1", "io2"] {
+            end(&mut cluster.world(), io_node);
+            cluster.world().serve(io_node).expect("its own root");
+        }
+    }
 
     #[test]
     fn a_part_stands_beside_its_subfile() {
