@@ -347,12 +347,12 @@ fn of_two_addresses_of_a_member_that_are_dialled_at_once_none_waits_for_ever() {
     let caller = party.caller("a");
     let post = |party: &mut Party, to, tag| {
         let (now, pieces) = (party.now(), vec![vec![7; 40].into()]);
-        let mut post = |messenger: &mut Messenger| {
+        let post = |messenger: &mut Messenger| {
             let mut post = || messenger.post_send_unexpected(now, to, Tag(tag), pieces.clone(), caller);
             // That the last one may have been lost is told once.
             post().or_else(|_| post())
         };
-        let posted = party.with("a", &mut post);
+        let posted = party.with("a", post);
         port.carry();
         // What the other network does not reach goes over sessions.
         party.with("a", |_| {});
