@@ -77,7 +77,7 @@ fn an_io_node_that_is_killed_is_named_leaves_nothing_whole_and_works_again_when_
         LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "10", "--delay-ms", "1"]);
     let name = "io1,x;io2,x";
     let put = overlay.begin_put_with(&bytes(30_000_000), name, &["--patience", "0"]);
-    overlay.wait_for_file("io2", "x.part");
+    overlay.wait_for_file("io2", "x.sfio-part");
     overlay.signal("io2", "-KILL");
     put.fails_with(4, "io2");
     assert_eq!(overlay.exported_names("io1"), [""; 0], "the part is removed where that is possible");
@@ -174,7 +174,7 @@ fn a_put_and_a_get_live_through_an_outage_of_all_links() {
     let source = overlay.folder().join("source");
     fs::write(&source, &data).expect("it can be written");
     let put = overlay.begin_logged(&["put", &source.to_string_lossy(), name]);
-    overlay.wait_for_file("io2", "x.part");
+    overlay.wait_for_file("io2", "x.sfio-part");
     overlay.signal_links("-STOP");
     put.wait_for_words("waiting, because");
     overlay.signal_links("-CONT");
@@ -200,7 +200,7 @@ fn an_outage_is_two_lines_where_there_is_no_terminal() {
     fs::write(tree.join("x"), bytes(20_000_000)).expect("it can be written");
     let [tree, source] = [&tree, &tree.join("x")].map(|path| path.to_string_lossy().into_owned());
     let commands = [&["put", &source, "io1,x;io2,x"][..], &["sync", "-q", &tree, "local:t"]];
-    for (command, begun) in commands.into_iter().zip(["x.part", "t/objects"]) {
+    for (command, begun) in commands.into_iter().zip(["x.sfio-part", "t/objects"]) {
         let running = overlay.begin_heard(command);
         overlay.wait_for_file("io2", begun);
         overlay.signal_links("-STOP");
@@ -220,7 +220,7 @@ fn ctrl_c_ends_a_put_that_waits() {
     let source = overlay.folder().join("source");
     fs::write(&source, bytes(30_000_000)).expect("it can be written");
     let put = overlay.begin_logged(&["put", &source.to_string_lossy(), "io1,x;io2,x"]);
-    overlay.wait_for_file("io2", "x.part");
+    overlay.wait_for_file("io2", "x.sfio-part");
     overlay.signal("io2", "-STOP");
     put.wait_for_words("waiting, because");
     put.interrupt(8);
@@ -236,11 +236,11 @@ fn a_put_stores_again_what_a_restarted_io_node_may_have_lost() {
     let source = overlay.folder().join("source");
     fs::write(&source, &data).expect("it can be written");
     let put = overlay.begin_logged(&["put", &source.to_string_lossy(), name]);
-    overlay.wait_for_file("io2", "x.part");
+    overlay.wait_for_file("io2", "x.sfio-part");
     overlay.signal("io2", "-KILL");
     overlay.wait_for_words("io2 has died");
     // As a power loss may leave it.
-    fs::write(overlay.export("io2").join("x.part"), b"").expect("it can be written");
+    fs::write(overlay.export("io2").join("x.sfio-part"), b"").expect("it can be written");
     let _io2 = overlay.start_by_hand("io2");
     put.wait_for_words("everything is stored again");
     put.succeeds();
@@ -252,7 +252,7 @@ fn when_the_patience_ends_it_says_what_was_tried_and_for_how_long() {
     let overlay =
         LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "10", "--delay-ms", "1"]);
     let put = overlay.begin_put_with(&bytes(30_000_000), "io1,x;io2,x", &["--patience", "1s"]);
-    overlay.wait_for_file("io2", "x.part");
+    overlay.wait_for_file("io2", "x.sfio-part");
     overlay.signal("io2", "-KILL");
     put.fails_with(4, "tried again");
 }
@@ -329,8 +329,9 @@ fn a_removal_that_cannot_reach_an_io_node_says_what_is_gone() {
 #[test]
 fn a_part_that_a_put_has_left_is_named_where_its_file_is_missing() {
     let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
-    overlay.put(&bytes(400_000), "io1,x.part;io2,x.part", &[]).succeeds();
-    let left = "all of it is \"io1,x.part;io2,x.part;\"";
+    let (_member, part) = create(&overlay.config("client"), "io1,x.sfio-part;io2,x.sfio-part", 64 << 10);
+    part.write_at(0, bytes(400_000)).expect("both run");
+    let left = "all of it is \"io1,x.sfio-part;io2,x.sfio-part;\"";
     overlay.get("io1,x;io2,x", &[]).fails_with(3, left);
     overlay.client(&["stat", "io1,x;io2,x"]).fails_with(3, left);
     overlay.get("io1,y;io2,y", &[]).fails_with(3, "io1,y;io2,y;: no such file");
@@ -362,7 +363,7 @@ fn a_relay_that_is_killed_does_not_disturb_a_put() {
         LocalOverlay::up(&["--relays", "3", "--io-nodes", "1", "--rate-mbit", "10", "--delay-ms", "1"]);
     let data = bytes(8_000_000);
     let put = overlay.begin_put(&data, "io1,x");
-    overlay.wait_for_file("io1", "x.part");
+    overlay.wait_for_file("io1", "x.sfio-part");
     overlay.signal("r2", "-KILL");
     put.succeeds();
     assert!(overlay.exported("io1", "x") == data, "the bytes differ");
@@ -393,7 +394,7 @@ fn a_put_to_a_name_that_is_being_written_is_told_when_that_is_over() {
     let overlay =
         LocalOverlay::up(&["--relays", "2", "--io-nodes", "2", "--rate-mbit", "10", "--delay-ms", "1"]);
     let put = overlay.begin_put(&bytes(30_000_000), "io1,x;io2,x");
-    overlay.wait_for_file("io2", "x.part");
+    overlay.wait_for_file("io2", "x.sfio-part");
     assert!(!put.kill(), "it was under way");
     let hint = "if that process is gone, this is over 5 s after its end at the latest";
     overlay.put(b"x", "io1,x;io2,x", &[]).fails_with(9, hint);
@@ -577,7 +578,9 @@ fn a_member_that_may_only_read_writes_nothing() {
     overlay.signal("io2", "-KILL");
     overlay.wait_for_words("io2 has died");
     let _member = overlay.start_by_hand("io2");
-    overlay.put(&bytes(1_000), "io1,y;io2,y", &[]).fails_with(1, "io2,y.part: read-only: for member client");
+    overlay
+        .put(&bytes(1_000), "io1,y;io2,y", &[])
+        .fails_with(1, "io2,y.sfio-part: read-only: for member client");
     assert!(overlay.get("io1,x;io2,x", &[]).stdout() == bytes(1_000), "the bytes differ");
 }
 
@@ -592,7 +595,7 @@ fn a_member_that_fills_its_quota_is_told_so_and_gets_it_back() {
     let _member = overlay.start_by_hand("io2");
     let put = |name: &str| overlay.put(&bytes(1_400), name, &["--stripe-unit", "100"]);
     put("io1,x;io2,x").succeeds();
-    let full = "io2,y.part: no space left: 700 bytes more for member client, which uses 812 of its 1024";
+    let full = "io2,y.sfio-part: no space left: 700 bytes more for member client, which uses 812 of its 1024";
     put("io1,y;io2,y").fails_with(6, full);
     assert_eq!(overlay.exported_names("io2"), [".x.sfio-sums", "x"]);
     overlay.client(&["rm", "io1,x;io2,x"]).succeeds();

@@ -51,7 +51,7 @@ fn status_shows_neighbours_circuits_sessions_and_their_paths() {
     let mode = fs::metadata(&socket).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let put = overlay.begin_put(&bytes(4_000_000), "io1,x");
-    overlay.wait_for_file("io1", "x.part");
+    overlay.wait_for_file("io1", "x.sfio-part");
     let has_paths = |status: &Value| {
         let paths = &status["sessions"][0]["paths"];
         count(paths) >= 2 && (0..2).all(|path| paths[path]["packets_received"].as_u64() > Some(10))
@@ -109,7 +109,7 @@ fn the_metrics_page_has_sessions_paths_drops_and_the_io_node() {
         stranger.send_to(&[1; 100], control).expect("sent");
     }
     let put = overlay.begin_put(&bytes(30_000_000), "io1,x");
-    overlay.wait_for_file("io1", "x.part");
+    overlay.wait_for_file("io1", "x.sfio-part");
     let page = get(address, "GET /metrics HTTP/1.1");
     put.succeeds();
     assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains("openmetrics-text"), "{page}");
@@ -188,7 +188,7 @@ fn a_member_that_is_asked_to_end_finishes_what_is_under_way() {
         LocalOverlay::up(&["--relays", "2", "--io-nodes", "1", "--rate-mbit", "10", "--delay-ms", "1"]);
     let data = bytes(6_000_000);
     let put = overlay.begin_put(&data, "io1,x");
-    overlay.wait_for_file("io1", "x.part");
+    overlay.wait_for_file("io1", "x.sfio-part");
     overlay.signal("r1", "-TERM");
     overlay.wait_for_words("r1 has ended (exit status: 0)");
     overlay.signal("io1", "-TERM");
@@ -203,7 +203,7 @@ fn a_second_signal_ends_it_at_once_with_a_code_that_tells() {
     let overlay =
         LocalOverlay::up(&["--relays", "1", "--io-nodes", "1", "--rate-mbit", "5", "--delay-ms", "1"]);
     let put = overlay.begin_put_with(&bytes(30_000_000), "io1,x", &["--patience", "0"]);
-    overlay.wait_for_file("io1", "x.part");
+    overlay.wait_for_file("io1", "x.sfio-part");
     overlay.signal("io1", "-TERM");
     await_status(&overlay, "io1", |status| status["shutting_down"] == true);
     overlay.signal("io1", "-TERM");

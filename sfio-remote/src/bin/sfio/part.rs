@@ -1,74 +1,69 @@
-//! A file while it is stored: all that is written goes to PATH.part, which gets the name PATH when it is whole and
-//! safe.
+//! A file while it is stored: all that is written goes to PATH.sfio-part, which gets the name PATH when it is whole
+//! and safe.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use sfio_remote::client::Durability;
 use sfio_remote::distribution::Structure;
 use sfio_remote::io::{FileError, OpenOptions, Patience, SfioClient};
 use sfio_remote::name::{FileName, SubfileName, SubfilePath};
-use sfio_remote::sums::{PutId, beside};
+use sfio_remote::sums::{PutId, subfile_of};
 
 use crate::client::{failure, is_missing};
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::sums;
 
+/// What the path of a subfile ends with while it is written.
+const SUFFIX: &str = ".sfio-part";
+
 /// The name under which a file is written until all of it is there.
 ///
 /// # Errors
-/// If it has none, or one of its subfiles is where something of another one must be.
+/// If it has none, or nothing may be put there.
 pub(crate) fn part_name(name: &FileName) -> Result<FileName, Failure> {
-    let part = |subfile: &SubfileName| SubfileName::new(subfile.member(), &part_path(subfile.path()));
+    let part =
+        |subfile: &SubfileName| SubfileName::new(subfile.member(), &format!("{}{SUFFIX}", subfile.path()));
     let parts: Vec<SubfileName> =
         name.subfiles().iter().map(part).collect::<Result<_, _>>().or_fail(Exit::Usage, name)?;
+    refuse_working_files(name)?;
     refuse_clashes(name)?;
     FileName::new(parts).or_fail(Exit::Usage, name)
 }
 
-/// Where a subfile is while it is written; that may be too long for a path.
-fn part_path(path: &SubfilePath) -> String {
-    format!("{path}.part")
-}
-
-/// All that an I/O node keeps of a subfile, under the same folder: itself, the part that it is written as, and the
-/// checksums of both.
-fn places(subfile: &SubfileName) -> Vec<SubfilePath> {
-    let path = subfile.path();
-    let mut places = vec![path.clone()];
-    places.extend(SubfilePath::new(&part_path(path)));
-    let sums: Vec<_> = places.iter().filter_map(beside).collect();
-    places.extend(sums);
-    places
-}
-
-/// Refuses a name of which one subfile is where something of another one must be.
-fn refuse_clashes(name: &FileName) -> Result<(), Failure> {
-    let refuse = |what: String| Err(Failure::new(Exit::Usage, format!("{name}: {what}; choose other paths")));
-    let mut taken: BTreeMap<(&str, SubfilePath), &SubfileName> = BTreeMap::new();
-    for subfile in name.subfiles() {
-        for place in places(subfile) {
-            let place = (subfile.member(), place);
-            if let Some(other) = taken.get(&place) {
-                let (member, path) = place;
-                return refuse(format!("{member},{path} is needed for both {other} and {subfile}"));
-            }
-            taken.insert(place, subfile);
-        }
+/// Refuses a name of which a subfile is where a put to another name keeps a part, or checksums: it would overwrite
+/// them.
+fn refuse_working_files(name: &FileName) -> Result<(), Failure> {
+    let is_part = |path: &SubfilePath| path.as_str().split('/').any(|name| name.ends_with(SUFFIX));
+    let is_needed = |path: &SubfilePath| is_part(path) || subfile_of(path).is_some();
+    match name.subfiles().iter().find(|subfile| is_needed(subfile.path())) {
+        Some(subfile) => refuse(name, format_args!("{subfile} is where put keeps something of another file")),
+        None => Ok(()),
     }
+}
+
+/// Refuses a name of which one subfile is a folder of another one.
+fn refuse_clashes(name: &FileName) -> Result<(), Failure> {
+    let place = |subfile: &SubfileName| (subfile.member().to_owned(), subfile.path().clone());
+    let files: BTreeSet<(String, SubfilePath)> = name.subfiles().iter().map(place).collect();
     for subfile in name.subfiles() {
-        let mut folder = subfile.path().folder();
+        let (member, mut folder) = (subfile.member(), subfile.path().folder());
         while !folder.is_root() {
-            if let Some(other) = taken.get(&(subfile.member(), folder.clone())) {
-                let member = subfile.member();
-                return refuse(format!(
-                    "{member},{folder} would be a file, for {other}, and the folder of {subfile}"
-                ));
+            if files.contains(&(member.to_owned(), folder.clone())) {
+                return refuse(
+                    name,
+                    format_args!("{member},{folder} would be a file, and the folder of {subfile}"),
+                );
             }
             folder = folder.folder();
         }
     }
     Ok(())
+}
+
+fn refuse(name: &FileName, why: fmt::Arguments<'_>) -> Result<(), Failure> {
+    Err(Failure::new(Exit::Usage, format!("{name}: {why}; choose other paths")))
 }
 
 /// What users are told of a file that is not there. If a put has ended before it could give its part the name, that is
@@ -162,6 +157,7 @@ mod tests {
     use sfio_remote::distribution::StripeUnit;
     use sfio_remote::io::StripedFile;
     use sfio_remote::io::sim::{Cluster, ClusterConfig, Process, World, run};
+    use sfio_remote::sums::beside;
 
     use super::*;
     use crate::sums::FileSums;
@@ -214,7 +210,7 @@ mod tests {
 
     /// An I/O node knows no part.
     fn no_part() -> FileError {
-        OperationError::NotFound { name: "io1,x.part".to_owned() }.into()
+        OperationError::NotFound { name: "io1,x.sfio-part".to_owned() }.into()
     }
 
     const OURS: PutId = PutId([1; 16]);
@@ -286,22 +282,24 @@ mod tests {
     #[test]
     fn a_part_stands_beside_its_subfile() {
         let part = part_name(&"io1,/a/x; io2, y".parse().expect("a right name")).expect("it can be");
-        assert_eq!(part.to_string(), "io1,a/x.part;io2,y.part;");
+        assert_eq!(part.to_string(), "io1,a/x.sfio-part;io2,y.sfio-part;");
     }
 
-    /// All of it was sent before anything was said.
+    /// All of it was sent before anything was said; and a put to `x` destroyed what another one had stored where its
+    /// part or its checksums were to be.
     #[test]
-    fn a_subfile_in_the_place_of_something_of_another_is_refused() {
+    fn nothing_is_put_where_something_of_another_file_must_be() {
+        let kept = "is where put keeps something of another file";
         for (name, what) in [
-            ("io1,x;io1,x.part", "io1,x.part is needed for both io1,x and io1,x.part"),
-            ("io1,v;io1,.v.sfio-sums", "io1,.v.sfio-sums is needed for both io1,v and io1,.v.sfio-sums"),
-            ("io1,w;io2,w;io1,w/x", "io1,w would be a file, for io1,w, and the folder of io1,w/x"),
-            ("io1,a/w.part/x/y;io1,a/w", "io1,a/w.part would be a file, for io1,a/w, and the folder of"),
+            ("io1,x.sfio-part", kept),
+            ("io1,y;io2,a/.x.sfio-sums", "io2,a/.x.sfio-sums is where put keeps"),
+            ("io1,a/w.sfio-part/x/y", kept),
+            ("io1,w;io2,w;io1,w/x", "io1,w would be a file, and the folder of io1,w/x"),
         ] {
-            let refusal = part_name(&name.parse().expect("a right name")).expect_err("one is in the way");
+            let refusal = part_name(&name.parse().expect("a right name")).expect_err("it is in the way");
             assert!(refusal.to_string().contains(what), "{refusal}");
         }
-        let apart = "io1,w;io2,w/x;io1,w.parts;io1,ww/x;io2,.w.sfio-sums";
+        let apart = "io1,w;io2,w/x;io1,w.part;io1,ww/x;io2,w.sfio-sums;io2,.w.part";
         assert!(part_name(&apart.parse().expect("a right name")).is_ok());
     }
 }

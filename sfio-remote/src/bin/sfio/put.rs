@@ -1,7 +1,7 @@
 //! `sfio put`: a local file becomes a striped one.
 //!
 //! ```text
-//! claim and write PATH.part on all I/O nodes ─▶ its checksums beside it, and sync ─▶ resume the claim
+//! claim and write PATH.sfio-part on all I/O nodes ─▶ its checksums beside it, and sync ─▶ resume the claim
 //!     ─▶ remove the old subfiles (--replace) ─▶ rename to PATH
 //! ```
 //!
