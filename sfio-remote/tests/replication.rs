@@ -14,7 +14,7 @@ use sfio_remote::io::Patience;
 use sfio_remote::io::replication::{
     Attributes, Author, Catalog, Change, DataSet, Deletion, FailureKind, Filter, Finding, Job, ManifestCache,
     Meter, Phase, Reading, ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary,
-    VerifyOptions, View, Wanted, forget, open_all, remove, remove_unfinished, restore, send, verify,
+    VerifyOptions, View, Wanted, forget, open_all, remove, remove_unfinished, repair, restore, send, verify,
 };
 use sfio_remote::io::sim::{Cluster, ClusterConfig, Process, run};
 use sfio_remote::name::SubfilePath;
@@ -168,6 +168,12 @@ impl Bench {
         paths.filter(|path| path.as_str().starts_with("set/objects/")).cloned().collect()
     }
 
+    /// An I/O node's disk loses a file.
+    fn lose(&self, io_node: &str, path: &SubfilePath) {
+        let removal = DiskAction::Remove { durable: true };
+        self.cluster.world().disk(io_node).inner_mut().perform(path, &removal).expect("it is there");
+    }
+
     /// Bytes of objects on all I/O nodes.
     fn stored(&self) -> u64 {
         let size = |io_node: &String, path: &SubfilePath| {
@@ -191,6 +197,11 @@ impl Bench {
             }
         });
     }
+}
+
+/// Where an I/O node has a record of the data set "set".
+fn record(number: u64) -> SubfilePath {
+    SubfilePath::new(&format!("set/commits/{number:020}")).expect("a path")
 }
 
 /// Everything about a tree that is replicated: kind, mode, time and content by path.
@@ -842,6 +853,69 @@ fn what_an_io_node_has_lost_is_mended_and_nothing_else() {
             assert_eq!(send().await.summary.mended, damaged, "verified: {is_verified}");
             assert_eq!(picture(bench.restored().await.path()), picture(source.path()));
         }
+    });
+}
+
+/// Only the newest record was looked at: of the others each could be lost or damaged, and all was as it was stored.
+#[test]
+fn verify_names_every_record_that_is_lost_or_damaged() {
+    run(async {
+        let (source, bench) =
+            (tempfile::tempdir().expect("a folder"), Bench::with_io_nodes(&["io1", "io2", "io3"]));
+        for content in 0..20 {
+            fs::write(source.path().join("file"), [content]).expect("a file");
+            bench.send_tree(source.path()).await.expect("sent");
+        }
+        let found = async || {
+            let mut found = Vec::new();
+            let note = |finding: &Finding| found.push(finding.what.clone());
+            let verified = verify(&bench.job(), VerifyOptions::default(), note).await.expect("verified");
+            assert_eq!(verified.findings, found.len() as u64);
+            found
+        };
+        assert_eq!(found().await, [""; 0]);
+
+        bench.lose("io1", &record(2));
+        bench.lose("io1", &record(3));
+        bench.lose("io3", &record(20));
+        assert!(bench.cluster.world().disk("io2").inner_mut().flip_bit(&record(2), 99, 3));
+        assert_eq!(
+            found().await,
+            [
+                "io1: records 2 to 3 are lost; `sfio repair` puts them back",
+                "io2: record 2 is damaged; `sfio repair` puts it back",
+                "io3: record 20 is lost; `sfio repair` puts it back",
+            ]
+        );
+        let repaired = repair(&bench.job()).await.expect("repaired");
+        assert_eq!(repaired.records.values().sum::<u64>(), 4, "{repaired:?}");
+        assert_eq!(found().await, [""; 0]);
+
+        bench.io_nodes.iter().for_each(|io_node| bench.lose(io_node, &record(1)));
+        assert_eq!(found().await, ["record 1: no I/O node has it whole"]);
+    });
+}
+
+/// Where the member that publishes does not come so far the next one brings the record: nothing is lost.
+#[test]
+fn a_record_that_is_on_its_way_is_not_lost() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::new());
+        fs::write(source.path().join("file"), "one").expect("a file");
+        bench.send_tree(source.path()).await.expect("sent");
+        fs::write(source.path().join("file"), "two").expect("a file");
+        for operations in 1.. {
+            bench.cluster.world().after_operations(operations, |world| world.lose_power("io2"));
+            let sent = send(&bench.impatient_job(), source.path(), &send_options(), |_, _| {}).await;
+            bench.cluster.world().forget_plans();
+            bench.cluster.world().serve("io2").expect("its own export root");
+            match sent {
+                Err(ReplicationError::Halfway { .. }) => break,
+                sent => assert!(sent.is_err(), "a power failure is never between the two I/O nodes"),
+            }
+        }
+        let note = |finding: &Finding| panic!("{finding:?}");
+        verify(&bench.job(), VerifyOptions::default(), note).await.expect("verified");
     });
 }
 

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use super::cache::Seen;
 use super::error::{Outcome, ReplicationError};
 use super::job::Job;
+use super::objects::Source;
 use crate::client::Durability;
 use crate::dataset::{record_name, record_number};
 use crate::io::FileError;
@@ -120,7 +121,7 @@ impl Job {
             let found = "no record".to_owned();
             return Err(ReplicationError::WentBack { seen: seen.number, hash: seen.hash, found });
         }
-        if self.dataset.read_whole(&self.dataset.commit_of_version_1(), 8).await?.is_some() {
+        if self.dataset.read_whole(&self.dataset.commit_of_version_1(), 8, Source::Cache).await?.is_some() {
             let io_node = self.dataset.io_nodes()[0].clone();
             return Err(ReplicationError::Record { number: 1, io_node, error: BadRecord::Version1 });
         }
@@ -171,7 +172,8 @@ impl Job {
 
     /// A record's bytes, if they are there.
     pub(super) async fn record_bytes(self, io_node: String, number: u64) -> Result<Option<Bytes>, FileError> {
-        self.dataset.read_whole(&self.dataset.record(&io_node, number), MAX_RECORD_BYTES + 1).await
+        let name = self.dataset.record(&io_node, number);
+        self.dataset.read_whole(&name, MAX_RECORD_BYTES + 1, Source::Cache).await
     }
 
     /// The record that counts, and what is wrong with the others.

@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::OnceCell;
 
 use super::error::is_missing;
+use super::objects::Source;
 use super::throttle::Throttle;
 use crate::client::{Durability, OpenMode};
 use crate::compression::Compression;
@@ -159,11 +160,20 @@ impl DataSet {
 
     /// All of one of the files, but of one that is longer than `limit` only so much; none if a subfile is missing. One
     /// round trip if it is small.
-    pub(super) async fn read_whole(&self, name: &FileName, limit: usize) -> Result<Option<Bytes>, FileError> {
+    pub(super) async fn read_whole(
+        &self,
+        name: &FileName,
+        limit: usize,
+        source: Source,
+    ) -> Result<Option<Bytes>, FileError> {
         let mut whole = BytesMut::new();
         let mut ask = GUESS;
         while whole.len() < limit {
-            let more = self.client.read_at(name, self.stripe_unit, whole.len() as u64, ask).await;
+            let (unit, offset) = (self.stripe_unit, whole.len() as u64);
+            let more = match source {
+                Source::Cache => self.client.read_at(name, unit, offset, ask).await,
+                Source::Disk => self.client.read_from_disk(name, unit, offset, ask).await,
+            };
             let more = match more {
                 Err(error) if is_missing(&error) => return Ok(None),
                 more => more?,

@@ -35,6 +35,7 @@ mod publish;
 mod read_ahead;
 mod reading;
 mod reclaim;
+mod records;
 mod removal;
 mod repair;
 mod restore;

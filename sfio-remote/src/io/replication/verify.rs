@@ -1,6 +1,7 @@
 //! Everything that a data set has is read from the disks and compared with its checksums.
 //!
 //! ```text
+//! the records, on every I/O node
 //! for each generation, the newest first: index ─▶ manifest ─▶ chunks of files, each place once
 //!                                                              └─▶ what is damaged goes into the next record
 //! ```
@@ -20,6 +21,7 @@ use super::objects::{Objects, Source};
 use super::publish::amend;
 use super::read_ahead::ReadAhead;
 use super::reading::Reading;
+use super::records::examine_records;
 use super::spool::ManifestFile;
 use crate::replication::{ChunkRef, Deed, EntryKind, Extent, Generation, Hash, SignedRecord, TreePath};
 
@@ -57,7 +59,7 @@ pub struct Verified {
     pub bytes: u64,
     /// Bytes of chunks that an interrupted verification has compared before.
     pub resumed_bytes: u64,
-    /// Entries that are damaged, generations as a whole, and I/O nodes that know something else than the others.
+    /// Entries that are damaged, generations as a whole, and records that I/O nodes have lost or have otherwise.
     pub findings: u64,
     /// The number of the record that tells of the damage; none if there was nothing to tell, or this member may not.
     pub recorded: Option<u64>,
@@ -76,7 +78,7 @@ pub async fn verify(job: &Job, options: VerifyOptions, tell: impl FnMut(&Finding
     };
     generations.reverse();
     let progress = Progress::load(job, &reading.record, &options);
-    let mut verifying = Verifying {
+    let verifying = Verifying {
         job,
         objects: reading.objects(Source::Disk),
         record: Arc::clone(&reading.record),
@@ -89,9 +91,6 @@ pub async fn verify(job: &Job, options: VerifyOptions, tell: impl FnMut(&Finding
         noted: Instant::now(),
         tell,
     };
-    for disagreement in &reading.disagreements {
-        verifying.find(None, None, format!("{disagreement}; `sfio repair` puts back what is missing"));
-    }
     let verified = verifying.run(&generations, &options).await;
     drop(reading);
     verified
@@ -131,6 +130,9 @@ struct Verifying<'a, F> {
 impl<F: FnMut(&Finding)> Verifying<'_, F> {
     async fn run(mut self, generations: &[Generation], options: &VerifyOptions) -> Outcome<Verified> {
         self.job.meter.enter(Phase::Compare);
+        for what in examine_records(self.job, &self.record).await? {
+            self.find(None, None, what);
+        }
         let mut manifests = Vec::new();
         for generation in generations {
             manifests.push(self.read_manifest(generation).await?);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::super::error::{FailureKind, Outcome, ReplicationError, temporary};
 use super::super::job::Job;
 use super::super::manifests::load_manifest;
+use super::super::objects::Source;
 use super::super::parts::Parts;
 use super::super::spool::ManifestFile;
 use super::graft::Place;
@@ -288,7 +289,8 @@ pub(super) async fn read_journals(
 ) -> Outcome<Vec<Abandoned>> {
     let (mut abandoned, mut room) = (Vec::new(), MAX_JOURNAL_BYTES);
     for Journaled { run, is_alive } in journals {
-        let bytes = job.dataset.read_whole(&job.dataset.journal(*run), room).await?.unwrap_or_default();
+        let name = job.dataset.journal(*run);
+        let bytes = job.dataset.read_whole(&name, room, Source::Cache).await?.unwrap_or_default();
         room = room.saturating_sub(bytes.len());
         let Some(journal) = Journal::parse(&bytes) else { continue };
         let is_ours = journal.header.run == *run && journal.header.signer == job.author.signer();
