@@ -856,6 +856,29 @@ fn what_an_io_node_has_lost_is_mended_and_nothing_else() {
     });
 }
 
+/// A lost part stays lost when its chunks were sent again to another place: `repair` told of it for ever.
+#[test]
+fn repair_tells_of_no_loss_that_was_mended() {
+    run(async {
+        let (source, bench) =
+            (tempfile::tempdir().expect("a folder"), Bench::with_io_nodes(&["io1", "io2", "io3"]));
+        fs::write(source.path().join("file"), noise(1_000_000, 1)).expect("a file");
+        bench.send_tree(source.path()).await.expect("sent");
+        let object = bench.objects("io3").pop().expect("one object");
+        bench.lose("io3", &object);
+        let losses = async || {
+            let repaired = repair(&bench.job()).await.expect("there is nothing to put back");
+            assert_eq!(repaired.lost, [""; 0]);
+            repaired.lost_parts
+        };
+        assert_eq!(losses().await, BTreeMap::from([("io3".to_owned(), 1)]));
+        assert!(bench.send_tree(source.path()).await.expect("sent").mended.chunks > 0);
+        assert_eq!(losses().await, BTreeMap::new());
+        let note = |finding: &Finding| panic!("{finding:?}");
+        verify(&bench.job(), VerifyOptions::default(), note).await.expect("verified");
+    });
+}
+
 /// Only the newest record was looked at: of the others each could be lost or damaged, and all was as it was stored.
 #[test]
 fn verify_names_every_record_that_is_lost_or_damaged() {

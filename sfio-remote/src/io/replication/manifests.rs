@@ -65,6 +65,16 @@ pub(super) async fn manifest_chunks(objects: &Objects, generation: &Generation) 
     list.filter(|list| list.iter().all(is_sound)).ok_or_else(|| damaged(generation))
 }
 
+/// Hands out all chunks of a manifest, and those that it is kept in.
+pub(super) fn chunks_of(manifest: &ManifestFile, mut take: impl FnMut(&ChunkRef)) -> io::Result<()> {
+    let mut entries = manifest.entries()?;
+    while let Some(entry) = entries.read().map_err(io::Error::other)? {
+        entry.chunks().for_each(&mut take);
+    }
+    manifest.chunks().iter().for_each(take);
+    Ok(())
+}
+
 fn damaged(generation: &Generation) -> ReplicationError {
     let error = BadManifest::Damaged { after: None }.into();
     ReplicationError::Manifest { generation: generation.number, error }

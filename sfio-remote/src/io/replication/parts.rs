@@ -59,17 +59,14 @@ impl Parts {
         losses
     }
 
-    /// Of how many objects that a record names each I/O node has too little; those that have all are not listed.
-    pub(super) fn losers(&self, record: &Record) -> BTreeMap<String, u64> {
-        let mut losers = BTreeMap::new();
-        for entry in &record.objects {
-            let needed = self.dataset.part_sizes(entry.run, entry.length);
-            for ((io_node, of), needed) in self.dataset.io_nodes().iter().zip(&self.sizes).zip(needed) {
-                if of.get(&entry.run).copied().unwrap_or(0) < needed {
-                    *losers.entry(io_node.clone()).or_default() += 1;
-                }
-            }
-        }
-        losers
+    /// The I/O nodes that have lost something of a part of a run's object.
+    pub(super) fn losers(&self, run: RunId, part: &Extent) -> impl Iterator<Item = &str> {
+        let before = self.dataset.part_sizes(run, part.offset);
+        let needed = self.dataset.part_sizes(run, part.offset + part.length);
+        let there = self.sizes_of(run);
+        let of_each = self.dataset.io_nodes().iter().zip(there).zip(before.into_iter().zip(needed));
+        of_each
+            .filter(|((_, there), (before, needed))| needed > there.max(before))
+            .map(|((io_node, _), _)| io_node.as_str())
     }
 }

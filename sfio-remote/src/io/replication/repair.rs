@@ -5,9 +5,11 @@
 //! then tells which files are damaged, and the next `sync` of an intact source sends them again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use super::error::{Outcome, ReplicationError, answer_of, is_refusal};
+use super::error::{FailureKind, Outcome, ReplicationError, answer_of, is_refusal, temporary};
 use super::job::Job;
+use super::manifests::{chunks_of, load_manifest};
 use super::meter::Phase;
 use super::parts::Parts;
 use super::publish::{amend, copy_to};
@@ -16,14 +18,14 @@ use crate::client::{Durability, OpenMode};
 use crate::dataset::record_number;
 use crate::io::FileError;
 use crate::remote_error::ErrorKind;
-use crate::replication::{BadRecord, Deed, Record, RunId, SignedRecord};
+use crate::replication::{BadRecord, ChunkRef, Deed, Record, RunId, SignedRecord};
 
 /// What a repair has done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// Records that were put back, by I/O node.
     pub records: BTreeMap<String, u64>,
-    /// Objects of which an I/O node has lost its part.
+    /// Objects of which an I/O node has lost what generations need and nobody has sent again.
     pub lost_parts: BTreeMap<String, u64>,
     /// Runs that were condemned because nothing needs them.
     pub condemned: u64,
@@ -69,7 +71,10 @@ pub async fn repair(job: &Job) -> Outcome<Repaired> {
     job.meter.enter(Phase::Publish);
     job.cache.forget(job);
     let newest = job.open().await?.newest_record()?;
-    repaired.lost_parts = Parts::ask(job).await?.losers(&newest);
+    let parts = Parts::ask(job).await?;
+    if !parts.losses(&newest).is_empty() {
+        count_lost_parts(job, &parts, &newest, &mut repaired).await?;
+    }
     if !newest.is_removed() {
         condemn_the_rest(job, &mut repaired).await?;
     }
@@ -155,6 +160,38 @@ async fn make_part(job: &Job, io_node: &str, run: RunId) -> Result<(), FileError
         Err(error) if answer_of(&error) == Some(ErrorKind::AlreadyExists) => Ok(()),
         made => made,
     }
+}
+
+/// Counts the objects of which I/O nodes have lost what generations need. A lost part stays lost; what a later run has
+/// sent again is needed at its new place, as `verify` reads it.
+async fn count_lost_parts(
+    job: &Job,
+    parts: &Parts,
+    record: &Arc<SignedRecord>,
+    repaired: &mut Repaired,
+) -> Outcome<()> {
+    let mut lost: BTreeSet<(&str, u32)> = BTreeSet::new();
+    let mut note = |chunk: &ChunkRef| {
+        let needed = record.place_of(chunk).reach();
+        let Some(run) = record.run_of(needed.object) else { return };
+        lost.extend(parts.losers(run, &needed).map(|io_node| (io_node, needed.object)));
+    };
+    for generation in &record.generations {
+        generation.index.iter().for_each(&mut note);
+        match load_manifest(job, record, generation).await {
+            Ok(manifest) => chunks_of(&manifest, &mut note).map_err(temporary)?,
+            Err(error) if error.kind() == FailureKind::Integrity => {
+                repaired
+                    .lost
+                    .push(format!("the manifest of generation {} cannot be read", generation.number));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    for (io_node, _) in lost {
+        *repaired.lost_parts.entry(io_node.to_owned()).or_default() += 1;
+    }
+    Ok(())
 }
 
 /// Condemns the sync runs that no record names and nobody writes, of all members, and has those removed that may be.

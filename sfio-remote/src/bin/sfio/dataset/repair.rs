@@ -66,9 +66,8 @@ fn say(repaired: &Repaired, options: &Options) -> Result<(), Failure> {
         telling.line(format_args!("{io_node}: {count} {word} put back"));
     }
     for (io_node, count) in lost_parts {
-        telling.line(format_args!(
-            "{io_node}: its parts of {count} objects are lost; `sfio verify {dataset}` tells of what"
-        ));
+        let what = if *count == 1 { "part of 1 object is" } else { &format!("parts of {count} objects are") };
+        telling.line(format_args!("{io_node}: its {what} lost; `sfio verify {dataset}` tells of what"));
     }
     if *condemned > 0 {
         telling.line(format_args!("{condemned} runs that left nothing of use are removed after the grace"));

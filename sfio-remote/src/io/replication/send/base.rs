@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::super::error::{FailureKind, Outcome, ReplicationError, temporary};
 use super::super::job::Job;
-use super::super::manifests::load_manifest;
+use super::super::manifests::{chunks_of, load_manifest};
 use super::super::objects::Source;
 use super::super::parts::Parts;
 use super::super::spool::ManifestFile;
@@ -14,8 +14,8 @@ use super::graft::Place;
 use super::wounds::Wounds;
 use crate::client::Durability;
 use crate::replication::{
-    ChunkIndex, ChunkRef, Entry, EntryReader, Generation, Inserted, Journal, MAX_JOURNAL_BYTES, ObjectEntry,
-    RunId, SignedRecord, Token, TreePath,
+    ChunkIndex, ChunkRef, EntryReader, Generation, Inserted, Journal, MAX_JOURNAL_BYTES, ObjectEntry, RunId,
+    SignedRecord, Token, TreePath,
 };
 use crate::store;
 
@@ -260,16 +260,6 @@ impl Base {
         }
         Ok(ChunkIndex::new(known))
     }
-}
-
-/// Hands out all chunks of a manifest, and those that it is kept in.
-fn chunks_of(manifest: &ManifestFile, mut take: impl FnMut(&ChunkRef)) -> io::Result<()> {
-    let mut entries = manifest.entries()?;
-    while let Some(entry) = entries.read().map_err(io::Error::other)? {
-        Entry::chunks(&entry).for_each(&mut take);
-    }
-    manifest.chunks().iter().for_each(take);
-    Ok(())
 }
 
 /// The journals that there are.
