@@ -14,7 +14,8 @@ use sfio_remote::io::Patience;
 use sfio_remote::io::replication::{
     Attributes, Author, Catalog, Change, DataSet, Deletion, FailureKind, Filter, Finding, Job, ManifestCache,
     Meter, Phase, Reading, ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary,
-    VerifyOptions, View, Wanted, forget, open_all, remove, remove_unfinished, repair, restore, send, verify,
+    VerifyOptions, View, Wanted, forget, open_all, remove, remove_unfinished, repair, restore, roll_back,
+    send, verify,
 };
 use sfio_remote::io::sim::{Cluster, ClusterConfig, Process, run};
 use sfio_remote::name::SubfilePath;
@@ -876,6 +877,43 @@ fn repair_tells_of_no_loss_that_was_mended() {
         assert_eq!(losses().await, BTreeMap::new());
         let note = |finding: &Finding| panic!("{finding:?}");
         verify(&bench.job(), VerifyOptions::default(), note).await.expect("verified");
+    });
+}
+
+/// The data set knew of the damage, and the generation became the current one without a word.
+#[test]
+fn a_generation_without_manifest_is_not_rolled_back_to_and_damaged_files_are_told_of() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::with_io_nodes(&["io1"]));
+        fs::write(source.path().join("a"), noise(50_000, 1)).expect("a file");
+        bench.send_tree(source.path()).await.expect("sent");
+        let first = bench.objects("io1").pop().expect("one object");
+        fs::write(source.path().join("a"), noise(50_000, 2)).expect("a file");
+        bench.send_tree(source.path()).await.expect("sent");
+        let flip = |at| assert!(bench.cluster.world().disk("io1").inner_mut().flip_bit(&first, at, 3));
+        let verified =
+            async || verify(&bench.job(), VerifyOptions::default(), |_| {}).await.expect("verified");
+
+        flip(10_000);
+        assert_eq!(verified().await.findings, 1);
+        let rolled_back = roll_back(&bench.job(), 1).await.expect("it can be read");
+        assert_eq!((rolled_back.damaged, rolled_back.first), (1, Some(path_of("a"))));
+        assert_eq!(roll_back(&bench.job(), 2).await.expect("it is whole").damaged, 0);
+
+        // The manifest lies behind the file.
+        flip(50_010);
+        assert!(verified().await.findings > 0);
+        let refusal = roll_back(&bench.job(), 1).await.expect_err("nothing of it can be read");
+        assert_eq!(refusal.kind(), FailureKind::Integrity);
+        assert!(
+            refusal.to_string().starts_with("the manifest of generation 1 cannot be read: object "),
+            "{refusal}"
+        );
+        assert_eq!(Reading::begin(&bench.job()).await.expect("it is there").record.current, 2);
+        let reading = Reading::begin(&bench.job()).await.expect("it is there");
+        let unread = reading.manifest(reading.generation(Some(1)).expect("it is kept")).await;
+        let words = unread.expect_err("it is damaged").to_string();
+        assert!(words.starts_with("the manifest of generation 1 cannot be read: object "), "{words}");
     });
 }
 

@@ -198,7 +198,7 @@ impl User {
 
     /// `sfio rollback SITE:NAME GENERATION`.
     pub(crate) async fn roll_back(&self, generation: u64) -> Result<()> {
-        roll_back(&self.job(), generation).await.map_err(failure)
+        roll_back(&self.job(), generation).await.map(drop).map_err(failure)
     }
 
     /// `sfio forget SITE:NAME GENERATION`.

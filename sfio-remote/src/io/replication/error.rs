@@ -75,7 +75,7 @@ pub enum ReplicationError {
     #[error("I/O nodes disagree: {0}; `sfio repair` puts back what is missing")]
     Disagreement(String),
     /// A manifest is damaged.
-    #[error("generation {generation}: {error}")]
+    #[error("the manifest of generation {generation} cannot be read: {error}")]
     Manifest {
         /// The generation that it is of.
         generation: u64,
@@ -186,6 +186,12 @@ pub struct DamagedManifest(String);
 impl From<BadManifest> for DamagedManifest {
     fn from(error: BadManifest) -> DamagedManifest {
         DamagedManifest(error.to_string())
+    }
+}
+
+impl From<String> for DamagedManifest {
+    fn from(what: String) -> DamagedManifest {
+        DamagedManifest(what)
     }
 }
 

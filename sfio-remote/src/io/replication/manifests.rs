@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
-use super::error::{Outcome, ReplicationError, temporary};
+use super::error::{FailureKind, Outcome, ReplicationError, temporary};
 use super::job::Job;
 use super::meter::Meter;
 use super::objects::{Objects, Source};
@@ -26,7 +26,8 @@ pub async fn load_manifest(
         return Ok(manifest);
     }
     let objects = Objects::new(job, record, Source::Cache);
-    let manifest = fetch_manifest(&objects, generation, &job.meter).await?;
+    let fetched = fetch_manifest(&objects, generation, &job.meter).await;
+    let manifest = fetched.map_err(|error| of_manifest(generation, error))?;
     if generation.number == record.current {
         job.cache.put(record.token, generation, &manifest);
     }
@@ -73,6 +74,17 @@ pub(super) fn chunks_of(manifest: &ManifestFile, mut take: impl FnMut(&ChunkRef)
     }
     manifest.chunks().iter().for_each(take);
     Ok(())
+}
+
+/// What is lost or damaged of a manifest is told with the generation: places in objects mean nothing to anybody.
+pub(super) fn of_manifest(generation: &Generation, error: ReplicationError) -> ReplicationError {
+    match error {
+        error @ ReplicationError::Manifest { .. } => error,
+        error if error.kind() == FailureKind::Integrity => {
+            ReplicationError::Manifest { generation: generation.number, error: error.to_string().into() }
+        }
+        error => error,
+    }
 }
 
 fn damaged(generation: &Generation) -> ReplicationError {

@@ -49,7 +49,7 @@ mod tree;
 mod verify;
 mod walk;
 
-pub use amendments::{forget, roll_back};
+pub use amendments::{RolledBack, forget, roll_back};
 pub use cache::ManifestCache;
 pub use catalog::{Catalog, open_all};
 pub use chain::View;

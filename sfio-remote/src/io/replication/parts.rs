@@ -6,7 +6,7 @@ use super::dataset::DataSet;
 use super::error::Outcome;
 use super::job::Job;
 use crate::client::Durability;
-use crate::replication::{Extent, Record, RunId};
+use crate::replication::{ChunkRef, Extent, Record, RunId};
 
 /// A record is told of so many lost places of an object at most; of more it is told as one, which takes in what is
 /// between them. Stripes of 64 KiB of 800 MB on three I/O nodes, of which one has lost its disk, are as many.
@@ -57,6 +57,12 @@ impl Parts {
             }));
         }
         losses
+    }
+
+    /// Whether I/O nodes have lost something of what a chunk is read from.
+    pub(super) fn have_lost(&self, record: &Record, chunk: &ChunkRef) -> bool {
+        let needed = record.place_of(chunk).reach();
+        record.run_of(needed.object).is_some_and(|run| self.losers(run, &needed).next().is_some())
     }
 
     /// The I/O nodes that have lost something of a part of a run's object.

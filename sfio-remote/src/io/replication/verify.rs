@@ -168,7 +168,11 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
             }
             Err(error) if error.kind() == FailureKind::Integrity => {
                 self.examine(&generation.index).await?;
-                self.find(Some(generation.number), None, format!("its manifest cannot be read: {error}"));
+                let what = match &error {
+                    ReplicationError::Manifest { error, .. } => error.to_string(),
+                    error => error.to_string(),
+                };
+                self.find(Some(generation.number), None, format!("its manifest cannot be read: {what}"));
                 // What this machine remembers tells where to look; what is there is read from the disks all the same.
                 let remembered = self.job.cache.find(self.record.token, generation);
                 if let Some(manifest) = &remembered {

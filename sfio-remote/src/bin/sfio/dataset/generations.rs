@@ -4,7 +4,7 @@ use indicatif::{BinaryBytes, HumanCount, HumanDuration};
 use program::Table;
 use program::output::{self, Results};
 use serde_json::json;
-use sfio_remote::io::replication::{ReplicationError, roll_back};
+use sfio_remote::io::replication::{ReplicationError, RolledBack, roll_back};
 use sfio_remote::replication::{Origin, Record};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -32,7 +32,8 @@ pub(crate) struct Options {
 
 /// Make an earlier generation the current one
 ///
-/// No data moves; later generations stay until newer ones push them out.
+/// No data moves; later generations stay until newer ones push them out. A generation whose manifest is damaged is
+/// refused, with code 5; of one in which files are known to be damaged that is said.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sfio rollback --overlay try local:photos 3")]
 pub(crate) struct RollbackOptions {
@@ -107,9 +108,16 @@ pub(super) fn rollback(options: &RollbackOptions) -> Result<(), Failure> {
     options.care.work(&options.dataset, async |_, job| {
         let (address, number) = (&options.dataset, options.number);
         let _waiting = Board::of_waiting(Arc::clone(&job.meter));
-        roll_back(&job, number).await.map_err(|error| failure(address, &error))?;
+        let rolled_back = roll_back(&job, number).await.map_err(|error| failure(address, &error))?;
+        let RolledBack { damaged, first } = rolled_back;
+        if let Some(first) = first {
+            output::note(format_args!(
+                "sfio: {address}: {damaged} of the entries of generation {number} are damaged, {first} the first of \
+                 them; `sfio verify` names all"
+            ));
+        }
         match options.json {
-            true => output::json(&json!({ "generation": number })),
+            true => output::json(&json!({ "generation": number, "damaged": damaged })),
             false => program::line!("{address} is at generation {number} now"),
         }
     })

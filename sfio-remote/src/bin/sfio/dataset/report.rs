@@ -116,8 +116,11 @@ impl Report {
         let Mended { chunks, bytes, left } = self.mended;
         if chunks > 0 {
             let (chunks, bytes) = (HumanCount(chunks), BinaryBytes(bytes));
+            // A generation whose manifest is damaged is lost, whatever its files consist of.
+            let which =
+                if self.warnings.is_empty() { "all generations" } else { "all generations that can be read" };
             telling.line(format_args!(
-                "{chunks} damaged chunks were sent again, {bytes}: they are whole in all generations"
+                "{chunks} damaged chunks were sent again, {bytes}: they are whole in {which}"
             ));
         }
         if left > 0 {
