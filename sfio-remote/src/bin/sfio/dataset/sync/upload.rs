@@ -1,6 +1,8 @@
 //! `sfio sync` to a site: a tree becomes a data set's next generation.
 
+use std::fs::FileType;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -151,6 +153,9 @@ fn time_of_day() -> impl std::fmt::Display {
 /// The directory that is sent, and what of it: of a single file, the one that it is in, and nothing else.
 fn single_file(source: &Path, options: &Options, filter: Filter) -> Result<(PathBuf, Filter), Failure> {
     // A link to a directory is that directory; any other link is an entry of its own, also one that leads nowhere.
+    if let Ok(metadata) = source.symlink_metadata() {
+        refuse_special(source, metadata.file_type())?;
+    }
     let is_nothing = |_| source.symlink_metadata().is_err();
     let is_tree = source.metadata().map_or_else(is_nothing, |metadata| metadata.is_dir());
     let Some(name) = source.file_name().filter(|_| !is_tree) else {
@@ -163,6 +168,19 @@ fn single_file(source: &Path, options: &Options, filter: Filter) -> Result<(Path
     let only = TreePath::new(name.as_bytes().to_vec()).expect("the name of a file");
     let directory = source.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     Ok((directory.to_owned(), filter.only([only].into())))
+}
+
+/// A pipe, socket or device within a tree is left out; as the source itself nothing would be left to send.
+fn refuse_special(source: &Path, kind: FileType) -> Result<(), Failure> {
+    let what = match () {
+        () if kind.is_fifo() => "a pipe",
+        () if kind.is_socket() => "a socket",
+        () if kind.is_block_device() || kind.is_char_device() => "a device",
+        () => return Ok(()),
+    };
+    let message =
+        format!("{} is {what}: what is sent is a directory, a file or a symbolic link", source.display());
+    Err(Failure::new(Exit::Input, message))
 }
 
 /// Where a tree is sent that is to have this name: to the data set of that name; or to a directory of one that has a
@@ -194,6 +212,18 @@ async fn destination(job: &Job, target: &Address) -> Result<Destination, Failure
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One gave an empty generation, with code 0.
+    #[test]
+    fn devices_are_no_sources() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kind = Path::new("/dev/zero").symlink_metadata().expect("it is there").file_type();
+        let refusal = refuse_special(Path::new("/dev/zero"), kind).expect_err("nothing is left to send");
+        assert_eq!(refusal.exit, Exit::Input);
+        assert!(refusal.to_string().starts_with("/dev/zero is a device: "), "{refusal}");
+        let kind = folder.path().symlink_metadata().expect("it is there").file_type();
+        assert!(refuse_special(folder.path(), kind).is_ok());
+    }
 
     #[test]
     fn a_reason_is_the_same_from_run_to_run() {
