@@ -980,6 +980,39 @@ fn a_record_that_is_on_its_way_is_not_lost() {
     });
 }
 
+/// Each of the files that were left was tried, and told of in a line.
+#[test]
+fn a_restore_ends_at_the_first_file_that_has_no_room() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::new());
+        for number in 0..50 {
+            fs::write(source.path().join(format!("{number:02}")), noise(20_000, number)).expect("a file");
+        }
+        bench.send_tree(source.path()).await.expect("sent");
+        let target = tempfile::tempdir().expect("a folder");
+        let mount = |arguments: &[&str]| {
+            let mounted = std::process::Command::new("mount").args(arguments).arg(target.path()).output();
+            mounted.is_ok_and(|output| output.status.success())
+        };
+        if !mount(&["-t", "tmpfs", "-o", "size=256k", "tmpfs"]) {
+            // Only a superuser has a disk that is full at will.
+            return;
+        }
+        fs::write(target.path().join("too much"), noise(30_000, 99)).expect("a file");
+        let restored = bench.try_to_restore(bench.job(), target.path(), &restore_options()).await;
+        let error = restored.expect_err("it is full");
+        assert_eq!(error.kind(), FailureKind::NoSpace);
+        assert!(error.to_string().contains("once there is room"), "{error}");
+        assert!(target.path().join("05").exists(), "what had room is there");
+        assert!(!target.path().join("too much").exists(), "what is to go has gone");
+        assert!(mount(&["-o", "remount,size=4m"]));
+        let restored = bench.try_to_restore(bench.job(), target.path(), &restore_options()).await;
+        assert_eq!(restored.expect("there is room").problems, []);
+        assert_eq!(picture(target.path()), picture(source.path()));
+        std::process::Command::new("umount").arg(target.path()).status().expect("it is mounted");
+    });
+}
+
 #[test]
 fn a_site_lists_its_data_sets_wherever_they_are() {
     run(async {

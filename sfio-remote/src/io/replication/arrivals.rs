@@ -1,6 +1,7 @@
 //! What of a generation has arrived in a tree, and what has not.
 
 use std::io;
+use std::path::Path;
 
 use super::error::{FailureKind, ReplicationError};
 use super::survey::{Change, Summary};
@@ -20,7 +21,7 @@ pub(super) struct Arrival {
 }
 
 /// Why an entry is not restored.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Fault {
     what: String,
     /// Whether the site has lost or damaged what it consists of.
@@ -58,6 +59,20 @@ impl<F: FnMut(Change, &TreePath)> Arrivals<F> {
         self.summary.damaged += u64::from(fault.is_damage);
         self.summary.without_space += u64::from(fault.is_for_space);
         self.summary.problems.push(Problem { path, what: fault.what });
+    }
+}
+
+impl Fault {
+    /// Whether no space is left for the entry, and so for none that comes behind it.
+    pub(super) fn is_for_space(&self) -> bool {
+        self.is_for_space
+    }
+
+    /// The failure of the restore as a whole: each further file would fail in the same way.
+    pub(super) fn of_all(self, place: &Path) -> ReplicationError {
+        let what = format!("{}; once there is room, the same command goes on from here", self.what);
+        let (place, kind) = (place.display().to_string(), io::ErrorKind::StorageFull);
+        ReplicationError::Local { place, what, kind }
     }
 }
 

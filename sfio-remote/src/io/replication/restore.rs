@@ -83,7 +83,8 @@ pub(super) fn is_privileged(name: &[u8]) -> bool {
 /// `.sfio-part-…`, whose content the next one uses.
 ///
 /// # Errors
-/// If the site fails, or the target as a whole. What fails for single entries is in the summary.
+/// If the site fails, or the target as a whole, as when no space is left on its disk. What fails for single entries is
+/// in the summary.
 pub async fn restore(
     wanted: &Wanted<'_>,
     target: &Path,
@@ -104,12 +105,20 @@ pub async fn restore(
     let mut chunks = ReadAhead::new(wanted.objects.clone(), missing);
     let mut planter = Planter::new(Tree::open(target).map_err(here)?, options);
     let mut arrivals = Arrivals { summary, tell };
+    let mut full = None;
     for task in tasks.read().map_err(here)? {
         let task = task.map_err(here)?;
+        // On a full disk nothing more is made, but what is to go still goes: that may make the room.
+        if full.is_some() && !matches!(task.step, Step::Remove { .. }) {
+            continue;
+        }
         let path = task.step.path().clone();
         if let Err(fault) = plant(task, &mut chunks, &mut planter, meter).await? {
             planter.give_up();
-            arrivals.miss(path, fault);
+            match fault.is_for_space() {
+                true => full = full.or(Some((path, fault))),
+                false => arrivals.miss(path, fault),
+            }
         }
         planter.settle_if_due().await.map_err(here)?;
         arrivals.take(planter.arrived());
@@ -121,7 +130,10 @@ pub async fn restore(
     faults.into_iter().for_each(|(path, fault)| arrivals.miss(path, fault));
     let mut top = Tree::open(target).map_err(here)?;
     sync(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
-    Ok(arrivals.summary)
+    match full {
+        Some((path, fault)) => Err(fault.of_all(&target.join(OsStr::from_bytes(path.as_bytes())))),
+        None => Ok(arrivals.summary),
+    }
 }
 
 /// Takes one step, with the chunks that it needs. What fails for this entry alone is the inner error: one damaged chunk
