@@ -1013,6 +1013,31 @@ fn a_restore_ends_at_the_first_file_that_has_no_room() {
     });
 }
 
+/// A further name of a damaged file was "No such file or directory", or became one of what had the first name before.
+#[test]
+fn a_further_name_of_a_damaged_file_is_left_out_with_it() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::with_io_nodes(&["io1"]));
+        fs::write(source.path().join("a"), noise(50_000, 1)).expect("a file");
+        fs::hard_link(source.path().join("a"), source.path().join("b")).expect("a further name");
+        bench.send_tree(source.path()).await.expect("sent");
+        let object = bench.objects("io1").pop().expect("one object");
+        assert!(bench.cluster.world().disk("io1").inner_mut().flip_bit(&object, 10_000, 3));
+        for has_old in [false, true] {
+            let target = tempfile::tempdir().expect("a folder");
+            if has_old {
+                fs::write(target.path().join("a"), "an older one").expect("a file");
+            }
+            let restored = bench.try_to_restore(bench.job(), target.path(), &restore_options()).await;
+            let summary = restored.expect("the rest is restored");
+            assert_eq!((summary.problems.len(), summary.damaged), (2, 2), "{:?}", summary.problems);
+            let words = summary.problems[1].to_string();
+            assert!(words.starts_with("b: another name of a, which is left out: object"), "{words}");
+            assert!(!target.path().join("b").exists(), "it would be another file");
+        }
+    });
+}
+
 #[test]
 fn a_site_lists_its_data_sets_wherever_they_are() {
     run(async {

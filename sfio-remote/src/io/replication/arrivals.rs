@@ -63,6 +63,11 @@ impl<F: FnMut(Change, &TreePath)> Arrivals<F> {
 }
 
 impl Fault {
+    /// That of a further name of the file that was to be called `first`, which has this fault.
+    pub(super) fn of_further_name(&self, first: &TreePath) -> Fault {
+        Fault { what: format!("another name of {first}, which is left out: {}", self.what), ..self.clone() }
+    }
+
     /// Whether no space is left for the entry, and so for none that comes behind it.
     pub(super) fn is_for_space(&self) -> bool {
         self.is_for_space

@@ -1,6 +1,6 @@
 //! Entries appear in a tree.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -216,6 +216,8 @@ pub(super) struct Planter<'a> {
     syncing: Option<(Batch, JoinHandle<io::Result<()>>)>,
     arrivals: Vec<Arrival>,
     faults: Vec<(TreePath, Fault)>,
+    /// What was left out, by path: further names of such a file are left out, too.
+    missed: BTreeMap<TreePath, Fault>,
 }
 
 #[derive(Debug)]
@@ -270,6 +272,7 @@ impl<'a> Planter<'a> {
             syncing: None,
             arrivals: Vec::new(),
             faults: Vec::new(),
+            missed: BTreeMap::new(),
         }
     }
 
@@ -329,9 +332,10 @@ impl<'a> Planter<'a> {
         Ok(())
     }
 
-    /// The file that was begun will not be whole. Its part stays, for the next run.
-    pub(super) fn give_up(&mut self) {
+    /// The entry will not be whole. The part of a file stays, for the next run.
+    pub(super) fn give_up(&mut self, path: &TreePath, fault: &Fault) {
         self.file = None;
+        self.missed.insert(path.clone(), fault.clone());
     }
 
     /// Gives names to what is safe, and begins to sync what is written if that is enough by now.
@@ -392,6 +396,10 @@ impl<'a> Planter<'a> {
             self.note(arrival, named);
         }
         for (entry, change) in batch.links {
+            if let Some(fault) = self.fault_of_first_name(&entry) {
+                self.faults.push((entry.path, fault));
+                continue;
+            }
             let linked = self.link(&entry);
             self.note(Arrival::of(entry.path, change), linked);
         }
@@ -422,8 +430,18 @@ impl<'a> Planter<'a> {
     fn note(&mut self, arrival: Arrival, done: io::Result<()>) {
         match done {
             Ok(()) => self.arrivals.push(arrival),
-            Err(error) => self.faults.push((arrival.path, error.into())),
+            Err(error) => {
+                let fault = Fault::from(error);
+                self.missed.insert(arrival.path.clone(), fault.clone());
+                self.faults.push((arrival.path, fault));
+            }
         }
+    }
+
+    /// Why a further name of a file is left out, if the file is: what has the first name now is another one.
+    fn fault_of_first_name(&self, entry: &Entry) -> Option<Fault> {
+        let EntryKind::HardLink { to } = &entry.kind else { return None };
+        Some(self.missed.get(to)?.of_further_name(to))
     }
 
     fn leave_others(&mut self, path: &TreePath) {

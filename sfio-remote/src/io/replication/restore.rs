@@ -114,7 +114,7 @@ pub async fn restore(
         }
         let path = task.step.path().clone();
         if let Err(fault) = plant(task, &mut chunks, &mut planter, meter).await? {
-            planter.give_up();
+            planter.give_up(&path, &fault);
             match fault.is_for_space() {
                 true => full = full.or(Some((path, fault))),
                 false => arrivals.miss(path, fault),
