@@ -144,12 +144,30 @@ fn failure(place: &impl fmt::Display, error: &ReplicationError) -> Failure {
     match error {
         ReplicationError::Local { .. } | ReplicationError::NothingTakesPart(_) => Failure::new(exit, error),
         _ if exit == Exit::NoSpace => {
-            let remedy = format!(
-                "once there is room, the next run goes on from here; `sfio forget {place} --unfinished` gives up what \
-                 this one has sent"
-            );
+            let remedy =
+                "what the command is to do takes a little space there, too: make room, and give it again";
             Failure::new(exit, format!("{place}: {error}; {remedy}"))
         }
         _ => Failure::new(exit, format!("{place}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sfio_remote::client::OperationError;
+    use sfio_remote::io::FileError;
+    use sfio_remote::remote_error::{ErrorKind, RemoteError};
+
+    use super::*;
+
+    /// `forget` on a full disk advised to give up what it had sent.
+    #[test]
+    fn a_command_that_sends_nothing_does_not_advise_to_give_that_up() {
+        let error = RemoteError::new(ErrorKind::NoSpace, "io1 is full");
+        let full = FileError::from(OperationError::IoNode { member: "io1".into(), error });
+        let failure = failure(&"local:photos", &full.into());
+        assert_eq!(failure.exit, Exit::NoSpace);
+        assert!(!failure.to_string().contains("--unfinished"), "{failure}");
+        assert!(failure.to_string().ends_with("make room, and give it again"), "{failure}");
     }
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use program::output::Telling;
-use sfio_remote::io::replication::{DataSet, FailureKind, Filter, Job, Meter, SendOptions, Sent, send};
+use sfio_remote::io::replication::{
+    DataSet, FailureKind, Filter, Job, Meter, ReplicationError, SendOptions, Sent, send,
+};
 use sfio_remote::replication::TreePath;
 use tokio::sync::OnceCell;
 
@@ -118,7 +120,7 @@ impl<'a> Upload<'a> {
         let sent = send(&job, &self.source, &how, teller(options, telling)).await;
         drop((board, limiting));
         let Sent { summary, generation, is_new, resumed_bytes: resumed, mended, unreadable } =
-            sent.map_err(|error| failure(target, &error))?;
+            sent.map_err(|error| failure_to_send(target, &error))?;
         self.session.outages().end_all();
         let unreadable = unreadable.iter().map(|generation| {
             format!("{target}: the manifest of generation {generation} is damaged and cannot be read")
@@ -132,6 +134,22 @@ impl<'a> Upload<'a> {
         let (took, bytes, warnings) =
             (started.elapsed(), Meter::get(&meter.bytes_done), unreadable.collect());
         Ok(Report { summary, meter, bytes, took, generation, is_new, resumed, mended, warnings, line })
+    }
+}
+
+/// What a run that has filled a disk has sent is there for the next one.
+fn failure_to_send(target: &Address, error: &ReplicationError) -> Failure {
+    match error {
+        ReplicationError::Site(_) | ReplicationError::Halfway { .. }
+            if error.kind() == FailureKind::NoSpace =>
+        {
+            let remedy = format!(
+                "once there is room, the next run goes on from here; `sfio forget {target} --unfinished` gives up what \
+                 this one has sent"
+            );
+            Failure::new(Exit::NoSpace, format!("{target}: {error}; {remedy}"))
+        }
+        error => failure(target, error),
     }
 }
 
