@@ -1038,6 +1038,22 @@ fn a_further_name_of_a_damaged_file_is_left_out_with_it() {
     });
 }
 
+/// `repair` advised to give the command that had just been given.
+#[test]
+fn repair_does_not_advise_to_repair() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::new());
+        fs::write(source.path().join("file"), "something").expect("a file");
+        bench.send_tree(source.path()).await.expect("sent");
+        for io_node in &bench.io_nodes {
+            assert!(bench.cluster.world().disk(io_node).inner_mut().flip_bit(&record(1), 99, 3));
+        }
+        let error = repair(&bench.job()).await.expect_err("there is nothing to put back");
+        assert_eq!(error.kind(), FailureKind::Integrity);
+        assert_eq!(error.to_string(), "record 1: no I/O node has it whole: nothing can be put back");
+    });
+}
+
 #[test]
 fn a_site_lists_its_data_sets_wherever_they_are() {
     run(async {

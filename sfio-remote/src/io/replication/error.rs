@@ -74,6 +74,9 @@ pub enum ReplicationError {
     /// I/O nodes know different things, so some of them have lost something.
     #[error("I/O nodes disagree: {0}; `sfio repair` puts back what is missing")]
     Disagreement(String),
+    /// No I/O node has the newest record whole.
+    #[error("{0}: nothing can be put back")]
+    NothingWhole(String),
     /// A manifest is damaged.
     #[error("the manifest of generation {generation} cannot be read: {error}")]
     Manifest {
@@ -216,6 +219,7 @@ impl ReplicationError {
             | ReplicationError::Signer { .. }
             | ReplicationError::WentBack { .. }
             | ReplicationError::Disagreement(_)
+            | ReplicationError::NothingWhole(_)
             | ReplicationError::Manifest { .. }
             | ReplicationError::Chunk { .. }
             | ReplicationError::Unreadable(_)

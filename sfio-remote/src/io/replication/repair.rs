@@ -65,8 +65,7 @@ pub async fn repair(job: &Job) -> Outcome<Repaired> {
         before = Some(record);
     }
     if before.is_none() {
-        let what = repaired.lost.join("; ");
-        return Err(ReplicationError::Disagreement(what));
+        return Err(ReplicationError::NothingWhole(repaired.lost.join("; ")));
     }
     job.meter.enter(Phase::Publish);
     job.cache.forget(job);
@@ -141,6 +140,8 @@ async fn put_back(
         match copy_to(job, io_node, record).await {
             Ok(()) => *repaired.records.entry(io_node.clone()).or_default() += 1,
             Err(error) if error.outage().is_some() => return Err(error),
+            // What the error advises is what is being done here.
+            Err(ReplicationError::Disagreement(what)) => repaired.lost.push(what),
             Err(error) => repaired.lost.push(format!("record {} on {io_node}: {error}", record.number)),
         }
     }
