@@ -1054,6 +1054,34 @@ fn repair_does_not_advise_to_repair() {
     });
 }
 
+/// They took away each other's parts: thousands of files were "No such file or directory".
+#[test]
+fn two_restores_to_one_directory_are_one_too_many() {
+    run(async {
+        let (source, bench) = (tree(), Bench::new());
+        bench.send_tree(source.path()).await.expect("sent");
+        for is_there in [true, false] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let target = folder.path().join("target");
+            if is_there {
+                fs::create_dir(&target).expect("a folder");
+            }
+            let options = restore_options();
+            let restored = async || bench.try_to_restore(bench.job(), &target, &options).await;
+            let (one, other) = tokio::join!(restored(), restored());
+            let (done, refused) = if one.is_ok() { (one, other) } else { (other, one) };
+            assert_eq!(done.expect("restored").problems, []);
+            let refusal = refused.expect_err("the other one is at it");
+            assert_eq!(refusal.kind(), FailureKind::Locked);
+            assert!(
+                refusal.to_string().ends_with("another run is fetching into this directory"),
+                "{refusal}"
+            );
+            assert_eq!(picture(&target), picture(source.path()));
+        }
+    });
+}
+
 #[test]
 fn a_site_lists_its_data_sets_wherever_they_are() {
     run(async {

@@ -137,6 +137,9 @@ pub enum ReplicationError {
         /// How many may be deleted.
         allowed: u64,
     },
+    /// Another run restores to the same directory of this machine.
+    #[error("{0}: another run is fetching into this directory")]
+    TargetLocked(String),
     /// Another sync run writes to the data set; the I/O node says which.
     #[error("another run is at work ({0})")]
     Locked(FileError),
@@ -225,7 +228,9 @@ impl ReplicationError {
             | ReplicationError::Unreadable(_)
             | ReplicationError::Removed(_) => FailureKind::Integrity,
             ReplicationError::TooManyDeletions { .. } | ReplicationError::Unsigned(_) => FailureKind::Failed,
-            ReplicationError::Locked(_) | ReplicationError::Overtaken(_) => FailureKind::Locked,
+            ReplicationError::TargetLocked(_)
+            | ReplicationError::Locked(_)
+            | ReplicationError::Overtaken(_) => FailureKind::Locked,
             ReplicationError::Unknown { .. } | ReplicationError::Halfway { .. } => FailureKind::Network,
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::arrivals::{Arrivals, Fault};
 use super::changes::sync;
-use super::error::{FailureKind, Outcome, local};
+use super::error::{FailureKind, Outcome, ReplicationError, local};
 use super::filter::Filter;
 use super::meter::{Meter, Phase};
 use super::objects::Objects;
@@ -94,12 +94,15 @@ pub async fn restore(
 ) -> Outcome<Summary> {
     meter.enter(Phase::Compare);
     let here = |error| local(target.display(), error);
+    let is_there = !options.is_dry_run && target.exists();
+    let locked = is_there.then(|| lock(target)).transpose()?;
     let Plan { summary, tasks, top_change } =
         plan(wanted, target, options, meter, &mut tell).map_err(here)?;
     if options.is_dry_run {
         return Ok(summary);
     }
     std::fs::create_dir_all(target).map_err(here)?;
+    let _locked = locked.map_or_else(|| lock(target), Ok)?;
     meter.enter(Phase::Transfer);
     let missing = missing_chunks(&tasks).map_err(here)?;
     let mut chunks = ReadAhead::new(wanted.objects.clone(), missing);
@@ -133,6 +136,15 @@ pub async fn restore(
     match full {
         Some((path, fault)) => Err(fault.of_all(&target.join(OsStr::from_bytes(path.as_bytes())))),
         None => Ok(arrivals.summary),
+    }
+}
+
+/// Two runs that restore to one directory would take away each other's parts.
+fn lock(target: &Path) -> Outcome<Tree> {
+    let tree = Tree::open(target).map_err(|error| local(target.display(), error))?;
+    match tree.lock() {
+        true => Ok(tree),
+        false => Err(ReplicationError::TargetLocked(target.display().to_string())),
     }
 }
 

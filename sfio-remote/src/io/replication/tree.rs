@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
 
 use crate::replication::TreePath;
 
@@ -27,6 +27,12 @@ impl Tree {
     pub fn open(path: &Path) -> io::Result<Tree> {
         let flags = DIRECTORY.difference(OFlags::NOFOLLOW);
         Ok(Tree { top: openat(CWD, path, flags, Mode::empty())?, open: Vec::new() })
+    }
+
+    /// Keeps other processes from restoring to the same directory as long as this lives; false if one does so already.
+    /// A file system that has no locks of directories keeps nobody away.
+    pub(super) fn lock(&self) -> bool {
+        flock(&self.top, FlockOperation::NonBlockingLockExclusive) != Err(rustix::io::Errno::WOULDBLOCK)
     }
 
     /// The directory at `path`; the top for none.
