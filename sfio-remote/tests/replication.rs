@@ -1050,7 +1050,11 @@ fn repair_does_not_advise_to_repair() {
         }
         let error = repair(&bench.job()).await.expect_err("there is nothing to put back");
         assert_eq!(error.kind(), FailureKind::Integrity);
-        assert_eq!(error.to_string(), "record 1: no I/O node has it whole: nothing can be put back");
+        assert_eq!(
+            error.to_string(),
+            "record 1: no I/O node has it whole: nothing can be put back; `sfio forget --all` gives the data set up, \
+             and its name is free"
+        );
     });
 }
 
@@ -1079,6 +1083,65 @@ fn two_restores_to_one_directory_are_one_too_many() {
             );
             assert_eq!(picture(&target), picture(source.path()));
         }
+    });
+}
+
+/// One record was damaged on one I/O node, and the other one lost its disk: no command could do anything any more.
+#[test]
+fn a_data_set_whose_records_are_lost_for_good_can_be_given_up() {
+    for loses_newest in [false, true] {
+        run(async {
+            let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::new());
+            for content in 1..5 {
+                fs::write(source.path().join("file"), noise(100_000, content)).expect("a file");
+                bench.send_tree(source.path()).await.expect("sent");
+            }
+            let damaged = record(if loses_newest { 4 } else { 2 });
+            assert!(bench.cluster.world().disk("io1").inner_mut().flip_bit(&damaged, 99, 3));
+            bench.cluster.world().stop_serving("io2");
+            bench.cluster.world().empty_disk("io2");
+            bench.cluster.world().forget_root("io2");
+            bench.cluster.world().serve("io2").expect("a new export root");
+
+            if !loses_newest {
+                let repaired = repair(&bench.job()).await.expect("the newest one is whole");
+                assert!(
+                    repaired.lost.contains(&"record 2: no I/O node has it whole".to_owned()),
+                    "{repaired:?}"
+                );
+            }
+            let refusal = bench.send_tree(source.path()).await.expect_err("records are lost");
+            assert_eq!(refusal.kind(), FailureKind::Integrity);
+
+            remove(&bench.job()).await.expect("given up");
+            assert_eq!(repair(&bench.job()).await.expect("nobody needs what was before").lost, [""; 0]);
+            let view = bench.job().open().await.expect("its records can be read");
+            assert!(view.existing().is_err() && view.disagreements.is_empty(), "{view:?}");
+
+            let sent = bench.send_tree(source.path()).await.expect("the name is free");
+            assert_eq!((sent.generation, sent.is_new), (Some(5), true), "numbers go on");
+            assert_eq!(picture(bench.restored().await.path()), picture(source.path()));
+            let note = |finding: &Finding| panic!("{finding:?}");
+            verify(&bench.job(), VerifyOptions::default(), note).await.expect("verified");
+            assert_eq!(repair(&bench.job()).await.expect("nothing is to be repaired").lost, [""; 0]);
+        });
+    }
+}
+
+/// What can be put back is put back first: a removal is not the way to go on.
+#[test]
+fn a_data_set_that_can_be_repaired_is_not_given_up() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::new());
+        for content in 1..5 {
+            fs::write(source.path().join("file"), noise(100_000, content)).expect("a file");
+            bench.send_tree(source.path()).await.expect("sent");
+        }
+        (3..5).for_each(|number| bench.lose("io2", &record(number)));
+        let refusal = remove(&bench.job()).await.expect_err("io2 has lost records");
+        assert!(matches!(refusal, ReplicationError::Disagreement(_)), "{refusal}");
+        assert_eq!(repair(&bench.job()).await.expect("repaired").records.values().sum::<u64>(), 2);
+        remove(&bench.job()).await.expect("removed");
     });
 }
 

@@ -302,9 +302,15 @@ impl Claim {
         if SubfilePath::new(&record.name).as_ref() != Ok(self.dataset.folder()) {
             return Err(bad(format!("it is a record of {}, not of {}", record.name, self.dataset)));
         }
-        let predecessor = self.predecessor(found)?;
-        let right = allowance(publisher, member, &record)?;
-        record.check_successor(predecessor.as_ref(), right).map_err(|error| refusal(&error))?;
+        let predecessor = match self.predecessor(found) {
+            Err(_) if gives_up(publisher, &record) => None,
+            predecessor => {
+                let predecessor = predecessor?;
+                let right = allowance(publisher, member, &record)?;
+                record.check_successor(predecessor.as_ref(), right).map_err(|error| refusal(&error))?;
+                predecessor
+            }
+        };
         let before = predecessor.as_deref();
         let condemned_before = |run: &RunId| before.is_some_and(|before| before.condemned.contains(run));
         let newly_condemned: Vec<RunId> =
@@ -361,6 +367,12 @@ impl Claim {
             _ => error,
         }
     }
+}
+
+/// Whether the record ends what was before, by a member that may do everything: then it need not follow what this I/O
+/// node has lost. It has no generation, so that nothing that is published depends on what it condemns.
+fn gives_up(publisher: &Standing, record: &SignedRecord) -> bool {
+    record.is_removed() && publisher.right == Right::ReadWrite
 }
 
 /// What the record may do. A member that publishes a record of its own has its own right. One that brings another

@@ -72,10 +72,12 @@ pub enum ReplicationError {
         found: String,
     },
     /// I/O nodes know different things, so some of them have lost something.
-    #[error("I/O nodes disagree: {0}; `sfio repair` puts back what is missing")]
+    #[error(
+        "I/O nodes disagree: {0}; `sfio repair` puts back what is missing, or says what else can be done"
+    )]
     Disagreement(String),
     /// No I/O node has the newest record whole.
-    #[error("{0}: nothing can be put back")]
+    #[error("{0}: nothing can be put back; `sfio forget --all` gives the data set up, and its name is free")]
     NothingWhole(String),
     /// A manifest is damaged.
     #[error("the manifest of generation {generation} cannot be read: {error}")]

@@ -13,6 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::chain::View;
 use super::error::{Outcome, ReplicationError, answer_of, is_outage};
 use super::job::{Job, Patience};
+use super::repair::{find_record, holdings};
 use crate::client::{Durability, OpenMode};
 use crate::io::FileError;
 use crate::name::FileName;
@@ -186,6 +187,46 @@ pub(super) async fn amend(
         _ => view.existing().map(Some),
     };
     amend_behind(job, deed, before, change).await
+}
+
+/// Publishes a removal behind the newest record that can be read, where others are lost for good: I/O nodes that have
+/// lost records take it all the same, and what comes later follows it.
+///
+/// # Errors
+/// If no record can be read, this member may not remove the data set, or the site fails.
+pub(super) async fn give_up(
+    job: &Job,
+    mut change: impl FnMut(&mut Record) -> Outcome<bool>,
+) -> Outcome<Arc<SignedRecord>> {
+    job.persistently(async || {
+        loop {
+            let (base, newest) = newest_whole(job).await?;
+            let mut record = job.successor(&base, Deed::Remove);
+            record.number = newest + 1;
+            // Each record that cannot be read may have given a number to a generation.
+            record.next_generation += newest - base.number;
+            change(&mut record)?;
+            let staged = Staged::begin(job, record)?;
+            let published = Arc::clone(&staged.record);
+            let view = View { newest: Some(base), behind: Vec::new(), disagreements: Vec::new() };
+            if staged.publish(job, &view).await? == Race::Won {
+                return Ok(published);
+            }
+        }
+    })
+    .await
+}
+
+/// The newest record that any I/O node has whole, and the number of the newest one that there is.
+async fn newest_whole(job: &Job) -> Outcome<(Arc<SignedRecord>, u64)> {
+    let holdings = holdings(job).await?;
+    for number in (1..=holdings.newest).rev() {
+        if let Some(record) = find_record(job, &holdings, number, None).await? {
+            job.check(number, &job.dataset.io_nodes()[0], &record)?;
+            return Ok((Arc::new(record), holdings.newest));
+        }
+    }
+    Err(ReplicationError::NoDataSet)
 }
 
 /// The same, also where there is no record yet.

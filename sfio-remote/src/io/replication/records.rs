@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The chain is walked from its end, because the newest record is the one that was chosen and checked: by the hashes it
-//! tells what all others were.
+//! tells what all others were. It is walked to its beginning, or to where the data set was removed: nobody needs what
+//! was before that.
 
 use std::collections::BTreeSet;
 
@@ -30,10 +31,11 @@ enum Held {
     /// It is staged: whoever published it did not come so far, and the next run brings it.
     Staged,
     Damaged,
-    /// It can be read, and names the one before.
+    /// It can be read, and names the one before; perhaps it removes the data set.
     Whole {
         hash: Hash,
         predecessor: Hash,
+        removes: bool,
     },
 }
 
@@ -60,6 +62,18 @@ struct Examination {
 /// # Errors
 /// If the site cannot be asked. What is lost or damaged is no error.
 pub(super) async fn examine_records(job: &Job, newest: &SignedRecord) -> Outcome<Vec<String>> {
+    Ok(examine(job, newest).await?.in_words(job.dataset.io_nodes()))
+}
+
+/// Whether no I/O node has one of the records up to `newest` whole, so that nobody can put it back.
+///
+/// # Errors
+/// If the site cannot be asked.
+pub(super) async fn are_lost_for_good(job: &Job, newest: &SignedRecord) -> Outcome<bool> {
+    Ok(!examine(job, newest).await?.nowhere.is_empty())
+}
+
+async fn examine(job: &Job, newest: &SignedRecord) -> Outcome<Examination> {
     let io_nodes = job.dataset.io_nodes();
     let harm = io_nodes.iter().map(|_| Harm::default()).collect();
     let mut examination = Examination { expected: Some(newest.hash()), harm, nowhere: BTreeSet::new() };
@@ -76,11 +90,13 @@ pub(super) async fn examine_records(job: &Job, newest: &SignedRecord) -> Outcome
         for number in (first..=last).rev() {
             let index = (number - first) as usize;
             let of_number: Vec<Held> = held.iter().map(|of_node| of_node[index]).collect();
-            examination.judge(number, &of_number);
+            if examination.judge(number, &of_number) {
+                return Ok(examination);
+            }
         }
         last = first - 1;
     }
-    Ok(examination.in_words(io_nodes))
+    Ok(examination)
 }
 
 /// What an I/O node has of the records of these numbers. If the last one is the newest, it may be `staged` there.
@@ -128,7 +144,7 @@ async fn read_from_disk(job: &Job, io_node: &str, number: u64) -> Result<Held, F
     job.dataset.throttle().pass(bytes.len() as u64).await;
     Ok(match SignedRecord::parse(bytes) {
         Ok(record) if record.number == number => {
-            Held::Whole { hash: record.hash(), predecessor: record.predecessor }
+            Held::Whole { hash: record.hash(), predecessor: record.predecessor, removes: record.is_removed() }
         }
         Ok(_) | Err(_) => Held::Damaged,
     })
@@ -146,18 +162,21 @@ async fn read_patiently(job: &Job, name: &FileName) -> Result<Option<Bytes>, Fil
 }
 
 impl Examination {
-    /// What each I/O node has of the record of that number; those behind it were judged before.
-    fn judge(&mut self, number: u64, held: &[Held]) {
-        let whole = held.iter().find_map(|held| match held {
-            Held::Whole { hash, predecessor } if self.expected.is_none_or(|expected| expected == *hash) => {
-                Some((*hash, *predecessor))
+    /// What each I/O node has of the record of that number; those behind it were judged before. Says whether it removes
+    /// the data set.
+    fn judge(&mut self, number: u64, held: &[Held]) -> bool {
+        let whole = held.iter().find_map(|held| match *held {
+            Held::Whole { hash, predecessor, removes }
+                if self.expected.is_none_or(|expected| expected == hash) =>
+            {
+                Some((hash, predecessor, removes))
             }
             _ => None,
         });
-        self.expected = whole.map(|(_, predecessor)| predecessor);
-        let Some((right, _)) = whole else {
+        self.expected = whole.map(|(_, predecessor, _)| predecessor);
+        let Some((right, _, removes)) = whole else {
             self.nowhere.insert(number);
-            return;
+            return false;
         };
         for (harm, held) in self.harm.iter_mut().zip(held) {
             let of_kind = match held {
@@ -169,6 +188,7 @@ impl Examination {
             };
             of_kind.insert(number);
         }
+        removes
     }
 
     fn in_words(&self, io_nodes: &[String]) -> Vec<String> {

@@ -4,22 +4,30 @@
 use std::collections::BTreeSet;
 
 use super::chain::View;
-use super::error::Outcome;
+use super::error::{Outcome, ReplicationError};
 use super::job::Job;
-use super::publish::{amend, amend_or_begin};
+use super::publish::{amend, amend_or_begin, give_up};
 use super::reclaim::{reclaim_condemned, reclaim_each, runs_at_rest};
-use crate::replication::{Deed, Record, RunId};
+use super::records::are_lost_for_good;
+use crate::replication::{BadRecord, Deed, Record, RunId};
 
 /// Removes a data set, or goes on with that: all generations are dropped, and everything that was ever sent is
-/// condemned. Gives how many runs have left bytes that are not removed yet, because readers may still need them; who
-/// asks again after the grace has them removed. The records stay, and a later run publishes behind them.
+/// condemned. That is also the way out where records are lost for good, so that nothing else can be published. Gives how
+/// many runs have left bytes that are not removed yet, because readers may still need them; who asks again after the
+/// grace has them removed. The records stay, and a later run publishes behind them.
 ///
 /// # Errors
 /// If there is no data set and never was one, this member may not remove it, or the site fails.
 pub async fn remove(job: &Job) -> Outcome<usize> {
-    let gone = match job.open().await? {
-        View { newest: Some(newest), .. } => reclaim_condemned(job, &newest).await,
-        View { newest: None, .. } => Vec::new(),
+    let (gone, is_beyond_repair) = match job.open().await {
+        Ok(View { newest: Some(newest), disagreements, .. }) => {
+            let is_beyond_repair = !disagreements.is_empty() && are_lost_for_good(job, &newest).await?;
+            (reclaim_condemned(job, &newest).await, is_beyond_repair)
+        }
+        Ok(View { newest: None, .. }) => (Vec::new(), false),
+        // No I/O node has the newest record whole.
+        Err(ReplicationError::Record { error, .. }) if error != BadRecord::Version1 => (Vec::new(), true),
+        Err(error) => return Err(error),
     };
     let gone: BTreeSet<RunId> = gone.into_iter().collect();
     let at_rest = job.persistently(async || runs_at_rest(job).await).await?;
@@ -32,7 +40,10 @@ pub async fn remove(job: &Job) -> Outcome<usize> {
         record.condemned.retain(|run| !gone.contains(run));
         Ok(before != (0, record.condemned.clone()))
     };
-    let removed = amend(job, Deed::Remove, change).await?;
+    let removed = match is_beyond_repair {
+        true => give_up(job, change).await?,
+        false => amend(job, Deed::Remove, change).await?,
+    };
     let freed = reclaim_condemned(job, &removed).await;
     Ok(removed.condemned.len() - freed.len())
 }

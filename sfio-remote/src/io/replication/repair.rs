@@ -34,9 +34,9 @@ pub struct Repaired {
 }
 
 /// What the I/O nodes have, record by record.
-struct Holdings {
+pub(super) struct Holdings {
     /// The number of the newest record that anybody has.
-    newest: u64,
+    pub(super) newest: u64,
     /// Which numbers each I/O node has, in the order of the site.
     numbers: Vec<(String, BTreeSet<u64>)>,
 }
@@ -61,6 +61,10 @@ pub async fn repair(job: &Job) -> Outcome<Repaired> {
             before = None;
             continue;
         };
+        if record.is_removed() {
+            // Nobody needs what was before.
+            repaired.lost.clear();
+        }
         put_back(job, &holdings, &record, before.as_ref(), &mut repaired).await?;
         before = Some(record);
     }
@@ -80,7 +84,7 @@ pub async fn repair(job: &Job) -> Outcome<Repaired> {
     Ok(repaired)
 }
 
-async fn holdings(job: &Job) -> Outcome<Holdings> {
+pub(super) async fn holdings(job: &Job) -> Outcome<Holdings> {
     let numbers = job
         .on_all_nodes(|job, io_node| async move {
             let entries = job.list_all(&io_node, "commits", None, Durability::OnEveryCall).await?;
@@ -94,7 +98,7 @@ async fn holdings(job: &Job) -> Outcome<Holdings> {
 }
 
 /// The record of that number, from the first I/O node that has one that follows the one before.
-async fn find_record(
+pub(super) async fn find_record(
     job: &Job,
     holdings: &Holdings,
     number: u64,
@@ -108,7 +112,8 @@ async fn find_record(
             }
             Some(Ok(record))
                 if record.number == number
-                    && before.is_none_or(|before| record.predecessor == before.hash()) =>
+                    && (record.is_removed()
+                        || before.is_none_or(|before| record.predecessor == before.hash())) =>
             {
                 return Ok(Some(record));
             }

@@ -91,6 +91,30 @@ fn a_record_behind_another_one_is_stale() {
     assert_eq!(judge("some", 3, &damaged), Err(ErrorKind::BadRecord));
 }
 
+/// A data set of which records were lost on all I/O nodes could not even be removed.
+#[test]
+fn a_removal_needs_no_predecessor_from_whoever_may_do_everything() {
+    let one = signed(&first("d", "some"));
+    let two = signed(&next(&one, 2, "all"));
+    let removal = |signer: &str| {
+        let mut record = forgetting(&two, signer);
+        (record.deed, record.current) = (crate::replication::Deed::Remove, 0);
+        record.generations.clear();
+        record.condemn_unneeded();
+        signed(&record)
+    };
+    let damaged = Found { predecessor: Some(two.bytes().slice(1..)), ..staged(&removal("all")) };
+    for found in [staged(&removal("all")), damaged] {
+        let proposal = proposed(judge("all", 3, &found));
+        assert_eq!(proposal.newly_condemned, [run(1), run(2)]);
+        assert_eq!(judge("all", 4, &found), Err(ErrorKind::BadRecord), "it has another number");
+        assert!(judge("some", 3, &found).is_err(), "it was signed, and perhaps never published");
+    }
+    assert_eq!(judge("some", 3, &staged(&removal("some"))), Err(ErrorKind::Stale));
+    let behind_another = Found { predecessor: Some(one.bytes().clone()), ..staged(&removal("all")) };
+    assert_eq!(judge("all", 3, &behind_another), Err(ErrorKind::Stale), "it is for another chain");
+}
+
 #[test]
 fn a_record_of_another_folder_or_without_a_signature_is_refused() {
     let stranger = signed(&first("e", "some"));

@@ -148,6 +148,10 @@ fn failure(place: &impl fmt::Display, error: &ReplicationError) -> Failure {
                 "what the command is to do takes a little space there, too: make room, and give it again";
             Failure::new(exit, format!("{place}: {error}; {remedy}"))
         }
+        ReplicationError::Record { .. } if exit == Exit::Integrity => {
+            let remedy = "`sfio repair` puts it back from another I/O node, or says what else can be done";
+            Failure::new(exit, format!("{place}: {error}; {remedy}"))
+        }
         _ => Failure::new(exit, format!("{place}: {error}")),
     }
 }

@@ -42,11 +42,21 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         let said = say(&repaired, options);
         match repaired.lost_parts.is_empty() && repaired.lost.is_empty() {
             true => said,
-            false => {
-                Err(Failure::new(Exit::Integrity, format!("{}: not all can be put back", options.dataset)))
-            }
+            false => Err(Failure::new(Exit::Integrity, verdict(&repaired, &options.dataset))),
         }
     })
+}
+
+/// What is left to do. Data is sent again; a record that no I/O node has whole is lost for good.
+fn verdict(repaired: &Repaired, dataset: &Address) -> String {
+    let way_out = match repaired.lost.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; what can be read can be fetched, and `sfio forget {dataset} --all` then gives the data set up, so that \
+             its name is free"
+        ),
+    };
+    format!("{dataset}: not all can be put back{way_out}")
 }
 
 fn say(repaired: &Repaired, options: &Options) -> Result<(), Failure> {
