@@ -280,7 +280,8 @@ fn a_tree_that_a_full_disk_does_not_hold_is_counted_as_far_as_it_came() {
     let there = picture(&back).keys().filter(|name| *name != "." && !name.contains(".sfio-part-")).count();
     assert_eq!(new.len(), there);
     assert!(!new.contains(&"a/large"), "{new:?}");
-    fetched.ends_with(6, "because no space is left on the disk; everything else is done");
+    assert_eq!(summary["problems"].as_array().expect("a list").len(), 1, "each further one would fail, too");
+    fetched.ends_with(6, "no space is left on the disk, and nothing more was fetched");
 }
 
 #[test]

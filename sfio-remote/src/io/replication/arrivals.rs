@@ -1,7 +1,6 @@
 //! What of a generation has arrived in a tree, and what has not.
 
 use std::io;
-use std::path::Path;
 
 use super::error::{FailureKind, ReplicationError};
 use super::survey::{Change, Summary};
@@ -71,13 +70,6 @@ impl Fault {
     /// Whether no space is left for the entry, and so for none that comes behind it.
     pub(super) fn is_for_space(&self) -> bool {
         self.is_for_space
-    }
-
-    /// The failure of the restore as a whole: each further file would fail in the same way.
-    pub(super) fn of_all(self, place: &Path) -> ReplicationError {
-        let what = format!("{}; once there is room, the same command goes on from here", self.what);
-        let (place, kind) = (place.display().to_string(), io::ErrorKind::StorageFull);
-        ReplicationError::Local { place, what, kind }
     }
 }
 

@@ -83,8 +83,8 @@ pub(super) fn is_privileged(name: &[u8]) -> bool {
 /// `.sfio-part-…`, whose content the next one uses.
 ///
 /// # Errors
-/// If the site fails, or the target as a whole, as when no space is left on its disk. What fails for single entries is
-/// in the summary.
+/// If the site fails, or the target as a whole. What fails for single entries is in the summary; behind one for which no
+/// space is left nothing more is made.
 pub async fn restore(
     wanted: &Wanted<'_>,
     target: &Path,
@@ -108,20 +108,18 @@ pub async fn restore(
     let mut chunks = ReadAhead::new(wanted.objects.clone(), missing);
     let mut planter = Planter::new(Tree::open(target).map_err(here)?, options);
     let mut arrivals = Arrivals { summary, tell };
-    let mut full = None;
+    let mut is_full = false;
     for task in tasks.read().map_err(here)? {
         let task = task.map_err(here)?;
         // On a full disk nothing more is made, but what is to go still goes: that may make the room.
-        if full.is_some() && !matches!(task.step, Step::Remove { .. }) {
+        if is_full && !matches!(task.step, Step::Remove { .. }) {
             continue;
         }
         let path = task.step.path().clone();
         if let Err(fault) = plant(task, &mut chunks, &mut planter, meter).await? {
             planter.give_up(&path, &fault);
-            match fault.is_for_space() {
-                true => full = full.or(Some((path, fault))),
-                false => arrivals.miss(path, fault),
-            }
+            is_full |= fault.is_for_space();
+            arrivals.miss(path, fault);
         }
         planter.settle_if_due().await.map_err(here)?;
         arrivals.take(planter.arrived());
@@ -133,10 +131,7 @@ pub async fn restore(
     faults.into_iter().for_each(|(path, fault)| arrivals.miss(path, fault));
     let mut top = Tree::open(target).map_err(here)?;
     sync(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
-    match full {
-        Some((path, fault)) => Err(fault.of_all(&target.join(OsStr::from_bytes(path.as_bytes())))),
-        None => Ok(arrivals.summary),
-    }
+    Ok(arrivals.summary)
 }
 
 /// Two runs that restore to one directory would take away each other's parts.

@@ -74,14 +74,25 @@ impl Report {
         let (exit, why) = match (damaged, without_space) {
             _ if problems.is_empty() => return Ok(()),
             (0, 0) => (Exit::Partial, String::new()),
-            (0, full) => (Exit::NoSpace, format!(", {full} of them because no space is left on the disk")),
+            (0, _) => (Exit::NoSpace, String::new()),
             (damaged, _) => (
                 Exit::Integrity,
                 format!(", {damaged} of them because the site has lost or damaged their content"),
             ),
         };
         let count = problems.len();
-        Err(Failure::new(exit, format!("{count} entries were left out{why}; everything else is done")))
+        let left_out = match *without_space {
+            // The run ended at the first one.
+            full if full == count as u64 => String::new(),
+            _ => format!("{count} entries were left out{why}; "),
+        };
+        let rest = match without_space {
+            0 => "everything else is done",
+            _ => {
+                "no space is left on the disk, and nothing more was fetched: once there is room, the same command goes on"
+            }
+        };
+        Err(Failure::new(exit, format!("{left_out}{rest}")))
     }
 
     /// Says everything, and gives the exit code.
