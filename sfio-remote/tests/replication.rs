@@ -917,6 +917,21 @@ fn a_generation_without_manifest_is_not_rolled_back_to_and_damaged_files_are_tol
     });
 }
 
+/// A lost disk takes manifests, too. What is lost of them is told as lost parts are: no record is beyond repair.
+#[test]
+fn a_lost_manifest_is_no_lost_record() {
+    run(async {
+        let (source, bench) = (tempfile::tempdir().expect("a folder"), Bench::with_io_nodes(&["io1"]));
+        fs::write(source.path().join("file"), noise(100_000, 1)).expect("a file");
+        bench.send_tree(source.path()).await.expect("sent");
+        let object = bench.objects("io1").pop().expect("one object");
+        bench.lose("io1", &object);
+        let repaired = repair(&bench.job()).await.expect("there is nothing to put back");
+        let lost_parts = BTreeMap::from([("io1".to_owned(), 1)]);
+        assert_eq!((repaired.lost, repaired.lost_parts), (Vec::new(), lost_parts));
+    });
+}
+
 /// Only the newest record was looked at: of the others each could be lost or damaged, and all was as it was stored.
 #[test]
 fn verify_names_every_record_that_is_lost_or_damaged() {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use super::error::{FailureKind, Outcome, ReplicationError, answer_of, is_refusal, temporary};
 use super::job::Job;
-use super::manifests::{chunks_of, load_manifest};
+use super::manifests::{chunks_of, load_manifest, manifest_chunks};
 use super::meter::Phase;
+use super::objects::{Objects, Source};
 use super::parts::Parts;
 use super::publish::{amend, copy_to};
 use super::reclaim::{reclaim_condemned, runs_at_rest};
@@ -176,6 +177,7 @@ async fn count_lost_parts(
     record: &Arc<SignedRecord>,
     repaired: &mut Repaired,
 ) -> Outcome<()> {
+    let objects = Objects::new(job, record, Source::Cache);
     let mut lost: BTreeSet<(&str, u32)> = BTreeSet::new();
     let mut note = |chunk: &ChunkRef| {
         let needed = record.place_of(chunk).reach();
@@ -187,9 +189,11 @@ async fn count_lost_parts(
         match load_manifest(job, record, generation).await {
             Ok(manifest) => chunks_of(&manifest, &mut note).map_err(temporary)?,
             Err(error) if error.kind() == FailureKind::Integrity => {
-                repaired
-                    .lost
-                    .push(format!("the manifest of generation {} cannot be read", generation.number));
+                // Where not even the list of the manifest's chunks can be read, the index has told of the loss.
+                match manifest_chunks(&objects, generation).await {
+                    Err(error) if error.kind() != FailureKind::Integrity => return Err(error),
+                    list => list.unwrap_or_default().iter().for_each(&mut note),
+                }
             }
             Err(error) => return Err(error),
         }
