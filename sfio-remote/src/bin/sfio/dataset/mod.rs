@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_command_that_sends_nothing_does_not_advise_to_give_that_up() {
         let error = RemoteError::new(ErrorKind::NoSpace, "io1 is full");
-        let full = FileError::from(OperationError::IoNode { member: "io1".into(), error });
+        let full = FileError::from(OperationError::IoNode { subfile: "io1".into(), error });
         let failure = failure(&"local:photos", &full.into());
         assert_eq!(failure.exit, Exit::NoSpace);
         assert!(!failure.to_string().contains("--unfinished"), "{failure}");
