@@ -383,6 +383,36 @@ fn a_damaged_shard_is_told_from_a_whole_one() {
     assert_eq!(refused(&["merge", &out]), (7, format!("ror: {out}: missing: shard 2/2")));
 }
 
+/// A device became a file and a link was replaced; what a full disk had room for was left there, with code 1.
+#[test]
+fn all_rows_in_one_file_go_where_the_name_leads() {
+    let folder = Folder::new();
+    let (plan, out) = (folder.file("plan.toml", PLAN), folder.name("out"));
+    printed(&["sweep", &plan, "--folder", &out]);
+    printed(&["merge", &out, "--into", &folder.name("all")]);
+    let rows = std::fs::read(folder.path("all")).unwrap();
+
+    std::os::unix::fs::symlink("target", folder.path("link")).unwrap();
+    printed(&["merge", &out, "--into", &folder.name("link")]);
+    assert!(folder.path("link").is_symlink());
+    assert!(std::fs::read(folder.path("target")).unwrap() == rows, "the target differs");
+
+    let pipe = folder.name("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+    printed(&["merge", &out, "--into", &pipe]);
+    assert!(reader.wait_with_output().unwrap().stdout == rows, "what came through the pipe differs");
+    assert!(std::os::unix::fs::FileTypeExt::is_fifo(&folder.path("pipe").metadata().unwrap().file_type()));
+
+    // The device itself is safe from a rename: the link is all that it could replace.
+    std::os::unix::fs::symlink("/dev/full", folder.path("full")).unwrap();
+    let (code, line) = refused(&["merge", &out, "--into", &folder.name("full")]);
+    assert_eq!(code, 6, "{line}");
+    assert!(line.starts_with(&format!("ror: {}: No space left", folder.name("full"))), "{line}");
+    assert!(folder.path("full").is_symlink());
+    assert!(!folder.path("full.unfinished").exists());
+}
+
 #[test]
 fn presets_are_the_thesiss_figures() {
     let plan = |preset| printed(&["sweep", "--preset", preset, "--print"]).parse::<toml::Table>().unwrap();

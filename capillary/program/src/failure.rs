@@ -43,6 +43,16 @@ impl Failure {
         Failure::new(exit, format!("{}: {error}", path.display()))
     }
 
+    /// A file that a library cannot read or write. Where the operating system refused something, what it said decides
+    /// as in [`Failure::file`]; the library's own words would only hide that a disk is full.
+    pub fn library(path: &Path, error: &(dyn Error + 'static)) -> Failure {
+        let mut causes = std::iter::successors(Some(error), |&error| error.source());
+        match causes.find_map(<dyn Error>::downcast_ref) {
+            Some(cause) => Failure::file(path, cause),
+            None => Failure::new(Exit::Failed, format!("{}: {error}", path.display())),
+        }
+    }
+
     /// Standard output that cannot be written. If its reader has gone the program ends quietly and with code 0.
     pub fn output(error: &io::Error) -> Failure {
         Failure::new(Exit::of_io(error), format!("standard output: {error}"))
@@ -132,6 +142,14 @@ mod tests {
         let failure = Err::<(), _>(error).or_fail(Exit::Integrity, "photos").unwrap_err();
         assert_eq!(failure.to_string(), "photos: the index: line 3, is damaged");
         assert_eq!(failure.exit, Exit::Integrity);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_what_a_library_says_about_it() {
+        let full = Outer(io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(Failure::library(Path::new("file"), &full).exit, Exit::NoSpace);
+        let other = std::fmt::Error;
+        assert_eq!(Failure::library(Path::new("file"), &other).exit, Exit::Failed);
     }
 
     #[test]

@@ -57,6 +57,7 @@ impl From<Failure> for program::Failure {
     fn from(failure: Failure) -> Self {
         let exit = match failure {
             Failure::File(path, error) => return Self::file(&path, &error),
+            Failure::Parquet(path, error) => return Self::library(&path, &error),
             Failure::Output(failure) | Failure::Picture(failure) => return failure,
             Failure::Usage(_) | Failure::Block(_) => Exit::Usage,
             Failure::Read(..) | Failure::Input(..) => Exit::Input,
@@ -64,7 +65,7 @@ impl From<Failure> for program::Failure {
             Failure::Partial(..) => Exit::Partial,
             Failure::Interrupted { .. } => Exit::Interrupted,
             Failure::Locked(_) => Exit::Locked,
-            Failure::Solve(_) | Failure::Rating(_) | Failure::Parquet(..) => Exit::Failed,
+            Failure::Solve(_) | Failure::Rating(_) => Exit::Failed,
         };
         Self::new(exit, failure)
     }

@@ -11,6 +11,7 @@ mod journal;
 mod law;
 mod matrix;
 mod merge;
+mod new_file;
 mod pair;
 mod plan;
 mod plot;

@@ -1,7 +1,6 @@
 //! Rows in Parquet files.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use parquet::schema::types::Type;
 
 use crate::columns::{Column, Columns, Kind, Schema};
 use crate::failure::Failure;
+use crate::new_file::NewFile;
 
 /// A row group is written when it has this many rows, at the next end of an item: some megabytes in memory.
 const ROW_GROUP: usize = 1 << 16;
@@ -27,8 +27,7 @@ const PLAN: &str = "ror.plan";
 /// A Parquet file that gets its name only when it is whole.
 pub(crate) struct RowsWriter {
     path: PathBuf,
-    unfinished: PathBuf,
-    writer: SerializedFileWriter<File>,
+    writer: SerializedFileWriter<NewFile>,
     pending: Columns,
     schema: Schema,
 }
@@ -36,10 +35,7 @@ pub(crate) struct RowsWriter {
 impl RowsWriter {
     /// Starts a file. Row groups depend on the rows alone, not on how they were handed over.
     pub(crate) fn create(path: &Path, schema: Schema, plan: &str) -> Result<Self, Failure> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".unfinished");
-        let unfinished = PathBuf::from(name);
-        let file = File::create(&unfinished).map_err(Failure::at(&unfinished))?;
+        let file = NewFile::create(path)?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(concat!("ror ", env!("CARGO_PKG_VERSION")).into())
@@ -48,7 +44,7 @@ impl RowsWriter {
         let failed = |error| Failure::Parquet(path.to_path_buf(), error);
         let message = Arc::new(message(schema).map_err(failed)?);
         let writer = SerializedFileWriter::new(file, message, Arc::new(properties)).map_err(failed)?;
-        Ok(Self { path: path.to_path_buf(), unfinished, writer, pending: Columns::new(schema), schema })
+        Ok(Self { path: path.to_path_buf(), writer, pending: Columns::new(schema), schema })
     }
 
     /// Adds the rows of one item.
@@ -70,14 +66,8 @@ impl RowsWriter {
         if self.pending.rows() > 0 {
             self.flush()?;
         }
-        let mut file =
-            self.writer.into_inner().map_err(|error| Failure::Parquet(self.path.clone(), error))?;
-        file.flush().and_then(|()| file.sync_all()).map_err(Failure::at(&self.unfinished))?;
-        std::fs::rename(&self.unfinished, &self.path).map_err(Failure::at(&self.path))?;
-        // The new name must last before the journal that it replaces goes.
-        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let folder = parent.unwrap_or(Path::new("."));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(Failure::at(folder))
+        let file = self.writer.into_inner().map_err(|error| Failure::Parquet(self.path.clone(), error))?;
+        file.finish().map_err(Failure::at(&self.path))
     }
 }
 
@@ -95,7 +85,7 @@ fn message(schema: Schema) -> Result<Type, ParquetError> {
     Type::group_type_builder("rows").with_fields(fields).build()
 }
 
-fn write_row_group(writer: &mut SerializedFileWriter<File>, rows: &Columns) -> Result<(), ParquetError> {
+fn write_row_group(writer: &mut SerializedFileWriter<NewFile>, rows: &Columns) -> Result<(), ParquetError> {
     let mut group = writer.next_row_group()?;
     for cells in &rows.columns {
         let Some(mut column) = group.next_column()? else {

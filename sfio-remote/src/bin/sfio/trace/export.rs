@@ -10,7 +10,7 @@ use sfio_trace::fio::FioLog;
 use sfio_trace::record::ClientId;
 
 use super::source::{LayerName, each};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 /// Write a trace for another tool: as a log that fio plays, or as a table in Parquet
 ///
@@ -91,9 +91,11 @@ fn fio(options: &Options, path: Option<&Path>) -> Result<(), Failure> {
 
 fn parquet(options: &Options, path: &Path) -> Result<(), Failure> {
     let file = File::create(path).map_err(|error| Failure::file(path, &error))?;
-    let failed = |error| Failure::new(Exit::Failed, format!("{}: {error}", path.display()));
-    let mut columns = Columns::new(BufWriter::new(file)).map_err(failed)?;
-    each(&options.trace, options.layer, |record| columns.push(record).map_err(failed))?;
-    let mut file = columns.finish().map_err(failed)?;
+    let mut columns =
+        Columns::new(BufWriter::new(file)).map_err(|error| Failure::library(path, &error))?;
+    each(&options.trace, options.layer, |record| {
+        columns.push(record).map_err(|error| Failure::library(path, &error))
+    })?;
+    let mut file = columns.finish().map_err(|error| Failure::library(path, &error))?;
     std::io::Write::flush(&mut file).map_err(|error| Failure::file(path, &error))
 }
