@@ -368,19 +368,54 @@ fn a_damaged_shard_is_told_from_a_whole_one() {
     printed(&["sweep", &plan, "--folder", &out, "--shard", "1/2"]);
     printed(&["sweep", &plan, "--folder", &out, "--shard", "2/2"]);
     let [first, second] = [1, 2].map(|index| folder.path(&format!("out/shard-{index}-of-2.parquet")));
+    let [first_sum, second_sum] =
+        [1, 2].map(|index| folder.path(&format!("out/shard-{index}-of-2.parquet.b3")));
+    let again = "; remove the file and sweep --shard 2/2 again";
+    let right = std::fs::read(&second).unwrap();
+    let right_sum = std::fs::read_to_string(&second_sum).unwrap();
+    assert_eq!(right_sum, format!("{}  shard-2-of-2.parquet\n", blake3::hash(&right)));
+
     std::fs::copy(&first, &second).unwrap();
+    std::fs::copy(&first_sum, &second_sum).unwrap();
     let (code, line) = refused(&["merge", &out]);
     assert_eq!(code, 5);
-    assert!(line.contains("shard-2-of-2.parquet: item 0 stands where item 60 is due; remove"), "{line}");
-    std::fs::write(&second, &std::fs::read(&first).unwrap()[..1000]).unwrap();
-    for command in [&["merge", &out][..], &["sweep", &plan, "--folder", &out, "--shard", "2/2"]] {
-        let (code, line) = refused(command);
-        assert_eq!(code, 5);
-        assert!(line.starts_with(&format!("ror: {}: Parquet error", second.display())), "{line}");
-        assert!(line.ends_with("; remove the file and sweep --shard 2/2 again"), "{line}");
+    let told = format!("shard-2-of-2.parquet: item 0 stands where item 60 is due{again}");
+    assert!(line.ends_with(&told), "{line}");
+
+    let plot = folder.name("plot.svg");
+    let commands = [
+        &["merge", &out][..],
+        &["plot", &out, "-o", &plot],
+        &["sweep", &plan, "--folder", &out, "--shard", "2/2"],
+    ];
+    let check = |what: &str| {
+        for command in commands {
+            let (code, line) = refused(command);
+            assert_eq!(code, 5, "{line}");
+            assert!(line.starts_with(&format!("ror: {}: {what}", second.display())), "{line}");
+            assert!(line.ends_with(again), "{line}");
+        }
+    };
+    // Where one bit of the rows was another, the numbers were, and nothing was said.
+    std::fs::write(&second_sum, &right_sum).unwrap();
+    for place in [0, right.len() / 3, right.len() / 2, right.len() - 1] {
+        let mut flipped = right.clone();
+        flipped[place] ^= 4;
+        std::fs::write(&second, flipped).unwrap();
+        check("it is not as it was written: its checksum is ");
     }
+    std::fs::write(&second, &right[..1000]).unwrap();
+    check("it is not as it was written: its checksum is ");
+    std::fs::write(&second, &right).unwrap();
+    std::fs::write(&second_sum, "no checksum").unwrap();
+    check("there is no checksum in shard-2-of-2.parquet.b3");
+    std::fs::remove_file(&second_sum).unwrap();
+    check("its checksum shard-2-of-2.parquet.b3 is missing");
+
     std::fs::remove_file(&second).unwrap();
     assert_eq!(refused(&["merge", &out]), (7, format!("ror: {out}: missing: shard 2/2")));
+    printed(&["sweep", &plan, "--folder", &out, "--shard", "2/2"]);
+    printed(&["merge", &out]);
 }
 
 /// A device became a file and a link was replaced; what a full disk had room for was left there, with code 1.

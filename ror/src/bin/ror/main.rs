@@ -1,6 +1,7 @@
 //! `ror`: rates routings by the redundancy that they ask for, and sweeps such ratings over samples of mobile networks.
 
 mod chart;
+mod checksum;
 mod columns;
 mod compare;
 mod failure;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::checksum;
 use crate::columns::Columns;
 use crate::failure::Failure;
 use crate::folder::{Folder, Shard};
@@ -87,9 +88,11 @@ pub(crate) fn merged(
     Ok(merged)
 }
 
-/// Opens the file of a finished shard, which shows whether its end is there.
+/// Opens the file of a finished shard once it is known to be as it was written.
 pub(crate) fn open_shard(folder: &Folder, shard: Shard, plan: &Plan) -> Result<RowsReader, Failure> {
-    RowsReader::open(&folder.rows(shard), schema(plan.measure()), &plan.toml())
+    let rows = folder.rows(shard);
+    checksum::check(&rows)
+        .and_then(|()| RowsReader::open(&rows, schema(plan.measure()), &plan.toml()))
         .map_err(|failure| sweep_again(shard, failure))
 }
 

@@ -16,6 +16,8 @@ const LINKS: usize = 40;
 pub(crate) struct NewFile {
     file: File,
     draft: Option<Draft>,
+    /// Of what was written so far.
+    hasher: blake3::Hasher,
 }
 
 /// Where a file is written until it is whole.
@@ -30,14 +32,20 @@ impl NewFile {
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
             let file = File::options().write(true).open(path).map_err(Failure::at(path))?;
-            return Ok(Self { file, draft: None });
+            return Ok(Self { file, draft: None, hasher: blake3::Hasher::new() });
         }
         let path = behind_links(path)?;
         let mut name = path.as_os_str().to_owned();
         name.push(".unfinished");
         let unfinished = PathBuf::from(name);
         let file = File::create(&unfinished).map_err(Failure::at(&unfinished))?;
-        Ok(Self { file, draft: Some(Draft { unfinished, path }) })
+        let draft = Some(Draft { unfinished, path });
+        Ok(Self { file, draft, hasher: blake3::Hasher::new() })
+    }
+
+    /// The checksum of all that was written.
+    pub(crate) fn hash(&self) -> blake3::Hash {
+        self.hasher.finalize()
     }
 
     /// Makes the file durable and gives it its name.
@@ -54,7 +62,9 @@ impl NewFile {
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        let written = self.file.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

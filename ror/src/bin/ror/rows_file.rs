@@ -14,6 +14,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+use crate::checksum;
 use crate::columns::{Column, Columns, Kind, Schema};
 use crate::failure::Failure;
 use crate::new_file::NewFile;
@@ -62,12 +63,25 @@ impl RowsWriter {
     }
 
     /// Ends the file, makes it durable and gives it its name.
-    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let path = self.path.clone();
+        self.end()?.finish().map_err(Failure::at(&path))
+    }
+
+    /// The same for a file with a checksum beside it, which is there first: a file with this name is whole.
+    pub(crate) fn finish_with_checksum(self) -> Result<(), Failure> {
+        let path = self.path.clone();
+        let file = self.end()?;
+        checksum::write(&path, &file.hash())?;
+        file.finish().map_err(Failure::at(&path))
+    }
+
+    /// Writes what is pending and the end.
+    fn end(mut self) -> Result<NewFile, Failure> {
         if self.pending.rows() > 0 {
             self.flush()?;
         }
-        let file = self.writer.into_inner().map_err(|error| Failure::Parquet(self.path.clone(), error))?;
-        file.finish().map_err(Failure::at(&self.path))
+        self.writer.into_inner().map_err(|error| Failure::Parquet(self.path, error))
     }
 }
 

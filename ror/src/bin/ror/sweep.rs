@@ -64,7 +64,6 @@ impl Sweep {
         let folder = Folder::of(path, &plan)?;
         folder.check_cut(shard)?;
         if folder.rows(shard).exists() {
-            // The footer stands at the end: a file that was cut off has none.
             open_shard(&folder, shard, &plan)?;
             program::output::note(format_args!("ror: {}: shard {shard} is finished", path.display()));
             return Ok(());
@@ -188,5 +187,5 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 fn finish(path: &Path, plan: &Plan, journal: &mut Journal) -> Result<(), Failure> {
     let mut writer = RowsWriter::create(path, schema(plan.measure()), &plan.toml())?;
     journal.read(|chunk, _| chunk.rows.each_item(|item| writer.push(item)))?;
-    writer.finish()
+    writer.finish_with_checksum()
 }
