@@ -30,6 +30,7 @@ mod rocketfuel;
 mod sndlib_native;
 mod sndlib_xml;
 mod traffic;
+mod xml;
 
 use std::fmt;
 use std::str::FromStr;

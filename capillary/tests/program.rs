@@ -159,6 +159,31 @@ fn batches_do_not_depend_on_the_number_of_threads() {
     assert_eq!(capillary(&["plan", ABILENE, "--pairs", &pairs]).status.code(), Some(3));
 }
 
+/// The stack overflowed.
+#[test]
+fn elements_nested_without_end_are_refused_with_their_line() {
+    let nested =
+        |name: &str, depth: usize| format!("<{name}>").repeat(depth) + &format!("</{name}>").repeat(depth);
+    let deep = file("deep.graphml", &format!("<graphml>\n{}</graphml>\n", nested("graph", 20_000)));
+    let demands =
+        file("deep.xml", &format!("<?xml version=\"1.0\"?>\n<network>\n{}</network>\n", nested("a", 60_000)));
+    for (arguments, told) in [
+        (
+            &["inspect", &deep][..],
+            "deep.graphml: line 2, graph: expected at most 256 elements in one another",
+        ),
+        (
+            &["plan", ABILENE, "--demands", &demands],
+            "deep.xml: line 3, a: expected at most 256 elements in one another",
+        ),
+    ] {
+        let output = capillary(arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.trim_end().ends_with(told), "{said}");
+    }
+}
+
 #[test]
 fn inspect_counts_what_is_there() {
     let facts = json(&["inspect", ABILENE, "--json", "--from", "4", "--to", "7"]);

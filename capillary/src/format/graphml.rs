@@ -6,12 +6,11 @@ use roxmltree::Node as Element;
 
 use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode, attributes};
-use crate::format::fault::Place;
-use crate::format::{Draft, Fault, Problem};
+use crate::format::{Draft, Fault, xml};
 use crate::topology::{Orientation, Topology};
 
 pub(super) fn read(text: &str) -> Result<Draft, Fault> {
-    let document = parse(text)?;
+    let document = xml::tree(text)?;
     let names = key_names(&document);
     let graph = document.descendants().find(|element| element.has_tag_name("graph"));
     let graph = graph.ok_or_else(|| Fault::expected(text.len(), "graphml", "an element graph"))?;
@@ -30,14 +29,6 @@ pub(super) fn read(text: &str) -> Result<Draft, Fault> {
         }
     }
     Ok(draft)
-}
-
-/// The document tree; a refusal names the line.
-pub(super) fn parse(text: &str) -> Result<roxmltree::Document<'_>, Fault> {
-    roxmltree::Document::parse(text).map_err(|error| {
-        let line = error.pos().row as usize;
-        Fault::at(Place::Line(line), "XML", Problem::Syntax(error.to_string()))
-    })
 }
 
 fn key_names<'t>(document: &'t roxmltree::Document<'_>) -> BTreeMap<&'t str, &'t str> {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::format::csv::{FROM, TO, header, is_named, separator};
 use crate::format::fault::{Fault, Place, offset_in};
-use crate::format::{Format, ReadError, draft, edge_list, graphml, repetita, sndlib_native};
+use crate::format::{Format, ReadError, draft, edge_list, repetita, sndlib_native, xml};
 use crate::lookup::find_node;
 use crate::matrix::{Demand, LARGEST_AMOUNT, PathBounds, TrafficMatrix};
 use crate::topology::Topology;
@@ -202,7 +202,7 @@ fn table(text: &str) -> Result<Vec<Entry>, Fault> {
 }
 
 fn xml(text: &str) -> Result<Vec<Entry>, Fault> {
-    let document = graphml::parse(text)?;
+    let document = xml::tree(text)?;
     let demands = document.descendants().filter(|element| element.has_tag_name("demand"));
     demands
         .enumerate()
