@@ -432,6 +432,28 @@ mod tests {
         assert_eq!(overlay.sites()[0].io_nodes, [io1]);
     }
 
+    /// Each sync panicked, although the overlay file had been checked.
+    #[test]
+    fn a_site_that_no_file_can_lie_on_is_refused() {
+        let site = |name: &str, io_nodes: &str| {
+            error(&format!("[[site]]\nname = \"{name}\"\nio_nodes = [{io_nodes}]\n"))
+        };
+        assert_eq!(
+            site("s", "\"io1\", \"r1\", \"io1\""),
+            "site \"s\": io_nodes is \"io1\" more than once; expected each member once"
+        );
+        assert_eq!(site("s", ""), "site \"s\": the number of its I/O nodes is 0; expected 1 to 4096");
+        for name in ["lo cal:x", "a/b", "a,b", "", "a\\n"] {
+            let told = site(name, "\"io1\"");
+            assert!(told.contains("its name is") && told.contains("none of : / , ;"), "{told}");
+        }
+        let twice = "[[site]]\nname = \"s\"\nio_nodes = [\"io1\"]\n".repeat(2);
+        assert!(error(&twice).starts_with("site \"s\": its name is that of a site before it"));
+        let odd = three_members() + &member("a,b", 4, "") + "[[site]]\nname = \"s\"\nio_nodes = [\"a,b\"]\n";
+        let told = Overlay::parse(&odd).unwrap_err().to_string();
+        assert!(told.starts_with("site \"s\": io_nodes is \"a,b\"; expected a member whose name"), "{told}");
+    }
+
     /// Somebody may leave the zeros of a template where a key is to be: everybody could be that member.
     #[test]
     fn a_key_that_protects_nothing_is_named_with_its_member() {

@@ -1,7 +1,7 @@
 //! Reading an overlay file: what stands in it, and what can be wrong with it.
 
 use core::net::{IpAddr, SocketAddr};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -13,6 +13,9 @@ use super::{
 };
 use crate::keys::{KeyError, PublicKeys, decode_ed25519, decode_x25519};
 use crate::limits::MAX_NAME;
+
+/// A site has as many I/O nodes as a file has subfiles at most (sfio-remote's name.rs).
+const MAX_SITE: usize = 4_096;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -325,10 +328,49 @@ impl Overlay {
 
     fn site_from(&self, entry: SiteEntry) -> Result<Site, OverlayError> {
         let place = format!("site \"{}\"", entry.name);
-        let io_nodes =
-            entry.io_nodes.iter().map(|name| self.resolve(&place, name)).collect::<Result<_, _>>()?;
+        let fault = |what, value: String, expected| {
+            Err(OverlayError::OutOfRange { place: place.clone(), what, value, expected })
+        };
+        if !can_be_named(&entry.name) {
+            let expected =
+                "at least one character, and none of : / , ; which end it in SITE:NAME and SITE:PATH";
+            return fault("its name", format!("\"{}\"", entry.name), expected);
+        }
+        if self.sites.iter().any(|site| site.name == entry.name) {
+            return fault(
+                "its name",
+                "that of a site before it, too".to_owned(),
+                "another one for each site",
+            );
+        }
+        if !(1..=MAX_SITE).contains(&entry.io_nodes.len()) {
+            return fault("the number of its I/O nodes", entry.io_nodes.len().to_string(), "1 to 4096");
+        }
+        let mut io_nodes = Vec::with_capacity(entry.io_nodes.len());
+        let mut seen = BTreeSet::new();
+        for name in &entry.io_nodes {
+            let io_node = self.resolve(&place, name)?;
+            if name.starts_with(|c: char| c.is_ascii_whitespace()) || !is_word(name, &[',', ';']) {
+                let expected = "a member whose name begins with no blank and has no , and no ; in it";
+                return fault("io_nodes", format!("\"{name}\""), expected);
+            }
+            if !seen.insert(io_node) {
+                return fault("io_nodes", format!("\"{name}\" more than once"), "each member once");
+            }
+            io_nodes.push(io_node);
+        }
         Ok(Site { name: entry.name, io_nodes, stripe_unit: entry.stripe_unit })
     }
+}
+
+/// Whether a command can name a site: what stands before the colon of a data set's address must be all of it.
+fn can_be_named(site: &str) -> bool {
+    !site.is_empty() && is_word(site, &[':', '/', ',', ';'])
+}
+
+/// Whether none of these characters is in it, and none that nobody can type.
+fn is_word(text: &str, without: &[char]) -> bool {
+    !text.contains(|c: char| c.is_control() || without.contains(&c))
 }
 
 fn refuse_too_many(what: &'static str, count: usize) -> Result<(), OverlayError> {
