@@ -11,10 +11,44 @@
 mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
-use crate::record::{ApplicationId, ClientId, FileId, Micros, Operation, Record, Request, Spread};
-use crate::runs::MAX_TIMES;
+use crate::record::{
+    ApplicationId, ApplicationLoad, ClientId, FileId, Micros, Operation, Record, Request, Spread,
+};
+
+/// A work with more regions would take too much memory: each is a place and a length.
+const MAX_REGIONS: u64 = 1 << 26;
+
+/// A job with more processes would, too; the largest machines have fewer cores.
+const MAX_PROCESSES: u64 = 1 << 24;
+
+/// Why a trace cannot be done again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorkError {
+    /// More requests, or pieces of them that are dealt out, than can be held.
+    #[error(
+        "the request of {bytes} bytes at {offset} of file {file} makes {regions} regions of the trace; at most \
+         {MAX_REGIONS} can be played"
+    )]
+    TooManyRegions {
+        /// The request's length.
+        bytes: u64,
+        /// Where it begins.
+        offset: u64,
+        /// Of which file.
+        file: u64,
+        /// How many there would be with those of the requests before it.
+        regions: u64,
+    },
+    /// More processes than can be held.
+    #[error("job {application} has {processes} processes; at most {MAX_PROCESSES} can be played")]
+    TooManyProcesses {
+        /// The job.
+        application: u64,
+        /// How many it has.
+        processes: u64,
+    },
+}
 
 /// When a call begins, once those that it waits for have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,37 +91,10 @@ pub struct Call {
 #[derive(Debug, Clone, Default)]
 pub struct Work {
     calls: Vec<Call>,
-    /// The processes of each job, as far as the trace tells.
-    clients: BTreeMap<ApplicationId, Clients>,
-}
-
-/// The processes of a job. There is at least one, whatever the trace says.
-#[derive(Debug, Clone)]
-enum Clients {
-    /// So many, numbered from 0. They may be billions by a slip in a header, and are not written down one by one.
-    Numbered(u32),
-    Listed(Vec<ClientId>),
-}
-
-/// A request of a job as a whole becomes so many regions at most, over all of its processes: what a
-/// [run](crate::runs::Run) has at most.
-const MOST_REGIONS: u64 = MAX_TIMES;
-
-/// Why a request cannot be played again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a request of {bytes} bytes at {offset}, begun at {start} µs, is spread over {regions} regions; expected at most \
-     {MOST_REGIONS}"
-)]
-pub struct TooManyRegions {
-    /// Where it begins.
-    pub offset: u64,
-    /// How long it is.
-    pub bytes: u64,
-    /// When it began.
-    pub start: Micros,
-    /// How many regions its processes would ask for.
-    pub regions: u64,
+    /// The processes of each job, if the trace lists them.
+    clients: BTreeMap<ApplicationId, Vec<ClientId>>,
+    /// How many regions all calls have.
+    regions: u64,
 }
 
 /// Which call of a work: its place in [`Work::calls`].
@@ -126,20 +133,13 @@ impl Work {
     /// one its first process asks for all. What disks did is not asked for again.
     ///
     /// # Errors
-    /// [`TooManyRegions`]; then nothing is noted.
-    pub fn note(&mut self, record: &Record) -> Result<(), TooManyRegions> {
+    /// If that would take too much memory.
+    pub fn note(&mut self, record: &Record) -> Result<(), WorkError> {
         match record {
-            Record::ApplicationLoad(load) => {
-                let clients = match load.client_list.is_empty() {
-                    true => Clients::Numbered(load.clients.max(1)),
-                    false => Clients::Listed(load.client_list.clone()),
-                };
-                self.clients.insert(load.application, clients);
-            }
-            Record::Request(request) if request.bytes > 0 => self.ask(request)?,
-            _ => {}
+            Record::ApplicationLoad(load) => self.load(load),
+            Record::Request(request) if request.bytes > 0 => self.ask(request),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// The calls, by the time at which they began.
@@ -157,9 +157,19 @@ impl Work {
     pub fn bytes(&self) -> (u64, u64) {
         let of = |operation| {
             let calls = self.calls.iter().filter(|call| call.operation == operation);
-            calls.flat_map(|call| &call.regions).fold(0, |sum: u64, (_, length)| sum.saturating_add(*length))
+            calls.map(Call::bytes).fold(0, u64::saturating_add)
         };
         (of(Operation::Read), of(Operation::Write))
+    }
+
+    /// The most bytes that may be read at once, which must all have a place: calls of a process that do not wait for
+    /// one another, and processes that do not either.
+    pub fn read_at_once(&self) -> u64 {
+        let mut under_way: BTreeMap<Process, ReadsAtOnce> = BTreeMap::new();
+        for call in self.calls.iter().filter(|call| call.operation == Operation::Read) {
+            under_way.entry(call.process).or_default().begin(call);
+        }
+        under_way.values().map(|reads| reads.most).fold(0, u64::saturating_add)
     }
 
     /// The files, with the bytes that must be there before anything begins: up to where they are read.
@@ -175,23 +185,50 @@ impl Work {
         files
     }
 
-    fn ask(&mut self, request: &Request) -> Result<(), TooManyRegions> {
-        let clients = self.clients.get(&request.application).cloned().unwrap_or(Clients::Numbered(1));
+    fn load(&mut self, load: &ApplicationLoad) -> Result<(), WorkError> {
+        let listed = &load.client_list;
+        let processes = if listed.is_empty() { load.clients.into() } else { listed.len() as u64 };
+        if processes > MAX_PROCESSES {
+            return Err(WorkError::TooManyProcesses { application: load.application.0, processes });
+        }
+        let numbered = || (0..load.clients).map(ClientId).collect();
+        let clients = if listed.is_empty() { numbered() } else { listed.clone() };
+        self.clients.insert(load.application, clients);
+        Ok(())
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<(), WorkError> {
+        let known = self.clients.get(&request.application).filter(|all| !all.is_empty());
+        let count = known.map_or(1, Vec::len) as u64;
+        let more = match (request.client, request.spread) {
+            (None, Some(Spread::Whole)) => count,
+            // One more at each end may be cut.
+            (None, Some(Spread::Dealt { unit, .. })) => request.bytes / unit + 2,
+            _ => 1,
+        };
+        self.regions = self.regions.saturating_add(more);
+        if self.regions > MAX_REGIONS {
+            let Request { bytes, offset, file, .. } = *request;
+            return Err(WorkError::TooManyRegions { bytes, offset, file: file.0, regions: self.regions });
+        }
         let whole = || vec![(request.offset, request.bytes)];
         match (request.client, request.spread) {
             (Some(client), _) => self.push(request, client, whole()),
-            (None, None) => self.push(request, clients.of_rank(0), whole()),
+            (None, None) => {
+                let first = known.map_or(ClientId(0), |all| all[0]);
+                self.push(request, first, whole());
+            }
             (None, Some(Spread::Whole)) => {
-                check(request, clients.count())?;
-                (0..clients.count()).for_each(|rank| self.push(request, clients.of_rank(rank), whole()));
+                let all = known.cloned().unwrap_or_else(|| vec![ClientId(0)]);
+                all.into_iter().for_each(|client| self.push(request, client, whole()));
             }
             (None, Some(Spread::Dealt { unit, overlap })) => {
-                let pieces = pieces(request, unit);
-                check(request, pieces.end - pieces.start)?;
-                let count = clients.count();
-                for rank in ranks(pieces, count) {
-                    let regions = dealt(request, rank, count, (unit, overlap));
-                    self.push(request, clients.of_rank(rank), regions);
+                let all = known.cloned().unwrap_or_else(|| vec![ClientId(0)]);
+                for (rank, client) in (0..).zip(all) {
+                    let regions = dealt(request, rank, (count, unit, overlap));
+                    if !regions.is_empty() {
+                        self.push(request, client, regions);
+                    }
                 }
             }
         }
@@ -211,6 +248,11 @@ impl Work {
 }
 
 impl Call {
+    /// How many bytes it reads or writes.
+    pub fn bytes(&self) -> u64 {
+        self.regions.iter().map(|(_, length)| *length).fold(0, u64::saturating_add)
+    }
+
     fn is_one_with(&self, other: &Call) -> bool {
         let times = |call: &Call| (call.start, call.end);
         let place = |call: &Call| (call.process, call.file, call.operation);
@@ -218,54 +260,41 @@ impl Call {
     }
 }
 
-impl Clients {
-    fn count(&self) -> u64 {
-        match self {
-            Clients::Numbered(count) => u64::from(*count),
-            Clients::Listed(list) => list.len() as u64,
-        }
+/// What a process reads at once.
+#[derive(Debug, Default)]
+struct ReadsAtOnce {
+    /// When those under way end, and how many bytes that many are.
+    ends: BTreeMap<Micros, u64>,
+    now: u64,
+    most: u64,
+}
+
+impl ReadsAtOnce {
+    /// The next call begins; those that have ended by then are waited for.
+    fn begin(&mut self, call: &Call) {
+        let later = self.ends.split_off(&call.start.saturating_add(1));
+        let ended = std::mem::replace(&mut self.ends, later);
+        self.now = ended.values().fold(self.now, |now, bytes| now.saturating_sub(*bytes));
+        let bytes = call.bytes();
+        let of_its_end = self.ends.entry(call.end).or_default();
+        *of_its_end = of_its_end.saturating_add(bytes);
+        self.now = self.now.saturating_add(bytes);
+        self.most = self.most.max(self.now);
     }
-
-    fn of_rank(&self, rank: u64) -> ClientId {
-        match self {
-            Clients::Numbered(_) => ClientId(rank as u32),
-            Clients::Listed(list) => list[rank as usize],
-        }
-    }
 }
 
-fn check(request: &Request, regions: u64) -> Result<(), TooManyRegions> {
-    let Request { offset, bytes, start, .. } = *request;
-    if regions > MOST_REGIONS { Err(TooManyRegions { offset, bytes, start, regions }) } else { Ok(()) }
-}
-
-/// The units of the file that a request touches.
-fn pieces(request: &Request, unit: u64) -> Range<u64> {
+/// The pieces of a request that process number `rank` of `count` has.
+fn dealt(request: &Request, rank: u64, (count, unit, overlap): (u64, u64, u64)) -> Vec<(u64, u64)> {
     let end = request.offset + request.bytes;
-    request.offset / unit..end.div_ceil(unit)
-}
-
-/// What whoever has a unit gets of a request.
-fn region(request: &Request, piece: u64, (unit, overlap): (u64, u64)) -> (u64, u64) {
-    let end = request.offset + request.bytes;
-    let from = (piece * unit).max(request.offset);
-    let to = (piece + 1).saturating_mul(unit).saturating_add(overlap).min(end);
-    (from, to - from)
-}
-
-/// The ranks among `count` that get any of these pieces, in ascending order.
-fn ranks(pieces: Range<u64>, count: u64) -> Vec<u64> {
-    let mut ranks: Vec<u64> = pieces.take(count as usize).map(|piece| piece % count).collect();
-    ranks.sort_unstable();
-    ranks
-}
-
-/// What the process of a rank gets of a request that is dealt to `count` of them.
-fn dealt(request: &Request, rank: u64, count: u64, spread: (u64, u64)) -> Vec<(u64, u64)> {
-    let pieces = pieces(request, spread.0);
-    let first = pieces.start + (rank + count - pieces.start % count) % count;
-    let its = (first..pieces.end).step_by(count as usize);
-    its.map(|piece| region(request, piece, spread)).collect()
+    let first = request.offset / unit;
+    let first = first + (rank + count - first % count) % count;
+    let pieces = (first..).step_by(count as usize);
+    let pieces = pieces.take_while(|piece| piece.checked_mul(unit).is_some_and(|start| start < end));
+    let region = |piece: u64| {
+        let from = (piece * unit).max(request.offset);
+        (from, (piece * unit).saturating_add(unit).saturating_add(overlap).min(end) - from)
+    };
+    pieces.map(region).collect()
 }
 
 impl Player {
@@ -372,20 +401,8 @@ mod tests {
 
     pub(super) fn work(requests: &[Request]) -> Work {
         let mut work = Work::default();
-        requests.iter().for_each(|request| work.note(&Record::Request(*request)).expect("it is no spread"));
+        requests.iter().for_each(|request| work.note(&Record::Request(*request)).expect("few"));
         work.finish()
-    }
-
-    /// A job of so many processes.
-    fn load_of(clients: u32) -> Record {
-        Record::ApplicationLoad(crate::record::ApplicationLoad {
-            at: 0,
-            application: ApplicationId(1),
-            executable: String::new(),
-            user: 0,
-            clients,
-            client_list: Vec::new(),
-        })
     }
 
     /// When each call begins if each takes `took`.
@@ -436,12 +453,12 @@ mod tests {
     #[test]
     fn what_a_job_asks_for_as_a_whole_is_dealt_to_its_processes() {
         let mut work = Work::default();
-        work.note(&load_of(2)).expect("a job");
+        work.note(&load(2)).expect("few");
         let collective = Request { bytes: 25, spread: None, ..request(None, (0, 5), 5) };
         let dealt = Spread::Dealt { unit: 10, overlap: 2 };
-        work.note(&Record::Request(Request { spread: Some(dealt), ..collective })).expect("few regions");
+        work.note(&Record::Request(Request { spread: Some(dealt), ..collective })).expect("few");
         let read = Request { operation: Operation::Read, spread: Some(Spread::Whole), ..collective };
-        work.note(&Record::Request(read)).expect("few regions");
+        work.note(&Record::Request(read)).expect("few");
         let work = work.finish();
         let calls: Vec<_> = work
             .calls()
@@ -460,71 +477,45 @@ mod tests {
         assert_eq!(work.files(), BTreeMap::from([(FileId(1), 30)]));
     }
 
-    /// A log that was damaged told of no process, which ended the program, or of four billions, which took 16 GB.
-    #[test]
-    fn a_job_may_claim_to_have_no_process_or_billions() {
-        for clients in [0, 1, 7, u32::MAX] {
-            let mut work = Work::default();
-            work.note(&load_of(clients)).expect("a job");
-            work.note(&Record::Request(request(None, (0, 5), 5))).expect("one region");
-            let dealt = Spread::Dealt { unit: 4, overlap: 0 };
-            let spread = Request { spread: Some(dealt), ..request(None, (6, 7), 5) };
-            work.note(&Record::Request(spread)).expect("three regions");
-            let work = work.finish();
-            assert_eq!((work.calls()[0].process.client, work.bytes()), (ClientId(0), (0, 20)), "{clients}");
-        }
+    fn load(clients: u32) -> Record {
+        Record::ApplicationLoad(ApplicationLoad {
+            at: 0,
+            application: ApplicationId(1),
+            executable: String::new(),
+            user: 0,
+            clients,
+            client_list: Vec::new(),
+        })
     }
 
-    /// Four bytes of a line asked for more regions than there is memory or time for.
+    /// A line of a trace could take all memory, or a place in an empty list.
     #[test]
-    fn what_is_spread_over_too_many_regions_is_refused_and_the_largest_unit_is_whole() {
-        let all = Request { bytes: i64::MAX as u64, ..request(None, (0, 5), 0) };
-        let noted = |clients, spread| {
-            let mut work = Work::default();
-            work.note(&load_of(clients)).expect("a job");
-            work.note(&Record::Request(Request { spread: Some(spread), ..all }))?;
-            Ok(work.finish().calls().iter().map(|call| call.regions.clone()).collect::<Vec<_>>())
+    fn a_record_that_would_take_too_much_memory_is_refused() {
+        let dealt = Request {
+            bytes: 1 << 60,
+            spread: Some(Spread::Dealt { unit: 1, overlap: 0 }),
+            ..request(None, (0, 5), 7)
         };
-        let refused = |spread, clients| {
-            let error: Result<Vec<_>, TooManyRegions> = noted(clients, spread);
-            error.expect_err("too many").regions
-        };
-        assert_eq!(refused(Spread::Dealt { unit: 1, overlap: 0 }, 2), i64::MAX as u64);
-        assert_eq!(refused(Spread::Whole, u32::MAX), u64::from(u32::MAX));
-        for unit in [u64::MAX, 1 << 63] {
-            let dealt = noted(3, Spread::Dealt { unit, overlap: unit });
-            assert_eq!(dealt, Ok(vec![vec![(0, i64::MAX as u64)]]));
-        }
+        let told = Work::default().note(&Record::Request(dealt)).unwrap_err().to_string();
+        let expected =
+            "the request of 1152921504606846976 bytes at 7 of file 1 makes 1152921504606846978 regions";
+        assert!(told.starts_with(expected), "{told}");
+        assert!(Work::default().note(&load(u32::MAX)).is_err());
+        let mut work = Work::default();
+        work.note(&load(0)).expect("none");
+        work.note(&Record::Request(request(None, (0, 5), 7))).expect("one");
+        assert_eq!(work.calls()[0].process.client, ClientId(0));
     }
 
-    /// The oracle looks at each unit for each process.
     #[test]
-    fn what_is_dealt_is_what_looking_at_each_unit_gives() {
-        for (offset, bytes, unit, overlap, count) in (0..25)
-            .flat_map(|at| [(at, 60, 7, 2, 3), (at, 5, 7, 0, 5), (at, 33, 10, 10, 1), (at, 20, 3, 1, 9)])
-        {
-            let request = Request { bytes, spread: None, ..request(None, (0, 5), offset) };
-            let mut work = Work::default();
-            work.note(&load_of(count)).expect("a job");
-            let spread = Some(Spread::Dealt { unit, overlap });
-            work.note(&Record::Request(Request { spread, ..request })).expect("few regions");
-            let found: Vec<(u32, Vec<(u64, u64)>)> =
-                work.calls().iter().map(|call| (call.process.client.0, call.regions.clone())).collect();
-            let end = offset + bytes;
-            let of = |rank: u32| {
-                let pieces = (0..end).filter(|piece| {
-                    piece * unit < end
-                        && (piece + 1) * unit > offset
-                        && piece % u64::from(count) == u64::from(rank)
-                });
-                let region = |piece: u64| {
-                    let from = (piece * unit).max(offset);
-                    (from, ((piece + 1) * unit + overlap).min(end) - from)
-                };
-                (rank, pieces.map(region).collect::<Vec<_>>())
-            };
-            let expected: Vec<_> = (0..count).map(of).filter(|(_, regions)| !regions.is_empty()).collect();
-            assert_eq!(found, expected, "{request:?}, {count}");
-        }
+    fn what_is_read_at_once_is_that_of_calls_that_do_not_wait_for_one_another() {
+        let read = |client, times| Request { operation: Operation::Read, ..request(Some(client), times, 0) };
+        let at_once = |requests: &[Request]| work(requests).read_at_once();
+        assert_eq!(at_once(&[read(1, (0, 5)), read(1, (5, 9)), read(1, (9, 9)), read(1, (9, 9))]), 10);
+        assert_eq!(at_once(&[read(1, (0, 9)), read(1, (5, 9)), read(1, (9, 12))]), 20);
+        assert_eq!(at_once(&[read(1, (0, 5)), read(2, (50, 60)), request(Some(3), (0, 5), 0)]), 20);
+        let huge = Request { bytes: 1 << 62, ..read(1, (0, 5)) };
+        let four = [0, 1, 2, 3, 4].map(|client| Request { client: Some(ClientId(client)), ..huge });
+        assert_eq!((at_once(&four), work(&four).bytes().0), (u64::MAX, u64::MAX));
     }
 }

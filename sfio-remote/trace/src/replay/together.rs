@@ -42,7 +42,7 @@ impl Work {
             call.end = call.end.max(call.start);
             calls.push(call);
         }
-        Some(Work { calls, clients: self.clients.clone() }.finish())
+        Some(Work { calls, clients: self.clients.clone(), regions: self.regions }.finish())
     }
 }
 

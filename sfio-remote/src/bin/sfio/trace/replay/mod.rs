@@ -22,6 +22,9 @@ use crate::overlay::EmulatedLinks;
 use crate::progress::Progress;
 use report::{Report, Row};
 
+/// What a call reads is held until it has all of it; a machine that replays should have so much to spare.
+const MAX_MEMORY: u64 = 4 << 30;
+
 /// Do the work of a trace again, and say which stripe unit and how many I/O nodes suit it
 ///
 /// All processes of the trace are at one site, and reach each I/O node by a link of its own. Each
@@ -154,11 +157,12 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let together = work.together();
     for storage in options.storages(together.is_some()) {
         let work = together.as_ref().filter(|_| storage.calls == Calls::Collective).unwrap_or(&work);
+        options.check_memory(work, storage.calls)?;
         let played = match options.sockets {
             true => sockets::play(work, options.pace.into(), &storage, options.local.as_deref())?,
             false => virtual_time::play(work, options.pace.into(), &storage, options.seed)?,
         };
-        progress.advance(work.bytes().0 + work.bytes().1);
+        progress.advance(work.bytes().0.saturating_add(work.bytes().1));
         if let Some(path) = &options.output {
             let mut sink = Sink::open(Some(path))?;
             sink.push(&header(0, "sfio", "a trace that was played again"))?;
@@ -217,8 +221,7 @@ impl Options {
     fn work(&self) -> Result<(Work, Vec<ApplicationLoad>), Failure> {
         let (mut work, mut loads) = (Work::default(), Vec::new());
         each(&self.trace, self.layer, |record| {
-            let noted = work.note(record);
-            noted.map_err(|error| Failure::new(Exit::Input, format!("{}: {error}", self.trace.display())))?;
+            work.note(record).map_err(|error| Failure::input(&self.trace, error))?;
             if let Record::ApplicationLoad(load) = record {
                 loads.push(load.clone());
             }
@@ -229,6 +232,24 @@ impl Options {
             true => Err(Failure::new(Exit::Input, format!("{}: it has no requests", self.trace.display()))),
             false => Ok((work, loads)),
         }
+    }
+
+    /// Refuses a work that would hold more than there may be, before anything is allocated for it.
+    fn check_memory(&self, work: &Work, calls: Calls) -> Result<(), Failure> {
+        let (written, read) = (longest_written(work), work.read_at_once());
+        let memory = written.saturating_add(read);
+        if memory <= MAX_MEMORY {
+            return Ok(());
+        }
+        let remedy = match calls {
+            Calls::Independent => "expected a trace of fewer jobs, or of smaller requests",
+            Calls::Collective => "expected --calls independent, or a trace of smaller requests",
+        };
+        let what = format!(
+            "to play it would take {memory} bytes of memory, {written} for its longest request that writes and \
+             {read} for those that read at once; at most {MAX_MEMORY} are possible; {remedy}"
+        );
+        Err(Failure::input(&self.trace, what))
     }
 }
 
@@ -269,11 +290,15 @@ impl Played {
     }
 }
 
-/// Bytes enough for the longest region that is written.
-fn data(work: &Work) -> Bytes {
+/// The longest region that is written.
+fn longest_written(work: &Work) -> u64 {
     let writes = work.calls().iter().filter(|call| call.operation == Operation::Write);
-    let longest = writes.flat_map(|call| &call.regions).map(|(_, length)| *length).max().unwrap_or(0);
-    bytes_that_do_not_shrink(longest)
+    writes.flat_map(|call| &call.regions).map(|(_, length)| *length).max().unwrap_or(0)
+}
+
+/// Bytes enough for any region that is written.
+fn data(work: &Work) -> Bytes {
+    bytes_that_do_not_shrink(longest_written(work))
 }
 
 fn write_list(call: &Call, data: &Bytes) -> Result<WriteList, Failure> {

@@ -82,7 +82,7 @@ impl Report {
     pub(super) fn text(&self, columns: Option<usize>) -> String {
         let header = ["stripe unit", "I/O nodes", "calls", "time s", "MB/s", "call ms", "longest ms", ""];
         let mut table = Table::new(header);
-        let bytes = (self.read_bytes + self.written_bytes) as f64;
+        let bytes = self.read_bytes as f64 + self.written_bytes as f64;
         for (index, row) in self.rows.iter().enumerate() {
             let mark = if self.recommended == Some(index) { "recommended" } else { "" };
             table.push(vec![

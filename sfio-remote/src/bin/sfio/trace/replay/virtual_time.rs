@@ -41,6 +41,9 @@ impl UnderWay {
 
 pub(super) fn play(work: &Work, pace: Pace, storage: &Storage, seed: u64) -> Result<Played, Failure> {
     let mut cluster = Cluster::new(&scene(storage)?, ClusterConfig::default(), seed);
+    // A job writes more than there is memory, and nobody asks what.
+    let io_nodes = (1..=storage.io_nodes).map(|node| format!("io{node}"));
+    io_nodes.for_each(|name| cluster.disk(&name).borrow_mut().forget_bytes());
     let files = lay_out(&mut cluster, work, storage)?;
     let (data, began) = (data(work), cluster.world().now());
     let (mut player, mut under_way) = (Player::new(work, pace), BTreeMap::new());
