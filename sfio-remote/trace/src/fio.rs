@@ -3,7 +3,7 @@
 //! A line is `milliseconds file action [offset length]`, the time counted from the first one. fio opens each file once
 //! and plays the lines of one log in one process; so there is a log for each process of the job, or one for all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::record::{ClientId, FileId, Operation, Record};
@@ -18,6 +18,8 @@ pub struct FioLog {
     origin: Option<u64>,
     lines: String,
     bytes: (u64, u64),
+    /// Who asks for something, whether the log has it or not.
+    clients: BTreeSet<ClientId>,
 }
 
 impl FioLog {
@@ -33,8 +35,9 @@ impl FioLog {
                 let name = format!("{}-{}", open.file.0, plain(&open.path));
                 self.names.entry(open.file).or_insert(name);
             }
-            Record::Request(request) if self.only.is_none() || self.only == request.client => {
-                if request.bytes == 0 {
+            Record::Request(request) if request.bytes > 0 => {
+                self.clients.extend(request.client);
+                if self.only.is_some() && self.only != request.client {
                     return;
                 }
                 let origin = *self.origin.get_or_insert(request.start);
@@ -52,7 +55,7 @@ impl FioLog {
                     }
                     Operation::Write => ("write", &mut self.bytes.1),
                 };
-                *sum += request.bytes;
+                *sum = sum.saturating_add(request.bytes);
                 let _ = writeln!(self.lines, "{at} {name} {action} {} {}", request.offset, request.bytes);
             }
             _ => {}
@@ -62,6 +65,11 @@ impl FioLog {
     /// Bytes that the log reads and writes.
     pub fn bytes(&self) -> (u64, u64) {
         self.bytes
+    }
+
+    /// The first and the last of the processes that ask for something by themselves, whether the log has it or not.
+    pub fn clients(&self) -> Option<(ClientId, ClientId)> {
+        Some((*self.clients.first()?, *self.clients.last()?))
     }
 
     /// The files that the log reads, and up to where: fio makes none of them, and what is not there is an error to it.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use program::output::{self, put};
 use sfio_trace::columns::Columns;
 use sfio_trace::fio::FioLog;
-use sfio_trace::record::ClientId;
+use sfio_trace::record::{ClientId, Record};
 
 use super::source::{LayerName, each};
 use crate::exit::Failure;
@@ -60,6 +60,9 @@ enum Format {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
+    if options.format == Format::Parquet && (options.client.is_some() || options.lay_out.is_some()) {
+        return Err(Failure::usage("--client and --lay-out are for --format fio"));
+    }
     match (options.format, &options.output) {
         (Format::Fio, path) => fio(options, path.as_deref()),
         (Format::Parquet, Some(path)) => parquet(options, path),
@@ -73,6 +76,10 @@ fn fio(options: &Options, path: Option<&Path>) -> Result<(), Failure> {
         log.push(record);
         Ok(())
     })?;
+    let (read, written) = log.bytes();
+    if (read, written) == (0, 0) {
+        return Err(nothing(options, log.clients()));
+    }
     if let Some(folder) = &options.lay_out {
         std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
         for (name, size) in log.files_read() {
@@ -81,7 +88,6 @@ fn fio(options: &Options, path: Option<&Path>) -> Result<(), Failure> {
             file.map_err(|error| Failure::file(&path, &error))?;
         }
     }
-    let (read, written) = log.bytes();
     put(path, &log.finish())?;
     if path.is_some() {
         output::note(format_args!("sfio: the log reads {read} bytes and writes {written}"));
@@ -89,13 +95,36 @@ fn fio(options: &Options, path: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Why a log would have nothing in it, although fio plays that without a word.
+fn nothing(options: &Options, clients: Option<(ClientId, ClientId)>) -> Failure {
+    let what = match (options.client, clients) {
+        (Some(client), Some((first, last))) => {
+            format!(
+                "--client {client}: that process asks for nothing; expected one of {} to {}",
+                first.0, last.0
+            )
+        }
+        (Some(client), None) => {
+            format!("--client {client}: no process asks for anything by itself; expected no --client")
+        }
+        (None, _) => "it has no requests".to_owned(),
+    };
+    Failure::input(&options.trace, what)
+}
+
 fn parquet(options: &Options, path: &Path) -> Result<(), Failure> {
     let file = File::create(path).map_err(|error| Failure::file(path, &error))?;
-    let mut columns =
-        Columns::new(BufWriter::new(file)).map_err(|error| Failure::library(path, &error))?;
+    let mut columns = Columns::new(BufWriter::new(file)).map_err(|error| Failure::library(path, &error))?;
+    let mut is_empty = true;
     each(&options.trace, options.layer, |record| {
+        is_empty &= !matches!(record, Record::Request(_));
         columns.push(record).map_err(|error| Failure::library(path, &error))
     })?;
     let mut file = columns.finish().map_err(|error| Failure::library(path, &error))?;
-    std::io::Write::flush(&mut file).map_err(|error| Failure::file(path, &error))
+    std::io::Write::flush(&mut file).map_err(|error| Failure::file(path, &error))?;
+    if is_empty {
+        let trace = options.trace.display();
+        output::note(format_args!("sfio: {trace}: it has no requests; the table has no rows"));
+    }
+    Ok(())
 }

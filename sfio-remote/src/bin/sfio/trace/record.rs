@@ -1,14 +1,20 @@
 //! `sfio trace record`: a command whose operations on files are written down.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use program::output;
 use sfio_trace::record::Record;
 
-use super::recorder::VARIABLE;
+use super::recorder::{Recorder, VARIABLE};
 use super::source::{LayerName, each};
 use crate::exit::{Exit, Failure};
+
+/// A disk that is full has no room for so many bytes more.
+const PROBE: usize = 1 << 16;
 
 /// Run a command of sfio and write down what it does with files
 ///
@@ -37,10 +43,17 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     };
     let output =
         std::path::absolute(&options.output).map_err(|error| Failure::file(&options.output, &error))?;
+    let is_one_file = is_one_file(&output);
+    if is_one_file {
+        // What cannot be written is told before the command runs, and no earlier trace is taken for that of this one.
+        File::create(&output).map_err(|error| Failure::file(&options.output, &error))?;
+    }
     let status = Command::new(program).args(arguments).env(VARIABLE, &output).status();
     let status = status.map_err(|error| Failure::file(program.as_ref(), &error))?;
+    let complete = if is_one_file { complete_if_empty(&output) } else { Ok(()) };
     match status.success() {
-        true => check(&output),
+        true if is_one_file => complete.and_then(|()| check(&output)),
+        true => Ok(()),
         false => {
             let exit = status.code().and_then(Exit::of_code).unwrap_or(Exit::Failed);
             Err(Failure::new(exit, format!("{} ended with {status}", program.display())))
@@ -48,22 +61,52 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
+/// Whether there is one trace that can be read again: with "{pid}" in its name each process has a trace of its own, and
+/// a pipe gives nothing twice.
+fn is_one_file(trace: &Path) -> bool {
+    let is_pattern = trace.to_string_lossy().contains("{pid}");
+    !is_pattern && trace.metadata().map_or(true, |there| there.is_file())
+}
+
+/// Whoever asks for a trace finds one, also of a command that did nothing with files of sfio.
+fn complete_if_empty(trace: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::file(trace, &error);
+    if trace.metadata().map_err(failed)?.len() > 0 {
+        return Ok(());
+    }
+    find_room(trace).map_err(failed)?;
+    output::note(
+        "sfio: the command did nothing that is written down; expected one of sfio that reads or writes",
+    );
+    Recorder::create(trace, "none").map(drop).map_err(failed)
+}
+
 /// The command may have gone well although its trace could not be written to the end, for instance because the disk was
 /// full: a trace that is whole says that its job has ended.
 fn check(trace: &Path) -> Result<(), Failure> {
-    // With "{pid}" in its name each process has a trace of its own, and what is no file cannot be read again.
-    if !trace.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        return Ok(());
-    }
     let mut has_ended = false;
-    each(trace, LayerName::default(), |record| {
+    let read = each(trace, LayerName::default(), |record| {
         has_ended = matches!(record, Record::ApplicationExit(_));
         Ok(())
-    })?;
-    match has_ended {
-        true => Ok(()),
-        false => Err(Failure::input(trace, "the trace is not whole: it ends before its job does")),
+    });
+    if read.is_ok() && has_ended {
+        return Ok(());
     }
+    // A disk that was full has often cut off a record, which is no fault of an input.
+    if let Err(error) = find_room(trace) {
+        return Err(Failure::file(trace, &error));
+    }
+    read?;
+    Err(Failure::input(trace, "the trace is not whole: it ends before its job does"))
+}
+
+/// Tries whether the file could be longer; that is how a disk shows that it is full.
+fn find_room(trace: &Path) -> io::Result<()> {
+    let mut file = File::options().append(true).open(trace)?;
+    let length = file.metadata()?.len();
+    let written = file.write_all(&[0; PROBE]).and_then(|()| file.sync_all());
+    file.set_len(length)?;
+    written
 }
 
 #[cfg(test)]
@@ -76,7 +119,6 @@ mod tests {
     fn a_trace_that_does_not_say_that_its_job_has_ended_is_not_whole() {
         let folder = tempfile::tempdir().expect("a folder");
         let trace = folder.path().join("trace.jsonl");
-        assert!(check(&trace).is_ok(), "there is none");
         let begun = line(&header(1, "sfio", ""));
         let ended = line(&Record::ApplicationExit(ApplicationExit { at: 2, application: ApplicationId(3) }));
         let whole = begun.clone() + &ended;
