@@ -159,6 +159,22 @@ fn batches_do_not_depend_on_the_number_of_threads() {
     assert_eq!(capillary(&["plan", ABILENE, "--pairs", &pairs]).status.code(), Some(3));
 }
 
+/// Rows of no paths at all, which carried something all the same.
+#[test]
+fn no_paths_and_too_many_layers_are_refused() {
+    let pair = ["--from", "4", "--to", "7"];
+    let refused = |arguments: &[&str]| {
+        let output = capillary(&[arguments, &pair].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let none = "\"0\" is no number of at least 1; expected 1, 2, 3, …";
+    assert!(refused(&["compare", ABILENE, "-k=0"]).contains(none));
+    assert!(refused(&["plan", ABILENE, "--max-paths", "0"]).contains(none));
+    let told = refused(&["plan", ABILENE, "--layers", "99999999999999999999"]);
+    assert!(told.contains("is too large; expected a number from 1 to 4294967295"), "{told}");
+}
+
 /// The stack overflowed.
 #[test]
 fn elements_nested_without_end_are_refused_with_their_line() {
@@ -189,6 +205,7 @@ fn inspect_counts_what_is_there() {
     let facts = json(&["inspect", ABILENE, "--json", "--from", "4", "--to", "7"]);
     assert_eq!((&facts["nodes"], &facts["links"], &facts["self_loops"]), (&11.into(), &14.into(), &0.into()));
     assert_eq!((&facts["components"], &facts["minimum_cut"]), (&1.into(), &2.0.into()));
+    assert_eq!(facts["links_of_the_cut"].as_array().map(Vec::len), Some(2));
     let loops = file("loops.csv", "from,to\na,b\na,b\nb,b\nb,c\n");
     let facts = json(&["inspect", &loops, "--json"]);
     assert_eq!(

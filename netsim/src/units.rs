@@ -12,17 +12,29 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum UnitError {
     /// The rate is zero, negative, not a number, or beyond 2⁶⁴ bit/s.
-    #[error("{bits_per_second} bit/s is no rate: it must be at least 1 bit/s and finite")]
+    #[error("{} bit/s is no rate: it must be at least 1 bit/s and finite", Short(*.bits_per_second))]
     Rate {
         /// What was asked for, in bit/s.
         bits_per_second: f64,
     },
     /// The probability is not in [0, 1].
-    #[error("{value} is no probability: it must lie in [0, 1]")]
+    #[error("{} is no probability: it must lie in [0, 1]", Short(*.value))]
     Probability {
         /// What was asked for.
         value: f64,
     },
+}
+
+/// A number as people write it: those with very many digits by a power of ten.
+pub(crate) struct Short(pub(crate) f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.abs() {
+            0.0 | 1e-6..1e15 => write!(f, "{}", self.0),
+            _ => write!(f, "{:e}", self.0),
+        }
+    }
 }
 
 /// A transmission rate in bit/s, at least 1.
@@ -146,6 +158,15 @@ mod tests {
             assert!(Rate::try_from_bits(bits_per_second).is_err(), "{bits_per_second}");
         }
         assert_eq!(Rate::try_from_bits(1e6), Ok(Rate::from_mbit(1)));
+    }
+
+    /// A speed of 1e308 had 309 digits.
+    #[test]
+    fn a_refusal_is_short_whatever_the_number() {
+        let told = |bits_per_second| UnitError::Rate { bits_per_second }.to_string();
+        assert!(told(-1e308).starts_with("-1e308 bit/s is no rate"));
+        assert!(told(0.5).starts_with("0.5 bit/s") && told(0.0).starts_with("0 bit/s"));
+        assert!(told(1e-300).starts_with("1e-300 bit/s") && told(f64::INFINITY).starts_with("inf bit/s"));
     }
 
     #[test]

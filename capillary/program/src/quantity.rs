@@ -2,7 +2,7 @@
 //!
 //! Each function suits clap's `value_parser`. Each error names the text, and what would be right.
 
-use std::num::NonZeroU32;
+use std::num::{IntErrorKind, NonZeroU32, ParseIntError};
 use std::time::Duration;
 
 /// Units of sizes, in bytes.
@@ -43,7 +43,12 @@ const DURATIONS: [(&str, f64); 7] =
 /// # Errors
 /// If `text` is no whole number from 1 to 4294967295.
 pub fn count(text: &str) -> Result<NonZeroU32, String> {
-    text.parse().map_err(|_| format!("\"{text}\" is no number of at least 1; expected 1, 2, 3, …"))
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => {
+            format!("\"{text}\" is too large; expected a number from 1 to {}", u32::MAX)
+        }
+        _ => format!("\"{text}\" is no number of at least 1; expected 1, 2, 3, …"),
+    })
 }
 
 /// A number of bytes: `64MiB`, `1.5GB`, `4096`.

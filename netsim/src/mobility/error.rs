@@ -4,23 +4,25 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::units::Short;
+
 /// A value that makes no sense in a scenario, or not together with the others.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum ScenarioError {
     /// A length that is none.
-    #[error("{metres} m is no length: it must be above 0 and at most 1e9")]
+    #[error("{} m is no length: it must be above 0 and at most 1e9", Short(*.metres))]
     Length {
         /// What was given, in metres.
         metres: f64,
     },
     /// A speed that is none.
-    #[error("{metres_per_second} m/s is no speed: it must be above 0 and at most 1e9")]
+    #[error("{} m/s is no speed: it must be above 0 and at most 1e9", Short(*.metres_per_second))]
     Speed {
         /// What was given, in m/s.
         metres_per_second: f64,
     },
     /// A range of speeds the wrong way round.
-    #[error("speeds from {least} to {greatest} m/s: the least must not be above the greatest")]
+    #[error("speeds from {} to {} m/s: the least must not be above the greatest", Short(*.least), Short(*.greatest))]
     Speeds {
         /// The first, in m/s.
         least: f64,
@@ -48,15 +50,17 @@ pub enum ScenarioError {
         nodes: usize,
     },
     /// A shape that is none.
-    #[error("{aspect} is no ratio of width to height: it must lie in [0.001, 1000]")]
+    #[error("{} is no ratio of width to height: it must lie in [0.001, 1000]", Short(*.aspect))]
     Aspect {
         /// What was given.
         aspect: f64,
     },
     /// A mean degree that no area gives.
     #[error(
-        "no area gives {nodes} nodes with a range of {range_m} m the mean degree {degree}: it must be above 0 and, \
-         for this shape, below {greatest:.3}"
+        "no area gives {nodes} nodes with a range of {} m the mean degree {}: it must be above 0 and, \
+         for this shape, below {greatest:.3}",
+        Short(*.range_m),
+        Short(*.degree)
     )]
     MeanDegree {
         /// How many nodes there are.
@@ -70,7 +74,8 @@ pub enum ScenarioError {
     },
     /// Nodes that would cross the area over and over between two changes of direction.
     #[error(
-        "a node may go {distance_m} m before it turns, which is more than {} times the shorter side of the area",
+        "a node may go {} m before it turns, which is more than {} times the shorter side of the area",
+        Short(*.distance_m),
         super::bounce::MAX_CROSSINGS
     )]
     TooFast {
@@ -78,13 +83,13 @@ pub enum ScenarioError {
         distance_m: f64,
     },
     /// A memory that never fades, or none.
-    #[error("{value} is no memory: it must be at least 0 and below 1")]
+    #[error("{} is no memory: it must be at least 0 and below 1", Short(*.value))]
     Memory {
         /// What was given.
         value: f64,
     },
     /// A mean speed or a deviation of speeds that is none.
-    #[error("{value} m/s is no {what}: it must be at least 0 and at most 1e9")]
+    #[error("{} m/s is no {what}: it must be at least 0 and at most 1e9", Short(*.value))]
     Moment {
         /// Which of the two.
         what: &'static str,
@@ -98,7 +103,12 @@ pub enum ScenarioError {
     #[error("groups of 0 nodes; a group has at least 1")]
     EmptyGroups,
     /// Groups that do not fit.
-    #[error("a group of radius {radius_m} m does not fit an area of {width_m} m by {height_m} m")]
+    #[error(
+        "a group of radius {} m does not fit an area of {} m by {} m",
+        Short(*.radius_m),
+        Short(*.width_m),
+        Short(*.height_m)
+    )]
     GroupTooWide {
         /// The radius, in metres.
         radius_m: f64,

@@ -17,7 +17,7 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 #[derive(Debug, thiserror::Error)]
 pub enum LinesError {
     /// A line is no record.
-    #[error("line {line}: {error}; expected a record in JSON, as {{\"record\":\"request\",…}}")]
+    #[error("line {line}: {}; expected a record in JSON, as {{\"record\":\"request\",…}}", in_words(.error))]
     Line {
         /// Which one; the first one is 1.
         line: usize,
@@ -64,6 +64,18 @@ pub enum LinesError {
         /// What is wrong.
         error: io::Error,
     },
+}
+
+/// What is wrong with a line. Its number in the file is another than that in the text of one line, and people have
+/// whole numbers where Rust has types.
+fn in_words(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let column = if error.column() > 0 { format!(" at column {}", error.column()) } else { String::new() };
+    let text = text.replace(&place, &column);
+    ["u64", "u32", "i64"]
+        .iter()
+        .fold(text, |text, of_rust| text.replace(&format!("expected {of_rust}"), "expected a whole number"))
 }
 
 /// The record as a line, with its line break.
@@ -307,6 +319,21 @@ mod tests {
             let error = Lines::new(text.as_bytes()).expect("it begins").find_map(Result::err).expect("one");
             assert_eq!(error.to_string(), format!("line 1: it has format {found}; expected 1 to 2"));
         }
+    }
+
+    /// It named line 2 of a text of one line, and Rust's types.
+    #[test]
+    fn a_line_that_is_no_record_is_told_with_its_own_number() {
+        let told = |line: &str| {
+            let text = format!("\n\n{line}\n");
+            let error = Lines::new(text.as_bytes()).expect("it begins").find_map(Result::err).expect("one");
+            error.to_string()
+        };
+        let cut = told("{\"record\":\"request\",");
+        assert!(cut.starts_with("line 3: EOF while parsing") && !cut.contains("line 2"), "{cut}");
+        let whole = line(&request(1));
+        let word = told(whole.trim_end().replace("\"offset\":1", "\"offset\":\"x\"").as_str());
+        assert!(word.contains("line 3: invalid type: string \"x\", expected a whole number"), "{word}");
     }
 
     #[test]

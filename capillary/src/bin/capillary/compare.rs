@@ -29,8 +29,8 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "LAYER,…", value_delimiter = ',', default_value = "1,2,3", value_parser = count)]
     layers: Vec<NonZeroU32>,
     /// How many disjoint paths
-    #[arg(short, default_value_t = 3)]
-    k: u32,
+    #[arg(short, default_value = "3", value_parser = count)]
+    k: NonZeroU32,
     #[command(flatten)]
     printing: Printing,
 }
@@ -58,7 +58,7 @@ impl Compare {
         from: NodeId,
         to: NodeId,
     ) -> Result<Vec<(String, Routing)>, SolveError> {
-        let k = self.k;
+        let k = self.k.get();
         let mut routings = vec![
             ("shortest path".to_string(), baseline::shortest_path(topology, from, to)?),
             ("equal-cost multipath".into(), baseline::equal_cost_multipath(topology, from, to)?),

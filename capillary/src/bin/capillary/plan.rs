@@ -68,8 +68,8 @@ pub(crate) struct Plan {
     #[arg(long, value_enum, default_value_t = Solver::MaxFlow, conflicts_with_all = ["pairs", "exact", "MatrixSource"])]
     solver: Solver,
     /// At most so many paths
-    #[arg(long, default_value_t = 16)]
-    max_paths: usize,
+    #[arg(long, default_value = "16", value_parser = count)]
+    max_paths: NonZeroU32,
     /// Enough paths to carry this share of the demand
     #[arg(long, default_value_t = 1.0, value_parser = share)]
     cover: f64,
@@ -157,7 +157,7 @@ impl Plan {
             #[cfg(feature = "highs")]
             Solver::Highs => self.by_linear_program(lp::Simplex::Highs, network, from, to)?,
         };
-        let paths = routing.paths(self.max_paths, self.cover);
+        let paths = routing.paths(self.max_paths.get() as usize, self.cover);
         let splits = Splits::of(&routing);
         let quantized = self.quantized(network, &routing, splits.as_ref())?;
         Ok(Answer { network, routing, fractions, solver, paths, splits, quantized })

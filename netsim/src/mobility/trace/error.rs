@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::units::Short;
+
 /// Why a file is no trace.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum TraceError {
@@ -57,7 +59,7 @@ pub enum TraceError {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum TraceProblem {
     /// Something that should be a number, or a number within the bounds.
-    #[error("{found:?} where {what} should stand, from {} to {}", .bounds.0, .bounds.1)]
+    #[error("{found:?} where {what} should stand, from {} to {}", Short(.bounds.0), Short(.bounds.1))]
     Number {
         /// What should stand there.
         what: &'static str,
@@ -73,7 +75,11 @@ pub enum TraceProblem {
         words: usize,
     },
     /// A time before the last.
-    #[error("time {time_s} stands after {last_s}; the waypoints of a node stand in the order of time")]
+    #[error(
+        "time {} stands after {}; the waypoints of a node stand in the order of time",
+        Short(*.time_s),
+        Short(*.last_s)
+    )]
     Backwards {
         /// The time, in seconds.
         time_s: f64,
@@ -81,7 +87,7 @@ pub enum TraceProblem {
         last_s: f64,
     },
     /// Two places at a time.
-    #[error("the node is at two places at time {time_s}")]
+    #[error("the node is at two places at time {}", Short(*.time_s))]
     Jump {
         /// The time, in seconds.
         time_s: f64,

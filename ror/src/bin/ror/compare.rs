@@ -25,8 +25,8 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "LAYER,…", value_delimiter = ',', default_value = "1,2,3", value_parser = count)]
     layers: Vec<NonZeroU32>,
     /// How many disjoint paths
-    #[arg(short, default_value_t = 3)]
-    k: u32,
+    #[arg(short, default_value = "3", value_parser = count)]
+    k: NonZeroU32,
     #[command(flatten)]
     printing: Printing,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Compare {
 impl Compare {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let network = self.source.load()?;
-        let rated = rated(&network, self.k, &self.layers, &self.coding)?;
+        let rated = rated(&network, self.k.get(), &self.layers, &self.coding)?;
         self.printing.put(&match self.printing.format() {
             Format::Table => self.table(&rated, "–").folded(self.printing.columns()),
             Format::Csv => self.table(&rated, "").csv(),
