@@ -17,8 +17,28 @@ pub struct Chart {
     pub y: String,
     /// From left to right, then in the next row.
     pub panels: Vec<Panel>,
-    /// Label and colour, from the top down.
-    pub legend: Vec<(String, Colour)>,
+    /// What the lines mean, from the top down.
+    pub legend: Vec<Label>,
+}
+
+/// What a line means: words beside a sample of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Label {
+    text: String,
+    colour: Colour,
+    dashed: bool,
+}
+
+impl Label {
+    /// For a curve that is not dashed.
+    pub fn solid(text: impl Into<String>, colour: Colour) -> Label {
+        Label { text: text.into(), colour, dashed: false }
+    }
+
+    /// For a dashed curve.
+    pub fn dashed(text: impl Into<String>, colour: Colour) -> Label {
+        Label { dashed: true, ..Label::solid(text, colour) }
+    }
 }
 
 /// How an axis is divided.
@@ -106,7 +126,7 @@ mod tests {
             x_scale,
             y: "MB/s".into(),
             panels: vec![panel],
-            legend: vec![("one".into(), distinct(0))],
+            legend: vec![Label::solid("one", distinct(0))],
         }
     }
 
@@ -158,6 +178,31 @@ mod tests {
         let mut unsure = chart(Scale::Linear);
         unsure.panels[0].curves[0].band.clear();
         assert_eq!(svg(&unsure).matches("<polygon").count(), 0);
+    }
+
+    /// Its axis went from 0 to 1, wherever the point was.
+    #[test]
+    fn a_lone_point_stands_in_the_middle_with_its_own_label() {
+        let mut chart = chart(Scale::Whole);
+        for (scale, labels) in [
+            (Scale::Whole, ["7", "8", "9"]),
+            (Scale::Linear, ["4", "8", "12"]),
+            (Scale::PowersOfTwo, ["4", "8", "16"]),
+        ] {
+            chart.x_scale = scale;
+            chart.panels[0].curves[0].points = vec![(8.0, 1.0)];
+            let text = svg(&chart);
+            assert!(labels.iter().all(|label| text.contains(&format!("\n{label}\n"))), "{scale:?}: {text}");
+            assert!(text.contains("<circle"));
+        }
+    }
+
+    #[test]
+    fn the_legend_shows_a_dashed_line_dashed() {
+        let mut chart = chart(Scale::Linear);
+        let solid = svg(&chart).matches("<polyline").count();
+        chart.legend = vec![Label::dashed("one", distinct(0))];
+        assert_eq!(svg(&chart).matches("<polyline").count(), solid + 2);
     }
 
     #[test]

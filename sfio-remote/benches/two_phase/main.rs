@@ -16,7 +16,7 @@ mod mesh;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use program::chart::{Chart, Curve, Panel, Scale, distinct, draw};
+use program::chart::{Chart, Curve, GREY, Label, Panel, Scale, distinct, draw};
 use sfio_remote::collective::{CollectiveConfig, Domains, Report, Stage, When};
 use sfio_remote::compression::{Codec, Compression};
 use sfio_remote::sim::Dice;
@@ -241,9 +241,9 @@ impl Figure {
 
 fn picture(folder: Option<&Path>, file: &str, x: &str, x_scale: Scale, panels: Vec<Panel>) {
     let Some(folder) = folder else { return };
-    let meshes = MESHES.iter().map(|mesh| (format!("mesh {}", mesh.number), distinct(mesh.number - 1)));
-    let ways =
-        ["solid: all is compressed", "dashed: by the rule"].map(|way| (way.to_owned(), (120, 120, 120)));
+    let meshes =
+        MESHES.iter().map(|mesh| Label::solid(format!("mesh {}", mesh.number), distinct(mesh.number - 1)));
+    let ways = [Label::solid("all is compressed", GREY), Label::dashed("by the rule", GREY)];
     let chart = Chart {
         title: String::new(),
         x: x.to_owned(),

@@ -39,6 +39,9 @@ const BAND_SHADE: f64 = 0.15;
 /// Curves of at most so many points show each of them.
 const MARKED_POINTS: usize = 24;
 
+/// Dashes in the legend's sample of a dashed line.
+const DASHES: i32 = 3;
+
 /// Widths of the legend's parts.
 struct Legend {
     line: u32,
@@ -51,7 +54,7 @@ struct Legend {
 
 impl Legend {
     fn width(&self, chart: &Chart) -> u32 {
-        let letters = chart.legend.iter().map(|(label, _)| label.chars().count() as u32).max().unwrap_or(0);
+        let letters = chart.legend.iter().map(|label| label.text.chars().count() as u32).max().unwrap_or(0);
         (self.line + self.gap + letters * self.letter + self.margin).max(self.least)
     }
 }
@@ -201,8 +204,13 @@ impl Bounds {
         let curves = || chart.panels.iter().flat_map(|panel| &panel.curves);
         let tops = curves().flat_map(|curve| curve.interval().map(|(_, _, high)| high));
         let high = points().map(|point| point.1).chain(tops).fold(0.0, f64::max);
-        // One point, or none, still needs axes.
-        let x = if least < most { (least, most) } else { (0.0, 1.0) };
+        let x = match chart.x_scale {
+            _ if least < most => (least, most),
+            _ if !least.is_finite() => (0.0, 1.0),
+            // What stands at one place only has it in the middle of the axis.
+            Scale::Linear if least != 0.0 => (least - least.abs() / 2.0, least + least.abs() / 2.0),
+            _ => (least - 1.0, least + 1.0),
+        };
         Self { x, y: (0.0, if high > 0.0 { high * 1.04 } else { 1.0 }) }
     }
 }
@@ -288,12 +296,19 @@ fn paint_legend<B: DrawingBackend>(
     dots: u32,
 ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
     let step = 18 * dots as i32;
-    for (index, (label, colour)) in chart.legend.iter().enumerate() {
+    for (index, label) in chart.legend.iter().enumerate() {
         let y = (index as i32 + 1) * step;
-        let sample = vec![(4, y), ((LEGEND.line * dots) as i32, y)];
-        area.draw(&PathElement::new(sample, rgb(*colour).stroke_width(2 * dots)))?;
+        let (start, end) = (4, (LEGEND.line * dots) as i32);
+        let dashes = if label.dashed { DASHES } else { 1 };
+        // As many gaps as lines between them, each as long as they are.
+        let length = (end - start) / (2 * dashes - 1);
+        for dash in 0..dashes {
+            let from = start + 2 * dash * length;
+            let to = if dash + 1 == dashes { end } else { from + length };
+            area.draw(&PathElement::new([(from, y), (to, y)], rgb(label.colour).stroke_width(2 * dots)))?;
+        }
         let style = (FONT, 12 * dots).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
-        area.draw(&Text::new(label.clone(), (((LEGEND.line + LEGEND.gap) * dots) as i32, y), style))?;
+        area.draw(&Text::new(label.text.clone(), (((LEGEND.line + LEGEND.gap) * dots) as i32, y), style))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use program::chart::{Chart, Curve, Panel, Scale, distinct, draw};
+use program::chart::{Chart, Curve, Label, Panel, Scale, distinct, draw};
 
 /// Curves of one figure: each is over something, and has a value for each size of messages.
 pub(super) struct Picture {
@@ -40,7 +40,10 @@ impl Picture {
         let level = |(name, value): (String, f64)| (name, ends.map(|bytes| (bytes, value)).to_vec(), true);
         let curves = self.curves.into_iter().map(|(name, points)| (name, points, false));
         let all: Vec<_> = curves.chain(self.levels.into_iter().map(level)).collect();
-        let legend = all.iter().enumerate().map(|(index, (name, ..))| (name.clone(), distinct(index)));
+        let legend = all.iter().enumerate().map(|(index, (name, _, dashed))| match dashed {
+            true => Label::dashed(name, distinct(index)),
+            false => Label::solid(name, distinct(index)),
+        });
         let legend = legend.collect();
         let curve = |(index, (_, points, dashed))| {
             let band = Vec::new();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use program::chart::{Chart, Colour, Curve, GREY, Panel, Scale, graded};
+use program::chart::{Chart, Colour, Curve, GREY, Label, Panel, Scale, graded};
 use program::table::counted;
 
 use crate::failure::Failure;
@@ -65,11 +65,11 @@ impl Tolerances<'_> {
     }
 
     /// What the legend says of a group.
-    fn name(&self, group: &Range<usize>) -> (String, Colour) {
+    fn name(&self, group: &Range<usize>) -> Label {
         let percent = |index: usize| format!("{:.1}", self.values[index] * 100.0);
         let (first, last) = (percent(group.start), percent(group.end - 1));
         let which = if group.len() > 1 { format!("{first}–{last}") } else { first };
-        (format!("t = {which} %"), self.colour(group.start))
+        Label::solid(format!("t = {which} %"), self.colour(group.start))
     }
 
     fn panel(&self, set: &Set, blocks: &[Blocks]) -> Panel {
@@ -135,7 +135,9 @@ pub(crate) fn hunts(hunts: &Hunts) -> Chart {
         x_scale: Scale::Whole,
         y: "suspects".into(),
         panels: vec![Panel { title: String::new(), curves: curves.iter().enumerate().map(curve).collect() }],
-        legend: (0..count).map(|index| (format!("layer {}", index + 1), graded(index, count))).collect(),
+        legend: (0..count)
+            .map(|index| Label::solid(format!("layer {}", index + 1), graded(index, count)))
+            .collect(),
     }
 }
 
@@ -150,7 +152,7 @@ pub(crate) fn law(curves: &[Steps], der: f64) -> Chart {
         dashed: false,
         band: Vec::new(),
     };
-    let label = |(index, (m, _)): (usize, &Steps)| (format!("M = {m}"), graded(index, count));
+    let label = |(index, (m, _)): (usize, &Steps)| Label::solid(format!("M = {m}"), graded(index, count));
     let limit = Curve { points: bound, colour: GREY, dashed: true, band: Vec::new() };
     Chart {
         title: format!("Transmission rate increase FEC(M, p)/M at a decoding error rate of {der:e}"),
@@ -161,7 +163,7 @@ pub(crate) fn law(curves: &[Steps], der: f64) -> Chart {
             title: String::new(),
             curves: curves.iter().enumerate().map(curve).chain([limit]).collect(),
         }],
-        legend: curves.iter().enumerate().map(label).chain([("1/(1 − p)".into(), GREY)]).collect(),
+        legend: curves.iter().enumerate().map(label).chain([Label::dashed("1/(1 − p)", GREY)]).collect(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use program::Failure;
-use program::chart::{Chart, Curve, Panel, Scale, distinct, draw};
+use program::chart::{Chart, Curve, Label, Panel, Scale, distinct, draw};
 
 use super::{Compared, Loads};
 
@@ -45,7 +45,7 @@ pub(crate) fn after_failures(after: &[(f64, f64)], title: &str, path: &Path) -> 
 }
 
 fn put(title: &str, x: &str, y: &str, curves: Vec<Named<'_>>, path: &Path) -> Result<(), Failure> {
-    let legend = curves.iter().enumerate().map(|(index, (name, _))| ((*name).to_string(), distinct(index)));
+    let legend = curves.iter().enumerate().map(|(index, (name, _))| Label::solid(*name, distinct(index)));
     let legend = legend.collect();
     let curve = |(index, (_, points)): (usize, Named<'_>)| Curve {
         points,

@@ -1,6 +1,6 @@
 //! The rates as a picture: one line for each pattern over the stripe units, or for each stripe unit over the fragments.
 
-use program::chart::{Chart, Curve, GREY, Panel, Scale, distinct};
+use program::chart::{Chart, Curve, GREY, Label, Panel, Scale, distinct};
 
 use super::report::{Report, Row};
 
@@ -21,7 +21,7 @@ pub(super) fn chart(report: &Report) -> Chart {
     };
     let has_fragments = report.rows.iter().any(|row| row.variant.fragment.is_some());
     let what = if has_fragments { "fragment or stripe unit" } else { "stripe unit" };
-    let names = written.iter().enumerate().map(|(index, (name, _))| (name.clone(), distinct(index)));
+    let names = written.iter().enumerate().map(|(index, (name, _))| Label::solid(name, distinct(index)));
     let title = String::new();
     Chart {
         title: "Rates by access pattern".to_owned(),
@@ -29,9 +29,7 @@ pub(super) fn chart(report: &Report) -> Chart {
         x_scale: Scale::PowersOfTwo,
         y: "MB/s (higher is better)".to_owned(),
         panels: vec![Panel { title, curves: [curves(&written, false), curves(&read, true)].concat() }],
-        legend: names
-            .chain([("solid: written".to_owned(), GREY), ("dashed: read".to_owned(), GREY)])
-            .collect(),
+        legend: names.chain([Label::solid("written", GREY), Label::dashed("read", GREY)]).collect(),
     }
 }
 

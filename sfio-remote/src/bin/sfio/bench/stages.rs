@@ -1,6 +1,6 @@
 //! The stages of collective writes as a picture, as figure 1 of the study has them: how much of the time each takes.
 
-use program::chart::{Chart, Curve, Panel, Scale, distinct};
+use program::chart::{Chart, Curve, Label, Panel, Scale, distinct};
 use sfio_remote::collective::Stage;
 
 /// Half of the width of a bar, where stages are 1 apart.
@@ -23,8 +23,8 @@ pub(super) fn chart(writes: &[Write]) -> Chart {
         Panel { title: title.clone(), curves: stages.iter().enumerate().map(bar).collect() }
     };
     let stages = Stage::ALL.into_iter().enumerate();
-    let legend =
-        stages.map(|(index, stage)| (format!("{}: {}", stage.name(), stage.words()), distinct(index)));
+    let legend = stages
+        .map(|(index, stage)| Label::solid(format!("{}: {}", stage.name(), stage.words()), distinct(index)));
     Chart {
         title: "Stages of a collective write, on average over the ranks".to_owned(),
         x: "stage".to_owned(),

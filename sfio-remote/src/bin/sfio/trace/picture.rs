@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use program::chart::{self, Chart, Curve, GREY, Panel, Scale, distinct};
+use program::chart::{self, Chart, Colour, Curve, Label, Panel, Scale, distinct};
 use sfio_trace::analysis::{Axis, Figure, Report, Series};
 
 use crate::exit::Failure;
@@ -15,26 +15,17 @@ pub(super) fn draw(report: &Report, folder: &Path, ending: &str) -> Result<(), F
     })
 }
 
-/// A figure as a chart. A dashed curve belongs to the solid one before it, and has its colour.
+/// A figure as a chart, without the curves of which there is nothing. A dashed curve belongs to the solid one before
+/// it, and has its colour.
 fn drawn(figure: &Figure) -> Chart {
-    let mut colours = Vec::new();
-    for series in &figure.series {
-        let shares = series.dashed && !colours.is_empty();
-        let next = colours.last().map_or(0, |last: &usize| last + 1);
-        colours.push(if shares { next - 1 } else { next });
-    }
-    let curve = |(series, colour): (&Series, &usize)| Curve {
-        points: series.points.clone(),
-        colour: distinct(*colour),
-        dashed: series.dashed,
-        band: Vec::new(),
-    };
-    let curves = figure.series.iter().zip(&colours).map(curve).collect();
-    let named = figure.series.iter().zip(&colours);
-    let mut legend: Vec<_> = named.map(|(series, colour)| (name(series), distinct(*colour))).collect();
-    if figure.series.iter().any(|series| series.dashed) {
-        legend.push(("(d) dashed".to_owned(), GREY));
-    }
+    let mut next = 0;
+    let colours = figure.series.iter().map(|series| {
+        next += usize::from(!series.dashed);
+        distinct(next.max(1) - 1)
+    });
+    let coloured = figure.series.iter().zip(colours).filter(|(series, _)| !series.points.is_empty());
+    let (curves, legend) =
+        coloured.map(|(series, colour)| (curve(series, colour), label(series, colour))).unzip();
     Chart {
         title: figure.title.to_owned(),
         x: figure.x.to_owned(),
@@ -48,6 +39,39 @@ fn drawn(figure: &Figure) -> Chart {
     }
 }
 
-fn name(series: &Series) -> String {
-    if series.dashed { format!("{} (d)", series.name) } else { series.name.to_owned() }
+fn curve(series: &Series, colour: Colour) -> Curve {
+    Curve { points: series.points.clone(), colour, dashed: series.dashed, band: Vec::new() }
+}
+
+fn label(series: &Series, colour: Colour) -> Label {
+    if series.dashed { Label::dashed(series.name, colour) } else { Label::solid(series.name, colour) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The legend had curves that were not there, and dashed ones in solid lines.
+    #[test]
+    fn the_legend_has_the_curves_that_are_drawn() {
+        let series = |name, count, dashed| Series { name, points: vec![(1.0, 1.0); count], dashed };
+        let figure = Figure {
+            name: "sharing",
+            title: "",
+            x: "",
+            axis: Axis::Percent,
+            y: "",
+            series: vec![
+                series("read", 0, false),
+                series("read, blocks", 0, true),
+                series("written", 3, false),
+                series("written, blocks", 3, true),
+            ],
+        };
+        let colour = distinct(1);
+        let chart = drawn(&figure);
+        assert_eq!(chart.legend, [Label::solid("written", colour), Label::dashed("written, blocks", colour)]);
+        let curves = chart.panels[0].curves.iter().map(|curve| (curve.colour, curve.dashed));
+        assert_eq!(curves.collect::<Vec<_>>(), [(colour, false), (colour, true)]);
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use program::Table;
-use program::chart::{Chart, Curve, GREY, Panel, Scale, distinct};
+use program::chart::{Chart, Curve, GREY, Label, Panel, Scale, distinct};
 use serde::Serialize;
 use sfio_remote::sim::{Job, Measured};
 
@@ -139,7 +139,7 @@ impl Report {
             Curve { points, colour, dashed, band: Vec::new() }
         };
         let mut curves = vec![curve(units.first().copied(), |row| row.limit_bytes_per_s, GREY, false)];
-        let mut legend = vec![("what the network carries".to_owned(), GREY)];
+        let mut legend = vec![Label::solid("what the network carries", GREY)];
         for (index, unit) in units.iter().copied().enumerate() {
             let colour = distinct(index);
             curves.push(curve(Some(unit), |row| row.mean_bytes_per_s, colour, false));
@@ -148,7 +148,7 @@ impl Report {
             if is_drawn {
                 curves.push(curve(Some(unit), |row| row.best_bytes_per_s, colour, true));
             }
-            legend.push((format!("stripe unit {unit} B: {of}"), colour));
+            legend.push(Label::solid(format!("stripe unit {unit} B: {of}"), colour));
         }
         let (x, what) = match self.traffic {
             TrafficName::AllToAll => ("nodes, each computing and serving", "all to all"),
