@@ -120,14 +120,6 @@ impl Meter {
         self.round.observe(feedback, queue, allowed);
     }
 
-    /// As [`observe`](Self::observe), but pauses in which there was nothing to send are left out of the round.
-    pub(super) fn observe_without_pauses(&mut self, feedback: &Feedback, queue: f64, allowed: f64) {
-        match self.round.has_paused_before(feedback, allowed) {
-            true => self.round.leave_out(feedback),
-            false => self.round.observe(feedback, queue, allowed),
-        }
-    }
-
     /// The round, if it has lasted for `span` and told of so many packets; the next one begins with this report.
     pub(super) fn end_round(&mut self, span: Duration, packets: u64, feedback: &Feedback) -> Option<Round> {
         if !self.round.is_over(span, packets) {
