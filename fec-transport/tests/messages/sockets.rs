@@ -124,6 +124,19 @@ fn introduce(
     (to, server.test_unexpected(1, PATIENCE).pop().expect("it has come").from)
 }
 
+/// The server answers, and the client hears it in time. Each is given with its context and the other's address.
+fn expect_answer(
+    (client, of_client, to): (&Messenger, ContextId, AddressId),
+    (server, of_server, from): (&Messenger, ContextId, AddressId),
+    time: Duration,
+) {
+    let caller = client.caller(of_client).within(time);
+    let receive = client.post_receive(to, Tag(2), Room::of([5]), caller).expect("posted");
+    let reply = server.post_send(from, Tag(2), vec!["reply".into()], server.caller(of_server));
+    server.wait(reply.expect("posted")).expect("nobody else takes it").result.expect("sent");
+    assert_eq!(client.wait(receive).expect("nobody else takes it").result, Ok(5));
+}
+
 /// What has come of a message that is given up must not stand in the way of the next message.
 #[test]
 fn whenever_one_side_gives_a_message_up_the_next_ones_arrive() {
@@ -394,11 +407,7 @@ fn over_quic_a_peer_that_is_dropped_while_it_is_dialled_is_reached_again() {
     // Now the packets of the dropped dial arrive, and have time to become a connection.
     carry(way, place.parse().expect("an address"), Arc::new(AtomicBool::new(true)));
     std::thread::sleep(Duration::from_millis(300));
-    let caller = client.caller(of_client).within(PATIENCE);
-    let receive = client.post_receive(to, Tag(2), Room::of([5]), caller).expect("posted");
-    let reply = server.post_send(from, Tag(2), vec!["reply".into()], server.caller(of_server));
-    server.wait(reply.expect("posted")).expect("nobody else takes it").result.expect("sent");
-    assert_eq!(client.wait(receive).expect("nobody else takes it").result, Ok(5));
+    expect_answer((&client, of_client, to), (&server, of_server, from), PATIENCE);
     client.shutdown();
     server.shutdown();
 }
@@ -428,11 +437,7 @@ fn over_quic_a_process_that_comes_in_the_place_of_another_is_answered() {
     let lost = server.test(pending.operation(), Duration::from_secs(5)).expect("known").expect("in time");
     let error = lost.result.expect_err("the process that was to send it is gone").to_string();
     assert!(error.ends_with("its process has connected anew"), "{error}");
-    let caller = client.caller(of_client).within(Duration::from_secs(5));
-    let receive = client.post_receive(to, Tag(2), Room::of([5]), caller).expect("posted");
-    let reply = server.post_send(from, Tag(2), vec!["reply".into()], server.caller(of_server));
-    server.wait(reply.expect("posted")).expect("nobody else takes it").result.expect("sent");
-    assert_eq!(client.wait(receive).expect("nobody else takes it").result, Ok(5));
+    expect_answer((&client, of_client, to), (&server, of_server, from), Duration::from_secs(5));
     client.shutdown();
     server.shutdown();
 }
