@@ -45,12 +45,12 @@ fn refuse_working_files(name: &FileName) -> Result<(), Failure> {
 
 /// Refuses a name of which one subfile is a folder of another one.
 fn refuse_clashes(name: &FileName) -> Result<(), Failure> {
-    let place = |subfile: &SubfileName| (subfile.member().to_owned(), subfile.path().clone());
-    let files: BTreeSet<(String, SubfilePath)> = name.subfiles().iter().map(place).collect();
+    let files: BTreeSet<(&str, &SubfilePath)> =
+        name.subfiles().iter().map(|subfile| (subfile.member(), subfile.path())).collect();
     for subfile in name.subfiles() {
         let (member, mut folder) = (subfile.member(), subfile.path().folder());
         while !folder.is_root() {
-            if files.contains(&(member.to_owned(), folder.clone())) {
+            if files.contains(&(member, &folder)) {
                 return refuse(
                     name,
                     format_args!("{member},{folder} would be a file, and the folder of {subfile}"),

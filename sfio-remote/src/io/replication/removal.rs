@@ -12,9 +12,9 @@ use super::records::are_lost_for_good;
 use crate::replication::{BadRecord, Deed, Record, RunId};
 
 /// Removes a data set, or goes on with that: all generations are dropped, and everything that was ever sent is
-/// condemned. That is also the way out where records are lost for good, so that nothing else can be published. Gives how
-/// many runs have left bytes that are not removed yet, because readers may still need them; who asks again after the
-/// grace has them removed. The records stay, and a later run publishes behind them.
+/// condemned. That is also the way out where records are lost for good, so that nothing else can be published. Gives
+/// how many runs have left bytes that are not removed yet, because readers may still need them; who asks again after
+/// the grace has them removed. The records stay, and a later run publishes behind them.
 ///
 /// # Errors
 /// If there is no data set and never was one, this member may not remove it, or the site fails.

@@ -83,8 +83,8 @@ pub(super) fn is_privileged(name: &[u8]) -> bool {
 /// `.sfio-part-…`, whose content the next one uses.
 ///
 /// # Errors
-/// If the site fails, or the target as a whole. What fails for single entries is in the summary; behind one for which no
-/// space is left nothing more is made.
+/// If the site fails, or the target as a whole. What fails for single entries is in the summary; behind one for which
+/// no space is left nothing more is made.
 pub async fn restore(
     wanted: &Wanted<'_>,
     target: &Path,

@@ -170,12 +170,12 @@ fn time_of_day() -> impl std::fmt::Display {
 
 /// The directory that is sent, and what of it: of a single file, the one that it is in, and nothing else.
 fn single_file(source: &Path, options: &Options, filter: Filter) -> Result<(PathBuf, Filter), Failure> {
-    // A link to a directory is that directory; any other link is an entry of its own, also one that leads nowhere.
-    if let Ok(metadata) = source.symlink_metadata() {
+    let there = source.symlink_metadata();
+    if let Ok(metadata) = &there {
         refuse_special(source, metadata.file_type())?;
     }
-    let is_nothing = |_| source.symlink_metadata().is_err();
-    let is_tree = source.metadata().map_or_else(is_nothing, |metadata| metadata.is_dir());
+    // A link to a directory is that directory; any other link is an entry of its own, also one that leads nowhere.
+    let is_tree = source.metadata().map_or(there.is_err(), |metadata| metadata.is_dir());
     let Some(name) = source.file_name().filter(|_| !is_tree) else {
         return Ok((source.to_owned(), filter));
     };
