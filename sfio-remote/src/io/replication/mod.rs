@@ -19,6 +19,7 @@ mod dataset;
 mod error;
 mod expected;
 mod filter;
+mod holdings;
 mod ignore_files;
 mod job;
 mod manifests;

@@ -12,8 +12,8 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::chain::View;
 use super::error::{Outcome, ReplicationError, answer_of, is_outage};
+use super::holdings::Holdings;
 use super::job::{Job, Patience};
-use super::repair::{find_record, holdings};
 use crate::client::{Durability, OpenMode};
 use crate::io::FileError;
 use crate::name::FileName;
@@ -219,11 +219,11 @@ pub(super) async fn give_up(
 
 /// The newest record that any I/O node has whole, and the number of the newest one that there is.
 async fn newest_whole(job: &Job) -> Outcome<(Arc<SignedRecord>, u64)> {
-    let holdings = holdings(job).await?;
-    for number in (1..=holdings.newest).rev() {
-        if let Some(record) = find_record(job, &holdings, number, None).await? {
+    let holdings = Holdings::ask(job).await?;
+    for number in (1..=holdings.newest()).rev() {
+        if let Some(record) = holdings.find(job, number, None).await? {
             job.check(number, &job.dataset.io_nodes()[0], &record)?;
-            return Ok((Arc::new(record), holdings.newest));
+            return Ok((Arc::new(record), holdings.newest()));
         }
     }
     Err(ReplicationError::NoDataSet)

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::error::{FailureKind, Outcome, ReplicationError, answer_of, is_refusal, temporary};
+use super::holdings::Holdings;
 use super::job::Job;
 use super::manifests::{chunks_of, load_manifest, manifest_chunks};
 use super::meter::Phase;
@@ -16,10 +17,9 @@ use super::parts::Parts;
 use super::publish::{amend, copy_to};
 use super::reclaim::{reclaim_condemned, runs_at_rest};
 use crate::client::{Durability, OpenMode};
-use crate::dataset::record_number;
 use crate::io::FileError;
 use crate::remote_error::ErrorKind;
-use crate::replication::{BadRecord, ChunkRef, Deed, Record, RunId, SignedRecord};
+use crate::replication::{ChunkRef, Deed, Record, RunId, SignedRecord};
 
 /// What a repair has done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,14 +34,6 @@ pub struct Repaired {
     pub lost: Vec<String>,
 }
 
-/// What the I/O nodes have, record by record.
-pub(super) struct Holdings {
-    /// The number of the newest record that anybody has.
-    pub(super) newest: u64,
-    /// Which numbers each I/O node has, in the order of the site.
-    numbers: Vec<(String, BTreeSet<u64>)>,
-}
-
 /// Puts back what is missing of a data set's records, on all I/O nodes, and has removed what nothing needs.
 ///
 /// # Errors
@@ -49,15 +41,15 @@ pub(super) struct Holdings {
 pub async fn repair(job: &Job) -> Outcome<Repaired> {
     job.meter.enter(Phase::Connect);
     let mut repaired = Repaired::default();
-    let holdings = job.persistently(async || holdings(job).await).await?;
-    if holdings.newest == 0 {
+    let holdings = job.persistently(async || Holdings::ask(job).await).await?;
+    if holdings.newest() == 0 {
         // It may be one of format 1, which is said.
         return Err(job.nothing_there(None).await.err().unwrap_or(ReplicationError::NoDataSet));
     }
     job.meter.enter(Phase::Transfer);
     let mut before: Option<SignedRecord> = None;
-    for number in 1..=holdings.newest {
-        let Some(record) = find_record(job, &holdings, number, before.as_ref()).await? else {
+    for number in 1..=holdings.newest() {
+        let Some(record) = holdings.find(job, number, before.as_ref()).await? else {
             repaired.lost.push(format!("record {number}: no I/O node has it whole"));
             before = None;
             continue;
@@ -85,45 +77,6 @@ pub async fn repair(job: &Job) -> Outcome<Repaired> {
     Ok(repaired)
 }
 
-pub(super) async fn holdings(job: &Job) -> Outcome<Holdings> {
-    let numbers = job
-        .on_all_nodes(|job, io_node| async move {
-            let entries = job.list_all(&io_node, "commits", None, Durability::OnEveryCall).await?;
-            let numbers: BTreeSet<u64> =
-                entries.iter().filter_map(|entry| record_number(&entry.name)).collect();
-            Ok((io_node, numbers))
-        })
-        .await?;
-    let newest = numbers.iter().filter_map(|(_, numbers)| numbers.last().copied()).max().unwrap_or(0);
-    Ok(Holdings { newest, numbers })
-}
-
-/// The record of that number, from the first I/O node that has one that follows the one before.
-pub(super) async fn find_record(
-    job: &Job,
-    holdings: &Holdings,
-    number: u64,
-    before: Option<&SignedRecord>,
-) -> Outcome<Option<SignedRecord>> {
-    for (io_node, _) in holdings.numbers.iter().filter(|(_, numbers)| numbers.contains(&number)) {
-        let bytes = job.patiently(async || job.clone().record_bytes(io_node.clone(), number).await).await?;
-        match bytes.map(SignedRecord::parse) {
-            Some(Err(error @ BadRecord::Version1)) => {
-                return Err(ReplicationError::Record { number, io_node: io_node.clone(), error });
-            }
-            Some(Ok(record))
-                if record.number == number
-                    && (record.is_removed()
-                        || before.is_none_or(|before| record.predecessor == before.hash())) =>
-            {
-                return Ok(Some(record));
-            }
-            _ => {}
-        }
-    }
-    Ok(None)
-}
-
 /// Puts a record on the I/O nodes that do not have it, or have it damaged.
 async fn put_back(
     job: &Job,
@@ -132,9 +85,9 @@ async fn put_back(
     before: Option<&SignedRecord>,
     repaired: &mut Repaired,
 ) -> Outcome<()> {
-    for (io_node, numbers) in &holdings.numbers {
-        if numbers.contains(&record.number) {
-            let read = async || job.clone().record_bytes(io_node.clone(), record.number).await;
+    for (io_node, has) in holdings.of(record.number) {
+        if has {
+            let read = async || job.clone().record_bytes(io_node.to_owned(), record.number).await;
             let there = job.patiently(read).await?;
             if there.as_ref() == Some(record.bytes()) {
                 continue;
@@ -144,7 +97,7 @@ async fn put_back(
             make_part(job, io_node, run).await?;
         }
         match copy_to(job, io_node, record).await {
-            Ok(()) => *repaired.records.entry(io_node.clone()).or_default() += 1,
+            Ok(()) => *repaired.records.entry(io_node.to_owned()).or_default() += 1,
             Err(error) if error.outage().is_some() => return Err(error),
             // What the error advises is what is being done here.
             Err(ReplicationError::Disagreement(what)) => repaired.lost.push(what),

@@ -271,6 +271,18 @@ pub(super) async fn journals(job: &Job) -> Outcome<Vec<Journaled>> {
     Ok(listed.iter().filter_map(journaled).collect())
 }
 
+/// Drops the runs whose chunks nobody may take up any more, because they are `taken`: a record names or condemns them.
+/// Gives the journals of the others, apart from those of runs that are known without them.
+pub(super) fn to_take_up<'a>(
+    known: &mut Vec<Abandoned>,
+    journals: &'a [Journaled],
+    taken: &BTreeSet<RunId>,
+) -> Vec<&'a Journaled> {
+    known.retain(|one| !taken.contains(&one.run));
+    let is_known = |run: &RunId| known.iter().any(|one| one.run == *run);
+    journals.iter().filter(|one| !taken.contains(&one.run) && !is_known(&one.run)).collect()
+}
+
 /// What runs have stored, as their journals know it; those of other members are passed over.
 pub(super) async fn read_journals(
     job: &Job,
@@ -291,4 +303,24 @@ pub(super) async fn read_journals(
         }
     }
     Ok(abandoned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run that another process of this member had published while this one was at work once got a second number.
+    #[test]
+    fn no_run_is_taken_up_that_a_record_names_or_that_is_known_already() {
+        let [known, published, journaled, condemned] = [1, 2, 3, 4].map(|byte| RunId([byte; 16]));
+        let abandoned = |run| {
+            let chunks = Chunks::Sent(Inserted::default());
+            Abandoned { run, token: Token([7; 16]), is_alive: true, chunks }
+        };
+        let mut mine = vec![abandoned(known), abandoned(published)];
+        let journals = [known, published, journaled, condemned].map(|run| Journaled { run, is_alive: true });
+        let unread = to_take_up(&mut mine, &journals, &BTreeSet::from([published, condemned]));
+        assert_eq!(mine.iter().map(|one| one.run).collect::<Vec<_>>(), [known]);
+        assert_eq!(unread.iter().map(|one| one.run).collect::<Vec<_>>(), [journaled]);
+    }
 }

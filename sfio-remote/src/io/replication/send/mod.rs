@@ -39,7 +39,7 @@ use crate::name::FileName;
 use crate::replication::{
     Compression, Deed, Generation, Metadata, ObjectEntry, Origin, Record, RunId, SignedRecord, TreePath,
 };
-use base::{Abandoned, Base, Journaled, OldEntries, journals, read_journals};
+use base::{Abandoned, Base, Journaled, OldEntries, journals, read_journals, to_take_up};
 use lock::{Claimed, Lock};
 use run::Run;
 
@@ -396,14 +396,11 @@ impl Sending {
 
     /// A run with an id of its own, which knows what earlier ones have stored.
     async fn begin_run(&mut self, job: &Job, base: &Base, journals: &[Journaled]) -> Outcome<Run> {
-        let mut abandoned: Vec<Abandoned> = std::mem::take(&mut self.stored);
+        let mut abandoned = std::mem::take(&mut self.stored);
         // What another process of this member has published since has a number already.
-        let published = base.published_runs();
-        let counts = |run: &RunId| !published.contains(run) && !self.condemned.contains(run);
-        abandoned.retain(|one| counts(&one.run));
-        let known: BTreeSet<RunId> = abandoned.iter().map(|one| one.run).collect();
-        let unknown = journals.iter().filter(|one| counts(&one.run) && !known.contains(&one.run));
-        abandoned.extend(read_journals(job, unknown, base).await?);
+        let taken: BTreeSet<RunId> = base.published_runs().union(&self.condemned).copied().collect();
+        let unread = to_take_up(&mut abandoned, journals, &taken);
+        abandoned.extend(read_journals(job, unread.into_iter(), base).await?);
         let run = Run::begin(job, base, abandoned);
         self.runs.push(run.id);
         Ok(run)
