@@ -61,6 +61,8 @@ pub(crate) struct Sender {
     /// When the last symbol was sent or the last report brought news.
     last_activity: Time,
     tail_turns: u32,
+    /// How often bulk was written when there was nothing left to send.
+    idle_spells: u32,
     /// Blocks of control messages that are on the way.
     control_blocks: BTreeSet<u32>,
     /// How the blocks of data were acknowledged.
@@ -124,6 +126,7 @@ impl Sender {
             latest_report: None,
             last_activity: now,
             tail_turns: 0,
+            idle_spells: 0,
             control_blocks: BTreeSet::new(),
             acknowledged: DeliveryRecord::default(),
             counters: SendCounters::default(),
@@ -169,7 +172,30 @@ impl Sender {
 
     /// Changes a stream; gives what `change` does, or nothing if there is no such stream.
     pub(crate) fn change<T>(&mut self, stream: u32, change: impl FnOnce(&mut SendStream) -> T) -> Option<T> {
-        self.streams.change(stream, change)
+        let was_idle = self.is_idle();
+        let result = self.streams.change(stream, change);
+        if was_idle && self.buffers_bulk() {
+            self.idle_spells = self.idle_spells.wrapping_add(1);
+        }
+        result
+    }
+
+    /// Whether there is nothing to send, and no writer waits to write more.
+    fn is_idle(&self) -> bool {
+        let has_symbols = self.urgent.is_busy() || self.bulk.is_busy();
+        !has_symbols && self.buffered() == 0 && !self.has_waiting_writers()
+    }
+
+    /// Whether any bulk waits to become blocks.
+    fn buffers_bulk(&self) -> bool {
+        self.streams.filled().any(|stream| !stream.class().is_urgent())
+    }
+
+    /// How often bulk was written when there was nothing left to send. What a path sends then, pauses included, does not
+    /// tell what it carries. Messages do not count: rates that double on account of them leave room for more copies than
+    /// the links carry.
+    pub(crate) fn idle_spells(&self) -> u32 {
+        self.idle_spells
     }
 
     pub(crate) fn close(&mut self, stream: u32) {

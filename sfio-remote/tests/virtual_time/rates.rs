@@ -49,3 +49,29 @@ fn short_and_long_ways_are_filled_in_both_directions() {
         assert!(shares.iter().all(|share| *share >= least), "{delay} ms, {loss}: {shares:.2?}");
     }
 }
+
+/// Each session pauses while the others are written to. None of them ever found out what its link carries: they went on
+/// at 4 Mbit/s, 157 ms for each write.
+#[test]
+fn small_writes_one_after_the_other_find_the_rate_of_their_links() {
+    let link = LinkSpec::new(100, 10 * MS);
+    for io_nodes in [1, 3] {
+        let names = ["io1", "io2", "io3"];
+        let scene = names
+            .iter()
+            .fold(Scene::new().client("c1"), |scene, name| scene.server(name).link("c1", name, &link));
+        let mut cluster = Cluster::new(&scene, 1);
+        let name: Vec<String> = names[..io_nodes].iter().map(|name| format!("{name},a")).collect();
+        let file = cluster.open("c1", &name.join(";"), 65_536, OpenMode::Create);
+        let mut write = |number: u64| {
+            let began = cluster.world().now();
+            cluster.write("c1", file, vec![(number * 65_536, Bytes::from(pattern(65_536, number)))]);
+            cluster.world().now().since(began)
+        };
+        let warm: Duration = (0..60).map(&mut write).sum();
+        let later: Duration = (60..70).map(&mut write).sum();
+        println!("{io_nodes} I/O nodes: {:?} a write, then {:?}", warm / 60, later / 10);
+        // A round trip of 20 ms, and 5 ms for the bytes.
+        assert!(later / 10 < 32 * MS, "{io_nodes} I/O nodes: {:?} a write", later / 10);
+    }
+}

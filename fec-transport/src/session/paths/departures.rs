@@ -18,12 +18,17 @@ pub(crate) struct Departures {
     bytes: u64,
     /// Packets that had to be forgotten before anything was known of them; the next acknowledgement covers them too.
     forgotten: (u64, u64),
+    /// How often the session had had nothing to send, when the latest packet left and when the latest one left that is
+    /// known to have arrived.
+    idle_spells: u32,
+    known_idle_spells: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Departure {
     time: Time,
     bytes: u32,
+    idle_spells: u32,
 }
 
 /// What an acknowledgement covers.
@@ -37,6 +42,8 @@ pub(crate) struct Acknowledged {
     pub(crate) bytes: u64,
     /// The bytes of the acknowledged one.
     pub(crate) size: u32,
+    /// Whether there was once nothing to send since the one that was acknowledged before.
+    pub(crate) is_after_idleness: bool,
 }
 
 impl Departures {
@@ -56,8 +63,13 @@ impl Departures {
             self.bytes -= u64::from(departure.bytes);
             self.first += 1;
         }
-        self.departures.push_back(Departure { time, bytes: 0 });
+        self.departures.push_back(Departure { time, bytes: 0, idle_spells: self.idle_spells });
         number
+    }
+
+    /// The session has had nothing to send so many times, before the next packet.
+    pub(crate) fn note_idle_spells(&mut self, idle_spells: u32) {
+        self.idle_spells = idle_spells;
     }
 
     /// Notes how many bytes the last packet had, IP header included.
@@ -88,7 +100,14 @@ impl Departures {
         });
         self.bytes -= bytes;
         self.first = highest + 1;
-        Some(Acknowledged { departed: last.time, packets, bytes: bytes + forgotten, size: last.bytes })
+        let known_idle_spells = std::mem::replace(&mut self.known_idle_spells, last.idle_spells);
+        Some(Acknowledged {
+            departed: last.time,
+            packets,
+            bytes: bytes + forgotten,
+            size: last.bytes,
+            is_after_idleness: known_idle_spells != last.idle_spells,
+        })
     }
 
     /// How many unacknowledged packets left longer ago than `age`, but not before `since`.
@@ -123,11 +142,23 @@ mod tests {
             assert_eq!(departures.push(departed), number);
             departures.weigh_last(100);
         }
-        let all = Acknowledged { departed, packets: sent, bytes: 100 * sent, size: 100 };
+        let is_after_idleness = false;
+        let all = Acknowledged { departed, packets: sent, bytes: 100 * sent, size: 100, is_after_idleness };
         assert_eq!(departures.acknowledge(sent - 1), Some(all));
         assert_eq!(departures.acknowledge(sent - 1), None, "it was acknowledged before");
         departures.push(departed);
-        let last = Acknowledged { departed, packets: 1, bytes: 0, size: 0 };
+        let last = Acknowledged { departed, packets: 1, bytes: 0, size: 0, is_after_idleness };
         assert_eq!(departures.acknowledge(sent), Some(last));
+    }
+
+    #[test]
+    fn what_left_after_there_was_nothing_to_send_is_told_once() {
+        let mut departures = Departures::default();
+        let mut is_after_idleness = |idle_spells| {
+            departures.note_idle_spells(idle_spells);
+            let number = departures.push(Time::ZERO);
+            departures.acknowledge(number).map(|acknowledged| acknowledged.is_after_idleness)
+        };
+        assert_eq!([0, 1, 1, 3, 3].map(&mut is_after_idleness), [false, true, false, true, false].map(Some));
     }
 }

@@ -370,6 +370,11 @@ impl Path {
         self.departures.push(now)
     }
 
+    /// The session has had nothing to send so many times, before the next packet.
+    pub(crate) fn note_idle_spells(&mut self, idle_spells: u32) {
+        self.departures.note_idle_spells(idle_spells);
+    }
+
     /// The receipt of the packet with that number.
     pub(crate) fn receipt(&mut self, number: u64, receipts: &Receipts) -> u32 {
         receipts.of(self.id.0, number, &mut self.receipts)
@@ -468,6 +473,7 @@ impl Path {
             bytes: acknowledged.bytes as f64,
             dispersion: self.loss.dispersion(),
             round_trip: self.round_trip.smoothed(),
+            is_after_idleness: acknowledged.is_after_idleness,
         };
         self.rate.on_feedback(now, &feedback);
         Ok(())

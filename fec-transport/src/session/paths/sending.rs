@@ -145,6 +145,7 @@ impl Paths {
     ) -> Option<Transmit> {
         let Paths { paths, living, receipts, hearing, .. } = self;
         let path = &mut paths[place];
+        path.note_idle_spells(sender.idle_spells());
         let (tokens, rate) = (path.tokens(now), path.mean_rate());
         let (mut segment_size, mut packets) = (0, 0);
         loop {

@@ -55,7 +55,10 @@ impl RateController {
         if let Some(drained) = self.drain.take_effect() {
             self.on_drained(now, &drained, feedback);
         }
-        self.meter.observe(feedback, queue, allowed);
+        match self.mode {
+            Mode::Start(_) => self.meter.observe_bursts(feedback, queue, allowed),
+            _ => self.meter.observe(feedback, queue, allowed),
+        }
         if self.loss_has_risen(now, queue, feedback) {
             let policed_rate = self.meter.watch().share_if_policed() * allowed;
             let share = (check::CHECK_RATE * policed_rate / self.mean_rate()).min(check::CHECK_RATE);
@@ -131,7 +134,7 @@ impl RateController {
             return self.be_blind(now);
         }
         let round = self.meter.end_round(SHORTEST_ROUND, START_PACKETS, feedback);
-        let Some(round) = round.filter(Round::is_busy) else { return };
+        let Some(round) = round.filter(Round::has_carried) else { return };
         let Mode::Start(start) = &mut self.mode else { return };
         match start.judge(&round) {
             Step::Double => {

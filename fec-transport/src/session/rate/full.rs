@@ -50,6 +50,7 @@ impl Feedback {
             packets: before.packets + self.packets,
             lost: before.lost + self.lost,
             bytes: before.bytes + self.bytes,
+            is_after_idleness: before.is_after_idleness || self.is_after_idleness,
             ..*self
         }
     }

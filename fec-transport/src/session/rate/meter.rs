@@ -120,6 +120,11 @@ impl Meter {
         self.round.observe(feedback, queue, allowed);
     }
 
+    /// As [`observe`](Self::observe), but pauses are left out in which there was nothing to send.
+    pub(super) fn observe_bursts(&mut self, feedback: &Feedback, queue: f64, allowed: f64) {
+        self.round.observe_bursts(feedback, queue, allowed);
+    }
+
     /// The round, if it has lasted for `span` and told of so many packets; the next one begins with this report.
     pub(super) fn end_round(&mut self, span: Duration, packets: u64, feedback: &Feedback) -> Option<Round> {
         if !self.round.is_over(span, packets) {

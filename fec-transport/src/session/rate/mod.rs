@@ -98,6 +98,8 @@ pub(crate) struct Feedback {
     pub(crate) dispersion: f64,
     /// The smoothed round trip.
     pub(crate) round_trip: Duration,
+    /// Whether there was once nothing to send between the packet of the report before and this one.
+    pub(crate) is_after_idleness: bool,
 }
 
 impl Feedback {

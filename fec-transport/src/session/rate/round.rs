@@ -11,6 +11,8 @@ pub(super) const STANDING: f64 = 0.002;
 /// would be counted over the pause of a process. Should it be a queue that grows so fast, the round ends at twice its
 /// length.
 const SPIKE: f64 = 0.25;
+/// Packets that left so many seconds later than the allowed rate explains come after a pause.
+const PAUSE: f64 = 0.005;
 
 /// Sums over reports; the first one only sets the marks from which it counts.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +30,8 @@ pub(super) struct Round {
     reports: f64,
     /// Since when a queue stands: arrival, µs, and bytes before it.
     standing_from: Option<(u64, f64)>,
+    /// Whether pauses were left out in which there was nothing to send.
+    has_paused: bool,
 }
 
 impl Round {
@@ -55,6 +59,30 @@ impl Round {
         } else if self.standing_from.is_none() {
             self.standing_from = Some((feedback.arrived_us, self.bytes));
         }
+    }
+
+    /// As [`observe`](Self::observe), but pauses are left out in which there was nothing to send.
+    pub(super) fn observe_bursts(&mut self, feedback: &Feedback, queue: f64, allowed: f64) {
+        if self.is_paused_before(feedback, allowed) {
+            self.leave_out(feedback);
+        } else {
+            self.observe(feedback, queue, allowed);
+        }
+    }
+
+    /// Whether there was nothing to send for a while before these packets, which were `allowed` that rate.
+    fn is_paused_before(&self, feedback: &Feedback, allowed: f64) -> bool {
+        let (since, took) = (feedback.departed.since(self.end.0), feedback.bytes * 8.0 / allowed);
+        feedback.is_after_idleness && self.begin.is_some() && since.as_secs_f64() > took + PAUSE
+    }
+
+    /// The round goes on behind this report, as if neither its packets nor the time since the one before had been.
+    fn leave_out(&mut self, feedback: &Feedback) {
+        let Some((departed, arrived_us)) = &mut self.begin else { return };
+        *departed = *departed + feedback.departed.since(self.end.0);
+        *arrived_us += feedback.arrived_us.saturating_sub(self.end.1);
+        self.end = (feedback.departed, feedback.arrived_us);
+        (self.standing_from, self.has_paused) = (None, true);
     }
 
     pub(super) fn is_over(&self, span: Duration, packets: u64) -> bool {
@@ -148,6 +176,12 @@ impl Round {
     /// Whether the path sent about what it was allowed.
     pub(super) fn is_busy(&self) -> bool {
         self.uses(BUSY)
+    }
+
+    /// Whether the path has carried what it was allowed while there was something to send. Between pauses no queue
+    /// becomes long enough to tell of a limit. But then the packets take longer to arrive than they took to leave.
+    pub(super) fn has_carried(&self) -> bool {
+        self.is_busy() && (!self.has_paused || self.stretch() > BUSY)
     }
 
     /// Whether the path sent more than this share of what it was allowed.

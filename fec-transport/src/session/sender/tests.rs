@@ -72,6 +72,34 @@ fn a_block_is_sent_with_its_redundancy_and_then_waits() {
 }
 
 #[test]
+fn idleness_ends_with_what_is_written_when_nothing_is_left_to_send() {
+    let mut sender = Sender::new(&Config::default(), Time::ZERO);
+    sender.open(2, u64::MAX);
+    write(&mut sender, Time::ZERO, 1408 * 32);
+    assert_eq!(sender.idle_spells(), 1);
+    let number = send(&mut sender, &paths(1), 0).map_or(0, |_| 1);
+    write(&mut sender, Time::ZERO, 1408 * 32);
+    assert_eq!(sender.idle_spells(), 1, "a block was on its way");
+    let number = send_all(&mut sender, number);
+    write(&mut sender, Time::ZERO, 1408 * 32);
+    assert_eq!(sender.idle_spells(), 2);
+    send_all(&mut sender, number);
+    // This writer had more than there was room for.
+    sender.change(2, |stream| stream.write(Time::ZERO, &[7], 0));
+    write(&mut sender, Time::ZERO, 1);
+    assert_eq!(sender.idle_spells(), 2);
+}
+
+#[test]
+fn messages_end_no_idleness() {
+    let mut sender = Sender::new(&Config::default(), Time::ZERO);
+    sender.open(2, u64::MAX);
+    sender.change(2, |stream| stream.set_class(Class::Interactive));
+    write(&mut sender, Time::ZERO, 100);
+    assert_eq!(sender.idle_spells(), 0);
+}
+
+#[test]
 fn a_report_of_all_blocks_delivers_the_stream() {
     let mut sender = sender_with(1408 * 40);
     send_all(&mut sender, 0);

@@ -451,6 +451,7 @@ impl World {
                 bytes: bytes - path.known_bytes,
                 dispersion: path.loss.dispersion(),
                 round_trip: Duration::from_secs_f64(path.round_trip.unwrap_or(0.1)),
+                is_after_idleness: false,
             };
             path.known_bytes = bytes;
             path.controller.on_feedback(now, &feedback);
