@@ -87,8 +87,8 @@ MUTANTS = {
         "known.retain(|chunk| MUTANT || !record.is_damaged(chunk));"),
     "sizes-of-objects": (
         "nobody compares the sizes of objects", "io/replication/parts.rs",
-        "            (length > 0).then_some(Extent",
-        "            (length > 0 && !MUTANT).then_some(Extent"),
+        "        for entry in &record.objects {\n            let missing",
+        "        for entry in record.objects.iter().filter(|_| !MUTANT) {\n            let missing"),
     "durable-before-published": (
         "a record is published before its objects are durable", "io/replication/send/run.rs",
         "        if needs_sync {",
