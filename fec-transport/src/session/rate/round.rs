@@ -79,7 +79,7 @@ impl Round {
     /// The round goes on behind this report, as if neither its packets nor the time since the one before had been.
     fn leave_out(&mut self, feedback: &Feedback) {
         let Some((departed, arrived_us)) = &mut self.begin else { return };
-        *departed = *departed + feedback.departed.since(self.end.0);
+        *departed += feedback.departed.since(self.end.0);
         *arrived_us += feedback.arrived_us.saturating_sub(self.end.1);
         self.end = (feedback.departed, feedback.arrived_us);
         (self.standing_from, self.has_paused) = (None, true);
