@@ -182,8 +182,7 @@ impl Sender {
 
     /// Whether there is nothing to send, and no writer waits to write more.
     fn is_idle(&self) -> bool {
-        let has_symbols = self.urgent.is_busy() || self.bulk.is_busy();
-        !has_symbols && self.buffered() == 0 && !self.has_waiting_writers()
+        !self.has_unsent_blocks() && self.buffered() == 0 && !self.has_waiting_writers()
     }
 
     /// Whether any bulk waits to become blocks.
@@ -191,9 +190,9 @@ impl Sender {
         self.streams.filled().any(|stream| !stream.class().is_urgent())
     }
 
-    /// How often bulk was written when there was nothing left to send. What a path sends then, pauses included, does not
-    /// tell what it carries. Messages do not count: rates that double on account of them leave room for more copies than
-    /// the links carry.
+    /// How often bulk was written when there was nothing left to send. The pause before it is the writer's, and tells
+    /// nothing of what a path carries. Messages do not count: rates that double on their account leave room for more
+    /// copies than the links carry.
     pub(crate) fn idle_spells(&self) -> u32 {
         self.idle_spells
     }
@@ -221,7 +220,12 @@ impl Sender {
 
     /// Whether there is a symbol to send now, if the session's paths have `rate` bit/s together.
     pub(crate) fn has_symbols(&self, now: Time, rate: f64) -> bool {
-        self.urgent.is_busy() || self.bulk.is_busy() || self.can_form(now, rate)
+        self.has_unsent_blocks() || self.can_form(now, rate)
+    }
+
+    /// Whether a block that there is has symbols to send.
+    fn has_unsent_blocks(&self) -> bool {
+        self.urgent.is_busy() || self.bulk.is_busy()
     }
 
     /// Whether a block can be formed now, if the session's paths have `rate` bit/s together.

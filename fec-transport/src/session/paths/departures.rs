@@ -18,9 +18,9 @@ pub(crate) struct Departures {
     bytes: u64,
     /// Packets that had to be forgotten before anything was known of them; the next acknowledgement covers them too.
     forgotten: (u64, u64),
-    /// How often the session had had nothing to send, when the latest packet left and when the latest one left that is
-    /// known to have arrived.
+    /// How often the session has had nothing to send by now.
     idle_spells: u32,
+    /// How often it had had nothing to send when the packet left that was acknowledged last.
     known_idle_spells: u32,
 }
 

@@ -178,8 +178,9 @@ impl Round {
         self.uses(BUSY)
     }
 
-    /// Whether the path has carried what it was allowed while there was something to send. Between pauses no queue
-    /// becomes long enough to tell of a limit. But then the packets take longer to arrive than they took to leave.
+    /// Whether the path has carried what it was allowed while there was something to send. In a round with pauses no
+    /// queue becomes long enough to tell of a limit. What tells of one there is that packets take longer to arrive than
+    /// they took to leave.
     pub(super) fn has_carried(&self) -> bool {
         self.is_busy() && (!self.has_paused || self.stretch() > BUSY)
     }

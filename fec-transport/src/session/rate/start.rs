@@ -114,6 +114,7 @@ impl FirstQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::rate::tests::feedback;
     use crate::session::rate::{Feedback, RateController};
 
     const REPORT: Duration = Duration::from_millis(2);
@@ -125,21 +126,13 @@ mod tests {
         /// How much is sent of what is allowed.
         use_share: f64,
         round_trip: Duration,
-        /// Whether there is nothing to send in the pauses between bursts.
-        is_idle: bool,
     }
 
     impl Path {
         fn new() -> Path {
             let departed = Time::ZERO + Duration::from_secs(1);
             let round_trip = Duration::from_millis(15);
-            Path {
-                controller: RateController::new(departed),
-                departed,
-                use_share: 1.0,
-                round_trip,
-                is_idle: true,
-            }
+            Path { controller: RateController::new(departed), departed, use_share: 1.0, round_trip }
         }
 
         /// The next report, of a packet that came so late, and of such a share of lost ones.
@@ -148,16 +141,18 @@ mod tests {
             self.departed += REPORT;
             let bytes = self.use_share * rate * REPORT.as_secs_f64() / 8.0;
             let packets = (bytes / 1_500.0).ceil();
+            let of_packets = Feedback { packets: packets as u64, lost: packets * loss, bytes, ..feedback(0) };
+            self.take(late, &of_packets);
+        }
+
+        /// Takes a report of the packets that have just left, the last of which came so late.
+        fn take(&mut self, late: Duration, of_packets: &Feedback) {
             let feedback = Feedback {
                 departed: self.departed,
                 size: 1_500,
                 arrived_us: (self.departed + late).as_micros(),
-                packets: packets as u64,
-                lost: packets * loss,
-                bytes,
-                dispersion: 1.0,
                 round_trip: self.round_trip,
-                is_after_idleness: false,
+                ..*of_packets
             };
             self.controller.on_feedback(self.departed + late, &feedback);
         }
@@ -171,6 +166,28 @@ mod tests {
         fn pause_beside_others(&mut self) {
             self.controller.set_shared_rate(1e9);
             (0..7).for_each(|_| self.report(Duration::from_millis(20), 0.0));
+        }
+
+        /// Bursts of so many packets, which arrive at this rate at most (Mbit/s), with pauses of a tenth of a second, in
+        /// which there is nothing to send if the writer `is_idle`.
+        fn burst(&mut self, bursts: u32, packets: u64, most_mbit: f64, is_idle: bool) {
+            let span = |mbit: f64, packets: u64| Duration::from_secs_f64(packets as f64 * 0.012 / mbit);
+            for _ in 0..bursts {
+                self.departed += Duration::from_millis(100);
+                let (mut sent, mut took) = (0, Duration::ZERO);
+                while sent < packets {
+                    let rate = self.controller.rate(self.departed);
+                    let of_report = (rate * REPORT.as_secs_f64() / 12_000.0).ceil() as u64;
+                    let of_report = of_report.min(packets - sent);
+                    sent += of_report;
+                    self.departed += span(rate / 1e6, of_report);
+                    took += span(rate / 1e6, of_report);
+                    let (bytes, is_after_idleness) =
+                        (1_500.0 * of_report as f64, is_idle && sent == of_report);
+                    let of_packets = Feedback { packets: of_report, bytes, is_after_idleness, ..feedback(0) };
+                    self.take(span(most_mbit, sent).saturating_sub(took), &of_packets);
+                }
+            }
         }
 
         fn mbit(&self) -> f64 {
@@ -198,53 +215,22 @@ mod tests {
         assert_eq!(begun.first_rate(Duration::from_micros(200)), None);
     }
 
-    impl Path {
-        /// Bursts of so many packets, which arrive at this rate at most (Mbit/s), with pauses of a tenth of a second.
-        fn burst(&mut self, bursts: u32, packets: u64, most_mbit: f64) {
-            for _ in 0..bursts {
-                self.departed += Duration::from_millis(100);
-                let (mut left, mut sent, mut took) = (packets, 0, Duration::ZERO);
-                while left > 0 {
-                    let rate = self.controller.rate(self.departed);
-                    let of_report = ((rate * REPORT.as_secs_f64() / 12_000.0).ceil() as u64).min(left);
-                    (left, sent) = (left - of_report, sent + of_report);
-                    let at = |mbit: f64, packets: u64| Duration::from_secs_f64(packets as f64 * 0.012 / mbit);
-                    self.departed += at(rate / 1e6, of_report);
-                    took += at(rate / 1e6, of_report);
-                    let late = at(most_mbit, sent).saturating_sub(took);
-                    let feedback = Feedback {
-                        departed: self.departed,
-                        size: 1_500,
-                        arrived_us: (self.departed + late).as_micros(),
-                        packets: of_report,
-                        lost: 0.0,
-                        bytes: 1_500.0 * of_report as f64,
-                        dispersion: 1.0,
-                        round_trip: self.round_trip,
-                        is_after_idleness: self.is_idle && sent == of_report,
-                    };
-                    self.controller.on_feedback(self.departed + late, &feedback);
-                }
-            }
-        }
-    }
-
     /// Somebody who writes 64 KiB, waits for the reply, and writes again had 4 Mbit/s for good: no round of 64 packets
     /// was without a pause.
     #[test]
     fn pauses_of_somebody_who_sends_little_at_a_time_do_not_keep_the_rate_low() {
         let mut path = Path::new();
-        path.burst(20, 47, f64::INFINITY);
+        path.burst(20, 47, f64::INFINITY, true);
         assert!(path.mbit() >= 32.0, "{} Mbit/s", path.mbit());
-        path.burst(100, 47, f64::INFINITY);
+        path.burst(100, 47, f64::INFINITY, true);
         assert!(path.mbit() >= 64.0, "{} Mbit/s", path.mbit());
     }
 
     /// Bulk pauses, too, while it waits for credit or while other paths carry what is left of its blocks.
     #[test]
     fn pauses_of_somebody_who_has_more_to_send_count() {
-        let mut path = Path { is_idle: false, ..Path::new() };
-        path.burst(200, 47, f64::INFINITY);
+        let mut path = Path::new();
+        path.burst(200, 47, f64::INFINITY, false);
         assert_eq!(path.mbit(), 4.0);
     }
 
@@ -252,7 +238,7 @@ mod tests {
     fn bursts_raise_no_rate_beyond_what_arrives_of_them() {
         for packets in [5, 47] {
             let mut path = Path::new();
-            path.burst(1_000, packets, 20.0);
+            path.burst(1_000, packets, 20.0, true);
             assert!(path.controller.is_starting());
             assert!((16.0..=32.0).contains(&path.mbit()), "{packets} packets at a time: {}", path.mbit());
         }
@@ -261,7 +247,7 @@ mod tests {
     #[test]
     fn packets_that_go_alone_tell_nothing_of_the_rate_and_leave_it() {
         let mut path = Path::new();
-        path.burst(1_000, 1, f64::INFINITY);
+        path.burst(1_000, 1, f64::INFINITY, true);
         assert_eq!(path.mbit(), 4.0);
     }
 

@@ -16,18 +16,8 @@ pub(super) fn feedback(number: u64) -> Feedback {
     let arrived_us = departed.as_micros() + 25_000;
     let (packets, bytes, round_trip) = (10, 10.0 * model::PACKET, Duration::from_millis(50));
     let size = model::PACKET as u32;
-    let is_after_idleness = false;
-    Feedback {
-        departed,
-        size,
-        arrived_us,
-        packets,
-        lost: 0.0,
-        bytes,
-        dispersion: 1.0,
-        round_trip,
-        is_after_idleness,
-    }
+    let (lost, dispersion, is_after_idleness) = (0.0, 1.0, false);
+    Feedback { departed, size, arrived_us, packets, lost, bytes, dispersion, round_trip, is_after_idleness }
 }
 
 /// The rate of a path that had the least one so many seconds ago, on an idle link of that round trip, in Mbit/s.
@@ -39,20 +29,8 @@ fn climbed_from_the_least(seconds: u64, round_trip: Duration) -> f64 {
         let now = departed + round_trip;
         departed += Duration::from_secs_f64(model::PACKET * 8.0 / controller.rate(now));
         let arrived_us = (departed + round_trip / 2).as_micros();
-        let (packets, lost, bytes, dispersion) = (1, 0.0, model::PACKET, 1.0);
-        let size = model::PACKET as u32;
-        let is_after_idleness = false;
-        let report = Feedback {
-            departed,
-            size,
-            arrived_us,
-            packets,
-            lost,
-            bytes,
-            dispersion,
-            round_trip,
-            is_after_idleness,
-        };
+        let (packets, bytes) = (1, model::PACKET);
+        let report = Feedback { departed, arrived_us, packets, bytes, round_trip, ..feedback(0) };
         controller.on_feedback(departed + round_trip, &report);
     }
     controller.mean_rate() / 1e6
