@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -1229,6 +1229,43 @@ fn wherever_the_power_fails_there_is_one_whole_generation() {
         }));
     }
     assert!(failures > 10, "{failures} operations");
+}
+
+/// What a small run stores is one write, and two of three I/O nodes get none of its bytes: they have empty parts of its
+/// object. A power loss once took such a part's name, and the I/O node refused every record until a repair.
+#[test]
+fn a_small_run_needs_no_repair_whichever_io_node_loses_its_power() {
+    let source = tempfile::tempdir().expect("a folder");
+    fs::write(source.path().join("x"), b"something").expect("written");
+    let whole = picture(source.path());
+    let io_nodes = ["io1", "io2", "io3"];
+    let mut disturbed = 0;
+    for (io_node, seed) in io_nodes.into_iter().flat_map(|io_node| (0..3).map(move |seed| (io_node, seed))) {
+        let is_over = Arc::new(AtomicBool::new(false));
+        for operations in (1..).take_while(|_| !is_over.load(Ordering::Relaxed)) {
+            run(async {
+                let bench = Bench::by_chance(&io_nodes, seed);
+                // Unless there is still an operation after so many of them.
+                let over = Arc::clone(&is_over);
+                over.store(true, Ordering::Relaxed);
+                bench.cluster.world().after_operations(operations, move |world| {
+                    over.store(false, Ordering::Relaxed);
+                    world.lose_power(io_node);
+                    world.serve(io_node).expect("its own export root");
+                });
+                let first = send(&bench.impatient_job(), source.path(), &send_options(), |_, _| {}).await;
+                bench.cluster.world().forget_plans();
+                let place = format!("{io_node}, after {operations} operations, seed {seed}");
+                if let Err(error) = first {
+                    assert_eq!(error.kind(), FailureKind::Network, "{error}: {place}");
+                    disturbed += 1;
+                }
+                bench.send_tree(source.path()).await.unwrap_or_else(|error| panic!("{error}: {place}"));
+                assert_eq!(picture(bench.restored().await.path()), whole, "{place}");
+            });
+        }
+    }
+    assert!(disturbed > 100, "{disturbed} runs were disturbed");
 }
 
 /// The process of an I/O node is killed at one operation after the other, and started again. Its machine has in memory

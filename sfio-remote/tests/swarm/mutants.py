@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes each guard of data sets out in turn and lets the swarm of writers run: it must fail each time.
+"""Takes each guard of data sets out in turn and lets the swarm of writers run, or a test of that guard: it must fail each time.
 
     python3 sfio-remote/tests/swarm/mutants.py [--only NAME] [--seeds 3000] [--list] [--release]
 
@@ -124,6 +124,19 @@ MUTANTS = {
         "        let work = move || if needs_sync && !MUTANT { Ok(sync(top)?) } else { Ok(()) };"),
 }
 
+# Guards that the seeds of the swarm meet too seldom, or not at all, and the test that tries each at every operation: its
+# program and its name.
+TRIED_BY = {
+    "restore-syncs": ("swarm", "no_power_cut_at_any_operation_of_a_restore_leaves_a_wrong_file"),
+    "empty-parts": ("replication", "a_small_run_needs_no_repair_whichever_io_node_loses_its_power"),
+}
+
+
+def tried_by(name):
+    """The test program that must fail without a guard, and which of its tests, if not all."""
+    program, *tests = TRIED_BY.get(name, ("swarm",))
+    return program, tests
+
 
 def changed_files(names):
     """The text of each file with all mutants in it."""
@@ -143,19 +156,17 @@ def changed_files(names):
     return texts, problems
 
 
-def build(profile):
-    """The test program with all mutants in it."""
-    command = ["cargo", "test", *profile, "-p", "sfio-remote", "--test", "swarm", "--no-run", "--message-format=json"]
+def build(profile, programs):
+    """The test programs with all mutants in them, by name."""
+    command = ["cargo", "test", *profile, "-p", "sfio-remote", "--no-run", "--message-format=json"]
+    command += [word for program in programs for word in ("--test", program)]
     done = subprocess.run(command, cwd=CRATE, capture_output=True, text=True)
+    messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0:
-        messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         errors = [m["message"]["rendered"] for m in messages if m.get("message", {}).get("level") == "error"]
         sys.exit("the mutants do not compile:\n" + "\n".join(errors) + done.stderr[-2000:])
-    for line in done.stdout.splitlines():
-        message = json.loads(line) if line.startswith("{") else {}
-        if message.get("executable") and message.get("target", {}).get("name") == "swarm":
-            return message["executable"]
-    sys.exit("no program was built")
+    built = {m["target"]["name"]: m["executable"] for m in messages if m.get("executable")}
+    return {program: built[program] for program in programs}
 
 
 def with_mutants(names, profile):
@@ -168,26 +179,29 @@ def with_mutants(names, profile):
         for file, text in texts.items():
             with open(os.path.join(CRATE, "src", file), "w") as mutated:
                 mutated.write(text)
-        program = build(profile)
-        copy = program + "-mutants"
-        subprocess.run(["cp", program, copy], check=True)
+        built = build(profile, sorted({tried_by(name)[0] for name in names}))
+        copies = {program: file + "-mutants" for program, file in built.items()}
+        for program, copy in copies.items():
+            subprocess.run(["cp", built[program], copy], check=True)
     finally:
         for file, text in originals.items():
             with open(os.path.join(CRATE, "src", file), "w") as original:
                 original.write(text)
-    return copy, problems
+    return copies, problems
 
 
-def try_mutant(program, name, seeds):
+def try_mutant(programs, name, seeds):
     """What became of it, and whether it is killed."""
+    program, tests = tried_by(name)
     environment = dict(os.environ, MUTANT=name, SWARM_SEEDS=f"0..{seeds}", SWARM_STOPS="1")
     began = time.monotonic()
-    done = subprocess.run([program, "--nocapture"], cwd=CRATE, env=environment, capture_output=True, text=True)
+    done = subprocess.run([programs[program], "--nocapture", *tests], cwd=CRATE, env=environment, capture_output=True, text=True)
     seconds, what = time.monotonic() - began, MUTANTS[name][0]
     if done.returncode == 0:
-        return f"{name}: SURVIVES {seeds} seeds ({what}; {seconds:.0f} s)", False
+        tried = f"the test {tests[0]}" if tests else f"{seeds} seeds"
+        return f"{name}: SURVIVES {tried} ({what}; {seconds:.0f} s)", False
     words = done.stdout + done.stderr
-    story = re.search(r"seed (\d+)(?:: (.*)| panicked)", words)
+    story = not tests and re.search(r"seed (\d+)(?:: (.*)| panicked)", words)
     if not story:
         panic = re.search(r"panicked at .*\n(.*)", words)
         return f"{name}: killed: {panic.group(1)[:160] if panic else 'without words'} ({what}; {seconds:.0f} s)", True
@@ -208,16 +222,17 @@ def main():
             what, file, *_ = MUTANTS[name]
             print(f"{name:28} {what} ({file})")
         sys.exit("\n".join(problems) if problems else 0)
-    program, problems = with_mutants(names, ["--release"] if options.release else [])
+    programs, problems = with_mutants(names, ["--release"] if options.release else [])
     print("\n".join(problems), end="\n" if problems else "", flush=True)
     all_killed = not problems
     try:
         for name in names:
-            words, killed = try_mutant(program, name, options.seeds)
+            words, killed = try_mutant(programs, name, options.seeds)
             print(words, flush=True)
             all_killed &= killed
     finally:
-        os.remove(program)
+        for program in programs.values():
+            os.remove(program)
     sys.exit(0 if all_killed else 1)
 
 
