@@ -17,6 +17,7 @@ mod scan;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use rooms::Fault;
 use toml::{Table, Value};
 
 const CRATES: [&str; 7] =
@@ -183,19 +184,26 @@ fn imports_between_the_folders_point_one_way() {
     assert_eq!(arrows.len(), FOLDERS.len(), "FOLDERS has a folder that is not there");
 }
 
+/// Open fields beside methods that change them are looked for in fec-transport alone.
 #[test]
 fn a_type_is_a_room() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let sources = scan::sources(&src, &["sim"]);
-    let rooms = rooms::rooms(&sources);
     let mut faults = String::new();
-    for room in &rooms {
-        for fault in rooms::faults(room, &rooms, &sources) {
-            faults += &format!("\n  {} ({}): {fault}", room.name, room.file.display());
+    for name in CRATES {
+        let sources = scan::sources(&workspace().join(folder(name)).join("src"), &["sim"]);
+        let rooms = rooms::rooms(&sources);
+        for room in &rooms {
+            let found = rooms::faults(room, &rooms, &sources);
+            let held =
+                found.iter().filter(|fault| name == "fec-transport" || !matches!(fault, Fault::Open(_)));
+            for fault in held {
+                faults += &format!("\n  {name}: {} ({}): {fault}", room.name, room.file.display());
+            }
+        }
+        if name == "fec-transport" {
+            print_largest(rooms);
         }
     }
     assert!(faults.is_empty(), "types that others reach into:{faults}");
-    print_largest(rooms);
 }
 
 /// The ten largest types by the number of their methods, then of their fields.

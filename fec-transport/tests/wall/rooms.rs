@@ -18,6 +18,8 @@ pub(crate) struct Room {
     pub(crate) methods: usize,
     /// Whether a method changes it.
     pub(crate) is_changed_by_methods: bool,
+    /// Whether it is what a program was told on its command line.
+    pub(crate) is_arguments: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -68,7 +70,7 @@ pub(crate) fn rooms(sources: &[(PathBuf, String)]) -> Vec<Room> {
     let mut rooms: Vec<Room> = sources.iter().flat_map(|(file, code)| structs(file, code)).collect();
     for (file, code) in sources {
         for (name, body) in impls(code) {
-            let Some(room) = owner(&mut rooms, name, file) else { continue };
+            let Some(room) = owner(&mut rooms, name, file, code) else { continue };
             room.impls.insert(file.clone());
             room.methods += body.matches("fn ").count();
             room.is_changed_by_methods |= body.contains("&mut self");
@@ -85,7 +87,7 @@ pub(crate) fn faults(room: &Room, all: &[Room], sources: &[(PathBuf, String)]) -
     }
     let open: Vec<String> =
         room.fields.iter().filter(|field| field.is_visible).map(|field| field.name.clone()).collect();
-    let is_plain_data = open.len() == room.fields.len();
+    let is_plain_data = open.len() == room.fields.len() || room.is_arguments;
     if room.fields.len() > MAX_FIELDS && !is_plain_data {
         faults.push(Fault::Large(room.fields.len()));
     }
@@ -97,7 +99,7 @@ pub(crate) fn faults(room: &Room, all: &[Room], sources: &[(PathBuf, String)]) -
         let other = module_of(file);
         other.len() > module.len() && other.starts_with(&module) && !room.impls.contains(file)
     });
-    if room.is_changed_by_methods {
+    if room.is_changed_by_methods && !room.is_arguments {
         let own = own_names(room, all);
         for (file, code) in beneath {
             let touched: BTreeSet<String> =
@@ -130,8 +132,12 @@ fn touches(code: &str, name: &str) -> bool {
 }
 
 /// The struct that an `impl` block in `file` is of: the one of that name in this file, or else in the nearest module
-/// above it.
-fn owner<'a>(rooms: &'a mut [Room], name: &str, file: &Path) -> Option<&'a mut Room> {
+/// above it; none if the file has an enum or a tuple of that name.
+fn owner<'a>(rooms: &'a mut [Room], name: &str, file: &Path, code: &str) -> Option<&'a mut Room> {
+    let has_fields = rooms.iter().any(|room| room.name == name && room.file == file);
+    if !has_fields && lines(code).any(|(line, _)| declared(line) == Some(name)) {
+        return None;
+    }
     let module = module_of(file);
     let shared = |room: &Room| {
         let other = module_of(&room.file);
@@ -144,29 +150,32 @@ fn owner<'a>(rooms: &'a mut [Room], name: &str, file: &Path) -> Option<&'a mut R
 fn structs(file: &Path, code: &str) -> Vec<Room> {
     let mut rooms = Vec::new();
     for (line, at) in lines(code) {
-        let line = line.strip_prefix("pub ").unwrap_or(line);
-        let line = if line.starts_with("pub(") {
-            line.split_once(") ").map_or(line, |(_, rest)| rest)
-        } else {
-            line
-        };
-        let Some(rest) = line.strip_prefix("struct ") else { continue };
-        let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let Some(name) = declared(line).filter(|_| line.contains("struct ")) else { continue };
         let item = &code[at..];
         let (Some(brace), end) = (item.find('{'), item.find(';').unwrap_or(item.len())) else { continue };
         if end < brace {
             continue;
         }
+        let attributes = &code[code[..at].rfind("\n}").unwrap_or(0)..at];
         rooms.push(Room {
-            name,
+            name: name.to_owned(),
             file: file.to_owned(),
             fields: fields(block(&item[brace..])),
             impls: BTreeSet::new(),
             methods: 0,
             is_changed_by_methods: false,
+            is_arguments: ["Args", "Parser"].iter().any(|derived| attributes.contains(derived)),
         });
     }
     rooms
+}
+
+/// The name of the struct or enum that is declared in a line, which is not indented.
+fn declared(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("pub ").unwrap_or(line);
+    let line = if line.starts_with("pub(") { line.split_once(") ")?.1 } else { line };
+    let rest = line.strip_prefix("struct ").or_else(|| line.strip_prefix("enum "))?;
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 
 /// Each field stands on a line of its own, indented once: rustfmt sees to it.

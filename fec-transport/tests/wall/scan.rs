@@ -231,19 +231,21 @@ fn raw_string(rest: &[char]) -> usize {
     found.map_or(rest.len(), |found| body + found + end.len())
 }
 
-/// Blanks the items under `#[cfg(test)]`; gives the names of the modules among them that are files of their own, too.
+/// Blanks the items that are compiled for tests only; gives the names of the modules among them that are files of their
+/// own, too.
 pub(crate) fn without_tests(code: &str) -> (String, Vec<String>) {
-    const MARK: &str = "#[cfg(test)]";
+    const MARKS: [&str; 2] = ["#[cfg(test)]", "#[cfg(all(test,"];
     let (mut out, mut modules, mut rest) = (String::new(), Vec::new(), code);
-    while let Some(at) = rest.find(MARK) {
-        let item = &rest[at + MARK.len()..];
+    while let Some(at) = MARKS.iter().filter_map(|mark| rest.find(mark)).min() {
+        let mark = rest[at..].find(']').map_or(rest.len() - at, |end| end + 1);
+        let item = &rest[at + mark..];
         let length = item_length(item);
         let words: Vec<&str> = item[..length].trim_end_matches(';').split_whitespace().collect();
         if let [.., "mod", name] = words[..] {
             modules.push(name.to_owned());
         }
         out.push_str(&rest[..at]);
-        out.extend(rest[at..at + MARK.len() + length].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+        out.extend(rest[at..at + mark + length].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
         rest = &item[length..];
     }
     out.push_str(rest);

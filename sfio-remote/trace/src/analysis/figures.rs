@@ -44,114 +44,112 @@ pub struct Series {
 /// Points of a curve at most, so that pictures stay small; the eye sees no more.
 const POINTS: usize = 800;
 
-impl Report {
-    /// Every figure of the study of which there is something, and a histogram of request sizes.
-    pub fn figures(&self) -> Vec<Figure> {
-        let mut figures = vec![
-            sizes("nodes", "Nodes of jobs (Figures 1 and 2)", "nodes", "% of the jobs", &self.nodes),
-            times(
-                "durations",
-                "Durations of jobs (Figures 3 and 4)",
-                "% of the jobs",
-                [("jobs", &self.duration_us)],
-            ),
-            sizes(
-                "file-sizes",
-                "Sizes of files (Figures 5 and 6)",
-                "bytes",
-                "% of the files",
-                &self.size_bytes,
-            ),
-            times(
-                "open-times",
-                "How long files were open (Figures 7 and 8)",
-                "% of the files",
-                [("files", &self.open_us)],
-            ),
-        ];
-        figures.extend(self.request_figures());
-        figures.retain(|figure| figure.series.iter().any(|series| !series.points.is_empty()));
-        figures
-    }
+/// Every figure of the study of which there is something, and a histogram of request sizes.
+pub fn figures(report: &Report) -> Vec<Figure> {
+    let mut figures = vec![
+        sizes("nodes", "Nodes of jobs (Figures 1 and 2)", "nodes", "% of the jobs", &report.nodes),
+        times(
+            "durations",
+            "Durations of jobs (Figures 3 and 4)",
+            "% of the jobs",
+            [("jobs", &report.duration_us)],
+        ),
+        sizes(
+            "file-sizes",
+            "Sizes of files (Figures 5 and 6)",
+            "bytes",
+            "% of the files",
+            &report.size_bytes,
+        ),
+        times(
+            "open-times",
+            "How long files were open (Figures 7 and 8)",
+            "% of the files",
+            [("files", &report.open_us)],
+        ),
+    ];
+    figures.extend(request_figures(report));
+    figures.retain(|figure| figure.series.iter().any(|series| !series.points.is_empty()));
+    figures
+}
 
-    /// What is asked of files.
-    fn request_figures(&self) -> Vec<Figure> {
-        vec![
-            both("written-sizes", "Writes by size (Figures 9 and 10)", &self.write_bytes),
-            both("read-sizes", "Reads by size (Figures 11 and 12)", &self.read_bytes),
-            shares(
-                "sequential",
-                "Sequential requests (Figures 13 and 14)",
-                "% of a file's requests that are sequential",
-                &self.sequential,
-            ),
-            shares(
-                "consecutive",
-                "Consecutive requests (Figures 15 and 16)",
-                "% of a file's requests that are consecutive",
-                &self.consecutive,
-            ),
-            times(
-                "reuse",
-                "Time between accesses to a block (Figures 17 and 18)",
-                "% of the repeated accesses",
-                [("reads", &self.reread_us), ("writes", &self.rewrite_us)],
-            ),
-            self.sharing_figure(),
-            self.histogram(),
-        ]
-    }
+/// What is asked of files.
+fn request_figures(report: &Report) -> Vec<Figure> {
+    vec![
+        both("written-sizes", "Writes by size (Figures 9 and 10)", &report.write_bytes),
+        both("read-sizes", "Reads by size (Figures 11 and 12)", &report.read_bytes),
+        shares(
+            "sequential",
+            "Sequential requests (Figures 13 and 14)",
+            "% of a file's requests that are sequential",
+            &report.sequential,
+        ),
+        shares(
+            "consecutive",
+            "Consecutive requests (Figures 15 and 16)",
+            "% of a file's requests that are consecutive",
+            &report.consecutive,
+        ),
+        times(
+            "reuse",
+            "Time between accesses to a block (Figures 17 and 18)",
+            "% of the repeated accesses",
+            [("reads", &report.reread_us), ("writes", &report.rewrite_us)],
+        ),
+        sharing_figure(report),
+        histogram(report),
+    ]
+}
 
-    /// Tables 10 and 11 as cumulated shares.
-    fn sharing_figure(&self) -> Figure {
-        let curve = |name, counts: &[u64; 6], dashed| {
-            let sum = counts.iter().sum::<u64>().max(1) as f64;
-            let mut reached = 0;
-            let points = [0.0, 1.0, 50.0, 99.0, 100.0, 100.0].iter().zip(counts);
-            let points = points.map(|(x, count)| {
-                reached += count;
-                (*x, 100.0 * reached as f64 / sum)
-            });
-            let points = if counts.iter().all(|count| *count == 0) { Vec::new() } else { points.collect() };
-            Series { name, points, dashed }
-        };
-        let (bytes, blocks) = (&self.byte_sharing, &self.block_sharing);
-        Figure {
-            name: "sharing",
-            title: "Sharing within jobs (Tables 10 and 11)",
-            x: "% of a file that is shared",
-            axis: Axis::Percent,
-            y: "% of the files, up to here",
-            series: vec![
-                curve("read, bytes", &bytes.read, false),
-                curve("read, blocks", &blocks.read, true),
-                curve("written, bytes", &bytes.written, false),
-                curve("written, blocks", &blocks.written, true),
-                curve("both, bytes", &bytes.both, false),
-                curve("both, blocks", &blocks.both, true),
-            ],
-        }
+/// Tables 10 and 11 as cumulated shares.
+fn sharing_figure(report: &Report) -> Figure {
+    let curve = |name, counts: &[u64; 6], dashed| {
+        let sum = counts.iter().sum::<u64>().max(1) as f64;
+        let mut reached = 0;
+        let points = [0.0, 1.0, 50.0, 99.0, 100.0, 100.0].iter().zip(counts);
+        let points = points.map(|(x, count)| {
+            reached += count;
+            (*x, 100.0 * reached as f64 / sum)
+        });
+        let points = if counts.iter().all(|count| *count == 0) { Vec::new() } else { points.collect() };
+        Series { name, points, dashed }
+    };
+    let (bytes, blocks) = (&report.byte_sharing, &report.block_sharing);
+    Figure {
+        name: "sharing",
+        title: "Sharing within jobs (Tables 10 and 11)",
+        x: "% of a file that is shared",
+        axis: Axis::Percent,
+        y: "% of the files, up to here",
+        series: vec![
+            curve("read, bytes", &bytes.read, false),
+            curve("read, blocks", &blocks.read, true),
+            curve("written, bytes", &bytes.written, false),
+            curve("written, blocks", &blocks.written, true),
+            curve("both, bytes", &bytes.both, false),
+            curve("both, blocks", &blocks.both, true),
+        ],
     }
+}
 
-    fn histogram(&self) -> Figure {
-        let mut series = Vec::new();
-        for (names, sizes) in [
-            (["writes, by count", "writes, by bytes"], &self.write_bytes),
-            (["reads, by count", "reads, by bytes"], &self.read_bytes),
-        ] {
-            let [count, bytes] = steps(sizes);
-            series.push(Series { name: names[0], points: count, dashed: false });
-            series.push(Series { name: names[1], points: bytes, dashed: true });
-        }
-        series.retain(|series| !series.points.is_empty());
-        Figure {
-            name: "size-histogram",
-            title: "Request sizes by count and by bytes",
-            x: "bytes of a request",
-            axis: Axis::Size,
-            y: "% of the requests, or of the bytes",
-            series,
-        }
+fn histogram(report: &Report) -> Figure {
+    let mut series = Vec::new();
+    for (names, sizes) in [
+        (["writes, by count", "writes, by bytes"], &report.write_bytes),
+        (["reads, by count", "reads, by bytes"], &report.read_bytes),
+    ] {
+        let [count, bytes] = steps(sizes);
+        series.push(Series { name: names[0], points: count, dashed: false });
+        series.push(Series { name: names[1], points: bytes, dashed: true });
+    }
+    series.retain(|series| !series.points.is_empty());
+    Figure {
+        name: "size-histogram",
+        title: "Request sizes by count and by bytes",
+        x: "bytes of a request",
+        axis: Axis::Size,
+        y: "% of the requests, or of the bytes",
+        series,
     }
 }
 

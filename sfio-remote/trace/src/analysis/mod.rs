@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use distribution::Distribution;
-pub use figures::{Axis, Figure, Series};
+pub use figures::{Axis, Figure, Series, figures};
 pub use file::Class;
 pub use report::{ByClass, Day, ModeShare, Report, Totals};
 pub use sharing::SHARE_ROWS;
-pub use tables::TextTable;
+pub use tables::{TextTable, tables};
 
 pub(crate) use file::Sequences;
 pub(crate) use sharing::{Touches, share_row};
@@ -191,6 +191,26 @@ impl Analysis {
 impl Job {
     fn see(&mut self, client: Option<ClientId>) {
         self.seen = self.seen.max(client.map_or(0, |client| client.0.saturating_add(1)));
+    }
+
+    /// When it began.
+    fn began(&self) -> Micros {
+        self.loaded
+    }
+
+    /// For how long it ran, as far as it was seen.
+    fn duration(&self) -> Micros {
+        self.last - self.loaded
+    }
+
+    /// Whether it asked for something without waiting for it.
+    fn is_asynchronous(&self) -> bool {
+        self.is_asynchronous
+    }
+
+    /// The bytes that its disks moved.
+    fn physical_bytes(&self) -> u64 {
+        self.physical_bytes
     }
 
     /// On how many nodes it runs: as it said, or at least as many as were seen.

@@ -219,16 +219,16 @@ impl Report {
     pub(super) fn note_job(&mut self, job: &Job) {
         self.jobs += 1;
         self.nodes.note(job.nodes().into());
-        self.duration_us.note(job.last - job.loaded);
-        self.asynchronous_jobs += u64::from(job.is_asynchronous);
-        if job.physical_bytes > 0 {
+        self.duration_us.note(job.duration());
+        self.asynchronous_jobs += u64::from(job.is_asynchronous());
+        if job.physical_bytes() > 0 {
             self.physical.0 += 1;
-            self.physical.1 = self.physical.1.saturating_add(job.physical_bytes);
+            self.physical.1 = self.physical.1.saturating_add(job.physical_bytes());
         }
         self.files_per_job[job.files.len().min(10)] += 1;
         let mut totals = Totals { jobs: 1, files: job.files.len() as u64, ..Totals::default() };
         job.files.values().for_each(|file| self.note_file(file, job.nodes(), &mut totals));
-        let date = date(job.loaded);
+        let date = date(job.began());
         let place = self.days.binary_search_by(|day| day.date.cmp(&date)).unwrap_or_else(|place| {
             self.days.insert(place, Day { date, totals: Totals::default() });
             place

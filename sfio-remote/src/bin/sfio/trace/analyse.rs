@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use program::{Table, output};
-use sfio_trace::analysis::{Analysis, Conventions, Order, Report};
+use sfio_trace::analysis::{Analysis, Conventions, Order, Report, tables};
 
 use super::picture;
 use super::source::{LayerName, each};
@@ -84,7 +84,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
 fn text(report: &Report) -> String {
     let columns = output::columns(None);
     let mut text = String::new();
-    for part in report.tables() {
+    for part in tables(report) {
         let mut table = Table::new(part.header);
         part.rows.into_iter().for_each(|row| table.push(row));
         text += &format!("{}\n\n{}\n", output::wrapped(part.title, columns), table.folded(columns));

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use program::chart::{self, Chart, Colour, Curve, Label, Panel, Scale, distinct};
-use sfio_trace::analysis::{Axis, Figure, Report, Series};
+use sfio_trace::analysis::{Axis, Figure, Report, Series, figures};
 
 use crate::exit::Failure;
 
 /// Draws each figure into a file of the folder.
 pub(super) fn draw(report: &Report, folder: &Path, ending: &str) -> Result<(), Failure> {
-    report.figures().iter().try_for_each(|figure| {
+    figures(report).iter().try_for_each(|figure| {
         let path = folder.join(format!("{}.{ending}", figure.name));
         chart::draw(&drawn(figure), &path)
     })
