@@ -8,7 +8,7 @@
 //! | SNDlib native | `?SNDlib native` | in the node's parentheses | the same |
 //! | node-link JSON (networkx) | `{` | `pos: [x, y]` | any number of a link |
 //! | DOT | `graph {`, `digraph {` | `pos="x,y"` | any attribute of an edge |
-//! | CSV, with commas, semicolons, tabs or bars | a first line that names both ends: `from`, `source`, `src`, … | – | any column |
+//! | CSV, with commas, semicolons, tabs or bars | a first line that names both ends, as `from`, `to` | – | any column |
 //! | Repetita | `NODES n` | `x`, `y` | `bw` |
 //! | CAIDA's AS relationships | `1\|2\|-1` | – | – |
 //! | Rocketfuel (`.cch`) | `1 @City … ->` | – | – |

@@ -105,6 +105,10 @@ fn errors_name_the_line_the_element_and_what_was_expected() {
         ),
         ("graph [\n edge [\n  source 0\n ]\n]", "line 2, link 0: expected a target"),
         (
+            "{\"nodes\": [\"a\"],\n \"links\": [{\"from\": \"a\" \"to\": \"c\"}]}",
+            "line 2, JSON: expected `,` or `}` in column 25",
+        ),
+        (
             "graph [\n node [ id 0 ]\n edge [ source 0 target 5 ]\n]",
             "line 3, link 0 (0 to 5): \"5\" is no node of the file",
         ),

@@ -75,6 +75,14 @@ impl Fault {
         Self::at(place, element, Problem::Expected(what))
     }
 
+    /// A text that is no JSON. The message of serde_json ends with the line, which stands in front here.
+    pub(super) fn of_json(error: &serde_json::Error) -> Self {
+        let words = error.to_string();
+        let what = words.rsplit_once(" at line ").map_or(words.as_str(), |(what, _)| what);
+        let problem = Problem::Syntax(format!("{what} in column {}", error.column()));
+        Self::at(Place::Line(error.line()), "JSON", problem)
+    }
+
     /// The error to tell, with lines for places.
     pub(super) fn in_text(self, text: &str) -> ReadError {
         match self {

@@ -23,8 +23,7 @@ struct File<'t> {
 }
 
 pub(super) fn read(text: &str) -> Result<Draft, Fault> {
-    let file: File<'_> = serde_json::from_str(text)
-        .map_err(|error| Fault::at(Place::Line(error.line()), "JSON", Problem::Syntax(error.to_string())))?;
+    let file: File<'_> = serde_json::from_str(text).map_err(|error| Fault::of_json(&error))?;
     let name = file.graph.get("name").and_then(Value::as_str).unwrap_or_default();
     let mut draft = Draft { directed: file.directed, name: name.into(), ..Draft::default() };
     for (index, raw) in file.nodes.iter().enumerate() {

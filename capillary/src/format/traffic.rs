@@ -226,9 +226,7 @@ fn xml(text: &str) -> Result<Vec<Entry>, Fault> {
 /// `graph.demands`: of TopoHub an object of objects, source to target to amount; or a list of objects with source,
 /// target and demand.
 fn json(text: &str) -> Result<Vec<Entry>, Fault> {
-    let file: Value = serde_json::from_str(text).map_err(|error| {
-        Fault::at(Place::Line(error.line()), "JSON", crate::format::Problem::Syntax(error.to_string()))
-    })?;
+    let file: Value = serde_json::from_str(text).map_err(|error| Fault::of_json(&error))?;
     let demands = file.get("graph").and_then(|graph| graph.get("demands")).or_else(|| file.get("demands"));
     let place = Place::Byte(text.find("\"demands\"").unwrap_or(0));
     let word = |value: &Value| match value {

@@ -168,8 +168,8 @@ mod tests {
             (0..7).for_each(|_| self.report(Duration::from_millis(20), 0.0));
         }
 
-        /// Bursts of so many packets, which arrive at this rate at most (Mbit/s), with pauses of a tenth of a second, in
-        /// which there is nothing to send if the writer `is_idle`.
+        /// Bursts of so many packets, which arrive at this rate at most (Mbit/s), with pauses of a tenth of a second,
+        /// in which there is nothing to send if the writer `is_idle`.
         fn burst(&mut self, bursts: u32, packets: u64, most_mbit: f64, is_idle: bool) {
             let span = |mbit: f64, packets: u64| Duration::from_secs_f64(packets as f64 * 0.012 / mbit);
             for _ in 0..bursts {

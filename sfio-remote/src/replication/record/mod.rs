@@ -1,7 +1,7 @@
 //! The records of a data set: a chain in which each one says what the data set is from then on.
 //!
 //! ```text
-//! "SFIOREC2" · body (postcard) · origins (postcard), if any are known · Ed25519 signature of the signer over all before
+//! "SFIOREC2" · body (postcard) · origins (postcard), if any are known · Ed25519 signature over all before
 //! ```
 //!
 //! Each record has a number, one more than its predecessor's, and names the predecessor by the BLAKE3 hash of all of
