@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use crate::format::attributes::Attributes;
 use crate::format::draft::{DraftLink, DraftNode, attributes};
-use crate::format::fault::{Place, offset_in};
-use crate::format::{Draft, Fault, Problem};
+use crate::format::fault::offset_in;
+use crate::format::{Draft, Fault};
 use crate::topology::{Orientation, Topology};
 
 /// The parts of the file, of which the elements are kept as text, so that an error can name their lines.
