@@ -243,18 +243,18 @@ impl Sessions {
     pub(super) fn settle_arrivals(&mut self, now: Time) {
         if let Some(id) = self.unsettled.take() {
             self.settle(id);
-            self.pass_news_on(now);
+            self.share_limits(now);
         }
     }
 
-    /// Lets the sessions over common links follow what has happened there.
-    fn pass_news_on(&mut self, now: Time) {
-        while let Some(news) = self.bottlenecks.poll_news() {
-            let concerned = self.bottlenecks.concerned_by(&news);
+    /// Lets the sessions over common links share the limits that some of them have found there.
+    fn share_limits(&mut self, now: Time) {
+        while let Some(found) = self.bottlenecks.poll_found() {
+            let concerned = self.bottlenecks.concerned_by(&found);
             concerned.iter().for_each(|id| self.alarms.touch(*id));
             let sessions = self.by_id.iter_mut().filter(|(id, _)| concerned.contains(id));
             let mut paths: Vec<_> = sessions.map(|(_, session)| session.paths_mut().coupled()).collect();
-            news.tell(now, &mut paths);
+            found.tell(now, &mut paths);
         }
     }
 
@@ -366,7 +366,7 @@ impl Sessions {
             self.alarms.touch(*id);
             session.paths_mut().neighbour_found(now, neighbour, &mut self.bottlenecks);
         }
-        self.pass_news_on(now);
+        self.share_limits(now);
     }
 
     /// The overlay has changed, and with it which links the paths cross.

@@ -2,11 +2,9 @@
 //!
 //! The paths of *one session* over a link probe as one: they empty its queue together, one that checks is not disturbed
 //! by the others, they respect known capacities and the session's limit together, and one that comes in beside others
-//! gets its rate from what the session knows of their links. *Sessions* over a link do two things together: they join
-//! one another's regular drains, because each has floors of the delay of its own, and sees the same queue only if all
-//! empty it at once; and they share a limit that ends the start of one of them, because the law of the queue makes them
-//! equal, but over long ways by a few percent a second, and a node that writes to several I/O nodes at once waits for
-//! the slowest meanwhile.
+//! gets its rate from what the session knows of their links. *Sessions* over a link share a limit that ends the start of
+//! one of them, because the law of the queue makes them equal, but over long ways by a few percent a second, and a node
+//! that writes to several I/O nodes at once waits for the slowest meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -35,8 +33,8 @@ pub(crate) struct CoupledPath<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Bottlenecks {
     loads: BTreeMap<LinkId, BTreeMap<SessionId, Load>>,
-    /// What the sessions over common links have not been told yet.
-    news: VecDeque<News>,
+    /// Limits of which the sessions over common links have not been told yet.
+    found: VecDeque<FoundLimit>,
 }
 
 /// What a session sends over a link, in bit/s.
@@ -50,20 +48,13 @@ struct Load {
     is_shared: bool,
 }
 
-/// What a path has done that concerns other sessions over its links.
+/// A limit at which the start of a path has ended. The sessions whose queues became too long then, too, share it equally.
 #[derive(Debug, Clone)]
-pub(crate) struct News {
+pub(crate) struct FoundLimit {
     origin: SessionId,
+    /// Those of the path.
     links: BTreeSet<LinkId>,
-    what: What,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum What {
-    /// It has begun this manoeuvre. A path whose rate is limited by a queue joins in.
-    Begun(Manoeuvre),
-    /// Its start has ended at this limit. The sessions whose queues became too long then, too, share it equally.
-    FoundLimit(Limit),
+    limit: Limit,
 }
 
 impl Bottlenecks {
@@ -77,11 +68,12 @@ impl Bottlenecks {
         limit: Option<f64>,
     ) {
         let crossings = crossings(paths);
-        self.join_manoeuvres(now, session, paths, &crossings);
+        join_manoeuvres(now, paths, &crossings);
         hold_beside_checks(paths, &crossings);
         for path in paths.iter_mut() {
             if let Some(limit) = path.controller.take_limit(now) {
-                self.news.push_back(News::of(session, path, What::FoundLimit(limit)));
+                let links = path.links.iter().map(|crossed| crossed.link).collect();
+                self.found.push_back(FoundLimit { origin: session, links, limit });
             }
         }
         self.note_loads(now, session, paths, &crossings);
@@ -151,48 +143,17 @@ impl Bottlenecks {
             sessions.remove(&session);
             !sessions.is_empty()
         });
-        self.news.retain(|news| news.origin != session);
+        self.found.retain(|found| found.origin != session);
     }
 
-    /// What has happened that concerns other sessions of the node, too.
-    pub(crate) fn poll_news(&mut self) -> Option<News> {
-        self.news.pop_front()
+    /// A limit that concerns other sessions of the node, too.
+    pub(crate) fn poll_found(&mut self) -> Option<FoundLimit> {
+        self.found.pop_front()
     }
 
-    /// The sessions that are to be [told](News::tell).
-    pub(crate) fn concerned_by(&self, news: &News) -> BTreeSet<SessionId> {
-        let over = news.links.iter().filter_map(|link| self.loads.get(link));
-        over.flat_map(BTreeMap::keys).copied().filter(|session| news.concerns(*session)).collect()
-    }
-
-    fn join_manoeuvres(
-        &mut self,
-        now: Time,
-        session: SessionId,
-        paths: &mut [CoupledPath<'_>],
-        crossings: &Crossings,
-    ) {
-        let begun: Vec<(usize, Manoeuvre)> = (paths.iter_mut().enumerate())
-            .filter_map(|(index, path)| Some((index, path.controller.take_begun()?)))
-            .collect();
-        for (leader, manoeuvre) in begun {
-            self.news.push_back(News::of(session, &paths[leader], What::Begun(manoeuvre)));
-            let all = 0..paths.len();
-            let beside = |index: usize| {
-                all.clone().filter(move |other| *other == index || crossings.shared(index, *other) > 0)
-            };
-            let joined: Vec<usize> = beside(leader).collect();
-            for index in joined.iter().filter(|index| **index != leader) {
-                paths[*index].controller.join(now, manoeuvre);
-            }
-            // A path's drain tells whose queue it is only if all that the session sends over its links is lowered with
-            // it.
-            let tells = |index: usize| {
-                beside(index).all(|other| joined.contains(&other) && paths[other].controller.is_busy())
-            };
-            let mute: Vec<usize> = joined.iter().copied().filter(|index| !tells(*index)).collect();
-            mute.into_iter().for_each(|index| paths[index].controller.discount_drain());
-        }
+    /// The sessions that are to be [told](FoundLimit::tell).
+    pub(crate) fn concerned_by(&self, found: &FoundLimit) -> BTreeSet<SessionId> {
+        found.links.iter().filter_map(|link| self.loads.get(link)).flat_map(BTreeMap::keys).copied().collect()
     }
 
     /// Takes what is sent over each link.
@@ -235,17 +196,8 @@ impl Load {
     }
 }
 
-impl News {
-    fn of(origin: SessionId, path: &CoupledPath<'_>, what: What) -> News {
-        News { origin, links: path.links.iter().map(|crossed| crossed.link).collect(), what }
-    }
-
-    /// A limit is for the session, too, that has found it; its own paths have joined in what it has begun.
-    fn concerns(&self, session: SessionId) -> bool {
-        matches!(self.what, What::FoundLimit(_)) || session != self.origin
-    }
-
-    /// Tells it the sessions that it concerns, each with its paths.
+impl FoundLimit {
+    /// Tells it the sessions that it concerns, each with its paths; that which has found it is one of them.
     pub(crate) fn tell(&self, now: Time, sessions: &mut [Vec<CoupledPath<'_>>]) {
         let crosses =
             |path: &&mut CoupledPath<'_>| path.links.iter().any(|link| self.links.contains(&link.link));
@@ -253,17 +205,9 @@ impl News {
             .iter_mut()
             .map(|paths| paths.iter_mut().filter(crosses).map(|path| &mut *path.controller).collect())
             .collect();
-        match self.what {
-            What::Begun(manoeuvre) => {
-                let limited = sessions.into_iter().flatten().filter(|it| it.is_limited_by_a_queue(now));
-                limited.for_each(|controller| controller.join(now, manoeuvre));
-            }
-            What::FoundLimit(limit) => {
-                sessions.iter_mut().for_each(|controllers| controllers.retain(|it| it.has_met(&limit)));
-                sessions.retain(|controllers| !controllers.is_empty());
-                share(now, &limit, sessions);
-            }
-        }
+        sessions.iter_mut().for_each(|controllers| controllers.retain(|it| it.has_met(&self.limit)));
+        sessions.retain(|controllers| !controllers.is_empty());
+        share(now, &self.limit, sessions);
     }
 }
 
@@ -298,6 +242,30 @@ fn keep_capacities(now: Time, paths: &mut [CoupledPath<'_>], crossings: &Crossin
             let paths = paths.iter_mut().enumerate().filter(|(path, _)| over.contains(path));
             scale(now, paths.map(|(_, path)| path), capacity, rate);
         }
+    }
+}
+
+/// The paths over the links of one that has begun a manoeuvre join in.
+fn join_manoeuvres(now: Time, paths: &mut [CoupledPath<'_>], crossings: &Crossings) {
+    let begun: Vec<(usize, Manoeuvre)> = (paths.iter_mut().enumerate())
+        .filter_map(|(index, path)| Some((index, path.controller.take_begun()?)))
+        .collect();
+    for (leader, manoeuvre) in begun {
+        let all = 0..paths.len();
+        let beside = |index: usize| {
+            all.clone().filter(move |other| *other == index || crossings.shared(index, *other) > 0)
+        };
+        let joined: Vec<usize> = beside(leader).collect();
+        for index in joined.iter().filter(|index| **index != leader) {
+            paths[*index].controller.join(now, manoeuvre);
+        }
+        // A path's drain tells whose queue it is only if all that the session sends over its links is lowered with
+        // it.
+        let tells = |index: usize| {
+            beside(index).all(|other| joined.contains(&other) && paths[other].controller.is_busy())
+        };
+        let mute: Vec<usize> = joined.iter().copied().filter(|index| !tells(*index)).collect();
+        mute.into_iter().for_each(|index| paths[index].controller.discount_drain());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Feedback;
-use super::watch::{LossWatch, log_likelihood_ratio};
+use super::watch::{LossWatch, log_likelihood_ratio, risen};
 use crate::time::Time;
 
 /// The verdict "policed" is believed at e^2 to one, because a mistake costs some per cent of the rate for a second or
@@ -16,21 +16,12 @@ const OWN_LOSS: f64 = 6.0;
 pub(super) const CHECK_RATE: f64 = 0.9;
 /// Fewer packets give no verdict.
 const LEAST_EVIDENCE: f64 = 30.0;
-/// A deeper check goes to no less than this share of the rate of the check before it.
-const LEAST_STEP: f64 = 0.05;
 /// No check goes to less than this share of the rate beside checks.
 const LEAST_SHARE: f64 = 0.01;
-/// A loss that has grown by this factor and [`HIGHER_POINTS`] since the check began was still growing then.
-const HIGHER: f64 = 1.15;
-/// See [`HIGHER`]; a share of the packets.
-const HIGHER_POINTS: f64 = 0.03;
-/// A check is late after this time, if it has seen [`LATE_PACKETS`]. Then it believes what is more likely if
-/// the delay has lately told what the path carries, and "policed" if not.
-const LATE: Duration = Duration::from_millis(1_500);
-/// Fewer packets than this would tell nothing, and a verdict by default would lower a slow path again and again.
-const LATE_PACKETS: f64 = 300.0;
-/// After this time a check is late whatever has come.
-const LATEST: Duration = Duration::from_secs(6);
+/// A check that has seen so many packets believes what is more likely.
+const ENOUGH: f64 = 300.0;
+/// After this time a check believes what is more likely, whatever has come.
+const LONGEST: Duration = Duration::from_secs(6);
 
 /// What a check finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,14 +55,12 @@ pub(super) struct Check {
     lost: f64,
     first_news: Option<Time>,
     before: Before,
-    /// Whether the delay has lately told what the path carries.
-    is_told: bool,
 }
 
 impl Check {
     /// A check that begins because the loss has risen.
-    pub(super) fn of_rise(now: Time, share: f64, watch: &LossWatch, is_told: bool) -> Check {
-        Check { is_told, ..Check::new(now, share, watch.risen_loss(), watch.own_loss()) }
+    pub(super) fn of_rise(now: Time, share: f64, watch: &LossWatch) -> Check {
+        Check::new(now, share, watch.risen_loss(), watch.own_loss())
     }
 
     /// A deeper check, because there is more loss than expected.
@@ -80,10 +69,10 @@ impl Check {
         let loss =
             if is_at_once { (self.before.lost / self.before.packets).clamp(0.0, 0.9) } else { self.loss() };
         let policed = (1.0 - loss) / (1.0 - watch.own_loss());
-        let relative = (CHECK_RATE * policed).clamp(LEAST_STEP, CHECK_RATE);
+        let relative = (CHECK_RATE * policed).clamp(LEAST_SHARE, CHECK_RATE);
         let share = if is_at_once { relative } else { self.share * relative };
         let check = Check::new(now, relative, loss, watch.own_loss());
-        Check { is_told: self.is_told, share: share.max(LEAST_SHARE), ..check }
+        Check { share: share.max(LEAST_SHARE), ..check }
     }
 
     fn new(now: Time, share: f64, loss: f64, least: f64) -> Check {
@@ -101,7 +90,6 @@ impl Check {
             lost: 0.0,
             first_news: None,
             before: Before::default(),
-            is_told: false,
         }
     }
 
@@ -122,7 +110,7 @@ impl Check {
     /// packets after a change cannot tell how far the loss has risen.
     fn is_too_shallow(&self) -> bool {
         let Before { packets, lost } = self.before;
-        packets >= LEAST_EVIDENCE && lost / packets > HIGHER * self.high + HIGHER_POINTS
+        packets >= LEAST_EVIDENCE && lost / packets > risen(self.high)
     }
 
     pub(super) fn observe(&mut self, now: Time, feedback: &Feedback) -> Option<Verdict> {
@@ -142,11 +130,10 @@ impl Check {
         if self.packets < LEAST_EVIDENCE {
             return None;
         }
-        let span = now.since(begin);
-        let is_late = span >= LATEST || (span >= LATE && self.packets >= LATE_PACKETS);
-        if self.sum > OWN_LOSS || (is_late && self.is_told && self.sum > 0.0) {
+        let is_over = self.packets >= ENOUGH || now.since(begin) >= LONGEST;
+        if self.sum > OWN_LOSS || (is_over && self.sum > 0.0) {
             Some(Verdict::OwnLoss)
-        } else if self.sum < POLICED || is_late {
+        } else if self.sum < POLICED || is_over {
             Some(Verdict::Policed)
         } else {
             None

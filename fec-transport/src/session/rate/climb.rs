@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use super::BUSY;
 use super::round::Round;
-use super::{BUSY, PACKET};
 use crate::time::Time;
 
 /// The proportional gain of the queue's control, times the delay of the loop: 1/e is critically damped.
@@ -14,26 +14,20 @@ const GAIN: f64 = 0.36;
 const USED: f64 = 0.6;
 /// The growth, per second, with which a climb begins: there is no sign of a limit.
 const CLIMB: f64 = 0.1;
-/// The growth of a climb doubles in so many round trips, within [`SHORTEST_DOUBLING`] and [`LONGEST_DOUBLING`] seconds:
-/// where it is seen sooner what came of it, there is no reason to wait.
+/// The growth of a climb doubles in so many round trips, but within [`LONGEST_DOUBLING`] seconds: where it is seen sooner
+/// what came of it, there is no reason to wait.
 const DOUBLING_ROUND_TRIPS: f64 = 50.0;
-/// A round has at least 20 ms, and several of them are to be seen before the growth doubles.
-const SHORTEST_DOUBLING: f64 = 0.1;
 /// However long the way is, its growth doubles every second.
 const LONGEST_DOUBLING: f64 = 1.0;
 /// The rate never grows by more than this share before it is seen what came of it: a link carries too much for so long,
 /// and over a long way that is a long queue.
 const LARGEST_STEP: f64 = 0.15;
-/// But it may grow by so many packets in that time. A slow path sends few, and sees late what came of them.
-const STEP_PACKETS: f64 = 4.0;
 /// The growth near a ceiling, per second, at first.
 const CREEP: f64 = 0.02;
 /// The seconds in which the growth near a ceiling doubles while no packets are dropped.
 const CREEP_DOUBLES_IN: f64 = 1.5;
 /// A rate above this share of a ceiling is near it.
 const NEAR: f64 = 0.95;
-/// A queue of so many times the target shows that something else limits the path than the ceiling.
-const BEYOND_TARGET: f64 = 1.2;
 /// A path that comes back climbs as if it had climbed for so long: it was at twice its rate not long ago, and the
 /// session waits for it.
 const CLIMBED: Duration = Duration::from_secs(3);
@@ -70,14 +64,8 @@ impl Sight<'_> {
 
     /// By what share of itself the rate is to grow in a climb that has lasted for so many seconds.
     fn growth_after(&self, lasted: f64) -> f64 {
-        let doubling = (DOUBLING_ROUND_TRIPS * self.round_trip).clamp(SHORTEST_DOUBLING, LONGEST_DOUBLING);
-        let few_packets = STEP_PACKETS * 8.0 * PACKET / (self.rate * self.loop_delay);
-        (CLIMB * (lasted / doubling).exp2() * self.loop_delay).min(LARGEST_STEP.max(few_packets))
-    }
-
-    /// Whether the path may climb.
-    pub(super) fn is_open(&self) -> bool {
-        self.is_free() && self.is_used()
+        let doubling = (DOUBLING_ROUND_TRIPS * self.round_trip).min(LONGEST_DOUBLING);
+        (CLIMB * (lasted / doubling).exp2() * self.loop_delay).min(LARGEST_STEP)
     }
 }
 
@@ -99,7 +87,8 @@ impl Climb {
     /// The next rate, by what a round has shown.
     pub(super) fn follow(&mut self, sight: &Sight<'_>) -> f64 {
         let queue = sight.round.standing_queue();
-        if self.ceiling.is_some() && queue > BEYOND_TARGET * sight.target {
+        if self.ceiling.is_some() && queue > sight.target {
+            // Something else limits the path.
             (self.ceiling, self.since) = (None, None);
         }
         let push = GAIN / sight.loop_delay * (sight.target - queue);
@@ -109,7 +98,7 @@ impl Climb {
             self.since = None;
             sight.round.number_rate() * (1.0 + push)
         } else {
-            sight.rate * (sight.round.stretch() * (1.0 + push)).min(1.0)
+            sight.rate
         };
         match self.is_near_ceiling(sight.rate) {
             true => rate.min(sight.round.allowed_rate() * (1.0 + self.creep(sight.now) * sight.loop_delay)),

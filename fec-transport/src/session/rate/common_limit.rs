@@ -159,11 +159,11 @@ mod tests {
                 for (index, paths) in self.paths().iter_mut().enumerate() {
                     book.couple(at(*millis), SessionId(index as u64), paths, None);
                 }
-                while let Some(news) = book.poll_news() {
-                    let concerned = book.concerned_by(&news);
+                while let Some(found) = book.poll_found() {
+                    let concerned = book.concerned_by(&found);
                     let paths = self.paths().into_iter().enumerate();
                     let paths = paths.filter(|(index, _)| concerned.contains(&SessionId(*index as u64)));
-                    news.tell(at(*millis), &mut paths.map(|(_, paths)| paths).collect::<Vec<_>>());
+                    found.tell(at(*millis), &mut paths.map(|(_, paths)| paths).collect::<Vec<_>>());
                 }
             }
         }

@@ -9,11 +9,11 @@ use super::contention::Rivals;
 use super::drain::{self, Drained};
 use super::mode::Mode;
 use super::round::{Round, STANDING};
-use super::start::{FirstQueue, START_PACKETS, Start, Step};
-use super::window::{OWN_LOSS_PACKETS, Window};
+use super::start::{START_PACKETS, Start, Step};
+use super::window::Window;
 use super::{
-    Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SHORTEST_TARGET,
-    SLOW_RATE, SLOW_STEP, TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW,
+    Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SLOW_RATE, SLOW_STEP,
+    TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW, watch,
 };
 use crate::time::Time;
 
@@ -23,8 +23,6 @@ const LEAST_PACKETS: u64 = 5;
 const TELLING_SHARE: f64 = 0.9;
 /// While a queue of this share of its target stands, it cannot be loss that limits the path.
 const STANDING_SHARE: f64 = 0.5;
-/// The longest drain beside others.
-const LONGEST_TRIAL: Duration = Duration::from_millis(500);
 
 impl RateController {
     /// Takes what a report tells and adjusts the rate.
@@ -85,7 +83,7 @@ impl RateController {
         let rate = self.shared_rate.max(self.mean_rate());
         let fast = TARGET_QUEUE * (TARGET_RATE / rate.max(SLOW_RATE)).sqrt();
         let slow = SLOW_STEP * (SLOW_RATE / rate.min(SLOW_RATE)).log2();
-        (fast + slow).clamp(SHORTEST_TARGET, LONGEST_TARGET)
+        (fast + slow).clamp(STANDING, LONGEST_TARGET)
     }
 
     /// A queue at which sessions of ours come to rest is shorter than this, in seconds.
@@ -164,7 +162,6 @@ impl RateController {
         }
         self.end_start(now);
         self.limit = Some(Limit::found(now, feedback.round_trip));
-        self.first_queue = is_alone.then_some(FirstQueue::new(now, self.mean_rate()));
     }
 
     fn end_start(&mut self, now: Time) {
@@ -178,16 +175,6 @@ impl RateController {
     pub(super) fn leave_start(&mut self) {
         if self.is_starting() {
             self.enter(Mode::Cruise);
-        }
-    }
-
-    /// Doubles on if it was the pause of a process that ended the start. Paths that share links with others of their
-    /// session make queues for each other, which look the same.
-    fn resume_start_after_a_pause(&mut self, now: Time) {
-        let was_a_pause = |queue: FirstQueue| queue.was_a_pause(now, self.mean_rate());
-        if !self.shares_links() && self.first_queue.is_some_and(was_a_pause) {
-            self.first_queue = None;
-            self.enter(Mode::Start(Start::default()));
         }
     }
 
@@ -206,7 +193,6 @@ impl RateController {
         let (queue, target) = (round.standing_queue(), self.target());
         if queue > TELLING_SHARE * target {
             self.meter.note_telling_queue(now);
-            self.first_queue = None;
         }
         self.drain.note_queue(now, queue, target);
         if queue > self.long_queue() {
@@ -224,9 +210,6 @@ impl RateController {
             round_trip,
             is_told: self.meter.is_told(now),
         };
-        if sight.is_open() {
-            self.resume_start_after_a_pause(now);
-        }
         let rate = self.climb.follow(&sight);
         self.allowed.set(now, rate);
         self.drain_if_due(now, queue);
@@ -272,7 +255,7 @@ impl RateController {
     }
 
     pub(super) fn begin_check(&mut self, now: Time, share: f64) {
-        let check = Check::of_rise(now, share, self.meter.watch(), self.meter.is_told(now));
+        let check = Check::of_rise(now, share, self.meter.watch());
         self.enter(Mode::Check(check));
     }
 
@@ -334,7 +317,7 @@ impl RateController {
     /// Ends the contention, if there is one.
     fn close_contention(&mut self) {
         if let Mode::Contend(window) = &self.mode {
-            self.meter.watch_mut().learn(window.own_loss(), OWN_LOSS_PACKETS);
+            self.meter.watch_mut().learn(window.own_loss(), watch::MEMORY);
             self.enter(Mode::Cruise);
         }
     }
@@ -362,7 +345,7 @@ impl RateController {
             return self.close_contention();
         }
         if has_shrunk || is_trial {
-            let span = Duration::from_secs_f64(queue / (1.0 - drain::DRAIN_RATE)).min(LONGEST_TRIAL);
+            let span = drain::span(queue, 0);
             let drain = Manoeuvre::Drain { span, share: 1.0 };
             self.begin_manoeuvre(now, if has_shrunk { Manoeuvre::BackOff(span) } else { drain });
         }

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use super::Feedback;
 use super::floor::DelayFloor;
+use super::round::STANDING;
 use crate::time::Time;
 
 /// The rate while draining, as a share.
-pub(super) const DRAIN_RATE: f64 = 0.5;
+const DRAIN_RATE: f64 = 0.5;
 /// A drain lasts no longer than this.
 const LONGEST: Duration = Duration::from_millis(150);
 /// A drain lasts no shorter if its effect must be seen: by whoever drains, once others have undone a drain, or by
@@ -20,25 +21,20 @@ pub(super) const VISIBLE: Duration = Duration::from_millis(60);
 /// The delays of this time before a drain are compared with those of the drain itself: the least of them, because there
 /// is jitter.
 const BEFORE: Duration = Duration::from_millis(20);
-/// A delay that moves by less than this, in seconds, and by less than [`STILL_SHARE`] of what it would, does not move.
-/// Packets leave in runs of 1 ms, and may meet one another.
+/// A delay that moves by less than this, in seconds, does not move. Packets leave in runs of 1 ms, and may meet one
+/// another.
 const STILL: f64 = 0.001;
-/// See [`STILL`].
-const STILL_SHARE: f64 = 0.03;
 /// A drain tells whether the delay moves only if a queue of our own would move by more than this many seconds.
 const LEAST_TEST: f64 = 0.01;
 /// How often the queue is emptied to see the floor of the delay.
 pub(super) const INTERVAL: Duration = Duration::from_secs(4);
 /// A queue that is so many times its target for a quarter of [`INTERVAL`] is drained, to see whether it is one.
 const EXCESSIVE: f64 = 1.5;
-/// A queue of at most so many seconds is not drained for the floor's sake.
-const LEAST_QUEUE: f64 = 0.001;
 /// A drain that missed the floor by more than this, in µs, has not emptied the queue.
 const MISSED_US: i64 = 700;
-/// After a drain that has not emptied the queue the next one is stretched by this factor.
+/// After a drain that has not emptied the queue the next one is stretched by this factor, and after one that has emptied
+/// it shortened by it.
 const LONGER: f64 = 1.5;
-/// After a drain that has emptied the queue the stretch changes by this factor.
-const SHORTER: f64 = 0.85;
 /// No drain lasts more than so many times what the queue alone would take.
 const LONGEST_STRETCH: f64 = 6.0;
 
@@ -142,18 +138,18 @@ impl Drain {
             return None;
         }
         self.due_at = now + INTERVAL;
-        if queue <= LEAST_QUEUE {
+        if queue <= STANDING {
             return None;
         }
         self.judge_reach(floor);
-        Some(span(self.stretch * (queue + LEAST_QUEUE), failures))
+        Some(span(self.stretch * (queue + STILL), failures))
     }
 
     /// Chooses the length of the next drain for the floor's sake, by whether the last one has reached the floor.
     fn judge_reach(&mut self, floor: &mut DelayFloor) {
         if let (Some(reached), Some(before)) = (floor.latest(), self.floor_before) {
             let has_missed = (reached - before).abs() > MISSED_US;
-            self.stretch *= if has_missed { LONGER } else { SHORTER };
+            self.stretch *= if has_missed { LONGER } else { 1.0 / LONGER };
             self.stretch = self.stretch.clamp(1.0, LONGEST_STRETCH);
         }
         self.floor_before = floor.smallest();
@@ -191,7 +187,7 @@ impl Drain {
         let before = self.before.drain(..).map(|(_, delay_us)| delay_us).min()?;
         let expected = (1.0 - DRAIN_RATE) * self.until.since(self.began).as_secs_f64();
         let fall = (before - self.lowest) as f64 * 1e-6;
-        let is_still = expected > LEAST_TEST && fall.abs() < STILL.max(STILL_SHARE * expected);
+        let is_still = expected > LEAST_TEST && fall.abs() < STILL;
         Some(Drained { response: fall / expected, is_still })
     }
 }

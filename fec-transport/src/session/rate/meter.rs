@@ -11,7 +11,7 @@ use super::watch::LossWatch;
 use crate::time::Time;
 
 /// For so long after the queue was as long as it should be, the delay tells what the path carries.
-pub(super) const TELLING: Duration = Duration::from_secs(5);
+const TELLING: Duration = Duration::from_secs(5);
 
 /// What the reports on a path have shown.
 #[derive(Debug, Clone)]

@@ -39,7 +39,7 @@ use contention::Rivals;
 use drain::Drain;
 use meter::Meter;
 use mode::Mode;
-use start::{FirstQueue, Start};
+use start::Start;
 use watch::LossWatch;
 
 /// The rate before anything is known, in bit/s: 40 full packets in 100 ms.
@@ -50,8 +50,6 @@ const MAX_RATE: f64 = 40e9;
 /// in the peer's socket while its process does not run, and would be lost there (4 MiB of it, the kernel's share
 /// included).
 pub(crate) const WINDOW: f64 = (4 << 20) as f64;
-/// Bytes of a full packet: windows and slow paths grow by packets.
-const PACKET: f64 = 1_500.0;
 /// The standing queue, in seconds, of a session that sends [`TARGET_RATE`] over a link: long enough to be told from
 /// jitter, short enough for the 15 ms that design §6 allows.
 const TARGET_QUEUE: f64 = 0.005;
@@ -63,8 +61,6 @@ const SLOW_RATE: f64 = 10e6;
 /// Each halving of the rate below [`SLOW_RATE`] makes the target so many seconds longer: sessions that all want the
 /// same queue do not become equal.
 const SLOW_STEP: f64 = 0.002;
-/// No target is shorter than this, in seconds.
-const SHORTEST_TARGET: f64 = 0.002;
 /// No target is longer than this, in seconds. A session that sends 0.5 Mbit/s wants so long a queue; one of its packets
 /// takes 24 ms.
 const LONGEST_TARGET: f64 = 0.02;
@@ -128,8 +124,6 @@ pub(crate) struct RateController {
     drain: Drain,
     climb: Climb,
     rivals: Rivals,
-    /// The queue that ended the start, until another one is seen.
-    first_queue: Option<FirstQueue>,
     /// The limit that a queue showed when it ended the start.
     limit: Option<Limit>,
     /// The share of its rate that another path's check over a common link leaves it.
@@ -155,7 +149,6 @@ impl RateController {
             drain: Drain::none(now),
             climb: Climb::new(now),
             rivals: Rivals::default(),
-            first_queue: None,
             limit: None,
             held: None,
             is_fair: false,
@@ -292,11 +285,6 @@ impl RateController {
     fn take_limit(&mut self, now: Time) -> Option<Limit> {
         let limit = self.limit.as_mut()?;
         limit.take_due(now).then_some(*limit)
-    }
-
-    /// Whether a queue tells what it carries. A path whose queue is too long has more to do than to look for its floor.
-    fn is_limited_by_a_queue(&self, now: Time) -> bool {
-        !self.is_starting() && self.meter.is_told(now) && !self.is_crowded()
     }
 
     /// Whether its queue became too long when that limit was found, and it sends all that it may.

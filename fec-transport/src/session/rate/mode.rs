@@ -4,8 +4,8 @@
 //!                 a queue stands; or twice too few packets arrive;
 //!                 or the sessions of the node share a limit that one of them has found
 //!  Start ───────────────────────────────────────────────────────────────────▶ Cruise
-//!  doubling ◀──────────────────────────────────────────────────────────────── the rate follows the queue;
-//!                 what ended the start was the pause of a process             without one it climbs
+//!  doubling                                                                   the rate follows the queue;
+//!                                                                             without one it climbs
 //!                                                                             │ ▲   │ ▲
 //!                 the loss has risen                                          │ │   │ │
 //!  Check ◀────────────────────────────────────────────────────────────────────┘ │   │ │
@@ -44,7 +44,7 @@ impl Mode {
         matches!(
             (self, next),
             (Start(_), Cruise)
-                | (Cruise, Start(_) | Check(_) | Contend(_))
+                | (Cruise, Check(_) | Contend(_))
                 | (Check(_), Check(_) | Cruise)
                 | (Contend(_), Cruise)
         )
@@ -63,11 +63,11 @@ mod tests {
         let modes = [
             Mode::Start(Start::default()),
             Mode::Cruise,
-            Mode::Check(Check::of_rise(Time::ZERO, 0.9, &watch, false)),
+            Mode::Check(Check::of_rise(Time::ZERO, 0.9, &watch)),
             Mode::Contend(Window::new(Time::ZERO, 1e6, 0.1, 0.5, 0.0)),
         ];
         let row = |from: &Mode| modes.iter().map(|to| u8::from(from.may_become(to))).collect::<Vec<_>>();
         let table: Vec<Vec<u8>> = modes.iter().map(row).collect();
-        assert_eq!(table, [[0, 1, 0, 0], [1, 0, 1, 1], [0, 1, 1, 0], [0, 1, 0, 0]]);
+        assert_eq!(table, [[0, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0], [0, 1, 0, 0]]);
     }
 }

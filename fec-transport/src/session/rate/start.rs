@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use super::INITIAL_RATE;
-use super::meter::TELLING;
 use super::round::Round;
 use super::watch::LossWatch;
-use crate::time::Time;
 
 /// Packets of a step of the doubling: a burst of losses among them must not look like a limit.
 pub(super) const START_PACKETS: u64 = 64;
@@ -27,8 +25,6 @@ const EXPECTED_LOST: f64 = 2.0;
 const EXPECTED_OF: f64 = 100.0;
 /// A queue that does not stand for so long is a process that did not run: what waited meanwhile arrives all at once.
 const STANDS: Duration = Duration::from_millis(10);
-/// A path that carries so many times the rate at which a queue ended the start, without a queue, goes on doubling.
-const MUCH_MORE: f64 = 1.5;
 
 /// What the doubling has shown so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,30 +88,12 @@ impl Start {
     }
 }
 
-/// A queue that has ended a start, until another one is seen. It may have been the pause of a process.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FirstQueue {
-    at: Time,
-    /// The rate at which the start ended, in bit/s.
-    rate: f64,
-}
-
-impl FirstQueue {
-    pub(super) fn new(at: Time, rate: f64) -> FirstQueue {
-        FirstQueue { at, rate }
-    }
-
-    /// Whether it was a pause: not long afterwards the path carries much more without a queue.
-    pub(super) fn was_a_pause(&self, now: Time, rate: f64) -> bool {
-        now.since(self.at) < TELLING && rate > MUCH_MORE * self.rate
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::session::rate::tests::feedback;
     use crate::session::rate::{Feedback, RateController};
+    use crate::time::Time;
 
     const REPORT: Duration = Duration::from_millis(2);
 
@@ -263,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_pauses_have_ended_goes_on_when_more_is_carried_without_a_queue() {
+    fn a_start_that_pauses_have_ended_is_made_up_for_when_more_is_carried_without_a_queue() {
         let mut path = Path::new();
         path.run(160, 0.0);
         for late in [20, 19, 18, 19, 20, 19, 20] {
@@ -289,15 +267,6 @@ mod tests {
             "{before} then {}",
             path.mbit()
         );
-    }
-
-    #[test]
-    fn where_paths_share_links_a_queue_ends_the_start_for_good() {
-        let mut path = Path::new();
-        path.run(160, 0.0);
-        path.pause_beside_others();
-        path.run(1_000, 0.0);
-        assert!(!path.controller.is_starting(), "{} Mbit/s", path.mbit());
     }
 
     /// Such a loss once began a check on each slow path, and ended it with the verdict of a policer.

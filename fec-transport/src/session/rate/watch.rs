@@ -7,7 +7,7 @@
 use super::Feedback;
 
 /// The alarm is raised at e^9 to one, some ten thousand.
-const ALARM: f64 = 9.0;
+pub(super) const ALARM: f64 = 9.0;
 /// While a queue tells what the path carries, the alarm is raised at e^30 to one.
 const STRONG_ALARM: f64 = 30.0;
 /// The own loss falls when the average is so many standard deviations below it.
@@ -17,11 +17,11 @@ const WEIGHT: f64 = 300.0;
 /// No loss is taken for smaller than this: a few packets lost in a row on a clean link are no trend.
 pub(super) const LEAST_LOSS: f64 = 0.003;
 /// The rise of the loss that is to be found: these points and [`RISE_SHARE`] of the loss.
-pub(super) const RISE: f64 = 0.02;
+const RISE: f64 = 0.02;
 /// See [`RISE`].
 const RISE_SHARE: f64 = 0.15;
 /// Packets over which the own loss is averaged: so many that a rise is found before it is learnt.
-const MEMORY: f64 = 10_000.0;
+pub(super) const MEMORY: f64 = 10_000.0;
 
 /// The own loss and the test.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +43,7 @@ impl LossWatch {
     pub(super) fn observe(&mut self, feedback: &Feedback, delay_tells: bool, is_near: bool) -> bool {
         let (packets, lost) = (feedback.packets as f64, feedback.lost);
         let low = self.own_loss.max(LEAST_LOSS);
-        let high = (low + RISE + RISE_SHARE * low).min(0.99);
+        let high = risen(low);
         let ratio = log_likelihood_ratio(packets, lost, low, high) / feedback.dispersion;
         self.sum += ratio;
         self.run_packets += packets;
@@ -98,6 +98,11 @@ impl LossWatch {
     fn quiet(&mut self) {
         (self.sum, self.run_packets, self.run_lost) = (0.0, 0.0, 0.0);
     }
+}
+
+/// A loss that has risen so far above this one that the rise is to be found.
+pub(super) fn risen(loss: f64) -> f64 {
+    (loss + RISE + RISE_SHARE * loss).min(0.99)
 }
 
 /// ln P(the losses | `high`) − ln P(the losses | `low`), for independent losses.

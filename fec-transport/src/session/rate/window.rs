@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::drain;
 use super::round::Round;
-use super::watch::{LEAST_LOSS, RISE, log_likelihood_ratio};
-use super::{BUSY, Feedback, PACKET};
+use super::watch::{ALARM, LEAST_LOSS, MEMORY, log_likelihood_ratio, risen};
+use super::{BUSY, Feedback};
 use crate::time::Time;
 
 /// What remains of the window after it shrank. CUBIC has 0.7, but shrinks only for its own losses; we do so with every
@@ -27,6 +27,8 @@ const MODEST: f64 = 0.33;
 /// By what growth is multiplied or divided at most while our share of the link is far from the one that the weight
 /// stands for, half of it beside one flow: among many flows a session never weighs more than this many.
 const BOOST: f64 = 2.0;
+/// Bytes of a full packet, by which windows grow.
+const PACKET: f64 = 1_500.0;
 /// The smallest window, bytes.
 const LEAST_WINDOW: f64 = 4.0 * PACKET;
 /// A fall of the queue by this share of the round trip shows that others sent less.
@@ -35,16 +37,12 @@ const FALL_SHARE: f64 = 0.06;
 const LEAST_FALL: f64 = 0.0015;
 /// Losses tell only while the queue is at least this share of its peak.
 const NEAR_PEAK: f64 = 0.85;
-/// Losses tell if they are e^4 times as probable with [`RISE`] more loss than the link's own.
-const EVIDENCE: f64 = 4.0;
 /// So many round trips after the window shrank a drain tries whether the others are still there.
 const TRIAL_ROUND_TRIPS: f64 = 3.0;
 /// That trial comes no sooner than so many seconds after.
 const LEAST_PAUSE: f64 = 0.3;
 /// If the queue falls by this share of what it would if we were alone, the others are gone.
 const OTHERS_GONE: f64 = 0.7;
-/// The link's own loss is averaged over so many packets, and what was learnt of it weighs as many after the contention.
-pub(super) const OWN_LOSS_PACKETS: f64 = 2_000.0;
 
 /// The window.
 #[derive(Debug, Clone)]
@@ -136,13 +134,13 @@ impl Window {
         if round.mean_queue() < NEAR_PEAK * self.peak {
             self.evidence = 0.0;
             let share = (lost / packets.max(1.0)).clamp(0.0, 0.9);
-            self.own_loss += packets / (packets + OWN_LOSS_PACKETS) * (share - self.own_loss);
+            self.own_loss += packets / (packets + MEMORY) * (share - self.own_loss);
             return false;
         }
         let low = self.own_loss.max(LEAST_LOSS);
-        let ratio = log_likelihood_ratio(packets, lost, low, (low + RISE).min(0.99));
+        let ratio = log_likelihood_ratio(packets, lost, low, risen(low));
         self.evidence = (self.evidence + ratio / dispersion).max(0.0);
-        self.evidence > EVIDENCE
+        self.evidence > ALARM
     }
 
     /// The window shrinks: the others have shrunk theirs, or the queue has overflowed.
