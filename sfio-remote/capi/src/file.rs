@@ -108,7 +108,8 @@ pub unsafe extern "C" fn m_check(f: *mut File, length: *mut i64, intact: *mut c_
 }
 
 /// How the bytes of files that are opened from now on are compressed on their way: "auto" (the default: where that
-/// makes them arrive sooner), "never", "lz4", "zstd", or "zstd:LEVEL" with a level of -7 to 19. On the disks they are raw.
+/// makes them arrive sooner), "never", "lz4", "zstd", or "zstd:LEVEL" with a level of -7 to 19. On the disks they are
+/// raw.
 ///
 /// # Safety
 /// `how` is null or a text that ends with a NUL.

@@ -2,9 +2,9 @@
 //!
 //! The paths of *one session* over a link probe as one: they empty its queue together, one that checks is not disturbed
 //! by the others, they respect known capacities and the session's limit together, and one that comes in beside others
-//! gets its rate from what the session knows of their links. *Sessions* over a link share a limit that ends the start of
-//! one of them, because the law of the queue makes them equal, but over long ways by a few percent a second, and a node
-//! that writes to several I/O nodes at once waits for the slowest meanwhile.
+//! gets its rate from what the session knows of their links. *Sessions* over a link share a limit that ends the start
+//! of one of them, because the law of the queue makes them equal, but over long ways by a few percent a second, and a
+//! node that writes to several I/O nodes at once waits for the slowest meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -48,11 +48,12 @@ struct Load {
     is_shared: bool,
 }
 
-/// A limit at which the start of a path has ended. The sessions whose queues became too long then, too, share it equally.
+/// A limit at which the start of a path has ended. The sessions whose queues became too long then, too, share it
+/// equally.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundLimit {
     origin: SessionId,
-    /// Those of the path.
+    /// The links that the path crosses.
     links: BTreeSet<LinkId>,
     limit: Limit,
 }

@@ -14,8 +14,8 @@ const GAIN: f64 = 0.36;
 const USED: f64 = 0.6;
 /// The growth, per second, with which a climb begins: there is no sign of a limit.
 const CLIMB: f64 = 0.1;
-/// The growth of a climb doubles in so many round trips, but within [`LONGEST_DOUBLING`] seconds: where it is seen sooner
-/// what came of it, there is no reason to wait.
+/// The growth of a climb doubles in so many round trips, but within [`LONGEST_DOUBLING`] seconds: where it is seen
+/// sooner what came of it, there is no reason to wait.
 const DOUBLING_ROUND_TRIPS: f64 = 50.0;
 /// However long the way is, its growth doubles every second.
 const LONGEST_DOUBLING: f64 = 1.0;

@@ -32,8 +32,8 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(4);
 const EXCESSIVE: f64 = 1.5;
 /// A drain that missed the floor by more than this, in µs, has not emptied the queue.
 const MISSED_US: i64 = 700;
-/// After a drain that has not emptied the queue the next one is stretched by this factor, and after one that has emptied
-/// it shortened by it.
+/// After a drain that has not emptied the queue the next one is stretched by this factor. After one that has emptied
+/// it, the next one is shortened by this factor.
 const LONGER: f64 = 1.5;
 /// No drain lasts more than so many times what the queue alone would take.
 const LONGEST_STRETCH: f64 = 6.0;
