@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -1241,15 +1241,16 @@ fn a_small_run_needs_no_repair_whichever_io_node_loses_its_power() {
     let io_nodes = ["io1", "io2", "io3"];
     let mut disturbed = 0;
     for (io_node, seed) in io_nodes.into_iter().flat_map(|io_node| (0..3).map(move |seed| (io_node, seed))) {
-        let is_over = Arc::new(AtomicBool::new(false));
-        for operations in (1..).take_while(|_| !is_over.load(Ordering::Relaxed)) {
+        let undisturbed = run(async {
+            let bench = Bench::by_chance(&io_nodes, seed);
+            let before = bench.cluster.world().operations();
+            bench.send_tree(source.path()).await.expect("sent");
+            bench.cluster.world().operations() - before
+        });
+        for operations in 1..=undisturbed {
             run(async {
                 let bench = Bench::by_chance(&io_nodes, seed);
-                // Unless there is still an operation after so many of them.
-                let over = Arc::clone(&is_over);
-                over.store(true, Ordering::Relaxed);
                 bench.cluster.world().after_operations(operations, move |world| {
-                    over.store(false, Ordering::Relaxed);
                     world.lose_power(io_node);
                     world.serve(io_node).expect("its own export root");
                 });
