@@ -381,12 +381,22 @@ impl LocalOverlay {
         assert!(found, "none of {paths:?} appears");
     }
 
-    /// Sends a signal to the member with that name.
+    /// Sends a signal to the member with that name. One that is killed has gone when this returns: its addresses are
+    /// free.
     pub(crate) fn signal(&self, name: &str, signal: &str) {
         let ready = self.words.wait_for(&format!("{name} is ready: process "));
         let process = ready.split(&[' ', ','][..]).nth(4).expect("its number follows");
-        let status = Command::new("kill").args([signal, process]).status().expect("there is a kill");
-        assert!(status.success(), "{ready}");
+        let takes = |signal| {
+            let kill = Command::new("kill").args([signal, process]).stderr(Stdio::null()).status();
+            kill.expect("there is a kill").success()
+        };
+        assert!(takes(signal), "{ready}");
+        let pause = Duration::from_millis(5);
+        let mut tries = PATIENCE.as_millis() / pause.as_millis();
+        while signal == "-KILL" && takes("-0") {
+            tries = tries.checked_sub(1).unwrap_or_else(|| panic!("{name} is still there"));
+            std::thread::sleep(pause);
+        }
     }
 
     /// Starts a member that is not running, and waits until it is ready.
