@@ -135,7 +135,7 @@ pub struct Protection {
 #[serde(default, deny_unknown_fields)]
 pub struct Pace {
     /// Bytes per second on the wire, IP and UDP headers included, that all paths of a session together stay below; each
-    /// path keeps 45 kB/s to measure itself by, which is the least that may stand here. Default none: what the network
+    /// path keeps 7.5 kB/s to measure itself by, which is the least that may stand here. Default none: what the network
     /// carries.
     pub limit: Option<u64>,
     /// Whether to compete for a link as a TCP flow with CUBIC does. Default false: beside a flow that fills the queue a

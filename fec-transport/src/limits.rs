@@ -20,5 +20,5 @@ pub(crate) const MAX_RAPTORQ: usize = 1_024;
 /// How far the newest block of a session may be ahead of the oldest open one.
 pub(crate) const MAX_BLOCK_SPAN: u32 = 8_192;
 
-/// A path is never paced below this, bit/s: 30 packets a second keep its measurements alive.
-pub(crate) const MIN_RATE: f64 = 360e3;
+/// A path is never paced below this, bit/s: five packets a second keep its measurements alive.
+pub(crate) const MIN_RATE: f64 = 60e3;

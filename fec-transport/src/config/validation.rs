@@ -209,7 +209,7 @@ mod tests {
         let message = refusal(|config| config.routing.cover = f64::NAN);
         assert!(message.starts_with("routing.cover is NaN"), "{message}");
         let message = refusal(|config| config.pace.limit = Some(0));
-        assert_eq!(message, format!("pace.limit is 0; expected 45000 to {}", u64::MAX));
+        assert_eq!(message, format!("pace.limit is 0; expected 7500 to {}", u64::MAX));
         let message = refusal(|config| config.policing.set_ups_per_neighbour = Some(0.0));
         assert_eq!(message, "policing.set_ups_per_neighbour is 0; expected a number above 0");
     }

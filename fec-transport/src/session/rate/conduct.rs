@@ -13,7 +13,7 @@ use super::start::{START_PACKETS, Start, Step};
 use super::window::Window;
 use super::{
     Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SLOW_RATE, SLOW_STEP,
-    TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW, watch,
+    TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW, overload, watch,
 };
 use crate::time::Time;
 
@@ -198,6 +198,9 @@ impl RateController {
         if queue > self.long_queue() {
             return self.shorten_queue(now, &round);
         }
+        if let Some(loss) = self.overload.observe(now, &round) {
+            return self.yield_to_overload(now, loss);
+        }
         // A slow path's round lasts until it has sent enough packets.
         let lasted = round.arrival_span().max(round_span(feedback).as_secs_f64());
         let round_trip = feedback.round_trip.as_secs_f64();
@@ -223,6 +226,15 @@ impl RateController {
         let share = (carried / round.allowed_rate()).min(1.0);
         let span = drain::span(round.standing_queue() - self.target(), self.rivals.failures());
         self.begin_manoeuvre(now, Manoeuvre::Drain { span, share });
+    }
+
+    /// Most of what is sent is lost. It may be a disturbance that passes: this loss is expected until fewer packets are
+    /// lost, so that no check takes its end for what a lower rate has brought about, and the path climbs fast.
+    fn yield_to_overload(&mut self, now: Time, loss: f64) {
+        self.allowed.set(now, self.mean_rate() * overload::share_kept(loss));
+        self.meter.watch_mut().learn(loss, overload::PACKETS);
+        self.climb.hurry(now);
+        self.be_blind(now);
     }
 
     /// What the bottleneck has shown to carry, at most the rate at which we send.

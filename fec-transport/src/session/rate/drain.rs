@@ -14,7 +14,7 @@ use crate::time::Time;
 /// The rate while draining, as a share.
 const DRAIN_RATE: f64 = 0.5;
 /// A drain lasts no longer than this.
-const LONGEST: Duration = Duration::from_millis(150);
+const LONGEST: Duration = Duration::from_secs(1);
 /// A drain lasts no shorter if its effect must be seen: by whoever drains, once others have undone a drain, or by
 /// several sessions at once.
 pub(super) const VISIBLE: Duration = Duration::from_millis(60);

@@ -23,6 +23,7 @@ mod floor;
 mod full;
 mod meter;
 mod mode;
+mod overload;
 mod round;
 mod start;
 mod watch;
@@ -39,11 +40,15 @@ use contention::Rivals;
 use drain::Drain;
 use meter::Meter;
 use mode::Mode;
+use overload::Overload;
 use start::Start;
 use watch::LossWatch;
 
 /// The rate before anything is known, in bit/s: 40 full packets in 100 ms.
 const INITIAL_RATE: f64 = 4e6;
+/// A path that comes back, or in beside others, begins with this rate at least, in bit/s: 30 packets a second soon tell
+/// what it loses, and whether it has gone again.
+const LEAST_FIRST: f64 = 360e3;
 /// A path is never paced above this, bit/s.
 const MAX_RATE: f64 = 40e9;
 /// A path has no more bytes on the way than this and what it carries in a round trip without queues. More could stand
@@ -124,6 +129,7 @@ pub(crate) struct RateController {
     drain: Drain,
     climb: Climb,
     rivals: Rivals,
+    overload: Overload,
     /// The limit that a queue showed when it ended the start.
     limit: Option<Limit>,
     /// The share of its rate that another path's check over a common link leaves it.
@@ -149,6 +155,7 @@ impl RateController {
             drain: Drain::none(now),
             climb: Climb::new(now),
             rivals: Rivals::default(),
+            overload: Overload::default(),
             limit: None,
             held: None,
             is_fair: false,
@@ -159,8 +166,8 @@ impl RateController {
 
     /// A path that came back starts at half its old rate.
     pub(crate) fn restart(&mut self, now: Time) {
-        let watch = self.meter.watch().clone();
-        let anew = RateController::in_mode(now, self.mean_rate() / 2.0, Mode::Cruise, watch);
+        let (rate, watch) = ((self.mean_rate() / 2.0).max(LEAST_FIRST), self.meter.watch().clone());
+        let anew = RateController::in_mode(now, rate, Mode::Cruise, watch);
         *self = RateController { is_fair: self.is_fair, ..anew };
         self.climb.hurry(now);
     }
@@ -252,7 +259,7 @@ impl RateController {
     fn begin_beside(&mut self, now: Time, rate: f64) {
         self.leave_start();
         self.meter.forget_use();
-        self.allowed = AllowedRate::new(now, rate);
+        self.allowed = AllowedRate::new(now, rate.max(LEAST_FIRST));
         self.climb.hurry(now);
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::INITIAL_RATE;
+use super::overload;
 use super::round::Round;
 use super::watch::LossWatch;
 
@@ -58,7 +59,7 @@ impl Start {
     pub(super) fn judge(&mut self, round: &Round) -> Step {
         let (packets, lost) = round.packets_and_lost();
         let arriving = self.share_arriving(packets, lost);
-        if arriving >= LEAST_ARRIVING {
+        if arriving >= LEAST_ARRIVING && lost <= overload::MOST * packets {
             *self = Start { packets: self.packets + packets, lost: self.lost + lost, is_doubted: false };
             Step::Double
         } else if self.is_doubted {

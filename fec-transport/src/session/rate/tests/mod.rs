@@ -20,10 +20,11 @@ pub(super) fn feedback(number: u64) -> Feedback {
     Feedback { departed, size, arrived_us, packets, lost, bytes, dispersion, round_trip, is_after_idleness }
 }
 
-/// The rate of a path that had the least one so many seconds ago, on an idle link of that round trip, in Mbit/s.
+/// The rate of a path that came back again and again until so many seconds ago, on an idle link of that round trip, in
+/// Mbit/s.
 fn climbed_from_the_least(seconds: u64, round_trip: Duration) -> f64 {
     let mut controller = RateController::new(Time::ZERO);
-    controller.begin_beside(Time::ZERO, MIN_RATE);
+    controller.begin_beside(Time::ZERO, LEAST_FIRST);
     let mut departed = Time::ZERO;
     while departed < Time::ZERO + Duration::from_secs(seconds) {
         let now = departed + round_trip;
@@ -299,6 +300,23 @@ fn sessions_become_equal_whatever_their_paths() {
         let share = world.sessions[0].goodput(35.0, 65.0) / LINK;
         assert!((0.4..0.6).contains(&share), "{rtt} ms: {share}");
         assert!(world.mean_queue_ms(0) < 15.0);
+    }
+}
+
+/// Those that come while the queue is full have never seen the way without it, and none of five sees much of what its
+/// own rate does to the loss. They once believed that the link itself loses 0.9, and sent fifty times what arrived.
+#[test]
+fn sessions_on_a_slow_link_do_not_send_many_times_what_it_carries() {
+    for rtt in [40.0, 200.0] {
+        let session = |start| Session::new(start, &[(&[0], rtt / 2.0)]);
+        let mut world =
+            World::new(9, vec![link(2, rtt / 2.0, 0.0)], [0.0, 1.0, 2.0, 5.0, 8.0].map(session).into());
+        world.run_until(100.0);
+        let sum = |of: fn(&Session, f64, f64) -> f64| -> f64 {
+            world.sessions.iter().map(|session| of(session, 40.0, 100.0)).sum()
+        };
+        let times = sum(Session::sent) / sum(Session::goodput);
+        assert!(times < 3.0, "{rtt} ms: {times} times");
     }
 }
 
