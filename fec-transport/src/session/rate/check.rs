@@ -1,7 +1,5 @@
 //! The experiment that tells a policer's drops from a link's own loss: send less, and see whether less is lost.
 
-use std::time::Duration;
-
 use super::Feedback;
 use super::watch::{LossWatch, log_likelihood_ratio, risen};
 use crate::time::Time;
@@ -16,12 +14,8 @@ const OWN_LOSS: f64 = 6.0;
 pub(super) const CHECK_RATE: f64 = 0.9;
 /// Fewer packets give no verdict.
 const LEAST_EVIDENCE: f64 = 30.0;
-/// No check goes to less than this share of the rate beside checks.
-const LEAST_SHARE: f64 = 0.01;
 /// A check that has seen so many packets believes what is more likely.
 const ENOUGH: f64 = 300.0;
-/// After this time a check believes what is more likely, whatever has come.
-const LONGEST: Duration = Duration::from_secs(6);
 
 /// What a check finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,14 +47,13 @@ pub(super) struct Check {
     sum: f64,
     packets: f64,
     lost: f64,
-    first_news: Option<Time>,
     before: Before,
 }
 
 impl Check {
     /// A check that begins because the loss has risen.
     pub(super) fn of_rise(now: Time, share: f64, watch: &LossWatch) -> Check {
-        Check::new(now, share, watch.risen_loss(), watch.own_loss())
+        Check::new(now, (share, share), watch.risen_loss(), watch.own_loss())
     }
 
     /// A deeper check, because there is more loss than expected.
@@ -69,28 +62,18 @@ impl Check {
         let loss =
             if is_at_once { (self.before.lost / self.before.packets).clamp(0.0, 0.9) } else { self.loss() };
         let policed = (1.0 - loss) / (1.0 - watch.own_loss());
-        let relative = (CHECK_RATE * policed).clamp(LEAST_SHARE, CHECK_RATE);
+        let relative = (CHECK_RATE * policed).min(CHECK_RATE);
         let share = if is_at_once { relative } else { self.share * relative };
-        let check = Check::new(now, relative, loss, watch.own_loss());
-        Check { share: share.max(LEAST_SHARE), ..check }
+        Check::new(now, (share, relative), loss, watch.own_loss())
     }
 
-    fn new(now: Time, share: f64, loss: f64, least: f64) -> Check {
+    /// Sends a share of the rate beside checks, which is `relative` to the rate at which so much was lost.
+    fn new(now: Time, (share, relative): (f64, f64), loss: f64, least: f64) -> Check {
         let high = loss.max(0.01);
-        let policed = (1.0 - (1.0 - high) / share).max(least).clamp(0.0, 0.95 * high);
+        let policed = (1.0 - (1.0 - high) / relative).max(least).clamp(0.0, 0.95 * high);
         // Others who share the policer do not lower their rates: half of the fall is evidence enough.
         let low = (0.5 * (high + policed)).max(0.002);
-        Check {
-            since: now,
-            share,
-            low,
-            high,
-            sum: 0.0,
-            packets: 0.0,
-            lost: 0.0,
-            first_news: None,
-            before: Before::default(),
-        }
+        Check { since: now, share, low, high, sum: 0.0, packets: 0.0, lost: 0.0, before: Before::default() }
     }
 
     pub(super) fn share(&self) -> f64 {
@@ -113,16 +96,15 @@ impl Check {
         packets >= LEAST_EVIDENCE && lost / packets > risen(self.high)
     }
 
-    pub(super) fn observe(&mut self, now: Time, feedback: &Feedback) -> Option<Verdict> {
+    pub(super) fn observe(&mut self, feedback: &Feedback) -> Option<Verdict> {
         if feedback.departed <= self.since {
             self.before.packets += feedback.packets as f64;
             self.before.lost += feedback.lost;
             return None;
         }
-        if self.first_news.is_none() && self.is_too_shallow() {
+        if self.packets == 0.0 && self.is_too_shallow() {
             return Some(Verdict::Deeper);
         }
-        let begin = *self.first_news.get_or_insert(now);
         self.packets += feedback.packets as f64;
         self.lost += feedback.lost;
         self.sum += log_likelihood_ratio(feedback.packets as f64, feedback.lost, self.low, self.high)
@@ -130,7 +112,7 @@ impl Check {
         if self.packets < LEAST_EVIDENCE {
             return None;
         }
-        let is_over = self.packets >= ENOUGH || now.since(begin) >= LONGEST;
+        let is_over = self.packets >= ENOUGH;
         if self.sum > OWN_LOSS || (is_over && self.sum > 0.0) {
             Some(Verdict::OwnLoss)
         } else if self.sum < POLICED || is_over {

@@ -273,7 +273,7 @@ impl RateController {
 
     fn on_check_feedback(&mut self, now: Time, feedback: &Feedback) {
         let Mode::Check(check) = &mut self.mode else { return };
-        let Some(verdict) = check.observe(now, feedback) else { return };
+        let Some(verdict) = check.observe(feedback) else { return };
         if verdict == Verdict::Deeper {
             let deeper = check.deeper(now, self.meter.watch());
             self.enter(Mode::Check(deeper));

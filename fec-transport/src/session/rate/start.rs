@@ -17,8 +17,6 @@ const MOST_SKIPPED: f64 = 2.0;
 /// A limit without a queue drops packets: less than this share of what arrived before arrives at twice the rate. Loss
 /// tells it and not the rate of arrivals, which a process that did not run lowers, too.
 const LEAST_ARRIVING: f64 = 0.7;
-/// A start that too few arriving packets have ended keeps at least this share of its rate.
-const LEAST_KEPT: f64 = 0.25;
 /// On a link of which nothing is known, so many packets of [`EXPECTED_OF`] are expected to be lost, at least. A start
 /// that ends soon has seen no loss yet, and the first one after it is no rise.
 const EXPECTED_LOST: f64 = 2.0;
@@ -63,7 +61,7 @@ impl Start {
             *self = Start { packets: self.packets + packets, lost: self.lost + lost, is_doubted: false };
             Step::Double
         } else if self.is_doubted {
-            Step::End(arriving.max(LEAST_KEPT))
+            Step::End(arriving)
         } else {
             self.is_doubted = true;
             Step::Repeat

@@ -10,8 +10,6 @@ use super::Feedback;
 pub(super) const ALARM: f64 = 9.0;
 /// While a queue tells what the path carries, the alarm is raised at e^30 to one.
 const STRONG_ALARM: f64 = 30.0;
-/// The own loss falls when the average is so many standard deviations below it.
-const FALL: f64 = 2.0;
 /// What is learnt from a check weighs against so many packets.
 const WEIGHT: f64 = 300.0;
 /// No loss is taken for smaller than this: a few packets lost in a row on a clean link are no trend.
@@ -63,7 +61,7 @@ impl LossWatch {
             self.own_loss += packets / self.known.max(packets) * (share - self.own_loss);
         }
         self.recent += packets / self.known.max(packets) * (share - self.recent);
-        self.own_loss = self.own_loss.min(self.recent + FALL * (self.recent.max(LEAST_LOSS) / MEMORY).sqrt());
+        self.own_loss = self.own_loss.min(self.recent);
     }
 
     pub(super) fn own_loss(&self) -> f64 {

@@ -27,14 +27,10 @@ const MODEST: f64 = 0.33;
 /// By what growth is multiplied or divided at most while our share of the link is far from the one that the weight
 /// stands for, half of it beside one flow: among many flows a session never weighs more than this many.
 const BOOST: f64 = 2.0;
-/// Bytes of a full packet, by which windows grow.
+/// Bytes of a full packet, by which windows grow; none is smaller.
 const PACKET: f64 = 1_500.0;
-/// The smallest window, bytes.
-const LEAST_WINDOW: f64 = 4.0 * PACKET;
 /// A fall of the queue by this share of the round trip shows that others sent less.
 const FALL_SHARE: f64 = 0.06;
-/// A fall by less than so many seconds shows nothing.
-const LEAST_FALL: f64 = 0.0015;
 /// Losses tell only while the queue is at least this share of its peak.
 const NEAR_PEAK: f64 = 0.85;
 /// So many round trips after the window shrank a drain tries whether the others are still there.
@@ -72,7 +68,7 @@ pub(super) struct Window {
 impl Window {
     /// Begins at this rate, bit/s; a drain showed this response on a link that loses this share by itself.
     pub(super) fn new(now: Time, rate: f64, round_trip: f64, response: f64, own_loss: f64) -> Window {
-        let bytes = (rate * round_trip / 8.0).max(LEAST_WINDOW);
+        let bytes = (rate * round_trip / 8.0).max(PACKET);
         Window {
             bytes,
             greatest: bytes,
@@ -119,8 +115,7 @@ impl Window {
             (self.observed_at, self.peak) = (now, queue);
             return false;
         }
-        let fall = LEAST_FALL.max(FALL_SHARE * self.round_trip);
-        if self.peak - queue > fall || self.is_dropped(round, feedback.dispersion) {
+        if self.peak - queue > FALL_SHARE * self.round_trip || self.is_dropped(round, feedback.dispersion) {
             self.shrink(now);
             return true;
         }
@@ -147,7 +142,7 @@ impl Window {
     pub(super) fn shrink(&mut self, now: Time) {
         self.trial_at = now + pause(self.round_trip);
         self.greatest = self.bytes;
-        self.bytes = (self.bytes * BETA).max(LEAST_WINDOW);
+        self.bytes = (self.bytes * BETA).max(PACKET);
         (self.least, self.reno) = (self.bytes, self.bytes);
         (self.since, self.observed_at) = (now, now);
         (self.peak, self.evidence) = (0.0, 0.0);
