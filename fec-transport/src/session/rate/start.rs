@@ -57,6 +57,7 @@ impl Start {
     pub(super) fn judge(&mut self, round: &Round) -> Step {
         let (packets, lost) = round.packets_and_lost();
         let arriving = self.share_arriving(packets, lost);
+        // A newcomer to a link that is full loses as much in its first step as in the next ones.
         if arriving >= LEAST_ARRIVING && lost <= overload::MOST * packets {
             *self = Start { packets: self.packets + packets, lost: self.lost + lost, is_doubted: false };
             Step::Double
