@@ -10,9 +10,10 @@ use crate::time::Time;
 
 /// A path that loses more than this share of what it sends is overloaded.
 pub(super) const MOST: f64 = 0.5;
-/// It is, once it has for so long: a link that was gone for a moment is none, and a disturbance that passes costs little.
+/// The loss has to last for so long: a link that was gone for a moment is not overloaded, and a disturbance that passes
+/// is to cost little.
 const LASTING: Duration = Duration::from_secs(1);
-/// Fewer packets do not tell: a burst of losses is longer than the rounds of a slow path.
+/// Fewer packets than these do not tell: a burst of losses may be longer than the rounds of a slow path.
 pub(super) const PACKETS: f64 = 64.0;
 /// A path that is overloaded goes on with this share of what arrives, so that a queue which nobody sees empties.
 const KEPT: f64 = 0.5;
