@@ -132,6 +132,13 @@ impl Bench {
         self.send_with(source, &send_options()).await
     }
 
+    /// Sends a tree; gives how many operations of the client and of disks that takes.
+    async fn operations_of_sending(&self, source: &Path) -> u64 {
+        let before = self.cluster.world().operations();
+        self.send_tree(source).await.expect("sent");
+        self.cluster.world().operations() - before
+    }
+
     /// Restores the current generation into a new folder.
     async fn restored(&self) -> TempDir {
         let target = tempfile::tempdir().expect("a folder");
@@ -1202,9 +1209,7 @@ fn wherever_the_power_fails_there_is_one_whole_generation() {
     let undisturbed = run(async {
         let bench = Bench::new();
         bench.send_tree(old_tree).await.expect("sent");
-        let operations = bench.cluster.world().operations();
-        bench.send_tree(new_tree).await.expect("sent");
-        bench.cluster.world().operations() - operations
+        bench.operations_of_sending(new_tree).await
     });
     // Some forty moments suffice for each kind of operation to fail; all of them take minutes without optimisation.
     let step = if cfg!(debug_assertions) { undisturbed / 40 } else { 1 };
@@ -1241,12 +1246,8 @@ fn a_small_run_needs_no_repair_whichever_io_node_loses_its_power() {
     let io_nodes = ["io1", "io2", "io3"];
     let mut disturbed = 0;
     for (io_node, seed) in io_nodes.into_iter().flat_map(|io_node| (0..3).map(move |seed| (io_node, seed))) {
-        let undisturbed = run(async {
-            let bench = Bench::by_chance(&io_nodes, seed);
-            let before = bench.cluster.world().operations();
-            bench.send_tree(source.path()).await.expect("sent");
-            bench.cluster.world().operations() - before
-        });
+        let undisturbed =
+            run(async { Bench::by_chance(&io_nodes, seed).operations_of_sending(source.path()).await });
         for operations in 1..=undisturbed {
             run(async {
                 let bench = Bench::by_chance(&io_nodes, seed);

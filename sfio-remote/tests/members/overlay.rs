@@ -370,14 +370,7 @@ impl LocalOverlay {
             let entries = fs::read_dir(path).into_iter().flatten();
             entries.filter_map(Result::ok).any(|entry| has_bytes(&entry.path()))
         };
-        let pause = Duration::from_millis(5);
-        let tries = PATIENCE.as_millis() / pause.as_millis();
-        let found = (0..tries).any(|_| {
-            paths.iter().any(|path| has_bytes(path) || has_file(path)) || {
-                std::thread::sleep(pause);
-                false
-            }
-        });
+        let found = comes_true(|| paths.iter().any(|path| has_bytes(path) || has_file(path)));
         assert!(found, "none of {paths:?} appears");
     }
 
@@ -391,12 +384,7 @@ impl LocalOverlay {
             kill.expect("there is a kill").success()
         };
         assert!(takes(signal), "{ready}");
-        let pause = Duration::from_millis(5);
-        let mut tries = PATIENCE.as_millis() / pause.as_millis();
-        while signal == "-KILL" && takes("-0") {
-            tries = tries.checked_sub(1).unwrap_or_else(|| panic!("{name} is still there"));
-            std::thread::sleep(pause);
-        }
+        assert!(signal != "-KILL" || comes_true(|| !takes("-0")), "{name} is still there");
     }
 
     /// Starts a member that is not running, and waits until it is ready.
@@ -439,6 +427,18 @@ impl Drop for LocalOverlay {
         let _ = self.up.kill();
         let _ = self.up.wait();
     }
+}
+
+/// Whether a condition is true before patience ends.
+fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
+    let pause = Duration::from_millis(5);
+    let tries = PATIENCE.as_millis() / pause.as_millis();
+    (0..tries).any(|_| {
+        condition() || {
+            std::thread::sleep(pause);
+            false
+        }
+    })
 }
 
 /// Takes the first control address of an overlay file away from its member.
