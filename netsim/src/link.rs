@@ -3,7 +3,7 @@
 //! ```text
 //!         offer                                                                             deliver
 //!  packet ──────▶ policer ──▶ queue (bytes, tail drop) ──▶ rate ──▶ delay + jitter ──▶ loss ────▶ receiver
-//!                   │ Policed   │ QueueFull                          │ the link dies     │ Lost
+//!          TooLarge │ Policed   │ QueueFull                          │ the link dies     │ Lost
 //!                   ▼           ▼                                    ▼                   ▼
 //! ```
 //!
@@ -30,6 +30,9 @@ use crate::stream::Draws;
 /// Why a packet does not arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DropCause {
+    /// It is larger than the link carries.
+    #[error("too large for the link")]
+    TooLarge,
     /// The policer's bucket had too few tokens for it.
     #[error("beyond the policed rate")]
     Policed,
@@ -46,8 +49,8 @@ pub enum DropCause {
 
 /// What became of the packets of one direction, and of their wire bytes (headers counted).
 ///
-/// Each packet offered, and each copy that the link makes of one, ends in exactly one way: delivered, lost, policed,
-/// dropped at the queue or by a death. What is missing is still under way.
+/// Each packet offered, and each copy that the link makes of one, ends in exactly one way: delivered, lost, too large,
+/// policed, dropped at the queue or by a death. What is missing is still under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkCounters {
     /// Packets offered.
@@ -56,6 +59,8 @@ pub struct LinkCounters {
     pub delivered: u64,
     /// Packets that the loss took.
     pub lost: u64,
+    /// Packets that were larger than the link carries.
+    pub too_large: u64,
     /// Packets that the policer dropped.
     pub policed: u64,
     /// Packets that found the queue full.
@@ -75,8 +80,12 @@ pub struct LinkCounters {
 impl LinkCounters {
     /// Packets and copies accepted and not yet arrived.
     pub fn under_way(&self) -> u64 {
-        let ended = self.delivered + self.lost + self.policed + self.queue_dropped + self.dropped_down;
-        self.offered + self.duplicated - ended
+        self.offered + self.duplicated - self.delivered - self.dropped()
+    }
+
+    /// Packets that did not arrive, for whatever reason.
+    pub fn dropped(&self) -> u64 {
+        self.lost + self.too_large + self.policed + self.queue_dropped + self.dropped_down
     }
 }
 
@@ -184,6 +193,7 @@ impl Link {
         self.counters.offered_bytes += wire_bytes;
         match outcome {
             Ok(passage) => self.count_faults(passage),
+            Err(DropCause::TooLarge) => self.counters.too_large += 1,
             Err(DropCause::Policed) => self.counters.policed += 1,
             Err(DropCause::QueueFull) => self.counters.queue_dropped += 1,
             Err(DropCause::Lost) => self.counters.lost += 1,
@@ -201,6 +211,9 @@ impl Link {
     fn pass(&mut self, now: Duration, wire_bytes: u64, rng: &mut impl RngCore) -> Result<Passage, DropCause> {
         if !self.up {
             return Err(DropCause::Down);
+        }
+        if self.model.largest_packet.is_some_and(|largest| wire_bytes > u64::from(largest)) {
+            return Err(DropCause::TooLarge);
         }
         self.police(now, wire_bytes)?;
         let sent_at = self.enqueue(now, wire_bytes)?;

@@ -42,6 +42,9 @@ pub struct LinkModel {
     pub loss: LossModel,
     /// What each packet costs beside its payload, in bytes.
     pub header_bytes: u32,
+    /// The largest packet that the link carries, headers counted, if there is a limit (its MTU). A larger one is
+    /// dropped without a word.
+    pub largest_packet: Option<u32>,
     /// A limit in front of the queue, if there is one.
     pub policer: Option<Policer>,
     /// Which packets come late and are overtaken.
@@ -84,6 +87,7 @@ impl LinkModel {
             queue_bytes: rate.bytes_in(DEFAULT_QUEUE_TIME).max(LEAST_DEFAULT_QUEUE_BYTES),
             loss: LossModel::NONE,
             header_bytes: IPV4_UDP_HEADER_BYTES,
+            largest_packet: None,
             policer: None,
             hold_back: HoldBack::default(),
             duplication: Probability::ZERO,
@@ -124,6 +128,11 @@ impl LinkModel {
     /// The same link that flips a bit of each payload with this probability.
     pub fn with_corruption(self, corruption: Probability) -> Self {
         Self { corruption, ..self }
+    }
+
+    /// The same link that carries no packets of more bytes, headers counted.
+    pub fn with_largest_packet(self, bytes: u32) -> Self {
+        Self { largest_packet: Some(bytes), ..self }
     }
 
     /// The same link behind a policer.

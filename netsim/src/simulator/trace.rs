@@ -55,6 +55,7 @@ impl Trace {
             Err(DropCause::Lost) => 18,
             Err(DropCause::Down) => 19,
             Err(DropCause::Policed) => 20,
+            Err(DropCause::TooLarge) => 21,
         };
         self.record(tag, now, [u64::from(from.0), u64::from(link.0)], &[]);
     }

@@ -159,6 +159,8 @@ pub(super) struct Shape {
     pub(super) reordering_ms: Option<f64>,
     pub(super) duplication: Option<f64>,
     pub(super) corruption: Option<f64>,
+    /// The largest packet that the link carries, IP header included.
+    pub(super) mtu: Option<u32>,
     /// A token bucket in front of the queue; 0 takes it away.
     pub(super) policer_mbit: Option<f64>,
     /// What the bucket holds, as time at its rate.

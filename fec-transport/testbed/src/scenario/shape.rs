@@ -28,6 +28,7 @@ impl Shape {
             reordering_ms: self.reordering_ms.or(base.reordering_ms),
             duplication: self.duplication.or(base.duplication),
             corruption: self.corruption.or(base.corruption),
+            mtu: self.mtu.or(base.mtu),
             policer_mbit: self.policer_mbit.or(base.policer_mbit),
             policer_burst_ms: self.policer_burst_ms.or(base.policer_burst_ms),
         }
@@ -53,6 +54,9 @@ impl Shape {
             let policed = self::rate(policer_mbit)?;
             let burst = time(self.policer_burst_ms.unwrap_or(DEFAULT_POLICER_BURST_MS), "policer_burst_ms")?;
             model = model.with_policer(policed, policed.bytes_in(burst));
+        }
+        if let Some(mtu) = self.mtu {
+            model = model.with_largest_packet(mtu);
         }
         Ok(model)
     }

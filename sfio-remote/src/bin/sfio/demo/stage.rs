@@ -4,7 +4,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fec_transport::overlay::link_title;
-use netsim::LinkCounters;
 use netsim::emulator::{Direction, LinkHandle};
 use tokio::sync::Notify;
 
@@ -148,14 +147,11 @@ impl Source for Spectator {
 
 fn counts(link: &LinkHandle) -> LinkCounts {
     let [forward, backward] = [Direction::AToB, Direction::BToA].map(|direction| link.counters(direction));
-    let lost = |counters: LinkCounters| {
-        counters.lost + counters.policed + counters.queue_dropped + counters.dropped_down
-    };
     LinkCounts {
         is_up: link.is_up(),
         forward_bytes: forward.delivered_bytes,
         backward_bytes: backward.delivered_bytes,
         offered: forward.offered + backward.offered,
-        lost: lost(forward) + lost(backward),
+        lost: forward.dropped() + backward.dropped(),
     }
 }
