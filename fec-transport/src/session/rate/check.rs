@@ -61,8 +61,7 @@ impl Check {
         let is_at_once = self.packets == 0.0;
         let loss =
             if is_at_once { (self.before.lost / self.before.packets).clamp(0.0, 0.9) } else { self.loss() };
-        let policed = (1.0 - loss) / (1.0 - watch.own_loss());
-        let relative = (CHECK_RATE * policed).min(CHECK_RATE);
+        let relative = CHECK_RATE * watch.share_if_policed(loss).min(1.0);
         let share = if is_at_once { relative } else { self.share * relative };
         Check::new(now, (share, relative), loss, watch.own_loss())
     }

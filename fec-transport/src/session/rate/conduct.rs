@@ -35,8 +35,13 @@ impl RateController {
         let delay_us = feedback.delay_us();
         // The window allows for no longer queue; what is beyond are pauses of a process.
         let longest = WINDOW * 8.0 / self.mean_rate();
-        let queue = self.meter.observe_delay(now, delay_us, longest);
+        let queue = self.meter.observe_delay(now, delay_us, longest, self.tolerated_jitter());
         self.drain.observe(feedback, delay_us);
+        // What a drain of ours does to the delay is no jitter.
+        match self.drain.lowers(feedback.departed) {
+            true => self.meter.pass_over_jitter(),
+            false => self.meter.note_jitter(now, delay_us),
+        }
         if self.is_crowded() {
             self.meter.note_crowd(now, feedback.round_trip);
         }
@@ -58,7 +63,8 @@ impl RateController {
             _ => self.meter.observe(feedback, queue, allowed),
         }
         if self.loss_has_risen(now, queue, feedback) {
-            let policed_rate = self.meter.watch().share_if_policed() * allowed;
+            let watch = self.meter.watch();
+            let policed_rate = watch.share_if_policed(watch.risen_loss()) * allowed;
             let share = (check::CHECK_RATE * policed_rate / self.mean_rate()).min(check::CHECK_RATE);
             return self.begin_check(now, share);
         }
@@ -94,6 +100,17 @@ impl RateController {
     /// A queue that is longer than this, in seconds, is too long.
     fn long_queue(&self) -> f64 {
         self.restful_queue().max(self.target() + LONG_QUEUE)
+    }
+
+    /// Jitter that is shorter than this, in seconds, is nothing beside the queue that the path aims at. On links that it
+    /// shares with other paths of its session these move its delay, too. A window beside those of others goes by how the
+    /// delay itself rises and falls.
+    fn tolerated_jitter(&self) -> f64 {
+        match self.mode {
+            Mode::Contend(_) => f64::INFINITY,
+            _ if self.shares_links() => 2.0 * self.long_queue(),
+            _ => self.target(),
+        }
     }
 
     /// Whether the queue is too long.

@@ -111,6 +111,11 @@ impl Drain {
         if now < self.until { DRAIN_RATE } else { 1.0 }
     }
 
+    /// Whether a packet that left then did so while the queue was emptied.
+    pub(super) fn lowers(&self, departed: Time) -> bool {
+        (self.began..self.until).contains(&departed)
+    }
+
     /// The next drain for the floor's sake is due at once.
     pub(super) fn hurry(&mut self, now: Time) {
         self.due_at = now;

@@ -6,6 +6,7 @@ use super::Feedback;
 use super::common_limit::Crowd;
 use super::floor::DelayFloor;
 use super::full::FullPackets;
+use super::jitter::Jitter;
 use super::round::Round;
 use super::watch::LossWatch;
 use crate::time::Time;
@@ -18,6 +19,7 @@ const TELLING: Duration = Duration::from_secs(5);
 pub(super) struct Meter {
     full: FullPackets,
     floor: DelayFloor,
+    jitter: Jitter,
     /// How far the latest delay was above the floor, in seconds.
     queue: f64,
     round: Round,
@@ -38,6 +40,7 @@ impl Meter {
         Meter {
             full: FullPackets::default(),
             floor: DelayFloor::default(),
+            jitter: Jitter::default(),
             queue: 0.0,
             round: Round::default(),
             watch,
@@ -66,11 +69,23 @@ impl Meter {
         self.round = Round::default();
     }
 
-    /// Takes a delay; gives how far it is above the floor, in seconds, but no more than `longest`.
-    pub(super) fn observe_delay(&mut self, now: Time, delay_us: i64, longest: f64) -> f64 {
+    /// Takes a delay; gives the queue that it shows, in seconds, but no more than `longest`: how far it is above the
+    /// floor, and above what jitter explains beyond what is `tolerated` of it.
+    pub(super) fn observe_delay(&mut self, now: Time, delay_us: i64, longest: f64, tolerated: f64) -> f64 {
         self.floor.observe(now, delay_us);
-        self.queue = self.floor.above(delay_us).min(longest);
+        let jitter = (self.jitter.span() - tolerated).max(0.0);
+        self.queue = (self.floor.above(delay_us) - jitter).clamp(0.0, longest);
         self.queue
+    }
+
+    /// Takes how far the delay has moved since the report before.
+    pub(super) fn note_jitter(&mut self, now: Time, delay_us: i64) {
+        self.jitter.observe(now, delay_us);
+    }
+
+    /// How far the delay moves until the next report has a reason.
+    pub(super) fn pass_over_jitter(&mut self) {
+        self.jitter.pass_over();
     }
 
     /// How far the latest delay was above the floor, in seconds.

@@ -21,6 +21,7 @@ mod contention;
 mod drain;
 mod floor;
 mod full;
+mod jitter;
 mod meter;
 mod mode;
 mod overload;

@@ -73,9 +73,10 @@ impl LossWatch {
         (self.run_lost / self.run_packets.max(1.0)).clamp(self.own_loss(), 0.95)
     }
 
-    /// The share of the rate at which a policer would drop nothing more, if one caused the rise.
-    pub(super) fn share_if_policed(&self) -> f64 {
-        (1.0 - self.risen_loss()) / (1.0 - self.own_loss())
+    /// The share of the rate at which a policer would drop nothing more, if it dropped all of this `loss` that is not
+    /// the link's own.
+    pub(super) fn share_if_policed(&self, loss: f64) -> f64 {
+        (1.0 - loss) / (1.0 - self.own_loss())
     }
 
     /// The own loss turned out to be this, over so many `packets`.
