@@ -136,6 +136,10 @@ pub enum CloseReason {
     /// A newer overlay file does not list the member any more, or leaves no way to it.
     #[error("the overlay file of serial {0} does not list it any more, or leaves no path to it")]
     Revoked(u64),
+    /// What is on its way in packets of so many bytes cannot arrive, because no path carries packets of this size any
+    /// more; a new session begins with smaller ones.
+    #[error("no path carries packets of {0} bytes any more, which were on their way; open a new session")]
+    TooNarrow(usize),
     /// A key has sealed as many packets as it may, or the numbers of blocks or reports are used up; a new session
     /// begins anew.
     #[error("2^28 packets under one key, or 2^32 blocks or reports, used it up; open a new session")]

@@ -200,15 +200,18 @@ impl Lifecycle {
         if !self.is_begun() {
             return None;
         }
-        let event = self.end(CloseReason::Local);
-        self.say_goodbye(reason, paths);
-        event
+        self.end_telling(CloseReason::Local, reason, paths)
     }
 
     /// Ends the session because the peer broke the protocol, and tells it so.
     pub(super) fn end_misbehaved(&mut self, what: &str, paths: &Paths) -> Option<Event> {
-        let event = self.end(CloseReason::Misbehaved(what.to_owned()));
-        self.say_goodbye(what, paths);
+        self.end_telling(CloseReason::Misbehaved(what.to_owned()), what, paths)
+    }
+
+    /// Ends the session and tells the peer why in these words.
+    pub(super) fn end_telling(&mut self, reason: CloseReason, words: &str, paths: &Paths) -> Option<Event> {
+        let event = self.end(reason);
+        self.say_goodbye(words, paths);
         event
     }
 

@@ -2,9 +2,10 @@
 
 use super::Session;
 use super::misbehaviour::Misbehaviour;
-use super::paths::PathId;
+use super::paths::{NARROW_SYMBOL, PathId};
 use super::rate::bottlenecks::Bottlenecks;
 use super::receiver::Progress;
+use super::run::packet_size;
 use crate::event::CloseReason;
 use crate::overlay::Adjacency;
 use crate::time::Time;
@@ -158,6 +159,7 @@ impl Session {
 
     /// Writes the next packet that travels alone.
     fn poll_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Adjacency> {
+        self.end_if_too_narrow();
         if self.lifecycle.is_closing() {
             return self.poll_close(now, out);
         }
@@ -172,6 +174,17 @@ impl Session {
             return probes;
         }
         self.poll_renewal(now, out).or_else(|| self.poll_report(now, out))
+    }
+
+    /// What is on its way in full packets does not arrive any more, if no path carries them: a new session begins with
+    /// smaller ones.
+    fn end_if_too_narrow(&mut self) {
+        if self.is_open() && self.paths.are_too_narrow() && self.sender.has_blocks_of_more_than(NARROW_SYMBOL)
+        {
+            let reason = CloseReason::TooNarrow(packet_size(self.config.coding.symbol_size));
+            let words = reason.to_string();
+            self.events.extend(self.lifecycle.end_telling(reason, &words, &self.paths));
+        }
     }
 
     fn poll_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Adjacency> {

@@ -309,6 +309,16 @@ impl Sender {
         Take::Nothing
     }
 
+    /// Whether blocks are on the way whose symbols have more bytes than that.
+    pub(crate) fn has_blocks_of_more_than(&self, bytes: usize) -> bool {
+        self.blocks.values().any(|block| block.geometry().symbol_size > bytes)
+    }
+
+    /// Blocks have symbols of at most so many bytes from now on.
+    pub(crate) fn set_symbol_size(&mut self, bytes: usize) {
+        self.forming.set_symbol_size(bytes);
+    }
+
     /// The stream of that urgency whose turn it is to form a block: control first, then the one that has waited
     /// longest.
     fn next_stream(&self, now: Time, rate: f64, urgent: bool) -> Option<u32> {

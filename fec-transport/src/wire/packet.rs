@@ -50,12 +50,24 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
+    /// Bytes of one that is not padded.
+    pub(crate) const BYTES: usize = 9;
+
+    /// Reads a probe, behind which there may be padding, or its echo, behind which there is nothing.
     pub(crate) fn parse(body: &[u8]) -> Result<Probe, Malformed> {
         let mut reader = Reader::new(body);
-        reader.u8("kind")?;
+        let is_echo = reader.u8("kind")? & 0x0f == Kind::ProbeReply as u8;
         let token = reader.u64("probe token")?;
-        reader.finish("probe")?;
+        if is_echo {
+            reader.finish("probe reply")?;
+        }
         Ok(Probe { token })
+    }
+
+    /// Writes a probe and so many bytes of padding.
+    pub(crate) fn emit_padded(self, padding: usize, out: &mut Vec<u8>) {
+        self.emit(Kind::Probe, out);
+        out.resize(out.len() + padding, 0);
     }
 
     pub(crate) fn emit(self, kind: Kind, out: &mut Vec<u8>) {
@@ -123,6 +135,12 @@ mod tests {
             Probe { token }.emit(Kind::Probe, &mut out);
             prop_assert_eq!(Kind::of(&out), Ok(Kind::Probe));
             prop_assert_eq!(Probe::parse(&out), Ok(Probe { token }));
+            prop_assert_eq!(out.len(), Probe::BYTES);
+            Probe { token }.emit_padded(1_000, &mut out);
+            prop_assert_eq!(Probe::parse(&out[Probe::BYTES..]), Ok(Probe { token }));
+            prop_assert_eq!(out.len(), 2 * Probe::BYTES + 1_000);
+            out[0] = Kind::ProbeReply as u8;
+            prop_assert!(Probe::parse(&out).is_err());
         }
 
         #[test]

@@ -18,7 +18,7 @@ use crate::limits::MAX_REPORTED_PATHS;
 /// The most blocks that one report describes.
 pub(crate) const MAX_REPORTED_BLOCKS: usize = 480;
 /// Bytes of a report, at most.
-const MAX_REPORT: usize = 1_200;
+const MAX_REPORT: usize = 1_184;
 /// Bytes of a report without paths and blocks, and of a path without words.
 const FIXED: usize = 20;
 const PER_PATH: usize = 23;

@@ -15,6 +15,7 @@ mod round_trip;
 mod sending;
 mod suspicion;
 mod tally;
+mod width;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use tracing::Span;
 pub(crate) use hearing::Asked;
 pub(crate) use path::{FalseClaim, Path};
 pub use path::{PathCounters, PathId, PathState, PathStatus};
+pub(crate) use width::NARROW_SYMBOL;
 
 use super::block::FlightFate;
 use super::rate::bottlenecks::{Bottlenecks, CoupledPath};
@@ -73,10 +75,13 @@ pub(crate) struct Paths {
     living: Vec<LivingPath>,
     /// When that was found out; `None` once a path may have changed.
     living_at: Option<Time>,
+    /// The bytes of a symbol that all of them carry.
+    symbol_size: usize,
 }
 
 impl Paths {
     pub(crate) fn new(now: Time, session: SessionId, config: Arc<Config>, receipts: Receipts) -> Paths {
+        let symbol_size = config.coding.symbol_size;
         Paths {
             session,
             config,
@@ -88,6 +93,7 @@ impl Paths {
             turn: 0,
             living: Vec::new(),
             living_at: None,
+            symbol_size,
         }
     }
 
@@ -191,6 +197,11 @@ impl Paths {
     /// Whether a path is there and no packet of this number has arrived on it yet, as far as can be told.
     pub(crate) fn is_fresh(&self, id: PathId, number: u64) -> bool {
         self.get(id).is_some_and(|path| path.arrivals().is_fresh(number))
+    }
+
+    /// Whether there are paths in the schedule, and none of them carries full packets.
+    pub(crate) fn are_too_narrow(&self) -> bool {
+        self.any_lives() && self.living().all(|path| path.probing().width().is_surely_narrow())
     }
 
     /// The peer waits for an echo on a path.

@@ -398,11 +398,11 @@ impl Path {
     }
 
     /// Charges a datagram of `length` bytes, whose number was the last to be taken and which waits for nothing, to the
-    /// pacer.
-    pub(crate) fn charge_unpaced(&mut self, now: Time, length: usize) {
+    /// pacer. As far as `padding` makes it longer, it tells nothing of the time that packets take.
+    pub(crate) fn charge_unpaced(&mut self, now: Time, length: usize, padding: usize) {
         let bytes = length + IP_UDP_HEADERS;
         self.pacer.charge_unpaced(now, self.rate.rate(now), bytes as f64);
-        self.departures.weigh_last(bytes);
+        self.departures.weigh_last(bytes - padding);
     }
 
     /// Whether the pacer and the window let a run of packets of `packet` bytes go.
@@ -445,6 +445,7 @@ impl Path {
         }
         let Some(acknowledged) = self.departures.acknowledge(highest) else { return Ok(()) };
         let departed = acknowledged.departed;
+        self.probing.width_mut().note_arrival(departed, acknowledged.size);
         let held = Duration::from_micros(sent_us.saturating_sub(report.arrival_us));
         // Nobody holds a packet for longer than it has been away; whoever says so tells nothing of the round trip.
         if let Some(round_trip) = now.since(departed).checked_sub(held) {
@@ -547,6 +548,7 @@ impl Path {
         self.silence.since = self.departures.unheard_since(self.silence.ended.unwrap_or(Time::ZERO));
         self.counters.deaths += 1;
         self.probing.begin_anew(now + liveness.probe_interval / 4);
+        self.probing.width_mut().rest();
     }
 
     /// The peer waits for an echo. What it sends comes through, so that a path that is not in the schedule is asked at
@@ -579,6 +581,7 @@ impl Path {
         let was_dead = matches!(self.state, PathState::Dead { .. });
         if was_dead {
             self.rate.restart(now);
+            self.probing.width_mut().ask(now);
         }
         self.silence.ended = was_dead.then_some(now);
         self.state = PathState::Live;
@@ -629,10 +632,16 @@ impl Path {
         true
     }
 
+    /// It may be dead, or carry no full packets any more: it is asked at once.
+    pub(super) fn doubt(&mut self, now: Time) {
+        self.probing.ask(now);
+        self.probing.width_mut().ask(now);
+    }
+
     /// Takes what a report makes of its silence; a path that falls under suspicion is asked at once.
     pub(crate) fn suspect(&mut self, now: Time, suspicion: Suspicion) {
         if suspicion != Suspicion::None && self.suspicion == Suspicion::None {
-            self.probing.ask(now);
+            self.doubt(now);
         }
         self.suspicion = suspicion;
     }
@@ -665,14 +674,14 @@ mod tests {
         assert!(path.on_probe_timer(Time::ZERO, false, &liveness));
         path.probing.sent(Time::ZERO, 1);
         let now = Time::ZERO + Duration::from_millis(2);
-        assert!(path.probing.due() > now);
+        assert!(path.probing.asks_at() > now);
         path.owe_probe_reply(now, 7);
-        assert!(path.probing.due() <= now && path.on_probe_timer(now, false, &liveness));
+        assert!(path.probing.asks_at() <= now && path.on_probe_timer(now, false, &liveness));
         path.probing.sent(now, 2);
         assert!(path.on_probe_reply(now + Duration::from_millis(2), 2, &liveness) && path.is_live());
         // One that lives has no reason to.
         path.owe_probe_reply(now, 8);
-        assert!(path.probing.due() > now);
+        assert!(path.probing.asks_at() > now);
     }
 
     /// Whatever the pacer says: a process that does not run for some milliseconds must not lose what its socket cannot

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::width::Width;
 use crate::config::Liveness;
 use crate::time::Time;
 
@@ -24,6 +25,8 @@ pub(crate) struct Probing {
     due: Time,
     /// Whether it is sent even on a path that was heard lately: what we send may not arrive all the same.
     is_asked: bool,
+    /// Whether it carries packets as large as the session would like to send.
+    width: Width,
     /// The tokens of the echoes that we owe the peer.
     replies: VecDeque<u64>,
 }
@@ -37,11 +40,22 @@ struct Pending {
 
 impl Probing {
     pub(super) fn new(now: Time) -> Probing {
-        Probing { pending: VecDeque::new(), due: now, is_asked: false, replies: VecDeque::new() }
+        Probing {
+            pending: VecDeque::new(),
+            due: now,
+            is_asked: false,
+            width: Width::unknown(now),
+            replies: VecDeque::new(),
+        }
     }
 
-    /// When the next probe is sent.
+    /// When the next probe is sent, of whatever size.
     pub(super) fn due(&self) -> Time {
+        self.width.due().map_or(self.due, |wide| wide.min(self.due))
+    }
+
+    /// When the next probe is sent that asks whether the path lives.
+    pub(super) fn asks_at(&self) -> Time {
         self.due
     }
 
@@ -80,11 +94,24 @@ impl Probing {
         self.pending.push_back(Pending { token, sent: now });
     }
 
-    /// An echo came: gives when its probe was sent, if it is one that waits for it. No other one waits any more.
+    /// An echo came: gives when its probe was sent, if it is one that waits for it. No other one waits any more, but
+    /// for wide ones.
     pub(super) fn on_echo(&mut self, token: u64) -> Option<Time> {
+        if let Some(sent) = self.width.on_echo(token) {
+            return Some(sent);
+        }
         let sent = self.pending.iter().find(|probed| probed.token == token)?.sent;
         self.pending.clear();
+        self.width.note_arrival(sent, 0);
         Some(sent)
+    }
+
+    pub(super) fn width(&self) -> &Width {
+        &self.width
+    }
+
+    pub(super) fn width_mut(&mut self) -> &mut Width {
+        &mut self.width
     }
 
     /// Notes that the peer waits for an echo.

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use super::loss::PRIOR_LOSS;
-use super::path::{Path, PathId};
+use super::path::{Path, PathId, PathState};
+use super::width::NARROW_SYMBOL;
 use super::{Paths, pacer};
 use crate::crypto::random::Random;
 use crate::crypto::receipt::Receipts;
@@ -13,9 +14,11 @@ use crate::session::run::{HEADERS, PacketSeal, packet_size};
 use crate::session::sender::Sender;
 use crate::time::Time;
 use crate::transmit::Transmit;
+use crate::wire::IP_UDP_HEADERS;
 use crate::wire::Writer as _;
 use crate::wire::hop::{HopHeader, PacketType};
 use crate::wire::packet::{Kind, Probe};
+use crate::wire::symbol::SYMBOL_HEADER;
 
 impl Paths {
     /// Appends one sealed packet for a path, whose body is what `body` writes; gives the neighbour that it goes to.
@@ -29,7 +32,7 @@ impl Paths {
     ) -> Option<Adjacency> {
         // What leaves changes nothing that the sender knows of a path.
         let path = self.paths.iter_mut().find(|path| path.id() == id)?;
-        Some(seal(now, path, with, self.receipts, out, body))
+        Some(seal(now, path, with, self.receipts, out, 0, body))
     }
 
     /// When the next probe is sent.
@@ -52,10 +55,11 @@ impl Paths {
         let path = self.paths.iter_mut().find(|path| path.probing().owes_reply())?;
         let token = path.probing_mut().take_reply()?;
         let emit = |out: &mut Vec<u8>| Probe { token }.emit(Kind::ProbeReply, out);
-        Some(seal(now, path, with, self.receipts, out, emit))
+        Some(seal(now, path, with, self.receipts, out, 0, emit))
     }
 
-    /// Writes the next probe that is due. Paths that turn out to be dead leave the schedule.
+    /// Writes the next probe that is due, those of full size first: what a path carries is best known before it is in
+    /// the schedule. Paths that turn out to be dead leave the schedule.
     pub(crate) fn poll_probe(
         &mut self,
         now: Time,
@@ -64,8 +68,11 @@ impl Paths {
         random: &mut Random,
         out: &mut Vec<u8>,
     ) -> Option<Adjacency> {
+        if let Some(neighbour) = self.poll_wide_probe(now, with, random, out) {
+            return Some(neighbour);
+        }
         let is_hushed = self.hearing.is_hushed();
-        while let Some(path) = self.paths.iter_mut().find(|path| path.probing().due() <= now) {
+        while let Some(path) = self.paths.iter_mut().find(|path| path.probing().asks_at() <= now) {
             let was_live = path.is_live();
             let wanted = path.on_probe_timer(now, is_hushed, &self.config.liveness);
             let id = path.id();
@@ -79,10 +86,41 @@ impl Paths {
                 path.probing_mut().sent(now, token);
                 self.hearing.probe_sent();
                 let emit = |out: &mut Vec<u8>| Probe { token }.emit(Kind::Probe, out);
-                return Some(seal(now, path, with, self.receipts, out, emit));
+                return Some(seal(now, path, with, self.receipts, out, 0, emit));
             }
         }
         None
+    }
+
+    /// Writes the next probe as large as a packet with a full symbol.
+    fn poll_wide_probe(
+        &mut self,
+        now: Time,
+        with: Seal<'_>,
+        random: &mut Random,
+        out: &mut Vec<u8>,
+    ) -> Option<Adjacency> {
+        let is_due = |path: &&mut Path| path.probing().width().due().is_some_and(|due| due <= now);
+        let path = self.paths.iter_mut().find(is_due)?;
+        let (token, interval) = (random.u64(), self.config.liveness.probe_interval);
+        let full = (packet_size(self.config.coding.symbol_size) + IP_UDP_HEADERS) as u32;
+        path.probing_mut().width_mut().sent(now, token, full, interval);
+        let padding = SYMBOL_HEADER + self.config.coding.symbol_size - Probe::BYTES;
+        let emit = |out: &mut Vec<u8>| Probe { token }.emit_padded(padding, out);
+        Some(seal(now, path, with, self.receipts, out, padding, emit))
+    }
+
+    /// Chooses symbols that all paths carry, those that are not in the schedule just now included. A path that has not
+    /// been heard of yet may never be.
+    fn fit_symbols(&mut self) {
+        let is_wide =
+            |path: &Path| path.state() == PathState::Unconfirmed || path.probing().width().is_wide();
+        let full = self.config.coding.symbol_size;
+        let size = if self.paths.iter().all(is_wide) { full } else { full.min(NARROW_SYMBOL) };
+        if size != self.symbol_size {
+            tracing::info!(from = self.symbol_size, to = size, "symbols get the size that all paths carry");
+            self.symbol_size = size;
+        }
     }
 
     /// When [`poll_symbols`](Self::poll_symbols) will have something to send, if nothing arrives until then.
@@ -90,7 +128,7 @@ impl Paths {
         if self.hearing.is_hushed() {
             return None;
         }
-        let packet = packet_size(self.config.coding.symbol_size);
+        let packet = packet_size(self.symbol_size);
         let can_form = sender.can_form(now, self.rate());
         let all_trusted = self.trusts_none();
         let has_symbols = |path: &&Path| {
@@ -118,7 +156,8 @@ impl Paths {
             return None;
         }
         self.look_at_living(now);
-        let packet = packet_size(self.config.coding.symbol_size);
+        sender.set_symbol_size(self.symbol_size);
+        let packet = packet_size(self.symbol_size);
         for step in 0..self.paths.len() {
             let place = (self.turn + step) % self.paths.len();
             let path = &mut self.paths[place];
@@ -180,7 +219,7 @@ impl Paths {
     /// Whether nothing but probes is to be sent. When that begins, each path is asked at once.
     fn is_hushed(&mut self, now: Time) -> bool {
         if self.hearing.falls_silent(now, &self.config.liveness) {
-            self.paths.iter_mut().filter(|path| path.is_live()).for_each(|path| path.probing_mut().ask(now));
+            self.paths.iter_mut().filter(|path| path.is_live()).for_each(|path| path.doubt(now));
         }
         self.hearing.is_hushed()
     }
@@ -191,6 +230,7 @@ impl Paths {
             return;
         }
         self.living_at = Some(now);
+        self.fit_symbols();
         let all_trusted = self.trusts_none();
         let living = self.paths.iter().filter(|path| path.carries_on() || path.is_live() && all_trusted);
         self.living.clear();
@@ -228,12 +268,13 @@ fn seal(
     seal: Seal<'_>,
     receipts: Receipts,
     out: &mut Vec<u8>,
+    padding: usize,
     body: impl FnOnce(&mut Vec<u8>),
 ) -> Adjacency {
     let start = out.len();
     let number = begin(now, path, seal, receipts, out);
     body(out);
     packet_seal(path, seal).close(number, out, start);
-    path.charge_unpaced(now, out.len() - start);
+    path.charge_unpaced(now, out.len() - start, padding);
     path.egress().neighbour
 }

@@ -7,8 +7,8 @@ use super::super::recent::RecentSmallest;
 use super::Feedback;
 use crate::time::Time;
 
-/// A packet of this share of the largest is as good.
-const FULL: f64 = 0.9;
+/// A packet of this share of the largest is as good: also one of a session that has a narrow path.
+const FULL: f64 = 0.8;
 
 /// The size of the largest packets of late, and what smaller ones have told since the last of them.
 #[derive(Debug, Clone, Default)]

@@ -55,6 +55,11 @@ impl Forming {
         self.coding.symbol_size
     }
 
+    /// Blocks have symbols of at most so many bytes from now on.
+    pub(super) fn set_symbol_size(&mut self, bytes: usize) {
+        self.coding.symbol_size = bytes;
+    }
+
     /// The links that carry too large a share of the latest masked blocks to be masked.
     pub(super) fn unmaskable(&self) -> BTreeSet<LinkId> {
         self.unmaskable.values().flatten().copied().collect()
