@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fec_transport::overlay::MemberId;
-use fec_transport::{CloseReason, SessionId, StreamError, StreamId};
+use fec_transport::{SessionId, StreamId};
 
 use super::context::Context;
 use super::window::Window;
@@ -150,12 +150,7 @@ impl Link {
                 self.was_open = true;
                 Opening::Stream(stream)
             }
-            Err(StreamError::NoSession) => {
-                // It has just ended; its event finds another session here, or none.
-                self.session = None;
-                let (member, reason) = (context.name(member), CloseReason::Local);
-                Opening::Failed(OperationError::SessionClosed { member, reason })
-            }
+            // An event follows, also of a session that has just ended.
             Err(_) => Opening::Later,
         }
     }

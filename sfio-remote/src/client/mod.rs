@@ -348,33 +348,31 @@ impl Client {
 
     /// A transfer has ended.
     fn ended(&mut self, context: &mut Context<'_, impl Transport>, stream: StreamId, end: End) {
-        let Some((member, transfer)) = self.forget(stream) else { return };
-        let id = transfer.id();
+        let Some((member, transfer)) = self.transfers.get(&stream) else { return };
+        let (member, id) = (*member, transfer.id());
         let tolerated =
             |error: &RemoteError| self.operations.get(&id.0).is_some_and(|o| o.stage().tolerates(error));
         match end {
             End::Complete => {
+                self.forget(stream);
                 self.note_success(context, stream, id);
                 self.part_ended(context, id);
             }
             End::Failed(error) if tolerated(&error) => {
+                self.forget(stream);
                 context.give_up(stream);
                 self.part_ended(context, id);
             }
             End::Failed(error) => {
-                context.give_up(stream);
                 let subfile = self.describe(id, context.name(member));
                 self.fail(context, id.0, OperationError::IoNode { subfile, error });
             }
             End::Broken(error) => {
-                context.give_up(stream);
                 let member = context.name(member);
                 self.fail(context, id.0, OperationError::Protocol { member, error });
             }
-            End::Gone => {
-                let (member, reason) = (context.name(member), CloseReason::Local);
-                self.fail(context, id.0, OperationError::SessionClosed { member, reason });
-            }
+            // The event that says why ends the operation.
+            End::Gone => return,
         }
         self.pump(context, member);
     }
