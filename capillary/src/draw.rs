@@ -128,7 +128,7 @@ impl<'a> Drawing<'a> {
         let (topology, routing) = (self.topology, self.routing);
         let layout = Layout::of(topology, self.unit.is_some());
         let labels = Label::place_all(topology, routing, &layout);
-        let shown = labels.iter().map(|label| label.area).chain(areas(topology, &layout));
+        let shown = labels.iter().map(|label| label.area()).chain(areas(topology, &layout));
         let network = shown.reduce(Area::joined).unwrap_or(Area::around(Point { x: 0.0, y: 0.0 }, 1.0));
         let legend = Legend::of(self, layout.scale);
         let (left, top) = (network.left - EDGE, network.top - EDGE);
@@ -176,7 +176,7 @@ fn draw_links(out: &mut String, topology: &Topology, routing: Option<&Routing>, 
         let (a, b) = (layout.points[from.index()], layout.points[to.index()]);
         let bend = bends.get(&id).copied().unwrap_or(0.0);
         let (colour, width) = stroke(routing, id, largest);
-        let title = format!("link {}: load {:.4}", id.0, load(id));
+        let title = format!("link {}: load {}", id.0, number(load(id), 4));
         let path = curve(a, b, bend);
         let used = routing.map(|routing| *routing.link(id)).filter(|link| link.load > 0.0);
         if used.is_some_and(|link| link.is_critical()) {
@@ -281,6 +281,17 @@ fn draw_nodes(out: &mut String, topology: &Topology, routing: Option<&Routing>, 
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"{INK}\" \
              stroke-width=\"1.4\"><title>{title}</title></circle>"
         );
+    }
+}
+
+/// A load to read: so many digits behind the point, and where these would tell little as many of its own and a power of
+/// ten, as in the tables of the programs.
+fn number(value: f64, digits: usize) -> String {
+    if value == 0.0 || value.abs() >= 0.001 {
+        format!("{value:.digits$}")
+    } else {
+        let behind = digits - 1;
+        format!("{value:.behind$e}")
     }
 }
 

@@ -151,6 +151,8 @@ fn batches_do_not_depend_on_the_number_of_threads() {
     let all = |threads| printed(&["plan", ABILENE, "--pairs", "all", "--json", "--threads", threads]);
     let rows = all("1");
     assert_eq!(rows, all("3"));
+    // So many were started, and took 11 s to find nothing to do.
+    assert_eq!(rows, all("4000000000"));
     assert_eq!(rows.lines().count(), 110);
     let pairs = file("pairs.csv", "# from, to\nSeattle, New York\n0,1\n");
     let rows = printed(&["plan", ABILENE, "--pairs", &pairs, "--format", "csv"]);
@@ -588,4 +590,154 @@ fn what_failures_do_is_drawn_as_curves() {
     assert!(drawn.contains("failures, from the worst down") && drawn.contains("equal-cost multipath"));
     let refused = capillary(&["what-if", ABILENE, "--from", "0", "--to", "4", "--each", "--plot", picture]);
     assert_eq!(refused.status.code(), Some(2));
+}
+
+/// Where one link was ten thousand times as wide as the narrowest all loads were 0.0000, in CSV, too.
+#[test]
+fn small_loads_keep_their_digits() {
+    let wide = file("wide.csv", "from,to,capacity\na,b,1\nc,d,3000000\n");
+    let network = [wide.as_str(), "--capacity", "capacity", "--from", "c", "--to", "d"];
+    let with = |command: &str, more: &[&str]| printed(&[&[command], &network[..], more].concat());
+    let plan = with("plan", &[]);
+    assert!(plan.contains("largest load 3.333e-7, 1 layer"), "{plan}");
+    assert!(plan.contains("\n      1  3.333e-7  1.0000     1  c     d   critical\n"), "{plan}");
+    let (csv, json) =
+        (with("plan", &["--format", "csv"]), json(&[&["plan"], &network[..], &["--json"]].concat()));
+    let load = csv.lines().nth(1).and_then(|row| row.split(',').nth(1)).unwrap();
+    assert_eq!(Some(load.parse::<f64>().unwrap()), json["links"][1]["load"].as_f64());
+    assert!(with("compare", &[]).lines().skip(2).all(|row| row.contains("3.333e-7")));
+    assert!(with("what-if", &["--each", "--format", "csv"]).contains("\n1.0,-,-,"));
+    assert!(with("draw", &[]).contains("load 3.333e-7"));
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_told() {
+    let directed = file(
+        "directed.gml",
+        "graph [ directed 1 node [ id 1 label \"a & <b>\" Longitude 1.0 Latitude 2.0 ] node [ id 2 ] node [ id 3 ] \
+         edge [ source 1 target 2 ] ]",
+    );
+    let told = |file: &str, format: &str| {
+        let output = capillary(&["convert", file, "--format", format]);
+        assert_eq!(output.status.code(), Some(0), "{format}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let lost = |what: &str| format!("capillary: warning: {what}\n");
+    let csv = "csv cannot hold: the direction of links, labels, positions, 1 isolated node";
+    assert_eq!(told(&directed, "csv"), lost(csv));
+    assert_eq!(told(&directed, "edges"), lost("edges cannot hold: labels, positions, 1 isolated node"));
+    for format in ["gml", "graphml", "json", "dot"] {
+        assert_eq!(told(&directed, format), "", "{format}");
+    }
+    for format in ["caida", "rocketfuel", "sndlib-xml", "sndlib-native"] {
+        let told = told(&directed, format);
+        assert!(told.starts_with(&format!("capillary: warning: {format} cannot hold: ")), "{told}");
+    }
+    let plain = file("plain-links.csv", "from,to\na,b\n");
+    assert_eq!(told(&plain, "csv") + &told(&plain, "edges"), "");
+    // Nodes are numbers there; that a link is two, one each way, is no loss.
+    assert_eq!(told(&plain, "repetita"), lost("repetita cannot hold: 2 names as they are"));
+}
+
+/// A name with `<` made a list of links that no longer looked like one, and one-way links became two-way.
+#[test]
+fn a_list_of_links_is_read_back_whatever_its_names_are() {
+    let odd = file("odd.csv", "from,to\na & <b>,\"c d\"\n\"[e]=\"\"f\"\"\",\"c d\"\n");
+    let output = capillary(&["convert", &odd, "--directed", "--format", "edges"]);
+    let list = file("odd.edges", &String::from_utf8(output.stdout).unwrap());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told, "capillary: warning: edges cannot hold: 3 names as they are\n");
+    let facts = json(&["inspect", &list, "--json"]);
+    assert_eq!((&facts["nodes"], &facts["links"]), (&Value::from(3), &Value::from(2)));
+    assert_eq!((&facts["format"], &facts["directed"]), (&Value::from("edges"), &Value::from(true)));
+}
+
+/// An escape sequence in a label coloured the terminal.
+#[test]
+fn control_characters_of_names_do_not_reach_a_terminal() {
+    let nodes = "node [ id 1 label \"a\u{1b}[31m\" ] node [ id 2 label \"b\u{7}\" ]";
+    let escapes = file("esc.gml", &format!("graph [ {nodes} edge [ source 1 target 2 ] ]"));
+    let pair = ["--from", "1", "--to", "2"];
+    for command in [
+        &["plan"][..],
+        &["plan", "--gravity", "1"],
+        &["compare"],
+        &["what-if", "--each"],
+        &["inspect"],
+        &["inspect", "--from", "1", "--to", "2"],
+        &["schedule", "--all-to-all", "1,2"],
+    ] {
+        let has_pair = command.len() == 1 && command[0] != "inspect" || command[0] == "what-if";
+        let pair = if has_pair { &pair[..] } else { &[] };
+        let output = printed(&[&command[..1], &[&escapes], &command[1..], pair].concat());
+        let has_control = output.contains(|c: char| c.is_control() && c != '\n');
+        assert!(!has_control, "{command:?}: {output:?}");
+    }
+    let plan = printed(&[&["plan", &escapes], &pair[..]].concat());
+    assert!(plan.contains("a\\u{1b}[31m → b\\u{7}"), "{plan}");
+    assert_eq!(json(&[&["plan", &escapes, "--json"], &pair[..]].concat())["from_name"], "a\u{1b}[31m");
+    let failed = capillary(&["plan", &escapes, "--from", "1", "--to", "1"]);
+    assert!(!failed.stderr.contains(&0x1b));
+}
+
+/// Round-off left paths of 2.8e-13 of 80, and their demands counted as split.
+#[test]
+fn no_demand_has_a_path_of_round_off() {
+    let abilene = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/abilene.xml");
+    let plan = ["plan", abilene, "--capacity", "module_capacity", "--demands", abilene];
+    let answer = json(&[&plan[..], &["--json"]].concat());
+    let number = |path: &Value, field: &str| path[field].as_f64().unwrap();
+    for path in answer["paths"].as_array().unwrap() {
+        assert!(number(path, "amount") > 1e-9 * number(path, "demand"), "{path}");
+    }
+    assert!(printed(&plan).contains("split between paths: 8 demands;"));
+}
+
+#[test]
+fn a_format_that_is_not_written_is_refused() {
+    for command in [
+        &["plan", ABILENE, "--pairs", "all"][..],
+        &["plan", ABILENE, "--gravity", "1"],
+        &["compare", ABILENE, "--from", "0", "--to", "4"],
+        &["what-if", ABILENE, "--from", "0", "--to", "4", "--each"],
+    ] {
+        let refused = capillary(&[command, &["--format", "dot"]].concat());
+        assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0), "{command:?}");
+    }
+    let help = |command: &str| printed(&[command, "--help"]);
+    assert!(
+        help("plan").contains("dot:") && !help("compare").contains("dot") && !help("what-if").contains("dot")
+    );
+    assert!(help("plan").contains("Several times") && !help("draw").contains("Several times"));
+    assert!(help("what-if").lines().all(|line| line.chars().count() <= 100));
+}
+
+#[test]
+fn a_transfer_without_a_way_is_a_fault_of_its_line() {
+    let apart = file("islands.csv", "from,to\na,b\nc,d\n");
+    let transfers = file("islands-transfers.csv", "# from, to\na,b\na,c\n");
+    let refused = |arguments: &[&str]| {
+        let output = capillary(&[&["schedule", &apart], arguments].concat());
+        assert_eq!(output.status.code(), Some(3));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let what = "the transfer from \"a\" to \"c\": the target cannot be reached";
+    assert_eq!(refused(&["--transfers", &transfers]), format!("capillary: {transfers}: line 3: {what}\n"));
+    assert!(refused(&["--all-to-all", "a,c"]).starts_with(&format!("capillary: {apart}: the transfer")));
+}
+
+#[test]
+fn a_number_that_cannot_be_is_told_with_its_flag() {
+    for (arguments, words) in [
+        (["--gravity", "1e308"], "expected a number above 0 and at most 1e100"),
+        (["--gravity", "-1"], "expected a number above 0 and at most 1e100"),
+        (["--cover", "101%"], "\"101%\" is no share; expected above 0 and at most 1, as 0.5 or 50%"),
+        (["--max-paths", "-1"], "\"-1\" is no number of at least 1"),
+    ] {
+        let refused = capillary(&[&["plan", ABILENE], &arguments[..]].concat());
+        let message = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(message.contains(arguments[0]) && message.contains(words), "{message}");
+    }
+    printed(&["plan", ABILENE, "--from", "0", "--to", "4", "--cover", "50%"]);
 }

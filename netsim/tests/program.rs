@@ -151,7 +151,7 @@ fn what_makes_no_sense_is_one_line_and_the_right_exit_code() {
         [&["manet", "walk", "--range", "100", "--speed", "5"], more].concat()
     }
     fails(&walk(&["--nodes", "40"]), 2, "--area");
-    fails(&walk(&["--nodes", "0", "--area", "9x9"]), 2, "netsim: 0 nodes;");
+    fails(&walk(&["--nodes", "0", "--area", "9x9"]), 2, "\"0\" is no number of at least 1");
     fails(&walk(&["--nodes", "9", "--degree", "99"]), 2, "mean degree 99");
     fails(&walk(&["--nodes", "9", "--area", "9"]), 2, "expected WIDTHxHEIGHT");
     fails(
@@ -233,4 +233,16 @@ fn rows_go_to_the_file_that_output_names() {
     let to_file = [&WALK[..], &["-o", target.to_str().unwrap()]].concat();
     assert_eq!(printed(&to_file), "");
     assert_eq!(std::fs::read_to_string(&target).unwrap(), printed(&WALK));
+}
+
+#[test]
+fn times_have_units_and_no_nodes_are_refused() {
+    let with = |interval: &str| {
+        let walk = [&WALK[..12], &["--interval", interval, "--json"]].concat();
+        printed(&walk)
+    };
+    assert_eq!((with("2s"), with("2000ms")), (with("2"), with("2")));
+    let walk = |nodes| ["manet", "walk", "--nodes", nodes, "--degree", "6", "--range", "100", "--speed", "5"];
+    fails(&walk("0"), 2, "'--nodes <N>': \"0\" is no number of at least 1; expected 1, 2, 3, …");
+    fails(&walk("-1"), 2, "'--nodes <N>': \"-1\" is no number of at least 1");
 }

@@ -1,10 +1,10 @@
 //! Command lines, and what is said of those that are wrong.
 
-use clap::error::{Error, ErrorKind};
-use clap::{ArgMatches, Command, Parser};
-use console::Term;
+use std::io::Write as _;
 
-use crate::output;
+use clap::error::{Error, ErrorKind};
+use clap::{Arg, ArgMatches, Command, Parser};
+use console::Term;
 
 /// What Rust says of a text that is no number or no address, and what would be right.
 const WORDS: [(&str, &str); 9] = [
@@ -26,7 +26,18 @@ pub fn parse<T: Parser>() -> T {
 
 /// The same, for whoever needs more than what derived types have of it.
 pub fn matches(command: Command) -> ArgMatches {
-    command.try_get_matches().unwrap_or_else(|error| end(&error))
+    with_negative_numbers(command).try_get_matches().unwrap_or_else(|error| end(&error))
+}
+
+/// Takes `-1` behind a flag for its value, so that users read which values it has. Otherwise they are told that there
+/// is no flag `-1`, and to try `-- -1`, which does not help.
+fn with_negative_numbers(command: Command) -> Command {
+    let takes_values = |arg: &Arg| !arg.is_positional() && arg.get_action().takes_values();
+    let command = command.mut_args(|arg| {
+        let is_flag = takes_values(&arg);
+        arg.allow_negative_numbers(is_flag)
+    });
+    command.mut_subcommands(with_negative_numbers)
 }
 
 /// Ends the process as [`Error::exit`] does, in words for people who do not know Rust.
@@ -35,7 +46,9 @@ pub fn end(error: &Error) -> ! {
         error.exit();
     }
     let (text, is_coloured) = (error.render(), Term::stderr().features().colors_supported());
-    output::note(in_words(&if is_coloured { text.ansi().to_string() } else { text.to_string() }).trim_end());
+    let text = in_words(&if is_coloured { text.ansi().to_string() } else { text.to_string() });
+    // Not a note: those have no colours.
+    let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
     std::process::exit(error.exit_code())
 }
 
@@ -50,7 +63,25 @@ mod tests {
     use std::num::NonZeroU64;
     use std::str::FromStr;
 
+    use clap::CommandFactory as _;
+
     use super::*;
+
+    /// `--threads -1` was told to be no flag, with advice that did not help.
+    #[test]
+    fn a_negative_number_is_the_value_of_its_flag() {
+        #[derive(Debug, Parser)]
+        struct Arguments {
+            #[arg(long, value_parser = crate::quantity::count)]
+            threads: Option<std::num::NonZeroU32>,
+            #[arg(short)]
+            verbose: bool,
+        }
+        let command = with_negative_numbers(Arguments::command());
+        command.clone().debug_assert();
+        let error = command.try_get_matches_from(["program", "--threads", "-1"]).unwrap_err();
+        assert!(error.to_string().contains("\"-1\" is no number of at least 1"), "{error}");
+    }
 
     /// Users read `number would be zero for non-zero type`.
     #[test]

@@ -9,6 +9,7 @@
 //! - [`progress`]: one look for everything that takes its time;
 //! - `chart` (feature `charts`): panels of curves as SVG or PNG;
 //! - `picture` (feature `pictures`): SVG that a program has made, as SVG or PNG;
+//! - `threads` (feature `threads`): threads for many jobs;
 //! - [`install`]: the man pages and completions of an installed program;
 //! - [`manual`] and [`reader`]: what tests ask of every program.
 //!
@@ -28,6 +29,8 @@ pub mod progress;
 pub mod quantity;
 pub mod reader;
 pub mod table;
+#[cfg(feature = "threads")]
+pub mod threads;
 
 pub use exit::{EXIT_CODES, Exit};
 pub use failure::{Failure, OrFail, end};

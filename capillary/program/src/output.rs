@@ -5,6 +5,7 @@
 //! too: nothing is left in a buffer that nobody empties. Work that must not stop half-way because of that is told of
 //! with [`Telling`].
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -68,9 +69,28 @@ pub fn put(path: Option<&Path>, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes `text` and a line break to standard error. That it cannot be written is no failure: nobody could be told.
+/// Writes `text` and a line break to standard error, its control characters but line breaks as [`shown`] has them. That
+/// it cannot be written is no failure: nobody could be told.
 pub fn note(text: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let text = text.to_string();
+    let lines: Vec<_> = text.split('\n').map(shown).collect();
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+}
+
+/// Words from a file, as names of nodes, for people to read: what would command a terminal, or tear a line, is written
+/// as Rust writes it, an escape as `\u{1b}` and a line break as `\n`.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// How many columns results have that go to the file at `path`, or to standard output: none but a terminal limits them.
@@ -234,6 +254,12 @@ mod tests {
         assert_eq!(folded("", 80), [""]);
         assert_eq!(wrapped("one two\nthree four", Some(7)), "one two\nthree\n  four");
         assert_eq!(wrapped("one two\nthree four", None), "one two\nthree four");
+    }
+
+    #[test]
+    fn what_would_command_a_terminal_is_shown() {
+        assert_eq!(shown("Zürich → Bern"), "Zürich → Bern");
+        assert_eq!(shown("a\u{1b}[31m\r\n\t\u{9b}\0"), "a\\u{1b}[31m\\r\\n\\t\\u{9b}\\u{0}");
     }
 
     #[test]

@@ -100,8 +100,22 @@ fn sum_of_durations(text: &str) -> Option<f64> {
 /// If `text` is none.
 pub fn share(text: &str) -> Result<f64, String> {
     let expected = || format!("\"{text}\" is no share; expected 0 to below 1, as 0.02 or 2%");
-    let value = measured(text, &[("%", 0.01), ("", 1.0)]).ok_or_else(expected)?;
-    if value < 1.0 { Ok(value) } else { Err(expected()) }
+    portion(text).filter(|value| *value < 1.0).ok_or_else(expected)
+}
+
+/// A share that is not nothing, and may be all: above 0 and at most 1, as `0.5` or `50%`.
+///
+/// # Errors
+/// If `text` is none.
+pub fn part(text: &str) -> Result<f64, String> {
+    let expected = || format!("\"{text}\" is no share; expected above 0 and at most 1, as 0.5 or 50%");
+    portion(text).filter(|value| *value > 0.0 && *value <= 1.0).ok_or_else(expected)
+}
+
+/// A number of one or of a hundred that is not negative. Rates of errors are small, so that powers of ten are read.
+fn portion(text: &str) -> Option<f64> {
+    let power = || text.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
+    measured(text, &[("%", 0.01), ("", 1.0)]).or_else(power)
 }
 
 /// A number that is not negative, with one of these units; of units that fit the first one counts.
@@ -149,6 +163,13 @@ mod tests {
         assert!(duration("").is_err() && duration("1h soon").is_err() && duration("1 2").is_err());
         assert!(duration("200000d").is_err() && duration("soon").is_err());
         assert_eq!((share("0.02"), share("2%")), (Ok(0.02), Ok(0.02)));
+        assert_eq!(
+            (share("1e-3"), part("50%"), part("1"), part("100%")),
+            (Ok(0.001), Ok(0.5), Ok(1.0), Ok(1.0))
+        );
+        assert!(
+            share("nan").is_err() && share("inf").is_err() && part("0").is_err() && part("101%").is_err()
+        );
         assert!(share("1").is_err() && share("100%").is_err() && share("-0.1").is_err());
     }
 

@@ -1,8 +1,9 @@
 //! Aligned tables and CSV from the same rows.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use crate::output::folded;
+use crate::output::{folded, shown};
 
 /// A count of things: "1 level", "2 levels".
 pub fn counted(count: usize, thing: &str) -> String {
@@ -19,7 +20,47 @@ const LEAST_WORDS: usize = 20;
 #[derive(Debug)]
 pub struct Table {
     header: Vec<String>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// What a table has; control characters are shown and not sent.
+    text: String,
+    /// What the CSV has, where that differs.
+    csv: Option<String>,
+}
+
+impl Cell {
+    /// A load, flow or share: as [`number`] shows it in the table, and in the CSV with all of its digits.
+    pub fn number(value: f64) -> Cell {
+        Self { text: number(value), csv: Some(format!("{value:?}")) }
+    }
+
+    /// The same with four digits behind the point, whatever the value: for what is of the order of 1, or nothing.
+    pub fn fixed(value: f64) -> Cell {
+        Self { text: format!("{value:.4}"), csv: Some(format!("{value:?}")) }
+    }
+
+    fn csv(&self) -> &str {
+        self.csv.as_ref().unwrap_or(&self.text)
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        match shown(&text) {
+            Cow::Borrowed(_) => Self { text, csv: None },
+            Cow::Owned(shown) => Self { text: shown, csv: Some(text) },
+        }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        text.to_owned().into()
+    }
 }
 
 impl Table {
@@ -30,6 +71,11 @@ impl Table {
 
     /// Adds a row with as many cells as the header.
     pub fn push(&mut self, row: Vec<String>) {
+        self.push_cells(row.into_iter().map(Cell::from).collect());
+    }
+
+    /// The same for cells that are not the same in tables and in CSV.
+    pub fn push_cells(&mut self, row: Vec<Cell>) {
         self.rows.push(row);
     }
 
@@ -37,7 +83,7 @@ impl Table {
     pub fn csv(&self) -> String {
         let mut out = self.header.join(",") + "\n";
         for row in &self.rows {
-            out += &(row.iter().map(|cell| quote(cell)).collect::<Vec<_>>().join(",") + "\n");
+            out += &(row.iter().map(|cell| quote(cell.csv())).collect::<Vec<_>>().join(",") + "\n");
         }
         out
     }
@@ -75,12 +121,12 @@ impl Table {
     }
 
     fn width(&self, column: usize) -> usize {
-        let cells = self.rows.iter().map(|row| row[column].chars().count());
+        let cells = self.rows.iter().map(|row| row[column].text.chars().count());
         cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
     }
 
     fn is_numeric(&self, column: usize) -> bool {
-        self.rows.iter().all(|row| is_number(&row[column]))
+        self.rows.iter().all(|row| is_number(&row[column].text))
     }
 }
 
@@ -119,15 +165,15 @@ impl<'a> Shown<'a> {
         Self { table, columns }
     }
 
-    fn line(&self, f: &mut fmt::Formatter<'_>, cells: &[String]) -> fmt::Result {
+    fn line(&self, f: &mut fmt::Formatter<'_>, cells: &[&str]) -> fmt::Result {
         let Some((last, others)) = self.columns.split_last() else { return writeln!(f) };
-        let mut words = folded(&cells[last.index], last.width).into_iter();
+        let mut words = folded(cells[last.index], last.width).into_iter();
         let first = words.next();
         let mut line = String::new();
         for column in &self.columns {
             let width = column.width;
-            let own = first.as_ref().filter(|_| column.index == last.index);
-            let cell = own.unwrap_or(&cells[column.index]);
+            let own = first.as_deref().filter(|_| column.index == last.index);
+            let cell = own.unwrap_or(cells[column.index]);
             line += GAP;
             line += &match column.is_numeric {
                 true => format!("{cell:>width$}"),
@@ -140,12 +186,14 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl fmt::Display for Shown<'_> {
+impl<'a> fmt::Display for Shown<'a> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.line(f, &self.table.header)?;
+        let header: Vec<&str> = self.table.header.iter().map(String::as_str).collect();
+        self.line(f, &header)?;
         let rules: Vec<String> = self.columns.iter().map(|column| "─".repeat(column.width)).collect();
         writeln!(f, "{}", format!("{GAP}{}", rules.join(GAP)).trim_end())?;
-        self.table.rows.iter().try_for_each(|row| self.line(f, row))
+        let cells = |row: &'a [Cell]| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>();
+        self.table.rows.iter().try_for_each(|row| self.line(f, &cells(row)))
     }
 }
 
@@ -160,9 +208,13 @@ pub fn quote(cell: &str) -> String {
     if cell.contains([',', '"', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.into() }
 }
 
-/// A load, flow or share to read: four digits behind the point.
+/// From here on four digits behind the point tell enough of a number.
+const PLAIN: f64 = 0.001;
+
+/// A load, flow or share to read: four digits behind the point, and where these would tell little four of its own and
+/// a power of ten.
 pub fn number(value: f64) -> String {
-    format!("{value:.4}")
+    if value == 0.0 || value.abs() >= PLAIN { format!("{value:.4}") } else { format!("{value:.3e}") }
 }
 
 #[cfg(test)]
@@ -183,6 +235,28 @@ mod tests {
         assert_eq!(lines[0], "  site       size   share  published");
         assert_eq!(lines[2], "  lab    1.20 MiB     3 %  2 days ago");
         assert_eq!(lines[3], "  tower      12 B  12.5 %  now");
+    }
+
+    /// All loads were 0.0000 where one link was ten thousand times as wide as the narrowest.
+    #[test]
+    fn small_numbers_keep_their_digits_and_csv_has_all_of_them() {
+        let shown = [0.5, 0.0, 0.001, -2.0, 12_345.678_9, 0.000_123_456, -1.0 / 3e12].map(number);
+        assert_eq!(shown, ["0.5000", "0.0000", "0.0010", "-2.0000", "12345.6789", "1.235e-4", "-3.333e-13"]);
+        let mut loads = Table::new(["load", "link"]);
+        loads.push_cells(vec![Cell::number(1.0 / 3.0), "a".into()]);
+        loads.push_cells(vec![Cell::number(0.000_123_456), "b".into()]);
+        assert_eq!(loads.csv(), "load,link\n0.3333333333333333,a\n0.000123456,b\n");
+        let lines: Vec<String> = loads.to_string().lines().map(String::from).collect();
+        assert_eq!(lines[2..], ["    0.3333  a", "  1.235e-4  b"]);
+    }
+
+    /// A name with an escape sequence coloured the terminal, and one with a line break tore its row.
+    #[test]
+    fn control_characters_of_names_are_shown_in_tables_and_kept_in_csv() {
+        let mut names = Table::new(["node", "sends"]);
+        names.push(["a\u{1b}[31mb\nc", "all"].map(String::from).to_vec());
+        assert_eq!(names.to_string().lines().nth(2), Some("  a\\u{1b}[31mb\\nc  all"));
+        assert_eq!(names.csv(), "node,sends\n\"a\u{1b}[31mb\nc\",all\n");
     }
 
     #[test]

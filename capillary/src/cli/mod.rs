@@ -4,4 +4,4 @@ mod input;
 mod topology_file;
 
 pub use input::{read, read_text};
-pub use topology_file::{LoadError, TopologyFile};
+pub use topology_file::{LoadError, TopologyFile, total_demand};

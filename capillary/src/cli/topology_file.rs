@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Orientation;
 use crate::format::{Format, Loaded, ReadError, ReadOptions, read};
+use crate::matrix::LARGEST_AMOUNT;
 
 /// A topology file on the command line.
 #[derive(Debug, clap::Args)]
@@ -76,6 +77,15 @@ impl TopologyFile {
         };
         Ok(read(&bytes, &options)?)
     }
+}
+
+/// The sum of all demands of a matrix that is made, as clap's value parsers have it.
+///
+/// # Errors
+/// If `text` is no number above 0, or one that is too large for a matrix.
+pub fn total_demand(text: &str) -> Result<f64, String> {
+    let total = text.parse::<f64>().ok().filter(|total| *total > 0.0 && *total <= LARGEST_AMOUNT);
+    total.ok_or_else(|| format!("expected a number above 0 and at most {LARGEST_AMOUNT:e}"))
 }
 
 fn positive(text: &str) -> Result<f64, String> {

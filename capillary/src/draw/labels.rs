@@ -41,12 +41,40 @@ impl Area {
     }
 }
 
+/// Which point of a label is at its place whatever font is there: the one next to its node, since its width is known
+/// more or less only.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A place for a label.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place {
+    area: Area,
+    anchor: Anchor,
+}
+
+impl Place {
+    /// What an SVG has of it: where the text is put, and which point of it.
+    fn anchored(&self) -> (f64, &'static str) {
+        let Area { left, width, .. } = self.area;
+        match self.anchor {
+            Anchor::Start => (left, ""),
+            Anchor::Middle => (left + width / 2.0, " text-anchor=\"middle\""),
+            Anchor::End => (left + width, " text-anchor=\"end\""),
+        }
+    }
+}
+
 /// A node's name, and where it stands.
 #[derive(Debug)]
 pub(super) struct Label<'a> {
     text: &'a str,
     is_end: bool,
-    pub(super) area: Area,
+    place: Place,
 }
 
 impl<'a> Label<'a> {
@@ -72,22 +100,29 @@ impl<'a> Label<'a> {
         let mut labels = Vec::new();
         for (id, node) in ends.into_iter().chain(others) {
             let places = places(layout.points[id.index()], radius(id) + 3.0, width(node.name(), is_end(id)));
-            let free = places.iter().filter(|area| !taken.iter().any(|other| other.overlaps(area)));
-            let best = free.min_by_key(|area| links.iter().filter(|link| crosses(area, link)).count());
-            if let Some(area) = best.copied().or(is_end(id).then_some(places[0])) {
-                taken.push(area);
-                labels.push(Label { text: node.name(), is_end: is_end(id), area });
+            let free = places.iter().filter(|place| !taken.iter().any(|other| other.overlaps(&place.area)));
+            let best =
+                free.min_by_key(|place| links.iter().filter(|link| crosses(&place.area, link)).count());
+            if let Some(place) = best.copied().or(is_end(id).then_some(places[0])) {
+                taken.push(place.area);
+                labels.push(Label { text: node.name(), is_end: is_end(id), place });
             }
         }
         labels
     }
 
+    /// The room that it takes.
+    pub(super) fn area(&self) -> Area {
+        self.place.area
+    }
+
     pub(super) fn draw(&self, out: &mut String) {
-        let (x, y) = (self.area.left, self.area.top + self.area.height * 0.78);
+        let Area { top, height, .. } = self.area();
+        let ((x, anchor), y) = (self.place.anchored(), top + height * 0.78);
         let weight = if self.is_end { " font-weight=\"bold\"" } else { "" };
         let _ = writeln!(
             out,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{INK}\"{weight} stroke=\"white\" stroke-width=\"3\" \
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{INK}\"{anchor}{weight} stroke=\"white\" stroke-width=\"3\" \
              paint-order=\"stroke\" stroke-linejoin=\"round\">{}</text>",
             escape(self.text)
         );
@@ -100,13 +135,18 @@ pub(super) fn width(text: &str, is_bold: bool) -> f64 {
 }
 
 /// The places beside a node for a label of that width, the best first.
-fn places(point: Point, gap: f64, width: f64) -> Vec<Area> {
+fn places(point: Point, gap: f64, width: f64) -> Vec<Place> {
     let height = FONT_SIZE * 1.15;
-    let beside = [point.x + gap, point.x - gap - width, point.x - width / 2.0];
+    let beside = [
+        (point.x + gap, Anchor::Start),
+        (point.x - gap - width, Anchor::End),
+        (point.x - width / 2.0, Anchor::Middle),
+    ];
     let level = [point.y - height / 2.0, point.y - gap - height, point.y + gap];
     let mut places = Vec::new();
     for (column, row) in [(0, 0), (1, 0), (2, 1), (2, 2), (0, 1), (0, 2), (1, 1), (1, 2)] {
-        places.push(Area { left: beside[column], top: level[row], width, height });
+        let (left, anchor) = beside[column];
+        places.push(Place { area: Area { left, top: level[row], width, height }, anchor });
     }
     places
 }
@@ -118,4 +158,21 @@ fn crosses(area: &Area, (a, b): &(Point, Point)) -> bool {
         let part = f64::from(step) / f64::from(steps);
         area.contains(Point { x: a.x + (b.x - a.x) * part, y: a.y + (b.y - a.y) * part })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names to the left of their nodes began where an estimate of their width said, and ended on the nodes' circles.
+    #[test]
+    fn a_name_is_put_by_the_point_that_is_next_to_its_node() {
+        let node = Point { x: 100.0, y: 50.0 };
+        let places = places(node, 8.0, 30.0);
+        let beside = |place: &Place| place.anchored();
+        assert_eq!(beside(&places[0]), (108.0, ""));
+        assert_eq!(beside(&places[1]), (92.0, " text-anchor=\"end\""));
+        assert_eq!(beside(&places[2]), (100.0, " text-anchor=\"middle\""));
+        assert!(places.iter().all(|place| !place.area.contains(node)));
+    }
 }

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::labels::width;
 use super::layout::Point;
 use super::{
-    BORDER, Drawing, INK, LAYER_COLOURS, NO_LAYER, THICKEST, THINNEST, UNUSED, colour, escape, utilisation,
+    BORDER, Drawing, INK, LAYER_COLOURS, NO_LAYER, THICKEST, THINNEST, UNUSED, colour, escape, number,
+    utilisation,
 };
 use crate::routing::Routing;
 use crate::topology::Topology;
@@ -139,7 +140,7 @@ fn lines(topology: &Topology, routing: &Routing) -> Vec<Row> {
     let shown = LAYER_COLOURS.len() - 1;
     let mut lines = Vec::new();
     for layer in routing.layers().iter().take(shown) {
-        let text = format!("layer {}: load {:.4}", layer.number, layer.load);
+        let text = format!("layer {}: load {}", layer.number, number(layer.load, 4));
         lines.push(line(colour(Some(layer.number)), width(layer.load), text));
     }
     if let Some(next) = routing.layers().get(shown) {
@@ -149,7 +150,11 @@ fn lines(topology: &Topology, routing: &Routing) -> Vec<Row> {
         } else {
             format!("layers {}–{last}", shown + 1)
         };
-        lines.push(line(colour(Some(next.number)), width(next.load), format!("{text}: ≤ {:.4}", next.load)));
+        lines.push(line(
+            colour(Some(next.number)),
+            width(next.load),
+            format!("{text}: ≤ {}", number(next.load, 4)),
+        ));
     }
     if routing.used_links().any(|(_, link)| link.layer.is_none()) {
         lines.push(line(NO_LAYER, THINNEST * 2.0, "in no layer".into()));

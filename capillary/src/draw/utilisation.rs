@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::layout::{Layout, Point};
-use super::{THICKEST, THINNEST, UNUSED, bends, middle};
+use super::{THICKEST, THINNEST, UNUSED, bends, middle, number};
 use crate::matrix::ArcUse;
 use crate::topology::Topology;
 
@@ -40,7 +40,8 @@ pub(super) fn legend(arcs: &[ArcUse]) -> Vec<(&'static str, f64, String)> {
         let (high, low) = (bound(index), bound(index + 1));
         let members = arcs.iter().filter(|arc| step(arc.utilisation, largest) == Some(index)).count();
         let width = THINNEST + (THICKEST - THINNEST) * high / largest;
-        (STEPS[index], width, format!("{low:.3} to {high:.3}: {}", counted(members)))
+        let [low, high] = [low, high].map(|bound| number(bound, 3));
+        (STEPS[index], width, format!("{low} to {high}: {}", counted(members)))
     };
     let unused = arcs.iter().filter(|arc| step(arc.utilisation, largest).is_none()).count();
     let mut rows: Vec<_> = (0..STEPS.len()).map(row).collect();
@@ -65,11 +66,11 @@ pub(super) fn draw(out: &mut String, topology: &Topology, arcs: &[ArcUse], layou
         let _ = writeln!(
             out,
             "<path d=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.2}\"><title>link {}, {from} to \
-             {to}: utilisation {:.4}, {:.4} of {}</title></path>",
+             {to}: utilisation {}, {} of {}</title></path>",
             half(a, b, bend),
             arc.link.0,
-            arc.utilisation,
-            arc.load,
+            number(arc.utilisation, 4),
+            number(arc.load, 4),
             arc.capacity,
         );
     }

@@ -14,7 +14,7 @@ use crate::format::draft::DraftLink;
 use crate::format::lines::{Line, lines};
 use crate::format::traffic::{Bounds, Entry};
 use crate::format::{Draft, Fault};
-use crate::topology::Topology;
+use crate::topology::{Orientation, Topology};
 
 const COMMENTS: &[char] = &['#', '%'];
 
@@ -135,16 +135,23 @@ fn braces(text: &str) -> Option<BTreeMap<String, String>> {
     Some(fields.into_iter().map(|(name, field)| (name, value(field))).collect())
 }
 
+/// What stands in no name: marks between columns and of comments, and what [`is_one`] takes for another format.
+const NOT_IN_NAMES: &str = "#%{},;[]<>\"=";
+
 pub(super) fn write(topology: &Topology) -> String {
     let mut out = String::from("# from to capacity\n");
-    let word = |node| {
-        let id = &topology.node_weight(node).id;
-        id.chars()
-            .map(|c| if c.is_whitespace() || "#%{},;".contains(c) { '_' } else { c })
-            .collect::<String>()
-    };
+    if topology.orientation() == Orientation::Directed {
+        out += "# Directed graph\n";
+    }
+    let word = |node| word(&topology.node_weight(node).id);
     for (_, from, to, link) in topology.links() {
         out += &format!("{} {} {}\n", word(from), word(to), link.capacity);
     }
     out
+}
+
+/// A name as one word.
+fn word(name: &str) -> String {
+    let plain = |c: char| if c.is_whitespace() || NOT_IN_NAMES.contains(c) { '_' } else { c };
+    if name.is_empty() { "_".into() } else { name.chars().map(plain).collect() }
 }

@@ -7,6 +7,7 @@ mod first_paths;
 mod pivot;
 mod tight;
 
+use crate::matrix::NOTHING;
 use crate::matrix::arcs::Arcs;
 use crate::matrix::basis::Inverse;
 use crate::matrix::bounds::{Budgets, Ways};
@@ -429,7 +430,7 @@ impl<'n> Simplex<'n> {
         self.by_target.iter().map(flows).collect()
     }
 
-    /// The paths of a demand with what they carry.
+    /// The paths of a demand with what they carry; what round-off has left on a path is no part of the demand.
     pub(super) fn paths(&self, index: usize) -> impl Iterator<Item = (&[u32], f64)> {
         let flow = &self.flows[index];
         let others = flow.columns.iter().filter_map(|&column| match &self.basis.columns[column] {
@@ -438,6 +439,6 @@ impl<'n> Simplex<'n> {
         });
         std::iter::once((flow.key.as_slice(), flow.key_flow))
             .chain(others)
-            .filter(|(_, amount)| *amount > 0.0)
+            .filter(|(_, carried)| *carried > NOTHING * flow.amount)
     }
 }

@@ -1,11 +1,9 @@
 //! `capillary plan --pairs`: many pairs at once, one row each, in the order of the pairs whatever the threads.
 
-use std::num::NonZeroU32;
 use std::path::Path;
 
 use capillary::{NodeId, cli};
 use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::json;
 
 use crate::Print;
@@ -15,6 +13,7 @@ use program::Failure;
 use program::output::Results;
 use program::progress::Progress;
 use program::table::quote;
+use program::threads::pool;
 
 /// Pairs that are solved before their rows are written: enough to keep threads busy, few enough to see rows soon.
 const CHUNK: usize = 256;
@@ -23,9 +22,10 @@ type Pair = (NodeId, NodeId);
 
 pub(crate) fn run(plan: &Plan, network: &Network, pairs: &Path) -> Result<(), Failure> {
     let pairs = if pairs.as_os_str() == "all" { all_pairs(network) } else { read_pairs(network, pairs)? };
-    let pool = pool(plan.threads)?;
+    let pool = pool(plan.threads, pairs.len() as u64)?;
     let progress = Progress::of_things("planning", "pairs", pairs.len() as u64, 0);
     let mut results = Results::open(plan.printing.path())?;
+    // A table takes the widths of all rows, so that there is none of many pairs.
     let csv = plan.printing.format() != Print::Json;
     if csv {
         results.line("from,to,layers,largest_load,links,critical_links,error,from_name,to_name")?;
@@ -40,20 +40,18 @@ pub(crate) fn run(plan: &Plan, network: &Network, pairs: &Path) -> Result<(), Fa
     results.close()
 }
 
-/// So many threads, or as many as there are processors.
-pub(crate) fn pool(threads: Option<NonZeroU32>) -> Result<ThreadPool, Failure> {
-    let threads = threads.map_or(0, |threads| threads.get() as usize);
-    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.map_err(|error| Failure::usage(format!("--threads: {error}")))
-}
-
 fn all_pairs(network: &Network) -> Vec<Pair> {
     let nodes = || network.topology.nodes().map(|(id, _)| id);
     nodes().flat_map(|from| nodes().filter(move |&to| to != from).map(move |to| (from, to))).collect()
 }
 
-/// Two names a line, separated by a comma or a tab; empty lines and lines that start with # are left out.
-pub(crate) fn read_pairs(network: &Network, path: &Path) -> Result<Vec<Pair>, Failure> {
+fn read_pairs(network: &Network, path: &Path) -> Result<Vec<Pair>, Failure> {
+    Ok(read_lines(network, path)?.into_iter().map(|(_, pair)| pair).collect())
+}
+
+/// Two names a line, separated by a comma or a tab, with the numbers of the lines; empty lines and lines that start
+/// with # are left out.
+pub(crate) fn read_lines(network: &Network, path: &Path) -> Result<Vec<(usize, Pair)>, Failure> {
     let text = cli::read_text(path).map_err(|error| Failure::file(path, &error))?;
     let lines =
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -63,7 +61,7 @@ pub(crate) fn read_pairs(network: &Network, path: &Path) -> Result<Vec<Pair>, Fa
         let find = |name: &str| {
             capillary::find_node(&network.topology, name.trim()).map_err(|error| place(error.to_string()))
         };
-        Ok((find(from)?, find(to)?))
+        Ok((index + 1, (find(from)?, find(to)?)))
     };
     lines.map(read).collect()
 }

@@ -7,12 +7,13 @@ use capillary::{NodeId, Routing, SolveError, Topology, baseline, solve, solve_la
 use serde_json::json;
 
 use crate::source::{Network, Source};
-use crate::{Print, Printing};
+use crate::{Print, Printing, of_rows};
 use program::quantity::count;
-use program::table::number;
+use program::table::Cell;
 use program::{Failure, Table, output};
 
 #[derive(Debug, clap::Args)]
+#[command(mut_args(of_rows))]
 #[command(
     after_help = "Example:\n  capillary compare Abilene.gml --from Seattle --to \"New York\" --layers 1,2"
 )]
@@ -46,7 +47,7 @@ impl Compare {
             Print::Csv => table(&routings).csv(),
             Print::Json => self.printing.json(&json(&network, &routings)),
             Print::Dot => {
-                return Err(Failure::usage("compare has no --format dot; use plan or draw"));
+                return Err(Failure::usage("compare has no --format dot"));
             }
         };
         output::put(self.printing.path(), &text)
@@ -83,12 +84,12 @@ fn mean_path_length(routing: &Routing) -> f64 {
 fn table(routings: &[(String, Routing)]) -> Table {
     let mut table = Table::new(["routing", "largest load", "links used", "critical", "mean path length"]);
     for (name, routing) in routings {
-        table.push(vec![
-            name.clone(),
-            number(routing.largest_load()),
-            routing.used_links().count().to_string(),
-            routing.critical_links().count().to_string(),
-            number(mean_path_length(routing)),
+        table.push_cells(vec![
+            name.as_str().into(),
+            Cell::number(routing.largest_load()),
+            routing.used_links().count().to_string().into(),
+            routing.critical_links().count().to_string().into(),
+            Cell::number(mean_path_length(routing)),
         ]);
     }
     table

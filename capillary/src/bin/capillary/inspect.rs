@@ -133,7 +133,7 @@ fn shown(value: &Value) -> String {
         Value::Null => "-".into(),
         Value::Bool(true) => "yes".into(),
         Value::Bool(false) => "no".into(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => output::shown(text).into_owned(),
         Value::Array(items) if items.is_empty() => "none".into(),
         Value::Array(items) => {
             let separator = format!("\n{:19}", "");

@@ -3,6 +3,7 @@
 
 mod batch;
 mod compare;
+mod convert;
 mod inspect;
 mod matrix;
 mod plan;
@@ -14,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use capillary::draw::Drawing;
-use capillary::format::{self, Format};
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use matrix::MatrixSource;
 use program::quantity::count;
-use program::table::counted;
-use program::{EXIT_CODES, Failure, arguments, install, output, picture};
+use program::table::{counted, number};
+use program::{EXIT_CODES, Failure, arguments, install, picture};
 use source::Source;
 
 const EXAMPLE: &str = "Example:\n  capillary plan Abilene.gml --from Seattle --to \"New York\"";
@@ -48,7 +49,7 @@ enum Command {
     /// A picture, as .svg or .png: line width is load, colour is layer, heads point where the flow goes
     Draw(Draw),
     /// The topology in another format
-    Convert(Convert),
+    Convert(convert::Convert),
     #[command(after_help = "Example:\n  capillary manual ~/.local")]
     Manual(install::Options),
 }
@@ -56,7 +57,7 @@ enum Command {
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Print {
-    /// An aligned table
+    /// An aligned table (batches: as csv)
     Table,
     /// One JSON object (batches: one per line)
     Json,
@@ -81,6 +82,16 @@ struct Printing {
     /// The file to write; standard output without it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// The arguments of commands whose results are rows: --format has all but the graph.
+fn of_rows(argument: Arg) -> Arg {
+    let rows = [Print::Table, Print::Json, Print::Csv];
+    let formats = PossibleValuesParser::new(rows.iter().filter_map(Print::to_possible_value));
+    match argument.get_id() == "format" {
+        true => argument.value_parser(formats.try_map(|name| Print::from_str(&name, false))),
+        false => argument,
+    }
 }
 
 impl Printing {
@@ -110,6 +121,7 @@ impl Printing {
     after_help = "Examples:\n  capillary draw Abilene.gml --from Seattle --to \"New York\" -o abilene.svg\n  \
                         capillary draw abilene.xml --capacity module_capacity --demands abilene.xml -o load.png"
 )]
+#[command(mut_args(matrix::of_one_matrix))]
 #[command(group = clap::ArgGroup::new("what").args(["from", "demands", "gravity"]))]
 struct Draw {
     #[command(flatten)]
@@ -146,19 +158,6 @@ enum Drawn {
     Random,
     /// Capillary routing
     Capillary,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  capillary convert Abilene.gml -o abilene.graphml")]
-struct Convert {
-    #[command(flatten)]
-    source: Source,
-    /// The format to write; without it as the file's name ends, and json on standard output
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
-    /// The file to write; standard output without it
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -202,36 +201,15 @@ impl Draw {
         let compared = matrix::Compared::of(network, &matrix.traffic, self.layers, &self.bounds.paths())?;
         let loads = &compared.loads[self.routing as usize];
         let note = format!(
-            "{}, {}, {} in all: largest utilisation {:.4}",
+            "{}, {}, {} in all: largest utilisation {}",
             loads.routing,
             counted(compared.capillary.demands().len(), "demand"),
             matrix::amount(matrix.traffic.total()),
-            loads.largest()
+            number(loads.largest())
         );
         let drawing = Drawing::of(&network.topology).with_utilisations(&loads.arcs).with_note(note);
         let drawing = drawing.with_note("half a line is what the node at its end sends");
         picture::put(self.output.as_deref(), &drawing.svg())
-    }
-}
-
-impl Convert {
-    fn run(&self) -> Result<(), Failure> {
-        let format = self.format()?;
-        let network = self.source.load()?;
-        output::put(self.output.as_deref(), &format::write(&network.topology, format))
-    }
-
-    fn format(&self) -> Result<Format, Failure> {
-        let ending = self.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
-        match (self.format, ending) {
-            (Some(format), _) => Ok(format),
-            (None, None) => Ok(Format::NodeLink),
-            (None, Some("gv")) => Ok(Format::Dot),
-            (None, Some(ending)) => ending.parse().map_err(|_| {
-                let message = format!("no format is called .{ending}; say with --format which one to write");
-                Failure::usage(message)
-            }),
-        }
     }
 }
 

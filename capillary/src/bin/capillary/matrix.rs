@@ -7,14 +7,24 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use capillary::baseline::{RANDOM_PATHS, RANDOM_SEED};
+use capillary::cli::total_demand;
 use capillary::format::read_traffic;
 use capillary::matrix::{
     ArcUse, MatrixError, MatrixRouting, PathBounds, TrafficMatrix, equal_cost_multipath, random_multipath,
     shortest_paths, solve_within,
 };
+use clap::Arg;
 use program::Failure;
+use program::table::number;
 
 use crate::source::Network;
+
+/// The arguments of commands that take one matrix: `--demands` is no folder, and stands there once.
+pub(crate) fn of_one_matrix(argument: Arg) -> Arg {
+    const HELP: &str = "All demands of a traffic matrix at once: SNDlib (the network's own file or another), \
+        TopoHub's JSON, Repetita, or a table with the columns from, to and demand";
+    if argument.get_id() == "demands" { argument.help(HELP) } else { argument }
+}
 
 /// Where demands come from.
 #[derive(Debug, clap::Args)]
@@ -24,7 +34,7 @@ pub(crate) struct MatrixSource {
     #[arg(long, value_name = "FILE")]
     demands: Vec<PathBuf>,
     /// The same for demands that follow the capacities of the nodes' links (gravity) and are X in all
-    #[arg(long, value_name = "X", value_parser = positive, conflicts_with = "demands")]
+    #[arg(long, value_name = "X", value_parser = total_demand, conflicts_with = "demands")]
     gravity: Option<f64>,
 }
 
@@ -47,11 +57,6 @@ pub(crate) struct Bounds {
 pub(crate) struct Matrix {
     pub(crate) name: String,
     pub(crate) traffic: TrafficMatrix,
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
-    value.ok_or_else(|| "expected a number above 0".into())
 }
 
 fn stretch(text: &str) -> Result<f64, String> {
@@ -126,8 +131,9 @@ fn read(network: &Network, path: &Path) -> Result<Matrix, Failure> {
 
 /// An amount to read: what is round-off of a sum is not shown.
 pub(crate) fn amount(value: f64) -> String {
-    let text = format!("{value:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').into()
+    let text = number(value);
+    // The zeros of an exponent are none that tell nothing.
+    if text.contains('e') { text } else { text.trim_end_matches('0').trim_end_matches('.').into() }
 }
 
 /// What each arc carries under one routing, with its name.

@@ -17,7 +17,7 @@ use crate::matrix::{Bounds, MatrixSource};
 use crate::source::{Network, Source};
 use crate::{Print, Printing, batch};
 use answer::Answer;
-use program::quantity::count;
+use program::quantity::{count, part};
 use program::{Exit, Failure, OrFail as _, output};
 
 /// Four kinds of plans; in one line it would be too wide.
@@ -71,7 +71,7 @@ pub(crate) struct Plan {
     #[arg(long, default_value = "16", value_parser = count)]
     max_paths: NonZeroU32,
     /// Enough paths to carry this share of the demand
-    #[arg(long, default_value_t = 1.0, value_parser = share)]
+    #[arg(long, default_value_t = 1.0, value_parser = part)]
     cover: f64,
     /// Split ratios in multiples of 1/N, and the load error that this costs; of a matrix for each node and destination
     #[arg(long, value_name = "N", value_parser = ["16", "32", "64"])]
@@ -96,11 +96,6 @@ enum Solver {
     Highs,
 }
 
-fn share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 1.0);
-    share.ok_or_else(|| "expected a share above 0 and at most 1".into())
-}
-
 /// The routing with its certificate, stopped at a layer if one is given.
 pub(crate) fn solve(
     topology: &Topology,
@@ -116,6 +111,7 @@ pub(crate) fn solve(
 
 impl Plan {
     pub(crate) fn run(&self) -> Result<(), Failure> {
+        self.check_format()?;
         let network = self.source.load()?;
         if let Some(pairs) = &self.pairs {
             return batch::run(self, &network, pairs);
@@ -135,6 +131,17 @@ impl Plan {
             Print::Dot => answer.dot(),
         };
         output::put(self.printing.path(), &text)
+    }
+
+    /// A graph is one of a single pair.
+    fn check_format(&self) -> Result<(), Failure> {
+        let what = match (&self.pairs, self.matrix.is_there()) {
+            _ if self.printing.format() != Print::Dot => return Ok(()),
+            (Some(_), _) => "--pairs has no --format dot; expected csv or json",
+            (None, true) => return Err(demands::no_graph()),
+            (None, false) => return Ok(()),
+        };
+        Err(Failure::usage(what))
     }
 
     /// What is asked for of matrices.

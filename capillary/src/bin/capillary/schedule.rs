@@ -9,7 +9,7 @@ use program::table::counted;
 use program::{Exit, Failure, Table, output};
 use serde_json::{Value, json};
 
-use crate::batch::read_pairs;
+use crate::batch::read_lines;
 use crate::source::{Network, Source};
 
 #[derive(Debug, clap::Args)]
@@ -35,13 +35,27 @@ pub(crate) struct Schedule {
     output: Option<PathBuf>,
 }
 
-/// The transfers of a file, of which there must be one at least.
+/// The transfers of a file, of which there must be one at least, and each of which must have a way.
 fn transfers(network: &Network, path: &Path) -> Result<Vec<(NodeId, NodeId)>, Failure> {
-    let pairs = read_pairs(network, path)?;
-    if pairs.is_empty() {
+    let lines = read_lines(network, path)?;
+    if lines.is_empty() {
         return Err(Failure::input(path, "there is no transfer; expected FROM,TO in a line at least"));
     }
+    let pairs: Vec<_> = lines.iter().map(|&(_, pair)| pair).collect();
+    // Only if something is wrong the transfers are tried one by one, to tell where it is.
+    if Traffic::on_shortest_paths(&network.topology, &by_target(pairs.clone())).is_err() {
+        for &(line, pair) in &lines {
+            Traffic::on_shortest_paths(&network.topology, &[pair])
+                .map_err(|error| Failure::input(path, format!("line {line}: {error}")))?;
+        }
+    }
     Ok(pairs)
+}
+
+/// The order in which trees of shortest paths are found once for each target.
+fn by_target(mut pairs: Vec<(NodeId, NodeId)>) -> Vec<(NodeId, NodeId)> {
+    pairs.sort_by_key(|&(from, to)| (to, from));
+    pairs
 }
 
 /// A traffic with the schedules of it, each verified.
@@ -56,14 +70,12 @@ struct Answer<'a> {
 impl Schedule {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let network = self.source.load()?;
-        let mut pairs = match &self.transfers {
+        let pairs = match &self.transfers {
             Some(path) => transfers(&network, path)?,
             None => self.all_pairs(&network)?,
         };
-        // Trees of shortest paths are found once for each target.
-        pairs.sort_by_key(|&(from, to)| (to, from));
-        let traffic = Traffic::on_shortest_paths(&network.topology, &pairs);
-        let traffic = traffic.map_err(Failure::usage)?;
+        let traffic = Traffic::on_shortest_paths(&network.topology, &by_target(pairs));
+        let traffic = traffic.map_err(|error| network.unschedulable(&error))?;
         let answer = Answer {
             network: &network,
             traffic: &traffic,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use capillary::cli::{LoadError, TopologyFile};
 use capillary::format::{Format, Loaded};
 use capillary::matrix::MatrixError;
+use capillary::schedule::ScheduleError;
 use capillary::{LinkId, NodeId, Orientation, SolveError, Topology, find_node};
 
 use program::{Exit, Failure};
@@ -99,6 +100,11 @@ impl Network {
 
     /// What it means for the user that a traffic matrix cannot be routed.
     pub(crate) fn unroutable(&self, error: &MatrixError) -> Failure {
+        Failure::input(&self.path, error)
+    }
+
+    /// What it means for the user that transfers have no ways.
+    pub(crate) fn unschedulable(&self, error: &ScheduleError) -> Failure {
         Failure::input(&self.path, error)
     }
 

@@ -6,15 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use capillary::{LinkId, NodeId, Position, Routing, SolveError, Splits, solve};
-use rayon::ThreadPool;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::batch::pool;
-use crate::matrix::{Matrix, MatrixSource};
+use crate::matrix::{Matrix, MatrixSource, of_one_matrix};
 use crate::source::{Network, Source};
-use crate::{Print, Printing};
-use program::table::number;
+use crate::{Print, Printing, of_rows};
+use program::table::{Cell, number};
+use program::threads::pool;
 use program::{Failure, Table, output};
 
 /// In one line it would be too wide.
@@ -22,11 +21,14 @@ const USAGE: &str = "\
 capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --each
        capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --fail <LINK>...
        capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --fail-node <NODE>...
-       capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --groups <FILE> --fail-group <NAME>...
+       capillary what-if [OPTIONS] <FILE> --from <FROM> --to <TO> --groups <FILE>
+                         --fail-group <NAME>...
        capillary what-if [OPTIONS] <FILE> --demands <FILE> --each
        capillary what-if [OPTIONS] <FILE> --gravity <X> --each";
 
 #[derive(Debug, clap::Args)]
+#[command(mut_args(of_one_matrix))]
+#[command(mut_args(of_rows))]
 #[command(override_usage = USAGE)]
 #[command(group = clap::ArgGroup::new("failing").required(true).multiple(true).args(["fail", "fail_node", "fail_region", "fail_group", "each", "each_node", "each_group"]))]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["from", "demands", "gravity"]))]
@@ -95,18 +97,20 @@ struct Case {
 impl WhatIf {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let network = self.source.load()?;
-        let pool = pool(self.threads)?;
         if self.matrix.is_there() {
             let Matrix { name, traffic } = self.matrix.load_one(&network, "what-if")?;
             let every: Vec<LinkId> = network.topology.links().map(|(link, ..)| link).collect();
-            let cases = matrix::Cases::of(&network, &traffic, &self.failures(&network, &every)?, &pool)?;
+            let failures = self.failures(&network, &every)?;
+            // What was before is planned beside the failures.
+            let pool = pool(self.threads, failures.len() as u64 + 1)?;
+            let cases = matrix::Cases::of(&network, &traffic, &failures, &pool)?;
             if let Some(path) = &self.plot {
                 let own = network.topology.name();
                 cases.plot(if own.is_empty() { &name } else { own }, path)?;
             }
             return self.put(&cases.before(), &cases.table(), &cases.json());
         }
-        self.one_demand(&network, &pool)
+        self.one_demand(&network)
     }
 
     fn put(&self, before: &str, table: &Table, json: &Value) -> Result<(), Failure> {
@@ -121,7 +125,7 @@ impl WhatIf {
         output::put(self.printing.path(), &text)
     }
 
-    fn one_demand(&self, network: &Network, pool: &ThreadPool) -> Result<(), Failure> {
+    fn one_demand(&self, network: &Network) -> Result<(), Failure> {
         let (Some(from), Some(to)) = (&self.from, &self.to) else {
             return Err(Failure::usage("--from and --to are needed"));
         };
@@ -129,7 +133,7 @@ impl WhatIf {
         let before = solve(&network.topology, pair.0, pair.1).map_err(|error| network.unsolvable(error))?;
         let used: Vec<LinkId> = before.used_links().map(|(link, _)| link).collect();
         let failures = self.failures(network, &used)?;
-        let cases = pool.install(|| {
+        let cases = pool(self.threads, failures.len() as u64)?.install(|| {
             let each = failures.par_iter().map(|failed| case(network, pair, &before, failed));
             each.collect::<Result<Vec<Case>, Failure>>()
         })?;
@@ -291,10 +295,10 @@ fn table(cases: &[Case]) -> Table {
     let mut table = Table::new(["lost", "largest load after", "critical after", "failed"]);
     for case in cases {
         let (load, critical) = match case.after {
-            Some((load, critical)) => (number(load), critical.to_string()),
+            Some((load, critical)) => (Cell::number(load), critical.to_string().into()),
             None => ("-".into(), "-".into()),
         };
-        table.push(vec![number(case.lost), load, critical, case.name.clone()]);
+        table.push_cells(vec![Cell::number(case.lost), load, critical, case.name.as_str().into()]);
     }
     table
 }

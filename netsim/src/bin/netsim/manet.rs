@@ -27,7 +27,7 @@ Examples:
     netsim manet walk --nodes 300 --degree 8.52 --range 100 --speed 10 --frames 200 --interval 5
 
   Pedestrians who pause, as a BonnMotion trace
-    netsim manet waypoint --nodes 50 --area 500x500 --speed 0.5..1.5 --pause 0..60 \\
+    netsim manet waypoint --nodes 50 --area 500x500 --range 100 --speed 0.5..1.5 --pause 0..60 \\
         --frames 600 --write-trace walkers.movements.gz
 
   Somebody's trace, one JSON object per frame, with the minimum cut between nodes 0 and 5
@@ -50,7 +50,7 @@ struct View {
     /// How many frames [default: 100; of a trace: all]
     #[arg(long, value_name = "N")]
     frames: Option<NonZeroU64>,
-    /// From frame to frame, in seconds
+    /// From frame to frame, in seconds or with a unit (5s, 1min)
     #[arg(long, value_name = "S", default_value = "1", value_parser = time)]
     interval: Duration,
     /// Print the minimum cut between two nodes in each frame, too

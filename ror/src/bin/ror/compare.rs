@@ -10,7 +10,7 @@ use crate::source::{Coding, Network, Source};
 use crate::{Format, Printing};
 use program::Table;
 use program::quantity::count;
-use program::table::number;
+use program::table::Cell;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -52,13 +52,13 @@ impl Compare {
         for rated in rated {
             let routing = &rated.routing;
             let facts = [
-                rated.name.clone(),
-                number(routing.largest_load()),
-                routing.used_links().count().to_string(),
-                routing.critical_links().count().to_string(),
-                number(mean_path_length(routing)),
+                rated.name.as_str().into(),
+                Cell::number(routing.largest_load()),
+                routing.used_links().count().to_string().into(),
+                routing.critical_links().count().to_string().into(),
+                Cell::number(mean_path_length(routing)),
             ];
-            table.push(facts.into_iter().chain(rated.cells(none)).collect());
+            table.push_cells(facts.into_iter().chain(rated.cells(none)).collect());
         }
         table
     }

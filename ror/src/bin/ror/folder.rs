@@ -23,7 +23,7 @@ impl Shard {
         let usage = |reason: &str| Err(Failure::Usage(format!("--shard {text}: {reason}")));
         let numbers = text.split_once('/').map(|(index, count)| (index.parse(), count.parse()));
         let Some((Ok(index), Ok(count))) = numbers else {
-            return usage("expected I/N, two whole numbers");
+            return usage(&format!("expected I/N, two whole numbers up to {}", u32::MAX));
         };
         match (index, count) {
             (0, _) => usage("shards are counted from 1"),
@@ -207,8 +207,8 @@ mod tests {
             ("8/7", "--shard 8/7: there is no shard 8 of 7"),
             ("0/7", "--shard 0/7: shards are counted from 1"),
             ("1/0", "--shard 1/0: there must be at least one shard"),
-            ("one", "--shard one: expected I/N, two whole numbers"),
-            ("-1/7", "--shard -1/7: expected I/N, two whole numbers"),
+            ("one", "--shard one: expected I/N, two whole numbers up to 4294967295"),
+            ("-1/7", "--shard -1/7: expected I/N, two whole numbers up to 4294967295"),
         ] {
             assert_eq!(Shard::parse(text).unwrap_err().to_string(), reason);
         }

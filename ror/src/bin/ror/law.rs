@@ -9,6 +9,7 @@ use crate::chart;
 use crate::failure::Failure;
 use crate::{Format, Printing};
 use program::Table;
+use program::quantity::share;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  ror law --m 20 --der 1e-5 --p 0.01,0.05,0.2\n  \
@@ -26,7 +27,8 @@ pub(crate) struct Law {
         long,
         value_name = "P,…",
         value_delimiter = ',',
-        default_value = "0.01,0.02,0.05,0.1,0.15,0.2,0.25,0.3,0.4,0.5"
+        default_value = "0.01,0.02,0.05,0.1,0.15,0.2,0.25,0.3,0.4,0.5",
+        value_parser = share
     )]
     p: Vec<f64>,
     /// The inverse: the block lengths to tell the largest bearable losses for

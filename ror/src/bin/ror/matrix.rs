@@ -4,13 +4,13 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use capillary::baseline::{self, RANDOM_PATHS, RANDOM_SEED};
-use capillary::cli::TopologyFile;
+use capillary::cli::{TopologyFile, total_demand};
 use capillary::format::read_traffic;
 use capillary::matrix::{Demand, MatrixRouting, TrafficMatrix, solve};
 use capillary::{NodeId, Routing, SolveError, Topology};
 use program::Table;
 use program::quantity::count;
-use program::table::{counted, number};
+use program::table::{Cell, counted, number};
 use ror::CostTable;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(crate) struct Matrix {
     #[arg(long, value_name = "FILE")]
     demands: Option<PathBuf>,
     /// The same for demands that follow the capacities of the nodes' links (gravity) and are X in all
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = total_demand)]
     gravity: Option<f64>,
     /// Stop at this level of the matrix's routing
     #[arg(long, value_parser = count)]
@@ -83,8 +83,8 @@ impl Matrix {
 
     fn traffic(&self, topology: &Topology) -> Result<TrafficMatrix, Failure> {
         let Some(path) = &self.demands else {
-            let total = self.gravity.filter(|total| total.is_finite() && *total > 0.0);
-            let total = total.ok_or_else(|| Failure::Usage("--gravity takes a number above 0".into()))?;
+            let total =
+                self.gravity.ok_or_else(|| Failure::Usage("--demands or --gravity is needed".into()))?;
             return Ok(TrafficMatrix::gravity_of(topology, total));
         };
         let bytes = capillary::cli::read(path).map_err(|error| Failure::File(path.clone(), error))?;
@@ -165,13 +165,13 @@ impl Answer<'_> {
         let header = ["routing", "with critical links", "not rated"].map(String::from);
         let mut table = Table::new(header.into_iter().chain(self.ratings()));
         for (index, name) in ROUTINGS.into_iter().enumerate() {
-            let mut cells = vec![name.to_string()];
-            cells.extend(self.critical(index).map(|count| count.to_string()));
+            let mut cells = vec![Cell::from(name)];
+            cells.extend(self.critical(index).map(|count| count.to_string().into()));
             for tolerance in 0..self.coding.tolerances.len() {
-                let cell = |mean: Option<f64>| mean.map_or("–".into(), number);
+                let cell = |mean: Option<f64>| mean.map_or("–".into(), Cell::fixed);
                 cells.extend(self.mean(index, tolerance).map(cell));
             }
-            table.push(cells);
+            table.push_cells(cells);
         }
         table
     }
@@ -183,16 +183,17 @@ impl Answer<'_> {
         let mut table = Table::new(header.into_iter().chain(self.ratings()));
         for row in &self.rows {
             let Some(rated) = row.of_matrix() else { continue };
-            let name = |node: NodeId| self.topology.node_weight(node).name().to_string();
-            let mut cells = vec![name(row.demand.source), name(row.demand.target), number(row.demand.amount)];
+            let name = |node: NodeId| Cell::from(self.topology.node_weight(node).name());
+            let mut cells =
+                vec![name(row.demand.source), name(row.demand.target), Cell::number(row.demand.amount)];
             let counts = [rated.routing.used_links().count(), rated.routing.critical_links().count()];
-            cells.extend(counts.map(|count| count.to_string()));
+            cells.extend(counts.map(|count| count.to_string().into()));
             cells.extend(match row.worst {
-                Some((share, packets)) => [number(share), packets.to_string()],
-                None => [none, none].map(String::from),
+                Some((share, packets)) => [Cell::number(share), packets.to_string().into()],
+                None => [none, none].map(Cell::from),
             });
             cells.extend(rated.cells(none));
-            table.push(cells);
+            table.push_cells(cells);
         }
         table
     }

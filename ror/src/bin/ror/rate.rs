@@ -10,6 +10,7 @@ use crate::source::{Coding, Network, Source};
 use crate::{Format, Printing};
 use program::Table;
 use program::quantity::count;
+use program::table::Cell;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -50,7 +51,8 @@ impl Rate {
             let routing = &rated.routing;
             let counts =
                 [routing.used_links().count(), routing.critical_links().count()].map(|n| n.to_string());
-            table.push([rated.name.clone()].into_iter().chain(counts).chain(rated.cells(none)).collect());
+            let facts = [rated.name.clone()].into_iter().chain(counts).map(Cell::from);
+            table.push_cells(facts.chain(rated.cells(none)).collect());
         }
         table
     }

@@ -7,7 +7,7 @@ use ror::{CostTable, Rating, RatingError, rate_each, rate_large_blocks};
 
 use crate::failure::Failure;
 use crate::source::{Coding, Network};
-use program::table::number;
+use program::table::Cell;
 
 /// A routing, what it is called, and its ratings; index of the ratings: the tolerance. A rating is `None` if every link
 /// that the routing uses is critical: then the sum is empty, and its 0 would be the best rating of all.
@@ -79,8 +79,8 @@ impl Rated {
     }
 
     /// The cells of its ratings, those with short and with large blocks in turns; `none` stands where there is none.
-    pub(crate) fn cells(&self, none: &'static str) -> impl Iterator<Item = String> {
-        let cell = move |rating: &Option<f64>| rating.map_or(none.to_owned(), number);
+    pub(crate) fn cells(&self, none: &'static str) -> impl Iterator<Item = Cell> {
+        let cell = move |rating: &Option<f64>| rating.map_or(none.into(), Cell::fixed);
         self.short.iter().zip(&self.large).flat_map(move |(short, large)| [cell(short), cell(large)])
     }
 }

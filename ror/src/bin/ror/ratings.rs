@@ -8,7 +8,7 @@ use crate::columns::Columns;
 use crate::plan::Sampling;
 use crate::statistics::{Estimate, Summary};
 use program::Table;
-use program::table::{counted, number};
+use program::table::counted;
 
 /// The two kinds of blocks and the columns of their ratings.
 const BLOCKS: [(Blocks, usize); 2] = [(Blocks::Short, 8), (Blocks::Large, 9)];
@@ -202,13 +202,13 @@ impl Ratings {
         let line =
             |name: String, cells: Vec<String>| [name].into_iter().chain(cells).collect::<Vec<String>>();
         for layer in rows.chunks(self.tolerances.len()) {
-            let means = layer.iter().map(|row| number(row.rating.mean)).collect();
+            let means = layer.iter().map(|row| four_digits(row.rating.mean)).collect();
             table.push(line(layer[0].layer.to_string(), means));
         }
         if let Some(last) = rows.chunks(self.tolerances.len()).last() {
-            let shown = |value: Option<f64>| value.map_or("-".into(), number);
+            let shown = |value: Option<f64>| value.map_or("-".into(), four_digits);
             table.push(line("± 95 %".into(), last.iter().map(|row| shown(row.rating.ci95)).collect()));
-            table.push(line("change".into(), last.iter().map(|row| number(row.change.mean)).collect()));
+            table.push(line("change".into(), last.iter().map(|row| four_digits(row.change.mean)).collect()));
             table.push(line("± 95 %".into(), last.iter().map(|row| shown(row.change.ci95)).collect()));
         }
         table
@@ -223,4 +223,9 @@ impl Ratings {
             runs => format!("{notes}Intervals are over {runs} independent runs.\n"),
         }
     }
+}
+
+/// A rating to read. Ratings are of the order of 1, and a change that is round-off is none.
+fn four_digits(rating: f64) -> String {
+    format!("{rating:.4}")
 }

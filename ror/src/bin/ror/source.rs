@@ -7,6 +7,7 @@ use capillary::{NodeId, SolveError, Topology, find_node};
 use ror::{BlockError, BlockLaw, DEFAULT_DECODING_ERROR_RATE, DEFAULT_SOURCE_PACKETS};
 
 use crate::failure::Failure;
+use program::quantity::share;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Source {
@@ -24,7 +25,7 @@ pub(crate) struct Source {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Coding {
     /// Static tolerances: the losses that the stream bears at all times, in [0, 1)
-    #[arg(long, value_name = "T,…", value_delimiter = ',', default_value = "0.036,0.057,0.078")]
+    #[arg(long, value_name = "T,…", value_delimiter = ',', default_value = "0.036,0.057,0.078", value_parser = share)]
     pub(crate) tolerances: Vec<f64>,
     /// M, the source packets of a block
     #[arg(long, default_value_t = DEFAULT_SOURCE_PACKETS)]

@@ -20,6 +20,8 @@ use crate::put;
 use crate::rows_file::RowsWriter;
 use crate::scenario::Scenario;
 use program::progress::Progress;
+use program::quantity::count;
+use program::threads::pool;
 
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["plan", "preset"]))]
@@ -45,7 +47,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     shard: String,
     /// Threads; without it, as many as there are processors
-    #[arg(long)]
+    #[arg(long, value_parser = count)]
     threads: Option<NonZeroU32>,
     /// So many independent runs instead of the plan's
     #[arg(long)]
@@ -117,9 +119,7 @@ impl Sweep {
         items: Range<u64>,
         journal: &mut Journal,
     ) -> Result<(), Failure> {
-        let threads = self.threads.map_or(0, |threads| threads.get() as usize);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| Failure::Usage(format!("--threads: {error}")))?;
+        let pool = pool(self.threads, items.end - journal.next).map_err(Failure::Output)?;
         let stop = stop_flag()?;
         let chunk = chunk * pool.current_num_threads() as u64;
         // The remaining time counts what this process does, not what it found done.

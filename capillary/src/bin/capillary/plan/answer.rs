@@ -7,8 +7,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use crate::source::Network;
-use program::Table;
-use program::table::{counted, number};
+use program::table::{Cell, counted, number};
+use program::{Table, output};
 
 /// A solved pair with all that can be said of it.
 pub(super) struct Answer<'n> {
@@ -69,14 +69,14 @@ impl Answer<'_> {
             let (from, to) = link.direction();
             let (layer, critical) =
                 (link.layer.map_or(String::new(), |layer| layer.to_string()), link.is_critical());
-            table.push(vec![
-                layer,
-                number(link.load),
-                number(link.flow.abs()),
-                id.0.to_string(),
+            table.push_cells(vec![
+                layer.into(),
+                Cell::number(link.load),
+                Cell::number(link.flow.abs()),
+                id.0.to_string().into(),
                 self.name(from).into(),
                 self.name(to).into(),
-                if critical { "critical".into() } else { String::new() },
+                if critical { "critical" } else { "" }.into(),
             ]);
         }
         table
@@ -85,8 +85,12 @@ impl Answer<'_> {
     /// For a place with so many columns of text, if it is limited.
     pub(super) fn table(&self, columns: Option<usize>) -> String {
         let topology = &self.network.topology;
-        let (from, to) = (self.name(self.routing.source()), self.name(self.routing.target()));
-        let title = if topology.name().is_empty() { "Capillary routing" } else { topology.name() };
+        let [from, to] =
+            [self.routing.source(), self.routing.target()].map(|node| output::shown(self.name(node)));
+        let title = match topology.name() {
+            "" => "Capillary routing".into(),
+            name => output::shown(name),
+        };
         let mut out = format!("{title}: {from} → {to}\n");
         let (layers, used) =
             (counted(self.routing.layers().len(), "layer"), self.routing.used_links().count());
@@ -103,6 +107,12 @@ impl Answer<'_> {
         out
     }
 
+    /// An error of loads to read; what is round-off beside the largest load is none.
+    fn error(&self, error: f64) -> String {
+        let is_round_off = error < 1e-9 * self.routing.largest_load();
+        number(if is_round_off { 0.0 } else { error })
+    }
+
     fn path_table(&self, columns: Option<usize>) -> String {
         let mut table = Table::new(["weight", "path"]);
         for path in &self.paths.paths {
@@ -115,7 +125,7 @@ impl Answer<'_> {
             count => format!("{count} paths carry"),
         };
         let table = table.folded(columns);
-        format!("{table}{count} {covered:.1} % of the routing; largest load error {}\n\n", number(error))
+        format!("{table}{count} {covered:.1} % of the routing; largest load error {}\n\n", self.error(error))
     }
 
     fn split_table(&self, columns: Option<usize>) -> String {
@@ -128,14 +138,14 @@ impl Answer<'_> {
         }
         let mut out = table.folded(columns);
         if let Some((parts, rounded, error)) = &self.quantized {
-            let _ = writeln!(out, "\nratios in 1/{parts}: largest load error {}", number(*error));
+            let _ = writeln!(out, "\nratios in 1/{parts}: largest load error {}", self.error(*error));
             for split in rounded.splits().iter().filter(|split| split.shares.len() > 1) {
                 let counts: Vec<String> = split
                     .shares
                     .iter()
                     .map(|(_, share)| format!("{:.0}", share * f64::from(*parts)))
                     .collect();
-                let _ = writeln!(out, "  {}: {}", self.name(split.node), counts.join(" : "));
+                let _ = writeln!(out, "  {}: {}", output::shown(self.name(split.node)), counts.join(" : "));
             }
         }
         out
@@ -155,8 +165,9 @@ impl Answer<'_> {
             let ends = format!("{:?} -> {:?}", self.name(from), self.name(to));
             let _ = writeln!(
                 out,
-                "  {ends} [id=\"{}\", label=\"{load:.4}\", layer={layer}, penwidth={width:.2}];",
-                id.0
+                "  {ends} [id=\"{}\", label=\"{}\", layer={layer}, penwidth={width:.2}];",
+                id.0,
+                number(load)
             );
         }
         out + "}\n"

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 use capillary::matrix::{ArcUse, DemandPath, PathBounds, TargetSplits};
-use program::table::{counted, number};
+use program::table::{Cell, counted, number};
 use program::{Failure, Table, output};
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ impl Request<'_> {
             Print::Table => answer.table(self.title(matrix), output::columns(self.printing.path())),
             Print::Csv => answer.arcs().csv(),
             Print::Json => self.printing.json(&answer.json()),
-            Print::Dot => return Err(Failure::usage("plan --demands has no --format dot")),
+            Print::Dot => return Err(no_graph()),
         };
         output::put(self.printing.path(), &text)
     }
@@ -90,10 +90,10 @@ impl Request<'_> {
             let answer = self.answer(matrix)?;
             let demands = answer.compared.capillary.demands().len();
             for loads in answer.loads() {
-                let numbers = [answer.total, loads.largest(), loads.mean()].map(number);
+                let numbers = [answer.total, loads.largest(), loads.mean()].map(Cell::number);
                 let [total, most, mean] = numbers;
-                let (name, routing) = (matrix.name.clone(), loads.routing.to_string());
-                table.push(vec![name, demands.to_string(), total, routing, most, mean]);
+                let (name, demands) = (matrix.name.as_str().into(), demands.to_string().into());
+                table.push_cells(vec![name, demands, total, loads.routing.into(), most, mean]);
             }
             let routings = answer.routings_json();
             let object = json!({
@@ -110,10 +110,15 @@ impl Request<'_> {
             Print::Table => table.folded(output::columns(self.printing.path())),
             Print::Csv => table.csv(),
             Print::Json => lines.join("\n") + "\n",
-            Print::Dot => return Err(Failure::usage("plan --demands has no --format dot")),
+            Print::Dot => return Err(no_graph()),
         };
         output::put(self.printing.path(), &text)
     }
+}
+
+/// What is refused before anything is planned.
+pub(super) fn no_graph() -> Failure {
+    Failure::usage("plan --demands has no --format dot; expected table, csv or json")
 }
 
 impl Answer<'_> {
@@ -124,6 +129,7 @@ impl Answer<'_> {
     fn table(&self, title: &str, columns: Option<usize>) -> String {
         let routing = &self.compared.capillary;
         let (demands, total) = (routing.demands().len(), amount(self.total));
+        let title = output::shown(title);
         let mut out = format!("{title}: {}, {total} in all\n", counted(demands, "demand"));
         let split =
             routing.paths().chunk_by(|a, b| a.demand == b.demand).filter(|paths| paths.len() > 1).count();
@@ -197,13 +203,13 @@ impl Answer<'_> {
         used.retain(|(arc, before)| arc.level.is_some() || arc.load > 0.0 || before.load > 0.0);
         used.sort_by(|a, b| b.0.utilisation.total_cmp(&a.0.utilisation).then(a.0.link.cmp(&b.0.link)));
         for (arc, before) in used {
-            table.push(vec![
-                arc.level.map_or(String::new(), |level| level.to_string()),
-                number(arc.utilisation),
-                number(before.utilisation),
-                number(arc.load),
-                number(arc.capacity),
-                arc.link.0.to_string(),
+            table.push_cells(vec![
+                arc.level.map_or(String::new(), |level| level.to_string()).into(),
+                Cell::number(arc.utilisation),
+                Cell::number(before.utilisation),
+                Cell::number(arc.load),
+                Cell::number(arc.capacity),
+                arc.link.0.to_string().into(),
                 self.network.name(arc.from).into(),
                 self.network.name(arc.to).into(),
             ]);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use capillary::matrix::{ArcUse, MatrixError, TrafficMatrix, equal_cost_multipath, solve};
 use capillary::{LinkId, Topology};
-use program::table::number;
+use program::table::{Cell, number};
 use program::{Failure, Table};
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -81,11 +81,12 @@ impl Cases {
             Table::new(["lost", "cut off", "largest utilisation after", "multipath after", "failed"]);
         for case in &self.cases {
             let after = match &case.after {
-                Some(after) => [after.capillary, after.multipath].map(number),
-                None => ["-", "-"].map(String::from),
+                Some(after) => [after.capillary, after.multipath].map(Cell::number),
+                None => ["-", "-"].map(Cell::from),
             };
             let [capillary, multipath] = after;
-            table.push(vec![number(case.lost), number(case.cut.0), capillary, multipath, case.name.clone()]);
+            let [lost, cut] = [case.lost, case.cut.0].map(Cell::number);
+            table.push_cells(vec![lost, cut, capillary, multipath, case.name.as_str().into()]);
         }
         table
     }

@@ -14,6 +14,7 @@ use netsim::mobility::{
 use super::View;
 use super::files::{TraceFormat, TraceName};
 use crate::failure::Failure;
+use program::quantity::{count, duration};
 
 /// Frames of a model if nobody says how many.
 const DEFAULT_FRAMES: u64 = 100;
@@ -54,7 +55,7 @@ pub(super) enum Motion {
 #[derive(Debug, Args)]
 struct Place {
     /// How many nodes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     nodes: usize,
     /// The area, width by height in metres
     #[arg(long, value_name = "WxH", value_parser = area, required_unless_present = "degree")]
@@ -129,7 +130,7 @@ pub(super) struct GroupMotion {
     #[command(flatten)]
     place: Place,
     /// Nodes of a group
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     size: usize,
     /// How far members stray from their reference point, in metres
     #[arg(long, value_name = "M", value_parser = metres)]
@@ -285,6 +286,10 @@ impl Source {
 /// How far ns-2 files are shifted that are written.
 pub(super) const WRITTEN_MARGIN_M: f64 = BONNMOTION_MARGIN_M;
 
+fn at_least_one(text: &str) -> Result<usize, String> {
+    count(text).map(|count| count.get() as usize)
+}
+
 fn number(text: &str) -> Result<f64, String> {
     text.trim().parse().map_err(|_| format!("{text:?} is no number"))
 }
@@ -293,10 +298,15 @@ pub(super) fn metres(text: &str) -> Result<Length, String> {
     Length::from_metres(number(text)?).map_err(|error| error.to_string())
 }
 
-/// A time above 0, in seconds.
+/// A time above 0, in seconds or with a unit.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
-    let time = seconds(number(text)?)?;
+    let time = any_time(text)?;
     if time.is_zero() { Err("expected a time above 0 (and at least a nanosecond)".into()) } else { Ok(time) }
+}
+
+/// A time in seconds, also as a power of ten, or with a unit.
+fn any_time(text: &str) -> Result<Duration, String> {
+    text.trim().parse().map_or_else(|_| duration(text), seconds)
 }
 
 fn seconds(seconds: f64) -> Result<Duration, String> {
@@ -323,6 +333,6 @@ fn speeds(text: &str) -> Result<Speeds, String> {
 }
 
 fn pauses(text: &str) -> Result<Pauses, String> {
-    let (least, greatest) = span(text)?.into_inner();
-    Pauses::between(seconds(least)?, seconds(greatest)?).map_err(|error| error.to_string())
+    let (least, greatest) = text.split_once("..").unwrap_or((text, text));
+    Pauses::between(any_time(least)?, any_time(greatest)?).map_err(|error| error.to_string())
 }

@@ -103,6 +103,7 @@ pub(crate) struct Options {
 
     /// Share of the packets that each emulated link loses, in each direction
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "rate_mbit")]
+    #[arg(value_parser = program::quantity::share)]
     loss: f64,
 
     /// Access patterns

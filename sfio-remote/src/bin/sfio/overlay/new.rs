@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::value_parser;
 use fec_transport::keys::encode_key;
+use program::quantity::share;
 
 use super::folder::{CLIENT, Folder};
 use super::links::Link;
@@ -54,7 +55,7 @@ pub(crate) struct Options {
     pub(super) delay_ms: f64,
 
     /// Share of the packets that each link loses, in each direction
-    #[arg(long, default_value_t = 0.02, value_name = "SHARE", conflicts_with = "plain")]
+    #[arg(long, default_value_t = 0.02, value_name = "SHARE", value_parser = share, conflicts_with = "plain")]
     pub(super) loss: f64,
 }
 

@@ -44,11 +44,14 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let output =
         std::path::absolute(&options.output).map_err(|error| Failure::file(&options.output, &error))?;
     let is_one_file = is_one_file(&output);
-    if is_one_file {
-        // What cannot be written is told before the command runs, and no earlier trace is taken for that of this one.
-        File::create(&output).map_err(|error| Failure::file(&options.output, &error))?;
+    // What cannot be written is told before the command runs, and no earlier trace is taken for that of this one.
+    let earlier = is_one_file.then(|| Earlier::set_aside(&output)).transpose();
+    let earlier = earlier.map_err(|error| Failure::file(&options.output, &error))?;
+    let started = Command::new(program).args(arguments).env(VARIABLE, &output).spawn();
+    if let Some(earlier) = earlier {
+        earlier.settle(started.is_ok()).map_err(|error| Failure::file(&options.output, &error))?;
     }
-    let status = Command::new(program).args(arguments).env(VARIABLE, &output).status();
+    let status = started.and_then(|mut command| command.wait());
     let status = status.map_err(|error| Failure::file(program.as_ref(), &error))?;
     let complete = if is_one_file { complete_if_empty(&output) } else { Ok(()) };
     match status.success() {
@@ -57,6 +60,43 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         false => {
             let exit = status.code().and_then(Exit::of_code).unwrap_or(Exit::Failed);
             Err(Failure::new(exit, format!("{} ended with {status}", program.display())))
+        }
+    }
+}
+
+/// The trace of an earlier run: it stands aside until the command of this one has been started, and comes back if that
+/// cannot be.
+struct Earlier {
+    trace: PathBuf,
+    /// Where it is; `None` if there was none.
+    aside: Option<PathBuf>,
+}
+
+impl Earlier {
+    /// Puts an empty file in the place of a trace.
+    fn set_aside(trace: &Path) -> io::Result<Self> {
+        // Whoever named a link means the file that it leads to.
+        let found = trace.canonicalize();
+        let trace = found.as_deref().unwrap_or(trace).to_owned();
+        let mut name = trace.clone().into_os_string();
+        name.push(format!(".earlier-{}", std::process::id()));
+        let aside = found.is_ok().then(|| PathBuf::from(name));
+        if let Some(aside) = &aside {
+            // That it may be written is not told by its folder.
+            File::options().append(true).open(&trace)?;
+            std::fs::rename(&trace, aside)?;
+        }
+        File::create(&trace)?;
+        Ok(Self { trace, aside })
+    }
+
+    /// Gives the earlier trace up if the command has been started, else what was comes back.
+    fn settle(self, has_started: bool) -> io::Result<()> {
+        match (&self.aside, has_started) {
+            (Some(aside), true) => std::fs::remove_file(aside),
+            (Some(aside), false) => std::fs::rename(aside, &self.trace),
+            (None, true) => Ok(()),
+            (None, false) => std::fs::remove_file(&self.trace),
         }
     }
 }
@@ -114,6 +154,21 @@ mod tests {
     use super::*;
     use sfio_trace::lines::line;
     use sfio_trace::record::{ApplicationExit, ApplicationId, header};
+
+    /// A typo in the command's name cost the trace of the run before.
+    #[test]
+    fn a_command_that_cannot_be_started_costs_no_earlier_trace() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (there, missing) = (folder.path().join("there.jsonl"), folder.path().join("missing.jsonl"));
+        std::fs::write(&there, "earlier").expect("possible");
+        for output in [&there, &missing] {
+            let command = vec![folder.path().join("no-such-command").into_os_string()];
+            let refused = run(&Options { output: output.clone(), command }).unwrap_err();
+            assert_eq!(refused.exit, Exit::Input);
+        }
+        assert_eq!(std::fs::read_to_string(&there).expect("it is there"), "earlier");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    }
 
     #[test]
     fn a_trace_that_does_not_say_that_its_job_has_ended_is_not_whole() {

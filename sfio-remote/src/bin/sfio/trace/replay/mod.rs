@@ -73,7 +73,7 @@ pub(crate) struct Options {
     delay_ms: f64,
 
     /// Share of the packets that it loses, in each direction
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = program::quantity::share)]
     loss: f64,
 
     /// Play on sockets in real time, on this machine
@@ -187,9 +187,6 @@ impl Options {
         }
         if !(0.0..=10_000.0).contains(&self.delay_ms) {
             return wrong(format!("--delay-ms {}: expected 0 to 10000", self.delay_ms));
-        }
-        if !(0.0..1.0).contains(&self.loss) {
-            return wrong(format!("--loss {}: expected a share from 0 to below 1", self.loss));
         }
         if self.output.is_some() && self.storages(true).len() != 1 {
             let what = "-o: expected one stripe unit, one number of I/O nodes and one way of calling";
