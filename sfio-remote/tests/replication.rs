@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use bytes::Bytes;
+use sfio_remote::client::{Durability, OpenMode};
+use sfio_remote::dataset::DatasetPath;
 use sfio_remote::distribution::StripeUnit;
-use sfio_remote::io::Patience;
 use sfio_remote::io::replication::{
     Attributes, Author, Catalog, Change, DataSet, Deletion, FailureKind, Filter, Finding, Job, ManifestCache,
     Meter, Phase, Reading, ReplicationError, RestoreOptions, SendOptions, Sent, Site, Source, Summary,
@@ -18,8 +20,11 @@ use sfio_remote::io::replication::{
     send, verify,
 };
 use sfio_remote::io::sim::{Cluster, ClusterConfig, Process, run};
-use sfio_remote::name::SubfilePath;
-use sfio_remote::replication::{Compression, Hash, TreePath};
+use sfio_remote::io::{OpenOptions, Patience};
+use sfio_remote::name::{FileName, SubfileName, SubfilePath};
+use sfio_remote::replication::{
+    Compression, Deed, Extent, Form, Hash, Healed, Right, RunId, SignedRecord, TreePath,
+};
 use sfio_remote::sim::identity_of;
 use sfio_remote::store::{DiskAction, Store as _};
 use tempfile::TempDir;
@@ -195,6 +200,41 @@ impl Bench {
         stored.sum()
     }
 
+    /// Publishes a record, as whoever may append can, that says that all of the first object is in the second one now.
+    async fn forge_healing(&self, leads_behind_the_end: bool) {
+        let before = Reading::begin(&self.job()).await.expect("it is there").record.clone();
+        let lengths: Vec<u64> = before.objects.iter().map(|object| object.length).collect();
+        let mut record = before.record().clone();
+        (record.number, record.predecessor) = (before.number + 1, before.hash());
+        (record.run, record.deed) = (RunId([7; 16]), Deed::Heal);
+        let from = Extent { object: 0, offset: 0, length: lengths[0] };
+        let offset = if leads_behind_the_end { lengths[1] } else { 0 };
+        record.healed = vec![Healed { from, object: 1, offset, form: Form::Same }];
+        let record = SignedRecord::sign(record, &identity_of("client")).expect("it is sound");
+        assert_eq!(record.check_successor(Some(&before), Right::Append), Ok(()));
+        for io_node in &self.io_nodes {
+            self.stage(io_node, record.run, record.bytes()).await;
+            let (client, dataset) = (self.client.client(), dataset());
+            client.publish(io_node, &dataset, record.run, record.number).await.expect("published");
+        }
+    }
+
+    /// Puts on an I/O node what is to become a record.
+    async fn stage(&self, io_node: &str, run: RunId, bytes: &Bytes) {
+        let staged = SubfileName::new(io_node, dataset().staged(run).as_str()).expect("a name");
+        let options = OpenOptions::new().mode(OpenMode::Exclusive).durability(Durability::OnEveryCall);
+        let options = options.stripe_unit(self.site().stripe_unit);
+        let name = FileName::new(vec![staged]).expect("one");
+        let file = options.open(&self.client.client(), &name).await.expect("new");
+        file.write_at(0, bytes.clone()).await.expect("written");
+    }
+
+    /// Whether an I/O node has something that was staged.
+    fn has_staged(&self, io_node: &str) -> bool {
+        let mut world = self.cluster.world();
+        world.disk(io_node).inner().paths().any(|path| path.as_str().starts_with("set/staged/"))
+    }
+
     /// After so many more operations of the client and of disks all I/O nodes lose their power, and have it again.
     fn power_fails_after(&self, operations: u64) {
         let io_nodes = self.io_nodes.clone();
@@ -205,6 +245,11 @@ impl Bench {
             }
         });
     }
+}
+
+/// The data set "set".
+fn dataset() -> DatasetPath {
+    DatasetPath::new(SubfilePath::new("set").expect("a name")).expect("a free name")
 }
 
 /// Where an I/O node has a record of the data set "set".
@@ -793,6 +838,24 @@ fn with_a_data_set_goes_what_killed_runs_have_left() {
     });
 }
 
+/// A command that was killed before it could publish left the record that it had staged, for good.
+#[test]
+fn with_a_data_set_goes_what_killed_commands_have_staged() {
+    run(async {
+        let (source, bench) = (tree(), Bench::new());
+        bench.send_tree(source.path()).await.expect("sent");
+        bench.stage("io1", RunId([8; 16]), &Bytes::from_static(b"a record")).await;
+        assert!(bench.has_staged("io1"));
+        // Nobody has a session there any more.
+        bench.cluster.world().lose_power("io1");
+        bench.cluster.world().serve("io1").expect("its own export root");
+        remove(&bench.job()).await.expect("removed");
+        tokio::time::sleep(GRACE + Duration::from_secs(60)).await;
+        assert_eq!(remove(&bench.job()).await.expect("again"), 0);
+        assert!(!bench.has_staged("io1"));
+    });
+}
+
 /// A first run that filled a disk blocked the whole site: nothing that could be forgotten named what it had sent.
 #[test]
 fn what_a_run_has_left_that_filled_a_disk_is_removed_at_once() {
@@ -885,6 +948,39 @@ fn repair_tells_of_no_loss_that_was_mended() {
         let note = |finding: &Finding| panic!("{finding:?}");
         verify(&bench.job(), VerifyOptions::default(), note).await.expect("verified");
     });
+}
+
+/// Whoever could only append could say that what others had sent was elsewhere now, where it was not: it was lost to all
+/// readers, although its bytes were there.
+#[test]
+fn a_healing_that_is_none_takes_nothing_away() {
+    for leads_behind_the_end in [false, true] {
+        run(async {
+            let (source, bench) = (tree(), Bench::new());
+            bench.send_tree(source.path()).await.expect("sent");
+            fs::write(source.path().join("new"), noise(900_000, 77)).expect("a file");
+            bench.send_tree(source.path()).await.expect("sent");
+            let whole = picture(source.path());
+            bench.forge_healing(leads_behind_the_end).await;
+            assert_eq!(picture(bench.restored().await.path()), whole);
+            let verified = async || {
+                let note = |finding: &Finding| panic!("{finding:?}");
+                verify(&bench.job(), VerifyOptions::default(), note).await.expect("verified").recorded
+            };
+            let recorded = verified().await;
+            assert!(!leads_behind_the_end || recorded == Some(4), "the next run is to send it again");
+            assert_eq!(repair(&bench.job()).await.expect("nothing to repair").lost_parts, BTreeMap::new());
+            roll_back(&bench.job(), 1).await.expect("it can be read");
+            roll_back(&bench.job(), 2).await.expect("it can be read");
+            if leads_behind_the_end {
+                let mended = bench.send_tree(source.path()).await.expect("sent").mended;
+                // Nobody has the first generation's manifest any more: that is read from where it was.
+                assert!(mended.chunks > 0 && mended.left <= 1, "{mended:?}");
+                assert_eq!(verified().await, None);
+            }
+            assert_eq!(picture(bench.restored().await.path()), whole);
+        });
+    }
 }
 
 /// The data set knew of the damage, and the generation became the current one without a word.
@@ -1077,6 +1173,39 @@ fn repair_does_not_advise_to_repair() {
              and its name is free"
         );
     });
+}
+
+/// `repair` made the machine forget what it had seen, and ended with 0: from then on every command took the older records
+/// for all that there ever was.
+#[test]
+fn repair_does_not_make_a_machine_forget_what_it_has_seen() {
+    for all_are_lost in [false, true] {
+        run(async {
+            let (source, cache) =
+                (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+            let bench = Bench::new();
+            let job = |accepts_older| {
+                let cache = ManifestCache::in_folder(cache.path());
+                Job { cache, accepts_older, ..bench.job() }
+            };
+            for content in 1..3 {
+                fs::write(source.path().join("file"), noise(1_000, content)).expect("a file");
+                bench.send_tree(source.path()).await.expect("sent");
+            }
+            job(false).open().await.expect("it has seen record 2");
+            for io_node in &bench.io_nodes {
+                (if all_are_lost { 1 } else { 2 }..3).for_each(|number| bench.lose(io_node, &record(number)));
+            }
+            for _ in 0..2 {
+                let refusal = repair(&job(false)).await.expect_err("it has gone back");
+                assert!(matches!(refusal, ReplicationError::WentBack { seen: 2, .. }), "{refusal}");
+            }
+            if !all_are_lost {
+                repair(&job(true)).await.expect("the older record is accepted");
+                job(false).open().await.expect("it is what was seen last");
+            }
+        });
+    }
 }
 
 /// They took away each other's parts: thousands of files were "No such file or directory".

@@ -130,6 +130,9 @@ pub enum ProtocolError {
         /// How many it should have, at most.
         expected: u64,
     },
+    /// A listing goes on and on with the same names.
+    #[error("a page of a listing that does not go on behind {0:?}")]
+    Page(String),
     /// It reported success before it had everything.
     #[error("success after {sent} of {payload} bytes")]
     TooEarly {

@@ -49,9 +49,12 @@ impl Grace {
         self.marks.note(dataset, now);
     }
 
-    /// The newest record condemns the run, and the one before did not.
+    /// A record is about to be published that condemns the run, and the one before did not. Whatever was known of the run
+    /// does not count any more.
     pub(super) fn condemned(&mut self, now: Time, dataset: DatasetPath, run: RunId) {
-        self.condemned.note((dataset, run), now);
+        let condemned = (dataset, run);
+        self.unread.remove(&condemned);
+        self.condemned.note(condemned, now);
     }
 
     /// The newest record condemns the run, and none has ever named it: no reader needs it.
@@ -145,6 +148,13 @@ mod tests {
         assert_eq!(left(&grace, 5_600), 0, "what was never published has no readers");
         grace.removed(&d, run);
         assert_eq!(left(&grace, 5_600), 3_000);
+        grace.unread(d.clone(), run);
+        grace.condemned(at(5_600), d.clone(), run);
+        assert_eq!(
+            left(&grace, 5_600),
+            3_600,
+            "a later record condemns it, which somebody may have named since"
+        );
     }
 
     #[test]

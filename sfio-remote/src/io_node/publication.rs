@@ -163,6 +163,10 @@ impl Publication {
             }
             Stage::Renaming(proposal) => {
                 outcome.map_err(|error| self.claim.renaming_failed(error))?;
+                // Not before: if another record is published instead, that one may name such a run.
+                for run in &proposal.unpublished {
+                    cx.shared.grace.unread(self.claim.dataset.clone(), *run);
+                }
                 seal_objects(&self.claim.dataset, &proposal.record, cx);
                 return Ok(true);
             }
@@ -219,10 +223,7 @@ impl Publication {
         // The runs are noted before the record condemns them, so that their grace counts from the beginning. If the
         // record is not published, the note does no harm.
         for run in &proposal.newly_condemned {
-            match proposal.unpublished.contains(run) {
-                true => cx.shared.grace.unread(dataset.clone(), *run),
-                false => cx.shared.grace.condemned(cx.now, dataset.clone(), *run),
-            }
+            cx.shared.grace.condemned(cx.now, dataset.clone(), *run);
         }
         let target = dataset.commit(*number);
         let action = DiskAction::Rename { target, replace: proposal.replaces, durable: true };
@@ -317,9 +318,12 @@ impl Claim {
             record.condemned.iter().copied().filter(|run| !condemned_before(run)).collect();
         let named_before: BTreeSet<RunId> =
             before.iter().flat_map(|before| before.objects.iter()).map(|entry| entry.run).collect();
+        // Where the record before is lost, nobody can tell which runs it named.
+        let is_known = before.is_some() || record.number == 1;
+        let was_named = |run: &RunId| !is_known || named_before.contains(run);
         Ok(Verdict::Proposed(Proposal {
             new_runs: record.new_runs(before),
-            unpublished: newly_condemned.iter().copied().filter(|run| !named_before.contains(run)).collect(),
+            unpublished: newly_condemned.iter().copied().filter(|run| !was_named(run)).collect(),
             newly_condemned,
             replaces: occupant.is_some(),
             record,

@@ -120,8 +120,8 @@ MUTANTS = {
         "        (Some(_), None) if MUTANT => Ok(Verdict::New),\n        (Some(remembered), None) => Err(WrongRoot::Unmarked(remembered)),"),
     "restore-syncs": (
         "restored files get their names before they are on the disk", "io/replication/planting.rs",
-        "        let work = move || if needs_sync { Ok(sync(top)?) } else { Ok(()) };",
-        "        let work = move || if needs_sync && !MUTANT { Ok(sync(top)?) } else { Ok(()) };"),
+        "        let work = move || sync_all(file_systems);",
+        "        let work = move || if MUTANT { Ok(()) } else { sync_all(file_systems) };"),
 }
 
 # Guards that the seeds of the swarm meet too seldom, or not at all, and the test that tries each at every operation: its

@@ -1,6 +1,6 @@
 //! What an I/O node does for data sets: listing folders, publishing records, marks of readers, reclaiming.
 
-use crate::client::error::OperationError;
+use crate::client::error::{OperationError, ProtocolError};
 use crate::client::files::Durability;
 use crate::client::operation::{Operation, Plan, Planning};
 use crate::client::part::Part;
@@ -65,13 +65,25 @@ impl Operation for List {
 
     fn plan(self, planning: &Planning<'_>) -> Result<Plan<Listing>, OperationError> {
         let List { member, folder, after, durability } = self;
+        let after_name = after.clone();
         let kind = RequestKind::List { folder, after };
         let part = Part::asking(planning.member(&member)?, kind, MAX_LISTING_BYTES);
         Ok(Stage::new(vec![part]).durable(durability.is_immediate()).answers(move |stage| {
-            parse_listing(stage.reply())
-                .map_err(|error| OperationError::Protocol { member, error: error.into() })
+            let page = parse_listing(stage.reply()).map_err(ProtocolError::from);
+            let page = page.and_then(|page| check_page(page, after_name.as_ref()));
+            page.map_err(|error| OperationError::Protocol { member, error })
         }))
     }
+}
+
+/// Whoever asks for page after page behind the last name comes to an end only if each page goes on.
+fn check_page(page: Listing, after: Option<&EntryName>) -> Result<Listing, ProtocolError> {
+    let goes_on = match page.entries.first() {
+        Some(first) => after.is_none_or(|after| first.name > *after),
+        None => !page.more,
+    };
+    let after = || after.map(ToString::to_string).unwrap_or_default();
+    if goes_on { Ok(page) } else { Err(ProtocolError::Page(after())) }
 }
 
 impl Operation for Publish {

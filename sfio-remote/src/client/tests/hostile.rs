@@ -6,9 +6,10 @@ use fec_transport::{Application as _, Read as Bytewise, StreamId};
 
 use super::*;
 use crate::distribution::MAX_LENGTH;
-use crate::name::SubfilePath;
+use crate::name::{EntryName, SubfilePath};
+use crate::store::{Entry, EntryKind, Listing};
 use crate::transport::Transport as _;
-use crate::wire::{MAX_LISTING_BYTES, Reply};
+use crate::wire::{MAX_LISTING_BYTES, Reply, emit_listing};
 
 const IO: MemberId = MemberId(2);
 /// Within it every limit on waiting has passed.
@@ -149,6 +150,39 @@ fn any_answer() -> impl Strategy<Value = Answer> {
 fn plain_answer() -> impl Strategy<Value = Answer> {
     let size = prop_oneof![0_u64..3_000, Just(MAX_LENGTH)];
     size.prop_map(|size| Answer { bytes: Reply::done(size).emit().into(), end: End::Finished })
+}
+
+/// Whoever listed the folder page by page went on for ever, and kept all the pages.
+#[test]
+fn a_listing_that_does_not_go_on_ends_with_an_error() {
+    let name = |name: &str| EntryName::new(name).expect("right");
+    let entry =
+        |text: &&str| Entry { name: name(text), kind: EntryKind::File, size: 0, is_being_written: false };
+    let listed = |after: Option<&str>, names: &[&str], more| {
+        let page = emit_listing(&Listing { entries: names.iter().map(entry).collect(), more });
+        let mut bytes = Reply { payload: page.len() as u64, ..Reply::done(0) }.emit();
+        bytes.extend(page);
+        let mut duel = Duel::new(vec![Answer { bytes: bytes.into(), end: End::Finished }], 1);
+        let (folder, after) = (SubfilePath::new("folder").expect("right"), after.map(name));
+        duel.call(List { member: "io1".into(), folder, after, durability: Durability::None })
+    };
+    for (after, names, more) in [
+        (Some("b"), &["a"][..], true),
+        (Some("b"), &["b", "c"], false),
+        (Some("b"), &[], true),
+        (None, &[], true),
+    ] {
+        let refused = listed(after, names, more);
+        let is_told = matches!(
+            &refused,
+            Err(OperationError::Protocol { member, error: ProtocolError::Page(_) }) if member == "io1"
+        );
+        assert!(is_told, "{after:?}, {names:?}: {refused:?}");
+    }
+    for (after, names, more) in [(Some("b"), &["c"][..], true), (None, &["a"], true), (Some("b"), &[], false)]
+    {
+        assert_eq!(listed(after, names, more).expect("it goes on").entries.len(), names.len());
+    }
 }
 
 proptest! {

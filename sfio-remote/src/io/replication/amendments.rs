@@ -44,7 +44,7 @@ pub async fn roll_back(job: &Job, number: u64) -> Outcome<RolledBack> {
 /// If its manifest is damaged: then it is of no use to anybody.
 async fn look_at(job: &Job, record: &Arc<SignedRecord>, generation: &Generation) -> Outcome<RolledBack> {
     let parts = job.persistently(async || Parts::ask(job).await).await?;
-    let is_damaged = |chunk: &ChunkRef| record.is_damaged(chunk) || parts.have_lost(record, chunk);
+    let is_damaged = |chunk: &ChunkRef| parts.have_lost(record, chunk);
     let mut list = generation.index.clone();
     if !list.iter().any(is_damaged) {
         let objects = Objects::new(job, record, Source::Cache);

@@ -79,14 +79,6 @@ impl ManifestCache {
         let _ = write_seen(&path, &seen);
     }
 
-    /// Forgets the newest record: what there is after a repair is what there is.
-    pub(super) fn forget(&self, job: &Job) {
-        if let Some(path) = self.seen_path(job) {
-            // If it stays, the next command says that the data set has gone back.
-            let _ = fs::remove_file(path);
-        }
-    }
-
     fn seen_path(&self, job: &Job) -> Option<PathBuf> {
         let dataset = &job.dataset;
         let first = dataset.io_nodes().first()?;

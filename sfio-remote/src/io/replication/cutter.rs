@@ -33,6 +33,8 @@ const ATTEMPTS: usize = 3;
 /// File systems take times from a clock that stands still for up to 10 ms (a tick of the kernel): a file that has just
 /// been changed may be changed again without its times telling.
 const SETTLING: Duration = Duration::from_millis(20);
+/// Some file systems (ext3, FAT, shares of them) keep whole seconds, or every second one.
+const SETTLING_OF_WHOLE_SECONDS: Duration = Duration::from_secs(2);
 
 /// Manifests are text, and small: they are always compressed.
 const MANIFESTS: Option<Codec> = Some(Codec::Zstd(Level::DEFAULT));
@@ -364,7 +366,7 @@ fn changed(stat: &Stat) -> Timestamp {
 fn settled(file: &OwnedFd) -> io::Result<Stat> {
     let stat = fstat(file)?;
     #[allow(clippy::disallowed_methods, reason = "times of files are those of the real clock")]
-    let pause = unsettled(changed(&stat), SystemTime::now());
+    let pause = unsettled(modified(&stat), changed(&stat), SystemTime::now());
     if pause.is_zero() {
         return Ok(stat);
     }
@@ -373,10 +375,15 @@ fn settled(file: &OwnedFd) -> io::Result<Stat> {
 }
 
 /// For how long a change then may be followed by one that has the same time. One in the future is of another clock.
-fn unsettled(changed: Timestamp, now: SystemTime) -> Duration {
+fn unsettled(modified: Timestamp, changed: Timestamp, now: SystemTime) -> Duration {
     let Ok(seconds) = u64::try_from(changed.seconds) else { return Duration::ZERO };
+    // Where times are finer, both are whole seconds by chance only.
+    let settling = match (modified.nanoseconds, changed.nanoseconds) {
+        (0, 0) => SETTLING_OF_WHOLE_SECONDS,
+        _ => SETTLING,
+    };
     let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, changed.nanoseconds);
-    now.duration_since(changed).map_or(Duration::ZERO, |age| SETTLING.saturating_sub(age))
+    now.duration_since(changed).map_or(Duration::ZERO, |age| settling.saturating_sub(age))
 }
 
 fn length_of(piece: &Piece) -> u64 {

@@ -41,6 +41,20 @@ impl Objects {
         self.record.place_of(chunk)
     }
 
+    /// Where a chunk was before it was sent again, each place once, the last one first.
+    pub(super) fn earlier_places_of(&self, chunk: &ChunkRef) -> Vec<ChunkRef> {
+        let newest = self.record.place_of(chunk);
+        let mut earlier = Vec::new();
+        for place in self.record.places_of(chunk) {
+            // A circle that somebody made up comes back to the same places.
+            if place != newest && !earlier.contains(&place) {
+                earlier.push(place);
+            }
+        }
+        earlier.reverse();
+        earlier
+    }
+
     /// Reads exactly these bytes.
     pub(super) fn read(
         &self,

@@ -59,10 +59,16 @@ impl Parts {
         losses
     }
 
-    /// Whether I/O nodes have lost something of what a chunk is read from.
-    pub(super) fn have_lost(&self, record: &Record, chunk: &ChunkRef) -> bool {
-        let needed = record.place_of(chunk).reach();
+    /// Whether I/O nodes have lost something of what a chunk is read from in one of its places.
+    pub(super) fn have_lost_at(&self, record: &Record, place: &ChunkRef) -> bool {
+        let needed = place.reach();
         record.run_of(needed.object).is_some_and(|run| self.losers(run, &needed).next().is_some())
+    }
+
+    /// Whether a chunk cannot be read from any of its places, as far as the record and the sizes of objects tell.
+    pub(super) fn have_lost(&self, record: &Record, chunk: &ChunkRef) -> bool {
+        let mut places = record.places_of(chunk);
+        places.all(|place| record.is_damaged_at(&place) || self.have_lost_at(record, &place))
     }
 
     /// The I/O nodes that have lost something of a part of a run's object.

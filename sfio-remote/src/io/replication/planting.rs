@@ -212,6 +212,8 @@ pub(super) struct Planter<'a> {
     file: Option<FileUnderWay>,
     /// What is written, and waits for a sync.
     written: Batch,
+    /// The file systems that the tree is on, by their device numbers: one may be mounted below the top.
+    file_systems: BTreeMap<u64, OwnedFd>,
     /// What is being synced.
     syncing: Option<(Batch, JoinHandle<io::Result<()>>)>,
     arrivals: Vec<Arrival>,
@@ -262,9 +264,12 @@ impl Batch {
 }
 
 impl<'a> Planter<'a> {
-    pub(super) fn new(tree: Tree, options: &'a RestoreOptions) -> Planter<'a> {
-        Planter {
+    pub(super) fn new(mut tree: Tree, options: &'a RestoreOptions) -> io::Result<Planter<'a>> {
+        let top = tree.directory(None)?.try_clone_to_owned()?;
+        let file_systems = BTreeMap::from([(fstat(&top)?.st_dev, top)]);
+        Ok(Planter {
             tree,
+            file_systems,
             options,
             entered: Vec::new(),
             file: None,
@@ -273,7 +278,7 @@ impl<'a> Planter<'a> {
             arrivals: Vec::new(),
             faults: Vec::new(),
             missed: BTreeMap::new(),
-        }
+        })
     }
 
     /// Begins a task; of a file, the chunks that are missing come next, and then [`finish`](Self::finish).
@@ -349,8 +354,8 @@ impl<'a> Planter<'a> {
         Ok(())
     }
 
-    /// Leaves all directories, the top last, to which `change` has then happened; gives what has arrived since it was
-    /// asked last, and what could not.
+    /// Leaves all directories, the top last, to which `change` has then happened, and makes all that durable; gives what
+    /// has arrived since it was asked last, and what could not.
     pub(super) async fn leave_all(
         mut self,
         top: &Metadata,
@@ -367,6 +372,7 @@ impl<'a> Planter<'a> {
             Ok(set_times(directory, &times(top.modified))?)
         });
         self.note(Arrival::of(TreePath::top(), change), set);
+        sync_all(self.file_systems.into_values().collect())?;
         Ok((self.arrivals, self.faults))
     }
 
@@ -380,9 +386,11 @@ impl<'a> Planter<'a> {
         if batch.is_empty() {
             return Ok(());
         }
-        let top = self.tree.directory(None)?.try_clone_to_owned()?;
         let needs_sync = !batch.files.is_empty();
-        let work = move || if needs_sync { Ok(sync(top)?) } else { Ok(()) };
+        let file_systems: io::Result<Vec<OwnedFd>> =
+            self.file_systems.values().filter(|_| needs_sync).map(OwnedFd::try_clone).collect();
+        let file_systems = file_systems?;
+        let work = move || sync_all(file_systems);
         self.syncing = Some((batch, tokio::spawn(threads::run(work))));
         Ok(())
     }
@@ -390,7 +398,10 @@ impl<'a> Planter<'a> {
     /// Waits for the sync, and then gives names.
     async fn settle(&mut self) -> io::Result<()> {
         let Some((batch, syncing)) = self.syncing.take() else { return Ok(()) };
-        syncing.await.expect("a sync does not panic, and nobody aborts it")?;
+        if let Err(error) = syncing.await.expect("a sync does not panic, and nobody aborts it") {
+            self.remove_parts(&batch);
+            return Err(error);
+        }
         for (arrival, metadata) in batch.files {
             let named = self.name(&arrival.path, &metadata);
             self.note(arrival, named);
@@ -411,6 +422,19 @@ impl<'a> Planter<'a> {
             self.note(arrival, set);
         }
         Ok(())
+    }
+
+    /// Removes the parts of this run, because what the system could not write it forgets, and it tells nobody a second
+    /// time: the next run would read from its memory what is not on the disk, and take that for written.
+    fn remove_parts(&mut self, batch: &Batch) {
+        let under_way = self.file.take().map(|file| file.entry.path);
+        let written = batch.files.iter().chain(&self.written.files).map(|(arrival, _)| &arrival.path);
+        for path in written.chain(self.missed.keys()).chain(&under_way) {
+            if let Ok((directory, name)) = self.tree.place(path) {
+                // What is not there, or cannot go, is no worse than before.
+                let _ = remove_name(directory, &part_name(name), AtFlags::empty());
+            }
+        }
     }
 
     /// A file whose content is safe gets its name, and its time last of all: with another time the next run looks at
@@ -460,10 +484,12 @@ impl<'a> Planter<'a> {
         match make_directory(directory, name) {
             Err(rustix::io::Errno::EXIST) => {
                 let directory = open_directory(directory, name)?;
-                let mode = Mode::from_raw_mode(fstat(&directory)?.st_mode & 0o7777);
+                let stat = fstat(&directory)?;
+                let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
                 if !mode.contains(Mode::RWXU) {
                     fchmod(&directory, mode | Mode::RWXU)?;
                 }
+                self.file_systems.entry(stat.st_dev).or_insert(directory);
             }
             made => made?,
         }
@@ -559,6 +585,11 @@ impl<'a> Planter<'a> {
         self.file = Some(FileUnderWay { entry, change, part, fetched: 0, places });
         Ok(())
     }
+}
+
+/// Makes everything durable that was written to the file systems.
+fn sync_all(file_systems: Vec<OwnedFd>) -> io::Result<()> {
+    file_systems.into_iter().try_for_each(|file_system| Ok(sync(file_system)?))
 }
 
 /// Whether nobody else can have written to a file, or will: in a directory where others may make files, one of them may
@@ -663,3 +694,6 @@ fn times(modified: Timestamp) -> Timestamps {
     let time = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.into() };
     Timestamps { last_access: time, last_modification: time }
 }
+
+#[cfg(test)]
+mod tests;

@@ -202,9 +202,9 @@ pub(super) async fn give_up(
         loop {
             let (base, newest) = newest_whole(job).await?;
             let mut record = job.successor(&base, Deed::Remove);
-            record.number = newest + 1;
+            record.number = newest.saturating_add(1);
             // Each record that cannot be read may have given a number to a generation.
-            record.next_generation += newest - base.number;
+            record.next_generation = record.next_generation.saturating_add(newest - base.number);
             change(&mut record)?;
             let staged = Staged::begin(job, record)?;
             let published = Arc::clone(&staged.record);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use tokio::task::JoinHandle;
 
-use super::error::{Outcome, ReplicationError, is_loss};
+use super::error::{FailureKind, Outcome, ReplicationError, is_loss};
 use super::meter::Meter;
 use super::objects::Objects;
 use crate::io::FileError;
@@ -81,16 +81,40 @@ impl<I: Iterator<Item = ChunkRef>> ReadAhead<I> {
     /// # Errors
     /// If it cannot be read, or is not what was stored. The one behind it may be asked for all the same.
     pub async fn next(&mut self, meter: &Meter) -> Outcome<Option<(ChunkRef, Bytes)>> {
+        Ok(self.next_with_place(meter).await?.map(|(chunk, _, bytes)| (chunk, bytes)))
+    }
+
+    /// The same, and where the bytes were found, which is an earlier place if the newest one does not have them: whoever
+    /// may only append may also say that it has sent again what was whole.
+    ///
+    /// # Errors
+    /// If it cannot be read from any place, what is wrong with the newest one.
+    pub(super) async fn next_with_place(
+        &mut self,
+        meter: &Meter,
+    ) -> Outcome<Option<(ChunkRef, ChunkRef, Bytes)>> {
         self.fill();
         let Some(range) = self.ranges.front_mut() else { return Ok(None) };
         let Some(Placed { chunk, place, .. }) = range.chunks.pop_front() else { return Ok(None) };
-        let Piece { from, end, bytes } = range.piece_with(&place).await;
+        let piece = range.piece_with(&place).await;
         if range.chunks.is_empty() {
             self.under_way -= range.length;
             self.ranges.pop_front();
         }
+        match self.open(&place, piece, meter).await {
+            Err(error) if error.kind() == FailureKind::Integrity => {
+                let (place, bytes) = self.read_earlier(&chunk, meter).await?.ok_or(error)?;
+                Ok(Some((chunk, place, bytes)))
+            }
+            opened => Ok(Some((chunk, place, opened?))),
+        }
+    }
+
+    /// The bytes of a chunk out of the piece in which it was to be.
+    async fn open(&mut self, place: &ChunkRef, piece: Piece, meter: &Meter) -> Outcome<Bytes> {
+        let Piece { from, end, bytes } = piece;
         // Where what is in front of it in its frame could not be had, this is another place than was planned.
-        let start = self.opener.start(&place);
+        let start = self.opener.start(place);
         let stored = match bytes {
             Ok(bytes) if from <= start => {
                 Ok(bytes.slice((start - from) as usize..(place.end() - from) as usize))
@@ -99,13 +123,29 @@ impl<I: Iterator<Item = ChunkRef>> ReadAhead<I> {
             _ => self.objects.read(place.object, start, place.end() - start).await,
         };
         if stored.as_ref().is_err_and(is_loss) {
-            self.opener.lose(&place);
+            self.opener.lose(place);
         }
         let stored = stored?;
         Meter::add(&meter.moved, stored.len() as u64);
-        let opened = self.opener.open(&place, stored);
+        let opened = self.opener.open(place, stored);
         let damaged = |error| ReplicationError::Chunk { object: place.object, offset: place.offset, error };
-        Ok(Some((chunk, opened.map_err(damaged)?)))
+        opened.map_err(damaged)
+    }
+
+    /// The bytes of a chunk from a place where it was before, if they are still there.
+    async fn read_earlier(&self, chunk: &ChunkRef, meter: &Meter) -> Outcome<Option<(ChunkRef, Bytes)>> {
+        for place in self.objects.earlier_places_of(chunk) {
+            let reach = place.reach();
+            let stored = match self.objects.read(reach.object, reach.offset, reach.length).await {
+                Err(error) if is_loss(&error) => continue,
+                stored => stored?,
+            };
+            Meter::add(&meter.moved, stored.len() as u64);
+            if let Ok(bytes) = Opener::default().open(&place, stored) {
+                return Ok(Some((place, bytes)));
+            }
+        }
+        Ok(None)
     }
 
     fn next_placed(&mut self) -> Option<Placed> {

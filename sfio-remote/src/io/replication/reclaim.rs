@@ -15,7 +15,8 @@ const AT_ONCE: usize = 16;
 /// The runs, of all members, that have left something on an I/O node, and of which no session that lives is writing.
 pub(super) async fn runs_at_rest(job: &Job) -> Outcome<BTreeSet<RunId>> {
     let mut found: BTreeMap<RunId, bool> = BTreeMap::new();
-    for folder in ["objects", "journals"] {
+    // A command that was killed may have left nothing but the record that it had staged.
+    for folder in ["objects", "journals", "staged"] {
         let lists = job
             .on_all_nodes(move |job, io_node| async move {
                 job.list_all(&io_node, folder, None, Durability::None).await

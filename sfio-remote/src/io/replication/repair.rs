@@ -37,14 +37,16 @@ pub struct Repaired {
 /// Puts back what is missing of a data set's records, on all I/O nodes, and has removed what nothing needs.
 ///
 /// # Errors
-/// If the site fails, or no I/O node has a record that can be used.
+/// If the site fails, no I/O node has a record that can be used, or the newest one is older than what this machine has
+/// seen.
 pub async fn repair(job: &Job) -> Outcome<Repaired> {
     job.meter.enter(Phase::Connect);
     let mut repaired = Repaired::default();
     let holdings = job.persistently(async || Holdings::ask(job).await).await?;
     if holdings.newest() == 0 {
-        // It may be one of format 1, which is said.
-        return Err(job.nothing_there(None).await.err().unwrap_or(ReplicationError::NoDataSet));
+        // It may be one of format 1, or one that this machine has seen, which is said.
+        let nothing = job.nothing_there(job.cache.seen(job)).await;
+        return Err(nothing.err().unwrap_or(ReplicationError::NoDataSet));
     }
     job.meter.enter(Phase::Transfer);
     let mut before: Option<SignedRecord> = None;
@@ -65,7 +67,6 @@ pub async fn repair(job: &Job) -> Outcome<Repaired> {
         return Err(ReplicationError::NothingWhole(repaired.lost.join("; ")));
     }
     job.meter.enter(Phase::Publish);
-    job.cache.forget(job);
     let newest = job.open().await?.newest_record()?;
     let parts = Parts::ask(job).await?;
     if !parts.losses(&newest).is_empty() {
@@ -133,6 +134,9 @@ async fn count_lost_parts(
     let objects = Objects::new(job, record, Source::Cache);
     let mut lost: BTreeSet<(&str, u32)> = BTreeSet::new();
     let mut note = |chunk: &ChunkRef| {
+        if !parts.have_lost(record, chunk) {
+            return;
+        }
         let needed = record.place_of(chunk).reach();
         let Some(run) = record.run_of(needed.object) else { return };
         lost.extend(parts.losers(run, &needed).map(|io_node| (io_node, needed.object)));

@@ -8,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::arrivals::{Arrivals, Fault};
-use super::changes::sync;
 use super::error::{FailureKind, Outcome, ReplicationError, local};
 use super::filter::Filter;
 use super::meter::{Meter, Phase};
@@ -106,7 +105,7 @@ pub async fn restore(
     meter.enter(Phase::Transfer);
     let missing = missing_chunks(&tasks).map_err(here)?;
     let mut chunks = ReadAhead::new(wanted.objects.clone(), missing);
-    let mut planter = Planter::new(Tree::open(target).map_err(here)?, options);
+    let mut planter = Tree::open(target).and_then(|tree| Planter::new(tree, options)).map_err(here)?;
     let mut arrivals = Arrivals { summary, tell };
     let mut is_full = false;
     for task in tasks.read().map_err(here)? {
@@ -129,8 +128,6 @@ pub async fn restore(
     let (arrived, faults) = left.map_err(here)?;
     arrivals.take(arrived);
     faults.into_iter().for_each(|(path, fault)| arrivals.miss(path, fault));
-    let mut top = Tree::open(target).map_err(here)?;
-    sync(top.directory(None).map_err(here)?).map_err(|error| here(error.into()))?;
     Ok(arrivals.summary)
 }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Duration, Instant};
 
@@ -84,6 +85,8 @@ pub async fn verify(job: &Job, options: VerifyOptions, tell: impl FnMut(&Finding
         record: Arc::clone(&reading.record),
         seen: BTreeSet::new(),
         damaged: progress.damaged.iter().copied().collect(),
+        superseded: BTreeSet::new(),
+        intact: Vec::new(),
         intact_again: Vec::new(),
         verified: Verified::default(),
         position: 0,
@@ -117,6 +120,11 @@ struct Verifying<'a, F> {
     seen: BTreeSet<(u32, u64)>,
     /// Those that are damaged.
     damaged: BTreeSet<Extent>,
+    /// Those that are damaged, too, and of whose chunks an earlier place is whole: nothing is lost, and the next run
+    /// sends them again.
+    superseded: BTreeSet<Extent>,
+    /// Where chunks were read whole, if any were healed: a healing that is none may lead to what is another's.
+    intact: Vec<Extent>,
     /// Those that the record calls damaged, and that are not.
     intact_again: Vec<Extent>,
     verified: Verified,
@@ -188,7 +196,7 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
     async fn examine(&mut self, chunks: &[ChunkRef]) -> Outcome<()> {
         let mut reading = ReadAhead::new(self.objects.clone(), chunks.iter().copied());
         for chunk in chunks {
-            let read = reading.next(&Meter::default()).await.map(drop);
+            let read = reading.next_with_place(&Meter::default()).await;
             self.judge(chunk, read)?;
         }
         Ok(())
@@ -232,7 +240,7 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
                     if self.position <= self.progress.position {
                         self.verified.resumed_bytes += u64::from(chunk.length);
                     } else {
-                        let read = chunks.next(&self.job.meter).await.map(drop);
+                        let read = chunks.next_with_place(&self.job.meter).await;
                         self.verified.bytes += u64::from(chunk.length);
                         if let Some(what) = self.judge(chunk, read)? {
                             fault = Some(what);
@@ -272,12 +280,24 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
     }
 
     /// What is wrong with a chunk that was read, if it is damaged and not merely away.
-    fn judge(&mut self, chunk: &ChunkRef, read: Outcome<()>) -> Outcome<Option<String>> {
-        let place = Extent::of(&self.record.place_of(chunk));
+    fn judge(
+        &mut self,
+        chunk: &ChunkRef,
+        read: Outcome<Option<(ChunkRef, ChunkRef, Bytes)>>,
+    ) -> Outcome<Option<String>> {
+        let newest = self.record.place_of(chunk);
+        let place = Extent::of(&newest);
         match read {
-            Ok(()) => {
-                if self.record.is_damaged(chunk) {
-                    self.intact_again.push(place);
+            Ok(read) => {
+                let found = read.map_or(newest, |(_, found, _)| found);
+                if self.record.is_damaged_at(&found) {
+                    self.intact_again.push(Extent::of(&found));
+                }
+                if !self.record.healed.is_empty() {
+                    self.intact.push(found.reach());
+                }
+                if Extent::of(&found) != place {
+                    self.superseded.insert(place);
                 }
                 Ok(None)
             }
@@ -303,8 +323,10 @@ impl<F: FnMut(&Finding)> Verifying<'_, F> {
 
     /// Publishes what was found damaged, and what is not damaged any more, if this member may.
     async fn record_damage(&mut self, options: &VerifyOptions) -> Outcome<()> {
-        let found: Vec<Extent> = self.damaged.iter().copied().collect();
         let is_all = options.generation.is_none() && self.progress.position == 0;
+        let intact = Extent::merged(std::mem::take(&mut self.intact));
+        let superseded = self.superseded.iter().filter(|place| is_all && place.is_apart_from(&intact));
+        let found: Vec<Extent> = self.damaged.iter().chain(superseded).copied().collect();
         let recovered = if is_all { self.intact_again.clone() } else { Vec::new() };
         let change = |record: &mut crate::replication::Record| {
             let known = record.damaged.clone();

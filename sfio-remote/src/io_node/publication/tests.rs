@@ -107,6 +107,7 @@ fn a_removal_needs_no_predecessor_from_whoever_may_do_everything() {
     for found in [staged(&removal("all")), damaged] {
         let proposal = proposed(judge("all", 3, &found));
         assert_eq!(proposal.newly_condemned, [run(1), run(2)]);
+        assert_eq!(proposal.unpublished, [].into(), "the record that is lost may have named them");
         assert_eq!(judge("all", 4, &found), Err(ErrorKind::BadRecord), "it has another number");
         assert!(judge("some", 3, &found).is_err(), "it was signed, and perhaps never published");
     }

@@ -72,6 +72,12 @@ impl Extent {
         self.object == other.object && self.offset < other.end() && other.offset < self.end()
     }
 
+    /// Whether it has no byte in common with places that are merged.
+    pub fn is_apart_from(&self, merged: &[Extent]) -> bool {
+        let next = merged.partition_point(|other| (other.object, other.end()) <= (self.object, self.offset));
+        merged.get(next).is_none_or(|other| !other.overlaps(self))
+    }
+
     /// All of the object.
     pub fn whole_object(&self) -> Extent {
         Extent { object: self.object, offset: 0, length: MAX_OBJECT_BYTES }
@@ -154,22 +160,34 @@ impl Record {
 
     /// Where a chunk is now.
     pub fn place_of(&self, chunk: &ChunkRef) -> ChunkRef {
-        let mut place = *chunk;
-        for _ in 0..MOST_MOVES {
-            let Some(healed) = self.healing_of(&Extent::of(&place)) else { break };
-            place.object = healed.object;
-            place.offset = healed.offset + (place.offset - healed.from.offset);
-            if let Form::Other { stored, codec } = healed.form {
-                (place.stored, place.codec) = (stored, codec);
-            }
-        }
-        place
+        self.places_of(chunk).last().unwrap_or(*chunk)
+    }
+
+    /// Where a chunk was and is, from its first place to the one where it is now.
+    pub fn places_of(&self, chunk: &ChunkRef) -> impl Iterator<Item = ChunkRef> + '_ {
+        std::iter::successors(Some(*chunk), |place| self.next_place(place)).take(MOST_MOVES + 1)
+    }
+
+    /// Where a chunk was sent to again.
+    fn next_place(&self, place: &ChunkRef) -> Option<ChunkRef> {
+        let healed = self.healing_of(&Extent::of(place))?;
+        let offset = healed.offset + (place.offset - healed.from.offset);
+        let moved = ChunkRef { object: healed.object, offset, ..*place };
+        Some(match healed.form {
+            Form::Same => moved,
+            Form::Other { stored, codec } => ChunkRef { stored, codec, ..moved },
+        })
     }
 
     /// Whether a chunk is known to be damaged, and not healed; one in a solid frame also if something before it in the
     /// frame is, wherever that is healed.
     pub fn is_damaged(&self, chunk: &ChunkRef) -> bool {
-        let place = self.place_of(chunk).reach();
+        self.is_damaged_at(&self.place_of(chunk))
+    }
+
+    /// Whether a chunk cannot be read from one of its places, as far as is known.
+    pub fn is_damaged_at(&self, place: &ChunkRef) -> bool {
+        let place = place.reach();
         let next = self.first_damage_behind(&place);
         self.damaged.get(next).is_some_and(|damaged| damaged.overlaps(&place))
     }

@@ -5,6 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Deed, ObjectEntry, Record, RunId, SignedRecord};
 use crate::replication::chunk::Hash;
 
+/// By how much one record may raise the number of the next object. A run gives one to its own object and to that of each
+/// interrupted run that it may use, and those that it does not use are lost.
+const MOST_NEW_OBJECTS: u32 = 1 << 16;
+/// By how much one record may raise the number of the next generation; a run needs one.
+const MOST_NEW_GENERATIONS: u64 = 1 << 20;
+
 /// What a member may do to a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
@@ -43,6 +49,20 @@ pub enum BadSuccessor {
     /// It uses a number for something else than before, or one that was used.
     #[error("it gives {0} a number that was used")]
     Number(&'static str),
+    /// It leaves out so many numbers that there would soon be none left.
+    #[error(
+        "it raises the number of the next {what} from {from} to {to}, and a record may by {most} at most"
+    )]
+    Leap {
+        /// Of what.
+        what: &'static str,
+        /// The number before.
+        from: u64,
+        /// The number that it has.
+        to: u64,
+        /// By how much it may grow.
+        most: u64,
+    },
     /// It says of a generation that somebody else sent it.
     #[error("it changes where a generation comes from, or names another sender than its signer")]
     Origin,
@@ -67,6 +87,7 @@ impl SignedRecord {
             let (number, predecessor) = (self.number, self.predecessor);
             return Err(BadSuccessor::Stale { number, predecessor, newest, hash });
         }
+        check_numbers(self, predecessor.map(SignedRecord::record))?;
         let Some(before) = predecessor else { return Ok(()) };
         let succession = Succession { before, after: self };
         succession.is_of_one_data_set()?;
@@ -82,6 +103,23 @@ impl SignedRecord {
             Right::Append => succession.only_adds(),
             Right::ReadWrite => Ok(()),
         }
+    }
+}
+
+/// Numbers never come back, so whoever took the last one would end the data set for all others.
+fn check_numbers(record: &Record, before: Option<&Record>) -> Result<(), BadSuccessor> {
+    if before.is_none() && record.number > 1 {
+        // The record before is lost, and how far it had come.
+        return Ok(());
+    }
+    let (object, generation) = before.map_or((0, 1), |before| (before.next_object, before.next_generation));
+    let growths = [
+        ("object", u64::from(object), u64::from(record.next_object), u64::from(MOST_NEW_OBJECTS)),
+        ("generation", generation, record.next_generation, MOST_NEW_GENERATIONS),
+    ];
+    match growths.into_iter().find(|(_, from, to, most)| to.saturating_sub(*from) > *most) {
+        Some((what, from, to, most)) => Err(BadSuccessor::Leap { what, from, to, most }),
+        None => Ok(()),
     }
 }
 

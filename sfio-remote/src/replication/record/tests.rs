@@ -276,6 +276,32 @@ fn no_number_gets_a_second_meaning() {
     assert_eq!(refused, Err(BadSuccessor::Number("a generation")));
 }
 
+/// A member with *append* could once take the last number, and nobody could send anything to the data set any more.
+#[test]
+fn no_record_uses_up_the_numbers() {
+    let one = signed(&first());
+    let leaps: [Change; 4] = [
+        ("next object", |record| record.next_object = u32::MAX),
+        ("next generation", |record| record.next_generation = u64::MAX),
+        ("next object", |record| record.next_object += 1 << 17),
+        ("next generation", |record| record.next_generation += 1 << 21),
+    ];
+    for (words, leap) in leaps {
+        let (mut later, mut foremost) = (next(&one, 2), first());
+        leap(&mut later);
+        leap(&mut foremost);
+        for right in [Right::Append, Right::ReadWrite] {
+            for (record, before) in [(&later, Some(&one)), (&foremost, None)] {
+                let refused = signed(record).check_successor(before, right).expect_err(words);
+                assert!(refused.to_string().contains(words), "{refused}, not {words}");
+            }
+        }
+    }
+    let mut roomy = next(&one, 2);
+    (roomy.next_object, roomy.next_generation) = (10_000, 10_000);
+    assert_eq!(signed(&roomy).check_successor(Some(&one), Right::Append), Ok(()));
+}
+
 #[test]
 fn who_may_only_append_takes_nothing_away() {
     let one = signed(&first());

@@ -182,14 +182,28 @@ fn a_file_that_goes_on_changing_is_named_and_stays_as_it_was() {
 #[test]
 fn times_of_a_file_that_has_just_changed_are_not_trusted() {
     let changed = Timestamp { seconds: 1_000, nanoseconds: 0 };
-    let after = |age| unsettled(changed, UNIX_EPOCH + Duration::from_secs(1_000) + age);
+    let modified = Timestamp { seconds: 900, nanoseconds: 1 };
+    let after = |age| unsettled(modified, changed, UNIX_EPOCH + Duration::from_secs(1_000) + age);
     assert_eq!(after(Duration::ZERO), SETTLING);
     assert_eq!(after(SETTLING / 2), SETTLING / 2);
     assert_eq!(after(SETTLING), Duration::ZERO);
     let now = UNIX_EPOCH + Duration::from_secs(999);
-    assert_eq!(unsettled(changed, now), Duration::ZERO, "the clock of a file server is ahead of ours");
+    assert_eq!(
+        unsettled(modified, changed, now),
+        Duration::ZERO,
+        "the clock of a file server is ahead of ours"
+    );
     let before_1970 = Timestamp { seconds: -5, nanoseconds: 0 };
-    assert_eq!(unsettled(before_1970, now), Duration::ZERO);
+    assert_eq!(unsettled(modified, before_1970, now), Duration::ZERO);
+}
+
+/// On a file system with times of whole seconds, a change within the second in which a file was read was not seen.
+#[test]
+fn times_of_whole_seconds_are_trusted_later() {
+    let second = Timestamp { seconds: 1_000, nanoseconds: 0 };
+    let after = |age| unsettled(second, second, UNIX_EPOCH + Duration::from_secs(1_000) + age);
+    assert_eq!(after(SETTLING), SETTLING_OF_WHOLE_SECONDS - SETTLING);
+    assert_eq!(after(SETTLING_OF_WHOLE_SECONDS), Duration::ZERO);
 }
 
 /// Such a link once led to nothing, and whoever fetched the generation was told that it cannot be restored.

@@ -96,7 +96,8 @@ impl Numbers {
     /// One more object.
     fn give(&mut self, run: RunId) -> u32 {
         self.objects.push(NewObject { run, length: 0 });
-        self.first + self.objects.len() as u32 - 1
+        // Where numbers end, several get the last one, which no record that can be signed has.
+        self.first.saturating_add(self.objects.len() as u32 - 1)
     }
 
     /// The object that a chunk is in is at least so long that it is in it.
@@ -109,7 +110,7 @@ impl Numbers {
 
     /// The numbers that were given, as a record names their objects.
     pub(super) fn given(&self) -> impl Iterator<Item = ObjectEntry> + '_ {
-        let numbered = (self.first..).zip(&self.objects);
+        let numbered = (self.first..=u32::MAX).zip(&self.objects);
         numbered.map(|(number, object)| ObjectEntry { number, run: object.run, length: object.length })
     }
 }

@@ -467,7 +467,8 @@ impl Sending {
             index: cutting.index.clone(),
             objects: cutting.objects.iter().copied().collect(),
         };
-        (record.current, record.next_generation) = (generation.number, generation.number + 1);
+        // With the last number of all the record contradicts itself, and is not signed.
+        (record.current, record.next_generation) = (generation.number, generation.number.saturating_add(1));
         record.origins.push(Origin {
             generation: generation.number,
             member: record.signer.member.clone(),
@@ -480,7 +481,8 @@ impl Sending {
         let is_used =
             |entry: &ObjectEntry| cutting.objects.contains(&entry.number) || holds_healed(entry.number);
         record.objects.extend(run.numbers.given().filter(is_used));
-        record.next_object = record.objects.last().map_or(0, |last| last.number + 1).max(record.next_object);
+        let behind_last = record.objects.last().map_or(0, |last| last.number.saturating_add(1));
+        record.next_object = record.next_object.max(behind_last);
         record.healed = healed;
         if !self.appends_only {
             self.drop_what_is_old(&mut record, run);
