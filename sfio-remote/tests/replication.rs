@@ -225,7 +225,7 @@ impl Bench {
         let options = OpenOptions::new().mode(OpenMode::Exclusive).durability(Durability::OnEveryCall);
         let options = options.stripe_unit(self.site().stripe_unit);
         let name = FileName::new(vec![staged]).expect("one");
-        let file = options.open(&self.client.client(), &name).await.expect("new");
+        let file = options.open(self.client.client(), &name).await.expect("new");
         file.write_at(0, bytes.clone()).await.expect("written");
     }
 

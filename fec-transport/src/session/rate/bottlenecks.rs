@@ -83,6 +83,8 @@ impl Bottlenecks {
         for path in paths.iter_mut() {
             let over = path.links.iter().map(|link| (link.link, rates[&link.link]));
             path.controller.set_shared_rate(over.clone().map(|(_, rate)| rate).fold(0.0, f64::max));
+            let is_used = |link: &RouteLink| self.loads.get(&link.link).is_some_and(|loads| loads.len() > 1);
+            path.controller.set_beside_sessions(path.links.iter().any(is_used));
             if !path.links.is_empty()
                 && over.into_iter().all(|(link, rate)| self.has_room(now, session, link, rate))
             {

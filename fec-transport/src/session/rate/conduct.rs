@@ -103,12 +103,12 @@ impl RateController {
     }
 
     /// Jitter that is shorter than this, in seconds, is nothing beside the queue that the path aims at. On links that it
-    /// shares with other paths of its session these move its delay, too. A window beside those of others goes by how the
+    /// shares with other paths of its session, or of its node, these move its delay, too. A window beside those of others goes by how the
     /// delay itself rises and falls.
     fn tolerated_jitter(&self) -> f64 {
         match self.mode {
             Mode::Contend(_) => f64::INFINITY,
-            _ if self.shares_links() => 2.0 * self.long_queue(),
+            _ if self.shares_links() || self.is_beside_sessions => 2.0 * self.long_queue(),
             _ => self.target(),
         }
     }

@@ -139,6 +139,8 @@ pub(crate) struct RateController {
     is_fair: bool,
     /// What the session sends over the links that this path shares with others of its session, bit/s.
     shared_rate: f64,
+    /// Whether other sessions of the node send over its links, too.
+    is_beside_sessions: bool,
     begun: Option<Manoeuvre>,
 }
 
@@ -161,6 +163,7 @@ impl RateController {
             held: None,
             is_fair: false,
             shared_rate: 0.0,
+            is_beside_sessions: false,
             begun: None,
         }
     }
@@ -262,6 +265,11 @@ impl RateController {
         self.meter.forget_use();
         self.allowed = AllowedRate::new(now, rate.max(LEAST_FIRST));
         self.climb.hurry(now);
+    }
+
+    /// Whether other sessions of the node send over its links, too.
+    fn set_beside_sessions(&mut self, is_so: bool) {
+        self.is_beside_sessions = is_so;
     }
 
     /// There is room on its links: it climbs fast, if it climbs.
