@@ -24,6 +24,9 @@ const TELLING_SHARE: f64 = 0.9;
 /// While a queue of this share of its target stands, it cannot be loss that limits the path.
 const STANDING_SHARE: f64 = 0.5;
 
+/// The bits of a full packet.
+const PACKET_BITS: f64 = 12_000.0;
+
 impl RateController {
     /// Takes what a report tells and adjusts the rate.
     pub(crate) fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
@@ -109,7 +112,8 @@ impl RateController {
         match self.mode {
             Mode::Contend(_) => f64::INFINITY,
             _ if self.shares_links() || self.is_beside_sessions => 2.0 * self.long_queue(),
-            _ => self.target(),
+            // Packets that meet before a slow link wait for one or two others.
+            _ => self.target() + 2.0 * PACKET_BITS / self.mean_rate(),
         }
     }
 
