@@ -359,6 +359,16 @@ fn copies_and_flipped_bits_come_as_often_as_asked_and_are_counted() {
 }
 
 #[test]
+fn a_packet_that_is_larger_than_the_link_carries_is_dropped_and_counted() {
+    let mut link = Link::new(LinkModel { header_bytes: 28, ..wide() }.with_largest_packet(1_400));
+    let mut rng = random_stream(1, &[]);
+    let mut passes = |bytes| link.offer(ORIGIN, bytes, &mut rng).map(|_| ());
+    assert_eq!((passes(1_372), passes(1_373)), (Ok(()), Err(DropCause::TooLarge)));
+    let counters = link.counters();
+    assert_eq!((counters.too_large, counters.dropped(), counters.under_way()), (1, 1, 1));
+}
+
+#[test]
 fn a_policer_lets_a_burst_pass_and_then_its_rate() {
     let mut link =
         Link::new(LinkModel { header_bytes: 0, ..wide() }.with_policer(Rate::from_bits(8_000), 100));

@@ -950,8 +950,8 @@ fn repair_tells_of_no_loss_that_was_mended() {
     });
 }
 
-/// Whoever could only append could say that what others had sent was elsewhere now, where it was not: it was lost to all
-/// readers, although its bytes were there.
+/// A member that could only append could say that what others had sent was elsewhere now, where it was not: it was lost
+/// to all readers, although its bytes were there.
 #[test]
 fn a_healing_that_is_none_takes_nothing_away() {
     for leads_behind_the_end in [false, true] {
@@ -1175,8 +1175,8 @@ fn repair_does_not_advise_to_repair() {
     });
 }
 
-/// `repair` made the machine forget what it had seen, and ended with 0: from then on every command took the older records
-/// for all that there ever was.
+/// `repair` made the machine forget what it had seen, and ended with 0: from then on every command took the older
+/// records for all that there ever was.
 #[test]
 fn repair_does_not_make_a_machine_forget_what_it_has_seen() {
     for all_are_lost in [false, true] {

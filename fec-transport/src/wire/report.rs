@@ -17,7 +17,8 @@ use crate::limits::MAX_REPORTED_PATHS;
 
 /// The most blocks that one report describes.
 pub(crate) const MAX_REPORTED_BLOCKS: usize = 480;
-/// Bytes of a report, at most.
+/// Bytes of a report, at most: with all headers, those of IPv6 included, it is no longer than 1,280, which every path
+/// carries.
 const MAX_REPORT: usize = 1_184;
 /// Bytes of a report without paths and blocks, and of a path without words.
 const FIXED: usize = 20;

@@ -49,8 +49,8 @@ impl Grace {
         self.marks.note(dataset, now);
     }
 
-    /// A record is about to be published that condemns the run, and the one before did not. Whatever was known of the run
-    /// does not count any more.
+    /// A record is about to be published that condemns the run, and the one before did not. Whatever was known of the
+    /// run does not count any more.
     pub(super) fn condemned(&mut self, now: Time, dataset: DatasetPath, run: RunId) {
         let condemned = (dataset, run);
         self.unread.remove(&condemned);

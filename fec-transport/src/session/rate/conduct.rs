@@ -10,7 +10,7 @@ use super::drain::{self, Drained};
 use super::mode::Mode;
 use super::round::{Round, STANDING};
 use super::start::{START_PACKETS, Start, Step};
-use super::window::Window;
+use super::window::{PACKET, Window};
 use super::{
     Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SLOW_RATE, SLOW_STEP,
     TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW, overload, watch,
@@ -23,9 +23,6 @@ const LEAST_PACKETS: u64 = 5;
 const TELLING_SHARE: f64 = 0.9;
 /// While a queue of this share of its target stands, it cannot be loss that limits the path.
 const STANDING_SHARE: f64 = 0.5;
-
-/// The bits of a full packet.
-const PACKET_BITS: f64 = 12_000.0;
 
 impl RateController {
     /// Takes what a report tells and adjusts the rate.
@@ -105,15 +102,15 @@ impl RateController {
         self.restful_queue().max(self.target() + LONG_QUEUE)
     }
 
-    /// Jitter that is shorter than this, in seconds, is nothing beside the queue that the path aims at. On links that it
-    /// shares with other paths of its session, or of its node, these move its delay, too. A window beside those of others goes by how the
-    /// delay itself rises and falls.
+    /// Jitter that is shorter than this, in seconds, is nothing beside the queue that the path aims at. On links that
+    /// it shares with other paths of its session, or of its node, these move its delay, too. A window beside those of
+    /// others goes by how the delay itself rises and falls.
     fn tolerated_jitter(&self) -> f64 {
         match self.mode {
             Mode::Contend(_) => f64::INFINITY,
             _ if self.shares_links() || self.is_beside_sessions => 2.0 * self.long_queue(),
             // Packets that meet before a slow link wait for one or two others.
-            _ => self.target() + 2.0 * PACKET_BITS / self.mean_rate(),
+            _ => self.target() + 2.0 * 8.0 * PACKET / self.mean_rate(),
         }
     }
 

@@ -354,8 +354,8 @@ impl<'a> Planter<'a> {
         Ok(())
     }
 
-    /// Leaves all directories, the top last, to which `change` has then happened, and makes all that durable; gives what
-    /// has arrived since it was asked last, and what could not.
+    /// Leaves all directories, the top last, to which `change` has then happened, and makes all that durable; gives
+    /// what has arrived since it was asked last, and what could not.
     pub(super) async fn leave_all(
         mut self,
         top: &Metadata,

@@ -84,8 +84,8 @@ impl<I: Iterator<Item = ChunkRef>> ReadAhead<I> {
         Ok(self.next_with_place(meter).await?.map(|(chunk, _, bytes)| (chunk, bytes)))
     }
 
-    /// The same, and where the bytes were found, which is an earlier place if the newest one does not have them: whoever
-    /// may only append may also say that it has sent again what was whole.
+    /// The same, and where the bytes were found, which is an earlier place if the newest one does not have them: a
+    /// member that may only append may also say that it has sent again what was whole.
     ///
     /// # Errors
     /// If it cannot be read from any place, what is wrong with the newest one.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Deed, ObjectEntry, Record, RunId, SignedRecord};
 use crate::replication::chunk::Hash;
 
-/// By how much one record may raise the number of the next object. A run gives one to its own object and to that of each
-/// interrupted run that it may use, and those that it does not use are lost.
+/// By how much one record may raise the number of the next object. A run gives a number to its own object and to that
+/// of each interrupted run that it may use, and the numbers that it does not use are lost.
 const MOST_NEW_OBJECTS: u32 = 1 << 16;
 /// By how much one record may raise the number of the next generation; a run needs one.
 const MOST_NEW_GENERATIONS: u64 = 1 << 20;
