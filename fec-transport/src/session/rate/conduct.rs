@@ -10,7 +10,7 @@ use super::drain::{self, Drained};
 use super::mode::Mode;
 use super::round::{Round, STANDING};
 use super::start::{START_PACKETS, Start, Step};
-use super::window::{PACKET, Window};
+use super::window::Window;
 use super::{
     Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SLOW_RATE, SLOW_STEP,
     TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW, overload, watch,
@@ -32,16 +32,10 @@ impl RateController {
             self.drain.forget_delays();
         }
         let Some(feedback) = &self.meter.take(now, feedback) else { return };
-        let delay_us = feedback.delay_us();
         // The window allows for no longer queue; what is beyond are pauses of a process.
         let longest = WINDOW * 8.0 / self.mean_rate();
-        let queue = self.meter.observe_delay(now, delay_us, longest, self.tolerated_jitter());
-        self.drain.observe(feedback, delay_us);
-        // What a drain of ours does to the delay is no jitter.
-        match self.drain.lowers(feedback.departed) {
-            true => self.meter.pass_over_jitter(),
-            false => self.meter.note_jitter(now, delay_us),
-        }
+        let queue = self.meter.observe_delay(now, feedback, longest, self.tolerated_jitter());
+        self.drain.observe(feedback);
         if self.is_crowded() {
             self.meter.note_crowd(now, feedback.round_trip);
         }
@@ -102,16 +96,11 @@ impl RateController {
         self.restful_queue().max(self.target() + LONG_QUEUE)
     }
 
-    /// Jitter that is shorter than this, in seconds, is nothing beside the queue that the path aims at. On links that
-    /// it shares with other paths of its session, or of its node, these move its delay, too. A window beside those of
-    /// others goes by how the delay itself rises and falls.
+    /// Jitter that is shorter than this, in seconds, is nothing beside the queue that the path aims at. Where other paths
+    /// of its session or of its node share a link, the queues that each of them makes are jitter to the others.
     fn tolerated_jitter(&self) -> f64 {
-        match self.mode {
-            Mode::Contend(_) => f64::INFINITY,
-            _ if self.shares_links() || self.is_beside_sessions => 2.0 * self.long_queue(),
-            // Packets that meet before a slow link wait for one or two others.
-            _ => self.target() + 2.0 * 8.0 * PACKET / self.mean_rate(),
-        }
+        let has_company = self.shares_links() || self.is_beside_sessions;
+        if has_company { 2.0 * self.long_queue() } else { self.target() }
     }
 
     /// Whether the queue is too long.

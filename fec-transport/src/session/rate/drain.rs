@@ -111,11 +111,6 @@ impl Drain {
         if now < self.until { DRAIN_RATE } else { 1.0 }
     }
 
-    /// Whether a packet that left then did so while the queue was emptied.
-    pub(super) fn lowers(&self, departed: Time) -> bool {
-        (self.began..self.until).contains(&departed)
-    }
-
     /// The next drain for the floor's sake is due at once.
     pub(super) fn hurry(&mut self, now: Time) {
         self.due_at = now;
@@ -167,8 +162,8 @@ impl Drain {
         self.discount();
     }
 
-    pub(super) fn observe(&mut self, feedback: &Feedback, delay_us: i64) {
-        let departed = feedback.departed;
+    pub(super) fn observe(&mut self, feedback: &Feedback) {
+        let (departed, delay_us) = (feedback.departed, feedback.delay_us());
         if departed < self.began || self.is_judged {
             self.before.push_back((departed, delay_us));
             while self.before.front().is_some_and(|(first, _)| departed.since(*first) > BEFORE) {

@@ -69,23 +69,21 @@ impl Meter {
         self.round = Round::default();
     }
 
-    /// Takes a delay; gives the queue that it shows, in seconds, but no more than `longest`: how far it is above the
-    /// floor, and above what jitter explains beyond what is `tolerated` of it.
-    pub(super) fn observe_delay(&mut self, now: Time, delay_us: i64, longest: f64, tolerated: f64) -> f64 {
+    /// Takes the delay of a report; gives the queue that it shows, in seconds, but no more than `longest`: how far it is
+    /// above the floor, and above what jitter explains beyond what is `tolerated` of it.
+    pub(super) fn observe_delay(
+        &mut self,
+        now: Time,
+        feedback: &Feedback,
+        longest: f64,
+        tolerated: f64,
+    ) -> f64 {
+        let delay_us = feedback.delay_us();
         self.floor.observe(now, delay_us);
         let jitter = (self.jitter.span() - tolerated).max(0.0);
         self.queue = (self.floor.above(delay_us) - jitter).clamp(0.0, longest);
+        self.jitter.observe(now, feedback);
         self.queue
-    }
-
-    /// Takes how far the delay has moved since the report before.
-    pub(super) fn note_jitter(&mut self, now: Time, delay_us: i64) {
-        self.jitter.observe(now, delay_us);
-    }
-
-    /// How far the delay moves until the next report has a reason.
-    pub(super) fn pass_over_jitter(&mut self) {
-        self.jitter.pass_over();
     }
 
     /// How far the latest delay was above the floor, in seconds.

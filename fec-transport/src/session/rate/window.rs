@@ -28,7 +28,7 @@ const MODEST: f64 = 0.33;
 /// stands for, half of it beside one flow: among many flows a session never weighs more than this many.
 const BOOST: f64 = 2.0;
 /// Bytes of a full packet, by which windows grow; none is smaller.
-pub(super) const PACKET: f64 = 1_500.0;
+const PACKET: f64 = 1_500.0;
 /// A fall of the queue by this share of the round trip shows that others sent less.
 const FALL_SHARE: f64 = 0.06;
 /// Losses tell only while the queue is at least this share of its peak.
