@@ -221,10 +221,15 @@ impl Bench {
 
     /// Puts on an I/O node what is to become a record.
     async fn stage(&self, io_node: &str, run: RunId, bytes: &Bytes) {
-        let staged = SubfileName::new(io_node, dataset().staged(run).as_str()).expect("a name");
+        self.write_new(io_node, &dataset().staged(run), bytes).await;
+    }
+
+    /// Puts a new file on an I/O node.
+    async fn write_new(&self, io_node: &str, path: &SubfilePath, bytes: &Bytes) {
         let options = OpenOptions::new().mode(OpenMode::Exclusive).durability(Durability::OnEveryCall);
         let options = options.stripe_unit(self.site().stripe_unit);
-        let name = FileName::new(vec![staged]).expect("one");
+        let name = SubfileName::new(io_node, path.as_str()).expect("a name");
+        let name = FileName::new(vec![name]).expect("one");
         let file = options.open(self.client.client(), &name).await.expect("new");
         file.write_at(0, bytes.clone()).await.expect("written");
     }
@@ -1322,6 +1327,26 @@ fn a_site_lists_its_data_sets_wherever_they_are() {
             |view: &Result<View, ReplicationError>| view.as_ref().expect("opened").existing().is_ok();
         assert_eq!(views.values().map(is_there).collect::<Vec<_>>(), [true, false, true, true]);
     });
+}
+
+/// Whose a journal is tells its beginning. Those of other members were read whole once, up to 256 MiB of them in all,
+/// and what they took was taken from this member's own.
+#[test]
+fn of_a_journal_that_is_not_ours_the_beginning_is_read_and_no_more() {
+    let source = tempfile::tempdir().expect("a folder");
+    fs::write(source.path().join("x"), b"something").expect("written");
+    let operations = |length: usize| {
+        run(async {
+            let bench = Bench::new();
+            bench.send_tree(source.path()).await.expect("sent");
+            let journal = dataset().journal(RunId([9; 16]));
+            bench.write_new("io1", &journal, &Bytes::from(noise(length, 3))).await;
+            fs::write(source.path().join("x"), length.to_string()).expect("written");
+            bench.operations_of_sending(source.path()).await
+        })
+    };
+    let (short, long) = (operations(1 << 10), operations(32 << 20));
+    assert!(long < short + 16, "{long} operations instead of {short}");
 }
 
 /// The power of all I/O nodes fails at one operation after the other. Whatever of the unsynced writes survives, the

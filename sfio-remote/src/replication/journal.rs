@@ -94,16 +94,17 @@ impl Journal {
     /// Reads a journal up to the first frame that is not whole; none if not even the header is, or was not signed by
     /// whom it names.
     pub fn parse(mut bytes: &[u8]) -> Option<Journal> {
-        let SignedHeader { header, signature } = take(&mut bytes)?;
-        let signature: Vec<u8> = [signature.0, signature.1].concat();
-        if !verifies_strictly(&header.signer.key, &header.signed(), signature.as_slice().try_into().ok()?) {
-            return None;
-        }
+        let header = take_header(&mut bytes)?;
         let mut chunks = Vec::new();
         while let Some(more) = take::<Frame>(&mut bytes) {
             chunks.extend(more.chunks);
         }
         Some(Journal { header, chunks })
+    }
+
+    /// The header of a journal, of which this is the beginning; none as for [`Journal::parse`].
+    pub fn header_of(mut beginning: &[u8]) -> Option<JournalHeader> {
+        take_header(&mut beginning)
     }
 
     /// Its chunks, if the run's object has that number.
@@ -127,6 +128,14 @@ fn frame(value: &impl Serialize) -> Vec<u8> {
     frame.extend_from_slice(&Hash::of(&body).as_bytes()[..MARK]);
     frame.extend(body);
     frame
+}
+
+/// Takes the header off the front, if whom it names has signed it.
+fn take_header(bytes: &mut &[u8]) -> Option<JournalHeader> {
+    let SignedHeader { header, signature } = take(bytes)?;
+    let signature: Vec<u8> = [signature.0, signature.1].concat();
+    let signature = signature.as_slice().try_into().ok()?;
+    verifies_strictly(&header.signer.key, &header.signed(), signature).then_some(header)
 }
 
 /// Takes a whole frame off the front; what is not whole stays.
@@ -196,8 +205,8 @@ mod tests {
 
     #[test]
     fn a_journal_is_that_of_whoever_signed_it() {
-        assert!(Journal::parse(&begin(1)).is_some());
-        assert_eq!(Journal::parse(&begin(2)), None);
+        assert!(Journal::parse(&begin(1)).is_some() && Journal::header_of(&begin(1)).is_some());
+        assert_eq!((Journal::parse(&begin(2)), Journal::header_of(&begin(2))), (None, None));
     }
 
     #[test]

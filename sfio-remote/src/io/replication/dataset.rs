@@ -166,6 +166,17 @@ impl DataSet {
         limit: usize,
         source: Source,
     ) -> Result<Option<Bytes>, FileError> {
+        self.read_whole_if(name, limit, source, |_| true).await
+    }
+
+    /// The same, but of a file whose beginning is not `wanted` no more than the beginning is read, and nothing is given.
+    pub(super) async fn read_whole_if(
+        &self,
+        name: &FileName,
+        limit: usize,
+        source: Source,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Bytes>, FileError> {
         let mut whole = BytesMut::new();
         let mut ask = GUESS;
         while whole.len() < limit {
@@ -179,7 +190,10 @@ impl DataSet {
                 more => more?,
             };
             let is_end = (more.len() as u64) < ask;
-            if is_end && whole.is_empty() {
+            if whole.is_empty() && !wanted(&more) {
+                return Ok(None);
+            }
+            if whole.is_empty() && is_end {
                 return Ok(Some(more));
             }
             whole.extend_from_slice(&more);

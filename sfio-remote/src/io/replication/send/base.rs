@@ -14,8 +14,8 @@ use super::graft::Place;
 use super::wounds::Wounds;
 use crate::client::Durability;
 use crate::replication::{
-    ChunkIndex, ChunkRef, EntryReader, Generation, Inserted, Journal, MAX_JOURNAL_BYTES, ObjectEntry, RunId,
-    SignedRecord, Token, TreePath,
+    ChunkIndex, ChunkRef, EntryReader, Generation, Inserted, Journal, JournalHeader, MAX_JOURNAL_BYTES,
+    ObjectEntry, RunId, SignedRecord, Token, TreePath,
 };
 use crate::store;
 
@@ -284,7 +284,8 @@ pub(super) fn to_take_up<'a>(
     journals.iter().filter(|one| !taken.contains(&one.run) && !is_known(&one.run)).collect()
 }
 
-/// What runs have stored, as their journals know it; those of other members are passed over.
+/// What runs have stored, as their journals know it. Of the journals of other members only the beginnings are read,
+/// which tell whose they are: they may be long, and must not take the room of our own.
 pub(super) async fn read_journals(
     job: &Job,
     journals: impl Iterator<Item = &Journaled>,
@@ -292,13 +293,16 @@ pub(super) async fn read_journals(
 ) -> Outcome<Vec<Abandoned>> {
     let (mut abandoned, mut room) = (Vec::new(), MAX_JOURNAL_BYTES);
     for Journaled { run, is_alive } in journals {
+        let counts = |header: &JournalHeader| {
+            let is_of_this = base.record.as_ref().is_none_or(|record| record.token == header.token);
+            header.run == *run && header.signer == job.author.signer() && is_of_this
+        };
+        let is_wanted = |start: &[u8]| Journal::header_of(start).as_ref().is_some_and(counts);
         let name = job.dataset.journal(*run);
-        let bytes = job.dataset.read_whole(&name, room, Source::Cache).await?.unwrap_or_default();
+        let bytes =
+            job.dataset.read_whole_if(&name, room, Source::Cache, is_wanted).await?.unwrap_or_default();
         room = room.saturating_sub(bytes.len());
-        let Some(journal) = Journal::parse(&bytes) else { continue };
-        let is_ours = journal.header.run == *run && journal.header.signer == job.author.signer();
-        let is_of_this = base.record.as_ref().is_none_or(|record| record.token == journal.header.token);
-        if is_ours && is_of_this {
+        if let Some(journal) = Journal::parse(&bytes) {
             let (token, is_alive) = (journal.header.token, *is_alive);
             abandoned.push(Abandoned { run: *run, token, is_alive, chunks: Chunks::Journal(journal) });
         }
