@@ -4,11 +4,7 @@
 //!   laptop   v1 10.9.1.1 ───── 10.9.1.2 w1   site, reached at 10.9.9.9
 //!            v2 10.9.2.1 ───── 10.9.2.2 w2
 //! ```
-//!
-//! Namespaces need root, and a thread cannot leave one without `unsafe`; so the laptop and the site are this test
-//! program again, started within a namespace each.
 
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,86 +12,21 @@ use fec_transport::io::Sockets;
 use fec_transport::overlay::Overlay;
 
 use crate::message;
+use crate::namespaces::{Namespaces, SKIPPED, ip};
 use crate::scene::member;
 use crate::uplinks::{start, until_live, uplink};
 
-/// Says to a process which part it plays, and in whose namespaces.
-const PART: &str = "FEC_TRANSPORT_TEST_NAMESPACES";
-
 const SITE: [&str; 2] = ["10.9.9.9:7000", "10.9.9.9:7001"];
-
-/// The two namespaces; they go with this.
-struct Namespaces {
-    prefix: String,
-}
-
-/// The site's process, which ends with this.
-struct Site(Child);
-
-impl Namespaces {
-    /// None where this user may not make any, or there is no program `ip`.
-    fn make() -> Option<Namespaces> {
-        let namespaces = Namespaces { prefix: format!("fec-{}", std::process::id()) };
-        let made = ["laptop", "site"].iter().all(|part| {
-            let name = namespaces.name(part);
-            try_ip(&format!("netns add {name}")) && try_ip(&format!("-n {name} link set lo up"))
-        });
-        made.then_some(namespaces)
-    }
-
-    fn name(&self, part: &str) -> String {
-        format!("{}-{part}", self.prefix)
-    }
-
-    /// This program again, for one of its tests that plays a part.
-    fn play(&self, part: &str, test: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name(part)]);
-        command.arg(std::env::current_exe().expect("a test program"));
-        command.args(["--exact", test, "--ignored", "--nocapture"]).env(PART, &self.prefix);
-        command
-    }
-}
-
-impl Drop for Namespaces {
-    fn drop(&mut self) {
-        for part in ["laptop", "site"] {
-            try_ip(&format!("netns del {}", self.name(part)));
-        }
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn try_ip(arguments: &str) -> bool {
-    let status = Command::new("ip").args(arguments.split_whitespace()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
-}
-
-fn ip(arguments: &str) {
-    assert!(try_ip(arguments), "ip {arguments}");
-}
 
 /// Joins the laptop, in whose namespace this runs, to the site by a cable of that number.
 fn plug_in(number: u8) {
-    let site = part().name("site");
+    let site = Namespaces::joined().name("site");
     ip(&format!("link add v{number} type veth peer name w{number} netns {site}"));
     ip(&format!("-n {site} addr add 10.9.{number}.2/24 dev w{number}"));
     ip(&format!("-n {site} link set w{number} up"));
     ip(&format!("addr add 10.9.{number}.1/24 dev v{number}"));
     ip(&format!("link set v{number} up"));
     ip(&format!("route add 10.9.9.9 via 10.9.{number}.2 dev v{number} metric {number}"));
-}
-
-/// The namespaces that this process plays a part in; it does not own them.
-fn part() -> std::mem::ManuallyDrop<Namespaces> {
-    let prefix = std::env::var(PART).expect("it is started by the test of namespaces");
-    std::mem::ManuallyDrop::new(Namespaces { prefix })
 }
 
 fn overlay() -> Arc<Overlay> {
@@ -144,12 +75,10 @@ async fn the_laptop() {
 
 #[test]
 fn a_process_uses_interfaces_that_appear_while_it_runs_and_lives_when_they_go() {
-    let Some(namespaces) = Namespaces::make() else {
-        return println!("skipped: this needs root and the program ip, which make network namespaces");
+    let Some(namespaces) = Namespaces::make("come", &["laptop", "site"]) else {
+        return println!("{SKIPPED}");
     };
     ip(&format!("-n {} addr add 10.9.9.9/32 dev lo", namespaces.name("site")));
-    let site = namespaces.play("site", "interfaces::the_site").stdout(Stdio::null()).spawn();
-    let _site = Site(site.expect("the test program starts"));
-    let laptop = namespaces.play("laptop", "interfaces::the_laptop").status();
-    assert!(laptop.expect("the test program starts").success());
+    let _site = namespaces.play_beside("site", "interfaces::the_site");
+    namespaces.play("laptop", "interfaces::the_laptop");
 }

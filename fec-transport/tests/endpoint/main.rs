@@ -3,6 +3,10 @@
 
 #[cfg(target_os = "linux")]
 mod interfaces;
+#[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
+mod narrow;
 mod parrot;
 mod scene;
 mod uplinks;

@@ -1,0 +1,91 @@
+//! A way on which a real router drops what is too long, whether or not it says so.
+//!
+//! ```text
+//!   laptop 10.9.1.1 ───── 10.9.1.2 router 10.9.2.1 ─── MTU 1,400 ─── 10.9.2.2 site
+//! ```
+//! What the site sends is refused by its own kernel, and what the laptop sends is dropped by the router: it answers by
+//! ICMP, which the laptop's kernel turns into an error of the socket, or in silence.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use fec_transport::io::Sockets;
+use fec_transport::overlay::Overlay;
+
+use crate::message;
+use crate::namespaces::{Namespaces, SKIPPED, ip};
+use crate::scene::member;
+use crate::uplinks::start;
+
+const SITE: [&str; 2] = ["10.9.2.2:7000", "10.9.2.2:7001"];
+
+/// Joins the three, so that the second way carries packets of at most `mtu` bytes.
+fn join(namespaces: &Namespaces, mtu: u16) {
+    let [laptop, router, site] = ["laptop", "router", "site"].map(|part| namespaces.name(part));
+    for (one, other, net, mtu) in [(&laptop, &router, 1, 1500), (&router, &site, 2, mtu)] {
+        ip(&format!("-n {one} link add a{net} mtu {mtu} type veth peer name b{net} mtu {mtu} netns {other}"));
+        for (part, name, host) in [(one, 'a', 1), (other, 'b', 2)] {
+            ip(&format!("-n {part} addr add 10.9.{net}.{host}/24 dev {name}{net}"));
+            ip(&format!("-n {part} link set {name}{net} up"));
+        }
+    }
+    ip(&format!("-n {laptop} route add default via 10.9.1.2"));
+    ip(&format!("-n {site} route add default via 10.9.2.1"));
+    let forward = ["netns", "exec", &router, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"];
+    assert!(Command::new("ip").args(forward).status().is_ok_and(|status| status.success()), "{forward:?}");
+}
+
+/// Sends both ways, and again after the way has become narrower.
+fn send(namespaces: &Namespaces) {
+    let _site = namespaces.play_beside("site", "narrow::the_site");
+    namespaces.play("laptop", "narrow::the_laptop");
+}
+
+fn overlay() -> Arc<Overlay> {
+    let text = member("laptop", "")
+        + &member("site", &format!("control = \"{}\"\ndata = \"{}\"", SITE[0], SITE[1]))
+        + "[[link]]\na = \"laptop\"\nb = \"site\"\n";
+    Arc::new(Overlay::parse(&text).expect("a right overlay"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a part of the tests of a narrow way"]
+async fn the_site() {
+    let [control, data] = SITE.map(|address| address.parse().expect("an address"));
+    let sockets = Sockets::bind(control, data).expect("it is in its namespace");
+    let _site = start(&overlay(), "site", Some(sockets)).await;
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a part of the tests of a narrow way"]
+async fn the_laptop() {
+    let overlay = overlay();
+    let site = overlay.find("site").expect("listed");
+    let mut laptop = start(&overlay, "laptop", None).await;
+    laptop.ask(site, message(4 << 20)).await;
+    laptop.expect_answer(&message(4 << 20)).await;
+    for (part, link) in [("router", "a2"), ("site", "b2")] {
+        ip(&format!("-n {} link set {link} mtu 1300", Namespaces::joined().name(part)));
+    }
+    laptop.ask(site, message(4 << 20)).await;
+    laptop.expect_answer(&message(4 << 20)).await;
+}
+
+#[test]
+fn data_arrives_over_a_narrow_way_whose_router_says_what_is_too_long() {
+    let parts = &["laptop", "router", "site"];
+    let Some(namespaces) = Namespaces::make("told", parts) else { return println!("{SKIPPED}") };
+    join(&namespaces, 1400);
+    send(&namespaces);
+}
+
+#[test]
+fn data_arrives_over_a_narrow_way_whose_router_is_silent() {
+    let parts = &["laptop", "router", "site"];
+    let Some(namespaces) = Namespaces::make("silent", parts) else { return println!("{SKIPPED}") };
+    join(&namespaces, 1400);
+    // What the router itself sends goes nowhere, and that is its messages of ICMP.
+    ip(&format!("-n {} rule add iif lo blackhole", namespaces.name("router")));
+    send(&namespaces);
+}
